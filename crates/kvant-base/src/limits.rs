@@ -1,0 +1,20 @@
+//! Every bound of the product that is not a setting, and the assertions that tie them together.
+
+/// Longest key, in bytes, decoded.
+pub const KEY_BYTES_MAX: usize = 16 * 1024;
+/// Longest value unless `--value-bytes-max` changes it.
+pub const VALUE_BYTES_MAX_DEFAULT: u64 = 16 << 20;
+/// The most that `--value-bytes-max` may allow.
+pub const VALUE_BYTES_MAX_LIMIT: u64 = 1 << 30;
+/// Longest time to live, in seconds (ten years of 365 days).
+pub const TTL_SECONDS_MAX: u64 = 315_360_000;
+/// Smallest memory budget with which the database works.
+pub const MEMORY_BYTES_MIN: u64 = 64 << 20;
+/// Largest payload of one write-ahead-log record: the longest value with its key and framing, and room for a group of writes.
+pub const WAL_RECORD_BYTES_MAX: u64 = 2 << 30;
+/// Levels of the tree, level 0 included.
+pub const LEVELS: usize = 7;
+
+const _: () = assert!(VALUE_BYTES_MAX_LIMIT + KEY_BYTES_MAX as u64 + 64 <= WAL_RECORD_BYTES_MAX);
+const _: () = assert!(WAL_RECORD_BYTES_MAX <= u32::MAX as u64);
+const _: () = assert!(VALUE_BYTES_MAX_DEFAULT * 4 <= MEMORY_BYTES_MIN);

@@ -1,0 +1,18 @@
+use super::*;
+
+#[test]
+fn what_is_written_is_what_is_read() {
+    for (text, bytes) in [("0", 0), ("1000", 1000), ("64KiB", 65_536), ("4MiB", 4 << 20), ("1GiB", 1 << 30)] {
+        assert_eq!(parse(text), Ok(bytes));
+        assert_eq!(format(bytes), text);
+    }
+    assert_eq!(parse(" 12 MiB "), Ok(12 << 20));
+    assert_eq!(parse("7B"), Ok(7));
+}
+
+#[test]
+fn other_units_signs_and_overflow_are_refused() {
+    for text in ["", "MiB", "4MB", "-1", "+1", "1.5GiB", "99999999999GiB", "4 mib"] {
+        assert!(parse(text).is_err(), "{text}");
+    }
+}

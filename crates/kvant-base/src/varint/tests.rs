@@ -1,0 +1,27 @@
+use super::*;
+
+#[test]
+fn every_power_of_two_round_trips_in_the_announced_length() {
+    for shift in 0..64 {
+        for value in [(1u64 << shift) - 1, 1 << shift, (1 << shift) | 1] {
+            let mut out = Vec::new();
+            put_u64(&mut out, value);
+            assert_eq!(out.len(), encoded_bytes(value), "{value}");
+            let mut input = out.as_slice();
+            assert_eq!(take_u64(&mut input), Some(value));
+            assert!(input.is_empty());
+        }
+    }
+}
+
+#[test]
+fn cut_and_overlong_encodings_are_refused_and_leave_the_input() {
+    let mut cut: &[u8] = &[0x80, 0x80];
+    assert_eq!(take_u64(&mut cut), None);
+    assert_eq!(cut.len(), 2);
+    let mut overlong: &[u8] = &[0xff; 11];
+    assert_eq!(take_u64(&mut overlong), None);
+    let mut too_big_for_u32: &[u8] = &[0xff, 0xff, 0xff, 0xff, 0x1f];
+    assert_eq!(take_u32(&mut too_big_for_u32), None);
+    assert_eq!(too_big_for_u32.len(), 5);
+}

@@ -1,0 +1,8 @@
+//! The vocabulary of everything stored: sequence numbers, file numbers, value kinds, internal keys, file names.
+
+mod filename;
+mod internal_key;
+
+pub(crate) use filename::{FileKind, file_name, file_path, parse_file_name};
+pub use internal_key::{FileNum, SeqNum, ValueKind};
+pub(crate) use internal_key::{InternalKey, InternalKeyRef, TRAILER_BYTES, split_expiry};

@@ -1,0 +1,17 @@
+//! Kvant's storage engine: a log-structured merge tree.
+//!
+//! Modules form a DAG, lower ones first:
+//! `format` <- `wal`, `memtable`, `table`, `cache` <- `version` <- `compaction`, `iter`, `commit` <- `db`, `options`, `events`,
+//! `stats`, `checkpoint`. `docs/architecture.md` draws the way of a read and of a write through them.
+#![allow(dead_code, unused_imports, missing_docs, clippy::unimplemented)]
+
+mod db;
+mod format;
+mod iter;
+mod options;
+mod stats;
+
+pub use db::{Completion, Db, RangeIter, RecoveryProgress, Record, Snapshot, WriteBatch};
+pub use format::{FileNum, SeqNum};
+pub use options::{Compression, Options, SyncLevel};
+pub use stats::*;

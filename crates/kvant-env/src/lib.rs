@@ -1,0 +1,45 @@
+//! The world as Kvant sees it: file system, clocks, randomness and background threads.
+//!
+//! Everything above this crate takes an [`Env`] and touches nothing else, so that a test can replace the disk by one that forgets
+//! what was not synced, and threads by single steps that a seed replays.
+//!
+//! - [`fs`]: the file-system traits; [`posix`], [`memory`] and [`faulty`] implement them.
+//! - [`clock`]: monotonic and wall time; a system clock and a mock.
+//! - [`rng`]: a small seeded generator.
+//! - [`spawner`]: background tasks as steps; threads in production, one step at a time in tests.
+
+pub mod clock;
+pub mod faulty;
+pub mod fs;
+pub mod memory;
+pub mod posix;
+pub mod rng;
+pub mod spawner;
+
+use std::sync::Arc;
+
+pub use clock::Clock;
+pub use fs::{DirEntry, File, FileLock, Fs};
+pub use spawner::{Signal, Spawner, Step, Task, TaskHandle};
+
+/// The world, handed to every component that needs it. Cheap to clone.
+#[derive(Clone)]
+pub struct Env {
+    /// Files and directories.
+    pub fs: Arc<dyn Fs>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Background work.
+    pub spawner: Arc<dyn Spawner>,
+}
+
+impl Env {
+    /// The real world.
+    pub fn posix() -> Env {
+        Env {
+            fs: Arc::new(posix::PosixFs::new()),
+            clock: Arc::new(clock::SystemClock::new()),
+            spawner: Arc::new(spawner::ThreadSpawner::new()),
+        }
+    }
+}

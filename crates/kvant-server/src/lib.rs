@@ -1,0 +1,1 @@
+//! Kvant over HTTP.

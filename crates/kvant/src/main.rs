@@ -1,0 +1,2 @@
+//! The `kvant` binary: command line and wiring.
+fn main() {}

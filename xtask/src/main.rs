@@ -1,0 +1,2 @@
+//! Kvant's own chores, run as `cargo xtask NAME`.
+fn main() {}
