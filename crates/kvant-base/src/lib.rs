@@ -8,6 +8,7 @@
 //! - [`varint`], [`checksum`]: the two encodings that all file formats use.
 //! - [`budget`]: the one memory budget and who uses how much of it.
 //! - [`lock`]: mutexes with a name, a wait counter and no poisoning.
+//! - [`log`]: the log as components see it: named events with fields.
 
 pub mod budget;
 pub mod checksum;
@@ -15,8 +16,10 @@ pub mod duration;
 pub mod error;
 pub mod limits;
 pub mod lock;
+pub mod log;
 pub mod size;
 pub mod varint;
 
 pub use budget::{Consumer, MemoryBudget, Reservation};
 pub use error::{Error, ErrorKind, Result};
+pub use log::{Level, Log, NoLog};
