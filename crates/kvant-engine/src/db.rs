@@ -59,13 +59,7 @@ pub struct Db {}
 
 impl Db {
     /// Opens the database in `dir`, creating it if there is none, and recovers it.
-    pub fn open(
-        _env: Env,
-        _dir: &Path,
-        _options: Options,
-        _memory: Arc<MemoryBudget>,
-        _progress: Arc<RecoveryProgress>,
-    ) -> Result<Db> {
+    pub fn open(_env: Env, _dir: &Path, _options: Options, _memory: Arc<MemoryBudget>, _progress: Arc<RecoveryProgress>) -> Result<Db> {
         unimplemented!()
     }
     /// The newest value of `key`; `None` when absent, deleted or expired.
@@ -78,11 +72,7 @@ impl Db {
     }
     /// Commits a batch without ever waiting for an fsync or a stall: for event loops. `Ok(())`: `done` has been or will be called.
     /// `Err` gives the batch back untouched; `ErrorKind::Stalled`: register with [`Db::on_writable`], then try again.
-    pub fn submit(
-        &self,
-        _batch: WriteBatch,
-        _done: Completion,
-    ) -> std::result::Result<(), (kvant_base::Error, WriteBatch)> {
+    pub fn submit(&self, _batch: WriteBatch, _done: Completion) -> std::result::Result<(), (kvant_base::Error, WriteBatch)> {
         unimplemented!()
     }
     /// Calls `wake` once as soon as a stalled write may succeed (at once when it may already), on whatever thread ends the stall.

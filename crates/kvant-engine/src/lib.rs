@@ -11,7 +11,7 @@ mod iter;
 mod options;
 mod stats;
 
-pub use db::{Completion, Db, RangeIter, Record, RecoveryProgress, Snapshot, WriteBatch};
+pub use db::{Completion, Db, RangeIter, RecoveryProgress, Record, Snapshot, WriteBatch};
 pub use format::{FileNum, SeqNum};
 pub use options::{Compression, Options, SyncLevel};
 pub use stats::*;

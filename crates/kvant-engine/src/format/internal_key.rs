@@ -58,27 +58,18 @@ pub(crate) struct InternalKeyRef<'a> {
 impl<'a> InternalKeyRef<'a> {
     pub(crate) fn new(user_key: &'a [u8], seq: SeqNum, kind: ValueKind) -> Self {
         debug_assert!(seq <= SeqNum::MAX);
-        InternalKeyRef {
-            user_key,
-            trailer: seq.0 << 8 | kind as u64,
-        }
+        InternalKeyRef { user_key, trailer: seq.0 << 8 | kind as u64 }
     }
 
     /// The key that sorts before every version of `user_key` that is visible at `seq`, and after every newer one.
     pub(crate) fn seek(user_key: &'a [u8], seq: SeqNum) -> Self {
-        InternalKeyRef {
-            user_key,
-            trailer: seq.0 << 8 | 0xff,
-        }
+        InternalKeyRef { user_key, trailer: seq.0 << 8 | 0xff }
     }
 
     /// Splits an encoded internal key; `None` when it is too short.
     pub(crate) fn decode(encoded: &'a [u8]) -> Option<Self> {
         let (user_key, trailer) = encoded.split_last_chunk::<TRAILER_BYTES>()?;
-        Some(InternalKeyRef {
-            user_key,
-            trailer: u64::from_le_bytes(*trailer),
-        })
+        Some(InternalKeyRef { user_key, trailer: u64::from_le_bytes(*trailer) })
     }
 
     pub(crate) fn seq(self) -> SeqNum {
@@ -96,19 +87,14 @@ impl<'a> InternalKeyRef<'a> {
     }
 
     pub(crate) fn to_owned(self) -> InternalKey {
-        InternalKey {
-            user_key: self.user_key.to_vec(),
-            trailer: self.trailer,
-        }
+        InternalKey { user_key: self.user_key.to_vec(), trailer: self.trailer }
     }
 }
 
 impl Ord for InternalKeyRef<'_> {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        self.user_key
-            .cmp(other.user_key)
-            .then(other.trailer.cmp(&self.trailer))
+        self.user_key.cmp(other.user_key).then(other.trailer.cmp(&self.trailer))
     }
 }
 
@@ -128,10 +114,7 @@ pub(crate) struct InternalKey {
 
 impl InternalKey {
     pub(crate) fn as_ref(&self) -> InternalKeyRef<'_> {
-        InternalKeyRef {
-            user_key: &self.user_key,
-            trailer: self.trailer,
-        }
+        InternalKeyRef { user_key: &self.user_key, trailer: self.trailer }
     }
 }
 

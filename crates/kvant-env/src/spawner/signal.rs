@@ -3,11 +3,7 @@
 #[derive(Default)]
 pub struct Signal {}
 impl Signal {
-    pub fn new() -> Signal {
-        Signal {}
-    }
+    pub fn new() -> Signal { Signal {} }
     /// Wakes all waiters, which look again.
-    pub fn notify_all(&self) {
-        unimplemented!()
-    }
+    pub fn notify_all(&self) { unimplemented!() }
 }
