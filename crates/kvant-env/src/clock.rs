@@ -20,7 +20,9 @@ pub struct SystemClock {
 impl SystemClock {
     /// A clock whose monotonic origin is now.
     pub fn new() -> SystemClock {
-        SystemClock { origin: Instant::now() }
+        SystemClock {
+            origin: Instant::now(),
+        }
     }
 }
 
@@ -36,7 +38,9 @@ impl Clock for SystemClock {
     }
 
     fn wall_ms(&self) -> u64 {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let since_epoch = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or(Duration::ZERO);
         u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
     }
 }
@@ -45,20 +49,27 @@ impl Clock for SystemClock {
 #[derive(Debug)]
 pub struct MockClock {
     monotonic_ns: AtomicU64,
-    wall_ms: AtomicU64,
+    wall_origin_ms: u64,
 }
 
 impl MockClock {
     /// A clock at monotonic 0 and the given wall time.
     pub fn new(wall_ms: u64) -> MockClock {
-        MockClock { monotonic_ns: AtomicU64::new(0), wall_ms: AtomicU64::new(wall_ms) }
+        MockClock {
+            monotonic_ns: AtomicU64::new(0),
+            wall_origin_ms: wall_ms,
+        }
     }
 
-    /// Moves both clocks forward. The wall clock moves by whole milliseconds.
+    /// Moves both clocks forward.
     pub fn advance(&self, by: Duration) {
         let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
         self.monotonic_ns.fetch_add(ns, Ordering::Relaxed);
-        self.wall_ms.fetch_add(ns / 1_000_000, Ordering::Relaxed);
+    }
+
+    /// Moves both clocks forward until the monotonic one shows at least `monotonic_ns`.
+    pub fn advance_to(&self, monotonic_ns: u64) {
+        self.monotonic_ns.fetch_max(monotonic_ns, Ordering::Relaxed);
     }
 }
 
@@ -68,6 +79,9 @@ impl Clock for MockClock {
     }
 
     fn wall_ms(&self) -> u64 {
-        self.wall_ms.load(Ordering::Relaxed)
+        self.wall_origin_ms + self.monotonic_ns() / 1_000_000
     }
 }
+
+#[cfg(test)]
+mod tests;

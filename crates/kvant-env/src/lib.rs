@@ -9,12 +9,16 @@
 //! - [`spawner`]: background tasks as steps; threads in production, one step at a time in tests.
 
 pub mod clock;
+#[cfg(test)]
+mod conformance;
 pub mod faulty;
 pub mod fs;
 pub mod memory;
+#[expect(unsafe_code, reason = "fallocate and statvfs have no safe interface in std")]
 pub mod posix;
 pub mod rng;
 pub mod spawner;
+mod tree;
 
 use std::sync::Arc;
 
@@ -36,10 +40,11 @@ pub struct Env {
 impl Env {
     /// The real world.
     pub fn posix() -> Env {
+        let clock: Arc<dyn Clock> = Arc::new(clock::SystemClock::new());
         Env {
             fs: Arc::new(posix::PosixFs::new()),
-            clock: Arc::new(clock::SystemClock::new()),
-            spawner: Arc::new(spawner::ThreadSpawner::new()),
+            spawner: Arc::new(spawner::ThreadSpawner::new(Arc::clone(&clock))),
+            clock,
         }
     }
 }

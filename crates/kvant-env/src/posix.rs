@@ -1,26 +1,230 @@
-//! (follows)
+//! The operating system's files and directories.
+//!
+//! Invariants:
+//! 1. No call is retried after a failed sync, and no error is swallowed: rule 3 of [`crate::fs`] is the caller's to keep.
+//! 2. A lock belongs to an open file, not to the process: a second holder in the same process is refused like any other.
+//!
+//! Threads: everything may be called from any thread; files are read and written at explicit offsets and have no cursor.
+
 use crate::fs::{DirEntry, File, FileLock, Fs};
-use std::{io, path::Path, sync::Arc};
+use std::ffi::CString;
+use std::fs::{self, OpenOptions, TryLockError};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
 
 /// The operating system's file system.
+#[derive(Debug, Default)]
 pub struct PosixFs {}
+
 impl PosixFs {
+    /// The file system of this process.
     pub fn new() -> PosixFs {
         PosixFs {}
     }
 }
-impl Fs for PosixFs {
-    fn create(&self, _: &Path) -> io::Result<Arc<dyn File>> { unimplemented!() }
-    fn open(&self, _: &Path) -> io::Result<Arc<dyn File>> { unimplemented!() }
-    fn open_writable(&self, _: &Path) -> io::Result<Arc<dyn File>> { unimplemented!() }
-    fn rename(&self, _: &Path, _: &Path) -> io::Result<()> { unimplemented!() }
-    fn remove_file(&self, _: &Path) -> io::Result<()> { unimplemented!() }
-    fn remove_dir_all(&self, _: &Path) -> io::Result<()> { unimplemented!() }
-    fn hard_link(&self, _: &Path, _: &Path) -> io::Result<()> { unimplemented!() }
-    fn create_dir_all(&self, _: &Path) -> io::Result<()> { unimplemented!() }
-    fn list(&self, _: &Path) -> io::Result<Vec<DirEntry>> { unimplemented!() }
-    fn sync_dir(&self, _: &Path) -> io::Result<()> { unimplemented!() }
-    fn available_bytes(&self, _: &Path) -> io::Result<u64> { unimplemented!() }
-    fn exists(&self, _: &Path) -> io::Result<bool> { unimplemented!() }
-    fn lock(&self, _: &Path) -> io::Result<Box<dyn FileLock>> { unimplemented!() }
+
+struct PosixFile(fs::File);
+
+impl File for PosixFile {
+    fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
+        self.0.read_exact_at(buffer, offset_bytes)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset_bytes)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn set_len(&self, len_bytes: u64) -> io::Result<()> {
+        self.0.set_len(len_bytes)
+    }
+
+    fn allocate(&self, len_bytes: u64) -> io::Result<()> {
+        if len_bytes == 0 {
+            return Ok(());
+        }
+        match fallocate(&self.0, len_bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => write_zeros_to(&self.0, len_bytes),
+            outcome => outcome,
+        }
+    }
+
+    fn len_bytes(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
 }
+
+impl Fs for PosixFs {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)?;
+        Ok(Arc::new(PosixFile(file)))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(PosixFile(fs::File::open(path)?)))
+    }
+
+    fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(PosixFile(
+            OpenOptions::new().read(true).write(true).open(path)?,
+        )))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir_all(path)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            let metadata = match entry.metadata() {
+                Ok(metadata) => metadata,
+                // Removed by another thread since the directory was read.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            if let (true, Ok(name)) = (metadata.is_file(), entry.file_name().into_string()) {
+                files.push(DirEntry {
+                    name,
+                    len_bytes: metadata.len(),
+                });
+            }
+        }
+        files.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(files)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        fs::File::open(dir)?.sync_all()
+    }
+
+    fn available_bytes(&self, path: &Path) -> io::Result<u64> {
+        statvfs_available_bytes(path)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        path.try_exists()
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(locked_by_other(path)),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        // Written over the last owner's id before the cut, so that whoever is refused meanwhile never reads an empty file.
+        let process_id = format!("{}\n", std::process::id());
+        file.write_all_at(process_id.as_bytes(), 0)?;
+        file.set_len(process_id.len() as u64)?;
+        Ok(Box::new(PosixLock { _file: file }))
+    }
+}
+
+/// The lock lasts as long as the open file. The file itself stays: removing it would let two owners hold locks on two files of one
+/// name.
+struct PosixLock {
+    _file: fs::File,
+}
+
+impl FileLock for PosixLock {}
+
+fn locked_by_other(path: &Path) -> io::Error {
+    let owner = match fs::read_to_string(path) {
+        Ok(contents) if contents.trim().parse::<u32>().is_ok() => format!("process {}", contents.trim()),
+        _ => "an unknown process".to_owned(),
+    };
+    let message = format!("{} is locked by {owner}", path.display());
+    io::Error::new(io::ErrorKind::WouldBlock, message)
+}
+
+/// Reserves the first `len_bytes` of `file` and makes it at least that long.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn fallocate(file: &fs::File, len_bytes: u64) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+
+    let len = libc::off64_t::try_from(len_bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+    loop {
+        // SAFETY: the descriptor is open for as long as `file` is borrowed, and the call touches no memory of ours.
+        let status = unsafe { libc::fallocate64(file.as_raw_fd(), 0, 0, len) };
+        if status == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn fallocate(_file: &fs::File, _len_bytes: u64) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Writes zeros from the end of `file` until it is `len_bytes` long.
+fn write_zeros_to(file: &fs::File, len_bytes: u64) -> io::Result<()> {
+    const ZEROS: &[u8] = &[0; 64 * 1024];
+
+    let mut offset_bytes = file.metadata()?.len();
+    while offset_bytes < len_bytes {
+        let count = usize::try_from(len_bytes - offset_bytes)
+            .unwrap_or(usize::MAX)
+            .min(ZEROS.len());
+        file.write_all_at(&ZEROS[..count], offset_bytes)?;
+        offset_bytes += count as u64;
+    }
+    Ok(())
+}
+
+/// Bytes that an ordinary process may still write to the file system of `path`.
+fn statvfs_available_bytes(path: &Path) -> io::Result<u64> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut stat = MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: `path` ends with a zero byte, and `stat` has room for what the call writes.
+    let status = unsafe { libc::statvfs(path.as_ptr(), stat.as_mut_ptr()) };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded, so it filled `stat`.
+    let stat = unsafe { stat.assume_init() };
+    let available = u128::from(stat.f_bavail) * u128::from(stat.f_frsize);
+    Ok(u64::try_from(available).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests;

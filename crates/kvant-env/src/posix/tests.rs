@@ -1,0 +1,93 @@
+use super::*;
+use crate::conformance;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A directory that is removed at the end of a test that passes.
+struct TempDir(PathBuf);
+
+impl TempDir {
+    fn new() -> TempDir {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("kvant-env-{}-{number}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        TempDir(path)
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+}
+
+#[test]
+fn behaves_like_every_file_system() {
+    let dir = TempDir::new();
+    conformance::check(&PosixFs::new(), &dir.0);
+    conformance::check_threads(&PosixFs::new(), &dir.0);
+}
+
+#[test]
+fn zeros_are_written_where_space_cannot_be_reserved() {
+    let dir = TempDir::new();
+    let path = dir.0.join("a");
+    fs::write(&path, b"abc").unwrap();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    write_zeros_to(&file, 2).unwrap();
+    write_zeros_to(&file, 200_000).unwrap();
+    let contents = fs::read(&path).unwrap();
+    assert_eq!(contents.len(), 200_000);
+    assert_eq!(&contents[..3], b"abc");
+    assert!(contents[3..].iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn more_than_the_device_holds_is_storage_full() {
+    let dir = TempDir::new();
+    let available_bytes = PosixFs::new().available_bytes(&dir.0).unwrap();
+    let file = PosixFs::new().create(&dir.0.join("a")).unwrap();
+    // A file system without fallocate would write all of it: better not to find out.
+    if fallocate(&OpenOptions::new().write(true).open(dir.0.join("a")).unwrap(), 1).is_ok() {
+        let error = file.allocate(available_bytes.saturating_mul(4)).unwrap_err();
+        assert!(
+            matches!(
+                error.kind(),
+                io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge
+            ),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_lock_held_through_another_open_file_names_the_owner_written_in_it() {
+    let dir = TempDir::new();
+    let path = dir.0.join("LOCK");
+    fs::write(&path, b"4711\n").unwrap();
+    let other = fs::File::open(&path).unwrap();
+    other.try_lock().unwrap();
+    let refused = PosixFs::new().lock(&path).err().unwrap();
+    assert!(
+        refused.to_string().ends_with("is locked by process 4711"),
+        "{refused}"
+    );
+    fs::write(&path, b"").unwrap();
+    let refused = PosixFs::new().lock(&path).err().unwrap();
+    assert!(
+        refused.to_string().ends_with("is locked by an unknown process"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn names_that_are_not_utf8_are_not_listed() {
+    let dir = TempDir::new();
+    let name = std::ffi::OsStr::from_bytes(b"bad\xff");
+    if fs::write(dir.0.join(name), b"").is_ok() {
+        assert!(PosixFs::new().list(&dir.0).unwrap().is_empty());
+    }
+}
