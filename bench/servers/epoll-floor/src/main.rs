@@ -1,0 +1,173 @@
+//! The floor: what a request costs when a server does nothing but move its bytes through the kernel.
+//!
+//! One thread, edge-triggered epoll, one `recv` and one `send` a request. Nothing is parsed: every blank line in the stream ends a
+//! head, and every head gets the same answer. So pipelined requests are answered one for one, and a body costs no code: as long as
+//! it holds no blank line it reads like the beginning of the next head.
+//!
+//! Invariants:
+//! 1. A turn ends with a short read, a full socket or the end of the connection, so that no edge is lost.
+//! 2. Answers that the kernel did not take are owed; while any are owed, nothing more is read.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+
+const HEAD_END: &[u8; 4] = b"\r\n\r\n";
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nvalue0000001";
+/// Answers that one `send` can carry: pipelines are answered in bulk.
+const ANSWERS_PER_SEND: usize = 256;
+const READ_BYTES: usize = 64 << 10;
+const EVENTS_PER_WAIT: usize = 256;
+
+struct Connection {
+    stream: TcpStream,
+    /// Bytes of [`HEAD_END`] that the stream ended with.
+    matched: usize,
+    /// Answer bytes that still have to be sent.
+    owed_bytes: usize,
+}
+
+fn main() -> io::Result<()> {
+    let port = std::env::args().nth(1).and_then(|text| text.parse().ok());
+    let port: u16 = port.ok_or_else(|| io::Error::other("usage: epoll-floor PORT"))?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+    listener.set_nonblocking(true)?;
+    serve(&listener)
+}
+
+fn serve(listener: &TcpListener) -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    let epoll_fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+    watch(epoll_fd, listener.as_raw_fd(), libc::EPOLLIN)?;
+
+    let answers = ANSWER.repeat(ANSWERS_PER_SEND);
+    let mut received = vec![0; HEAD_END.len() + READ_BYTES];
+    let mut connections: Vec<Option<Connection>> = Vec::new(); // by descriptor
+    let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS_PER_WAIT];
+    loop {
+        // SAFETY: `events` has room for `EVENTS_PER_WAIT` events.
+        let waited = unsafe { libc::epoll_wait(epoll_fd, events.as_mut_ptr(), EVENTS_PER_WAIT as i32, -1) };
+        let count = match check(waited) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            other => other? as usize,
+        };
+        for event in &events[..count] {
+            let fd = event.u64 as usize;
+            if fd == listener.as_raw_fd() as usize {
+                accept(listener, epoll_fd, &mut connections)?;
+            } else if let Some(connection) = &mut connections[fd] {
+                match turn(connection, &mut received, &answers) {
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    // Ended or reset by the peer. Closing the socket takes it out of the epoll set.
+                    Err(_) => connections[fd] = None,
+                    Ok(()) => {}
+                }
+            }
+        }
+    }
+}
+
+fn accept(
+    listener: &TcpListener,
+    epoll_fd: i32,
+    connections: &mut Vec<Option<Connection>>,
+) -> io::Result<()> {
+    let stream = match listener.accept() {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+        other => other?.0,
+    };
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)?;
+    let fd = stream.as_raw_fd();
+    watch(epoll_fd, fd, libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLET)?;
+    let index = fd as usize;
+    if connections.len() <= index {
+        connections.resize_with(index + 1, || None);
+    }
+    connections[index] = Some(Connection {
+        stream,
+        matched: 0,
+        owed_bytes: 0,
+    });
+    Ok(())
+}
+
+/// Sends what is owed, then answers all that has arrived. An error ends the connection, but for `WouldBlock`.
+fn turn(connection: &mut Connection, received: &mut [u8], answers: &[u8]) -> io::Result<()> {
+    send_owed(connection, answers)?;
+    loop {
+        // The part of a blank line that arrived earlier goes in front, so that one search finds every blank line.
+        let matched = connection.matched;
+        received[..matched].copy_from_slice(&HEAD_END[..matched]);
+        let count = connection
+            .stream
+            .read(&mut received[matched..matched + READ_BYTES])?;
+        if count == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        let (heads, matched) = count_heads(&received[..matched + count]);
+        connection.matched = matched;
+        connection.owed_bytes = heads * ANSWER.len();
+        send_owed(connection, answers)?;
+        if count < READ_BYTES {
+            return Ok(());
+        }
+    }
+}
+
+fn send_owed(connection: &mut Connection, answers: &[u8]) -> io::Result<()> {
+    while connection.owed_bytes > 0 {
+        // How much of an answer the peer already has follows from how much it is owed.
+        let sent_bytes = (ANSWER.len() - connection.owed_bytes % ANSWER.len()) % ANSWER.len();
+        let bytes = &answers[sent_bytes..];
+        let bytes = &bytes[..connection.owed_bytes.min(bytes.len())];
+        connection.owed_bytes -= connection.stream.write(bytes)?;
+    }
+    Ok(())
+}
+
+/// Heads that end in `bytes`, and how much of a blank line stands at its end.
+fn count_heads(mut bytes: &[u8]) -> (usize, usize) {
+    let mut heads = 0;
+    while let Some(end) = find_head_end(bytes) {
+        heads += 1;
+        bytes = &bytes[end..];
+    }
+    let matched = (1..HEAD_END.len())
+        .rev()
+        .find(|&count| bytes.ends_with(&HEAD_END[..count]));
+    (heads, matched.unwrap_or(0))
+}
+
+/// Where the first blank line of `bytes` ends.
+fn find_head_end(bytes: &[u8]) -> Option<usize> {
+    // SAFETY: both pointers go with the lengths of their slices.
+    let found = unsafe {
+        libc::memmem(
+            bytes.as_ptr().cast(),
+            bytes.len(),
+            HEAD_END.as_ptr().cast(),
+            HEAD_END.len(),
+        )
+    };
+    (!found.is_null()).then(|| found as usize - bytes.as_ptr() as usize + HEAD_END.len())
+}
+
+fn watch(epoll_fd: i32, fd: i32, events: i32) -> io::Result<()> {
+    let mut event = libc::epoll_event {
+        events: events as u32,
+        u64: fd as u64,
+    };
+    // SAFETY: the kernel copies `event` during the call.
+    check(unsafe { libc::epoll_ctl(epoll_fd, libc::EPOLL_CTL_ADD, fd, &mut event) })?;
+    Ok(())
+}
+
+/// The result of a system call, or what it says went wrong.
+fn check(result: i32) -> io::Result<i32> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}

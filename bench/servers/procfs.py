@@ -1,0 +1,77 @@
+"""What the kernel says: CPU time of processes and cores, memory, and the facts of the machine."""
+
+import datetime
+import os
+import platform
+import subprocess
+import time
+
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_ns(pid):
+    """CPU time of all threads of a process, ended ones included, in nanoseconds.
+
+    This is the process's own CPU clock (clock_getcpuclockid(3)): the scheduler's run-time sums behind
+    /proc/PID/task/*/schedstat, brought up to the moment of the call, where /proc/PID/stat counts ticks of 10 ms.
+    """
+    return time.clock_gettime_ns((~pid << 3) | 2)
+
+
+def user_kernel_ticks(pid):
+    """User and kernel CPU time of a process in ticks: good for the split, too coarse for the sum."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return int(fields[11]), int(fields[12])
+
+
+def core_busy_seconds(core):
+    """Seconds that a core has been busy with anything, interrupts and the hypervisor's other guests included."""
+    with open("/proc/stat") as file:
+        for line in file:
+            if line.startswith(f"cpu{core} "):
+                user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, line.split()[1:9])
+                return (user + nice + system + irq + softirq + steal) / TICKS_PER_SECOND
+    raise RuntimeError(f"no core {core} in /proc/stat")
+
+
+def peak_rss_kib(pid):
+    """The largest resident set that a process has had."""
+    with open(f"/proc/{pid}/status") as file:
+        for line in file:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1])
+    raise RuntimeError(f"no VmHWM of process {pid}")
+
+
+def _first_line(*command):
+    """First line that a program prints, or `None` where there is no such program."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    lines = (done.stdout + done.stderr).splitlines()
+    return lines[0].strip() if lines else None
+
+
+def _cpu_model():
+    with open("/proc/cpuinfo") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def machine_facts(repository):
+    """What has to stand beside figures so that somebody else can judge them."""
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "commit": _first_line("git", "-C", repository, "describe", "--always", "--dirty", "--abbrev=12"),
+        "cpu_model": _cpu_model(),
+        "cpu_count": os.cpu_count(),
+        "kernel": platform.release(),
+        "wrk": _first_line("wrk", "-v"),
+        "nginx": _first_line("nginx", "-v"),
+        "redis": _first_line("redis-server", "--version"),
+        "java": _first_line("java", "-version"),
+    }
