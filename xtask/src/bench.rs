@@ -1,0 +1,38 @@
+//! `cargo xtask bench NAME [ARG]...`: starts a benchmark of `bench/`. What each measures, it says itself (`bench/README.md`).
+
+use crate::{Verdict, cargo};
+use std::process::Command;
+
+/// A benchmark: the command, to which the arguments are appended, runs in the root.
+struct Bench {
+    name: &'static str,
+    command: &'static [&'static str],
+    about: &'static str,
+}
+
+const BENCHES: &[Bench] = &[Bench {
+    name: "servers",
+    command: &["python3", "bench/servers/run.py"],
+    about: "CPU per request against a raw epoll loop, nginx, Redis, and one-nio with LevelDB",
+}];
+
+/// Runs one benchmark, or lists them all.
+pub(crate) fn run(arguments: &[String]) -> Verdict {
+    let Some((name, rest)) = arguments.split_first() else {
+        for bench in BENCHES {
+            println!("{:10} {}", bench.name, bench.about);
+        }
+        return Ok(true);
+    };
+    let bench = BENCHES
+        .iter()
+        .find(|bench| bench.name == name)
+        .ok_or_else(|| format!("there is no benchmark {name:?}"))?;
+    cargo::run(
+        Command::new(bench.command[0])
+            .args(&bench.command[1..])
+            .args(rest)
+            .current_dir(cargo::root()),
+    )?;
+    Ok(true)
+}

@@ -1,0 +1,164 @@
+//! What the checks know about this repository: orders, and exceptions with their reasons. The tables of exceptions only shrink.
+
+use super::calls::{self, WorldCall};
+use super::files::{LongFile, UnsafeFile};
+use super::modules::Row;
+use super::results;
+
+/// The crates, lowest first: each depends only on crates before it.
+pub(super) const CRATE_ORDER: &[&str] = &["kvant-base", "kvant-env", "kvant-engine", "kvant-server", "kvant"];
+
+/// The engine's modules, lowest first: each with those that it may use.
+pub(super) const ENGINE_MODULES: &[Row] = &[
+    ("format", &[]),
+    ("options", &[]),
+    ("stats", &[]),
+    ("iter", &["format"]),
+    ("db", &["options", "stats"]),
+];
+
+/// The world: where each part of it lives, and what other code uses instead.
+pub(super) const WORLD_CALLS: &[WorldCall] = &[
+    WorldCall {
+        call: "std::time::Instant::now",
+        home: &[ENV],
+        instead: "use kvant_env::Clock",
+    },
+    WorldCall {
+        call: "std::time::SystemTime::now",
+        home: &[ENV],
+        instead: "use kvant_env::Clock",
+    },
+    WorldCall {
+        call: "std::fs",
+        home: &[ENV],
+        instead: "use kvant_env::Fs",
+    },
+    WorldCall {
+        call: ".exists()",
+        home: &[ENV],
+        instead: "use kvant_env::Fs",
+    },
+    WorldCall {
+        call: ".is_dir()",
+        home: &[ENV],
+        instead: "use kvant_env::Fs",
+    },
+    WorldCall {
+        call: ".is_file()",
+        home: &[ENV],
+        instead: "use kvant_env::Fs",
+    },
+    WorldCall {
+        call: ".metadata()",
+        home: &[ENV],
+        instead: "use kvant_env::Fs",
+    },
+    WorldCall {
+        call: ".canonicalize()",
+        home: &[ENV],
+        instead: "use kvant_env::Fs",
+    },
+    WorldCall {
+        call: ".read_dir()",
+        home: &[ENV],
+        instead: "use kvant_env::Fs",
+    },
+    WorldCall {
+        call: "std::thread::spawn",
+        home: &[ENV],
+        instead: "use kvant_env::Spawner",
+    },
+    WorldCall {
+        call: "std::thread::scope",
+        home: &[ENV],
+        instead: "use kvant_env::Spawner",
+    },
+    WorldCall {
+        call: "std::thread::Builder",
+        home: &[ENV],
+        instead: "use kvant_env::Spawner",
+    },
+    WorldCall {
+        call: "std::thread::sleep",
+        home: &[ENV],
+        instead: "wait for an event with kvant_env::Spawner::wait_until",
+    },
+    WorldCall {
+        call: "std::hash::RandomState",
+        home: &[ENV],
+        instead: "use kvant_env::rng",
+    },
+    WorldCall {
+        call: "std::collections::hash_map::RandomState",
+        home: &[ENV],
+        instead: "use kvant_env::rng",
+    },
+    WorldCall {
+        call: "rand",
+        home: &[],
+        instead: "use kvant_env::rng",
+    },
+    WorldCall {
+        call: "std::process::Command",
+        home: &[],
+        instead: "the product starts no processes",
+    },
+    WorldCall {
+        call: "std::env",
+        home: &[BINARY],
+        instead: "read settings in the binary and hand them down",
+    },
+    WorldCall {
+        call: "std::net::TcpStream",
+        home: &[SERVER],
+        instead: "sockets belong to kvant-server",
+    },
+    WorldCall {
+        call: "std::net::TcpListener",
+        home: &[SERVER],
+        instead: "sockets belong to kvant-server",
+    },
+    WorldCall {
+        call: "std::net::UdpSocket",
+        home: &[],
+        instead: "nothing here speaks UDP",
+    },
+];
+
+const ENV: &str = "crates/kvant-env/";
+const SERVER: &str = "crates/kvant-server/";
+const BINARY: &str = "crates/kvant/";
+
+/// Files that touch a part of the world outside its home.
+pub(super) const WORLD_EXCEPTIONS: &[calls::Exception] = &[];
+
+/// Lines that drop a result.
+pub(super) const DROPPED_RESULTS: &[results::Exception] = &[];
+
+/// Files that are longer than 600 lines.
+pub(super) const LONG_FILES: &[LongFile] = &[];
+
+/// Files with `unsafe` code.
+pub(super) const UNSAFE_FILES: &[UnsafeFile] = &[];
+
+/// Hosts that a URL in the repository may name.
+pub(super) const URL_HOSTS: &[&str] = &[
+    // This machine, and the names that RFC 2606 sets aside for examples.
+    "127.0.0.1",
+    "localhost",
+    "example.com",
+    "example.org",
+    // Where Rust and its packages come from.
+    "crates.io",
+    "github.com",
+    "sh.rustup.rs",
+    // References.
+    "doc.rust-lang.org",
+    "json-schema.org",
+    "keepachangelog.com",
+    "semver.org",
+    "spec.openapis.org",
+    "www.apache.org",
+    "www.rfc-editor.org",
+];

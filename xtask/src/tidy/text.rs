@@ -1,0 +1,83 @@
+//! Rules for every tracked text file: its characters, and nothing in it that only exists on one machine.
+
+use super::Finding;
+use super::tree::{File, Tree};
+
+/// Directories that a path starts with on somebody's machine, and never in what is installed.
+const MACHINE_DIRS: &[&str] = &["home", "root", "tmp", "work", "Users"];
+
+/// `hosts` are those that a URL may name.
+pub(super) fn check(tree: &Tree, hosts: &[&str]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in &tree.files {
+        findings.extend(characters(file));
+        for (line, text) in file.lines() {
+            if let Some(dir) = MACHINE_DIRS.iter().find(|dir| starts_path(text, dir)) {
+                let problem = format!(
+                    "a path below /{dir}/ exists on one machine only: use a relative path or a temporary directory"
+                );
+                findings.push(Finding::error(&file.path, line, problem));
+            }
+            for host in url_hosts(text).filter(|host| !hosts.contains(host)) {
+                let problem = format!(
+                    "URL of {host}, which is not listed: if everybody can reach it and it belongs here, add it to URL_HOSTS \
+                     (xtask/src/tidy/tables.rs)"
+                );
+                findings.push(Finding::error(&file.path, line, problem));
+            }
+        }
+    }
+    findings
+}
+
+fn characters(file: &File) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, line) in file.text.split('\n').enumerate() {
+        let mut found = |problem| findings.push(Finding::error(&file.path, index + 1, problem));
+        if line.contains('\r') {
+            found("carriage return: lines end with a line feed only");
+        } else if line.ends_with(' ') {
+            found("space at the end of the line: remove it");
+        }
+        if line.contains('\t') {
+            found("tab: indent with spaces");
+        }
+        if file.is_rust() && !file.is_test() && !line.is_ascii() {
+            found("character outside ASCII: write it as an escape, or in other words");
+        }
+    }
+    if !file.text.is_empty() && !file.text.ends_with('\n') {
+        findings.push(Finding::error(
+            &file.path,
+            file.text.lines().count(),
+            "no line feed at the end of the file: add one",
+        ));
+    }
+    findings
+}
+
+/// Whether `text` has an absolute path below `/dir/`.
+fn starts_path(text: &str, dir: &str) -> bool {
+    let wanted = format!("/{dir}/");
+    let inside_longer_path = |before: char| before.is_alphanumeric() || "._-~/})*".contains(before);
+    text.match_indices(&wanted)
+        .any(|(at, _)| !text[..at].ends_with(inside_longer_path))
+}
+
+/// The hosts of all URLs in a line that name one (and not a placeholder).
+fn url_hosts(text: &str) -> impl Iterator<Item = &str> {
+    let after_scheme = text.match_indices("://").filter_map(|(at, separator)| {
+        let scheme_is_http = text[..at].ends_with("http") || text[..at].ends_with("https");
+        scheme_is_http.then(|| &text[at + separator.len()..])
+    });
+    let hosts = after_scheme.map(|rest| {
+        let end = rest
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '-')
+            .unwrap_or(rest.len());
+        rest[..end].trim_end_matches('.')
+    });
+    hosts.filter(|host| !host.is_empty())
+}
+
+#[cfg(test)]
+mod tests;
