@@ -8,12 +8,15 @@ struct Bench {
     name: &'static str,
     command: &'static [&'static str],
     about: &'static str,
+    /// Whether it needs the release binary of `kvant`, which is then built first.
+    needs_kvant: bool,
 }
 
 const BENCHES: &[Bench] = &[Bench {
     name: "servers",
     command: &["python3", "bench/servers/run.py"],
     about: "CPU per request against a raw epoll loop, nginx, Redis, and one-nio with LevelDB",
+    needs_kvant: true,
 }];
 
 /// Runs one benchmark, or lists them all.
@@ -28,6 +31,9 @@ pub(crate) fn run(arguments: &[String]) -> Verdict {
         .iter()
         .find(|bench| bench.name == name)
         .ok_or_else(|| format!("there is no benchmark {name:?}"))?;
+    if bench.needs_kvant {
+        cargo::run(cargo::cargo().args(["build", "--release", "--bin", "kvant"]))?;
+    }
     cargo::run(
         Command::new(bench.command[0])
             .args(&bench.command[1..])

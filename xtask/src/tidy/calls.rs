@@ -28,7 +28,7 @@ pub(super) struct Exception {
 pub(super) fn check(tree: &Tree, calls: &[WorldCall], exceptions: &[Exception]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut exceptions = Ratchet::new(exceptions);
-    for file in tree.rust().filter(|file| !file.is_test() && !file.is_tool()) {
+    for file in tree.rust().filter(|file| !file.is_test && !file.is_tool()) {
         for (line, world) in made_by(file, calls) {
             let at_home = world.home.iter().any(|dir| file.path.starts_with(dir));
             if !at_home && !exceptions.allows(|row| row.path == file.path && row.call == world.call) {

@@ -59,7 +59,7 @@ pub(super) fn check_sizes(tree: &Tree, exemptions: &[LongFile]) -> Vec<Finding> 
 pub(super) fn check_headers(tree: &Tree) -> Vec<Finding> {
     let without = tree
         .rust()
-        .filter(|file| !file.is_test() && !file.text.starts_with("//! "));
+        .filter(|file| !file.is_test && !file.text.starts_with("//! "));
     without
         .map(|file| {
             Finding::error(

@@ -2,47 +2,62 @@
 
 use super::tree::{File, Tree};
 use super::{Finding, paths};
+use std::collections::BTreeSet;
 
 const ENGINE_SOURCES: &str = "crates/kvant-engine/src/";
 
-/// A row of the table: a module and the modules that it may use, each of which has a row before it.
+/// A row of the table: a module, or an item of it that stands lower than the rest (`module::Item`); and the rows that it may use, each
+/// of which stands before it.
 pub(super) type Row = (&'static str, &'static [&'static str]);
 
 /// Checks that `rows` has no cycle and that the engine's code keeps to it. Tests and `lib.rs` may use everything.
 pub(super) fn check(tree: &Tree, rows: &[Row]) -> Vec<Finding> {
     let mut findings = table_problems(rows);
+    let mut without_row = BTreeSet::new();
     for file in tree
         .rust()
-        .filter(|file| file.path.starts_with(ENGINE_SOURCES) && !file.is_test())
+        .filter(|file| file.path.starts_with(ENGINE_SOURCES) && !file.is_test)
     {
         let module = top_module(file);
-        if module == "lib" {
-            continue;
-        }
         let Some((_, may_use)) = rows.iter().find(|(name, _)| *name == module) else {
-            let problem = format!(
-                "module {module} has no row in ENGINE_MODULES (xtask/src/tidy/tables.rs): add it after all it uses"
-            );
-            findings.push(Finding::error(&file.path, 1, problem));
+            if module != "lib" && without_row.insert(module) {
+                let problem = format!(
+                    "module {module} has no row in ENGINE_MODULES (xtask/src/tidy/tables.rs): add it after all it uses"
+                );
+                findings.push(Finding::error(&file.path, 1, problem));
+            }
             continue;
         };
-        for used in paths::of(&file.path, &file.tokens) {
-            let ["crate", target, ..] = used.words.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
+        for path in paths::of(&file.path, &file.tokens) {
+            let Some(target) = row_of(&path.words, rows) else {
                 continue;
             };
-            let is_module = rows.iter().any(|(name, _)| *name == target);
-            if is_module && target != module && !may_use.contains(&target) {
+            if path.words[1] != module && !may_use.contains(&target) {
                 let problem = format!(
-                    "module {module} may not use {target}: modules form a DAG, so that each can be read and tested without those \
-                     above it; move the shared part down, or add {target} to {module}'s row in ENGINE_MODULES \
+                    "module {module} may not use {target}: modules form a DAG, so that each can be read and tested without \
+                     those above it; move the shared part down, or add {target} to {module}'s row in ENGINE_MODULES \
                      (xtask/src/tidy/tables.rs)"
                 );
-                findings.push(Finding::error(&file.path, used.line, problem));
+                findings.push(Finding::error(&file.path, path.line, problem));
             }
         }
     }
     findings.dedup();
     findings
+}
+
+/// The row that a path of the crate leads to: its item's, if that has one, or its module's.
+fn row_of(words: &[String], rows: &[Row]) -> Option<&'static str> {
+    let ["crate", module, rest @ ..] = &words.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let item = rest.first().map(|item| format!("{module}::{item}"));
+    let is_target = |name: &str| item.as_deref() == Some(name) || *module == name;
+    // Of both, the item's has the longer name.
+    rows.iter()
+        .map(|(name, _)| *name)
+        .filter(|name| is_target(name))
+        .max_by_key(|name| name.len())
 }
 
 /// The first part of the path below `src/`.

@@ -36,10 +36,18 @@ const SHAPES: &[(&[&str], &str)] = &[
 pub(super) fn check(tree: &Tree, exceptions: &[Exception]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut exceptions = Ratchet::new(exceptions);
-    for file in tree.rust().filter(|file| !file.is_test()) {
+    for file in tree.rust().filter(|file| !file.is_test) {
         for (shape, problem) in SHAPES {
-            let is_hit = |window: &&[Token]| window.iter().map(|token| &token.text).eq(*shape);
-            for window in file.tokens.windows(shape.len()).filter(is_hit) {
+            let is_hit = |window: &[Token]| window.iter().map(|token| &token.text).eq(*shape);
+            for (index, window) in file
+                .tokens
+                .windows(shape.len())
+                .enumerate()
+                .filter(|(_, window)| is_hit(window))
+            {
+                if shape[0] == "." && shape.ends_with(&[";"]) && is_assigned(&file.tokens[..index]) {
+                    continue;
+                }
                 // The shape's last token stands on the line that drops; the first may end the statement before.
                 let line = window[shape.len() - 1].line;
                 let text = file.text.lines().nth(line - 1).unwrap_or_default();
@@ -57,6 +65,21 @@ pub(super) fn check(tree: &Tree, exceptions: &[Exception]) -> Vec<Finding> {
         findings.push(Finding::error(row.path, 1, problem));
     }
     findings
+}
+
+/// Whether the expression that ends `tokens` is given to something, and not a statement by itself.
+fn is_assigned(tokens: &[Token]) -> bool {
+    let mut depth = 0;
+    for token in tokens.iter().rev() {
+        match token.text.as_str() {
+            ")" | "]" | "}" if depth > 0 || token.text != "}" => depth += 1,
+            "(" | "[" | "{" if depth > 0 => depth -= 1,
+            ";" | "{" | "}" | "(" if depth == 0 => return false,
+            "=" | "return" | "break" if depth == 0 => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ fn characters(file: &File) -> Vec<Finding> {
         if line.contains('\t') {
             found("tab: indent with spaces");
         }
-        if file.is_rust() && !file.is_test() && !line.is_ascii() {
+        if file.is_rust() && !file.is_test && !line.is_ascii() {
             found("character outside ASCII: write it as an escape, or in other words");
         }
     }

@@ -19,6 +19,9 @@ pub(super) struct File {
     pub(super) text: String,
     /// Of a Rust file: its code, without comments and literals. Else empty.
     pub(super) tokens: Vec<Token>,
+    /// Whether the file is only compiled for tests: `foo/tests.rs`, anything under a `tests/` directory, or a module that its parent
+    /// declares for tests only.
+    pub(super) is_test: bool,
 }
 
 impl File {
@@ -32,6 +35,7 @@ impl File {
             path: path.to_string(),
             text,
             tokens,
+            is_test: path.split('/').any(|part| matches!(part, "tests" | "tests.rs")),
         }
     }
 
@@ -39,15 +43,33 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// Whether the file is only compiled for tests: `foo/tests.rs`, anything under a `tests/` directory, and `testing.rs`.
-    pub(super) fn is_test(&self) -> bool {
-        self.path
-            .split('/')
-            .any(|part| matches!(part, "tests" | "tests.rs" | "testing" | "testing.rs"))
-    }
-
     pub(super) fn is_tool(&self) -> bool {
         TOOLS.iter().any(|dir| self.path.starts_with(dir))
+    }
+
+    /// The modules that this file declares with `#[cfg(test)] mod name;`, as paths without `.rs` or `/mod.rs`.
+    fn test_modules(&self) -> Vec<String> {
+        let (dir, name) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
+        let dir = match name {
+            "mod.rs" | "lib.rs" | "main.rs" => dir.to_string(),
+            name => format!("{dir}/{}", name.trim_end_matches(".rs")),
+        };
+        let mut modules = Vec::new();
+        let attribute = ["#", "[", "cfg", "(", "test", ")", "]"];
+        for (index, window) in self.tokens.windows(attribute.len()).enumerate() {
+            if !window.iter().map(|token| token.text.as_str()).eq(attribute) {
+                continue;
+            }
+            // The item's words up to its name, without a visibility.
+            let item = self.tokens[index + attribute.len()..]
+                .iter()
+                .map(|token| token.text.as_str());
+            let mut item = item.skip_while(|word| matches!(*word, "pub" | "(" | "crate" | "super" | ")"));
+            if let (Some("mod"), Some(name), Some(";")) = (item.next(), item.next(), item.next()) {
+                modules.push(format!("{dir}/{name}"));
+            }
+        }
+        modules
     }
 
     /// Numbered lines, from 1.
@@ -87,7 +109,18 @@ impl Tree {
             }
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Tree { files })
+        Ok(Tree::new(files))
+    }
+
+    fn new(mut files: Vec<File>) -> Tree {
+        let modules: Vec<String> = files.iter().flat_map(File::test_modules).collect();
+        for file in &mut files {
+            file.is_test |= modules.iter().any(|module| {
+                let rest = file.path.strip_prefix(module.as_str());
+                rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+            });
+        }
+        Tree { files }
     }
 
     pub(super) fn rust(&self) -> impl Iterator<Item = &File> {
@@ -100,11 +133,14 @@ impl Tree {
 
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Tree {
-        Tree {
-            files: files
+        Tree::new(
+            files
                 .iter()
                 .map(|(path, text)| File::new(path, text.to_string()))
                 .collect(),
-        }
+        )
     }
 }
+
+#[cfg(test)]
+mod tests;

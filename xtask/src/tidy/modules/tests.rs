@@ -1,6 +1,12 @@
 use super::*;
 
-const ROWS: &[Row] = &[("format", &[]), ("wal", &["format"]), ("table", &["format"])];
+const ROWS: &[Row] = &[
+    ("format", &[]),
+    ("iter::Cursor", &["format"]),
+    ("wal", &["format"]),
+    ("table", &["format", "iter::Cursor"]),
+    ("iter", &["table"]),
+];
 
 fn findings(path: &str, code: &str) -> Vec<String> {
     let tree = Tree::of(&[(&format!("crates/kvant-engine/src/{path}"), code)]);
@@ -38,6 +44,20 @@ fn any_other_use_is_found_however_it_is_written() {
             "{found:?}"
         );
     }
+}
+
+#[test]
+fn an_item_may_stand_lower_than_its_module() {
+    assert!(findings("table.rs", "use crate::iter::Cursor;").is_empty());
+    assert!(
+        findings(
+            "iter/mod.rs",
+            "use crate::iter::Cursor;\nuse crate::iter::merge::X;"
+        )
+        .is_empty()
+    );
+    assert!(findings("table.rs", "use crate::iter::{Cursor, Merge};")[0].contains("table may not use iter:"));
+    assert!(findings("wal.rs", "use crate::iter::Cursor;")[0].contains("wal may not use iter::Cursor:"));
 }
 
 #[test]

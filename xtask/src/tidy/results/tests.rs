@@ -15,6 +15,8 @@ fn every_way_to_drop_a_result_is_found() {
         "fn f() {\n _ = g();\n}",
         "fn f() { g();\n _ = g();\n}",
         "fn f() {\n g().ok();\n}",
+        "fn f() {\n g(|x| { x = 1; }).ok();\n}",
+        "fn f() { a = b;\n g(x)[1].ok();\n}",
         "fn f() {\n g().unwrap()\n}",
     ] {
         assert_eq!(lines("src/a.rs", code, &[]), [2], "{code}");
@@ -27,6 +29,9 @@ fn what_only_looks_like_it_is_not() {
     for code in [
         "let _guard = g();",
         "let x = g().ok()?;",
+        "let x = g().ok();",
+        "fn f() { *x = g(|y| { y; }).ok(); }",
+        "fn f() { return g().ok(); }",
         "match x { _ => 1 }",
         "let f = |_| 1;",
         "// let _ = g();",
