@@ -17,6 +17,8 @@ fn every_way_to_drop_a_result_is_found() {
         "fn f() {\n g().ok();\n}",
         "fn f() {\n g(|x| { x = 1; }).ok();\n}",
         "fn f() { a = b;\n g(x)[1].ok();\n}",
+        "fn f() {\n drop(file.sync());\n}",
+        "fn f() {\n drop(sync(file.take()));\n}",
         "fn f() {\n g().unwrap()\n}",
     ] {
         assert_eq!(lines("src/a.rs", code, &[]), [2], "{code}");
@@ -30,6 +32,10 @@ fn what_only_looks_like_it_is_not() {
         "let _guard = g();",
         "let x = g().ok()?;",
         "let x = g().ok();",
+        "select! { x = f() => {} _ = g(h()) => break, }",
+        "drop(guard);",
+        "drop(lock(&x).take());",
+        "drop(wake.send(done()));",
         "fn f() { *x = g(|y| { y; }).ok(); }",
         "fn f() { return g().ok(); }",
         "match x { _ => 1 }",
