@@ -1,4 +1,5 @@
-//! `cargo xtask bench NAME [ARG]...`: starts a benchmark of `bench/`. What each measures, it says itself (`bench/README.md`).
+//! `cargo xtask bench NAME [ARG]...`: starts a benchmark of `bench/`. What each measures, it says itself
+//! (`bench/README.md`).
 
 use crate::{Verdict, cargo};
 use std::process::Command;

@@ -4,8 +4,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The repository's root: chores work from any directory inside it. Cargo says where this package is now, which is not where it was
-/// built when checkouts share a target directory.
+/// The repository's root: chores work from any directory inside it. Cargo says where this package is now,
+/// which is not where it was built when checkouts share a target directory.
 pub(crate) fn root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);

@@ -1,7 +1,9 @@
-//! Kvant's own chores, run as `cargo xtask NAME`: the rules of the house, the README's examples, long tests, benchmarks.
+//! Kvant's own chores, run as `cargo xtask NAME`: the rules of the house, the README's examples, long tests,
+//! benchmarks.
 //!
-//! A chore is a module with a `run` that returns a [`Verdict`]. Arguments are few, so they are parsed by hand in [`args`].
-//! Findings go to standard output, a closing line last; what kept a chore from running goes to standard error.
+//! A chore is a module with a `run` that returns a [`Verdict`]. Arguments are few, so they are parsed by hand
+//! in [`args`]. Findings go to standard output, a closing line last; what kept a chore from running goes to
+//! standard error.
 #![allow(clippy::print_stdout, reason = "printing is what these chores are for")]
 
 mod args;
@@ -16,15 +18,16 @@ use std::process::ExitCode;
 const HELP: &str = "\
 Kvant's chores. Usage: cargo xtask NAME
 
-  tidy                               check the rules of the house: crate and module order, file sizes, banned calls,
-                                     dropped results, unsafe, markdown, licences
-  readme [--release]                 run the README's examples against a real server and compare their output
-  torture [--cycles N] [--seed S]    kill -9 and power-loss tests, N cycles (default 1000) each, in release mode
-  soak [--minutes M] [--seed S]      torture in rounds with a new seed each, until M minutes (default 60) have passed
-  bench [NAME [ARG]...]              run a benchmark; without a name, list them
+  tidy                              check the rules of the house: crate and module order, file sizes,
+                                    banned calls, dropped results, unsafe, markdown, licences
+  readme [--release]                run the README's examples against a real server and compare their output
+  torture [--cycles N] [--seed S]   kill -9 and power-loss tests, N cycles (1000) each, in release mode
+  soak [--minutes M] [--seed S]     torture in rounds with a new seed each, until M minutes (60) have passed
+  bench [NAME [ARG]...]             run a benchmark; without a name, list them
 ";
 
-/// What a chore comes to: `Ok(true)` passed, `Ok(false)` found something and has printed it, `Err` could not be run.
+/// What a chore comes to: `Ok(true)` passed, `Ok(false)` found something and has printed it, `Err` could not
+/// be run.
 type Verdict = Result<bool, String>;
 
 fn main() -> ExitCode {

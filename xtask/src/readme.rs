@@ -1,8 +1,9 @@
 //! `cargo xtask readme [--release]`: the README's examples, run as they stand against a real server.
 //!
-//! Every `sh` block of the README's section [`SECTION`] is run by bash, in order, in one temporary directory, against a server that is
-//! started on a free port of the loopback address; [`ADDRESS`] in a block stands for that server. A `text` block that follows is what the
-//! block must print: a line `...` stands for any lines, and `...` in a line for any characters.
+//! Every `sh` block of the README's section [`SECTION`] is run by bash, in order, in one temporary directory,
+//! against a server that is started on a free port of the loopback address; [`ADDRESS`] in a block stands for
+//! that server. A `text` block that follows is what the block must print: a line `...` stands for any lines,
+//! and `...` in a line for any characters.
 
 mod example;
 mod server;

@@ -1,6 +1,8 @@
-//! `cargo xtask torture` and `cargo xtask soak`: the tests that get better with time, in release mode, with a seed that replays.
+//! `cargo xtask torture` and `cargo xtask soak`: the tests that get better with time, in release mode, with a
+//! seed that replays.
 //!
-//! The tests are the same as in `cargo test`; they take the number of cycles and the seed from the environment.
+//! The tests are the same as in `cargo test`; they take the number of cycles and the seed from the
+//! environment.
 
 use crate::{Verdict, args, cargo};
 use std::io::{BufRead, BufReader};
@@ -81,9 +83,7 @@ fn round(cycle_count: u64, seed: u64) -> Verdict {
             }
             Some(_) => {}
             None => {
-                println!(
-                    "torture: failed; the same again: cargo xtask torture --cycles {cycle_count} --seed {seed}"
-                );
+                println!("torture: failed; again: cargo xtask torture --cycles {cycle_count} --seed {seed}");
                 return Ok(false);
             }
         }

@@ -1,4 +1,5 @@
-//! A server that lives as long as the examples: a child process on a free port, with its data and log in a temporary directory.
+//! A server that lives as long as the examples: a child process on a free port, with its data and log in a
+//! temporary directory.
 
 use crate::cargo;
 use std::fs::{self, File};
@@ -26,7 +27,8 @@ impl Server {
     /// Starts `binary` in `work` and waits until it is ready.
     pub(super) fn start(binary: &Path, work: &Path) -> Result<Server, String> {
         let failed = |error: io::Error| format!("{}: {error}", binary.display());
-        // The port is free until somebody else takes it in the moment before the server does; then the start fails, loudly.
+        // The port is free until somebody else takes it in the moment before the server does; then the start
+        // fails, loudly.
         let address = TcpListener::bind("127.0.0.1:0")
             .and_then(|listener| listener.local_addr())
             .map_err(failed)?

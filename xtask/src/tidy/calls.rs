@@ -1,7 +1,9 @@
-//! The world enters through kvant-env: no other crate reads a clock, opens a file, starts a thread or asks for randomness by itself.
+//! The world enters through kvant-env: no other crate reads a clock, opens a file, starts a thread or asks
+//! for randomness by itself.
 //!
-//! Why here and not in clippy's `disallowed_methods`: that list holds for the whole workspace, so that kvant-env, tools and every test
-//! module would have to lift it one by one; here the exceptions are one table with reasons, and one that is not needed any more is found.
+//! Why here and not in clippy's `disallowed_methods`: that list holds for the whole workspace, so that
+//! kvant-env, tools and every test module would have to lift it one by one; here the exceptions are one table
+//! with reasons, and one that is not needed any more is found.
 
 use super::ratchet::Ratchet;
 use super::tree::{File, Tree};

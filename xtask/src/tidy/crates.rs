@@ -21,7 +21,8 @@ pub(super) fn check(tree: &Tree, order: &[&str]) -> Vec<Finding> {
             .and_then(|package| package.get("name"))
             .and_then(|name| name.as_str());
         let Some(position) = order.iter().position(|known| Some(*known) == name) else {
-            let problem = "this crate has no place in the crate order: give it one in CRATE_ORDER (xtask/src/tidy/tables.rs)";
+            let problem = "this crate has no place in the crate order: give it one in CRATE_ORDER \
+                 (xtask/src/tidy/tables.rs)";
             findings.push(Finding::error(&file.path, 1, problem));
             continue;
         };
@@ -35,8 +36,8 @@ pub(super) fn check(tree: &Tree, order: &[&str]) -> Vec<Finding> {
                     &file.path,
                     line,
                     format!(
-                        "{} depends on {dependency}, which stands above it: crates form a chain, so that each can be understood \
-                         from those below it; move the shared part down",
+                        "{} depends on {dependency}, which stands above it: crates form a chain, so that each can be \
+                         understood from those below it; move the shared part down",
                         order[position]
                     ),
                 ));

@@ -1,4 +1,5 @@
-//! Rules for a Rust file as a whole: its size, its header, what must not be left in it, and whether it may be unsafe.
+//! Rules for a Rust file as a whole: its size, its header, what must not be left in it, and whether it may be
+//! unsafe.
 
 use super::Finding;
 use super::ratchet::Ratchet;
@@ -47,7 +48,8 @@ pub(super) fn check_sizes(tree: &Tree, exemptions: &[LongFile]) -> Vec<Finding> 
             findings.push(Finding::error(row.path, 1, problem));
         } else if line_count + EXEMPTION_SLACK_LINES < row.lines_max {
             let problem = format!(
-                "has come down to {line_count} lines: lower its row in LONG_FILES, so that it does not grow again"
+                "has come down to {line_count} lines: lower its row in LONG_FILES, so that it does \
+                 not grow again"
             );
             findings.push(Finding::error(row.path, 1, problem));
         }
@@ -111,8 +113,8 @@ pub(super) fn check_unsafe(tree: &Tree, allowed: &[UnsafeFile]) -> Vec<Finding> 
             findings.push(Finding::error(
                 &file.path,
                 token.line,
-                "unsafe in a file that is not listed: find a safe way, or list the file with a reason in UNSAFE_FILES \
-                 (xtask/src/tidy/tables.rs)",
+                "unsafe in a file that is not listed: find a safe way, or list the file with a reason in \
+                 UNSAFE_FILES (xtask/src/tidy/tables.rs)",
             ));
         }
     }

@@ -1,4 +1,5 @@
-//! As much of Rust's lexical structure as the checks need: what is code, what is comment or literal, and where the words are.
+//! As much of Rust's lexical structure as the checks need: what is code, what is comment or literal, and
+//! where the words are.
 
 /// A word, `::`, `=>` or a single other character of code.
 #[derive(Clone, Debug, PartialEq, Eq)]

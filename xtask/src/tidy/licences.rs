@@ -1,6 +1,8 @@
-//! Licences: every package of the lock file, on every platform, must be usable under one of the licences that `deny.toml` allows.
+//! Licences: every package of the lock file, on every platform, must be usable under one of the licences that
+//! `deny.toml` allows.
 //!
-//! This is the part of `cargo deny check licenses` that must hold on each change; it needs no tool beyond cargo itself.
+//! This is the part of `cargo deny check licenses` that must hold on each change; it needs no tool beyond
+//! cargo itself.
 
 use super::Finding;
 use super::tree::Tree;
@@ -24,8 +26,8 @@ pub(super) fn check(tree: &Tree, metadata: &Value) -> Vec<Finding> {
                 .and_then(|file| file.lines().find(|(_, line)| *line == wanted))
                 .map_or(1, |(line, _)| line);
             let problem = format!(
-                "{name} has the licence {licence:?}, which deny.toml does not allow: choose another package, or add the licence after \
-                 reading what it asks of us"
+                "{name} has the licence {licence:?}, which deny.toml does not allow: choose another \
+                 package, or add the licence after reading what it asks of us"
             );
             findings.push(Finding::error("Cargo.lock", line, problem));
         }
@@ -50,7 +52,8 @@ fn allowed_licences(tree: &Tree) -> Result<Vec<String>, String> {
         .collect())
 }
 
-/// Whether an SPDX expression can be met with `allowed` licences only. `A/B` is the old way to write `A OR B`.
+/// Whether an SPDX expression can be met with `allowed` licences only. `A/B` is the old way to write `A OR
+/// B`.
 fn satisfied(expression: &str, allowed: &[String]) -> bool {
     let spaced = expression
         .replace('(', " ( ")

@@ -1,8 +1,8 @@
 //! `cargo xtask tidy`: the rules of the house that no compiler checks.
 //!
-//! Each check is a pure function from the tracked files (and the tables of [`tables`]) to findings; only [`run`] reads the disk.
-//! A rule with exceptions has a table with a reason in each row, and a row that no file needs any more is a finding itself:
-//! the tables only shrink.
+//! Each check is a pure function from the tracked files (and the tables of [`tables`]) to findings; only
+//! [`run`] reads the disk. A rule with exceptions has a table with a reason in each row, and a row that no
+//! file needs any more is a finding itself: the tables only shrink.
 
 mod calls;
 mod crates;
@@ -26,7 +26,7 @@ use tree::Tree;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     path: String,
-    /// From 1; 0 for the file as a whole.
+    /// From 1.
     line: usize,
     /// What, why, and what to do instead.
     message: String,
@@ -63,13 +63,7 @@ impl fmt::Display for Finding {
             Severity::Warning => "warning: ",
             Severity::Error => "",
         };
-        write!(
-            f,
-            "{}:{}: {severity}{}",
-            self.path,
-            self.line.max(1),
-            self.message
-        )
+        write!(f, "{}:{}: {severity}{}", self.path, self.line, self.message)
     }
 }
 
@@ -77,7 +71,10 @@ impl fmt::Display for Finding {
 pub(crate) fn run() -> Verdict {
     let tree = Tree::tracked()?;
     let mut findings = check(&tree);
-    findings.extend(licences::check(&tree, &cargo::metadata()?));
+    match cargo::metadata() {
+        Ok(metadata) => findings.extend(licences::check(&tree, &metadata)),
+        Err(problem) => findings.push(Finding::error("Cargo.lock", 1, problem)),
+    }
     findings.sort();
     for finding in &findings {
         println!("{finding}");

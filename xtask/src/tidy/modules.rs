@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 
 const ENGINE_SOURCES: &str = "crates/kvant-engine/src/";
 
-/// A row of the table: a module, or an item of it that stands lower than the rest (`module::Item`); and the rows that it may use, each
-/// of which stands before it.
+/// A row of the table: a module, or an item of it that stands lower than the rest (`module::Item`); and the
+/// rows that it may use, each of which stands before it.
 pub(super) type Row = (&'static str, &'static [&'static str]);
 
-/// Checks that `rows` has no cycle and that the engine's code keeps to it. Tests and `lib.rs` may use everything.
+/// Checks that `rows` has no cycle and that the engine's code keeps to it. Tests and `lib.rs` may use
+/// everything.
 pub(super) fn check(tree: &Tree, rows: &[Row]) -> Vec<Finding> {
     let mut findings = table_problems(rows);
     let mut without_row = BTreeSet::new();
@@ -22,7 +23,8 @@ pub(super) fn check(tree: &Tree, rows: &[Row]) -> Vec<Finding> {
         let Some((_, may_use)) = rows.iter().find(|(name, _)| *name == module) else {
             if module != "lib" && without_row.insert(module) {
                 let problem = format!(
-                    "module {module} has no row in ENGINE_MODULES (xtask/src/tidy/tables.rs): add it after all it uses"
+                    "module {module} has no row in ENGINE_MODULES (xtask/src/tidy/tables.rs): add it after all \
+                     it uses"
                 );
                 findings.push(Finding::error(&file.path, 1, problem));
             }
@@ -34,9 +36,9 @@ pub(super) fn check(tree: &Tree, rows: &[Row]) -> Vec<Finding> {
             };
             if path.words[1] != module && !may_use.contains(&target) {
                 let problem = format!(
-                    "module {module} may not use {target}: modules form a DAG, so that each can be read and tested without \
-                     those above it; move the shared part down, or add {target} to {module}'s row in ENGINE_MODULES \
-                     (xtask/src/tidy/tables.rs)"
+                    "module {module} may not use {target}: modules form a DAG, so that each can be read and tested \
+                     without those above it; move the shared part down, or add {target} to {module}'s row in \
+                     ENGINE_MODULES (xtask/src/tidy/tables.rs)"
                 );
                 findings.push(Finding::error(&file.path, path.line, problem));
             }
@@ -74,7 +76,8 @@ fn table_problems(rows: &[Row]) -> Vec<Finding> {
         for target in *may_use {
             if !rows[..index].iter().any(|(name, _)| name == target) {
                 let problem = format!(
-                    "ENGINE_MODULES: {module} uses {target}, which has no row before it: rows go from low to high"
+                    "ENGINE_MODULES: {module} uses {target}, which has no row before it: rows go from low \
+                     to high"
                 );
                 findings.push(Finding::error("xtask/src/tidy/tables.rs", 1, problem));
             }

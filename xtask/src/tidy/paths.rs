@@ -1,7 +1,8 @@
 //! The paths that a Rust file names, with what its `use` lines say about their first word.
 //!
-//! This is a reading of tokens, not name resolution: a path is followed through the imports of its own file, and `crate`, `self` and
-//! `super` through the file's place in its crate. That catches everything but a deliberate disguise.
+//! This is a reading of tokens, not name resolution: a path is followed through the imports of its own file,
+//! and `crate`, `self` and `super` through the file's place in its crate. That catches everything but a
+//! deliberate disguise.
 
 use super::lexer::{Token, is_word};
 use std::collections::HashMap;
@@ -13,12 +14,14 @@ pub(super) struct NamedPath {
     pub(super) words: Vec<String>,
     /// From 1.
     pub(super) line: usize,
-    /// Whether the first word is the name of a crate or `crate`, not of something that the file does not explain.
+    /// Whether the first word is the name of a crate or `crate`, not of something that the file does not
+    /// explain.
     pub(super) resolved: bool,
 }
 
 impl NamedPath {
-    /// Whether this names `target` (as `std::time::Instant::now`) or something below it, or may import it by a glob.
+    /// Whether this names `target` (as `std::time::Instant::now`) or something below it, or may import it by
+    /// a glob.
     pub(super) fn names(&self, target: &str) -> bool {
         let target: Vec<&str> = target.split("::").collect();
         let starts_with = |words: &[String], target: &[&str]| {
@@ -130,9 +133,6 @@ fn read_import(tokens: &[Token], mut at: usize, prefix: &[String], imports: &mut
                 words.pop();
             }
             let mut name = words.last().cloned().unwrap_or_default();
-            if let Some(position) = words.iter().position(|word| word == "as") {
-                words.truncate(position);
-            }
             if text_at(at) == "as" {
                 name = text_at(at + 1).to_string();
                 at += 2;

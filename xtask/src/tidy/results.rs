@@ -1,7 +1,8 @@
 //! No result is dropped, and none is unwrapped without saying why it holds.
 //!
-//! An ignored failure of a write or an fsync is lost data that nobody hears of. Clippy's `let_underscore_must_use` sees only some of the
-//! ways to drop a result; this sees all that are written as `let _ =`, `_ =`, `.ok();` or `drop(call())`.
+//! An ignored failure of a write or an fsync is lost data that nobody hears of. Clippy's
+//! `let_underscore_must_use` sees only some of the ways to drop a result; this sees all that are written as
+//! `let _ =`, `_ =`, `.ok();` or `drop(call())`.
 
 use super::Finding;
 use super::lexer::Token;
@@ -16,7 +17,8 @@ pub(super) struct Exception {
     pub(super) reason: &'static str,
 }
 
-/// Calls whose outcome may be given to `drop`: a receiver that is gone misses nothing, and the others give out what is to be dropped.
+/// Calls whose outcome may be given to `drop`: a receiver that is gone misses nothing, and the others give
+/// out what is to be dropped.
 const DROPPABLE: &[&str] = &["send", "take", "pop"];
 
 /// Checks all code but tests.

@@ -1,4 +1,5 @@
-//! What the checks know about this repository: orders, and exceptions with their reasons. The tables of exceptions only shrink.
+//! What the checks know about this repository: orders, and exceptions with their reasons. The tables of
+//! exceptions only shrink.
 
 use super::calls::{self, WorldCall};
 use super::files::{LongFile, UnsafeFile};
@@ -14,7 +15,8 @@ pub(super) const ENGINE_MODULES: &[Row] = &[
     ("format", &[]),
     ("options", &[]),
     ("stats", &[]),
-    // The trait that everything with entries in order implements; the rest of `iter` merges them and stands above.
+    // The trait that everything with entries in order implements; the rest of `iter` merges them and stands
+    // above.
     ("iter::InternalIterator", &["format"]),
     ("batch", &["format"]),
     ("wal", &["format", "batch"]),
@@ -25,10 +27,10 @@ pub(super) const ENGINE_MODULES: &[Row] = &[
     ("iter", &["format", "stats", "memtable", "table", "version"]),
     ("compaction", &["format", "options", "stats", "iter::InternalIterator", "table", "version", "iter"]),
     ("commit", &["format", "options", "stats", "batch", "wal", "memtable"]),
-    ("db", &["format", "options", "stats", "iter::InternalIterator", "batch", "wal", "memtable", "cache", "table", "version",
-        "iter", "compaction", "commit"]),
-    ("tools", &["format", "options", "stats", "iter::InternalIterator", "batch", "wal", "memtable", "cache", "table", "version",
-        "iter", "compaction", "commit", "db"]),
+    ("db", &["format", "options", "stats", "iter::InternalIterator", "batch", "wal", "memtable", "cache", "table",
+        "version", "iter", "compaction", "commit"]),
+    ("tools", &["format", "options", "stats", "iter::InternalIterator", "batch", "wal", "memtable", "cache", "table",
+        "version", "iter", "compaction", "commit", "db"]),
 ];
 
 /// The world: where each part of it lives, and what other code uses instead.

@@ -14,14 +14,15 @@ pub(super) fn check(tree: &Tree, hosts: &[&str]) -> Vec<Finding> {
         for (line, text) in file.lines() {
             if let Some(dir) = MACHINE_DIRS.iter().find(|dir| starts_path(text, dir)) {
                 let problem = format!(
-                    "a path below /{dir}/ exists on one machine only: use a relative path or a temporary directory"
+                    "a path below /{dir}/ exists on one machine only: use a relative path or a temporary \
+                     directory"
                 );
                 findings.push(Finding::error(&file.path, line, problem));
             }
             for host in url_hosts(text).filter(|host| !hosts.contains(host)) {
                 let problem = format!(
-                    "URL of {host}, which is not listed: if everybody can reach it and it belongs here, add it to URL_HOSTS \
-                     (xtask/src/tidy/tables.rs)"
+                    "URL of {host}, which is not listed: if everybody can reach it and it belongs here, add it to \
+                     URL_HOSTS (xtask/src/tidy/tables.rs)"
                 );
                 findings.push(Finding::error(&file.path, line, problem));
             }

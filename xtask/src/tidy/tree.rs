@@ -19,8 +19,8 @@ pub(super) struct File {
     pub(super) text: String,
     /// Of a Rust file: its code, without comments and literals. Else empty.
     pub(super) tokens: Vec<Token>,
-    /// Whether the file is only compiled for tests: `foo/tests.rs`, anything under a `tests/` directory, or a module that its parent
-    /// declares for tests only.
+    /// Whether the file is only compiled for tests: `foo/tests.rs`, anything under a `tests/` directory, or a
+    /// module that its parent declares for tests only.
     pub(super) is_test: bool,
 }
 
@@ -47,7 +47,8 @@ impl File {
         TOOLS.iter().any(|dir| self.path.starts_with(dir))
     }
 
-    /// The modules that this file declares with `#[cfg(test)] mod name;`, as paths without `.rs` or `/mod.rs`.
+    /// The modules that this file declares with `#[cfg(test)] mod name;`, as paths without `.rs` or
+    /// `/mod.rs`.
     fn test_modules(&self) -> Vec<String> {
         let (dir, name) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
         let dir = match name {
@@ -82,7 +83,8 @@ impl File {
 }
 
 impl Tree {
-    /// What git tracks, or would track (so that a new file is checked before its first commit). Files that are not UTF-8 are left out.
+    /// What git tracks, or would track (so that a new file is checked before its first commit). Files that
+    /// are not UTF-8 are left out.
     pub(super) fn tracked() -> Result<Tree, String> {
         let mut list = Command::new("git");
         list.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
