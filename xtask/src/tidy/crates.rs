@@ -36,8 +36,8 @@ pub(super) fn check(tree: &Tree, order: &[&str]) -> Vec<Finding> {
                     &file.path,
                     line,
                     format!(
-                        "{} depends on {dependency}, which stands above it: crates form a chain, so that each can be \
-                         understood from those below it; move the shared part down",
+                        "{} depends on {dependency}, which stands above it: crates form a chain, so that each \
+                         can be understood from those below it; move the shared part down",
                         order[position]
                     ),
                 ));

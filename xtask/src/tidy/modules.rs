@@ -23,8 +23,8 @@ pub(super) fn check(tree: &Tree, rows: &[Row]) -> Vec<Finding> {
         let Some((_, may_use)) = rows.iter().find(|(name, _)| *name == module) else {
             if module != "lib" && without_row.insert(module) {
                 let problem = format!(
-                    "module {module} has no row in ENGINE_MODULES (xtask/src/tidy/tables.rs): add it after all \
-                     it uses"
+                    "module {module} has no row in ENGINE_MODULES (xtask/src/tidy/tables.rs): add it \
+                     after all it uses"
                 );
                 findings.push(Finding::error(&file.path, 1, problem));
             }
@@ -36,8 +36,8 @@ pub(super) fn check(tree: &Tree, rows: &[Row]) -> Vec<Finding> {
             };
             if path.words[1] != module && !may_use.contains(&target) {
                 let problem = format!(
-                    "module {module} may not use {target}: modules form a DAG, so that each can be read and tested \
-                     without those above it; move the shared part down, or add {target} to {module}'s row in \
+                    "module {module} may not use {target}: modules form a DAG, so that each can be read \
+                     and tested without those above it; move the shared part down, or add {target} to {module}'s row in \
                      ENGINE_MODULES (xtask/src/tidy/tables.rs)"
                 );
                 findings.push(Finding::error(&file.path, path.line, problem));

@@ -21,8 +21,8 @@ pub(super) fn check(tree: &Tree, hosts: &[&str]) -> Vec<Finding> {
             }
             for host in url_hosts(text).filter(|host| !hosts.contains(host)) {
                 let problem = format!(
-                    "URL of {host}, which is not listed: if everybody can reach it and it belongs here, add it to \
-                     URL_HOSTS (xtask/src/tidy/tables.rs)"
+                    "URL of {host}, which is not listed: if everybody can reach it and it belongs here, add \
+                     it to URL_HOSTS (xtask/src/tidy/tables.rs)"
                 );
                 findings.push(Finding::error(&file.path, line, problem));
             }
