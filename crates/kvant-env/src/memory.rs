@@ -101,10 +101,20 @@ impl Inode {
     }
 }
 
+/// What an open file may be used for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
+pub(crate) enum Access {
     Read,
     ReadWrite,
+}
+
+impl Access {
+    pub(crate) fn check_writable(self) -> io::Result<()> {
+        match self {
+            Access::Read => Err(io::Error::other("the file is open for reading only")),
+            Access::ReadWrite => Ok(()),
+        }
+    }
 }
 
 struct MemoryFile {
@@ -114,10 +124,8 @@ struct MemoryFile {
 
 impl MemoryFile {
     fn write(&self) -> io::Result<RwLockWriteGuard<'_, Vec<u8>>> {
-        match self.access {
-            Access::Read => Err(io::Error::other("the file is open for reading only")),
-            Access::ReadWrite => Ok(self.inode.write()),
-        }
+        self.access.check_writable()?;
+        Ok(self.inode.write())
     }
 }
 

@@ -95,6 +95,34 @@ impl<T> Tree<T> {
         Ok(files.collect())
     }
 
+    /// The directories that the root leads to, with each file made anew by `map`: once for each file, however many links it has,
+    /// and in an order that depends on names only.
+    pub(crate) fn map_reachable<U>(&self, map: &mut dyn FnMut(&Arc<T>) -> Arc<U>) -> Tree<U> {
+        let mut mapped = Tree {
+            dirs: HashMap::new(),
+            dir_id_next: self.dir_id_next,
+        };
+        let mut seen: HashMap<*const T, Arc<U>> = HashMap::new();
+        let mut to_visit = vec![ROOT];
+        while let Some(dir) = to_visit.pop() {
+            let entries = self.dirs[&dir].iter().map(|(name, node)| {
+                let node = match node {
+                    Node::File(inode) => Node::File(Arc::clone(
+                        seen.entry(Arc::as_ptr(inode)).or_insert_with(|| map(inode)),
+                    )),
+                    Node::Dir(child) => {
+                        to_visit.push(*child);
+                        Node::Dir(*child)
+                    }
+                };
+                (name.clone(), node)
+            });
+            let entries = entries.collect();
+            mapped.dirs.insert(dir, entries);
+        }
+        mapped
+    }
+
     /// Every file that the root leads to, in path order.
     pub(crate) fn files(&self) -> Vec<(PathBuf, Arc<T>)> {
         let mut files = Vec::new();
@@ -126,16 +154,17 @@ impl<T> Tree<T> {
     }
 
     /// Plans the missing directories up to and including `path`: one operation for each.
-    pub(crate) fn plan_create_dir_all(&mut self, path: &Path) -> io::Result<Vec<Change<T>>> {
+    pub(crate) fn plan_create_dir_all(&self, path: &Path) -> io::Result<Vec<Change<T>>> {
         let mut changes = Vec::new();
         let mut dir = ROOT;
+        let mut dir_id_next = self.dir_id_next;
         for name in components(path) {
             dir = match self.get(dir, &name) {
                 Some(Node::Dir(child)) => *child,
                 Some(Node::File(_)) => return Err(ErrorKind::NotADirectory.into()),
                 None => {
-                    let child = DirId(self.dir_id_next);
-                    self.dir_id_next += 1;
+                    let child = DirId(dir_id_next);
+                    dir_id_next += 1;
                     changes.push(Change {
                         dir,
                         name,
@@ -246,6 +275,15 @@ impl<T> Tree<T> {
         let mut names = components(path);
         let name = names.pop().ok_or(ErrorKind::InvalidInput)?;
         Ok((self.dir(&names.iter().collect::<PathBuf>())?, name))
+    }
+}
+
+impl<T> Clone for Tree<T> {
+    fn clone(&self) -> Self {
+        Tree {
+            dirs: self.dirs.clone(),
+            dir_id_next: self.dir_id_next,
+        }
     }
 }
 

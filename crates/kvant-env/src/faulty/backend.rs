@@ -1,0 +1,211 @@
+//! The file-system traits on the disk.
+
+use super::FaultyFs;
+use super::disk::{Disk, InodeCell, SyncTarget};
+use super::faults::FaultOp;
+use super::inode::Edit;
+use crate::fs::{DirEntry, File, FileLock, Fs};
+use crate::memory::{Access, locked_by_this_process, range};
+use crate::tree::{Change, Tree};
+use kvant_base::lock::NamedMutex;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, MutexGuard};
+
+impl FaultyFs {
+    /// The disk, unless `op` fails on it.
+    fn begin(&self, op: FaultOp, paths: &[&Path]) -> io::Result<MutexGuard<'_, Disk>> {
+        let mut disk = self.disk.lock();
+        disk.check(op, paths)?;
+        Ok(disk)
+    }
+
+    fn handle(&self, inode: Arc<InodeCell>, path: &Path, access: Access) -> Arc<dyn File> {
+        Arc::new(FaultyFile {
+            fs: self.clone(),
+            inode,
+            path: path.to_path_buf(),
+            access,
+        })
+    }
+
+    fn open_as(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        let inode = self.begin(FaultOp::Open, &[path])?.names.file(path)?;
+        Ok(self.handle(inode, path, access))
+    }
+
+    fn change_names(
+        &self,
+        op: FaultOp,
+        paths: &[&Path],
+        plan: impl FnOnce(&Tree<InodeCell>) -> io::Result<Vec<Change<InodeCell>>>,
+    ) -> io::Result<()> {
+        let mut disk = self.begin(op, paths)?;
+        let changes = plan(&disk.names)?;
+        disk.change_names(changes);
+        Ok(())
+    }
+}
+
+impl Fs for FaultyFs {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let mut disk = self.begin(FaultOp::Create, &[path])?;
+        let inode = disk.file_or_new(path)?;
+        if inode.lock().len_bytes() > 0 {
+            disk.resize(&inode, Edit::SetLen(0))?;
+        }
+        Ok(self.handle(inode, path, Access::ReadWrite))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.open_as(path, Access::Read)
+    }
+
+    fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.open_as(path, Access::ReadWrite)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.change_names(FaultOp::Rename, &[from, to], |names| names.plan_rename(from, to))
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.change_names(FaultOp::RemoveFile, &[path], |names| names.plan_remove_file(path))
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        let mut disk = self.begin(FaultOp::RemoveDirAll, &[path])?;
+        for change in disk.names.plan_remove_dir_all(path)? {
+            disk.change_names(vec![change]);
+        }
+        Ok(())
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let plan = |names: &Tree<InodeCell>| names.plan_insert(to, names.file(from)?);
+        self.change_names(FaultOp::HardLink, &[from, to], plan)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        let mut disk = self.begin(FaultOp::CreateDirAll, &[path])?;
+        for change in disk.names.plan_create_dir_all(path)? {
+            disk.change_names(vec![change]);
+        }
+        Ok(())
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.begin(FaultOp::List, &[dir])?
+            .names
+            .list(dir, |inode| inode.lock().len_bytes())
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut disk = self.disk.lock();
+        disk.check_power()?;
+        let target = SyncTarget::Dir(disk.names.dir(dir)?);
+        disk.sync(target, FaultOp::SyncDir, dir)
+    }
+
+    fn available_bytes(&self, path: &Path) -> io::Result<u64> {
+        match self.exists(path)? {
+            true => Ok(self.disk.lock().available_bytes()),
+            false => Err(ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        let disk = self.disk.lock();
+        disk.check_power()?;
+        disk.names.exists(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>> {
+        let mut disk = self.begin(FaultOp::Lock, &[path])?;
+        let inode = disk.file_or_new(path)?;
+        if disk.locked.iter().any(|held| Arc::ptr_eq(held, &inode)) {
+            return Err(locked_by_this_process(path));
+        }
+        let process_id = format!("{}\n", std::process::id());
+        disk.write(&inode, process_id.as_bytes(), 0)?;
+        disk.resize(&inode, Edit::SetLen(process_id.len() as u64))?;
+        disk.locked.push(Arc::clone(&inode));
+        Ok(Box::new(FaultyLock {
+            disk: Arc::clone(&self.disk),
+            inode,
+        }))
+    }
+}
+
+struct FaultyFile {
+    fs: FaultyFs,
+    inode: Arc<InodeCell>,
+    /// The name that it was opened by.
+    path: PathBuf,
+    access: Access,
+}
+
+impl FaultyFile {
+    fn begin(&self, op: FaultOp) -> io::Result<MutexGuard<'_, Disk>> {
+        self.fs.begin(op, &[&self.path])
+    }
+
+    fn resize(&self, op: FaultOp, edit: Edit) -> io::Result<()> {
+        self.access.check_writable()?;
+        self.begin(op)?.resize(&self.inode, edit)
+    }
+}
+
+impl File for FaultyFile {
+    fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
+        let _disk = self.begin(FaultOp::Read)?;
+        let inode = self.inode.lock();
+        let bytes = range(&inode.live, offset_bytes, buffer.len()).ok_or(ErrorKind::UnexpectedEof)?;
+        buffer.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
+        self.access.check_writable()?;
+        let mut disk = self.fs.disk.lock();
+        disk.check_power()?;
+        match disk.faults.check(FaultOp::Write, &[&self.path]) {
+            Ok(()) => disk.write(&self.inode, bytes, offset_bytes),
+            Err(error) => disk.write_part(&self.inode, bytes, offset_bytes).and(Err(error)),
+        }
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let target = SyncTarget::File(Arc::clone(&self.inode));
+        self.fs.disk.lock().sync(target, FaultOp::SyncData, &self.path)
+    }
+
+    fn set_len(&self, len_bytes: u64) -> io::Result<()> {
+        self.resize(FaultOp::SetLen, Edit::SetLen(len_bytes))
+    }
+
+    fn allocate(&self, len_bytes: u64) -> io::Result<()> {
+        self.resize(FaultOp::Allocate, Edit::Extend(len_bytes))
+    }
+
+    fn len_bytes(&self) -> io::Result<u64> {
+        self.fs.disk.lock().check_power()?;
+        Ok(self.inode.lock().len_bytes())
+    }
+}
+
+struct FaultyLock {
+    disk: Arc<NamedMutex<Disk>>,
+    inode: Arc<InodeCell>,
+}
+
+impl FileLock for FaultyLock {}
+
+impl Drop for FaultyLock {
+    fn drop(&mut self) {
+        self.disk
+            .lock()
+            .locked
+            .retain(|held| !Arc::ptr_eq(held, &self.inode));
+    }
+}
