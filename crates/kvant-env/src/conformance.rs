@@ -40,7 +40,7 @@ pub(crate) fn check(fs: &dyn Fs, root: &Path) {
     for (number, (name, case)) in CASES.iter().enumerate() {
         let dir = root.join(format!("case-{number}"));
         fs.create_dir_all(&dir).unwrap();
-        println!("{name}");
+        eprintln!("{name}");
         case(fs, &dir);
     }
 }

@@ -1,24 +1,29 @@
 //! A file system that fails, fills up and loses power: for tests of what the engine promises about all three.
 //!
-//! It is a disk in memory that knows, of every write and of every name, whether it would survive a loss of power now. From any state
-//! [`FaultyFs::crash_image`] makes the file system that a restarted machine would find.
+//! It is a disk in memory that knows, of every write and of every name, whether it would survive a loss of
+//! power now. From any state [`FaultyFs::crash_image`] makes the file system that a restarted machine would
+//! find.
 //!
 //! What survives ([`CrashStyle::Random`] draws it from a seed):
-//! 1. What was synced survives: contents and length by `sync_data` of the file, names by `sync_dir` of their directory. A file whose
-//!    contents are synced but whose name is not is lost; a name without synced contents leads to an empty or partial file. That goes
-//!    for the names of directories too: a new directory is durable once its *parent* is synced.
-//! 2. Of the writes to a file that are not synced any may survive, in any order, whole or torn: cut at any byte, or with some of
-//!    their 512-byte sectors missing, or with their length but without their bytes. Changes of length (`set_len`, `allocate`, the
-//!    cut of `create`) keep their place among the writes and are never torn.
-//! 3. Of the changes of names that are not synced any may survive. Each is atomic: a rename leaves either the old name or the new one,
-//!    also across directories, where the sync of either directory makes it durable, as on any journalling file system. Changes of
-//!    one name keep their order: a later one survives only together with the earlier ones. A rename into a directory that is itself
-//!    new survives only together with that directory, lest the file had no name at all.
-//! 4. What a failed sync covered stays in doubt for good: no later sync makes it durable, as the kernel takes pages that it could not
-//!    write for clean. Later writes and changes are not affected.
+//! 1. What was synced survives: contents and length by `sync_data` of the file, names by `sync_dir` of their
+//!    directory. A file whose contents are synced but whose name is not is lost; a name without synced
+//!    contents leads to an empty or partial file. That goes for the names of directories too: a new directory
+//!    is durable once its *parent* is synced.
+//! 2. Of the writes to a file that are not synced any may survive, in any order, whole or torn: cut at any
+//!    byte, or with some of their 512-byte sectors missing, or with their length but without their bytes.
+//!    Changes of length (`set_len`, `allocate`, the cut of `create`) keep their place among the writes and
+//!    are never torn.
+//! 3. Of the changes of names that are not synced any may survive. Each is atomic: a rename leaves either the
+//!    old name or the new one, also across directories, where the sync of either directory makes it durable,
+//!    as on any journalling file system. Changes of one name keep their order: a later one survives only
+//!    together with the earlier ones. A rename into a directory that is itself new survives only together
+//!    with that directory, lest the file had no name at all.
+//! 4. What a failed sync covered stays in doubt for good: no later sync makes it durable, as the kernel takes
+//!    pages that it could not write for clean. Later writes and changes are not affected.
 //!
-//! A full disk counts the lengths of files that have a name, holes included. A write that does not fit is cut where space ends, and
-//! fails. The last name of a file gives its space back, even when the file is still open.
+//! A full disk counts the lengths of files that have a name, holes included. A write that does not fit is cut
+//! where space ends, and fails. The last name of a file gives its space back, even when the file is still
+//! open.
 //!
 //! Threads: any; one lock over everything, since order is what this file system is about.
 
@@ -68,7 +73,8 @@ pub enum CrashMoment {
 }
 
 impl FaultyFs {
-    /// A file system that holds an empty root directory. The seed decides how much of a write is done before it fails on cue.
+    /// A file system that holds an empty root directory. The seed decides how much of a write is done before
+    /// it fails on cue.
     pub fn new(seed: u64) -> FaultyFs {
         FaultyFs::from_disk(Disk::new(Rng::new(seed)))
     }
@@ -79,8 +85,9 @@ impl FaultyFs {
         }
     }
 
-    /// What a machine that lost power now would find after its restart: a new file system in which everything is durable, without
-    /// locks, cues and a planned crash. This one goes on. The same state, seed and style give the same image.
+    /// What a machine that lost power now would find after its restart: a new file system in which everything
+    /// is durable, without locks, cues and a planned crash. This one goes on. The same state, seed and style
+    /// give the same image.
     pub fn crash_image(&self, seed: u64, style: CrashStyle) -> FaultyFs {
         let disk = self.disk.lock();
         FaultyFs::from_disk(crash::image(&disk, None, style, Rng::new(seed)))
@@ -91,9 +98,9 @@ impl FaultyFs {
         self.disk.lock().sync_point_count
     }
 
-    /// Plans a loss of power: the call of `sync_data` or `sync_dir` that [`FaultyFs::sync_point_count`] counts as number `n`
-    /// (the first is 1) fails, and so does every operation from then on. The state it found stays as it is:
-    /// [`FaultyFs::take_crash_image`] makes as many images of it as a test wants.
+    /// Plans a loss of power: the call of `sync_data` or `sync_dir` that [`FaultyFs::sync_point_count`]
+    /// counts as number `n` (the first is 1) fails, and so does every operation from then on. The state it
+    /// found stays as it is: [`FaultyFs::take_crash_image`] makes as many images of it as a test wants.
     ///
     /// # Panics
     /// If sync point `n` has passed.
@@ -125,7 +132,8 @@ impl FaultyFs {
     }
 
     /// Makes the next `count` operations of a kind fail on paths that end with `path_suffix` (`""`: on all).
-    /// Operations on an open file go by the path that it was opened with; a rename or link by both of its paths.
+    /// Operations on an open file go by the path that it was opened with; a rename or link by both of its
+    /// paths.
     pub fn fail_next(&self, op: FaultOp, path_suffix: &str, kind: ErrorKind, count: u64) {
         self.fail_after(0, op, path_suffix, kind, count);
     }

@@ -2,9 +2,11 @@
 //!
 //! Durability rules that every backend keeps and that the engine relies on:
 //! 1. bytes written are durable once `sync_data` of that file has returned, and not before;
-//! 2. a created, renamed, linked or removed name is durable once `sync_dir` of its directory has returned, and not before;
-//! 3. a failed `sync_data` or `sync_dir` leaves what it covered in an unknown state for good: calling it again proves nothing
-//!    (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020).
+//! 2. a created, renamed, linked or removed name, of a file or a directory, is durable once `sync_dir` of
+//!    the directory that holds the name has returned, and not before;
+//! 3. a failed `sync_data` or `sync_dir` leaves what it covered in an unknown state for good: calling it
+//!    again proves nothing (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC
+//!    2020).
 
 use std::io;
 use std::path::Path;
@@ -14,14 +16,16 @@ use std::sync::Arc;
 pub trait File: Send + Sync {
     /// Fills `buffer` from `offset_bytes`; `UnexpectedEof` when the file ends before.
     fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()>;
-    /// Writes all of `bytes` at `offset_bytes`, extending the file as needed. After an error, what part was written is unknown.
+    /// Writes all of `bytes` at `offset_bytes`, extending the file as needed. After an error, what part was
+    /// written is unknown.
     fn write_all_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()>;
     /// Makes the contents, and the length needed to read them, durable.
     fn sync_data(&self) -> io::Result<()>;
     /// Cuts the file to, or extends it with zeros to, `len_bytes`.
     fn set_len(&self, len_bytes: u64) -> io::Result<()>;
-    /// Reserves space for the first `len_bytes`, so that writing them cannot fail for want of it. Where the file system cannot,
-    /// it writes zeros past the current end.
+    /// Reserves space for the first `len_bytes`, so that writing them cannot fail for want of it. The file
+    /// becomes at least that long; what is new in it reads as zeros. Where the file system cannot reserve,
+    /// zeros are written.
     fn allocate(&self, len_bytes: u64) -> io::Result<()>;
     /// Current length.
     fn len_bytes(&self) -> io::Result<u64>;
@@ -47,13 +51,13 @@ pub trait Fs: Send + Sync {
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// Opens an existing file for reading and writing.
     fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn File>>;
-    /// Renames a file, replacing `to`.
+    /// Renames a file, replacing a file `to`; or a directory, replacing an empty directory `to`.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Removes a directory and all it holds.
     fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
-    /// A second name for the same file. `from` and `to` must be on one file system.
+    /// A second name for the same file; fails if `to` exists. Both must be on one file system.
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Creates a directory and its missing parents.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
@@ -68,7 +72,8 @@ pub trait Fs: Send + Sync {
     /// Takes the exclusive lock on `path`, creating the file and writing the caller's process id into it.
     ///
     /// # Errors
-    /// `WouldBlock`, with a message that names the owner's process id, when another process (or another holder in this one) has it.
+    /// `WouldBlock`, with a message that names the owner's process id, when another process (or another
+    /// holder in this one) has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>>;
 
     /// The whole contents of a file.

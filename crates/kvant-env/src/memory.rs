@@ -1,7 +1,8 @@
 //! A file system in memory: for tests, and for benchmarks that leave the disk out.
 //!
 //! Invariants:
-//! 1. Names and contents are separate: hard links share an inode, and an open file survives the removal of its name.
+//! 1. Names and contents are separate: hard links share an inode, and an open file survives the removal of
+//!    its name.
 //! 2. Everything is durable at once; `sync_data` and `sync_dir` only check that what they sync exists.
 //!
 //! Threads: any. `state` is held while names change, never while contents are read or written.
@@ -168,7 +169,8 @@ pub(crate) fn range(contents: &[u8], offset_bytes: u64, len: usize) -> Option<&[
     contents.get(start..start.checked_add(len)?)
 }
 
-/// Writes as a file does: a gap between the end and `offset_bytes` is filled with zeros; writing nothing changes nothing.
+/// Writes as a file does: a gap between the end and `offset_bytes` is filled with zeros; writing nothing
+/// changes nothing.
 pub(crate) fn write_at(contents: &mut Vec<u8>, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
     if bytes.is_empty() {
         return Ok(());

@@ -1,10 +1,13 @@
 //! The operating system's files and directories.
 //!
 //! Invariants:
-//! 1. No call is retried after a failed sync, and no error is swallowed: rule 3 of [`crate::fs`] is the caller's to keep.
-//! 2. A lock belongs to an open file, not to the process: a second holder in the same process is refused like any other.
+//! 1. No call is retried after a failed sync, and no error is swallowed: rule 3 of [`crate::fs`] is the
+//!    caller's to keep.
+//! 2. A lock belongs to an open file, not to the process: a second holder in the same process is refused like
+//!    any other.
 //!
-//! Threads: everything may be called from any thread; files are read and written at explicit offsets and have no cursor.
+//! Threads: everything may be called from any thread; files are read and written at explicit offsets and have
+//! no cursor.
 
 use crate::fs::{DirEntry, File, FileLock, Fs};
 use std::ffi::CString;
@@ -147,7 +150,8 @@ impl Fs for PosixFs {
             Err(TryLockError::WouldBlock) => return Err(locked_by_other(path)),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // Written over the last owner's id before the cut, so that whoever is refused meanwhile never reads an empty file.
+        // Written over the last owner's id before the cut, so that whoever is refused meanwhile never reads
+        // an empty file.
         let process_id = format!("{}\n", std::process::id());
         file.write_all_at(process_id.as_bytes(), 0)?;
         file.set_len(process_id.len() as u64)?;
@@ -155,8 +159,8 @@ impl Fs for PosixFs {
     }
 }
 
-/// The lock lasts as long as the open file. The file itself stays: removing it would let two owners hold locks on two files of one
-/// name.
+/// The lock lasts as long as the open file. The file itself stays: removing it would let two owners hold
+/// locks on two files of one name.
 struct PosixLock {
     _file: fs::File,
 }
@@ -179,7 +183,8 @@ fn fallocate(file: &fs::File, len_bytes: u64) -> io::Result<()> {
 
     let len = libc::off64_t::try_from(len_bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
     loop {
-        // SAFETY: the descriptor is open for as long as `file` is borrowed, and the call touches no memory of ours.
+        // SAFETY: the descriptor is open for as long as `file` is borrowed, and the call touches no memory of
+        // ours.
         let status = unsafe { libc::fallocate64(file.as_raw_fd(), 0, 0, len) };
         if status == 0 {
             return Ok(());

@@ -1,4 +1,5 @@
-//! A small seeded generator: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+//! A small seeded generator: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
+//! generators", OOPSLA 2014).
 
 /// A seeded generator: the same seed gives the same numbers for ever.
 #[derive(Clone, Debug)]
@@ -47,3 +48,6 @@ pub fn entropy_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0u8)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,15 @@
 //! Names of an in-memory file system: directories that map names to files and directories.
 //!
-//! Every operation is split in two: a planning function checks it and returns its [`Change`]s, and [`Tree::apply`] carries them out.
-//! A file system that models crashes keeps the changes, and applies to another tree those that survive.
+//! Every operation is split in two: a planning function checks it and returns its [`Change`]s, and
+//! [`Tree::apply`] carries them out. A file system that models crashes keeps the changes, and applies to
+//! another tree those that survive.
 //!
 //! Invariants:
 //! 1. The changes of one operation belong together: applying only some of them is never right.
-//! 2. A directory's id is never used again, so that changes of a removed directory cannot meet a new one of the same name.
-//! 3. There is one root. Paths are taken from it whether they are absolute or relative; `..` is resolved by name.
+//! 2. A directory's id is never used again, so that changes of a removed directory cannot meet a new one of
+//!    the same name.
+//! 3. There is one root. Paths are taken from it whether they are absolute or relative; `..` is resolved by
+//!    name.
 //!
 //! Threads: none; the owner's lock guards a tree.
 
@@ -95,8 +98,8 @@ impl<T> Tree<T> {
         Ok(files.collect())
     }
 
-    /// The directories that the root leads to, with each file made anew by `map`: once for each file, however many links it has,
-    /// and in an order that depends on names only.
+    /// The directories that the root leads to, with each file made anew by `map`: once for each file, however
+    /// many links it has, and in an order that depends on names only.
     pub(crate) fn map_reachable<U>(&self, map: &mut dyn FnMut(&Arc<T>) -> Arc<U>) -> Tree<U> {
         let mut mapped = Tree {
             dirs: HashMap::new(),
@@ -245,8 +248,8 @@ impl<T> Tree<T> {
         }
     }
 
-    /// Gives a name its new meaning and returns the old one. A change of a directory that this tree does not know yet is kept: the
-    /// root may come to lead to it.
+    /// Gives a name its new meaning and returns the old one. A change of a directory that this tree does not
+    /// know yet is kept: the root may come to lead to it.
     pub(crate) fn apply(&mut self, change: &Change<T>) -> Option<Node<T>> {
         if let Some(Node::Dir(child)) = &change.node {
             self.dirs.entry(*child).or_default();

@@ -12,7 +12,8 @@ use std::sync::Arc;
 /// Disks write sectors whole or not at all, or so the good ones say.
 const SECTOR_BYTES: u64 = 512;
 
-/// The disk that a restarted machine finds. `completed` names a sync that was under way and is taken to have succeeded.
+/// The disk that a restarted machine finds. `completed` names a sync that was under way and is taken to have
+/// succeeded.
 pub(super) fn image(disk: &Disk, completed: Option<&SyncTarget>, style: CrashStyle, mut rng: Rng) -> Disk {
     let names = surviving_names(disk, completed, style, &mut rng);
     // In tree order, which makes the draws a function of the seed.
@@ -159,7 +160,8 @@ fn surviving_contents(inode: &Inode, is_completed: bool, style: CrashStyle, rng:
     Arc::new(contents)
 }
 
-/// What a write leaves when power goes while it is on its way. Changes of length are metadata and do not tear.
+/// What a write leaves when power goes while it is on its way. Changes of length are metadata and do not
+/// tear.
 fn tear(edit: &Edit, rng: &mut Rng) -> Vec<Edit> {
     let Edit::Write { offset_bytes, bytes } = edit else {
         return if rng.one_in(2) {

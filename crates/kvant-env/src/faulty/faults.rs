@@ -3,8 +3,8 @@
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// What operation is to fail. An operation that fails on cue has no effect, but for a write, which does a part of its work, and a
-/// sync, which leaves what it covered in doubt.
+/// What operation is to fail. An operation that fails on cue has no effect, but for a write, which does a
+/// part of its work, and a sync, which leaves what it covered in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultOp {
     /// `Fs::create`.

@@ -1,8 +1,8 @@
 //! Changes in the order in which they were made, each with what a crash would do to it.
 //!
 //! Invariants:
-//! 1. Order is kept. A durable change stays behind an older one whose fate is open, because what the older one would do, if it
-//!    survives, lies under it.
+//! 1. Order is kept. A durable change stays behind an older one whose fate is open, because what the older
+//!    one would do, if it survives, lies under it.
 //! 2. A fate is final once it is not `Pending`.
 //!
 //! Threads: none; the owner's lock guards a journal.

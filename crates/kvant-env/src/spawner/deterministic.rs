@@ -1,12 +1,15 @@
 //! Tasks without threads: one step at a time, chosen by a seed, on the caller's thread.
 //!
-//! Time is a mock clock that moves only when nothing else can happen: then to the nearest deadline of a waiter or of an idle task.
-//! A run is therefore a function of the seed and of what the caller does, and a failing seed replays.
+//! Time is a mock clock that moves only when nothing else can happen: then to the nearest deadline of a
+//! waiter or of an idle task. A run is therefore a function of the seed and of what the caller does, and a
+//! failing seed replays.
 //!
 //! Invariants:
-//! 1. A task is never stepped while one of its steps is still on the stack: a step that waits steps the others.
+//! 1. A task is never stepped while one of its steps is still on the stack: a step that waits steps the
+//!    others.
 //! 2. No lock is held while a task steps or a waiter's `ready` looks.
-//! 3. A wait ends, in its result or in a panic that says what every task was doing: there is no sleep to hang in.
+//! 3. A wait ends, in its result or in a panic that says what every task was doing: there is no sleep to hang
+//!    in.
 //!
 //! Threads: meant for one. A task that another thread is just stepping counts as one that cannot run.
 
@@ -97,7 +100,8 @@ impl DeterministicSpawner {
         }
     }
 
-    /// Forgets all tasks, as a crash of the machine does: they are dropped without another step, and count as finished.
+    /// Forgets all tasks, as a crash of the machine does: they are dropped without another step, and count as
+    /// finished.
     pub fn abandon_tasks(&self) {
         let mut abandoned = Vec::new();
         for slot in &mut self.state.lock().slots {

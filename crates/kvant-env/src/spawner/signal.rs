@@ -1,11 +1,11 @@
 //! What waiters sleep on: a count of notifications.
 //!
 //! Invariants:
-//! 1. A waiter reads the count before it calls `ready`, and sleeps only while the count is still the one it read: a notification
-//!    between the two is never lost.
-//! 2. A notifier that sees no waiter does nothing. This is sound because a waiter announces itself *before* it reads the state and
-//!    a notifier looks for waiters *after* it changed the state, each with a sequentially consistent fence in between: at least one
-//!    of the two sees the other.
+//! 1. A waiter reads the count before it calls `ready`, and sleeps only while the count is still the one it
+//!    read: a notification between the two is never lost.
+//! 2. A notifier that sees no waiter does nothing. This is sound because a waiter announces itself *before*
+//!    it reads the state and a notifier looks for waiters *after* it changed the state, each with a
+//!    sequentially consistent fence in between: at least one of the two sees the other.
 //!
 //! Threads: any number of waiters and notifiers.
 
@@ -15,8 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Condvar, PoisonError};
 use std::time::Duration;
 
-/// Where a panic unwinds (in tests), a sleeper looks this often whether it still has something to wait for. It does not look at
-/// `ready` then: a forgotten notification must hang a test, not be healed by it. Where a panic aborts, sleepers just sleep.
+/// Where a panic unwinds (in tests), a sleeper looks this often whether it still has something to wait for.
+/// It does not look at `ready` then: a forgotten notification must hang a test, not be healed by it. Where a
+/// panic aborts, sleepers just sleep.
 const LOOK_INTERVAL: Option<Duration> = if cfg!(panic = "unwind") {
     Some(Duration::from_millis(50))
 } else {
@@ -56,8 +57,8 @@ impl Signal {
         self.notified.notify_all();
     }
 
-    /// Sleeps until `ready` (true) or until `clock` reaches `deadline_ns` (false). `gave_up` is asked now and then while nothing
-    /// happens; its true ends the wait with false.
+    /// Sleeps until `ready` (true) or until `clock` reaches `deadline_ns` (false). `gave_up` is asked now and
+    /// then while nothing happens; its true ends the wait with false.
     pub(super) fn wait_until(
         &self,
         clock: &dyn Clock,

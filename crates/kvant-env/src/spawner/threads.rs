@@ -1,9 +1,11 @@
 //! One operating-system thread per task.
 //!
 //! Invariants:
-//! 1. `woken` is cleared before a step, never after it: whatever was changed before a wake is seen by a step that follows.
-//! 2. A panic in a step is not silent. Where panics abort there is nothing to do; where they unwind (tests), `join` passes the panic
-//!    on, and waits that would sleep panic as well, since what they wait for may never come.
+//! 1. `woken` is cleared before a step, never after it: whatever was changed before a wake is seen by a step
+//!    that follows.
+//! 2. A panic in a step is not silent. Where panics abort there is nothing to do; where they unwind (tests),
+//!    `join` passes the panic on, and waits that would sleep panic as well, since what they wait for may
+//!    never come.
 //!
 //! Threads: handles may be used from any thread; a task is only ever stepped by its own.
 
@@ -23,8 +25,8 @@ pub struct ThreadSpawner {
 }
 
 impl ThreadSpawner {
-    /// A spawner whose deadlines are times of `clock`. Sleepers wake by themselves when real time has passed and look at `clock`
-    /// only then: a mock clock that is moved by hand wakes nobody.
+    /// A spawner whose deadlines are times of `clock`. Sleepers wake by themselves when real time has passed
+    /// and look at `clock` only then: a mock clock that is moved by hand wakes nobody.
     pub fn new(clock: Arc<dyn Clock>) -> ThreadSpawner {
         ThreadSpawner {
             clock,
@@ -88,7 +90,8 @@ impl Runner {
         }
     }
 
-    /// Returns when woken or when the deadline is reached. A park token that a step has used up itself does no harm: `woken` decides.
+    /// Returns when woken or when the deadline is reached. A park token that a step has used up itself does
+    /// no harm: `woken` decides.
     fn sleep_until(&self, deadline_ns: Option<u64>) {
         while !self.woken.load(Ordering::Acquire) {
             match remaining(&*self.clock, deadline_ns) {
@@ -117,7 +120,8 @@ struct ThreadHandle {
 
 impl TaskHandle for ThreadHandle {
     fn wake(&self) {
-        // A swap even when the flag is set already: the step that clears it must see what this caller did before.
+        // A swap even when the flag is set already: the step that clears it must see what this caller did
+        // before.
         if !self.woken.swap(true, Ordering::AcqRel) {
             self.thread.unpark();
         }

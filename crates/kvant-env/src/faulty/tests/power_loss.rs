@@ -12,7 +12,7 @@ fn test_seed() -> u64 {
         Ok(seed) => seed.parse().expect("KVANT_TEST_SEED must be a number"),
         Err(_) => entropy_seed(),
     };
-    println!("KVANT_TEST_SEED={seed}");
+    eprintln!("KVANT_TEST_SEED={seed}");
     seed
 }
 
@@ -328,7 +328,8 @@ fn locks_and_cues_do_not_survive_and_hard_links_stay_linked() {
     assert_eq!(contents(&fs, "/b").unwrap(), b"12345", "an image is a copy");
 }
 
-/// A second opinion on what must survive: which names, and which contents, were synced after their last change.
+/// A second opinion on what must survive: which names, and which contents, were synced after their last
+/// change.
 #[derive(Default)]
 struct Model {
     /// For every name ever used: the number of its file, if it has one.

@@ -75,7 +75,7 @@ fn interleaving(seed: u64) -> String {
 #[test]
 fn a_seed_replays_and_seeds_differ() {
     let seed = entropy_seed();
-    println!("seed {seed}");
+    eprintln!("seed {seed}");
     assert_eq!(interleaving(seed), interleaving(seed));
     assert_eq!(interleaving(seed).len(), 30);
     assert_ne!(interleaving(1), interleaving(2));

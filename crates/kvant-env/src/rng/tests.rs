@@ -1,0 +1,33 @@
+use super::*;
+
+#[test]
+fn the_numbers_of_a_seed_never_change() {
+    // The first outputs of the reference implementation (Vigna, splitmix64.c) for this seed.
+    let mut rng = Rng::new(1_234_567);
+    let expected = [
+        6_457_827_717_110_365_317,
+        3_203_168_211_198_807_973,
+        9_817_491_932_198_370_423,
+    ];
+    assert_eq!([rng.next_u64(), rng.next_u64(), rng.next_u64()], expected);
+}
+
+#[test]
+fn numbers_stay_below_their_bound_and_reach_all_of_it() {
+    let mut rng = Rng::new(1);
+    let mut counts = [0; 10];
+    for _ in 0..1_000 {
+        counts[rng.below(10) as usize] += 1;
+    }
+    assert!(counts.iter().all(|count| (50..200).contains(count)), "{counts:?}");
+    assert_eq!(rng.below(1), 0);
+}
+
+#[test]
+fn bytes_come_in_any_count() {
+    let mut rng = Rng::new(1);
+    for count in 0..40 {
+        assert_eq!(rng.bytes(count).len(), count);
+    }
+    assert_ne!(rng.bytes(16), rng.bytes(16));
+}
