@@ -1,4 +1,4 @@
-"""The client side: filling servers, looking whether they tell the truth, and driving them with wrk or redis-benchmark."""
+"""The client side: fills servers, looks whether they tell the truth, drives them with wrk or redis-benchmark."""
 
 import contextlib
 import csv
@@ -67,8 +67,10 @@ def _fill(port, numbers, request, answer_pattern, answer_wanted):
 
 
 def check_http(port, numbers, accepted_of):
-    """Reads keys one by one: each has to hold one of the values `accepted_of(number)`, and its neighbour that no workload
-    writes has to be absent. Returns how many keys held the first of their values."""
+    """Reads keys one by one. Returns how many held the first of their values.
+
+    Each has to hold one of the values `accepted_of(number)`; its neighbour that no workload writes has to be absent.
+    """
     first_count = 0
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=SOCKET_TIMEOUT_S)) as connection:
         for number in numbers:

@@ -107,7 +107,7 @@ class Peer:
         return random.Random(1).sample(range(1, self.settings.keys + 1), min(CHECKED_KEYS, self.settings.keys))
 
     def measure(self, operation, round_number, keys_file, numbers, seconds):
-        """Drives one operation and says what it cost the server. `numbers` are the keys in the order of `keys_file`."""
+        """Drives one operation and says what it cost the server. `numbers` are the keys in `keys_file`'s order."""
         pid = self.process.pid
         core = self.settings.server_core
         split_before = procfs.user_kernel_ticks(pid)
@@ -149,11 +149,11 @@ class Peer:
         return run, problems
 
     def check_after(self, operation, round_number, numbers, request_count):
-        """Whether the operation had its effect; deleted keys are put back, so that every run begins with all of them."""
+        """Whether the operation had its effect; deleted keys are put back, so that every run begins alike."""
         if self.fixed_answer:
             return []
         if operation == "put":
-            # Connections advance through the list together, so the first quarter of what was sent has surely been answered.
+            # Connections advance through the list together: the first quarter of it has surely been answered.
             touched = numbers[:request_count // 4][:CHECKED_KEYS]
             count = load.check_http(self.port, touched, lambda number: [load.put_value_of(number, round_number)])
             return [] if count == len(touched) else ["PUTs without effect"]

@@ -115,7 +115,8 @@ def warnings(runs):
              for run in runs for problem in run["problems"]]
     noisy = sum(run["core_others_share"] > OTHERS_SHARE_WARNING for run in runs)
     if noisy:
-        lines.append(f"NOISE in {noisy} of {len(runs)} runs something else took over {OTHERS_SHARE_WARNING:.0%} of the server's core")
+        lines.append(f"NOISE in {noisy} of {len(runs)} runs something else took over {OTHERS_SHARE_WARNING:.0%} "
+                     "of the server's core")
     return lines
 
 

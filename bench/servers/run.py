@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Compares what a request costs on Kvant and on its peers: CPU time of the server process per request, wrk in a closed loop.
+"""Compares what a request costs on Kvant and on its peers: CPU time of the server process, wrk in a closed loop.
 
-Server and generator are pinned to one core each; all servers are up and filled at the same time, and take turns in every
-round, so that the machine's moods hit all of them. See ../README.md.
+Server and generator are pinned to one core each; all servers are up and filled at the same time, and take turns in
+every round, so that the machine's moods hit all of them. See ../README.md.
 """
 
 import argparse
@@ -33,14 +33,16 @@ def parse_arguments():
     parser.add_argument("--keys", type=_positive, default=1_000_000, help="keys that exist (1000000)")
     parser.add_argument("--server-core", type=int, default=0, help="(0)")
     parser.add_argument("--client-core", type=int, default=1, help="(1)")
-    parser.add_argument("--kvant", default=os.path.join(peers.REPOSITORY, "target/release/kvant"), help="Kvant's binary")
+    parser.add_argument("--kvant", default=os.path.join(peers.REPOSITORY, "target/release/kvant"),
+                        help="its binary (target/release/kvant)")
     parser.add_argument("--java-options", default="-Xms1g -Xmx1g", help="('-Xms1g -Xmx1g')")
-    parser.add_argument("--java-warm-up", type=_positive, default=8, help="seconds of each operation before its first round (8)")
-    parser.add_argument("--data-dir", help="where the servers' files go while they run (the system's directory for such)")
+    parser.add_argument("--java-warm-up", type=_positive, default=8,
+                        help="seconds of each operation before its first round (8)")
+    parser.add_argument("--data-dir", help="for the servers' files while they run (the system's temporary directory)")
     parser.add_argument("--minutes-max", type=_positive, default=45, help="give up after this time (45)")
     parser.add_argument("--json", metavar="FILE", help="also write all runs, the summary and the machine's facts")
     parser.add_argument("--check", action="store_true", help="also compare with the goals; never changes the exit code")
-    parser.add_argument("--from", dest="from_file", metavar="FILE", help="measure nothing: show what --json has written")
+    parser.add_argument("--from", dest="from_file", metavar="FILE", help="measure nothing: show such a file")
     return parser.parse_args()
 
 
@@ -105,8 +107,8 @@ def measure_all(settings, usable, deadline):
                 run = peer.measure(operation, round_number, keys_file, numbers, seconds)
                 if not is_warm_up:
                     runs.append(run)
-                    note(f"{operation} {round_number}/{settings.repeats} {peer.name}: {report.cpu_us(run):.2f} us/request"
-                         f" {'; '.join(run['problems'])}")
+                    note(f"{operation} {round_number}/{settings.repeats} {peer.name}: "
+                         f"{report.cpu_us(run):.2f} us/request {'; '.join(run['problems'])}")
     return runs
 
 
@@ -147,10 +149,10 @@ def note(text):
 def show(result, with_check):
     summary = report.Summary(result["runs"])
     machine, settings = result["machine"], result["settings"]
-    print(f"{machine['cpu_model']}, {machine['cpu_count']} cores, Linux {machine['kernel']}, commit {machine['commit']}, "
-          f"{machine['date']}")
-    print(f"{settings['connections']} connections, {settings['keys']:,} keys, medians of {settings['repeats']} interleaved "
-          f"runs of {settings['seconds']} s\n")
+    print(f"{machine['cpu_model']}, {machine['cpu_count']} cores, Linux {machine['kernel']}, "
+          f"commit {machine['commit']}, {machine['date']}")
+    print(f"{settings['connections']} connections, {settings['keys']:,} keys, "
+          f"medians of {settings['repeats']} interleaved runs of {settings['seconds']} s\n")
     print(report.markdown(summary))
     print("\npeak RSS: " + ", ".join(f"{name} {kib / 1024:.0f} MiB" for name, kib in result["peak_rss_kib"].items()))
     for line in report.warnings(result["runs"]):

@@ -1,8 +1,9 @@
 //! The floor: what a request costs when a server does nothing but move its bytes through the kernel.
 //!
-//! One thread, edge-triggered epoll, one `recv` and one `send` a request. Nothing is parsed: every blank line in the stream ends a
-//! head, and every head gets the same answer. So pipelined requests are answered one for one, and a body costs no code: as long as
-//! it holds no blank line it reads like the beginning of the next head.
+//! One thread, edge-triggered epoll, one `recv` and one `send` a request. Nothing is parsed: every blank line
+//! in the stream ends a head, and every head gets the same answer. So pipelined requests are answered one for
+//! one, and a body costs no code: as long as it holds no blank line it reads like the beginning of the next
+//! head.
 //!
 //! Invariants:
 //! 1. A turn ends with a short read, a full socket or the end of the connection, so that no edge is lost.
@@ -96,7 +97,8 @@ fn accept(
 fn turn(connection: &mut Connection, received: &mut [u8], answers: &[u8]) -> io::Result<()> {
     send_owed(connection, answers)?;
     loop {
-        // The part of a blank line that arrived earlier goes in front, so that one search finds every blank line.
+        // The part of a blank line that arrived earlier goes in front, so that one search finds every blank
+        // line.
         let matched = connection.matched;
         received[..matched].copy_from_slice(&HEAD_END[..matched]);
         let count = connection
