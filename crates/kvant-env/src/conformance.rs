@@ -309,7 +309,7 @@ fn lock_after_owner_died(fs: &dyn Fs, dir: &Path) {
 /// One writer and many readers and lockers at once: nothing is torn apart by it.
 pub(crate) fn check_threads(fs: &dyn Fs, root: &Path) {
     const BLOCK_BYTES: usize = 512;
-    const BLOCK_COUNT: u64 = 200;
+    const BLOCK_COUNT: u64 = 50;
     let file = fs.create(&root.join("shared")).unwrap();
     let file: &dyn File = &*file;
     std::thread::scope(|scope| {

@@ -7,6 +7,20 @@
 //! - [`clock`]: monotonic and wall time; a system clock and a mock.
 //! - [`rng`]: a small seeded generator.
 //! - [`spawner`]: background tasks as steps; threads in production, one step at a time in tests.
+//!
+//! The world of a test that replays:
+//!
+//! ```
+//! use kvant_env::{Env, clock::MockClock, faulty::FaultyFs, spawner::DeterministicSpawner};
+//! use std::sync::Arc;
+//!
+//! let seed = 7;
+//! let fs = FaultyFs::new(seed);
+//! let clock = Arc::new(MockClock::new(0));
+//! let spawner = DeterministicSpawner::new(seed, clock.clone());
+//! let env = Env { fs: Arc::new(fs.clone()), clock: clock.clone(), spawner: Arc::new(spawner.clone()) };
+//! # assert!(env.fs.exists("/".as_ref()).unwrap());
+//! ```
 
 pub mod clock;
 #[cfg(test)]
