@@ -1,9 +1,11 @@
-//! The rules of the module header, one by one; `power_loss` has those about crashes.
+//! The rules of the module header, one by one; `power_loss` and `histories` have those
+//! about crashes.
 
 use super::*;
 use crate::conformance;
 use crate::fs::{File, Fs};
 
+mod histories;
 mod power_loss;
 
 const SEED: u64 = 1;
