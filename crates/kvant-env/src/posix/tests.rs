@@ -46,24 +46,6 @@ fn zeros_are_written_where_space_cannot_be_reserved() {
 }
 
 #[test]
-fn more_than_the_device_holds_is_storage_full() {
-    let dir = TempDir::new();
-    let available_bytes = PosixFs::new().available_bytes(&dir.0).unwrap();
-    let file = PosixFs::new().create(&dir.0.join("a")).unwrap();
-    // A file system without fallocate would write all of it: better not to find out.
-    if fallocate(&OpenOptions::new().write(true).open(dir.0.join("a")).unwrap(), 1).is_ok() {
-        let error = file.allocate(available_bytes.saturating_mul(4)).unwrap_err();
-        assert!(
-            matches!(
-                error.kind(),
-                io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge
-            ),
-            "{error}"
-        );
-    }
-}
-
-#[test]
 fn a_lock_held_through_another_open_file_names_the_owner_written_in_it() {
     let dir = TempDir::new();
     let path = dir.0.join("LOCK");
