@@ -108,6 +108,7 @@ fn allocate(fs: &dyn Fs, dir: &Path) {
     file.allocate(2).unwrap();
     assert_eq!(file.len_bytes().unwrap(), 3);
     file.allocate(5).unwrap();
+    assert_fails(file.allocate(u64::MAX), ErrorKind::FileTooLarge);
     assert_eq!(fs.read(&dir.join("a")).unwrap(), b"abc\0\0");
 }
 

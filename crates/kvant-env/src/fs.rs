@@ -25,7 +25,8 @@ pub trait File: Send + Sync {
     fn set_len(&self, len_bytes: u64) -> io::Result<()>;
     /// Reserves space for the first `len_bytes`, so that writing them cannot fail for want of it. The file
     /// becomes at least that long; what is new in it reads as zeros. Where the file system cannot reserve,
-    /// zeros are written.
+    /// zeros are written. After an error the length is as before. Not to be called while another thread
+    /// extends the file.
     fn allocate(&self, len_bytes: u64) -> io::Result<()>;
     /// Current length.
     fn len_bytes(&self) -> io::Result<u64>;

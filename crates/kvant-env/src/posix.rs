@@ -53,10 +53,16 @@ impl File for PosixFile {
         if len_bytes == 0 {
             return Ok(());
         }
-        match fallocate(&self.0, len_bytes) {
+        let len_bytes_before = self.len_bytes()?;
+        let outcome = match fallocate(&self.0, len_bytes) {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => write_zeros_to(&self.0, len_bytes),
             outcome => outcome,
+        };
+        if outcome.is_err() {
+            // ext4 keeps what it could reserve before space ended, and a full disk would stay full.
+            self.0.set_len(len_bytes_before)?;
         }
+        outcome
     }
 
     fn len_bytes(&self) -> io::Result<u64> {
