@@ -24,10 +24,13 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Shards: enough that threads seldom meet in one. A power of two.
-const SHARD_COUNT: usize = 64;
-/// Bookkeeping of an entry: map, slot, queue and ghost entries at the load factors of their containers, and the block's own `Arc`.
-pub(crate) const ENTRY_OVERHEAD_BYTES: u64 = 256;
+/// Fewest and most shards: enough that threads seldom meet in one, and that one is soon searched for the blocks of a file.
+const SHARD_COUNT_MIN: usize = 64;
+const SHARD_COUNT_MAX: usize = 1024;
+/// Bytes of the budget for each shard between those bounds.
+const SHARD_BYTES: u64 = 16 << 20;
+/// Bookkeeping of an entry: map, queue and ghost entries at the load factors of their containers, and the block's own `Arc`.
+const ENTRY_OVERHEAD_BYTES: u64 = 256;
 /// The part of the budget that stays free for others to grow into, and the part that the cache has in any case: 1/16.
 const RESERVE_SHIFT: u32 = 4;
 /// Blocks above a quarter of the capacity are not kept: each would push out too many others.
@@ -65,7 +68,9 @@ struct PaddedShard<V>(NamedMutex<Shard<V>>);
 impl<V> Cache<V> {
     /// An empty cache that lives on what `memory` leaves.
     pub(crate) fn new(memory: Arc<MemoryBudget>) -> Arc<Cache<V>> {
-        let shards = (0..SHARD_COUNT).map(|_| PaddedShard(NamedMutex::new("block cache", Shard::new())));
+        let wanted = usize::try_from(memory.limit_bytes() / SHARD_BYTES).unwrap_or(SHARD_COUNT_MAX);
+        let shard_count = wanted.clamp(SHARD_COUNT_MIN, SHARD_COUNT_MAX).next_power_of_two();
+        let shards = (0..shard_count).map(|_| PaddedShard(NamedMutex::new("block cache", Shard::new())));
         Arc::new(Cache {
             memory,
             shards: shards.collect(),
@@ -77,7 +82,7 @@ impl<V> Cache<V> {
     /// The block, if it is here.
     #[inline]
     pub(crate) fn get(&self, key: BlockKey) -> Option<Arc<V>> {
-        self.shards[shard_of(key)].0.lock().get(key)
+        self.shard(key).lock().get(key)
     }
 
     /// Adds a block of `heap_bytes`. Returns the one to use: another thread may have been first.
@@ -89,7 +94,7 @@ impl<V> Cache<V> {
         // Charged first: another thread may evict the block as soon as it is in.
         self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.memory.add(Consumer::BlockCache, bytes);
-        let resident = self.shards[shard_of(key)].0.lock().insert(key, Arc::clone(&block), bytes, admission);
+        let resident = self.shard(key).lock().insert(key, Arc::clone(&block), bytes, admission);
         if let Some(resident) = resident {
             self.give_back(bytes);
             return resident;
@@ -101,8 +106,8 @@ impl<V> Cache<V> {
     /// Evicts until the cache is within its capacity.
     pub(crate) fn shrink_to_capacity(&self) {
         let mut empty_shards = 0;
-        while self.used_bytes.load(Ordering::Relaxed) > self.capacity_bytes() && empty_shards < SHARD_COUNT {
-            let shard = self.hand.fetch_add(1, Ordering::Relaxed) % SHARD_COUNT;
+        while self.used_bytes.load(Ordering::Relaxed) > self.capacity_bytes() && empty_shards < self.shards.len() {
+            let shard = self.hand.fetch_add(1, Ordering::Relaxed) % self.shards.len();
             let evicted = self.shards[shard].0.lock().evict();
             match evicted {
                 Some((block, bytes)) => {
@@ -119,15 +124,16 @@ impl<V> Cache<V> {
     /// Drops all blocks of a file that has been deleted.
     pub(crate) fn erase_file(&self, file_num: FileNum) {
         for shard in &self.shards {
-            let mut slot = 0;
-            let mut more = true;
-            // In pieces, so that readers of this shard need not wait for all of it.
-            while more {
-                let erased = shard.0.lock().erase_file(file_num, &mut slot);
-                more = erased.more;
-                self.give_back(erased.bytes);
-            }
+            let erased_bytes = shard.0.lock().erase_file(file_num);
+            self.give_back(erased_bytes);
         }
+    }
+
+    #[inline]
+    fn shard(&self, key: BlockKey) -> &NamedMutex<Shard<V>> {
+        // Bits that the maps inside of the shards make the least use of. The count is a power of two.
+        let hash = BuildBlockHasher::default().hash_one(key) >> 40;
+        &self.shards[hash as usize & (self.shards.len() - 1)].0
     }
 
     fn give_back(&self, bytes: u64) {
@@ -160,11 +166,6 @@ impl<V> Drop for Cache<V> {
     fn drop(&mut self) {
         self.memory.subtract(Consumer::BlockCache, *self.used_bytes.get_mut());
     }
-}
-
-/// Bits that the maps inside of the shards make the least use of.
-fn shard_of(key: BlockKey) -> usize {
-    (BuildBlockHasher::default().hash_one(key) >> 40) as usize % SHARD_COUNT
 }
 
 type BuildBlockHasher = BuildHasherDefault<BlockHasher>;

@@ -1,9 +1,9 @@
-//! One shard of the block cache: a map into slots, and the queues of S3-FIFO.
+//! One shard of the block cache: a map, and the queues of S3-FIFO.
 //!
 //! Invariants:
-//! 1. Each slot in use is in exactly one of `small` and `main`, and a slot with a block is in `map` under its key.
-//! 2. A slot without a block has been erased; it is freed when it comes to the front of its queue, or when many such have gathered.
-//! 3. `small_bytes` and `main_bytes` are the sums of what the blocks in the queue are charged.
+//! 1. Each block in `map` is named in the queue that its `in_main` says. Queues may also name blocks that are gone (erased): they are
+//!    skipped when they come to the front, and swept when they have become many.
+//! 2. `small_bytes` and `main_bytes` are the sums of what the blocks of each queue are charged.
 
 use super::{Admission, BlockKey, BuildBlockHasher};
 use crate::format::FileNum;
@@ -16,15 +16,11 @@ use std::sync::Arc;
 const SMALL_SHARE: u64 = 10;
 /// Largest use count.
 const USES_MAX: u8 = 3;
-/// Slots looked at under one lock by [`Shard::erase_file`].
-const ERASE_SLOTS: usize = 1024;
 
 pub(super) struct Shard<V> {
-    map: HashMap<BlockKey, u32, BuildBlockHasher>,
-    slots: Vec<Slot<V>>,
-    free_slots: Vec<u32>,
-    small: VecDeque<u32>,
-    main: VecDeque<u32>,
+    map: HashMap<BlockKey, Resident<V>, BuildBlockHasher>,
+    small: VecDeque<BlockKey>,
+    main: VecDeque<BlockKey>,
     small_bytes: u64,
     main_bytes: u64,
     ghosts: Ghosts,
@@ -33,26 +29,18 @@ pub(super) struct Shard<V> {
     evicted_count: u64,
 }
 
-struct Slot<V> {
-    key: BlockKey,
-    block: Option<Arc<V>>,
+/// A block in the cache.
+struct Resident<V> {
+    block: Arc<V>,
     bytes: u64,
     uses: u8,
     in_main: bool,
-}
-
-/// What [`Shard::erase_file`] did.
-pub(super) struct Erased {
-    pub(super) bytes: u64,
-    pub(super) more: bool,
 }
 
 impl<V> Shard<V> {
     pub(super) fn new() -> Shard<V> {
         Shard {
             map: HashMap::default(),
-            slots: Vec::new(),
-            free_slots: Vec::new(),
             small: VecDeque::new(),
             main: VecDeque::new(),
             small_bytes: 0,
@@ -66,14 +54,15 @@ impl<V> Shard<V> {
 
     #[inline]
     pub(super) fn get(&mut self, key: BlockKey) -> Option<Arc<V>> {
-        let Some(&index) = self.map.get(&key) else {
+        let Some(resident) = self.map.get_mut(&key) else {
             self.miss_count += 1;
             return None;
         };
         self.hit_count += 1;
-        let slot = &mut self.slots[index as usize];
-        slot.uses = (slot.uses + 1).min(USES_MAX);
-        slot.block.clone()
+        if resident.uses < USES_MAX {
+            resident.uses += 1;
+        }
+        Some(Arc::clone(&resident.block))
     }
 
     /// Adds a block charged with `bytes`, or returns the one that is there already.
@@ -84,27 +73,16 @@ impl<V> Shard<V> {
         bytes: u64,
         admission: Admission,
     ) -> Option<Arc<V>> {
-        if let Some(&index) = self.map.get(&key) {
-            return self.slots[index as usize].block.clone();
+        if let Some(resident) = self.map.get(&key) {
+            return Some(Arc::clone(&resident.block));
         }
         let in_main = self.ghosts.remove(key) || admission == Admission::Main;
-        let slot = Slot { key, block: Some(block), bytes, uses: 0, in_main };
-        let index = match self.free_slots.pop() {
-            Some(index) => {
-                self.slots[index as usize] = slot;
-                index
-            }
-            None => {
-                self.slots.push(slot);
-                self.slots.len() as u32 - 1
-            }
-        };
-        self.map.insert(key, index);
+        self.map.insert(key, Resident { block, bytes, uses: 0, in_main });
         if in_main {
-            self.main.push_back(index);
+            self.main.push_back(key);
             self.main_bytes += bytes;
         } else {
-            self.small.push_back(index);
+            self.small.push_back(key);
             self.small_bytes += bytes;
         }
         None
@@ -112,89 +90,60 @@ impl<V> Shard<V> {
 
     /// Evicts one block and returns it with what it was charged; `None` when there is none.
     pub(super) fn evict(&mut self) -> Option<(Arc<V>, u64)> {
-        // Ends: each turn takes a slot off a queue for good, moves one from small to main, or uses up one of at most three uses.
+        // Ends: each turn shortens a queue, moves a block from small to main, or uses up one of at most three uses.
         loop {
             let small_is_over = self.small_bytes * SMALL_SHARE >= self.small_bytes + self.main_bytes;
-            let from_small = !self.small.is_empty() && (small_is_over || self.main.is_empty());
-            let index = if from_small { self.small.pop_front() } else { self.main.pop_front() }?;
-            let slot = &mut self.slots[index as usize];
-            let Some(block) = slot.block.take() else {
-                self.free_slots.push(index);
+            let from_main = self.small.is_empty() || !(small_is_over || self.main.is_empty());
+            let key = if from_main { self.main.pop_front() } else { self.small.pop_front() }?;
+            let Some(resident) = self.map.get_mut(&key).filter(|resident| resident.in_main == from_main) else {
                 continue;
             };
-            let used_again = if from_small { slot.uses > 1 } else { slot.uses > 0 };
-            if used_again {
-                slot.block = Some(block);
-                if from_small {
-                    slot.uses = 0;
-                    slot.in_main = true;
-                    self.small_bytes -= slot.bytes;
-                    self.main_bytes += slot.bytes;
-                } else {
-                    slot.uses -= 1;
+            let used_again = if from_main { resident.uses > 0 } else { resident.uses > 1 };
+            if !used_again {
+                if !from_main {
+                    self.ghosts.add(key, self.map.len());
                 }
-                self.main.push_back(index);
-                continue;
+                self.evicted_count += 1;
+                return self.remove(key);
             }
-            let (key, bytes) = (slot.key, slot.bytes);
-            self.forget(index, key, bytes, !from_small);
-            self.free_slots.push(index);
-            self.evicted_count += 1;
-            if from_small {
-                self.ghosts.add(key, self.map.len());
+            if from_main {
+                resident.uses -= 1;
+            } else {
+                resident.uses = 0;
+                resident.in_main = true;
+                self.small_bytes -= resident.bytes;
+                self.main_bytes += resident.bytes;
             }
-            return Some((block, bytes));
+            self.main.push_back(key);
         }
     }
 
-    /// Takes a block whose slot has been emptied out of the map and the sums.
-    fn forget(&mut self, index: u32, key: BlockKey, bytes: u64, in_main: bool) {
-        let removed = self.map.remove(&key);
-        debug_assert_eq!(removed, Some(index));
-        if in_main {
-            self.main_bytes -= bytes;
-        } else {
-            self.small_bytes -= bytes;
-        }
+    /// Takes a block out of the map and the sums.
+    fn remove(&mut self, key: BlockKey) -> Option<(Arc<V>, u64)> {
+        let resident = self.map.remove(&key)?;
+        let queue_bytes = if resident.in_main { &mut self.main_bytes } else { &mut self.small_bytes };
+        *queue_bytes -= resident.bytes;
+        Some((resident.block, resident.bytes))
     }
 
-    /// Drops blocks of `file_num` in the slots from `from` on, and moves `from` behind those looked at.
-    pub(super) fn erase_file(&mut self, file_num: FileNum, from: &mut usize) -> Erased {
-        let end = self.slots.len().min(*from + ERASE_SLOTS);
-        let mut erased_bytes = 0;
-        for index in *from..end {
-            let slot = &mut self.slots[index];
-            if slot.key.file_num != file_num || slot.block.take().is_none() {
-                continue;
+    /// Drops the blocks of `file_num` and returns what they were charged.
+    pub(super) fn erase_file(&mut self, file_num: FileNum) -> u64 {
+        let Shard { map, small, main, small_bytes, main_bytes, .. } = self;
+        let before = *small_bytes + *main_bytes;
+        map.retain(|key, resident| {
+            let keep = key.file_num != file_num;
+            if !keep {
+                let queue_bytes = if resident.in_main { &mut *main_bytes } else { &mut *small_bytes };
+                *queue_bytes -= resident.bytes;
             }
-            let (key, bytes, in_main) = (slot.key, slot.bytes, slot.in_main);
-            self.forget(index as u32, key, bytes, in_main);
-            erased_bytes += bytes;
+            keep
+        });
+        // Without evictions, nothing else would take the names of erased blocks off the queues.
+        if small.len() + main.len() > 2 * map.len() {
+            small.retain(|key| map.get(key).is_some_and(|resident| !resident.in_main));
+            main.retain(|key| map.get(key).is_some_and(|resident| resident.in_main));
         }
-        *from = end;
-        let more = end < self.slots.len();
-        if !more {
-            self.free_erased_slots();
-        }
-        Erased { bytes: erased_bytes, more }
-    }
-
-    /// Frees the slots of erased blocks once they are a quarter of all: without evictions nothing else would.
-    fn free_erased_slots(&mut self) {
-        let erased_count = self.slots.len() - self.free_slots.len() - self.map.len();
-        if erased_count * 4 < self.slots.len() {
-            return;
-        }
-        let Shard { slots, free_slots, small, main, .. } = self;
-        for queue in [small, main] {
-            queue.retain(|&index| {
-                let in_use = slots[index as usize].block.is_some();
-                if !in_use {
-                    free_slots.push(index);
-                }
-                in_use
-            });
-        }
+        before - *small_bytes - *main_bytes
     }
 
     pub(super) fn add_to(&self, stats: &mut CacheStats) {
@@ -208,7 +157,7 @@ impl<V> Shard<V> {
 /// Keys that left the small queue lately: one that comes back goes to the main queue at once.
 #[derive(Default)]
 struct Ghosts {
-    /// Hashes of keys with the number of their addition, which tells renewed entries of `queue` from those that count.
+    /// Hashes of keys with the number of their addition, which tells the entry of `queue` that counts from older ones.
     added: HashMap<u64, u64, BuildBlockHasher>,
     queue: VecDeque<(u64, u64)>,
     added_count: u64,
@@ -221,7 +170,7 @@ impl Ghosts {
         self.added_count += 1;
         self.added.insert(hash, self.added_count);
         self.queue.push_back((hash, self.added_count));
-        while self.queue.len() > count_max.max(1) {
+        while self.queue.len() > count_max {
             let Some((oldest, number)) = self.queue.pop_front() else { break };
             if self.added.get(&oldest) == Some(&number) {
                 self.added.remove(&oldest);

@@ -2,6 +2,8 @@
 //!
 //! Invariants:
 //! 1. Entries are in internal-key order; every 16th, counted from the first, repeats its whole user key (a restart).
+//!    Their tails (trailer and value) lie apart from their keys and in the same order, so that a scan over keys stays within a few
+//!    cache lines whatever the size of the values.
 //! 2. No method panics whatever the bytes are: every offset and length is checked where it is used. What does not fit is
 //!    [`Malformed`], which after a good checksum means a bug in a writer.
 //!
@@ -31,14 +33,17 @@ const BUCKET_SHARED: u8 = 254;
 const BUCKET_EMPTY: u8 = 255;
 /// More restarts than a bucket can name: no hash index.
 const HASHED_RESTARTS_MAX: usize = BUCKET_SHARED as usize;
-/// `bucket_count` and `restart_count` at the end.
-const COUNTS_BYTES: usize = 6;
-const RESTART_BYTES: usize = 4;
+/// `bucket_count`, `restart_count` and `tails_bytes` at the end.
+const COUNTS_BYTES: usize = 10;
+const RESTART_BYTES: usize = 8;
 
 /// A decoded data block.
 pub(crate) struct DataBlock {
     bytes: Vec<u8>,
-    entries_bytes: usize,
+    /// Where the tails end and the entries start.
+    tails_end: usize,
+    /// Where the entries end and the restarts start.
+    entries_end: usize,
     restart_count: usize,
     bucket_count: usize,
 }
@@ -51,20 +56,20 @@ pub(super) struct BlockEntry {
     pub(super) value: Range<usize>,
 }
 
-/// The head of an entry: lengths, and where the suffix of its key starts.
+/// An entry without its tail: lengths, and where the suffix of its key is.
 #[derive(Clone, Copy)]
 struct EntryHead {
     shared: usize,
-    unshared: usize,
+    tail_bytes: usize,
     suffix_at: usize,
     end: usize,
 }
 
-impl EntryHead {
-    #[inline]
-    fn tail(&self) -> Range<usize> {
-        self.suffix_at + self.unshared..self.end
-    }
+/// Where an entry and its tail start.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    entry_at: usize,
+    tail_at: usize,
 }
 
 impl DataBlock {
@@ -72,15 +77,18 @@ impl DataBlock {
     pub(super) fn new(bytes: Vec<u8>) -> Parsed<DataBlock> {
         const SHORT: Malformed = Malformed("data block is shorter than its counts say");
         let (rest, counts) = bytes.split_last_chunk::<COUNTS_BYTES>().ok_or(SHORT)?;
-        let [b0, b1, r0, r1, r2, r3] = *counts;
+        let [b0, b1, r0, r1, r2, r3, t0, t1, t2, t3] = *counts;
         let bucket_count = usize::from(u16::from_le_bytes([b0, b1]));
         let restart_count = u32::from_le_bytes([r0, r1, r2, r3]) as usize;
-        let index_bytes = restart_count.checked_mul(RESTART_BYTES).and_then(|b| b.checked_add(bucket_count));
-        let entries_bytes = index_bytes.and_then(|b| rest.len().checked_sub(b)).ok_or(SHORT)?;
+        let tails_end = u32::from_le_bytes([t0, t1, t2, t3]) as usize;
+        let entries_end = rest.len().checked_sub(restart_count * RESTART_BYTES + bucket_count).ok_or(SHORT)?;
+        if entries_end < tails_end {
+            return Err(SHORT);
+        }
         if restart_count == 0 || (bucket_count > 0 && restart_count > HASHED_RESTARTS_MAX) {
             return Err(Malformed("data block has an impossible number of restarts"));
         }
-        Ok(DataBlock { bytes, entries_bytes, restart_count, bucket_count })
+        Ok(DataBlock { bytes, tails_end, entries_end, restart_count, bucket_count })
     }
 
     /// Bytes on the heap.
@@ -110,16 +118,17 @@ impl DataBlock {
                 restart => usize::from(restart),
             }
         };
-        self.scan_for(target, self.restart_offset(restart)?)
+        self.scan_for(target, self.restart(restart)?)
     }
 
-    /// Scans from `at`, which holds a restart, for the first entry of `target`'s user key at or after `target`.
+    /// Scans from `place`, a restart, for the first entry of `target`'s user key at or after `target`.
     #[inline]
-    fn scan_for(&self, target: InternalKeyRef<'_>, mut at: usize) -> Parsed<Option<BlockEntry>> {
+    fn scan_for(&self, target: InternalKeyRef<'_>, mut place: Place) -> Parsed<Option<BlockEntry>> {
         let mut matched = 0;
-        while at < self.entries_bytes {
-            let head = self.entry_head(at)?;
-            at = head.end;
+        while place.entry_at < self.entries_end {
+            let head = self.entry_head(place.entry_at)?;
+            let tail_at = place.tail_at;
+            place = Place { entry_at: head.end, tail_at: tail_at + head.tail_bytes };
             if head.shared > matched {
                 continue;
             }
@@ -130,14 +139,14 @@ impl DataBlock {
                 // A restart says nothing about what it has in common with the key before.
                 matched = 0;
             }
-            let suffix = &self.bytes[head.suffix_at..head.suffix_at + head.unshared];
+            let suffix = &self.bytes[head.suffix_at..head.end];
             let wanted = &target.user_key[matched..];
             let common = common_prefix_bytes(suffix, wanted);
             if common == wanted.len() {
                 if common < suffix.len() {
                     return Ok(None);
                 }
-                let (trailer, value) = self.tail(head)?;
+                let (trailer, value) = self.tail(tail_at, head.tail_bytes)?;
                 if trailer <= target.trailer {
                     return Ok(Some(BlockEntry { trailer, value }));
                 }
@@ -151,7 +160,7 @@ impl DataBlock {
 
     #[inline]
     fn bucket_at(&self, hash: u64) -> usize {
-        self.entries_bytes + self.restart_count * RESTART_BYTES + bucket_of(hash, self.bucket_count)
+        self.entries_end + self.restart_count * RESTART_BYTES + bucket_of(hash, self.bucket_count)
     }
 
     /// The last restart whose entry is before `target`, or the first one: entries at or after `target` start in its interval.
@@ -159,12 +168,12 @@ impl DataBlock {
         let (mut low, mut high) = (0, self.restart_count - 1);
         while low < high {
             let middle = (low + high).div_ceil(2);
-            let head = self.entry_head(self.restart_offset(middle)?)?;
-            let user_key = &self.bytes[head.suffix_at..head.suffix_at + head.unshared];
-            let before = match user_key.cmp(target.user_key) {
+            let place = self.restart(middle)?;
+            let head = self.entry_head(place.entry_at)?;
+            let before = match self.bytes[head.suffix_at..head.end].cmp(target.user_key) {
                 Ordering::Less => true,
                 Ordering::Greater => false,
-                Ordering::Equal => self.tail(head)?.0 > target.trailer,
+                Ordering::Equal => self.tail(place.tail_at, head.tail_bytes)?.0 > target.trailer,
             };
             if before {
                 low = middle;
@@ -176,23 +185,23 @@ impl DataBlock {
     }
 
     #[inline]
-    fn restart_offset(&self, restart: usize) -> Parsed<usize> {
+    fn restart(&self, restart: usize) -> Parsed<Place> {
         const OUTSIDE: Malformed = Malformed("restart lies outside of its data block");
         if restart >= self.restart_count {
             return Err(OUTSIDE);
         }
-        let at = self.entries_bytes + restart * RESTART_BYTES;
+        let at = self.entries_end + restart * RESTART_BYTES;
         let bytes = self.bytes[at..].first_chunk::<RESTART_BYTES>().ok_or(OUTSIDE)?;
-        let offset = u32::from_le_bytes(*bytes) as usize;
-        if offset < self.entries_bytes { Ok(offset) } else { Err(OUTSIDE) }
+        let both = u64::from_le_bytes(*bytes);
+        let place = Place { entry_at: self.tails_end + (both as u32) as usize, tail_at: (both >> 32) as usize };
+        if place.entry_at < self.entries_end { Ok(place) } else { Err(OUTSIDE) }
     }
 
-    /// Decodes the lengths of the entry at `at`, and checks that they stay within the entries.
+    /// Decodes the lengths of the entry at `at`, and checks that its key stays within the entries.
     #[inline]
     fn entry_head(&self, at: usize) -> Parsed<EntryHead> {
         const CUT: Malformed = Malformed("entry runs past the end of its data block");
-        let entries = &self.bytes[..self.entries_bytes];
-        let input = entries.get(at..).ok_or(CUT)?;
+        let input = self.bytes[..self.entries_end].get(at..).ok_or(CUT)?;
         let (shared, unshared, tail_bytes, head_bytes) = match input.first_chunk::<3>() {
             // Nearly all entries: three lengths of one byte each.
             Some(&[a, b, c]) if (a | b | c) < 0x80 => (usize::from(a), usize::from(b), usize::from(c), 3),
@@ -203,21 +212,21 @@ impl DataBlock {
                 (lengths.0, lengths.1, lengths.2, input.len() - rest.len())
             }
         };
-        let body_bytes = unshared + tail_bytes;
-        if input.len() - head_bytes < body_bytes || body_bytes == 0 {
+        if input.len() - head_bytes < unshared {
             return Err(CUT);
         }
         let suffix_at = at + head_bytes;
-        Ok(EntryHead { shared, unshared, suffix_at, end: suffix_at + body_bytes })
+        Ok(EntryHead { shared, tail_bytes, suffix_at, end: suffix_at + unshared })
     }
 
-    /// Trailer and place of the value.
+    /// Trailer and place of the value in the tail at `at`.
     #[inline]
-    fn tail(&self, head: EntryHead) -> Parsed<(u64, Range<usize>)> {
-        let range = head.tail();
-        let mut input = &self.bytes[range.clone()];
-        let trailer = varint::take_u64(&mut input).ok_or(Malformed("entry has no trailer"))?;
-        Ok((trailer, range.end - input.len()..range.end))
+    fn tail(&self, at: usize, tail_bytes: usize) -> Parsed<(u64, Range<usize>)> {
+        const CUT: Malformed = Malformed("value runs past the end of its data block");
+        let end = at + tail_bytes;
+        let mut input = self.bytes[..self.tails_end].get(at..end).ok_or(CUT)?;
+        let trailer = varint::take_u64(&mut input).ok_or(CUT)?;
+        Ok((trailer, end - input.len()..end))
     }
 }
 

@@ -13,8 +13,10 @@ const BUCKET_LOAD: f64 = 0.75;
 /// Collects the entries of one block at a time.
 #[derive(Default)]
 pub(in crate::table) struct DataBlockBuilder {
+    /// The tails, and, once finished, what follows them: a large value is copied once.
     payload: Vec<u8>,
-    restarts: Vec<u32>,
+    entries: Vec<u8>,
+    restarts: Vec<(u32, u32)>,
     entry_count: usize,
     /// Hash and restart interval of each distinct user key; a key whose versions lie in two intervals is in here twice.
     hashed_keys: Vec<(u64, u32)>,
@@ -32,7 +34,7 @@ impl DataBlockBuilder {
     ) {
         let mut shared = 0;
         if self.entry_count.is_multiple_of(RESTART_INTERVAL) {
-            self.restarts.push(self.payload.len() as u32);
+            self.restarts.push((self.entries.len() as u32, self.payload.len() as u32));
         } else {
             shared = common_prefix_bytes(previous_key, key.user_key);
         }
@@ -41,13 +43,12 @@ impl DataBlockBuilder {
             self.hashed_keys.push((hash, interval));
         }
         let suffix = &key.user_key[shared..];
-        let out = &mut self.payload;
-        varint::put_u64(out, shared as u64);
-        varint::put_u64(out, suffix.len() as u64);
-        varint::put_u64(out, (varint::encoded_bytes(key.trailer) + value.len()) as u64);
-        out.extend_from_slice(suffix);
-        varint::put_u64(out, key.trailer);
-        out.extend_from_slice(value);
+        varint::put_u64(&mut self.entries, shared as u64);
+        varint::put_u64(&mut self.entries, suffix.len() as u64);
+        varint::put_u64(&mut self.entries, (varint::encoded_bytes(key.trailer) + value.len()) as u64);
+        self.entries.extend_from_slice(suffix);
+        varint::put_u64(&mut self.payload, key.trailer);
+        self.payload.extend_from_slice(value);
         self.entry_count += 1;
     }
 
@@ -57,7 +58,7 @@ impl DataBlockBuilder {
 
     /// Length of the payload if the block were finished now, without the hash index.
     pub(in crate::table) fn payload_bytes(&self) -> usize {
-        self.payload.len() + self.restarts.len() * RESTART_BYTES + COUNTS_BYTES
+        self.payload.len() + self.entries.len() + self.restarts.len() * RESTART_BYTES + COUNTS_BYTES
     }
 
     /// An upper bound of what an entry adds to the payload.
@@ -68,12 +69,16 @@ impl DataBlockBuilder {
     /// Completes the block and returns its payload; [`DataBlockBuilder::clear`] starts the next.
     pub(in crate::table) fn finish(&mut self) -> &[u8] {
         self.fill_buckets();
-        for restart in &self.restarts {
-            self.payload.extend_from_slice(&restart.to_le_bytes());
+        let tails_bytes = self.payload.len() as u32;
+        self.payload.extend_from_slice(&self.entries);
+        for (entry, tail) in &self.restarts {
+            self.payload.extend_from_slice(&entry.to_le_bytes());
+            self.payload.extend_from_slice(&tail.to_le_bytes());
         }
         self.payload.extend_from_slice(&self.buckets);
         self.payload.extend_from_slice(&(self.buckets.len() as u16).to_le_bytes());
         self.payload.extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
+        self.payload.extend_from_slice(&tails_bytes.to_le_bytes());
         &self.payload
     }
 
@@ -103,12 +108,13 @@ impl DataBlockBuilder {
     pub(in crate::table) fn clear(&mut self, keep_bytes: usize) {
         self.payload.clear();
         self.payload.shrink_to(keep_bytes);
+        self.entries.clear();
         self.restarts.clear();
         self.hashed_keys.clear();
         self.entry_count = 0;
     }
 
     pub(in crate::table) fn memory_bytes(&self) -> usize {
-        self.payload.capacity() + self.restarts.capacity() * RESTART_BYTES + self.hashed_keys.capacity() * 16
+        self.payload.capacity() + self.entries.capacity() + self.restarts.capacity() * RESTART_BYTES + self.hashed_keys.capacity() * 16
     }
 }

@@ -1,18 +1,18 @@
 //! A position in a data block.
 
-use super::{DataBlock, Malformed, Parsed};
+use super::{DataBlock, Malformed, Parsed, Place};
 use crate::format::InternalKeyRef;
 use std::ops::Range;
 
 /// A position in a data block, which is handed to each method that moves it: the owner keeps both.
 ///
-/// Invariant: while `valid`, `user_key`, `trailer` and `value` are those of the entry that ends at `next_at`.
+/// Invariant: while `valid`, `user_key`, `trailer` and `value` are those of the entry before `next`.
 #[derive(Default)]
 pub(in crate::table) struct DataBlockCursor {
     user_key: Vec<u8>,
     trailer: u64,
     value: Range<usize>,
-    next_at: usize,
+    next: Place,
     valid: bool,
 }
 
@@ -40,7 +40,8 @@ impl DataBlockCursor {
 
     /// Moves to the first entry.
     pub(in crate::table) fn seek_to_first(&mut self, block: &DataBlock) -> Parsed<()> {
-        self.next_at = 0;
+        self.valid = false;
+        self.next = block.restart(0)?;
         self.user_key.clear();
         self.next(block)
     }
@@ -52,7 +53,7 @@ impl DataBlockCursor {
         target: InternalKeyRef<'_>,
     ) -> Parsed<()> {
         self.valid = false;
-        self.next_at = block.restart_offset(block.restart_before(target)?)?;
+        self.next = block.restart(block.restart_before(target)?)?;
         self.user_key.clear();
         loop {
             self.next(block)?;
@@ -66,17 +67,17 @@ impl DataBlockCursor {
     #[inline]
     pub(in crate::table) fn next(&mut self, block: &DataBlock) -> Parsed<()> {
         self.valid = false;
-        if self.next_at >= block.entries_bytes {
+        if self.next.entry_at >= block.entries_end {
             return Ok(());
         }
-        let head = block.entry_head(self.next_at)?;
+        let head = block.entry_head(self.next.entry_at)?;
         if head.shared > self.user_key.len() {
             return Err(Malformed("entry shares more than the key before it has"));
         }
         self.user_key.truncate(head.shared);
-        self.user_key.extend_from_slice(&block.bytes[head.suffix_at..head.suffix_at + head.unshared]);
-        (self.trailer, self.value) = block.tail(head)?;
-        self.next_at = head.end;
+        self.user_key.extend_from_slice(&block.bytes[head.suffix_at..head.end]);
+        (self.trailer, self.value) = block.tail(self.next.tail_at, head.tail_bytes)?;
+        self.next = Place { entry_at: head.end, tail_at: self.value.end };
         self.valid = true;
         Ok(())
     }
