@@ -1,17 +1,19 @@
 //! The block cache: decoded blocks of tables by file number and offset.
 //!
-//! Eviction is S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all you need for cache eviction", SOSP 2023): new blocks
-//! wait in a small queue and reach the main one only when they are used again, so that one long range does not wash out what
-//! point reads need; a hit moves nothing, it only raises a two-bit counter.
+//! Eviction is S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all you need for cache eviction",
+//! SOSP 2023): new blocks wait in a small queue and reach the main one only when they are used again, so that
+//! one long range does not wash out what point reads need; a hit moves nothing, it only raises a two-bit
+//! counter.
 //!
 //! Invariants:
-//! 1. The cache takes what the memory budget leaves: the limit less what all other consumers hold and a reserve of 1/16, but at
-//!    least 1/16. Inserting, the only way to grow, evicts until that holds; [`Cache::shrink_to_capacity`] makes it hold after others have grown.
-//! 2. Every block is charged with its heap bytes and [`ENTRY_OVERHEAD_BYTES`] from insertion to eviction, under
-//!    [`Consumer::BlockCache`]. A reader may hold an evicted block a little longer.
+//! 1. The cache takes what the memory budget leaves: the limit less what all other consumers hold and a
+//!    reserve of 1/16, but at least 1/16. Inserting, the only way to grow, evicts until that holds;
+//!    [`Cache::shrink_to_capacity`] makes it hold after others have grown.
+//! 2. Every block is charged with its heap bytes and [`ENTRY_OVERHEAD_BYTES`] from insertion to eviction,
+//!    under [`Consumer::BlockCache`]. A reader may hold an evicted block a little longer.
 //!
-//! Threads: any. Blocks are spread over shards by hash, each behind a mutex held for a lookup, an insertion, or one eviction.
-//! No thread holds two shard locks.
+//! Threads: any. Blocks are spread over shards by hash, each behind a mutex held for a lookup, an insertion,
+//! or one eviction. No thread holds two shard locks.
 
 mod shard;
 
@@ -24,17 +26,18 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Fewest and most shards: enough that threads seldom meet in one, and that one is soon searched for the blocks of a file.
+/// Fewest and most shards: enough that threads seldom meet in one, and that one is soon searched for the
+/// blocks of a file.
 const SHARD_COUNT_MIN: usize = 64;
 const SHARD_COUNT_MAX: usize = 1024;
 /// Bytes of the budget for each shard between those bounds.
 const SHARD_BYTES: u64 = 16 << 20;
-/// Bookkeeping of an entry: map, queue and ghost entries at the load factors of their containers, and the block's own `Arc`.
+/// Bookkeeping of an entry: map, queue and ghost entries at the load factors of their containers, and the
+/// block's own `Arc`.
 const ENTRY_OVERHEAD_BYTES: u64 = 256;
-/// The part of the budget that stays free for others to grow into, and the part that the cache has in any case: 1/16.
+/// The part of the budget that stays free for others to grow into, and the part that the cache has in any
+/// case: 1/16.
 const RESERVE_SHIFT: u32 = 4;
-/// Blocks above a quarter of the capacity are not kept: each would push out too many others.
-const BLOCK_SHARE_SHIFT: u32 = 2;
 
 /// What identifies a block. File numbers are never used twice, so an entry is never stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,6 +53,16 @@ pub(crate) enum Admission {
     Probation,
     /// In the main queue: index and filter blocks, of which each serves many reads.
     Main,
+}
+
+impl Admission {
+    /// Larger blocks are not kept: each would push out too many others.
+    fn block_bytes_max(self, capacity_bytes: u64) -> u64 {
+        match self {
+            Admission::Probation => capacity_bytes / 4,
+            Admission::Main => capacity_bytes / 2,
+        }
+    }
 }
 
 /// A cache of blocks of type `V`.
@@ -86,15 +99,24 @@ impl<V> Cache<V> {
     }
 
     /// Adds a block of `heap_bytes`. Returns the one to use: another thread may have been first.
-    pub(crate) fn insert(&self, key: BlockKey, block: Arc<V>, heap_bytes: usize, admission: Admission) -> Arc<V> {
+    pub(crate) fn insert(
+        &self,
+        key: BlockKey,
+        block: Arc<V>,
+        heap_bytes: usize,
+        admission: Admission,
+    ) -> Arc<V> {
         let bytes = heap_bytes as u64 + ENTRY_OVERHEAD_BYTES;
-        if bytes > self.capacity_bytes() >> BLOCK_SHARE_SHIFT {
+        if bytes > admission.block_bytes_max(self.capacity_bytes()) {
             return block;
         }
         // Charged first: another thread may evict the block as soon as it is in.
         self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.memory.add(Consumer::BlockCache, bytes);
-        let resident = self.shard(key).lock().insert(key, Arc::clone(&block), bytes, admission);
+        let resident = self
+            .shard(key)
+            .lock()
+            .insert(key, Arc::clone(&block), bytes, admission);
         if let Some(resident) = resident {
             self.give_back(bytes);
             return resident;
@@ -106,7 +128,9 @@ impl<V> Cache<V> {
     /// Evicts until the cache is within its capacity.
     pub(crate) fn shrink_to_capacity(&self) {
         let mut empty_shards = 0;
-        while self.used_bytes.load(Ordering::Relaxed) > self.capacity_bytes() && empty_shards < self.shards.len() {
+        while self.used_bytes.load(Ordering::Relaxed) > self.capacity_bytes()
+            && empty_shards < self.shards.len()
+        {
             let shard = self.hand.fetch_add(1, Ordering::Relaxed) % self.shards.len();
             let evicted = self.shards[shard].0.lock().evict();
             match evicted {
@@ -144,7 +168,10 @@ impl<V> Cache<V> {
     /// What the cache may hold now.
     pub(crate) fn capacity_bytes(&self) -> u64 {
         let limit = self.memory.limit_bytes();
-        let others = self.memory.used_bytes_total().saturating_sub(self.memory.used_bytes(Consumer::BlockCache));
+        let others = self
+            .memory
+            .used_bytes_total()
+            .saturating_sub(self.memory.used_bytes(Consumer::BlockCache));
         let reserve = limit >> RESERVE_SHIFT;
         limit.saturating_sub(others).saturating_sub(reserve).max(reserve)
     }
@@ -164,7 +191,8 @@ impl<V> Cache<V> {
 
 impl<V> Drop for Cache<V> {
     fn drop(&mut self) {
-        self.memory.subtract(Consumer::BlockCache, *self.used_bytes.get_mut());
+        self.memory
+            .subtract(Consumer::BlockCache, *self.used_bytes.get_mut());
     }
 }
 

@@ -30,15 +30,27 @@ impl Block {
 
     #[inline]
     pub(super) fn data(&self) -> Parsed<&DataBlock> {
-        if let Block::Data(data) = self { Ok(data) } else { Err(OTHER_KIND) }
+        if let Block::Data(data) = self {
+            Ok(data)
+        } else {
+            Err(OTHER_KIND)
+        }
     }
 
     pub(super) fn index(&self) -> Parsed<&Index> {
-        if let Block::Index(index) = self { Ok(index) } else { Err(OTHER_KIND) }
+        if let Block::Index(index) = self {
+            Ok(index)
+        } else {
+            Err(OTHER_KIND)
+        }
     }
 
     pub(super) fn filter(&self) -> Parsed<&Filter> {
-        if let Block::Filter(filter) = self { Ok(filter) } else { Err(OTHER_KIND) }
+        if let Block::Filter(filter) = self {
+            Ok(filter)
+        } else {
+            Err(OTHER_KIND)
+        }
     }
 }
 
@@ -55,7 +67,12 @@ impl FoundEntry {
     /// `value` is a range of `block`, which is a data block.
     #[inline]
     pub(super) fn new(seq: SeqNum, kind: ValueKind, block: Arc<Block>, value: Range<usize>) -> FoundEntry {
-        FoundEntry { seq, kind, block, value }
+        FoundEntry {
+            seq,
+            kind,
+            block,
+            value,
+        }
     }
 }
 
@@ -71,6 +88,12 @@ impl Deref for FoundEntry {
 
 impl fmt::Debug for FoundEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} at {} with {} bytes", self.kind, self.seq.0, self.value.len())
+        write!(
+            f,
+            "{:?} at {} with {} bytes",
+            self.kind,
+            self.seq.0,
+            self.value.len()
+        )
     }
 }

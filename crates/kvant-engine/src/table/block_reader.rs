@@ -1,7 +1,7 @@
 //! Reads data blocks in sequence, several at once.
 //!
-//! The first read after a jump is small, and each read that follows on the one before doubles, up to [`AHEAD_BYTES_MAX`]: a short
-//! range costs little, a long one or a compaction reads in large pieces.
+//! The first read after a jump is small, and each read that follows on the one before doubles, up to
+//! [`AHEAD_BYTES_MAX`]: a short range costs little, a long one or a compaction reads in large pieces.
 
 use super::block::Block;
 use super::data_block::DataBlock;
@@ -66,7 +66,10 @@ impl BlockReader {
         let heap_bytes = decoded.heap_bytes();
         if self.fill_cache {
             self.memory.resize(self.chunk.capacity() as u64);
-            return Ok(table.context.cache.insert(key, decoded, heap_bytes, Admission::Probation));
+            return Ok(table
+                .context
+                .cache
+                .insert(key, decoded, heap_bytes, Admission::Probation));
         }
         self.memory.resize((self.chunk.capacity() + heap_bytes) as u64);
         Ok(decoded)
@@ -88,7 +91,8 @@ impl BlockReader {
             }
             end_bytes = next_end_bytes;
         }
-        // Empty until the read has succeeded, so that no later call takes an older chunk for what it asked for.
+        // Empty until the read has succeeded, so that no later call takes an older chunk for what it asked
+        // for.
         let mut chunk = std::mem::take(&mut self.chunk);
         let chunk_bytes = (end_bytes - start_bytes) as usize;
         chunk.clear();

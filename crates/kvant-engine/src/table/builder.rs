@@ -1,7 +1,8 @@
 //! Writes a table.
 //!
 //! Invariants:
-//! 1. Entries are added in internal-key order, each once: asserted, because an unordered table answers wrongly for ever.
+//! 1. Entries are added in internal-key order, each once: asserted, because an unordered table answers
+//!    wrongly for ever.
 //! 2. Bytes go to the file strictly front to back, in large pieces.
 //!
 //! Threads: one thread builds a table.
@@ -76,7 +77,12 @@ impl TableBuilder {
     /// A builder that writes to `file`, which is empty. `path` is for error messages.
     pub(crate) fn new(file: Arc<dyn File>, path: &Path, options: TableOptions) -> TableBuilder {
         TableBuilder {
-            out: Output { file, path: path.to_path_buf(), buffer: Vec::new(), written_bytes: 0 },
+            out: Output {
+                file,
+                path: path.to_path_buf(),
+                buffer: Vec::new(),
+                written_bytes: 0,
+            },
             options,
             sealer: Sealer::new(options.compression),
             block: DataBlockBuilder::default(),
@@ -99,12 +105,19 @@ impl TableBuilder {
     /// Adds an entry, which must be after all added before.
     pub(crate) fn add(&mut self, key: InternalKeyRef<'_>, value: &[u8]) -> Result<()> {
         let first = self.properties.entry_count == 0;
-        assert!(first || self.last.as_ref() < key, "entries are added to a table in order");
+        assert!(
+            first || self.last.as_ref() < key,
+            "entries are added to a table in order"
+        );
         if key.user_key.len() > limits::KEY_BYTES_MAX || value.len() as u64 > STORED_VALUE_BYTES_MAX {
-            return Err(Error::invalid("key or value is longer than a table can hold").with_file(&self.out.path));
+            return Err(
+                Error::invalid("key or value is longer than a table can hold").with_file(&self.out.path)
+            );
         }
         let distinct = first || self.last.user_key != key.user_key;
-        self.properties.count(key, value, distinct).map_err(|e| e.with_file(&self.out.path))?;
+        self.properties
+            .count(key, value, distinct)
+            .map_err(|e| e.with_file(&self.out.path))?;
 
         let entry_bytes = DataBlockBuilder::entry_bytes_max(key, value);
         if !self.block.is_empty() && self.closes_before(entry_bytes) {
@@ -129,11 +142,12 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// Whether an entry of `entry_bytes` goes into a new block: large ones do, and those that would overfill a block that is
-    /// at least half full.
+    /// Whether an entry of `entry_bytes` goes into a new block: large ones do, and those that would overfill
+    /// a block that is at least half full.
     fn closes_before(&self, entry_bytes: usize) -> bool {
         let (block_bytes, target_bytes) = (self.block.payload_bytes(), self.options.block_bytes);
-        entry_bytes >= target_bytes || (block_bytes >= target_bytes / 2 && block_bytes + entry_bytes > target_bytes)
+        entry_bytes >= target_bytes
+            || (block_bytes >= target_bytes / 2 && block_bytes + entry_bytes > target_bytes)
     }
 
     /// Bytes of the file if it were finished now, nearly.
@@ -154,7 +168,8 @@ impl TableBuilder {
         bytes as u64
     }
 
-    /// Completes the table, which must have entries. Does not sync: the caller syncs the file and its directory.
+    /// Completes the table, which must have entries. Does not sync: the caller syncs the file and its
+    /// directory.
     pub(crate) fn finish(mut self) -> Result<FinishedTable> {
         assert!(self.properties.entry_count > 0, "a table has at least one entry");
         if !self.block.is_empty() {
@@ -167,16 +182,31 @@ impl TableBuilder {
         self.properties.index_key_bytes = self.index.key_bytes();
         self.properties.largest = self.last;
 
-        let mut filter = BlockSpan { offset_bytes: self.out.end_bytes(), stored_bytes: 0 };
+        let mut filter = BlockSpan {
+            offset_bytes: self.out.end_bytes(),
+            stored_bytes: 0,
+        };
         if !self.hashes.is_empty() {
             let payload = Filter::build(&self.hashes, self.options.filter_bits_per_key).encode();
             filter = self.out.append_block(&payload, Compression::None)?;
         }
         let index = self.out.append_block(&self.index.finish(), Compression::None)?;
-        let properties = self.out.append_block(&self.properties.encode(), Compression::None)?;
-        self.out.append(&Footer { filter, index, properties }.encode())?;
+        let properties = self
+            .out
+            .append_block(&self.properties.encode(), Compression::None)?;
+        self.out.append(
+            &Footer {
+                filter,
+                index,
+                properties,
+            }
+            .encode(),
+        )?;
         self.out.flush()?;
-        Ok(FinishedTable { properties: self.properties, file_bytes: self.out.written_bytes })
+        Ok(FinishedTable {
+            properties: self.properties,
+            file_bytes: self.out.written_bytes,
+        })
     }
 
     fn close_block(&mut self) -> Result<()> {
@@ -194,7 +224,8 @@ impl TableBuilder {
     /// Indexes the closed block of `block_bytes`, which ends with `last`; `next` opens the following block.
     fn index_block_before(&mut self, next: InternalKeyRef<'_>, block_bytes: u32) {
         if self.last.user_key == next.user_key {
-            self.index.add(&self.last.user_key, Some(self.last.trailer), block_bytes);
+            self.index
+                .add(&self.last.user_key, Some(self.last.trailer), block_bytes);
         } else {
             shortest_separator(&self.last.user_key, next.user_key, &mut self.separator);
             self.index.add(&self.separator, None, block_bytes);
@@ -213,7 +244,10 @@ impl Output {
             .map_err(|_| Error::invalid("a block of the table would exceed 4 GiB").with_file(&self.path))?;
         self.append(payload)?;
         self.append(&stored::trailer(payload, compression, offset_bytes))?;
-        Ok(BlockSpan { offset_bytes, stored_bytes })
+        Ok(BlockSpan {
+            offset_bytes,
+            stored_bytes,
+        })
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
@@ -239,7 +273,9 @@ impl Output {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all_at(bytes, self.written_bytes).map_err(|e| Error::io("write", &self.path, e))?;
+        self.file
+            .write_all_at(bytes, self.written_bytes)
+            .map_err(|e| Error::io("write", &self.path, e))?;
         self.written_bytes += bytes.len() as u64;
         Ok(())
     }

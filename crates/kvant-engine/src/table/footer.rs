@@ -37,11 +37,15 @@ impl Footer {
         out.try_into().expect("the fields add up to the footer's length")
     }
 
-    /// Decodes the footer at the end of `file_end`, the last bytes of a file of `file_bytes`, at least [`FOOTER_BYTES_MAX`] of
-    /// them unless the file is shorter.
+    /// Decodes the footer at the end of `file_end`, the last bytes of a file of `file_bytes`, at least
+    /// [`FOOTER_BYTES_MAX`] of them unless the file is shorter.
     pub(super) fn decode(file_end: &[u8], path: &Path, file_bytes: u64) -> Result<Footer> {
         let corrupt = |distance: usize, what: &str| {
-            Err(Error::corruption(path, file_bytes.saturating_sub(distance as u64), what))
+            Err(Error::corruption(
+                path,
+                file_bytes.saturating_sub(distance as u64),
+                what,
+            ))
         };
         let Some((_, tail)) = file_end.split_last_chunk::<TAIL_BYTES>() else {
             return corrupt(file_end.len(), "table is shorter than its footer");
@@ -59,7 +63,8 @@ impl Footer {
         }
         let version = u32_at(tail, 4);
         if version > FORMAT_VERSION {
-            let message = format!("table has format version {version}, this program reads up to {FORMAT_VERSION}");
+            let message =
+                format!("table has format version {version}, this program reads up to {FORMAT_VERSION}");
             return Err(Error::new(ErrorKind::Unsupported, message).with_file(path));
         }
         if version != FORMAT_VERSION || footer_bytes != FOOTER_BYTES {
@@ -69,7 +74,11 @@ impl Footer {
             offset_bytes: u64::from(u32_at(footer, at)) | u64::from(u32_at(footer, at + 4)) << 32,
             stored_bytes: u32_at(footer, at + 8),
         };
-        let footer = Footer { filter: span(0), index: span(12), properties: span(24) };
+        let footer = Footer {
+            filter: span(0),
+            index: span(12),
+            properties: span(24),
+        };
         let adjoining = footer.filter.end_bytes() == footer.index.offset_bytes
             && footer.index.end_bytes() == footer.properties.offset_bytes
             && footer.properties.end_bytes().checked_add(FOOTER_BYTES as u64) == Some(file_bytes);

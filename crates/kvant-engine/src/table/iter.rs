@@ -27,8 +27,9 @@ pub(crate) struct TableIter {
 }
 
 impl Table {
-    /// An iterator. `fill_cache`: blocks are looked up in the block cache and kept there; without, the cache is left alone, as it should
-    /// be by compactions and long ranges. What the iterator holds itself is counted for `consumer`.
+    /// An iterator. `fill_cache`: blocks are looked up in the block cache and kept there; without, the cache
+    /// is left alone, as it should be by compactions and long ranges. What the iterator holds itself is
+    /// counted for `consumer`.
     pub(crate) fn iter(self: &Arc<Self>, fill_cache: bool, consumer: Consumer) -> TableIter {
         TableIter {
             table: Arc::clone(self),
@@ -42,7 +43,8 @@ impl Table {
 }
 
 impl TableIter {
-    /// Places the cursor, with `place`, in data block `block`; on the first entry of the next one if it finds none there.
+    /// Places the cursor, with `place`, in data block `block`; on the first entry of the next one if it finds
+    /// none there.
     fn enter_block(
         &mut self,
         block: usize,
@@ -58,7 +60,8 @@ impl TableIter {
         Ok(())
     }
 
-    /// Makes `block` the current one, without a position in it. False, and no position, when there is no such block.
+    /// Makes `block` the current one, without a position in it. False, and no position, when there is no such
+    /// block.
     fn load_block(&mut self, block: usize) -> Result<bool> {
         self.cursor.clear();
         if self.block.is_some() && self.block_index == block {
@@ -76,10 +79,7 @@ impl TableIter {
 
     /// Moves the cursor within the current block.
     #[inline]
-    fn in_block(
-        &mut self,
-        place: impl FnOnce(&mut DataBlockCursor, &Block) -> Parsed<()>,
-    ) -> Result<()> {
+    fn in_block(&mut self, place: impl FnOnce(&mut DataBlockCursor, &Block) -> Parsed<()>) -> Result<()> {
         let Some(block) = &self.block else { return Ok(()) };
         place(&mut self.cursor, block).map_err(|malformed| self.corruption(malformed))
     }
@@ -127,7 +127,9 @@ impl InternalIterator for TableIter {
         debug_assert!(self.valid());
         self.in_block(|cursor, block| cursor.next(block.data()?))?;
         if !self.cursor.valid() {
-            self.enter_block(self.block_index + 1, |cursor, block| cursor.seek_to_first(block.data()?))?;
+            self.enter_block(self.block_index + 1, |cursor, block| {
+                cursor.seek_to_first(block.data()?)
+            })?;
         }
         Ok(())
     }

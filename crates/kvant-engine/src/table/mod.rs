@@ -1,8 +1,8 @@
 //! Tables: immutable sorted files of internal keys. The format is `docs/formats/table.md`.
 //!
 //! - [`TableBuilder`] writes one; [`Table`] reads it: [`Table::get`], [`Table::iter`], [`Table::verify`].
-//! - `stored` is a block as it lies in the file, `data_block`, `filter`, `index`, `properties` and `footer` are the parts;
-//!   `block_reader` reads data blocks in sequence.
+//! - `stored` is a block as it lies in the file, `data_block`, `filter`, `index`, `properties` and `footer`
+//!   are the parts; `block_reader` reads data blocks in sequence.
 //!
 //! Threads: a [`Table`] is immutable and shared; each iterator belongs to one thread at a time.
 

@@ -73,7 +73,9 @@ impl TableProperties {
     /// Counts an entry, which must be after the one before. `distinct`: its user key differs from that one's.
     /// The caller sets `largest` when it knows the last entry.
     pub(super) fn count(&mut self, key: InternalKeyRef<'_>, value: &[u8], distinct: bool) -> Result<()> {
-        let kind = key.kind().ok_or_else(|| Error::invalid("internal key has an unknown kind"))?;
+        let kind = key
+            .kind()
+            .ok_or_else(|| Error::invalid("internal key has an unknown kind"))?;
         let (expiry_ms, _) = split_expiry(kind, value)
             .ok_or_else(|| Error::invalid("expiring value is shorter than its expiry"))?;
         if self.entry_count == 0 {
@@ -81,7 +83,11 @@ impl TableProperties {
         }
         if let Some(expiry_ms) = expiry_ms {
             let first = self.expiring_count == 0;
-            self.expiry_ms_min = if first { expiry_ms } else { self.expiry_ms_min.min(expiry_ms) };
+            self.expiry_ms_min = if first {
+                expiry_ms
+            } else {
+                self.expiry_ms_min.min(expiry_ms)
+            };
             self.expiry_ms_max = self.expiry_ms_max.max(expiry_ms);
             self.expiring_count += 1;
         }
@@ -139,12 +145,19 @@ impl TableProperties {
         let consistent = self.entry_count > 0
             && (1..=self.entry_count).contains(&self.distinct_key_count)
             && (1..=self.entry_count).contains(&self.data_block_count)
-            && self.tombstone_count.checked_add(self.expiring_count).is_some_and(|sum| sum <= self.entry_count)
+            && self
+                .tombstone_count
+                .checked_add(self.expiring_count)
+                .is_some_and(|sum| sum <= self.entry_count)
             && self.expiry_ms_min <= self.expiry_ms_max
             && self.seq_min <= self.seq_max
             && self.seq_max <= SeqNum::MAX
             && self.smallest.as_ref() <= self.largest.as_ref();
-        if consistent { Ok(()) } else { Err(Malformed("properties contradict each other")) }
+        if consistent {
+            Ok(())
+        } else {
+            Err(Malformed("properties contradict each other"))
+        }
     }
 }
 

@@ -43,7 +43,10 @@ impl TableStats {
     }
 
     fn sum(&self, counter: impl Fn(&ProbeStripe) -> &AtomicU64) -> u64 {
-        self.probes.iter().map(|stripe| counter(stripe).load(Ordering::Relaxed)).sum()
+        self.probes
+            .iter()
+            .map(|stripe| counter(stripe).load(Ordering::Relaxed))
+            .sum()
     }
 
     pub(super) fn count_disk_read(&self, bytes: usize) {
@@ -54,7 +57,11 @@ impl TableStats {
     #[inline]
     pub(super) fn count_probe(&self, positive: bool) {
         let stripe = &self.probes[stripe_of_thread()];
-        let counter = if positive { &stripe.positive_count } else { &stripe.negative_count };
+        let counter = if positive {
+            &stripe.positive_count
+        } else {
+            &stripe.negative_count
+        };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -15,7 +15,8 @@ use zstd::bulk::{Compressor, Decompressor};
 pub(super) const BLOCK_TRAILER_BYTES: usize = 5;
 /// Longest decompressed block: the longest value with its key, and room for a block's other fields.
 pub(super) const RAW_BYTES_MAX: u64 = limits::VALUE_BYTES_MAX_LIMIT + (4 << 20);
-/// Longer blocks are stored as they are: compressing them would take as much memory again, when writing and when reading.
+/// Longer blocks are stored as they are: compressing them would take as much memory again, when writing and
+/// when reading.
 const COMPRESS_BYTES_MAX: usize = 64 << 20;
 /// LZ4 cannot expand by more: 255 bytes of length for each byte that says so.
 const LZ4_RATIO_MAX: u64 = 255;
@@ -53,7 +54,12 @@ pub(super) struct Sealer {
 
 impl Sealer {
     pub(super) fn new(compression: Compression) -> Sealer {
-        Sealer { compression, lz4_table: CompressTable::small(), zstd: None, compressed: Vec::new() }
+        Sealer {
+            compression,
+            lz4_table: CompressTable::small(),
+            zstd: None,
+            compressed: Vec::new(),
+        }
     }
 
     /// The payload to store for `raw` and its type: compressed where that saves at least an eighth.
@@ -68,7 +74,9 @@ impl Sealer {
         let body_bytes = if self.compression == Compression::Zstd {
             let zstd = match &mut self.zstd {
                 Some(zstd) => zstd,
-                none => none.insert(Compressor::new(ZSTD_LEVEL).map_err(|e| codec_error("set up Zstandard", &e))?),
+                none => {
+                    none.insert(Compressor::new(ZSTD_LEVEL).map_err(|e| codec_error("set up Zstandard", &e))?)
+                }
             };
             out.resize(head_bytes + zstd::zstd_safe::compress_bound(raw.len()), 0);
             zstd.compress_to_buffer(raw, &mut out[head_bytes..])
@@ -98,7 +106,11 @@ impl Sealer {
 }
 
 /// The five bytes that follow `payload` at `offset_bytes` of the file.
-pub(super) fn trailer(payload: &[u8], compression: Compression, offset_bytes: u64) -> [u8; BLOCK_TRAILER_BYTES] {
+pub(super) fn trailer(
+    payload: &[u8],
+    compression: Compression,
+    offset_bytes: u64,
+) -> [u8; BLOCK_TRAILER_BYTES] {
     let crc = crc32c_masked(&[payload, &[compression as u8], &offset_bytes.to_le_bytes()]);
     let [a, b, c, d] = crc.to_le_bytes();
     [compression as u8, a, b, c, d]
@@ -140,8 +152,9 @@ pub(super) fn open_uncompressed(stored: &[u8], offset_bytes: u64) -> Parsed<&[u8
 }
 
 fn check(stored: &[u8], offset_bytes: u64) -> Parsed<(&[u8], Compression)> {
-    let (payload, trailer_found) =
-        stored.split_last_chunk::<BLOCK_TRAILER_BYTES>().ok_or(Malformed("block is shorter than its trailer"))?;
+    let (payload, trailer_found) = stored
+        .split_last_chunk::<BLOCK_TRAILER_BYTES>()
+        .ok_or(Malformed("block is shorter than its trailer"))?;
     let compression = match trailer_found[0] {
         0 => Compression::None,
         1 => Compression::Lz4,
@@ -159,7 +172,9 @@ fn decompress(payload: &[u8], compression: Compression) -> Parsed<Vec<u8>> {
     let raw_bytes = varint::take_u64(&mut input).ok_or(Malformed("decompressed length is cut short"))?;
     let possible = match compression {
         Compression::Zstd => Decompressor::upper_bound(input).is_some_and(|bound| bound as u64 == raw_bytes),
-        Compression::None | Compression::Lz4 => raw_bytes <= (input.len() as u64).saturating_mul(LZ4_RATIO_MAX),
+        Compression::None | Compression::Lz4 => {
+            raw_bytes <= (input.len() as u64).saturating_mul(LZ4_RATIO_MAX)
+        }
     };
     if raw_bytes > RAW_BYTES_MAX || !possible {
         return Err(Malformed("decompressed length is impossible"));

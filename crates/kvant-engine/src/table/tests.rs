@@ -4,6 +4,8 @@ mod corruption;
 mod golden;
 mod model;
 
+pub(super) use model::seed;
+
 use super::*;
 use crate::format::{FileNum, InternalKeyRef, SeqNum, ValueKind};
 use crate::iter::InternalIterator;
@@ -20,13 +22,22 @@ const PATH: &str = "/t/000007.sst";
 type Entry = (Vec<u8>, u64, ValueKind, Vec<u8>);
 
 fn plain() -> TableOptions {
-    TableOptions { block_bytes: 4096, compression: Compression::None, filter_bits_per_key: 10.0 }
+    TableOptions {
+        block_bytes: 4096,
+        compression: Compression::None,
+        filter_bits_per_key: 10.0,
+    }
 }
 
 fn context(memory_bytes: u64, metadata_share_bytes: u64) -> Arc<TableContext> {
     let memory = MemoryBudget::new(memory_bytes);
     let cache = BlockCache::new(Arc::clone(&memory));
-    Arc::new(TableContext { cache, memory, metadata_share_bytes, stats: Arc::default() })
+    Arc::new(TableContext {
+        cache,
+        memory,
+        metadata_share_bytes,
+        stats: Arc::default(),
+    })
 }
 
 fn roomy() -> Arc<TableContext> {
@@ -61,7 +72,10 @@ fn open(file: Arc<dyn File>, context: Arc<TableContext>) -> Result<Arc<Table>> {
 fn build(options: TableOptions, entries: &[Entry], context: Arc<TableContext>) -> Arc<Table> {
     let (file, finished) = build_with(options, entries);
     let table = open(file, context).expect("open");
-    assert_eq!((table.file_bytes(), table.properties()), (finished.file_bytes, &finished.properties));
+    assert_eq!(
+        (table.file_bytes(), table.properties()),
+        (finished.file_bytes, &finished.properties)
+    );
     table
 }
 
@@ -99,7 +113,9 @@ fn put(key: impl Into<Vec<u8>>, seq: u64, value: impl Into<Vec<u8>>) -> Entry {
 }
 
 fn numbered(count: u64) -> Vec<Entry> {
-    (0..count).map(|n| put(format!("key{n:08}"), n + 1, format!("value of {n}").repeat(3))).collect()
+    (0..count)
+        .map(|n| put(format!("key{n:08}"), n + 1, format!("value of {n}").repeat(3)))
+        .collect()
 }
 
 #[test]
@@ -110,31 +126,61 @@ fn counts_what_a_point_read_costs() {
     let mut fetches = 0;
     let key = b"key00001234";
     for _ in 0..2 {
-        let found = table.get(key, key_hash(key), SeqNum::MAX, &mut fetches).expect("get").expect("present");
+        let found = table
+            .get(key, key_hash(key), SeqNum::MAX, &mut fetches)
+            .expect("get")
+            .expect("present");
         assert_eq!(found.seq, SeqNum(1235));
     }
-    assert_eq!(fetches, 2, "one block each time, from disk and then from the cache");
+    assert_eq!(
+        fetches, 2,
+        "one block each time, from disk and then from the cache"
+    );
     assert_eq!(context.stats.disk_read_count() - opening, 1);
     for n in 0..1000 {
         let absent = format!("key{n:08}x");
-        assert!(get(&table, absent.as_bytes(), SeqNum::MAX.0).expect("get").is_none());
+        assert!(
+            get(&table, absent.as_bytes(), SeqNum::MAX.0)
+                .expect("get")
+                .is_none()
+        );
     }
     assert_eq!(context.stats.filter_probe_count(), 1002);
-    assert!(context.stats.filter_negative_count() > 950, "{}", context.stats.filter_negative_count());
+    assert!(
+        context.stats.filter_negative_count() > 950,
+        "{}",
+        context.stats.filter_negative_count()
+    );
 }
 
 #[test]
 fn versions_of_one_key_may_fill_several_blocks() {
     let mut entries = vec![put("a", 1, "first")];
-    entries.extend((1..=500).rev().map(|seq| put("hot", seq * 2, format!("version {seq}"))));
+    entries.extend(
+        (1..=500)
+            .rev()
+            .map(|seq| put("hot", seq * 2, format!("version {seq}"))),
+    );
     entries.push(put("z", 1, "last"));
-    let table = build(TableOptions { block_bytes: 256, ..plain() }, &entries, roomy());
+    let table = build(
+        TableOptions {
+            block_bytes: 256,
+            ..plain()
+        },
+        &entries,
+        roomy(),
+    );
     assert!(table.properties().data_block_count > 20);
     assert_eq!(table.properties().distinct_key_count, 3);
     for visible_at in 0..=1001 {
         let mut fetches = 0;
-        let found = table.get(b"hot", key_hash(b"hot"), SeqNum(visible_at), &mut fetches).expect("get");
-        assert_eq!(found.map(|found| found.seq.0), (visible_at >= 2).then_some(visible_at.min(1000) / 2 * 2));
+        let found = table
+            .get(b"hot", key_hash(b"hot"), SeqNum(visible_at), &mut fetches)
+            .expect("get");
+        assert_eq!(
+            found.map(|found| found.seq.0),
+            (visible_at >= 2).then_some(visible_at.min(1000) / 2 * 2)
+        );
         assert!(fetches <= 1);
     }
     assert_eq!(get(&table, b"a", 1).expect("get").expect("present").2, b"first");
@@ -145,13 +191,26 @@ fn versions_of_one_key_may_fill_several_blocks() {
 #[test]
 fn large_values_have_blocks_of_their_own_and_are_returned_whole() {
     let sizes = [1, 5000, 100, 70_000, 100, 3 << 20, 200];
-    let entries: Vec<Entry> =
-        sizes.iter().enumerate().map(|(n, &size)| put(format!("key{n}"), 1, vec![n as u8; size])).collect();
+    let entries: Vec<Entry> = sizes
+        .iter()
+        .enumerate()
+        .map(|(n, &size)| put(format!("key{n}"), 1, vec![n as u8; size]))
+        .collect();
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
-        let table = build(TableOptions { compression, ..plain() }, &entries, roomy());
+        let table = build(
+            TableOptions {
+                compression,
+                ..plain()
+            },
+            &entries,
+            roomy(),
+        );
         assert_eq!(table.properties().data_block_count, 7);
         for entry in &entries {
-            assert_eq!(get(&table, &entry.0, 1).expect("get").expect("present").2, entry.3);
+            assert_eq!(
+                get(&table, &entry.0, 1).expect("get").expect("present").2,
+                entry.3
+            );
         }
         let mut iter = table.iter(false, Consumer::Compaction);
         iter.seek_to_first().expect("seek");
@@ -163,10 +222,17 @@ fn large_values_have_blocks_of_their_own_and_are_returned_whole() {
 #[test]
 fn incompressible_blocks_are_stored_as_they_are() {
     let mut rng = kvant_env::rng::Rng::new(1);
-    let random: Vec<Entry> = (0..100).map(|n| put(format!("{n:03}"), 1, rng.bytes(1000))).collect();
-    let zeros: Vec<Entry> = (0..100).map(|n| put(format!("{n:03}"), 1, vec![0; 1000])).collect();
+    let random: Vec<Entry> = (0..100)
+        .map(|n| put(format!("{n:03}"), 1, rng.bytes(1000)))
+        .collect();
+    let zeros: Vec<Entry> = (0..100)
+        .map(|n| put(format!("{n:03}"), 1, vec![0; 1000]))
+        .collect();
     for compression in [Compression::Lz4, Compression::Zstd] {
-        let options = TableOptions { compression, ..plain() };
+        let options = TableOptions {
+            compression,
+            ..plain()
+        };
         let (_, finished) = build_with(options, &random);
         assert!(finished.file_bytes > 100_000);
         let (_, finished) = build_with(options, &zeros);
@@ -182,7 +248,13 @@ fn metadata_beyond_its_share_goes_through_the_cache() {
     let held = context.memory.used_bytes(Consumer::TableMetadata);
     assert!(held < 2000, "{held} bytes held although the share is 0");
     for entry in entries.iter().step_by(37) {
-        assert_eq!(get(&table, &entry.0, SeqNum::MAX.0).expect("get").expect("present").2, entry.3);
+        assert_eq!(
+            get(&table, &entry.0, SeqNum::MAX.0)
+                .expect("get")
+                .expect("present")
+                .2,
+            entry.3
+        );
     }
     assert!(get(&table, b"absent", SeqNum::MAX.0).expect("get").is_none());
     let mut iter = table.iter(true, Consumer::Iterators);
@@ -206,7 +278,9 @@ fn held_metadata_is_counted_until_the_table_is_dropped() {
 #[test]
 fn iterators_read_ahead_in_large_pieces_and_leave_the_cache_alone() {
     let context = roomy();
-    let entries: Vec<Entry> = (0..20_000).map(|n| put(format!("key{n:08}"), 1, vec![b'v'; 100])).collect();
+    let entries: Vec<Entry> = (0..20_000)
+        .map(|n| put(format!("key{n:08}"), 1, vec![b'v'; 100]))
+        .collect();
     let table = build(plain(), &entries, Arc::clone(&context));
     let opening = context.stats.disk_read_count();
     let mut iter = table.iter(false, Consumer::Compaction);
@@ -222,7 +296,8 @@ fn iterators_read_ahead_in_large_pieces_and_leave_the_cache_alone() {
     assert_eq!(context.cache.stats().entry_count, 0);
     // A jump starts small again.
     let before = context.stats.disk_read_bytes();
-    iter.seek(InternalKeyRef::seek(b"key00000100", SeqNum::MAX)).expect("seek");
+    iter.seek(InternalKeyRef::seek(b"key00000100", SeqNum::MAX))
+        .expect("seek");
     assert!(context.stats.disk_read_bytes() - before <= 16 << 10);
 }
 
@@ -230,10 +305,16 @@ fn iterators_read_ahead_in_large_pieces_and_leave_the_cache_alone() {
 fn refuses_entries_that_no_table_may_hold() {
     let mut builder = TableBuilder::new(new_file(), Path::new(PATH), plain());
     let key = InternalKeyRef::new(b"k", SeqNum(1), ValueKind::PutExpiring);
-    assert_eq!(builder.add(key, b"1234567").expect_err("no expiry").kind(), ErrorKind::Invalid);
+    assert_eq!(
+        builder.add(key, b"1234567").expect_err("no expiry").kind(),
+        ErrorKind::Invalid
+    );
     let long = vec![0; kvant_base::limits::KEY_BYTES_MAX + 1];
     let key = InternalKeyRef::new(&long, SeqNum(1), ValueKind::Put);
-    assert_eq!(builder.add(key, b"").expect_err("too long").kind(), ErrorKind::Invalid);
+    assert_eq!(
+        builder.add(key, b"").expect_err("too long").kind(),
+        ErrorKind::Invalid
+    );
 }
 
 #[test]
@@ -256,5 +337,8 @@ fn estimates_its_size_while_it_grows() {
     let estimate = builder.estimated_bytes();
     assert!(builder.memory_bytes() > 50_000 * 8);
     let file_bytes = builder.finish().expect("finish").file_bytes;
-    assert!(estimate.abs_diff(file_bytes) < file_bytes / 50, "{estimate} for {file_bytes}");
+    assert!(
+        estimate.abs_diff(file_bytes) < file_bytes / 50,
+        "{estimate} for {file_bytes}"
+    );
 }

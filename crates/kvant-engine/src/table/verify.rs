@@ -21,14 +21,19 @@ pub(crate) struct VerifyReport {
 }
 
 impl Table {
-    /// Reads the whole file anew and checks what a read would notice and what it would not: all checksums, the order of entries, that
-    /// index, hash indexes and filter lead to each of them, and that the properties count them right.
+    /// Reads the whole file anew and checks what a read would notice and what it would not: all checksums,
+    /// the order of entries, that index, hash indexes and filter lead to each of them, and that the
+    /// properties count them right.
     pub(crate) fn verify(&self) -> Result<VerifyReport> {
         let file = self.reader();
         let footer = file.read_footer(self.file_bytes)?;
         let stored_properties = file.read_properties(&footer)?;
         if footer != self.footer || stored_properties != *self.properties() {
-            return Err(Error::corruption(self.path(), footer.properties.offset_bytes, "table has changed since it was opened"));
+            return Err(Error::corruption(
+                self.path(),
+                footer.properties.offset_bytes,
+                "table has changed since it was opened",
+            ));
         }
         let index = file.read_index(&footer, &stored_properties)?;
         let filter = match footer.filter.stored_bytes {
@@ -36,7 +41,12 @@ impl Table {
             _ => Some(file.read_filter(&footer)?),
         };
         let empty = TableProperties::new(stored_properties.compression, &stored_properties.created_by);
-        let mut walk = Walk { index: &index, filter: filter.as_ref(), counted: empty, last: InternalKey::default() };
+        let mut walk = Walk {
+            index: &index,
+            filter: filter.as_ref(),
+            counted: empty,
+            last: InternalKey::default(),
+        };
         let mut reader = BlockReader::new(self, false, Consumer::Compaction);
         for block in 0..index.len() {
             let read = reader.read(self, &index, block)?;
@@ -45,10 +55,14 @@ impl Table {
         let mut counted = walk.counted;
         counted.largest = walk.last;
         counted.data_block_count = index.len() as u64;
-        counted.index_key_bytes = stored_properties.index_key_bytes;
+        counted.index_key_bytes = index.key_bytes();
         if counted != stored_properties {
             let what = "properties do not agree with the entries";
-            return Err(Error::corruption(self.path(), footer.properties.offset_bytes, what));
+            return Err(Error::corruption(
+                self.path(),
+                footer.properties.offset_bytes,
+                what,
+            ));
         }
         Ok(VerifyReport {
             file_bytes: self.file_bytes,
@@ -76,7 +90,10 @@ impl Walk<'_> {
         while cursor.valid() {
             let (key, value) = (cursor.key(), data.bytes_at(cursor.value()));
             let distinct = self.counted.entry_count == 0 || self.last.user_key != key.user_key;
-            table.at(span, self.check_entry(data, block_index, key, cursor.value().start))?;
+            table.at(
+                span,
+                self.check_entry(data, block_index, key, cursor.value().start),
+            )?;
             self.counted
                 .count(key, value, distinct)
                 .map_err(|e| Error::corruption(table.path(), span.offset_bytes, e.message()))?;
@@ -99,7 +116,9 @@ impl Walk<'_> {
             return Err(Malformed("entries are out of order"));
         }
         if self.index.find(key) != block_index {
-            return Err(Malformed("index leads to another block than the one that holds the entry"));
+            return Err(Malformed(
+                "index leads to another block than the one that holds the entry",
+            ));
         }
         let hash = key_hash(key.user_key);
         if self.filter.is_some_and(|filter| !filter.may_contain(hash)) {

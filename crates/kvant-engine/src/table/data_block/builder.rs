@@ -1,14 +1,16 @@
 //! Builds data blocks.
 
 use super::{
-    BUCKET_EMPTY, BUCKET_SHARED, COUNTS_BYTES, HASHED_RESTARTS_MAX, RESTART_BYTES, RESTART_INTERVAL, bucket_of,
-    common_prefix_bytes,
+    BUCKET_EMPTY, BUCKET_SHARED, COUNTS_BYTES, HASHED_RESTARTS_MAX, RESTART_BYTES, RESTART_INTERVAL,
+    bucket_of, common_prefix_bytes,
 };
 use crate::format::InternalKeyRef;
 use kvant_base::varint;
 
 /// Keys a bucket: a compromise between the size of the hash index and the keys that share a bucket.
 const BUCKET_LOAD: f64 = 0.75;
+/// Values from this length on get exactly the memory they need: doubling a buffer would cost as much again.
+const EXACT_VALUE_BYTES: usize = 1 << 20;
 
 /// Collects the entries of one block at a time.
 #[derive(Default)]
@@ -18,13 +20,15 @@ pub(in crate::table) struct DataBlockBuilder {
     entries: Vec<u8>,
     restarts: Vec<(u32, u32)>,
     entry_count: usize,
-    /// Hash and restart interval of each distinct user key; a key whose versions lie in two intervals is in here twice.
+    /// Hash and restart interval of each distinct user key; a key whose versions lie in two intervals is in
+    /// here twice.
     hashed_keys: Vec<(u64, u32)>,
     buckets: Vec<u8>,
 }
 
 impl DataBlockBuilder {
-    /// Appends an entry. `previous_key` is the user key of the entry before in this block, if any, `hash` that of `key`'s user key.
+    /// Appends an entry. `previous_key` is the user key of the entry before in this block, if any, `hash`
+    /// that of `key`'s user key.
     pub(in crate::table) fn add(
         &mut self,
         key: InternalKeyRef<'_>,
@@ -34,7 +38,8 @@ impl DataBlockBuilder {
     ) {
         let mut shared = 0;
         if self.entry_count.is_multiple_of(RESTART_INTERVAL) {
-            self.restarts.push((self.entries.len() as u32, self.payload.len() as u32));
+            self.restarts
+                .push((self.entries.len() as u32, self.payload.len() as u32));
         } else {
             shared = common_prefix_bytes(previous_key, key.user_key);
         }
@@ -45,8 +50,16 @@ impl DataBlockBuilder {
         let suffix = &key.user_key[shared..];
         varint::put_u64(&mut self.entries, shared as u64);
         varint::put_u64(&mut self.entries, suffix.len() as u64);
-        varint::put_u64(&mut self.entries, (varint::encoded_bytes(key.trailer) + value.len()) as u64);
+        varint::put_u64(
+            &mut self.entries,
+            (varint::encoded_bytes(key.trailer) + value.len()) as u64,
+        );
         self.entries.extend_from_slice(suffix);
+        if value.len() >= EXACT_VALUE_BYTES {
+            // With room for the one entry, restart and counts that follow when it is alone in its block.
+            self.payload
+                .reserve_exact(Self::entry_bytes_max(key, value) + RESTART_BYTES + COUNTS_BYTES);
+        }
         varint::put_u64(&mut self.payload, key.trailer);
         self.payload.extend_from_slice(value);
         self.entry_count += 1;
@@ -76,8 +89,10 @@ impl DataBlockBuilder {
             self.payload.extend_from_slice(&tail.to_le_bytes());
         }
         self.payload.extend_from_slice(&self.buckets);
-        self.payload.extend_from_slice(&(self.buckets.len() as u16).to_le_bytes());
-        self.payload.extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
+        self.payload
+            .extend_from_slice(&(self.buckets.len() as u16).to_le_bytes());
+        self.payload
+            .extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
         self.payload.extend_from_slice(&tails_bytes.to_le_bytes());
         &self.payload
     }
@@ -97,8 +112,16 @@ impl DataBlockBuilder {
                 _ => BUCKET_SHARED,
             };
         }
-        let used = self.buckets.iter().filter(|&&bucket| bucket != BUCKET_EMPTY).count();
-        let shared = self.buckets.iter().filter(|&&bucket| bucket == BUCKET_SHARED).count();
+        let used = self
+            .buckets
+            .iter()
+            .filter(|&&bucket| bucket != BUCKET_EMPTY)
+            .count();
+        let shared = self
+            .buckets
+            .iter()
+            .filter(|&&bucket| bucket == BUCKET_SHARED)
+            .count();
         if shared * 2 > used {
             self.buckets.clear();
         }
@@ -115,6 +138,9 @@ impl DataBlockBuilder {
     }
 
     pub(in crate::table) fn memory_bytes(&self) -> usize {
-        self.payload.capacity() + self.entries.capacity() + self.restarts.capacity() * RESTART_BYTES + self.hashed_keys.capacity() * 16
+        self.payload.capacity()
+            + self.entries.capacity()
+            + self.restarts.capacity() * RESTART_BYTES
+            + self.hashed_keys.capacity() * 16
     }
 }

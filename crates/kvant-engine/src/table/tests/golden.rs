@@ -6,9 +6,15 @@ const DOCUMENT: &str = include_str!("../../../../../docs/formats/table.md");
 
 /// The hexadecimal dump of the document's example: lines of `offset  bytes  | remark`.
 fn documented_bytes() -> Vec<u8> {
-    let (_, example) = DOCUMENT.split_once("<!-- example -->").expect("the document marks its example");
-    let (example, _) = example.split_once("<!-- end of example -->").expect("the example ends");
-    let lines = example.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    let (_, example) = DOCUMENT
+        .split_once("<!-- example -->")
+        .expect("the document marks its example");
+    let (example, _) = example
+        .split_once("<!-- end of example -->")
+        .expect("the example ends");
+    let lines = example
+        .lines()
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
     let mut bytes = Vec::new();
     for line in lines {
         let mut words = line.split('|').next().expect("bytes").split_whitespace();
@@ -24,7 +30,12 @@ fn example_entries() -> Vec<Entry> {
         put("apple", 3, "red"),
         put("apple", 1, "green"),
         ("apricot".into(), 4, ValueKind::Delete, vec![]),
-        ("banana".into(), 2, ValueKind::PutExpiring, [&1_700_000_000_000u64.to_le_bytes()[..], b"ripe"].concat()),
+        (
+            "banana".into(),
+            2,
+            ValueKind::PutExpiring,
+            [&1_700_000_000_000u64.to_le_bytes()[..], b"ripe"].concat(),
+        ),
     ]
 }
 
