@@ -1,0 +1,225 @@
+//! The block cache: decoded blocks of tables by file number and offset.
+//!
+//! Eviction is S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all you need for cache eviction",
+//! SOSP 2023): new blocks wait in a small queue and reach the main one only when they are used again, so that
+//! one long range does not wash out what point reads need; a hit moves nothing, it only raises a two-bit
+//! counter.
+//!
+//! Invariants:
+//! 1. The cache takes what the memory budget leaves: the limit less what all other consumers hold and a
+//!    reserve of 1/16, but at least 1/16. Inserting, the only way to grow, evicts until that holds;
+//!    [`Cache::shrink_to_capacity`] makes it hold after others have grown.
+//! 2. Every block is charged with its heap bytes and [`ENTRY_OVERHEAD_BYTES`] from insertion to eviction,
+//!    under [`Consumer::BlockCache`]. A reader may hold an evicted block a little longer.
+//!
+//! Threads: any. Blocks are spread over shards by hash, each behind a mutex held for a lookup, an insertion,
+//! or one eviction. No thread holds two shard locks.
+
+mod shard;
+
+use crate::format::FileNum;
+use crate::stats::CacheStats;
+use kvant_base::lock::NamedMutex;
+use kvant_base::{Consumer, MemoryBudget};
+use shard::Shard;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Fewest and most shards: enough that threads seldom meet in one, and that one is soon searched for the
+/// blocks of a file.
+const SHARD_COUNT_MIN: usize = 64;
+const SHARD_COUNT_MAX: usize = 1024;
+/// Bytes of the budget for each shard between those bounds.
+const SHARD_BYTES: u64 = 16 << 20;
+/// Bookkeeping of an entry: map, queue and ghost entries at the load factors of their containers, and the
+/// block's own `Arc`.
+const ENTRY_OVERHEAD_BYTES: u64 = 256;
+/// The part of the budget that stays free for others to grow into, and the part that the cache has in any
+/// case: 1/16.
+const RESERVE_SHIFT: u32 = 4;
+
+/// What identifies a block. File numbers are never used twice, so an entry is never stale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct BlockKey {
+    pub(crate) file_num: FileNum,
+    pub(crate) offset_bytes: u64,
+}
+
+/// Where a new block starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// In the small queue: data blocks.
+    Probation,
+    /// In the main queue: index and filter blocks, of which each serves many reads.
+    Main,
+}
+
+impl Admission {
+    /// Larger blocks are not kept: each would push out too many others.
+    fn block_bytes_max(self, capacity_bytes: u64) -> u64 {
+        match self {
+            Admission::Probation => capacity_bytes / 4,
+            Admission::Main => capacity_bytes / 2,
+        }
+    }
+}
+
+/// A cache of blocks of type `V`.
+pub(crate) struct Cache<V> {
+    memory: Arc<MemoryBudget>,
+    shards: Box<[PaddedShard<V>]>,
+    used_bytes: AtomicU64,
+    /// The shard from which the next surplus is evicted.
+    hand: AtomicUsize,
+}
+
+/// Keeps the locks of neighbouring shards out of each other's cache lines.
+#[repr(align(128))]
+struct PaddedShard<V>(NamedMutex<Shard<V>>);
+
+impl<V> Cache<V> {
+    /// An empty cache that lives on what `memory` leaves.
+    pub(crate) fn new(memory: Arc<MemoryBudget>) -> Arc<Cache<V>> {
+        let wanted = usize::try_from(memory.limit_bytes() / SHARD_BYTES).unwrap_or(SHARD_COUNT_MAX);
+        let shard_count = wanted.clamp(SHARD_COUNT_MIN, SHARD_COUNT_MAX).next_power_of_two();
+        let shards = (0..shard_count).map(|_| PaddedShard(NamedMutex::new("block cache", Shard::new())));
+        Arc::new(Cache {
+            memory,
+            shards: shards.collect(),
+            used_bytes: AtomicU64::new(0),
+            hand: AtomicUsize::new(0),
+        })
+    }
+
+    /// The block, if it is here.
+    #[inline]
+    pub(crate) fn get(&self, key: BlockKey) -> Option<Arc<V>> {
+        self.shard(key).lock().get(key)
+    }
+
+    /// Adds a block of `heap_bytes`. Returns the one to use: another thread may have been first.
+    pub(crate) fn insert(
+        &self,
+        key: BlockKey,
+        block: Arc<V>,
+        heap_bytes: usize,
+        admission: Admission,
+    ) -> Arc<V> {
+        let bytes = heap_bytes as u64 + ENTRY_OVERHEAD_BYTES;
+        if bytes > admission.block_bytes_max(self.capacity_bytes()) {
+            return block;
+        }
+        // Charged first: another thread may evict the block as soon as it is in.
+        self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.memory.add(Consumer::BlockCache, bytes);
+        let resident = self
+            .shard(key)
+            .lock()
+            .insert(key, Arc::clone(&block), bytes, admission);
+        if let Some(resident) = resident {
+            self.give_back(bytes);
+            return resident;
+        }
+        self.shrink_to_capacity();
+        block
+    }
+
+    /// Evicts until the cache is within its capacity.
+    pub(crate) fn shrink_to_capacity(&self) {
+        let mut empty_shards = 0;
+        while self.used_bytes.load(Ordering::Relaxed) > self.capacity_bytes()
+            && empty_shards < self.shards.len()
+        {
+            let shard = self.hand.fetch_add(1, Ordering::Relaxed) % self.shards.len();
+            let evicted = self.shards[shard].0.lock().evict();
+            match evicted {
+                Some((block, bytes)) => {
+                    self.give_back(bytes);
+                    empty_shards = 0;
+                    // Outside of the lock: freeing may be slow.
+                    drop(block);
+                }
+                None => empty_shards += 1,
+            }
+        }
+    }
+
+    /// Drops all blocks of a file that has been deleted.
+    pub(crate) fn erase_file(&self, file_num: FileNum) {
+        for shard in &self.shards {
+            let erased_bytes = shard.0.lock().erase_file(file_num);
+            self.give_back(erased_bytes);
+        }
+    }
+
+    #[inline]
+    fn shard(&self, key: BlockKey) -> &NamedMutex<Shard<V>> {
+        // Bits that the maps inside of the shards make the least use of. The count is a power of two.
+        let hash = BuildBlockHasher::default().hash_one(key) >> 40;
+        &self.shards[hash as usize & (self.shards.len() - 1)].0
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.memory.subtract(Consumer::BlockCache, bytes);
+    }
+
+    /// What the cache may hold now.
+    pub(crate) fn capacity_bytes(&self) -> u64 {
+        let limit = self.memory.limit_bytes();
+        let others = self
+            .memory
+            .used_bytes_total()
+            .saturating_sub(self.memory.used_bytes(Consumer::BlockCache));
+        let reserve = limit >> RESERVE_SHIFT;
+        limit.saturating_sub(others).saturating_sub(reserve).max(reserve)
+    }
+
+    pub(crate) fn stats(&self) -> CacheStats {
+        let mut stats = CacheStats {
+            capacity_bytes: self.capacity_bytes(),
+            used_bytes: self.used_bytes.load(Ordering::Relaxed),
+            ..CacheStats::default()
+        };
+        for shard in &self.shards {
+            shard.0.lock().add_to(&mut stats);
+        }
+        stats
+    }
+}
+
+impl<V> Drop for Cache<V> {
+    fn drop(&mut self) {
+        self.memory
+            .subtract(Consumer::BlockCache, *self.used_bytes.get_mut());
+    }
+}
+
+type BuildBlockHasher = BuildHasherDefault<BlockHasher>;
+
+/// Mixes the two numbers of a [`BlockKey`]; both come from us, so nobody can choose colliding ones.
+#[derive(Default)]
+struct BlockHasher(u64);
+
+impl Hasher for BlockHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    #[inline]
+    fn write_u64(&mut self, number: u64) {
+        let product = u128::from(self.0 ^ number ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
+        self.0 = product as u64 ^ (product >> 64) as u64;
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! Decoded blocks as the cache holds them, and values pinned in them.
+
+use super::data_block::DataBlock;
+use super::filter::Filter;
+use super::index::Index;
+use super::stored::{Malformed, Parsed};
+use crate::format::{SeqNum, ValueKind};
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+/// A decoded block.
+pub(crate) enum Block {
+    Data(DataBlock),
+    Index(Index),
+    Filter(Filter),
+}
+
+const OTHER_KIND: Malformed = Malformed("block is of another kind than its place in the table");
+
+impl Block {
+    /// Bytes on the heap.
+    pub(super) fn heap_bytes(&self) -> usize {
+        match self {
+            Block::Data(data) => data.heap_bytes(),
+            Block::Index(index) => index.heap_bytes(),
+            Block::Filter(filter) => filter.heap_bytes(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn data(&self) -> Parsed<&DataBlock> {
+        if let Block::Data(data) = self {
+            Ok(data)
+        } else {
+            Err(OTHER_KIND)
+        }
+    }
+
+    pub(super) fn index(&self) -> Parsed<&Index> {
+        if let Block::Index(index) = self {
+            Ok(index)
+        } else {
+            Err(OTHER_KIND)
+        }
+    }
+
+    pub(super) fn filter(&self) -> Parsed<&Filter> {
+        if let Block::Filter(filter) = self {
+            Ok(filter)
+        } else {
+            Err(OTHER_KIND)
+        }
+    }
+}
+
+/// An entry that a point read found. Derefs to the value as stored, which it pins without copying.
+#[derive(Clone)]
+pub(crate) struct FoundEntry {
+    pub(crate) seq: SeqNum,
+    pub(crate) kind: ValueKind,
+    block: Arc<Block>,
+    value: Range<usize>,
+}
+
+impl FoundEntry {
+    /// `value` is a range of `block`, which is a data block.
+    #[inline]
+    pub(super) fn new(seq: SeqNum, kind: ValueKind, block: Arc<Block>, value: Range<usize>) -> FoundEntry {
+        FoundEntry {
+            seq,
+            kind,
+            block,
+            value,
+        }
+    }
+}
+
+impl Deref for FoundEntry {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        let data = self.block.data().expect("entries are found in data blocks");
+        data.bytes_at(self.value.clone())
+    }
+}
+
+impl fmt::Debug for FoundEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} at {} with {} bytes",
+            self.kind,
+            self.seq.0,
+            self.value.len()
+        )
+    }
+}

@@ -1,0 +1,282 @@
+//! Writes a table.
+//!
+//! Invariants:
+//! 1. Entries are added in internal-key order, each once: asserted, because an unordered table answers
+//!    wrongly for ever.
+//! 2. Bytes go to the file strictly front to back, in large pieces.
+//!
+//! Threads: one thread builds a table.
+
+use super::data_block::DataBlockBuilder;
+use super::filter::Filter;
+use super::footer::{FOOTER_BYTES, Footer};
+use super::index::{IndexBuilder, shortest_separator};
+use super::key_hash;
+use super::properties::TableProperties;
+use super::stored::{self, BLOCK_TRAILER_BYTES, BlockSpan, Sealer};
+use crate::format::{InternalKey, InternalKeyRef};
+use crate::options::Compression;
+use kvant_base::{Error, Result, limits};
+use kvant_env::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes collected before they are written.
+const WRITE_BYTES: usize = 512 << 10;
+/// Room that block buffers keep after a large block.
+const BLOCK_BUFFER_KEEP_BYTES: usize = 2 << 20;
+/// Longest stored value: the longest the user may give, and its expiry.
+const STORED_VALUE_BYTES_MAX: u64 = limits::VALUE_BYTES_MAX_LIMIT + 8;
+const CREATED_BY: &str = concat!("kvant ", env!("CARGO_PKG_VERSION"));
+
+/// How a table is built.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct TableOptions {
+    /// Size at which a data block is closed, before compression.
+    pub(crate) block_bytes: usize,
+    pub(crate) compression: Compression,
+    /// Size of the filter; see [`super::bits_per_key_for`]. 0: no filter.
+    pub(crate) filter_bits_per_key: f64,
+}
+
+/// A table that has been written but not synced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FinishedTable {
+    pub(crate) properties: TableProperties,
+    /// Length of the file.
+    pub(crate) file_bytes: u64,
+}
+
+/// Writes a table to an empty file.
+pub(crate) struct TableBuilder {
+    out: Output,
+    options: TableOptions,
+    sealer: Sealer,
+    block: DataBlockBuilder,
+    /// The entry added last, also when its block is closed already.
+    last: InternalKey,
+    last_hash: u64,
+    /// Stored bytes of a closed block whose index entry waits for the next key.
+    unindexed_block: Option<u32>,
+    index: IndexBuilder,
+    separator: Vec<u8>,
+    /// A hash a distinct user key.
+    hashes: Vec<u64>,
+    properties: TableProperties,
+}
+
+/// The file and what is not written to it yet.
+struct Output {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    buffer: Vec<u8>,
+    written_bytes: u64,
+}
+
+impl TableBuilder {
+    /// A builder that writes to `file`, which is empty. `path` is for error messages.
+    pub(crate) fn new(file: Arc<dyn File>, path: &Path, options: TableOptions) -> TableBuilder {
+        TableBuilder {
+            out: Output {
+                file,
+                path: path.to_path_buf(),
+                buffer: Vec::new(),
+                written_bytes: 0,
+            },
+            options,
+            sealer: Sealer::new(options.compression),
+            block: DataBlockBuilder::default(),
+            last: InternalKey::default(),
+            last_hash: 0,
+            unindexed_block: None,
+            index: IndexBuilder::default(),
+            separator: Vec::new(),
+            hashes: Vec::new(),
+            properties: TableProperties::new(options.compression, CREATED_BY),
+        }
+    }
+
+    /// Replaces what the properties say about the writer, so that a golden file outlives it.
+    #[cfg(test)]
+    pub(super) fn set_created_by(&mut self, created_by: &str) {
+        self.properties.created_by = created_by.to_string();
+    }
+
+    /// Adds an entry, which must be after all added before.
+    pub(crate) fn add(&mut self, key: InternalKeyRef<'_>, value: &[u8]) -> Result<()> {
+        let first = self.properties.entry_count == 0;
+        assert!(
+            first || self.last.as_ref() < key,
+            "entries are added to a table in order"
+        );
+        if key.user_key.len() > limits::KEY_BYTES_MAX || value.len() as u64 > STORED_VALUE_BYTES_MAX {
+            return Err(
+                Error::invalid("key or value is longer than a table can hold").with_file(&self.out.path)
+            );
+        }
+        let distinct = first || self.last.user_key != key.user_key;
+        self.properties
+            .count(key, value, distinct)
+            .map_err(|e| e.with_file(&self.out.path))?;
+
+        let entry_bytes = DataBlockBuilder::entry_bytes_max(key, value);
+        if !self.block.is_empty() && self.closes_before(entry_bytes) {
+            self.close_block()?;
+        }
+        if let Some(block_bytes) = self.unindexed_block.take() {
+            self.index_block_before(key, block_bytes);
+        }
+        if distinct {
+            self.last_hash = key_hash(key.user_key);
+            if self.options.filter_bits_per_key > 0.0 {
+                self.hashes.push(self.last_hash);
+            }
+        }
+        self.block.add(key, value, &self.last.user_key, self.last_hash);
+        self.last.user_key.clear();
+        self.last.user_key.extend_from_slice(key.user_key);
+        self.last.trailer = key.trailer;
+        if self.block.payload_bytes() >= self.options.block_bytes {
+            self.close_block()?;
+        }
+        Ok(())
+    }
+
+    /// Whether an entry of `entry_bytes` goes into a new block: large ones do, and those that would overfill
+    /// a block that is at least half full.
+    fn closes_before(&self, entry_bytes: usize) -> bool {
+        let (block_bytes, target_bytes) = (self.block.payload_bytes(), self.options.block_bytes);
+        entry_bytes >= target_bytes
+            || (block_bytes >= target_bytes / 2 && block_bytes + entry_bytes > target_bytes)
+    }
+
+    /// Bytes of the file if it were finished now, nearly.
+    pub(crate) fn estimated_bytes(&self) -> u64 {
+        let filter_bytes = self.hashes.len() as f64 * self.options.filter_bits_per_key / 8.0;
+        self.out.end_bytes()
+            + (self.block.payload_bytes() + self.index.payload_bytes() + FOOTER_BYTES) as u64
+            + filter_bytes as u64
+    }
+
+    /// Memory held: buffers, the growing index and the hashes for the filter.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let bytes = self.out.buffer.capacity()
+            + self.sealer.memory_bytes()
+            + self.block.memory_bytes()
+            + self.index.memory_bytes()
+            + self.hashes.capacity() * 8;
+        bytes as u64
+    }
+
+    /// Completes the table, which must have entries. Does not sync: the caller syncs the file and its
+    /// directory.
+    pub(crate) fn finish(mut self) -> Result<FinishedTable> {
+        assert!(self.properties.entry_count > 0, "a table has at least one entry");
+        if !self.block.is_empty() {
+            self.close_block()?;
+        }
+        if let Some(block_bytes) = self.unindexed_block.take() {
+            self.index.add(&self.last.user_key, None, block_bytes);
+        }
+        self.properties.data_block_count = u64::from(self.index.len());
+        self.properties.index_key_bytes = self.index.key_bytes();
+        self.properties.largest = self.last;
+
+        let mut filter = BlockSpan {
+            offset_bytes: self.out.end_bytes(),
+            stored_bytes: 0,
+        };
+        if !self.hashes.is_empty() {
+            let payload = Filter::build(&self.hashes, self.options.filter_bits_per_key).encode();
+            filter = self.out.append_block(&payload, Compression::None)?;
+        }
+        let index = self.out.append_block(&self.index.finish(), Compression::None)?;
+        let properties = self
+            .out
+            .append_block(&self.properties.encode(), Compression::None)?;
+        self.out.append(
+            &Footer {
+                filter,
+                index,
+                properties,
+            }
+            .encode(),
+        )?;
+        self.out.flush()?;
+        Ok(FinishedTable {
+            properties: self.properties,
+            file_bytes: self.out.written_bytes,
+        })
+    }
+
+    fn close_block(&mut self) -> Result<()> {
+        let raw = self.block.finish();
+        self.properties.raw_data_bytes += raw.len() as u64;
+        let (payload, compression) = self.sealer.compress(raw)?;
+        let span = self.out.append_block(payload, compression)?;
+        self.block.clear(BLOCK_BUFFER_KEEP_BYTES);
+        self.sealer.release_above(BLOCK_BUFFER_KEEP_BYTES);
+        debug_assert!(self.unindexed_block.is_none());
+        self.unindexed_block = Some(span.stored_bytes);
+        Ok(())
+    }
+
+    /// Indexes the closed block of `block_bytes`, which ends with `last`; `next` opens the following block.
+    fn index_block_before(&mut self, next: InternalKeyRef<'_>, block_bytes: u32) {
+        if self.last.user_key == next.user_key {
+            self.index
+                .add(&self.last.user_key, Some(self.last.trailer), block_bytes);
+        } else {
+            shortest_separator(&self.last.user_key, next.user_key, &mut self.separator);
+            self.index.add(&self.separator, None, block_bytes);
+        }
+    }
+}
+
+impl Output {
+    fn end_bytes(&self) -> u64 {
+        self.written_bytes + self.buffer.len() as u64
+    }
+
+    fn append_block(&mut self, payload: &[u8], compression: Compression) -> Result<BlockSpan> {
+        let offset_bytes = self.end_bytes();
+        let stored_bytes = u32::try_from(payload.len() + BLOCK_TRAILER_BYTES)
+            .map_err(|_| Error::invalid("a block of the table would exceed 4 GiB").with_file(&self.path))?;
+        self.append(payload)?;
+        self.append(&stored::trailer(payload, compression, offset_bytes))?;
+        Ok(BlockSpan {
+            offset_bytes,
+            stored_bytes,
+        })
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.buffer.len() + bytes.len() > WRITE_BYTES {
+            self.flush()?;
+        }
+        if bytes.len() >= WRITE_BYTES {
+            return self.write(bytes);
+        }
+        if self.buffer.capacity() == 0 {
+            self.buffer.reserve_exact(WRITE_BYTES);
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let buffer = std::mem::take(&mut self.buffer);
+        self.write(&buffer)?;
+        self.buffer = buffer;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file
+            .write_all_at(bytes, self.written_bytes)
+            .map_err(|e| Error::io("write", &self.path, e))?;
+        self.written_bytes += bytes.len() as u64;
+        Ok(())
+    }
+}

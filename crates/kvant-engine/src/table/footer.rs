@@ -1,0 +1,99 @@
+//! The footer: where the filter, index and properties are (`docs/formats/table.md`, section 6).
+
+use super::stored::BlockSpan;
+use kvant_base::checksum::crc32c_masked;
+use kvant_base::{Error, ErrorKind, Result};
+use std::path::Path;
+
+/// The format that this code writes, and the newest that it reads.
+pub(super) const FORMAT_VERSION: u32 = 1;
+pub(super) const FOOTER_BYTES: usize = 56;
+/// The part at the end that keeps its place in every version: footer bytes, version, checksum, magic.
+pub(super) const TAIL_BYTES: usize = 20;
+const MAGIC: [u8; 8] = *b"KVANTSST";
+/// No version will have a longer footer: bounds what is read to check one that we do not know.
+const FOOTER_BYTES_MAX: usize = 4096;
+
+/// Where the blocks other than data blocks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Footer {
+    /// No stored bytes: the table has no filter.
+    pub(super) filter: BlockSpan,
+    pub(super) index: BlockSpan,
+    pub(super) properties: BlockSpan,
+}
+
+impl Footer {
+    pub(super) fn encode(&self) -> [u8; FOOTER_BYTES] {
+        let mut out = Vec::with_capacity(FOOTER_BYTES);
+        for span in [self.filter, self.index, self.properties] {
+            out.extend_from_slice(&span.offset_bytes.to_le_bytes());
+            out.extend_from_slice(&span.stored_bytes.to_le_bytes());
+        }
+        out.extend_from_slice(&(FOOTER_BYTES as u32).to_le_bytes());
+        out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        out.extend_from_slice(&crc32c_masked(&[&out]).to_le_bytes());
+        out.extend_from_slice(&MAGIC);
+        out.try_into().expect("the fields add up to the footer's length")
+    }
+
+    /// Decodes the footer at the end of `file_end`, the last bytes of a file of `file_bytes`, at least
+    /// [`FOOTER_BYTES_MAX`] of them unless the file is shorter.
+    pub(super) fn decode(file_end: &[u8], path: &Path, file_bytes: u64) -> Result<Footer> {
+        let corrupt = |distance: usize, what: &str| {
+            Err(Error::corruption(
+                path,
+                file_bytes.saturating_sub(distance as u64),
+                what,
+            ))
+        };
+        let Some((_, tail)) = file_end.split_last_chunk::<TAIL_BYTES>() else {
+            return corrupt(file_end.len(), "table is shorter than its footer");
+        };
+        if tail[12..] != MAGIC {
+            return corrupt(8, "table does not end with its magic number");
+        }
+        let footer_bytes = u32_at(tail, 0) as usize;
+        if !(TAIL_BYTES..=FOOTER_BYTES_MAX).contains(&footer_bytes) || footer_bytes > file_end.len() {
+            return corrupt(TAIL_BYTES, "footer length is impossible");
+        }
+        let footer = &file_end[file_end.len() - footer_bytes..];
+        if crc32c_masked(&[&footer[..footer_bytes - 12]]) != u32_at(tail, 8) {
+            return corrupt(footer_bytes, "footer checksum does not match");
+        }
+        let version = u32_at(tail, 4);
+        if version > FORMAT_VERSION {
+            let message =
+                format!("table has format version {version}, this program reads up to {FORMAT_VERSION}");
+            return Err(Error::new(ErrorKind::Unsupported, message).with_file(path));
+        }
+        if version != FORMAT_VERSION || footer_bytes != FOOTER_BYTES {
+            return corrupt(footer_bytes, "footer has an unknown version or length");
+        }
+        let span = |at: usize| BlockSpan {
+            offset_bytes: u64::from(u32_at(footer, at)) | u64::from(u32_at(footer, at + 4)) << 32,
+            stored_bytes: u32_at(footer, at + 8),
+        };
+        let footer = Footer {
+            filter: span(0),
+            index: span(12),
+            properties: span(24),
+        };
+        let adjoining = footer.filter.end_bytes() == footer.index.offset_bytes
+            && footer.index.end_bytes() == footer.properties.offset_bytes
+            && footer.properties.end_bytes().checked_add(FOOTER_BYTES as u64) == Some(file_bytes);
+        if !adjoining {
+            return corrupt(FOOTER_BYTES, "footer and file length contradict each other");
+        }
+        Ok(footer)
+    }
+
+    /// How much of the end of a file of `file_bytes` [`Footer::decode`] needs.
+    pub(super) fn read_bytes(file_bytes: u64) -> usize {
+        file_bytes.min(FOOTER_BYTES_MAX as u64) as usize
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}

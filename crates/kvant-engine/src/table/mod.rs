@@ -1,0 +1,42 @@
+//! Tables: immutable sorted files of internal keys. The format is `docs/formats/table.md`.
+//!
+//! - [`TableBuilder`] writes one; [`Table`] reads it: [`Table::get`], [`Table::iter`], [`Table::verify`].
+//! - `stored` is a block as it lies in the file, `data_block`, `filter`, `index`, `properties` and `footer`
+//!   are the parts; `block_reader` reads data blocks in sequence.
+//!
+//! Threads: a [`Table`] is immutable and shared; each iterator belongs to one thread at a time.
+
+mod block;
+mod block_reader;
+mod builder;
+mod data_block;
+mod filter;
+mod footer;
+mod index;
+mod iter;
+mod properties;
+mod reader;
+mod stats;
+mod stored;
+mod verify;
+
+pub(crate) use block::{Block, FoundEntry};
+pub(crate) use builder::{FinishedTable, TableBuilder, TableOptions};
+pub(crate) use filter::bits_per_key_for;
+pub(crate) use iter::TableIter;
+pub(crate) use properties::TableProperties;
+pub(crate) use reader::{Table, TableContext};
+pub(crate) use stats::TableStats;
+pub(crate) use verify::VerifyReport;
+
+/// The cache of decoded blocks that all tables share.
+pub(crate) type BlockCache = crate::cache::Cache<Block>;
+
+/// The hash of a user key that filters and hash indexes use; part of the format.
+#[inline]
+pub(crate) fn key_hash(user_key: &[u8]) -> u64 {
+    twox_hash::XxHash3_64::oneshot(user_key)
+}
+
+#[cfg(test)]
+mod tests;

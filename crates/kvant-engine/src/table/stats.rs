@@ -1,0 +1,77 @@
+//! What tables count: reads from disk and filter probes.
+//!
+//! Threads: any. Filter probes happen on every point read, so each thread counts them in a stripe of its own.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Stripes of the probe counters. Threads beyond this number share.
+const STRIPES: usize = 16;
+
+/// Counters of all tables of a database.
+#[derive(Default)]
+pub(crate) struct TableStats {
+    disk_read_count: AtomicU64,
+    disk_read_bytes: AtomicU64,
+    probes: [ProbeStripe; STRIPES],
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct ProbeStripe {
+    positive_count: AtomicU64,
+    negative_count: AtomicU64,
+}
+
+impl TableStats {
+    /// Reads of files, each of one block or of several that lie side by side.
+    pub(crate) fn disk_read_count(&self) -> u64 {
+        self.disk_read_count.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn disk_read_bytes(&self) -> u64 {
+        self.disk_read_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Filters asked.
+    pub(crate) fn filter_probe_count(&self) -> u64 {
+        self.filter_negative_count() + self.sum(|stripe| &stripe.positive_count)
+    }
+
+    /// Filters that ruled their table out.
+    pub(crate) fn filter_negative_count(&self) -> u64 {
+        self.sum(|stripe| &stripe.negative_count)
+    }
+
+    fn sum(&self, counter: impl Fn(&ProbeStripe) -> &AtomicU64) -> u64 {
+        self.probes
+            .iter()
+            .map(|stripe| counter(stripe).load(Ordering::Relaxed))
+            .sum()
+    }
+
+    pub(super) fn count_disk_read(&self, bytes: usize) {
+        self.disk_read_count.fetch_add(1, Ordering::Relaxed);
+        self.disk_read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn count_probe(&self, positive: bool) {
+        let stripe = &self.probes[stripe_of_thread()];
+        let counter = if positive {
+            &stripe.positive_count
+        } else {
+            &stripe.negative_count
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Numbers threads in the order in which they first count.
+#[inline]
+fn stripe_of_thread() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static STRIPE: usize = THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES;
+    }
+    STRIPE.with(|&stripe| stripe)
+}

@@ -1,0 +1,211 @@
+//! Blocks as they lie in the file: payload, compression type, checksum (`docs/formats/table.md`, section 1).
+//!
+//! Invariants:
+//! 1. What [`open`] returns has passed its checksum, which covers the block's place in the file.
+//! 2. Nothing is allocated for a decompressed length before that length has been checked.
+
+use crate::options::Compression;
+use kvant_base::checksum::crc32c_masked;
+use kvant_base::{Result, limits, varint};
+use lz4_flex::block::{self as lz4, CompressTable};
+use std::cell::RefCell;
+use zstd::bulk::{Compressor, Decompressor};
+
+/// Type and checksum that follow every payload.
+pub(super) const BLOCK_TRAILER_BYTES: usize = 5;
+/// Longest decompressed block: the longest value with its key, and room for a block's other fields.
+pub(super) const RAW_BYTES_MAX: u64 = limits::VALUE_BYTES_MAX_LIMIT + (4 << 20);
+/// Longer blocks are stored as they are: compressing them would take as much memory again, when writing and
+/// when reading.
+const COMPRESS_BYTES_MAX: usize = 64 << 20;
+/// LZ4 cannot expand by more: 255 bytes of length for each byte that says so.
+const LZ4_RATIO_MAX: u64 = 255;
+const ZSTD_LEVEL: i32 = 1;
+
+const _: () = assert!(limits::KEY_BYTES_MAX as u64 + (1 << 20) < 4 << 20);
+
+/// What is wrong with stored bytes; the table adds file and offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Malformed(pub(super) &'static str);
+
+/// Result of decoding stored bytes.
+pub(super) type Parsed<T> = std::result::Result<T, Malformed>;
+
+/// Where a block lies: its offset and its length with type and checksum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct BlockSpan {
+    pub(super) offset_bytes: u64,
+    pub(super) stored_bytes: u32,
+}
+
+impl BlockSpan {
+    pub(super) fn end_bytes(self) -> u64 {
+        self.offset_bytes.saturating_add(u64::from(self.stored_bytes))
+    }
+}
+
+/// Compresses blocks, reusing its tables and buffer.
+pub(super) struct Sealer {
+    compression: Compression,
+    lz4_table: CompressTable,
+    zstd: Option<Compressor<'static>>,
+    compressed: Vec<u8>,
+}
+
+impl Sealer {
+    pub(super) fn new(compression: Compression) -> Sealer {
+        Sealer {
+            compression,
+            lz4_table: CompressTable::small(),
+            zstd: None,
+            compressed: Vec::new(),
+        }
+    }
+
+    /// The payload to store for `raw` and its type: compressed where that saves at least an eighth.
+    pub(super) fn compress<'a>(&'a mut self, raw: &'a [u8]) -> Result<(&'a [u8], Compression)> {
+        if self.compression == Compression::None || raw.len() > COMPRESS_BYTES_MAX {
+            return Ok((raw, Compression::None));
+        }
+        let out = &mut self.compressed;
+        out.clear();
+        varint::put_u64(out, raw.len() as u64);
+        let head_bytes = out.len();
+        let body_bytes = if self.compression == Compression::Zstd {
+            let zstd = match &mut self.zstd {
+                Some(zstd) => zstd,
+                none => {
+                    none.insert(Compressor::new(ZSTD_LEVEL).map_err(|e| codec_error("set up Zstandard", &e))?)
+                }
+            };
+            out.resize(head_bytes + zstd::zstd_safe::compress_bound(raw.len()), 0);
+            zstd.compress_to_buffer(raw, &mut out[head_bytes..])
+                .map_err(|e| codec_error("compress a block with Zstandard", &e))?
+        } else {
+            out.resize(head_bytes + lz4::get_maximum_output_size(raw.len()), 0);
+            lz4::compress_into_with_table(raw, &mut out[head_bytes..], &mut self.lz4_table)
+                .map_err(|e| codec_error("compress a block with LZ4", &e))?
+        };
+        out.truncate(head_bytes + body_bytes);
+        if out.len() > raw.len() - raw.len() / 8 {
+            return Ok((raw, Compression::None));
+        }
+        Ok((&self.compressed, self.compression))
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.compressed.capacity()
+    }
+
+    /// Gives back the buffer that a large block needed.
+    pub(super) fn release_above(&mut self, keep_bytes: usize) {
+        if self.compressed.capacity() > keep_bytes {
+            self.compressed = Vec::new();
+        }
+    }
+}
+
+/// The five bytes that follow `payload` at `offset_bytes` of the file.
+pub(super) fn trailer(
+    payload: &[u8],
+    compression: Compression,
+    offset_bytes: u64,
+) -> [u8; BLOCK_TRAILER_BYTES] {
+    let crc = crc32c_masked(&[payload, &[compression as u8], &offset_bytes.to_le_bytes()]);
+    let [a, b, c, d] = crc.to_le_bytes();
+    [compression as u8, a, b, c, d]
+}
+
+/// A block's payload, checked: stored as is, or compressed.
+pub(super) enum Payload<'a> {
+    Raw(&'a [u8]),
+    Compressed(Vec<u8>),
+}
+
+/// Checks the checksum of `stored`, read at `offset_bytes`, and decompresses it.
+pub(super) fn open(stored: &[u8], offset_bytes: u64) -> Parsed<Payload<'_>> {
+    let (payload, compression) = check(stored, offset_bytes)?;
+    Ok(match compression {
+        Compression::None => Payload::Raw(payload),
+        compression => Payload::Compressed(decompress(payload, compression)?),
+    })
+}
+
+/// As [`open`], for a buffer that holds nothing else: what is stored as is is not copied.
+pub(super) fn open_owned(mut stored: Vec<u8>, offset_bytes: u64) -> Parsed<Vec<u8>> {
+    match open(&stored, offset_bytes)? {
+        Payload::Compressed(raw) => Ok(raw),
+        Payload::Raw(payload) => {
+            let len = payload.len();
+            stored.truncate(len);
+            Ok(stored)
+        }
+    }
+}
+
+/// As [`open`], for blocks that are never compressed.
+pub(super) fn open_uncompressed(stored: &[u8], offset_bytes: u64) -> Parsed<&[u8]> {
+    match check(stored, offset_bytes)? {
+        (payload, Compression::None) => Ok(payload),
+        _ => Err(Malformed("block is compressed where none may be")),
+    }
+}
+
+fn check(stored: &[u8], offset_bytes: u64) -> Parsed<(&[u8], Compression)> {
+    let (payload, trailer_found) = stored
+        .split_last_chunk::<BLOCK_TRAILER_BYTES>()
+        .ok_or(Malformed("block is shorter than its trailer"))?;
+    let compression = match trailer_found[0] {
+        0 => Compression::None,
+        1 => Compression::Lz4,
+        2 => Compression::Zstd,
+        _ => return Err(Malformed("block has an unknown compression type")),
+    };
+    if trailer(payload, compression, offset_bytes) != *trailer_found {
+        return Err(Malformed("block checksum does not match"));
+    }
+    Ok((payload, compression))
+}
+
+fn decompress(payload: &[u8], compression: Compression) -> Parsed<Vec<u8>> {
+    let mut input = payload;
+    let raw_bytes = varint::take_u64(&mut input).ok_or(Malformed("decompressed length is cut short"))?;
+    let possible = match compression {
+        Compression::Zstd => Decompressor::upper_bound(input).is_some_and(|bound| bound as u64 == raw_bytes),
+        Compression::None | Compression::Lz4 => {
+            raw_bytes <= (input.len() as u64).saturating_mul(LZ4_RATIO_MAX)
+        }
+    };
+    if raw_bytes > RAW_BYTES_MAX || !possible {
+        return Err(Malformed("decompressed length is impossible"));
+    }
+    let mut raw = vec![0; raw_bytes as usize];
+    let written = match compression {
+        Compression::Zstd => zstd_decompress(input, &mut raw),
+        Compression::None | Compression::Lz4 => lz4::decompress_into(input, &mut raw).ok(),
+    };
+    if written != Some(raw.len()) {
+        return Err(Malformed("block does not decompress to its length"));
+    }
+    Ok(raw)
+}
+
+/// Decompresses with a context that the thread keeps: setting one up costs more than a block.
+fn zstd_decompress(input: &[u8], output: &mut [u8]) -> Option<usize> {
+    thread_local! {
+        static CONTEXT: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+    }
+    CONTEXT.with_borrow_mut(|context| {
+        if context.is_none() {
+            *context = Decompressor::new().ok();
+        }
+        context.as_mut()?.decompress_to_buffer(input, output).ok()
+    })
+}
+
+fn codec_error(action: &str, error: &dyn std::fmt::Display) -> kvant_base::Error {
+    kvant_base::Error::new(kvant_base::ErrorKind::Io, format!("cannot {action}: {error}"))
+}
+
+#[cfg(test)]
+mod tests;

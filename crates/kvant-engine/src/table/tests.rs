@@ -1,0 +1,344 @@
+//! Tables through their public interface, on the memory file system.
+
+mod corruption;
+mod golden;
+mod model;
+
+pub(super) use model::seed;
+
+use super::*;
+use crate::format::{FileNum, InternalKeyRef, SeqNum, ValueKind};
+use crate::iter::InternalIterator;
+use crate::options::Compression;
+use kvant_base::{Consumer, ErrorKind, MemoryBudget, Result};
+use kvant_env::memory::MemoryFs;
+use kvant_env::{File, Fs};
+use std::path::Path;
+use std::sync::Arc;
+
+const PATH: &str = "/t/000007.sst";
+
+/// An entry of a test table: user key, sequence number, kind, stored value.
+type Entry = (Vec<u8>, u64, ValueKind, Vec<u8>);
+
+fn plain() -> TableOptions {
+    TableOptions {
+        block_bytes: 4096,
+        compression: Compression::None,
+        filter_bits_per_key: 10.0,
+    }
+}
+
+fn context(memory_bytes: u64, metadata_share_bytes: u64) -> Arc<TableContext> {
+    let memory = MemoryBudget::new(memory_bytes);
+    let cache = BlockCache::new(Arc::clone(&memory));
+    Arc::new(TableContext {
+        cache,
+        memory,
+        metadata_share_bytes,
+        stats: Arc::default(),
+    })
+}
+
+fn roomy() -> Arc<TableContext> {
+    context(64 << 20, 64 << 20)
+}
+
+fn key_of(entry: &Entry) -> InternalKeyRef<'_> {
+    InternalKeyRef::new(&entry.0, SeqNum(entry.1), entry.2)
+}
+
+fn new_file() -> Arc<dyn File> {
+    let fs = MemoryFs::new();
+    fs.create_dir_all(Path::new("/t")).expect("directory");
+    fs.create(Path::new(PATH)).expect("file")
+}
+
+fn build_with(builder_options: TableOptions, entries: &[Entry]) -> (Arc<dyn File>, FinishedTable) {
+    let file = new_file();
+    let mut builder = TableBuilder::new(Arc::clone(&file), Path::new(PATH), builder_options);
+    for entry in entries {
+        builder.add(key_of(entry), &entry.3).expect("add");
+    }
+    let finished = builder.finish().expect("finish");
+    (file, finished)
+}
+
+fn open(file: Arc<dyn File>, context: Arc<TableContext>) -> Result<Arc<Table>> {
+    let file_bytes = file.len_bytes().expect("length");
+    Table::open(file, Path::new(PATH), FileNum(7), file_bytes, context)
+}
+
+fn build(options: TableOptions, entries: &[Entry], context: Arc<TableContext>) -> Arc<Table> {
+    let (file, finished) = build_with(options, entries);
+    let table = open(file, context).expect("open");
+    assert_eq!(
+        (table.file_bytes(), table.properties()),
+        (finished.file_bytes, &finished.properties)
+    );
+    table
+}
+
+fn file_contents(file: &dyn File) -> Vec<u8> {
+    let mut contents = vec![0; file.len_bytes().expect("length") as usize];
+    file.read_exact_at(&mut contents, 0).expect("read");
+    contents
+}
+
+fn file_of(contents: &[u8]) -> Arc<dyn File> {
+    let file = new_file();
+    file.write_all_at(contents, 0).expect("write");
+    file
+}
+
+fn get(table: &Table, key: &[u8], visible_at: u64) -> Result<Option<(u64, ValueKind, Vec<u8>)>> {
+    let found = table.get(key, key_hash(key), SeqNum(visible_at), &mut 0)?;
+    Ok(found.map(|found| (found.seq.0, found.kind, found.to_vec())))
+}
+
+/// All entries from where `iter` stands.
+fn rest_of(iter: &mut TableIter) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    while iter.valid() {
+        let key = iter.key();
+        let kind = key.kind().expect("kind");
+        entries.push((key.user_key.to_vec(), key.seq().0, kind, iter.value().to_vec()));
+        iter.next()?;
+    }
+    Ok(entries)
+}
+
+fn put(key: impl Into<Vec<u8>>, seq: u64, value: impl Into<Vec<u8>>) -> Entry {
+    (key.into(), seq, ValueKind::Put, value.into())
+}
+
+fn numbered(count: u64) -> Vec<Entry> {
+    (0..count)
+        .map(|n| put(format!("key{n:08}"), n + 1, format!("value of {n}").repeat(3)))
+        .collect()
+}
+
+#[test]
+fn counts_what_a_point_read_costs() {
+    let context = roomy();
+    let table = build(plain(), &numbered(10_000), Arc::clone(&context));
+    let opening = context.stats.disk_read_count();
+    let mut fetches = 0;
+    let key = b"key00001234";
+    for _ in 0..2 {
+        let found = table
+            .get(key, key_hash(key), SeqNum::MAX, &mut fetches)
+            .expect("get")
+            .expect("present");
+        assert_eq!(found.seq, SeqNum(1235));
+    }
+    assert_eq!(
+        fetches, 2,
+        "one block each time, from disk and then from the cache"
+    );
+    assert_eq!(context.stats.disk_read_count() - opening, 1);
+    for n in 0..1000 {
+        let absent = format!("key{n:08}x");
+        assert!(
+            get(&table, absent.as_bytes(), SeqNum::MAX.0)
+                .expect("get")
+                .is_none()
+        );
+    }
+    assert_eq!(context.stats.filter_probe_count(), 1002);
+    assert!(
+        context.stats.filter_negative_count() > 950,
+        "{}",
+        context.stats.filter_negative_count()
+    );
+}
+
+#[test]
+fn versions_of_one_key_may_fill_several_blocks() {
+    let mut entries = vec![put("a", 1, "first")];
+    entries.extend(
+        (1..=500)
+            .rev()
+            .map(|seq| put("hot", seq * 2, format!("version {seq}"))),
+    );
+    entries.push(put("z", 1, "last"));
+    let table = build(
+        TableOptions {
+            block_bytes: 256,
+            ..plain()
+        },
+        &entries,
+        roomy(),
+    );
+    assert!(table.properties().data_block_count > 20);
+    assert_eq!(table.properties().distinct_key_count, 3);
+    for visible_at in 0..=1001 {
+        let mut fetches = 0;
+        let found = table
+            .get(b"hot", key_hash(b"hot"), SeqNum(visible_at), &mut fetches)
+            .expect("get");
+        assert_eq!(
+            found.map(|found| found.seq.0),
+            (visible_at >= 2).then_some(visible_at.min(1000) / 2 * 2)
+        );
+        assert!(fetches <= 1);
+    }
+    assert_eq!(get(&table, b"a", 1).expect("get").expect("present").2, b"first");
+    assert_eq!(get(&table, b"z", 1).expect("get").expect("present").2, b"last");
+    table.verify().expect("sound");
+}
+
+#[test]
+fn large_values_have_blocks_of_their_own_and_are_returned_whole() {
+    let sizes = [1, 5000, 100, 70_000, 100, 3 << 20, 200];
+    let entries: Vec<Entry> = sizes
+        .iter()
+        .enumerate()
+        .map(|(n, &size)| put(format!("key{n}"), 1, vec![n as u8; size]))
+        .collect();
+    for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
+        let table = build(
+            TableOptions {
+                compression,
+                ..plain()
+            },
+            &entries,
+            roomy(),
+        );
+        assert_eq!(table.properties().data_block_count, 7);
+        for entry in &entries {
+            assert_eq!(
+                get(&table, &entry.0, 1).expect("get").expect("present").2,
+                entry.3
+            );
+        }
+        let mut iter = table.iter(false, Consumer::Compaction);
+        iter.seek_to_first().expect("seek");
+        assert_eq!(rest_of(&mut iter).expect("iterate"), entries);
+        table.verify().expect("sound");
+    }
+}
+
+#[test]
+fn incompressible_blocks_are_stored_as_they_are() {
+    let mut rng = kvant_env::rng::Rng::new(1);
+    let random: Vec<Entry> = (0..100)
+        .map(|n| put(format!("{n:03}"), 1, rng.bytes(1000)))
+        .collect();
+    let zeros: Vec<Entry> = (0..100)
+        .map(|n| put(format!("{n:03}"), 1, vec![0; 1000]))
+        .collect();
+    for compression in [Compression::Lz4, Compression::Zstd] {
+        let options = TableOptions {
+            compression,
+            ..plain()
+        };
+        let (_, finished) = build_with(options, &random);
+        assert!(finished.file_bytes > 100_000);
+        let (_, finished) = build_with(options, &zeros);
+        assert!(finished.file_bytes < 20_000, "{}", finished.file_bytes);
+    }
+}
+
+#[test]
+fn metadata_beyond_its_share_goes_through_the_cache() {
+    let entries = numbered(5_000);
+    let context = context(64 << 20, 0);
+    let table = build(plain(), &entries, Arc::clone(&context));
+    let held = context.memory.used_bytes(Consumer::TableMetadata);
+    assert!(held < 2000, "{held} bytes held although the share is 0");
+    for entry in entries.iter().step_by(37) {
+        assert_eq!(
+            get(&table, &entry.0, SeqNum::MAX.0)
+                .expect("get")
+                .expect("present")
+                .2,
+            entry.3
+        );
+    }
+    assert!(get(&table, b"absent", SeqNum::MAX.0).expect("get").is_none());
+    let mut iter = table.iter(true, Consumer::Iterators);
+    iter.seek_to_first().expect("seek");
+    assert_eq!(rest_of(&mut iter).expect("iterate").len(), entries.len());
+    drop((iter, table));
+    assert_eq!(context.memory.used_bytes(Consumer::TableMetadata), 0);
+    assert_eq!(context.memory.used_bytes(Consumer::Iterators), 0);
+}
+
+#[test]
+fn held_metadata_is_counted_until_the_table_is_dropped() {
+    let context = roomy();
+    let table = build(plain(), &numbered(20_000), Arc::clone(&context));
+    let held = context.memory.used_bytes(Consumer::TableMetadata);
+    assert!(held > 20_000 * 10 / 8 && held < 60_000, "{held}");
+    drop(table);
+    assert_eq!(context.memory.used_bytes(Consumer::TableMetadata), 0);
+}
+
+#[test]
+fn iterators_read_ahead_in_large_pieces_and_leave_the_cache_alone() {
+    let context = roomy();
+    let entries: Vec<Entry> = (0..20_000)
+        .map(|n| put(format!("key{n:08}"), 1, vec![b'v'; 100]))
+        .collect();
+    let table = build(plain(), &entries, Arc::clone(&context));
+    let opening = context.stats.disk_read_count();
+    let mut iter = table.iter(false, Consumer::Compaction);
+    iter.seek_to_first().expect("seek");
+    for _ in 0..10_000 {
+        iter.next().expect("next");
+    }
+    let used = context.memory.used_bytes(Consumer::Compaction);
+    assert!((256 << 10..300 << 10).contains(&used), "{used}");
+    rest_of(&mut iter).expect("iterate");
+    let reads = context.stats.disk_read_count() - opening;
+    assert!(reads <= 16, "{reads} reads for {} bytes", table.file_bytes());
+    assert_eq!(context.cache.stats().entry_count, 0);
+    // A jump starts small again.
+    let before = context.stats.disk_read_bytes();
+    iter.seek(InternalKeyRef::seek(b"key00000100", SeqNum::MAX))
+        .expect("seek");
+    assert!(context.stats.disk_read_bytes() - before <= 16 << 10);
+}
+
+#[test]
+fn refuses_entries_that_no_table_may_hold() {
+    let mut builder = TableBuilder::new(new_file(), Path::new(PATH), plain());
+    let key = InternalKeyRef::new(b"k", SeqNum(1), ValueKind::PutExpiring);
+    assert_eq!(
+        builder.add(key, b"1234567").expect_err("no expiry").kind(),
+        ErrorKind::Invalid
+    );
+    let long = vec![0; kvant_base::limits::KEY_BYTES_MAX + 1];
+    let key = InternalKeyRef::new(&long, SeqNum(1), ValueKind::Put);
+    assert_eq!(
+        builder.add(key, b"").expect_err("too long").kind(),
+        ErrorKind::Invalid
+    );
+}
+
+#[test]
+#[should_panic(expected = "in order")]
+fn refuses_entries_out_of_order() {
+    let mut builder = TableBuilder::new(new_file(), Path::new(PATH), plain());
+    for seq in [1, 2] {
+        let added = builder.add(InternalKeyRef::new(b"k", SeqNum(seq), ValueKind::Put), b"");
+        added.expect("the older version comes second");
+    }
+}
+
+#[test]
+fn estimates_its_size_while_it_grows() {
+    let entries = numbered(50_000);
+    let mut builder = TableBuilder::new(new_file(), Path::new(PATH), plain());
+    for entry in &entries {
+        builder.add(key_of(entry), &entry.3).expect("add");
+    }
+    let estimate = builder.estimated_bytes();
+    assert!(builder.memory_bytes() > 50_000 * 8);
+    let file_bytes = builder.finish().expect("finish").file_bytes;
+    assert!(
+        estimate.abs_diff(file_bytes) < file_bytes / 50,
+        "{estimate} for {file_bytes}"
+    );
+}

@@ -1,0 +1,132 @@
+//! Checks a whole table against itself.
+
+use super::block::Block;
+use super::block_reader::BlockReader;
+use super::data_block::{DataBlock, DataBlockCursor};
+use super::filter::Filter;
+use super::index::Index;
+use super::key_hash;
+use super::properties::TableProperties;
+use super::reader::Table;
+use super::stored::{BlockSpan, Malformed, Parsed};
+use crate::format::{InternalKey, InternalKeyRef};
+use kvant_base::{Consumer, Error, Result};
+
+/// What [`Table::verify`] read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VerifyReport {
+    pub(crate) file_bytes: u64,
+    pub(crate) data_block_count: u64,
+    pub(crate) entry_count: u64,
+}
+
+impl Table {
+    /// Reads the whole file anew and checks what a read would notice and what it would not: all checksums,
+    /// the order of entries, that index, hash indexes and filter lead to each of them, and that the
+    /// properties count them right.
+    pub(crate) fn verify(&self) -> Result<VerifyReport> {
+        let file = self.reader();
+        let footer = file.read_footer(self.file_bytes)?;
+        let stored_properties = file.read_properties(&footer)?;
+        if footer != self.footer || stored_properties != *self.properties() {
+            return Err(Error::corruption(
+                self.path(),
+                footer.properties.offset_bytes,
+                "table has changed since it was opened",
+            ));
+        }
+        let index = file.read_index(&footer, &stored_properties)?;
+        let filter = match footer.filter.stored_bytes {
+            0 => None,
+            _ => Some(file.read_filter(&footer)?),
+        };
+        let empty = TableProperties::new(stored_properties.compression, &stored_properties.created_by);
+        let mut walk = Walk {
+            index: &index,
+            filter: filter.as_ref(),
+            counted: empty,
+            last: InternalKey::default(),
+        };
+        let mut reader = BlockReader::new(self, false, Consumer::Compaction);
+        for block in 0..index.len() {
+            let read = reader.read(self, &index, block)?;
+            walk.check_block(self, block, &read)?;
+        }
+        let mut counted = walk.counted;
+        counted.largest = walk.last;
+        counted.data_block_count = index.len() as u64;
+        counted.index_key_bytes = index.key_bytes();
+        if counted != stored_properties {
+            let what = "properties do not agree with the entries";
+            return Err(Error::corruption(
+                self.path(),
+                footer.properties.offset_bytes,
+                what,
+            ));
+        }
+        Ok(VerifyReport {
+            file_bytes: self.file_bytes,
+            data_block_count: counted.data_block_count,
+            entry_count: counted.entry_count,
+        })
+    }
+}
+
+/// The state of a walk over all entries.
+struct Walk<'a> {
+    index: &'a Index,
+    filter: Option<&'a Filter>,
+    counted: TableProperties,
+    last: InternalKey,
+}
+
+impl Walk<'_> {
+    fn check_block(&mut self, table: &Table, block_index: usize, block: &Block) -> Result<()> {
+        let span: BlockSpan = self.index.span(block_index);
+        let data = table.at(span, block.data())?;
+        self.counted.raw_data_bytes += data.raw_bytes() as u64;
+        let mut cursor = DataBlockCursor::default();
+        table.at(span, cursor.seek_to_first(data))?;
+        while cursor.valid() {
+            let (key, value) = (cursor.key(), data.bytes_at(cursor.value()));
+            let distinct = self.counted.entry_count == 0 || self.last.user_key != key.user_key;
+            table.at(
+                span,
+                self.check_entry(data, block_index, key, cursor.value().start),
+            )?;
+            self.counted
+                .count(key, value, distinct)
+                .map_err(|e| Error::corruption(table.path(), span.offset_bytes, e.message()))?;
+            self.last.user_key.clear();
+            self.last.user_key.extend_from_slice(key.user_key);
+            self.last.trailer = key.trailer;
+            table.at(span, cursor.next(data))?;
+        }
+        Ok(())
+    }
+
+    fn check_entry(
+        &self,
+        data: &DataBlock,
+        block_index: usize,
+        key: InternalKeyRef<'_>,
+        value_at: usize,
+    ) -> Parsed<()> {
+        if self.counted.entry_count > 0 && self.last.as_ref() >= key {
+            return Err(Malformed("entries are out of order"));
+        }
+        if self.index.find(key) != block_index {
+            return Err(Malformed(
+                "index leads to another block than the one that holds the entry",
+            ));
+        }
+        let hash = key_hash(key.user_key);
+        if self.filter.is_some_and(|filter| !filter.may_contain(hash)) {
+            return Err(Malformed("filter does not contain a key of the table"));
+        }
+        match data.get(key, hash)? {
+            Some(found) if found.trailer == key.trailer && found.value.start == value_at => Ok(()),
+            _ => Err(Malformed("entry is not found by a point read")),
+        }
+    }
+}
