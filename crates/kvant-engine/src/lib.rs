@@ -5,11 +5,13 @@
 //! `stats`, `checkpoint`. `docs/architecture.md` draws the way of a read and of a write through them.
 #![allow(dead_code, unused_imports, missing_docs, clippy::unimplemented)]
 
+mod compaction;
 mod db;
 mod format;
 mod iter;
 mod options;
 mod stats;
+mod version;
 
 pub use db::{Completion, Db, RangeIter, RecoveryProgress, Record, Snapshot, WriteBatch};
 pub use format::{FileNum, SeqNum};
