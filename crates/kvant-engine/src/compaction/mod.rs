@@ -28,5 +28,5 @@ pub(crate) use cutter::OutputCutter;
 pub(crate) use picker::{pick, pick_manual};
 pub(crate) use plan::{CompactionPlan, PlanKind, Reason};
 pub(crate) use shape::TreeShape;
-pub(crate) use simulator::{Simulator, Workload};
+pub(crate) use simulator::{Simulator, Workload, Write};
 pub(crate) use summary::{CompactionOptions, TableSummary, VersionSummary};

@@ -80,3 +80,6 @@ fn targets(summary: &VersionSummary<'_>, options: &CompactionOptions) -> (usize,
     }
     (level, target_bytes)
 }
+
+#[cfg(test)]
+mod tests;

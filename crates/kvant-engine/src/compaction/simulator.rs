@@ -55,6 +55,8 @@ pub(crate) struct Simulator {
     next_key: u64,
     user_bytes: u64,
     written_bytes: u64,
+    /// Tables that the picker has to leave alone.
+    pub(crate) being_compacted: HashSet<FileNum>,
     pub(crate) oldest_snapshot: Option<SeqNum>,
     pub(crate) now_ms: u64,
 }
@@ -71,6 +73,7 @@ impl Simulator {
             next_key: 0,
             user_bytes: 0,
             written_bytes: 0,
+            being_compacted: HashSet::new(),
             oldest_snapshot: None,
             now_ms: 0,
         }
@@ -181,13 +184,11 @@ impl Simulator {
     pub(crate) fn summary(&self) -> VersionSummary<'_> {
         VersionSummary {
             levels: std::array::from_fn(|level| {
-                let tables = self.levels[level].iter();
-                tables
-                    .map(|table| TableSummary {
-                        meta: &table.meta,
-                        being_compacted: false,
-                    })
-                    .collect()
+                let tables = self.levels[level].iter().map(|table| TableSummary {
+                    meta: &table.meta,
+                    being_compacted: self.being_compacted.contains(&table.meta.num),
+                });
+                tables.collect()
             }),
             oldest_snapshot: self.oldest_snapshot,
             now_ms: self.now_ms,

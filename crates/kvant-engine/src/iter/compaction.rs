@@ -39,13 +39,25 @@ pub(crate) struct DropCounts {
     pub(crate) expired_count: u64,
 }
 
+/// An entry that is to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeptEntry<'a> {
+    pub(crate) key: InternalKeyRef<'a>,
+    /// As stored.
+    pub(crate) value: &'a [u8],
+    /// Whether it is the first of its user key: only before such an entry may an output end.
+    pub(crate) starts_user_key: bool,
+}
+
 /// The entries of a merged input that are to be kept, in order.
 pub(crate) struct CompactionIter<I> {
     inner: I,
     horizon: Horizon,
     /// The user key at the cursor, or before it.
     user_key: Vec<u8>,
-    /// Stripe of the newest version of `user_key` seen in the cursor's stripe; `None` before the first entry.
+    /// Whether no version of `user_key` has been kept yet.
+    at_new_user_key: bool,
+    /// Stripe of the version of `user_key` seen last; `None` before the first entry.
     stripe: Option<usize>,
     /// Whether the cursor stands on the entry that was returned last.
     returned: bool,
@@ -61,14 +73,15 @@ impl<I: InternalIterator> CompactionIter<I> {
             inner,
             horizon,
             user_key: Vec::new(),
+            at_new_user_key: true,
             stripe: None,
             returned: false,
             counts: DropCounts::default(),
         })
     }
 
-    /// The next entry to keep, its value as stored; `None` at the end. After an error the input is useless.
-    pub(crate) fn next(&mut self) -> Result<Option<(InternalKeyRef<'_>, &[u8])>> {
+    /// The next entry to keep; `None` at the end. After an error the input is useless.
+    pub(crate) fn next(&mut self) -> Result<Option<KeptEntry<'_>>> {
         if self.returned {
             self.returned = false;
             self.inner.next()?;
@@ -84,7 +97,13 @@ impl<I: InternalIterator> CompactionIter<I> {
                 } else {
                     self.inner.value()
                 };
-                return Ok(Some((InternalKeyRef::new(key.user_key, seq, kind), value)));
+                let starts_user_key = std::mem::take(&mut self.at_new_user_key);
+                let key = InternalKeyRef::new(key.user_key, seq, kind);
+                return Ok(Some(KeptEntry {
+                    key,
+                    value,
+                    starts_user_key,
+                }));
             }
             self.inner.next()?;
         }
@@ -107,6 +126,7 @@ impl<I: InternalIterator> CompactionIter<I> {
         if self.stripe.is_none() || key.user_key != self.user_key {
             self.user_key.clear();
             self.user_key.extend_from_slice(key.user_key);
+            self.at_new_user_key = true;
         } else if self.stripe == Some(stripe) {
             self.counts.shadowed_count += 1;
             return Ok(None);

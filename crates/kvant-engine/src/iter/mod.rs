@@ -10,7 +10,7 @@ mod merge;
 mod test_support;
 mod visible;
 
-pub(crate) use compaction::{CompactionIter, DropCounts, Horizon};
+pub(crate) use compaction::{CompactionIter, DropCounts, Horizon, KeptEntry};
 pub(crate) use level::{LevelIter, TableRun};
 pub(crate) use merge::MergeIter;
 pub(crate) use visible::{VisibleEntry, VisibleIter};

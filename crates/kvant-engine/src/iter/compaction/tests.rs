@@ -7,8 +7,12 @@ use std::collections::HashSet;
 fn compact(entries: Vec<Entry>, horizon: Horizon) -> (Vec<Entry>, DropCounts) {
     let mut iter = CompactionIter::new(VecIter::new(entries), horizon).unwrap();
     let mut kept = Vec::new();
-    while let Some((key, value)) = iter.next().unwrap() {
-        kept.push((key.to_owned(), value.to_vec()));
+    while let Some(entry) = iter.next().unwrap() {
+        let same_user_key = kept
+            .last()
+            .is_some_and(|(last, _): &Entry| last.user_key == entry.key.user_key);
+        assert_eq!(entry.starts_user_key, !same_user_key);
+        kept.push((entry.key.to_owned(), entry.value.to_vec()));
     }
     (kept, iter.counts())
 }
