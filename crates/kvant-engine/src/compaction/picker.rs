@@ -1,10 +1,12 @@
 //! The choice of the next compaction.
 //!
-//! In this order: whole tables of expired entries are dropped, which costs nothing; then the level with the highest score, level 0
-//! by its count and the others by their targets; then, when no level is over its target, whatever brings the data above the last
-//! level under its share; then tables full of tombstones; then tables full of expired entries.
+//! In this order: whole tables of expired entries are dropped, which costs nothing; then the level with the
+//! highest score, level 0 by its count and the others by their targets; then, when no level is over its
+//! target, whatever brings the data above the last level under its share; then tables full of tombstones;
+//! then tables full of expired entries.
 //!
-//! Within a level the table with the least overlap in the next level for its size goes first: the least written for what moves.
+//! Within a level the table with the least overlap in the next level for its size goes first: the least
+//! written for what moves.
 
 use super::plan::{CompactionPlan, PlanKind, Reason};
 use super::shape::{BOTTOM, TreeShape};
@@ -31,8 +33,9 @@ pub(crate) fn pick(summary: &VersionSummary<'_>, options: &CompactionOptions) ->
         .or_else(|| picker.expiry())
 }
 
-/// The next step towards a tree that has all data on the last level, without tombstones or expired entries that can go; `None`
-/// when there is none, or when running compactions stand in the way. Steps with one `now_ms` come to an end.
+/// The next step towards a tree that has all data on the last level, without tombstones or expired entries
+/// that can go; `None` when there is none, or when running compactions stand in the way. Steps with one
+/// `now_ms` come to an end.
 pub(crate) fn pick_manual(
     summary: &VersionSummary<'_>,
     options: &CompactionOptions,
@@ -84,8 +87,8 @@ impl Candidate<'_, '_> {
         (lower * other_upper).cmp(&(other_lower * upper))
     }
 
-    /// Whether merging it is worth while for the sake of `useless_count` entries that go or hide others: not when a few of them
-    /// would rewrite a large part of the next level.
+    /// Whether merging it is worth while for the sake of `useless_count` entries that go or hide others: not
+    /// when a few of them would rewrite a large part of the next level.
     fn is_worth(&self, useless_count: u64, options: &CompactionOptions) -> bool {
         entry_count_of(self.lower) <= useless_count.saturating_mul(2 * options.level_ratio)
     }
@@ -132,8 +135,8 @@ impl<'s, 'a> Picker<'s, 'a> {
         })
     }
 
-    /// The cheapest step downward while there is too much above the last level. In a tree of level 0 alone, its oldest table counts
-    /// as the last level.
+    /// The cheapest step downward while there is too much above the last level. In a tree of level 0 alone,
+    /// its oldest table counts as the last level.
     fn space_amplification(&self) -> Option<CompactionPlan> {
         let last_level = self.summary.last_level();
         let (last_bytes, above_bytes) = if last_level == 0 {
@@ -158,7 +161,8 @@ impl<'s, 'a> Picker<'s, 'a> {
         }
     }
 
-    /// A table of which most entries are tombstones: down with it, or away with them where nothing is beneath.
+    /// A table of which most entries are tombstones: down with it, or away with them where nothing is
+    /// beneath.
     fn tombstones(&self) -> Option<CompactionPlan> {
         let dense = |table: &TableSummary<'_>| 2 * table.meta.tombstone_count > table.meta.entry_count;
         let from_level_0 = self.from_level_0(Reason::Tombstones, |candidate| {
@@ -216,8 +220,8 @@ impl<'s, 'a> Picker<'s, 'a> {
         (1..limits::LEVELS).find_map(|level| self.idle(level).find_map(|table| make(level, table)))
     }
 
-    /// Whether every tombstone of a table at the bottom of its range is older than all snapshots. If only some were, a rewrite might
-    /// change nothing, and be picked again for ever.
+    /// Whether every tombstone of a table at the bottom of its range is older than all snapshots. If only
+    /// some were, a rewrite might change nothing, and be picked again for ever.
     fn tombstones_can_go(&self, table: &TableSummary<'_>) -> bool {
         self.summary
             .oldest_snapshot
@@ -235,8 +239,8 @@ impl<'s, 'a> Picker<'s, 'a> {
         self.plan(reason, kind, vec![(level, vec![*table])], level)
     }
 
-    /// Tables of level 0 on their way down: all that can just move together, else the largest group of overlapping ones. Only groups that
-    /// `wanted` accepts.
+    /// Tables of level 0 on their way down: all that can just move together, else the largest group of
+    /// overlapping ones. Only groups that `wanted` accepts.
     fn from_level_0(
         &self,
         reason: Reason,
@@ -261,7 +265,8 @@ impl<'s, 'a> Picker<'s, 'a> {
         Some(self.plan(reason, PlanKind::Merge, inputs, output_level))
     }
 
-    /// Level 0 in groups of tables that overlap, directly or through others, in key order. None while one is being compacted.
+    /// Level 0 in groups of tables that overlap, directly or through others, in key order. None while one is
+    /// being compacted.
     fn level_0_candidates(&self) -> Vec<Candidate<'s, 'a>> {
         let tables = &self.summary.levels[0];
         if any_busy(tables) {
@@ -294,7 +299,8 @@ impl<'s, 'a> Picker<'s, 'a> {
             .collect()
     }
 
-    /// The table of a level from 1 on that is cheapest to merge into the next, with its neighbours that cost no more.
+    /// The table of a level from 1 on that is cheapest to merge into the next, with its neighbours that cost
+    /// no more.
     fn cheapest_of(&self, level: usize) -> Option<Candidate<'s, 'a>> {
         let candidates = self.idle(level).filter_map(|table| self.candidate(level, table));
         let mut cheapest = candidates.min_by(Candidate::cost_order)?;
@@ -302,7 +308,8 @@ impl<'s, 'a> Picker<'s, 'a> {
         Some(cheapest)
     }
 
-    /// One table and what it overlaps on the next level, unless that is being compacted or there is no next level.
+    /// One table and what it overlaps on the next level, unless that is being compacted or there is no next
+    /// level.
     fn candidate(&self, level: usize, table: &TableSummary<'a>) -> Option<Candidate<'s, 'a>> {
         let output_level = level + 1;
         if output_level > BOTTOM {
@@ -394,7 +401,8 @@ impl<'s, 'a> Picker<'s, 'a> {
     }
 }
 
-/// Entries that have expired, as if expiries were spread evenly between the earliest and the latest. Not 0 only if at least one has.
+/// Entries that have expired, as if expiries were spread evenly between the earliest and the latest. Not 0
+/// only if at least one has.
 fn estimated_expired_count(table: &TableSummary<'_>, now_ms: u64) -> u64 {
     let Some(expiry) = table.meta.expiry.filter(|expiry| expiry.min_ms <= now_ms) else {
         return 0;

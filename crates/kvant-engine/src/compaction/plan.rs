@@ -53,10 +53,11 @@ pub(crate) struct CompactionPlan {
     pub(crate) inputs: Vec<(usize, Vec<FileNum>)>,
     /// Where the inputs or the merged tables go. Without meaning for a drop.
     pub(crate) output_level: usize,
-    /// No table beneath the output shares a user key with the inputs' range: tombstones that no snapshot needs can go.
+    /// No table beneath the output shares a user key with the inputs' range: tombstones that no snapshot
+    /// needs can go.
     pub(crate) bottommost: bool,
-    /// Tables of the level beneath the output within the inputs' range, in key order: where to cut the outputs. See
-    /// [`super::OutputCutter`].
+    /// Tables of the level beneath the output within the inputs' range, in key order: where to cut the
+    /// outputs. See [`super::OutputCutter`].
     pub(crate) grandparents: Vec<FileNum>,
     /// Bytes of all inputs.
     pub(crate) input_bytes: u64,

@@ -46,7 +46,8 @@ impl TreeShape {
         shape
     }
 
-    /// Follows the excess of each level downward: it is merged with its share of the next level, which may then be over its target.
+    /// Follows the excess of each level downward: it is merged with its share of the next level, which may
+    /// then be over its target.
     fn estimate_debt(&self, summary: &VersionSummary<'_>, options: &CompactionOptions) -> u64 {
         let mut debt_bytes = 0.0;
         let mut incoming_bytes = 0.0;

@@ -1,7 +1,8 @@
-//! The tree without a disk: entries are numbers, tables are lists of them, and every byte that would be written is counted.
+//! The tree without a disk: entries are numbers, tables are lists of them, and every byte that would be
+//! written is counted.
 //!
-//! It drives [`pick`] as the runner does, so that a change of policy shows its write and space amplification within a second, and checks
-//! the rules of the tree after each step.
+//! It drives [`pick`] as the runner does, so that a change of policy shows its write and space amplification
+//! within seconds, and checks the rules of the tree after each step.
 
 use super::{CompactionOptions, CompactionPlan, OutputCutter, PlanKind, TreeShape, VersionSummary, pick};
 use super::{TableSummary, shape::BOTTOM};
@@ -79,7 +80,8 @@ impl Simulator {
         }
     }
 
-    /// Writes `flush_count` memtables of `memtable_entries` each, with at most `picks_max` compactions after each flush.
+    /// Writes `flush_count` memtables of `memtable_entries` each, with at most `picks_max` compactions after
+    /// each flush.
     pub(crate) fn fill(
         &mut self,
         workload: Workload,
@@ -239,7 +241,8 @@ impl Simulator {
         }
     }
 
-    /// The entries that a flush or compaction keeps, in order: the rules of `iter::CompactionIter` for one snapshot.
+    /// The entries that a flush or compaction keeps, in order: the rules of `iter::CompactionIter` for one
+    /// snapshot.
     fn keep(&self, mut entries: Vec<Entry>, bottommost: bool) -> Vec<Entry> {
         entries.sort_by(|a, b| (a.key, b.seq).cmp(&(b.key, a.seq)));
         let stripe = |entry: &Entry| self.oldest_snapshot.is_some_and(|oldest| entry.seq > oldest.0);

@@ -1,12 +1,13 @@
 //! What a flush or compaction keeps: the entries that a reader can still see.
 //!
-//! The snapshots cut the sequence numbers into *stripes*: stripe 0 up to and including the oldest snapshot, and so on; the last one holds
-//! what is newer than every snapshot. No reader can tell two versions of a key in one stripe apart, except that the newer one wins.
+//! The snapshots cut the sequence numbers into *stripes*: stripe 0 up to and including the oldest snapshot,
+//! and so on; the last one holds what is newer than every snapshot. No reader can tell two versions of a key
+//! in one stripe apart, except that the newer one wins.
 //!
 //! Invariants:
 //! 1. Of the versions of a key in a stripe only the newest is kept.
-//! 2. A tombstone is dropped only when nothing that it hides can be seen: at the bottom, where nothing older lies beneath the output,
-//!    and in stripe 0, whose older versions are dropped with it.
+//! 2. A tombstone is dropped only when nothing that it hides can be seen: at the bottom, where nothing older
+//!    lies beneath the output, and in stripe 0, whose older versions are dropped with it.
 //! 3. An expired value is a tombstone, for every snapshot: expiry is by wall clock, not by sequence number.
 
 use super::InternalIterator;
@@ -17,9 +18,9 @@ use kvant_base::Result;
 /// What can still be seen of the entries of a compaction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Horizon {
-    /// Sequence numbers at which there are or may come to be readers, ascending: the open snapshots, and the visible sequence number
-    /// if the inputs may hold anything newer. A reader not among them must see every entry of the inputs, or read older versions of
-    /// the tree.
+    /// Sequence numbers at which there are or may come to be readers, ascending: the open snapshots, and the
+    /// visible sequence number if the inputs may hold anything newer. A reader not among them must see every
+    /// entry of the inputs, or read older versions of the tree.
     pub(crate) snapshots: Vec<SeqNum>,
     /// No table beneath the output holds a key of its range.
     pub(crate) bottommost: bool,

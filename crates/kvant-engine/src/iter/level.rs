@@ -53,7 +53,8 @@ where
         }
     }
 
-    /// Makes the table at `index` current and positions in it; goes on to the first entry of the tables behind it when it has none there.
+    /// Makes the table at `index` current and positions in it; goes on to the first entry of the tables
+    /// behind it when it has none there.
     fn enter(&mut self, mut index: usize, seek: impl FnOnce(&mut I) -> Result<()>) -> Result<()> {
         let mut cursor = match self.current.take() {
             Some((open, cursor)) if open == index => Some(cursor),

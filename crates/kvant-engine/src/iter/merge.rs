@@ -1,19 +1,20 @@
 //! Many sorted sources as one.
 //!
-//! A binary heap of the sources, smallest key on top. Each slot keeps the first bytes of its source's key as an integer, so that most
-//! comparisons touch neither the source nor the key. Advancing a source that stays smallest costs two comparisons, whatever the
-//! number of sources.
+//! A binary heap of the sources, smallest key on top. Each slot keeps the first bytes of its source's key as
+//! an integer, so that most comparisons touch neither the source nor the key. Advancing a source that stays
+//! smallest costs two comparisons, whatever the number of sources.
 //!
-//! Invariants: 1. `heap` holds exactly the valid sources, and each slot's prefix is that of its source's key; 2. after an error the
-//! heap is empty.
+//! Invariants: 1. `heap` holds exactly the valid sources, and each slot's prefix is that of its source's key;
+//! 2. after an error the heap is empty.
 
 use super::InternalIterator;
 use crate::format::{InternalKeyRef, key_prefix};
 use kvant_base::Result;
 use std::cmp::Ordering;
 
-/// The sources in their place among each other: the smallest key first, equal internal keys by the order in which the sources were
-/// given. Equal ones happen after a recovery, which may write a WAL's entries to a table for a second time.
+/// The sources in their place among each other: the smallest key first, equal internal keys by the order in
+/// which the sources were given. Equal ones happen after a recovery, which may write a WAL's entries to a
+/// table for a second time.
 pub(crate) struct MergeIter {
     sources: Vec<Box<dyn InternalIterator>>,
     heap: Vec<Slot>,

@@ -1,7 +1,9 @@
-//! What a user sees of internal keys: each key's newest version that is visible, unless that is a tombstone or expired.
+//! What a user sees of internal keys: each key's newest version that is visible, unless that is a tombstone
+//! or expired.
 //!
 //! Invariants:
-//! 1. Between calls the cursor stands on the entry returned last, on one not yet looked at, or nowhere: `state` says which.
+//! 1. Between calls the cursor stands on the entry returned last, on one not yet looked at, or nowhere:
+//!    `state` says which.
 //! 2. While the cursor moves, `stepped_over` is the user key whose versions it steps over.
 //!
 //! No allocation a record: the buffer of `stepped_over` is reused.
@@ -117,8 +119,8 @@ impl<I: InternalIterator> VisibleIter<I> {
         }
     }
 
-    /// Entries stepped over so far that were not shown: tombstones, expired, shadowed and too new ones. A seek over many versions of
-    /// a key counts as one.
+    /// Entries stepped over so far that were not shown: tombstones, expired, shadowed and too new ones. A
+    /// seek over many versions of a key counts as one.
     pub(crate) fn skipped_count(&self) -> u64 {
         self.skipped_count
     }

@@ -1,4 +1,5 @@
-//! Version edits: the difference between two versions, and how the manifest stores it (`docs/formats/manifest.md`, `edit`).
+//! Version edits: the difference between two versions, and how the manifest stores it
+//! (`docs/formats/manifest.md`, `edit`).
 
 use super::FileMeta;
 use crate::format::{FileNum, SeqNum};

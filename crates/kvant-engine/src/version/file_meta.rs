@@ -1,4 +1,5 @@
-//! What is known of a table without opening it, and how the manifest stores it (`docs/formats/manifest.md`, `file_meta`).
+//! What is known of a table without opening it, and how the manifest stores it (`docs/formats/manifest.md`,
+//! `file_meta`).
 
 use crate::format::{FileNum, InternalKey, InternalKeyRef, SeqNum, TRAILER_BYTES};
 use kvant_base::{limits, varint};

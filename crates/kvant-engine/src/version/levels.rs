@@ -3,8 +3,8 @@
 //! Invariants:
 //! 1. A file number stands in the tree at most once.
 //! 2. Level 0 is sorted newest first: by largest sequence number, then by file number, both descending.
-//! 3. Deeper levels are sorted by smallest key, and no two tables of one share a user key: all versions that a level holds of a key
-//!    are in one table.
+//! 3. Deeper levels are sorted by smallest key, and no two tables of one share a user key: all versions that
+//!    a level holds of a key are in one table.
 
 use super::{FileMeta, VersionEdit};
 use crate::format::{FileNum, SeqNum};
@@ -51,8 +51,9 @@ impl<F: HasMeta> Tree<F> {
         self.levels
     }
 
-    /// Applies `edit`. `make` gives the table for an added description; it gets the table itself when the edit moves it.
-    /// After an error, which says what is wrong, the tree is half changed and must not be used.
+    /// Applies `edit`. `make` gives the table for an added description; it gets the table itself when the
+    /// edit moves it. After an error, which says what is wrong, the tree is half changed and must not be
+    /// used.
     pub(super) fn apply(
         &mut self,
         edit: &VersionEdit,

@@ -1,4 +1,5 @@
-//! The manifest: an append-only, checksummed log of version edits. `docs/formats/manifest.md` is its specification.
+//! The manifest: an append-only, checksummed log of version edits. `docs/formats/manifest.md` is its
+//! specification.
 //!
 //! Invariants:
 //! 1. A manifest gets its name only when its header and first record, the snapshot, are durable.

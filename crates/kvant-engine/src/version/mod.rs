@@ -1,11 +1,12 @@
 //! Versions: which tables make the database at one moment, and the log of how they came about.
 //!
-//! A [`Version`] is immutable and shared: readers and iterators hold the one they started with, while flushes and compactions install
-//! new ones. A change is a [`VersionEdit`], made in this order: [`Version::apply`] (checks it), [`ManifestWriter::append`] (makes it
-//! durable), install the new version, [`TableFile::mark_obsolete`] on [`Version::removed_by`].
+//! A [`Version`] is immutable and shared: readers and iterators hold the one they started with, while flushes
+//! and compactions install new ones. A change is a [`VersionEdit`], made in this order: [`Version::apply`]
+//! (checks it), [`ManifestWriter::append`] (makes it durable), install the new version,
+//! [`TableFile::mark_obsolete`] on [`Version::removed_by`].
 //!
-//! Invariants: those of [`levels`]; and (4) a version's tables have open handles and files that stay until the last version or iterator
-//! that holds them is dropped.
+//! Invariants: those of [`levels`]; and (4) a version's tables have open handles and files that stay until
+//! the last version or iterator that holds them is dropped.
 //!
 //! Threads: a version is read by any number of threads without locks; one thread at a time edits.
 
@@ -42,8 +43,8 @@ pub(crate) struct LevelTotals {
 /// The tables of one level.
 struct Level<T> {
     tables: Vec<Arc<TableFile<T>>>,
-    /// [`key_prefix`] of each table's largest key: a binary search touches this array first and follows pointers only among
-    /// equals. Empty for level 0, which is not searched.
+    /// [`key_prefix`] of each table's largest key: a binary search touches this array first and follows
+    /// pointers only among equals. Empty for level 0, which is not searched.
     largest_prefixes: Vec<u64>,
     totals: LevelTotals,
 }
@@ -107,7 +108,8 @@ impl<T> Version<T> {
         }
     }
 
-    /// The version after `edit`. `opened` holds a table for each added description, except for those that move.
+    /// The version after `edit`. `opened` holds a table for each added description, except for those that
+    /// move.
     ///
     /// # Errors
     /// [`ErrorKind::Corruption`] when the edit breaks a rule of the tree: it must not reach the manifest.
@@ -164,8 +166,8 @@ impl<T> Version<T> {
         self.levels[level].totals
     }
 
-    /// The tables of a level whose range covers `user_key`, in the order in which a read must look: newest first on level 0, at
-    /// most one on the others.
+    /// The tables of a level whose range covers `user_key`, in the order in which a read must look: newest
+    /// first on level 0, at most one on the others.
     pub(crate) fn tables_for_key<'a>(
         &'a self,
         level: usize,

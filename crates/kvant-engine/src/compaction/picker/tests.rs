@@ -350,7 +350,8 @@ fn random_tree(rng: &mut Rng) -> Simulator {
     tree
 }
 
-/// Falls with every compaction, so that picking must end: entries by how far they can still go down, then entries that can expire.
+/// Falls with every compaction, so that picking must end: entries by how far they can still go down, then
+/// entries that can expire.
 fn potential(tree: &Simulator) -> (u64, u64) {
     let summary = tree.summary();
     let height = |level: usize| (limits::LEVELS - level) as u64;

@@ -85,6 +85,7 @@ fn scores_and_debt_rise_with_what_is_over() {
 
     let due = shape_of(8, &[(5, 8000), (6, 40_000)]);
     assert_eq!((due.scores[0], due.scores[5]), (2.0, 2.0));
-    // Level 0 with level 5: 16,000. Then 12,000 are over the target of 4,000, and each meets 2.5 times as much on level 6.
+    // Level 0 with level 5: 16,000. Then 12,000 are over the target of 4,000, and each meets 2.5 times as
+    // much on level 6.
     assert_eq!(due.debt_bytes, 16_000 + 12_000 + 30_000);
 }

@@ -157,8 +157,8 @@ pub(crate) struct RecoveredManifest {
 
 /// Reads the current manifest of `dir`; `None` when the directory holds no database.
 ///
-/// The next file number of the result is above every number in the directory. That live tables and the oldest WAL exist is for the
-/// caller to check, when it opens them: see "Recovery" in `docs/formats/manifest.md`.
+/// The next file number of the result is above every number in the directory. That live tables and the oldest
+/// WAL exist is for the caller to check, when it opens them: see "Recovery" in `docs/formats/manifest.md`.
 pub(crate) fn recover(fs: &dyn Fs, dir: &Path) -> Result<Option<RecoveredManifest>> {
     let entries = fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
     let files: Vec<_> = entries

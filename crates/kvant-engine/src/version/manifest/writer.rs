@@ -31,9 +31,9 @@ pub(crate) struct ManifestWriter {
 impl ManifestWriter {
     /// Makes manifest `num` of `dir`, which holds `snapshot`, and makes it the current one.
     ///
-    /// # Errors
-    /// [`ErrorKind::OutcomeUnknown`]: the new manifest may or may not be current after a restart, so no other one may be appended
-    /// to either. Any other kind: nothing has changed; a temporary file may be left, which the next open removes.
+    /// # Errors [`ErrorKind::OutcomeUnknown`]: the new manifest may or may not be current after a restart, so
+    /// no other one may be appended to either. Any other kind: nothing has changed; a temporary file may be
+    /// left, which the next open removes.
     pub(crate) fn create(
         fs: &dyn Fs,
         dir: &Path,
@@ -72,9 +72,9 @@ impl ManifestWriter {
 
     /// Appends `edit` and makes it durable.
     ///
-    /// # Errors
-    /// [`ErrorKind::OutcomeUnknown`]: the edit may or may not be there after a restart, so no file that it names may be removed;
-    /// [`ErrorKind::Fenced`]: an earlier append ended so. Any other kind: the edit is not recorded and the writer goes on.
+    /// # Errors [`ErrorKind::OutcomeUnknown`]: the edit may or may not be there after a restart, so no file
+    /// that it names may be removed; [`ErrorKind::Fenced`]: an earlier append ended so. Any other kind: the
+    /// edit is not recorded and the writer goes on.
     pub(crate) fn append(&mut self, edit: &VersionEdit) -> Result<()> {
         if let Some(first_cause) = &self.fenced {
             return Err(first_cause.clone().with_kind(ErrorKind::Fenced));
@@ -92,7 +92,8 @@ impl ManifestWriter {
         Ok(())
     }
 
-    /// Takes back what a failed write may have left: all of the record, perhaps, which must not appear after a restart.
+    /// Takes back what a failed write may have left: all of the record, perhaps, which must not appear after
+    /// a restart.
     fn roll_back(&mut self, error: Error) -> Error {
         match self
             .file
@@ -153,7 +154,8 @@ pub(super) fn append_record(
     Ok(())
 }
 
-/// Removes the manifests of `dir` with lower numbers than `current`, and returns how many there were. They do no harm while they stay.
+/// Removes the manifests of `dir` with lower numbers than `current`, and returns how many there were. They do
+/// no harm while they stay.
 pub(crate) fn remove_older(fs: &dyn Fs, dir: &Path, current: FileNum) -> Result<usize> {
     let entries = fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
     let mut removed_count = 0;
