@@ -1,4 +1,20 @@
-//! Iterators over internal keys and the one over records that users see.
+//! Iterators over internal keys, and those that decide which entries matter: to users and to compactions.
+//!
+//! [`MergeIter`] joins sources (memtables, tables of level 0, a [`LevelIter`] for each deeper level).
+//! [`VisibleIter`] shows the records that exist at a sequence number; [`CompactionIter`] keeps the entries
+//! that some snapshot can still see.
+
+mod compaction;
+mod level;
+mod merge;
+#[cfg(test)]
+mod test_support;
+mod visible;
+
+pub(crate) use compaction::{CompactionIter, DropCounts, Horizon, KeptEntry};
+pub(crate) use level::{LevelIter, TableRun};
+pub(crate) use merge::MergeIter;
+pub(crate) use visible::{VisibleEntry, VisibleIter};
 
 use crate::format::InternalKeyRef;
 use kvant_base::Result;
@@ -17,6 +33,33 @@ pub(crate) trait InternalIterator: Send {
     fn next(&mut self) -> Result<()>;
     /// The entry's key. The cursor must be valid.
     fn key(&self) -> InternalKeyRef<'_>;
-    /// The entry's value as stored (with the expiry in front where the kind says so). The cursor must be valid.
+    /// The entry's value as stored (with the expiry in front where the kind says so). The cursor must be
+    /// valid.
     fn value(&self) -> &[u8];
+}
+
+impl InternalIterator for Box<dyn InternalIterator> {
+    fn valid(&self) -> bool {
+        (**self).valid()
+    }
+
+    fn seek_to_first(&mut self) -> Result<()> {
+        (**self).seek_to_first()
+    }
+
+    fn seek(&mut self, target: InternalKeyRef<'_>) -> Result<()> {
+        (**self).seek(target)
+    }
+
+    fn next(&mut self) -> Result<()> {
+        (**self).next()
+    }
+
+    fn key(&self) -> InternalKeyRef<'_> {
+        (**self).key()
+    }
+
+    fn value(&self) -> &[u8] {
+        (**self).value()
+    }
 }

@@ -1,0 +1,64 @@
+//! What one compaction is to do.
+
+use crate::format::FileNum;
+
+/// Why a compaction is done, most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Reason {
+    /// Level 0 has too many tables for reads and writes to stay fast.
+    L0Count,
+    /// A level is over its target.
+    LevelSize,
+    /// Too much data above the last level, which may hide as much in it.
+    SpaceAmplification,
+    /// A table holds more tombstones than data.
+    Tombstones,
+    /// Entries of a table have expired.
+    Expiry,
+    /// Somebody asked for it.
+    Manual,
+}
+
+impl Reason {
+    /// The name used in statistics, events and logs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Reason::L0Count => "l0_count",
+            Reason::LevelSize => "level_size",
+            Reason::SpaceAmplification => "space_amplification",
+            Reason::Tombstones => "tombstones",
+            Reason::Expiry => "expiry",
+            Reason::Manual => "manual",
+        }
+    }
+}
+
+/// How a compaction gets from its inputs to its outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum PlanKind {
+    /// The inputs change their level as they are: nothing is read or written.
+    Move,
+    /// The inputs are merged into new tables.
+    Merge,
+    /// The inputs go, and nothing replaces them: no reader can see any of their entries, nor what they hide.
+    Drop,
+}
+
+/// One compaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CompactionPlan {
+    pub(crate) reason: Reason,
+    pub(crate) kind: PlanKind,
+    /// Levels, ascending, and the tables of each in key order. A merge has at most two levels.
+    pub(crate) inputs: Vec<(usize, Vec<FileNum>)>,
+    /// Where the inputs or the merged tables go. Without meaning for a drop.
+    pub(crate) output_level: usize,
+    /// No table beneath the output shares a user key with the inputs' range: tombstones that no snapshot
+    /// needs can go.
+    pub(crate) bottommost: bool,
+    /// Tables of the level beneath the output within the inputs' range, in key order: where to cut the
+    /// outputs. See [`super::OutputCutter`].
+    pub(crate) grandparents: Vec<FileNum>,
+    /// Bytes of all inputs.
+    pub(crate) input_bytes: u64,
+}

@@ -1,0 +1,86 @@
+//! How large each level should be, and how far the tree is from that.
+
+use super::{CompactionOptions, VersionSummary};
+use kvant_base::limits;
+
+/// The last level there can be.
+pub(super) const BOTTOM: usize = limits::LEVELS - 1;
+
+/// Targets and scores of the levels of one tree.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TreeShape {
+    /// Where level 0 is compacted to: the base level, or the first level that holds tables if that is higher.
+    pub(crate) l0_output_level: usize,
+    /// What each level should hold at most; 0 for level 0 and for levels that should be empty.
+    pub(crate) target_bytes: [u64; limits::LEVELS],
+    /// Urgency of a compaction out of each level: due from 1.0 on. Tables being compacted do not count.
+    pub(crate) scores: [f64; limits::LEVELS],
+    /// Bytes that have to be read for compactions until no level is due, by estimate.
+    pub(crate) debt_bytes: u64,
+}
+
+impl TreeShape {
+    pub(crate) fn new(summary: &VersionSummary<'_>, options: &CompactionOptions) -> TreeShape {
+        let (base_level, target_bytes) = targets(summary, options);
+        let first_in_use = (1..limits::LEVELS).find(|&level| !summary.levels[level].is_empty());
+        let mut shape = TreeShape {
+            l0_output_level: base_level.min(first_in_use.unwrap_or(BOTTOM)),
+            target_bytes,
+            scores: [0.0; limits::LEVELS],
+            debt_bytes: 0,
+        };
+        let l0_count = summary.levels[0]
+            .iter()
+            .filter(|table| !table.being_compacted)
+            .count();
+        shape.scores[0] = l0_count as f64 / options.l0_compact_count as f64;
+        for level in 1..BOTTOM {
+            let bytes = summary.idle_bytes(level) as f64;
+            shape.scores[level] = match target_bytes[level] {
+                0 if bytes > 0.0 => 1.0 + bytes / options.base_bytes as f64,
+                0 => 0.0,
+                target => bytes / target as f64,
+            };
+        }
+        shape.debt_bytes = shape.estimate_debt(summary, options);
+        shape
+    }
+
+    /// Follows the excess of each level downward: it is merged with its share of the next level, which may
+    /// then be over its target.
+    fn estimate_debt(&self, summary: &VersionSummary<'_>, options: &CompactionOptions) -> u64 {
+        let mut debt_bytes = 0.0;
+        let mut incoming_bytes = 0.0;
+        if summary.levels[0].len() >= options.l0_compact_count {
+            incoming_bytes = summary.bytes(0) as f64;
+            debt_bytes += incoming_bytes + summary.bytes(self.l0_output_level) as f64;
+        }
+        for level in self.l0_output_level..BOTTOM {
+            let bytes = summary.bytes(level) as f64 + incoming_bytes;
+            incoming_bytes = (bytes - self.target_bytes[level] as f64).max(0.0);
+            if incoming_bytes > 0.0 {
+                debt_bytes += incoming_bytes * (1.0 + summary.bytes(level + 1) as f64 / bytes);
+            }
+        }
+        debt_bytes as u64
+    }
+}
+
+/// The base level and the targets, upward from the last level.
+fn targets(summary: &VersionSummary<'_>, options: &CompactionOptions) -> (usize, [u64; limits::LEVELS]) {
+    let mut target_bytes = [0; limits::LEVELS];
+    let largest = (1..limits::LEVELS)
+        .map(|level| summary.bytes(level))
+        .max()
+        .unwrap_or(0);
+    target_bytes[BOTTOM] = largest.max(options.base_bytes);
+    let mut level = BOTTOM;
+    while level > 1 && target_bytes[level] > options.base_bytes {
+        target_bytes[level - 1] = (target_bytes[level] / options.level_ratio).max(1);
+        level -= 1;
+    }
+    (level, target_bytes)
+}
+
+#[cfg(test)]
+mod tests;

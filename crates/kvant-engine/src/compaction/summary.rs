@@ -1,0 +1,135 @@
+//! A description of the tree that holds all that picking needs.
+
+use crate::format::{FileNum, SeqNum};
+use crate::options::Options;
+use crate::version::{FileMeta, Version};
+use kvant_base::limits;
+use std::collections::HashSet;
+
+/// The settings that picking needs.
+#[derive(Clone, Debug)]
+pub(crate) struct CompactionOptions {
+    /// Tables of level 0 at which a compaction is due.
+    pub(crate) l0_compact_count: usize,
+    /// The largest target of the base level: about what one compaction of level 0 brings.
+    pub(crate) base_bytes: u64,
+    pub(crate) level_ratio: u64,
+    pub(crate) space_amplification_share: f64,
+    /// Target size of a table.
+    pub(crate) table_bytes: u64,
+}
+
+impl CompactionOptions {
+    pub(crate) fn new(options: &Options) -> CompactionOptions {
+        CompactionOptions {
+            l0_compact_count: options.l0_compact_count,
+            base_bytes: options
+                .memtable_bytes
+                .saturating_mul(options.l0_compact_count as u64),
+            level_ratio: options.level_ratio,
+            space_amplification_share: options.space_amplification_share,
+            table_bytes: options.table_bytes,
+        }
+    }
+}
+
+/// One table of the described tree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TableSummary<'a> {
+    pub(crate) meta: &'a FileMeta,
+    /// Whether it is an input of a compaction that is running.
+    pub(crate) being_compacted: bool,
+}
+
+/// The tree, in the order of a [`Version`]: level 0 newest first, the others by key.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct VersionSummary<'a> {
+    pub(crate) levels: [Vec<TableSummary<'a>>; limits::LEVELS],
+    /// Sequence number of the oldest snapshot; `None` when there is none.
+    pub(crate) oldest_snapshot: Option<SeqNum>,
+    /// Wall time, in milliseconds since 1970.
+    pub(crate) now_ms: u64,
+}
+
+impl<'a> VersionSummary<'a> {
+    /// The description of `version` while the tables in `being_compacted` are.
+    pub(crate) fn new<T>(
+        version: &'a Version<T>,
+        being_compacted: &HashSet<FileNum>,
+        oldest_snapshot: Option<SeqNum>,
+        now_ms: u64,
+    ) -> VersionSummary<'a> {
+        let levels = std::array::from_fn(|level| {
+            let tables = version.tables(level).iter().map(|table| TableSummary {
+                meta: &table.meta,
+                being_compacted: being_compacted.contains(&table.meta.num),
+            });
+            tables.collect()
+        });
+        VersionSummary {
+            levels,
+            oldest_snapshot,
+            now_ms,
+        }
+    }
+
+    /// Bytes of all tables of a level.
+    pub(super) fn bytes(&self, level: usize) -> u64 {
+        bytes_of(&self.levels[level])
+    }
+
+    /// Bytes of the tables of a level that are not being compacted.
+    pub(super) fn idle_bytes(&self, level: usize) -> u64 {
+        self.levels[level]
+            .iter()
+            .filter(|table| !table.being_compacted)
+            .map(|table| table.meta.file_bytes)
+            .sum()
+    }
+
+    /// The tables of a level from 1 on that share a user key with `first..=last`.
+    pub(super) fn overlapping(&self, level: usize, first: &[u8], last: &[u8]) -> &[TableSummary<'a>] {
+        debug_assert!(level > 0, "tables of level 0 are not sorted by key");
+        let tables = &self.levels[level];
+        let from = tables.partition_point(|table| table.last() < first);
+        let count = tables[from..].partition_point(|table| table.first() <= last);
+        &tables[from..from + count]
+    }
+
+    /// Whether no table of a level deeper than `level` shares a user key with `first..=last`.
+    pub(super) fn nothing_beneath(&self, level: usize, first: &[u8], last: &[u8]) -> bool {
+        (level + 1..limits::LEVELS).all(|deeper| self.overlapping(deeper, first, last).is_empty())
+    }
+
+    /// The deepest level that holds a table.
+    pub(super) fn last_level(&self) -> usize {
+        self.levels
+            .iter()
+            .rposition(|tables| !tables.is_empty())
+            .unwrap_or(0)
+    }
+}
+
+impl<'a> TableSummary<'a> {
+    /// Smallest user key.
+    pub(super) fn first(&self) -> &'a [u8] {
+        &self.meta.smallest.user_key
+    }
+
+    /// Largest user key.
+    pub(super) fn last(&self) -> &'a [u8] {
+        &self.meta.largest.user_key
+    }
+}
+
+pub(super) fn bytes_of(tables: &[TableSummary<'_>]) -> u64 {
+    tables.iter().map(|table| table.meta.file_bytes).sum()
+}
+
+pub(super) fn entry_count_of(tables: &[TableSummary<'_>]) -> u64 {
+    tables.iter().map(|table| table.meta.entry_count).sum()
+}
+
+pub(super) fn any_busy(tables: &[TableSummary<'_>]) -> bool {
+    tables.iter().any(|table| table.being_compacted)
+}

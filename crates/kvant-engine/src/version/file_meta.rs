@@ -1,0 +1,161 @@
+//! What is known of a table without opening it, and how the manifest stores it (`docs/formats/manifest.md`,
+//! `file_meta`).
+
+use crate::format::{FileNum, InternalKey, InternalKeyRef, SeqNum, TRAILER_BYTES};
+use kvant_base::{limits, varint};
+
+/// The entries of a table that expire, and when, in milliseconds since 1970 by wall clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExpirySummary {
+    /// How many entries are values that expire; at least one.
+    pub(crate) expiring_count: u64,
+    pub(crate) min_ms: u64,
+    pub(crate) max_ms: u64,
+}
+
+/// One table of the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileMeta {
+    pub(crate) num: FileNum,
+    pub(crate) file_bytes: u64,
+    /// First internal key.
+    pub(crate) smallest: InternalKey,
+    /// Last internal key.
+    pub(crate) largest: InternalKey,
+    pub(crate) seq_min: SeqNum,
+    pub(crate) seq_max: SeqNum,
+    /// Entries, tombstones included.
+    pub(crate) entry_count: u64,
+    pub(crate) tombstone_count: u64,
+    /// User keys and values before any compression.
+    pub(crate) raw_bytes: u64,
+    /// `None` when no entry expires.
+    pub(crate) expiry: Option<ExpirySummary>,
+}
+
+impl FileMeta {
+    /// Entries that are values with an expiry.
+    pub(crate) fn expiring_count(&self) -> u64 {
+        self.expiry.map_or(0, |expiry| expiry.expiring_count)
+    }
+
+    /// Whether `user_key` lies within the table's range.
+    #[inline]
+    pub(crate) fn covers(&self, user_key: &[u8]) -> bool {
+        self.smallest.user_key.as_slice() <= user_key && user_key <= self.largest.user_key.as_slice()
+    }
+
+    /// Whether every entry has expired by `now_ms`; tombstones and lasting values never do.
+    pub(crate) fn all_expired(&self, now_ms: u64) -> bool {
+        self.expiry
+            .is_some_and(|expiry| expiry.expiring_count == self.entry_count && expiry.max_ms <= now_ms)
+    }
+
+    /// Whether the table's range and `first..=last` share a user key.
+    pub(crate) fn overlaps(&self, first: &[u8], last: &[u8]) -> bool {
+        self.smallest.user_key.as_slice() <= last && first <= self.largest.user_key.as_slice()
+    }
+
+    /// What is wrong with the table's description, if anything.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let key_problem = |key: &InternalKey| {
+            let bytes = key.user_key.len();
+            (bytes == 0 || bytes > limits::KEY_BYTES_MAX || key.as_ref().kind().is_none()).then(|| {
+                format!(
+                    "table {} is bounded by a bad key of {bytes} bytes, trailer {:#x}",
+                    self.num.0, key.trailer
+                )
+            })
+        };
+        if let Some(problem) = key_problem(&self.smallest).or_else(|| key_problem(&self.largest)) {
+            return Some(problem);
+        }
+        let holds = self.num.0 > 0
+            && self.file_bytes > 0
+            && self.smallest.as_ref() <= self.largest.as_ref()
+            && self.seq_min <= self.seq_max
+            && self.seq_max <= SeqNum::MAX
+            && self.entry_count >= 1
+            && self.tombstone_count.saturating_add(self.expiring_count()) <= self.entry_count
+            && self
+                .expiry
+                .is_none_or(|expiry| expiry.expiring_count > 0 && expiry.min_ms <= expiry.max_ms);
+        (!holds).then(|| {
+            format!(
+                "the description of table {} contradicts itself: {self:?}",
+                self.num.0
+            )
+        })
+    }
+
+    /// Appends the stored form to `out`.
+    pub(super) fn encode_to(&self, out: &mut Vec<u8>) {
+        debug_assert_eq!(self.problem(), None);
+        varint::put_u64(out, self.num.0);
+        varint::put_u64(out, self.file_bytes);
+        for key in [&self.smallest, &self.largest] {
+            varint::put_u64(out, (key.user_key.len() + TRAILER_BYTES) as u64);
+            key.as_ref().encode_to(out);
+        }
+        for number in [
+            self.seq_min.0,
+            self.seq_max.0,
+            self.entry_count,
+            self.tombstone_count,
+            self.raw_bytes,
+        ] {
+            varint::put_u64(out, number);
+        }
+        varint::put_u64(out, self.expiring_count());
+        if let Some(expiry) = self.expiry {
+            varint::put_u64(out, expiry.min_ms);
+            varint::put_u64(out, expiry.max_ms);
+        }
+    }
+
+    /// Reads the stored form from the front of `input` and advances it; the error says what is wrong.
+    pub(super) fn decode(input: &mut &[u8]) -> Result<FileMeta, String> {
+        let meta = Self::decode_fields(input).ok_or("a table's description is cut short or malformed")?;
+        match meta.problem() {
+            Some(problem) => Err(problem),
+            None => Ok(meta),
+        }
+    }
+
+    fn decode_fields(input: &mut &[u8]) -> Option<FileMeta> {
+        let num = FileNum(varint::take_u64(input)?);
+        let file_bytes = varint::take_u64(input)?;
+        let smallest = decode_key(input)?;
+        let largest = decode_key(input)?;
+        let seq_min = SeqNum(varint::take_u64(input)?);
+        let seq_max = SeqNum(varint::take_u64(input)?);
+        let entry_count = varint::take_u64(input)?;
+        let tombstone_count = varint::take_u64(input)?;
+        let raw_bytes = varint::take_u64(input)?;
+        let expiry = match varint::take_u64(input)? {
+            0 => None,
+            expiring_count => Some(ExpirySummary {
+                expiring_count,
+                min_ms: varint::take_u64(input)?,
+                max_ms: varint::take_u64(input)?,
+            }),
+        };
+        Some(FileMeta {
+            num,
+            file_bytes,
+            smallest,
+            largest,
+            seq_min,
+            seq_max,
+            entry_count,
+            tombstone_count,
+            raw_bytes,
+            expiry,
+        })
+    }
+}
+
+fn decode_key(input: &mut &[u8]) -> Option<InternalKey> {
+    let bytes = usize::try_from(varint::take_u64(input)?).ok()?;
+    Some(InternalKeyRef::decode(varint::take_bytes(input, bytes)?)?.to_owned())
+}

@@ -1,0 +1,95 @@
+//! What a manifest says: the sum of its edits, checked edit by edit.
+
+use crate::format::{FileNum, SeqNum};
+use crate::version::levels::Tree;
+use crate::version::{FileMeta, Levels, VersionEdit};
+
+/// The tree and the counters after some edits.
+#[derive(Clone, Debug)]
+pub(crate) struct ManifestState {
+    levels: Levels<FileMeta>,
+    /// No file has this number or a higher one.
+    pub(crate) next_file_num: FileNum,
+    /// Largest sequence number in any table.
+    pub(crate) last_seq: SeqNum,
+    /// WALs with lower numbers are not needed; this one must exist, unless it is 0.
+    pub(crate) oldest_wal: FileNum,
+}
+
+impl ManifestState {
+    /// The live tables, in the order of a version's levels.
+    pub(crate) fn levels(&self) -> &Levels<FileMeta> {
+        &self.levels
+    }
+}
+
+/// A state under construction.
+pub(super) struct StateBuilder {
+    tree: Tree<FileMeta>,
+    /// Next file number, last sequence number, oldest WAL; `None` before the first edit.
+    counters: Option<(FileNum, SeqNum, FileNum)>,
+}
+
+impl StateBuilder {
+    pub(super) fn new() -> StateBuilder {
+        StateBuilder {
+            tree: Tree::empty(),
+            counters: None,
+        }
+    }
+
+    /// Applies the next edit. After an error, which says what is wrong, the builder must not be used.
+    pub(super) fn apply(&mut self, edit: &VersionEdit) -> Result<(), String> {
+        let counters = match self.counters {
+            Some((next_file_num, last_seq, oldest_wal)) => (
+                raised("next file number", next_file_num, edit.next_file_num)?,
+                raised("last sequence number", last_seq, edit.last_seq)?,
+                raised("oldest WAL", oldest_wal, edit.oldest_wal)?,
+            ),
+            None => edit
+                .next_file_num
+                .zip(edit.last_seq)
+                .zip(edit.oldest_wal)
+                .map(|((next_file_num, last_seq), oldest_wal)| (next_file_num, last_seq, oldest_wal))
+                .ok_or("the first edit lacks a counter")?,
+        };
+        let (next_file_num, last_seq, oldest_wal) = counters;
+        if last_seq > SeqNum::MAX || oldest_wal >= next_file_num {
+            return Err(format!("an edit sets counters that cannot be: {counters:?}"));
+        }
+        if let Some((_, meta)) = edit
+            .added
+            .iter()
+            .find(|(_, meta)| meta.num >= next_file_num || meta.seq_max > last_seq)
+        {
+            return Err(format!(
+                "an edit adds table {}, which is beyond its counters",
+                meta.num.0
+            ));
+        }
+        self.tree.apply(edit, |meta, _| Ok(meta.clone()))?;
+        self.counters = Some(counters);
+        Ok(())
+    }
+
+    /// The state, if there was an edit.
+    pub(super) fn finish(self) -> Option<ManifestState> {
+        let (next_file_num, last_seq, oldest_wal) = self.counters?;
+        Some(ManifestState {
+            levels: self.tree.into_levels(),
+            next_file_num,
+            last_seq,
+            oldest_wal,
+        })
+    }
+}
+
+fn raised<N: Copy + Ord + std::fmt::Debug>(name: &str, before: N, after: Option<N>) -> Result<N, String> {
+    match after {
+        Some(after) if after < before => {
+            Err(format!("an edit lowers the {name} from {before:?} to {after:?}"))
+        }
+        Some(after) => Ok(after),
+        None => Ok(before),
+    }
+}

@@ -1,0 +1,173 @@
+//! Making manifests and appending to them.
+
+use super::{RECORD_HEADER_BYTES, encode_file_header, encode_record_header};
+use crate::format::{FileKind, FileNum, file_path, parse_file_name};
+use crate::version::VersionEdit;
+use kvant_base::checksum::crc32c_masked;
+use kvant_base::{Error, ErrorKind, Result};
+use kvant_env::{File, Fs};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A manifest is not worth replacing below this size.
+const OVERGROWN_BYTES_MIN: u64 = 1 << 20;
+/// A manifest is overgrown when it is this many times as long as its snapshot.
+const OVERGROWN_RATIO: u64 = 8;
+
+/// The current manifest.
+pub(crate) struct ManifestWriter {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    num: FileNum,
+    /// End of the last durable record.
+    end_bytes: u64,
+    /// Where the snapshot, the first record, ends.
+    snapshot_end_bytes: u64,
+    /// Why nothing more can be appended.
+    fenced: Option<Error>,
+    buffer: Vec<u8>,
+}
+
+impl ManifestWriter {
+    /// Makes manifest `num` of `dir`, which holds `snapshot`, and makes it the current one.
+    ///
+    /// # Errors [`ErrorKind::OutcomeUnknown`]: the new manifest may or may not be current after a restart, so
+    /// no other one may be appended to either. Any other kind: nothing has changed; a temporary file may be
+    /// left, which the next open removes.
+    pub(crate) fn create(
+        fs: &dyn Fs,
+        dir: &Path,
+        num: FileNum,
+        snapshot: &VersionEdit,
+    ) -> Result<ManifestWriter> {
+        let temporary = file_path(dir, FileKind::Temporary, num);
+        let path = file_path(dir, FileKind::Manifest, num);
+        let mut contents = encode_file_header(num).to_vec();
+        append_record(&mut contents, num, 0, snapshot)?;
+
+        let file = fs
+            .create(&temporary)
+            .map_err(|error| Error::io("create", &temporary, error))?;
+        file.write_all_at(&contents, 0)
+            .map_err(|error| Error::io("write", &temporary, error))?;
+        file.sync_data()
+            .map_err(|error| Error::io("sync", &temporary, error))?;
+        fs.rename(&temporary, &path).map_err(|error| {
+            Error::io("rename the new manifest to", &path, error).with_kind(ErrorKind::OutcomeUnknown)
+        })?;
+        fs.sync_dir(dir)
+            .map_err(|error| Error::io("sync", dir, error).with_kind(ErrorKind::OutcomeUnknown))?;
+        let end_bytes = contents.len() as u64;
+        contents.clear();
+        Ok(ManifestWriter {
+            file,
+            path,
+            num,
+            end_bytes,
+            snapshot_end_bytes: end_bytes,
+            fenced: None,
+            buffer: contents,
+        })
+    }
+
+    /// Appends `edit` and makes it durable.
+    ///
+    /// # Errors [`ErrorKind::OutcomeUnknown`]: the edit may or may not be there after a restart, so no file
+    /// that it names may be removed; [`ErrorKind::Fenced`]: an earlier append ended so. Any other kind: the
+    /// edit is not recorded and the writer goes on.
+    pub(crate) fn append(&mut self, edit: &VersionEdit) -> Result<()> {
+        if let Some(first_cause) = &self.fenced {
+            return Err(first_cause.clone().with_kind(ErrorKind::Fenced));
+        }
+        self.buffer.clear();
+        append_record(&mut self.buffer, self.num, self.end_bytes, edit)?;
+        if let Err(error) = self.file.write_all_at(&self.buffer, self.end_bytes) {
+            let error = Error::io("append to", &self.path, error);
+            return Err(self.roll_back(error));
+        }
+        if let Err(error) = self.file.sync_data() {
+            return Err(self.fence(Error::io("sync", &self.path, error)));
+        }
+        self.end_bytes += self.buffer.len() as u64;
+        Ok(())
+    }
+
+    /// Takes back what a failed write may have left: all of the record, perhaps, which must not appear after
+    /// a restart.
+    fn roll_back(&mut self, error: Error) -> Error {
+        match self
+            .file
+            .set_len(self.end_bytes)
+            .and_then(|()| self.file.sync_data())
+        {
+            Ok(()) => error,
+            Err(_) => self.fence(error),
+        }
+    }
+
+    fn fence(&mut self, error: Error) -> Error {
+        self.fenced = Some(error.clone());
+        error.with_kind(ErrorKind::OutcomeUnknown)
+    }
+
+    /// Number of the manifest.
+    pub(crate) fn num(&self) -> FileNum {
+        self.num
+    }
+
+    /// Length of the manifest.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.end_bytes
+    }
+
+    /// Whether replaying the manifest costs so much more than a new snapshot that it should be replaced.
+    pub(crate) fn is_overgrown(&self) -> bool {
+        self.end_bytes > OVERGROWN_BYTES_MIN.max(OVERGROWN_RATIO * self.snapshot_end_bytes)
+    }
+}
+
+/// Appends the record of `edit` to `out`, whose first byte is at `out_offset_bytes` of the file.
+pub(super) fn append_record(
+    out: &mut Vec<u8>,
+    num: FileNum,
+    out_offset_bytes: u64,
+    edit: &VersionEdit,
+) -> Result<()> {
+    let start = out.len();
+    out.extend_from_slice(&[0; RECORD_HEADER_BYTES]);
+    edit.encode_to(out);
+    let payload = &out[start + RECORD_HEADER_BYTES..];
+    let payload_bytes = u32::try_from(payload.len()).map_err(|_| {
+        Error::invalid(format!(
+            "an edit of {} bytes does not fit a manifest record",
+            payload.len()
+        ))
+    })?;
+    debug_assert!(payload_bytes > 0, "an edit without fields says nothing");
+    let header = encode_record_header(
+        num,
+        out_offset_bytes + start as u64,
+        payload_bytes,
+        crc32c_masked(&[payload]),
+    );
+    out[start..start + RECORD_HEADER_BYTES].copy_from_slice(&header);
+    Ok(())
+}
+
+/// Removes the manifests of `dir` with lower numbers than `current`, and returns how many there were. They do
+/// no harm while they stay.
+pub(crate) fn remove_older(fs: &dyn Fs, dir: &Path, current: FileNum) -> Result<usize> {
+    let entries = fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
+    let mut removed_count = 0;
+    for entry in entries {
+        if let Some((FileKind::Manifest, num)) = parse_file_name(&entry.name)
+            && num < current
+        {
+            let path = dir.join(&entry.name);
+            fs.remove_file(&path)
+                .map_err(|error| Error::io("remove", &path, error))?;
+            removed_count += 1;
+        }
+    }
+    Ok(removed_count)
+}

@@ -1,0 +1,217 @@
+//! Versions: which tables make the database at one moment, and the log of how they came about.
+//!
+//! A [`Version`] is immutable and shared: readers and iterators hold the one they started with, while flushes
+//! and compactions install new ones. A change is a [`VersionEdit`], made in this order: [`Version::apply`]
+//! (checks it), [`ManifestWriter::append`] (makes it durable), install the new version,
+//! [`TableFile::mark_obsolete`] on [`Version::removed_by`].
+//!
+//! Invariants: those of [`levels`]; and (4) a version's tables have open handles and files that stay until
+//! the last version or iterator that holds them is dropped.
+//!
+//! Threads: a version is read by any number of threads without locks; one thread at a time edits.
+
+mod edit;
+mod file_meta;
+mod levels;
+mod manifest;
+mod obsolete;
+#[cfg(test)]
+pub(crate) mod test_support;
+
+pub(crate) use edit::VersionEdit;
+pub(crate) use file_meta::{ExpirySummary, FileMeta};
+pub(crate) use levels::Levels;
+pub(crate) use manifest::{
+    ManifestReader, ManifestState, ManifestWriter, RecoveredManifest, recover, remove_older,
+};
+pub(crate) use obsolete::{ObsoleteFile, ObsoleteQueue, TableFile};
+
+use crate::format::{FileNum, InternalKeyRef, SeqNum, key_prefix};
+use kvant_base::{Error, ErrorKind, Result, limits};
+use levels::Tree;
+use std::array;
+use std::sync::Arc;
+
+/// Sums over the tables of a level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LevelTotals {
+    pub(crate) file_bytes: u64,
+    pub(crate) entry_count: u64,
+    pub(crate) tombstone_count: u64,
+}
+
+/// The tables of one level.
+struct Level<T> {
+    tables: Vec<Arc<TableFile<T>>>,
+    /// [`key_prefix`] of each table's largest key: a binary search touches this array first and follows
+    /// pointers only among equals. Empty for level 0, which is not searched.
+    largest_prefixes: Vec<u64>,
+    totals: LevelTotals,
+}
+
+impl<T> Level<T> {
+    fn new(level: usize, tables: Vec<Arc<TableFile<T>>>) -> Level<T> {
+        let mut totals = LevelTotals::default();
+        for table in &tables {
+            totals.file_bytes += table.meta.file_bytes;
+            totals.entry_count += table.meta.entry_count;
+            totals.tombstone_count += table.meta.tombstone_count;
+        }
+        let searched = if level == 0 { &[] } else { &tables[..] };
+        let largest_prefixes = searched
+            .iter()
+            .map(|table| key_prefix(&table.meta.largest.user_key))
+            .collect();
+        Level {
+            tables,
+            largest_prefixes,
+            totals,
+        }
+    }
+
+    /// Index of the first table whose largest key is at or after `user_key`. Not for level 0.
+    fn search(&self, user_key: &[u8]) -> usize {
+        let prefix = key_prefix(user_key);
+        let from = self.largest_prefixes.partition_point(|&largest| largest < prefix);
+        let equals = self.largest_prefixes[from..].partition_point(|&largest| largest == prefix);
+        let ties = &self.tables[from..from + equals];
+        from + ties.partition_point(|table| table.meta.largest.user_key.as_slice() < user_key)
+    }
+}
+
+/// The tables of the tree at one moment.
+pub(crate) struct Version<T> {
+    levels: [Level<T>; limits::LEVELS],
+}
+
+impl<T> Version<T> {
+    pub(crate) fn empty() -> Version<T> {
+        Version::build(Default::default())
+    }
+
+    /// The version that a manifest describes, its tables opened by `open`.
+    pub(crate) fn open(
+        state: &ManifestState,
+        mut open: impl FnMut(&FileMeta) -> Result<Arc<TableFile<T>>>,
+    ) -> Result<Version<T>> {
+        let mut levels = Levels::default();
+        for (tables, metas) in levels.iter_mut().zip(state.levels()) {
+            *tables = metas.iter().map(&mut open).collect::<Result<Vec<_>>>()?;
+        }
+        Ok(Version::build(levels))
+    }
+
+    fn build(levels: Levels<Arc<TableFile<T>>>) -> Version<T> {
+        let mut level = 0..;
+        Version {
+            levels: levels.map(|tables| Level::new(level.next().unwrap_or(0), tables)),
+        }
+    }
+
+    /// The version after `edit`. `opened` holds a table for each added description, except for those that
+    /// move.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corruption`] when the edit breaks a rule of the tree: it must not reach the manifest.
+    pub(crate) fn apply(&self, edit: &VersionEdit, opened: &[Arc<TableFile<T>>]) -> Result<Version<T>> {
+        let mut tree = Tree::from_levels(array::from_fn(|level| self.levels[level].tables.clone()));
+        tree.apply(edit, |meta, moved| {
+            moved
+                .or_else(|| opened.iter().find(|table| table.meta.num == meta.num).cloned())
+                .ok_or_else(|| format!("an edit adds table {}, which is not open", meta.num.0))
+        })
+        .map_err(|problem| Error::new(ErrorKind::Corruption, problem))?;
+        Ok(Version::build(tree.into_levels()))
+    }
+
+    /// The tables of this version that `edit` removes from the tree for good.
+    pub(crate) fn removed_by(&self, edit: &VersionEdit) -> Vec<Arc<TableFile<T>>> {
+        let gone = edit.removed.iter().filter(|(_, num)| !edit.adds(*num));
+        gone.filter_map(|&(level, num)| {
+            self.tables(level)
+                .iter()
+                .find(|table| table.meta.num == num)
+                .cloned()
+        })
+        .collect()
+    }
+
+    /// The edit that makes this version from nothing, for a new manifest.
+    pub(crate) fn snapshot_edit(
+        &self,
+        next_file_num: FileNum,
+        last_seq: SeqNum,
+        oldest_wal: FileNum,
+    ) -> VersionEdit {
+        let tables =
+            self.levels.iter().enumerate().flat_map(|(level, tables)| {
+                tables.tables.iter().map(move |table| (level, table.meta.clone()))
+            });
+        VersionEdit {
+            next_file_num: Some(next_file_num),
+            last_seq: Some(last_seq),
+            oldest_wal: Some(oldest_wal),
+            removed: Vec::new(),
+            added: tables.collect(),
+        }
+    }
+
+    /// The tables of a level: newest first on level 0, by key on the others.
+    pub(crate) fn tables(&self, level: usize) -> &[Arc<TableFile<T>>] {
+        &self.levels[level].tables
+    }
+
+    /// Sums over a level.
+    pub(crate) fn totals(&self, level: usize) -> LevelTotals {
+        self.levels[level].totals
+    }
+
+    /// The tables of a level whose range covers `user_key`, in the order in which a read must look: newest
+    /// first on level 0, at most one on the others.
+    pub(crate) fn tables_for_key<'a>(
+        &'a self,
+        level: usize,
+        user_key: &'a [u8],
+    ) -> impl Iterator<Item = &'a Arc<TableFile<T>>> {
+        let tables = self.tables(level);
+        let candidates = if level == 0 {
+            tables
+        } else {
+            let from = self.levels[level].search(user_key);
+            &tables[from..tables.len().min(from + 1)]
+        };
+        candidates.iter().filter(move |table| table.meta.covers(user_key))
+    }
+
+    /// The tables of a level that share a user key with `first..=last`, in the level's order.
+    pub(crate) fn overlapping<'a>(
+        &'a self,
+        level: usize,
+        first: &'a [u8],
+        last: &'a [u8],
+    ) -> impl Iterator<Item = &'a Arc<TableFile<T>>> {
+        let tables = self.tables(level);
+        let candidates = if level == 0 {
+            tables
+        } else {
+            let from = self.levels[level].search(first);
+            let count =
+                tables[from..].partition_point(|table| table.meta.smallest.user_key.as_slice() <= last);
+            &tables[from..from + count]
+        };
+        candidates
+            .iter()
+            .filter(move |table| table.meta.overlaps(first, last))
+    }
+
+    /// Index of the first table of a level from 1 on that may hold entries at or after `target`.
+    pub(crate) fn first_table_at(&self, level: usize, target: InternalKeyRef<'_>) -> usize {
+        debug_assert!(level > 0, "tables of level 0 overlap");
+        let index = self.levels[level].search(target.user_key);
+        let before = |table: &Arc<TableFile<T>>| table.meta.largest.as_ref() < target;
+        index + usize::from(self.tables(level).get(index).is_some_and(before))
+    }
+}
+
+#[cfg(test)]
+mod tests;
