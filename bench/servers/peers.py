@@ -318,7 +318,8 @@ class OneNioLevelDb(Peer):
         _run(["mvn", "-q", "-f", f"{self.directory_of_source}/pom.xml", "package"])
 
     def command(self):
-        return ["java", *self.settings.java_options.split(), "-jar",
+        # one-nio unpacks its native library where it may leave it behind.
+        return ["java", f"-Djava.io.tmpdir={self.directory}", *self.settings.java_options.split(), "-jar",
                 f"{self.directory_of_source}/target/one-nio-leveldb.jar", str(self.port),
                 os.path.join(self.directory, "data")]
 

@@ -13,12 +13,27 @@ struct Bench {
     needs_kvant: bool,
 }
 
-const BENCHES: &[Bench] = &[Bench {
-    name: "servers",
-    command: &["python3", "bench/servers/run.py"],
-    about: "CPU per request against a raw epoll loop, nginx, Redis, and one-nio with LevelDB",
-    needs_kvant: true,
-}];
+const BENCHES: &[Bench] = &[
+    Bench {
+        name: "servers",
+        command: &["python3", "bench/servers/run.py"],
+        about: "CPU per request against a raw epoll loop, nginx, Redis, and one-nio with LevelDB",
+        needs_kvant: true,
+    },
+    Bench {
+        name: "engine",
+        command: &[
+            "cargo",
+            "run",
+            "--release",
+            "--manifest-path",
+            "bench/engine/Cargo.toml",
+            "--",
+        ],
+        about: "memory, read cost, space amplification and recovery: a command each",
+        needs_kvant: true,
+    },
+];
 
 /// Runs one benchmark, or lists them all.
 pub(crate) fn run(arguments: &[String]) -> Verdict {

@@ -1,0 +1,45 @@
+//! The engine in this process.
+
+use crate::Failure;
+use kvant_engine::{Db, Options, Resources, Stats, SyncLevel};
+use kvant_env::Env;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const SETTLE_MAX: Duration = Duration::from_secs(900);
+const POLL: Duration = Duration::from_millis(50);
+/// Looks in a row that must find nothing to do.
+const QUIET_POLLS: u32 = 10;
+
+/// Opens a database whose acknowledged writes are with the operating system.
+pub(crate) fn open(dir: &Path, memory_bytes: u64) -> Result<Db, Failure> {
+    let mut options = Options::for_memory(memory_bytes);
+    options.sync = SyncLevel::Os;
+    let resources = Resources::new(&options);
+    Ok(Db::open(Env::posix(), dir, options, resources)?)
+}
+
+/// Waits until flushes and compactions have caught up.
+pub(crate) fn settle(db: &Db) -> Result<Stats, Failure> {
+    let deadline = Instant::now() + SETTLE_MAX;
+    let mut quiet_polls = 0;
+    loop {
+        let stats = db.stats();
+        quiet_polls = if is_quiet(&stats) { quiet_polls + 1 } else { 0 };
+        if quiet_polls == QUIET_POLLS {
+            return Ok(stats);
+        }
+        if Instant::now() > deadline {
+            return Err(format!("compaction has not caught up after {SETTLE_MAX:?}: {stats:?}").into());
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+fn is_quiet(stats: &Stats) -> bool {
+    stats.memtables.sealed_count == 0
+        && stats.flushes.running == 0
+        && stats.compactions.running == 0
+        && stats.compactions.debt_bytes == 0
+        && stats.space.obsolete_bytes == 0
+}

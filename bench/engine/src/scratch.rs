@@ -1,0 +1,27 @@
+//! A directory that is there as long as its benchmark.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A new directory; dropping it removes it with all that is in it.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new(parent: &Path) -> io::Result<Scratch> {
+        let path = parent.join(format!("kvant-engine-bench-{}", std::process::id()));
+        std::fs::create_dir(&path)?;
+        Ok(Scratch(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            eprintln!("{} is left behind: {error}", self.0.display());
+        }
+    }
+}
