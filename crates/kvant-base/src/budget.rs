@@ -63,7 +63,10 @@ pub struct MemoryBudget {
 impl MemoryBudget {
     /// A budget of `limit_bytes`.
     pub fn new(limit_bytes: u64) -> Arc<MemoryBudget> {
-        Arc::new(MemoryBudget { limit_bytes, used_bytes: Default::default() })
+        Arc::new(MemoryBudget {
+            limit_bytes,
+            used_bytes: Default::default(),
+        })
     }
 
     /// The limit.
@@ -89,24 +92,41 @@ impl MemoryBudget {
     /// Counts `bytes` less for `consumer`.
     pub fn subtract(&self, consumer: Consumer, bytes: u64) {
         let before = self.used_bytes[consumer as usize].fetch_sub(bytes, Ordering::Relaxed);
-        debug_assert!(before >= bytes, "{} gave back {bytes} of {before} bytes", consumer.name());
+        debug_assert!(
+            before >= bytes,
+            "{} gave back {bytes} of {before} bytes",
+            consumer.name()
+        );
     }
 
     /// Counts `bytes` for `consumer` until the reservation is dropped, whatever the limit says.
     pub fn reserve(self: &Arc<Self>, consumer: Consumer, bytes: u64) -> Reservation {
         self.add(consumer, bytes);
-        Reservation { budget: Arc::clone(self), consumer, bytes }
+        Reservation {
+            budget: Arc::clone(self),
+            consumer,
+            bytes,
+        }
     }
 
     /// As [`MemoryBudget::reserve`], but only while `consumer` stays within `share_bytes` with it.
-    pub fn try_reserve(self: &Arc<Self>, consumer: Consumer, bytes: u64, share_bytes: u64) -> Option<Reservation> {
+    pub fn try_reserve(
+        self: &Arc<Self>,
+        consumer: Consumer,
+        bytes: u64,
+        share_bytes: u64,
+    ) -> Option<Reservation> {
         let counter = &self.used_bytes[consumer as usize];
         counter
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
                 used.checked_add(bytes).filter(|&sum| sum <= share_bytes)
             })
             .ok()?;
-        Some(Reservation { budget: Arc::clone(self), consumer, bytes })
+        Some(Reservation {
+            budget: Arc::clone(self),
+            consumer,
+            bytes,
+        })
     }
 }
 

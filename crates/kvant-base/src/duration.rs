@@ -15,17 +15,27 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         .find_map(|(unit, factor)| {
             let digits = trimmed.strip_suffix(unit)?;
             let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-            plain.then(|| digits.parse::<u64>().ok()?.checked_mul(*factor)).flatten()
+            plain
+                .then(|| digits.parse::<u64>().ok()?.checked_mul(*factor))
+                .flatten()
         })
         .map(Duration::from_micros)
-        .ok_or_else(|| format!("`{text}` is not a duration: write us, ms, s or m, such as 250us, 10ms, 1s, 2m"))
+        .ok_or_else(|| {
+            format!("`{text}` is not a duration: write us, ms, s or m, such as 250us, 10ms, 1s, 2m")
+        })
 }
 
 /// The shortest exact form in whole units; below a microsecond is cut off.
 pub fn format(duration: Duration) -> String {
     let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-    let unit = UNITS.iter().rev().find(|(_, factor)| us != 0 && us.is_multiple_of(*factor));
-    unit.map_or_else(|| "0s".to_string(), |(name, factor)| format!("{}{name}", us / factor))
+    let unit = UNITS
+        .iter()
+        .rev()
+        .find(|(_, factor)| us != 0 && us.is_multiple_of(*factor));
+    unit.map_or_else(
+        || "0s".to_string(),
+        |(name, factor)| format!("{}{name}", us / factor),
+    )
 }
 
 #[cfg(test)]

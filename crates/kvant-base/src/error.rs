@@ -53,12 +53,20 @@ struct Details {
 impl Error {
     /// An error of `kind` explained by `message` (no final period; names what was expected and what was found).
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error(Box::new(Details { kind, message: message.into(), file: None, offset_bytes: None, source: None }))
+        Error(Box::new(Details {
+            kind,
+            message: message.into(),
+            file: None,
+            offset_bytes: None,
+            source: None,
+        }))
     }
 
     /// [`ErrorKind::Corruption`] at a byte offset of a file.
     pub fn corruption(file: &Path, offset_bytes: u64, message: impl Into<String>) -> Error {
-        Error::new(ErrorKind::Corruption, message).with_file(file).with_offset(offset_bytes)
+        Error::new(ErrorKind::Corruption, message)
+            .with_file(file)
+            .with_offset(offset_bytes)
     }
 
     /// [`ErrorKind::Invalid`].
@@ -69,7 +77,10 @@ impl Error {
     /// An operating-system error met while doing `action` ("append to", "rename") on `file`. `ENOSPC` and `EDQUOT` become
     /// [`ErrorKind::NoSpace`], everything else [`ErrorKind::Io`].
     pub fn io(action: &str, file: &Path, source: io::Error) -> Error {
-        let full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        let full = matches!(
+            source.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        );
         let kind = if full { ErrorKind::NoSpace } else { ErrorKind::Io };
         let mut error = Error::new(kind, format!("cannot {action}")).with_file(file);
         error.0.source = Some(Arc::new(source));
@@ -142,6 +153,9 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source.as_deref().map(|e| e as &(dyn std::error::Error + 'static))
+        self.0
+            .source
+            .as_deref()
+            .map(|e| e as &(dyn std::error::Error + 'static))
     }
 }

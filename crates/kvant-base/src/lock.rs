@@ -16,7 +16,11 @@ pub struct NamedMutex<T> {
 impl<T> NamedMutex<T> {
     /// A mutex around `value`; `name` is what statistics and profiles call it.
     pub const fn new(name: &'static str, value: T) -> Self {
-        NamedMutex { name, contended_count: AtomicU64::new(0), inner: Mutex::new(value) }
+        NamedMutex {
+            name,
+            contended_count: AtomicU64::new(0),
+            inner: Mutex::new(value),
+        }
     }
 
     /// Takes the lock, waiting for it when another thread holds it.

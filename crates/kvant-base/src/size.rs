@@ -10,7 +10,11 @@ pub fn parse(text: &str) -> Result<u64, String> {
     let trimmed = text.trim();
     let (digits, factor) = UNITS
         .iter()
-        .find_map(|(unit, factor)| trimmed.strip_suffix(unit).map(|digits| (digits.trim_end(), *factor)))
+        .find_map(|(unit, factor)| {
+            trimmed
+                .strip_suffix(unit)
+                .map(|digits| (digits.trim_end(), *factor))
+        })
         .unwrap_or((trimmed, 1));
     let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     plain
@@ -21,8 +25,13 @@ pub fn parse(text: &str) -> Result<u64, String> {
 
 /// The shortest exact form: `64KiB`, `1GiB`, `1000`.
 pub fn format(bytes: u64) -> String {
-    let unit = UNITS[..3].iter().find(|(_, factor)| bytes != 0 && bytes.is_multiple_of(*factor));
-    unit.map_or_else(|| bytes.to_string(), |(name, factor)| format!("{}{name}", bytes / factor))
+    let unit = UNITS[..3]
+        .iter()
+        .find(|(_, factor)| bytes != 0 && bytes.is_multiple_of(*factor));
+    unit.map_or_else(
+        || bytes.to_string(),
+        |(name, factor)| format!("{}{name}", bytes / factor),
+    )
 }
 
 #[cfg(test)]

@@ -94,25 +94,45 @@ impl Options {
         let memory = self.memory_bytes;
         require(
             memory >= limits::MEMORY_BYTES_MIN,
-            format!("memory of {memory} bytes is below the least of {}", limits::MEMORY_BYTES_MIN),
+            format!(
+                "memory of {memory} bytes is below the least of {}",
+                limits::MEMORY_BYTES_MIN
+            ),
         );
         require(
             self.value_bytes_max <= (memory / 4).min(limits::VALUE_BYTES_MAX_LIMIT),
-            format!("values of {} bytes exceed a quarter of the memory ({memory} bytes) or 1 GiB", self.value_bytes_max),
+            format!(
+                "values of {} bytes exceed a quarter of the memory ({memory} bytes) or 1 GiB",
+                self.value_bytes_max
+            ),
         );
         require(
-            self.memtable_bytes.saturating_mul(self.memtables_sealed_max as u64 + 1) <= memory / 2,
+            self.memtable_bytes
+                .saturating_mul(self.memtables_sealed_max as u64 + 1)
+                <= memory / 2,
             format!(
                 "{} sealed memtables and the active one of {} bytes exceed half of the memory",
                 self.memtables_sealed_max, self.memtable_bytes
             ),
         );
-        require(self.memtables_sealed_max >= 1, "at least one sealed memtable is needed to flush".into());
-        require(self.memtable_bytes >= 4096, format!("a memtable of {} bytes is too small", self.memtable_bytes));
-        require(self.table_bytes >= 4096, format!("tables of {} bytes are too small", self.table_bytes));
+        require(
+            self.memtables_sealed_max >= 1,
+            "at least one sealed memtable is needed to flush".into(),
+        );
+        require(
+            self.memtable_bytes >= 4096,
+            format!("a memtable of {} bytes is too small", self.memtable_bytes),
+        );
+        require(
+            self.table_bytes >= 4096,
+            format!("tables of {} bytes are too small", self.table_bytes),
+        );
         require(
             (256..=1 << 20).contains(&self.block_bytes),
-            format!("blocks of {} bytes are not within 256 bytes and 1 MiB", self.block_bytes),
+            format!(
+                "blocks of {} bytes are not within 256 bytes and 1 MiB",
+                self.block_bytes
+            ),
         );
         require(
             1 <= self.l0_compact_count
@@ -123,17 +143,29 @@ impl Options {
                 self.l0_compact_count, self.l0_slow_count, self.l0_stop_count
             ),
         );
-        require(self.level_ratio >= 2, format!("a level ratio of {} is below 2", self.level_ratio));
+        require(
+            self.level_ratio >= 2,
+            format!("a level ratio of {} is below 2", self.level_ratio),
+        );
         require(
             self.space_amplification_share > 0.0,
-            format!("a space amplification share of {} is not positive", self.space_amplification_share),
+            format!(
+                "a space amplification share of {} is not positive",
+                self.space_amplification_share
+            ),
         );
         require(
             self.filter_false_positive_share > 0.0 && self.filter_false_positive_share < 1.0,
-            format!("a false-positive share of {} is not between 0 and 1", self.filter_false_positive_share),
+            format!(
+                "a false-positive share of {} is not between 0 and 1",
+                self.filter_false_positive_share
+            ),
         );
         if let SyncLevel::Interval(interval) = self.sync {
-            require(!interval.is_zero(), "a sync interval of zero: use `always`".into());
+            require(
+                !interval.is_zero(),
+                "a sync interval of zero: use `always`".into(),
+            );
         }
         problems
     }

@@ -17,8 +17,12 @@ pub enum StallReason {
 }
 
 /// All stall reasons, in the order of their statistics.
-pub const STALL_REASONS: [StallReason; 4] =
-    [StallReason::Memtables, StallReason::L0Tables, StallReason::CompactionDebt, StallReason::SyncOverdue];
+pub const STALL_REASONS: [StallReason; 4] = [
+    StallReason::Memtables,
+    StallReason::L0Tables,
+    StallReason::CompactionDebt,
+    StallReason::SyncOverdue,
+];
 
 impl StallReason {
     /// The name used in statistics, metrics, logs and error texts.

@@ -25,6 +25,7 @@
 mod cutter;
 mod picker;
 mod plan;
+pub(crate) mod runner;
 mod shape;
 mod simulator;
 mod summary;

@@ -21,7 +21,7 @@ pub struct FileNum(pub u64);
 /// What a write did to its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum ValueKind {
+pub(crate) enum ValueKind {
     /// Removed it: a tombstone, with an empty value.
     Delete = 0,
     /// Gave it a value.
@@ -33,7 +33,7 @@ pub enum ValueKind {
 
 impl ValueKind {
     /// The kind that `byte` stands for.
-    pub fn from_byte(byte: u8) -> Option<ValueKind> {
+    pub(crate) fn from_byte(byte: u8) -> Option<ValueKind> {
         match byte {
             0 => Some(ValueKind::Delete),
             1 => Some(ValueKind::Put),
@@ -58,18 +58,27 @@ pub(crate) struct InternalKeyRef<'a> {
 impl<'a> InternalKeyRef<'a> {
     pub(crate) fn new(user_key: &'a [u8], seq: SeqNum, kind: ValueKind) -> Self {
         debug_assert!(seq <= SeqNum::MAX);
-        InternalKeyRef { user_key, trailer: seq.0 << 8 | kind as u64 }
+        InternalKeyRef {
+            user_key,
+            trailer: seq.0 << 8 | kind as u64,
+        }
     }
 
     /// The key that sorts before every version of `user_key` that is visible at `seq`, and after every newer one.
     pub(crate) fn seek(user_key: &'a [u8], seq: SeqNum) -> Self {
-        InternalKeyRef { user_key, trailer: seq.0 << 8 | 0xff }
+        InternalKeyRef {
+            user_key,
+            trailer: seq.0 << 8 | 0xff,
+        }
     }
 
     /// Splits an encoded internal key; `None` when it is too short.
     pub(crate) fn decode(encoded: &'a [u8]) -> Option<Self> {
         let (user_key, trailer) = encoded.split_last_chunk::<TRAILER_BYTES>()?;
-        Some(InternalKeyRef { user_key, trailer: u64::from_le_bytes(*trailer) })
+        Some(InternalKeyRef {
+            user_key,
+            trailer: u64::from_le_bytes(*trailer),
+        })
     }
 
     pub(crate) fn seq(self) -> SeqNum {
@@ -87,14 +96,19 @@ impl<'a> InternalKeyRef<'a> {
     }
 
     pub(crate) fn to_owned(self) -> InternalKey {
-        InternalKey { user_key: self.user_key.to_vec(), trailer: self.trailer }
+        InternalKey {
+            user_key: self.user_key.to_vec(),
+            trailer: self.trailer,
+        }
     }
 }
 
 impl Ord for InternalKeyRef<'_> {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        self.user_key.cmp(other.user_key).then(other.trailer.cmp(&self.trailer))
+        self.user_key
+            .cmp(other.user_key)
+            .then(other.trailer.cmp(&self.trailer))
     }
 }
 
@@ -114,7 +128,10 @@ pub(crate) struct InternalKey {
 
 impl InternalKey {
     pub(crate) fn as_ref(&self) -> InternalKeyRef<'_> {
-        InternalKeyRef { user_key: &self.user_key, trailer: self.trailer }
+        InternalKeyRef {
+            user_key: &self.user_key,
+            trailer: self.trailer,
+        }
     }
 }
 

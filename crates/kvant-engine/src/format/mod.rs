@@ -5,6 +5,7 @@ mod internal_key;
 mod key_prefix;
 
 pub(crate) use filename::{FileKind, file_name, file_path, parse_file_name};
-pub use internal_key::{FileNum, SeqNum, ValueKind};
+pub(crate) use internal_key::ValueKind;
+pub use internal_key::{FileNum, SeqNum};
 pub(crate) use internal_key::{InternalKey, InternalKeyRef, TRAILER_BYTES, split_expiry};
 pub(crate) use key_prefix::key_prefix;

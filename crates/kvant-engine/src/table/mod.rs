@@ -16,6 +16,7 @@ mod index;
 mod iter;
 mod properties;
 mod reader;
+mod salvage;
 mod stats;
 mod stored;
 mod verify;

@@ -2,6 +2,7 @@
 //! `file_meta`).
 
 use crate::format::{FileNum, InternalKey, InternalKeyRef, SeqNum, TRAILER_BYTES};
+use crate::table::TableProperties;
 use kvant_base::{limits, varint};
 
 /// The entries of a table that expire, and when, in milliseconds since 1970 by wall clock.
@@ -34,6 +35,26 @@ pub(crate) struct FileMeta {
 }
 
 impl FileMeta {
+    /// The description of a table that was just written.
+    pub(crate) fn of_table(num: FileNum, properties: &TableProperties, file_bytes: u64) -> FileMeta {
+        FileMeta {
+            num,
+            file_bytes,
+            smallest: properties.smallest.clone(),
+            largest: properties.largest.clone(),
+            seq_min: properties.seq_min,
+            seq_max: properties.seq_max,
+            entry_count: properties.entry_count,
+            tombstone_count: properties.tombstone_count,
+            raw_bytes: properties.key_bytes + properties.value_bytes,
+            expiry: (properties.expiring_count > 0).then_some(ExpirySummary {
+                expiring_count: properties.expiring_count,
+                min_ms: properties.expiry_ms_min,
+                max_ms: properties.expiry_ms_max,
+            }),
+        }
+    }
+
     /// Entries that are values with an expiry.
     pub(crate) fn expiring_count(&self) -> u64 {
         self.expiry.map_or(0, |expiry| expiry.expiring_count)

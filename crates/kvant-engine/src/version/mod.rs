@@ -161,6 +161,11 @@ impl<T> Version<T> {
         &self.levels[level].tables
     }
 
+    /// The tables of all levels.
+    pub(crate) fn all_tables(&self) -> impl Iterator<Item = &Arc<TableFile<T>>> {
+        self.levels.iter().flat_map(|level| &level.tables)
+    }
+
     /// Sums over a level.
     pub(crate) fn totals(&self, level: usize) -> LevelTotals {
         self.levels[level].totals

@@ -17,6 +17,16 @@ pub(crate) struct ManifestState {
 }
 
 impl ManifestState {
+    /// The state of a new database, whose manifest is file 1: no tables, and no log yet.
+    pub(crate) fn empty() -> ManifestState {
+        ManifestState {
+            levels: Levels::default(),
+            next_file_num: FileNum(2),
+            last_seq: SeqNum(0),
+            oldest_wal: FileNum(0),
+        }
+    }
+
     /// The live tables, in the order of a version's levels.
     pub(crate) fn levels(&self) -> &Levels<FileMeta> {
         &self.levels

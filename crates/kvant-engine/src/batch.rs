@@ -1,0 +1,269 @@
+//! Write batches: operations that are committed together, kept in the encoding that the write-ahead log
+//! stores.
+//!
+//! The encoding is the `payload` of `docs/formats/wal.md`. It is made as operations are added, so that a
+//! commit only copies bytes.
+//!
+//! Invariants:
+//! 1. encodings concatenate: the encodings of two batches, one after the other, are the encoding of both
+//!    together;
+//! 2. the value of an operation is in stored form: an expiring one starts with its expiry, as
+//!    `format::split_expiry` reads it.
+
+use crate::format::{SeqNum, ValueKind};
+use kvant_base::{Error, Result, limits, varint};
+use std::path::Path;
+
+/// Bytes of the expiry in front of a stored value.
+const EXPIRY_BYTES: usize = 8;
+/// Kind and the two lengths of an operation: what its encoding adds to key and stored value at most.
+const OP_OVERHEAD_BYTES_MAX: usize = 1 + 2 * varint::VARINT64_BYTES_MAX;
+
+/// Operations that are committed together: all or none of them survives.
+#[derive(Clone, Debug, Default)]
+pub struct WriteBatch {
+    encoded: Vec<u8>,
+    op_count: usize,
+    put_count: usize,
+    user_bytes: u64,
+    /// Whether a key is empty or over the limit.
+    key_bad: bool,
+    value_bytes_longest: usize,
+}
+
+impl WriteBatch {
+    /// An empty batch.
+    pub fn new() -> WriteBatch {
+        WriteBatch::default()
+    }
+
+    /// Gives `key` a value; `expires_at_ms` is wall time in milliseconds since 1970.
+    pub fn put(&mut self, key: &[u8], value: &[u8], expires_at_ms: Option<u64>) {
+        match expires_at_ms {
+            None => self.put_stored(ValueKind::Put, key, &[], value),
+            Some(at_ms) => self.put_stored(ValueKind::PutExpiring, key, &at_ms.to_le_bytes(), value),
+        }
+    }
+
+    /// Removes `key`, whether it is there or not.
+    pub fn delete(&mut self, key: &[u8]) {
+        self.encoded.reserve(key.len() + OP_OVERHEAD_BYTES_MAX);
+        self.put_kind_and_key(ValueKind::Delete, key);
+    }
+
+    /// Adds the operations of `other` behind those of this batch.
+    pub fn append(&mut self, other: &WriteBatch) {
+        self.encoded.extend_from_slice(&other.encoded);
+        self.op_count += other.op_count;
+        self.put_count += other.put_count;
+        self.user_bytes += other.user_bytes;
+        self.key_bad |= other.key_bad;
+        self.value_bytes_longest = self.value_bytes_longest.max(other.value_bytes_longest);
+    }
+
+    /// Operations in the batch.
+    pub fn len(&self) -> usize {
+        self.op_count
+    }
+
+    /// Operations that give a key a value, and so need space that deletes will not free.
+    pub fn put_count(&self) -> usize {
+        self.put_count
+    }
+
+    /// Whether the batch has no operations.
+    pub fn is_empty(&self) -> bool {
+        self.op_count == 0
+    }
+
+    /// Encoded size.
+    pub fn bytes(&self) -> usize {
+        self.encoded.len()
+    }
+
+    /// Removes all operations and keeps the memory for the next ones.
+    pub fn clear(&mut self) {
+        self.encoded.clear();
+        *self = WriteBatch {
+            encoded: std::mem::take(&mut self.encoded),
+            ..WriteBatch::default()
+        };
+    }
+
+    /// Key and value bytes as the user gave them.
+    pub(crate) fn user_bytes(&self) -> u64 {
+        self.user_bytes
+    }
+
+    /// The operations as the log stores them.
+    pub(crate) fn encoded(&self) -> &[u8] {
+        &self.encoded
+    }
+
+    /// The operations, in the order in which they were added.
+    pub(crate) fn ops(&self) -> Ops<'_> {
+        Ops::new(&self.encoded)
+    }
+
+    /// Whether the batch can be committed: keys and values within their limits, and the whole within one log
+    /// record.
+    pub(crate) fn check(&self, value_bytes_max: u64) -> Result<()> {
+        if self.key_bad {
+            return Err(Error::invalid(format!(
+                "a key must have 1 to {} bytes",
+                limits::KEY_BYTES_MAX
+            )));
+        }
+        if self.value_bytes_longest as u64 > value_bytes_max {
+            let longest = self.value_bytes_longest;
+            return Err(Error::invalid(format!(
+                "a value of {longest} bytes is over the limit of {value_bytes_max}"
+            )));
+        }
+        if self.encoded.len() as u64 > limits::WAL_RECORD_BYTES_MAX {
+            let (bytes, max) = (self.encoded.len(), limits::WAL_RECORD_BYTES_MAX);
+            return Err(Error::invalid(format!(
+                "a batch of {bytes} bytes is over the limit of {max}"
+            )));
+        }
+        Ok(())
+    }
+
+    fn put_stored(&mut self, kind: ValueKind, key: &[u8], expiry: &[u8], value: &[u8]) {
+        self.encoded
+            .reserve(key.len() + expiry.len() + value.len() + OP_OVERHEAD_BYTES_MAX);
+        self.put_kind_and_key(kind, key);
+        self.put_count += 1;
+        varint::put_u64(&mut self.encoded, (expiry.len() + value.len()) as u64);
+        self.encoded.extend_from_slice(expiry);
+        self.encoded.extend_from_slice(value);
+        self.user_bytes += value.len() as u64;
+        self.value_bytes_longest = self.value_bytes_longest.max(value.len());
+    }
+
+    fn put_kind_and_key(&mut self, kind: ValueKind, key: &[u8]) {
+        self.encoded.push(kind as u8);
+        varint::put_u64(&mut self.encoded, key.len() as u64);
+        self.encoded.extend_from_slice(key);
+        self.op_count += 1;
+        self.user_bytes += key.len() as u64;
+        self.key_bad |= !key_is_valid(key);
+    }
+}
+
+fn key_is_valid(key: &[u8]) -> bool {
+    (1..=limits::KEY_BYTES_MAX).contains(&key.len())
+}
+
+/// One operation of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Op<'a> {
+    pub(crate) kind: ValueKind,
+    pub(crate) key: &'a [u8],
+    /// The value in stored form: empty for a delete, starting with the expiry for an expiring put.
+    pub(crate) stored: &'a [u8],
+}
+
+/// Bytes that are no operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BadOp {
+    /// Where in the payload the operation starts.
+    pub(crate) offset: usize,
+    pub(crate) what: &'static str,
+}
+
+impl BadOp {
+    /// The error of a payload that was read from `file` at `payload_offset_bytes`.
+    pub(crate) fn in_file(self, file: &Path, payload_offset_bytes: u64) -> Error {
+        Error::corruption(file, payload_offset_bytes + self.offset as u64, self.what)
+    }
+}
+
+/// Decodes a payload, operation by operation. Ends after the first error.
+#[derive(Clone, Debug)]
+pub(crate) struct Ops<'a> {
+    rest: &'a [u8],
+    payload_bytes: usize,
+}
+
+impl<'a> Ops<'a> {
+    pub(crate) fn new(payload: &'a [u8]) -> Ops<'a> {
+        Ops {
+            rest: payload,
+            payload_bytes: payload.len(),
+        }
+    }
+}
+
+impl<'a> Iterator for Ops<'a> {
+    type Item = std::result::Result<Op<'a>, BadOp>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let offset = self.payload_bytes - self.rest.len();
+        let op = take_op(&mut self.rest).map_err(|what| BadOp { offset, what });
+        if op.is_err() {
+            self.rest = &[];
+        }
+        Some(op)
+    }
+}
+
+#[inline]
+fn take_op<'a>(rest: &mut &'a [u8]) -> std::result::Result<Op<'a>, &'static str> {
+    let (&kind, after_kind) = rest.split_first().ok_or("an operation is cut short")?;
+    let kind = ValueKind::from_byte(kind).ok_or("an operation of unknown kind")?;
+    *rest = after_kind;
+    let key = take_framed(rest).ok_or("the key of an operation is cut short")?;
+    if !key_is_valid(key) {
+        return Err("the key of an operation is empty or over its limit");
+    }
+    let stored = match kind {
+        ValueKind::Delete => &[],
+        ValueKind::Put | ValueKind::PutExpiring => {
+            take_framed(rest).ok_or("the value of an operation is cut short")?
+        }
+    };
+    if kind == ValueKind::PutExpiring && stored.len() < EXPIRY_BYTES {
+        return Err("an expiring value is shorter than its expiry");
+    }
+    Ok(Op { kind, key, stored })
+}
+
+#[inline]
+fn take_framed<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let count = varint::take_u32(rest)?;
+    varint::take_bytes(rest, count as usize)
+}
+
+/// Calls `visit` with every operation of a stored payload and its sequence number.
+///
+/// # Errors
+/// `Corruption` in `file` when the payload does not decode, or does not hold exactly `op_count` operations;
+/// what `visit` returns.
+pub(crate) fn replay(
+    payload: &[u8],
+    first_seq: SeqNum,
+    op_count: u32,
+    file: &Path,
+    payload_offset_bytes: u64,
+    mut visit: impl FnMut(SeqNum, Op<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut found_count = 0u64;
+    for op in Ops::new(payload) {
+        let op = op.map_err(|bad| bad.in_file(file, payload_offset_bytes))?;
+        visit(SeqNum(first_seq.0 + found_count), op)?;
+        found_count += 1;
+    }
+    if found_count != u64::from(op_count) {
+        let what = format!("a record of {op_count} operations holds {found_count}");
+        return Err(Error::corruption(file, payload_offset_bytes, what));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

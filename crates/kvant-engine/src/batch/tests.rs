@@ -1,0 +1,171 @@
+use super::*;
+use crate::format::split_expiry;
+use kvant_base::ErrorKind;
+
+/// What a user asked for: key, value, expiry; a delete has no value.
+type Asked = (Vec<u8>, Option<(Vec<u8>, Option<u64>)>);
+
+fn batch_of(asked: &[Asked]) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    for (key, put) in asked {
+        match put {
+            Some((value, expires_at_ms)) => batch.put(key, value, *expires_at_ms),
+            None => batch.delete(key),
+        }
+    }
+    batch
+}
+
+fn decoded(payload: &[u8]) -> Vec<Asked> {
+    Ops::new(payload)
+        .map(|op| {
+            let op = op.unwrap();
+            let put = (op.kind != ValueKind::Delete).then(|| {
+                let (expires_at_ms, value) = split_expiry(op.kind, op.stored).unwrap();
+                (value.to_vec(), expires_at_ms)
+            });
+            (op.key.to_vec(), put)
+        })
+        .collect()
+}
+
+fn sample() -> Vec<Asked> {
+    vec![
+        (b"plain".to_vec(), Some((b"value".to_vec(), None))),
+        (b"empty".to_vec(), Some((Vec::new(), None))),
+        (b"gone".to_vec(), None),
+        (b"brief".to_vec(), Some((b"v".to_vec(), Some(u64::MAX)))),
+        (b"brief and empty".to_vec(), Some((Vec::new(), Some(0)))),
+        (vec![0xff; limits::KEY_BYTES_MAX], Some((vec![7; 70_000], None))),
+    ]
+}
+
+#[test]
+fn operations_come_back_as_they_were_added() {
+    let batch = batch_of(&sample());
+    assert_eq!(decoded(batch.encoded()), sample());
+    assert_eq!(batch.len(), sample().len());
+    assert_eq!(batch.bytes(), batch.encoded().len());
+    let user_bytes: usize = sample()
+        .iter()
+        .map(|(key, put)| key.len() + put.as_ref().map_or(0, |p| p.0.len()))
+        .sum();
+    assert_eq!(batch.user_bytes(), user_bytes as u64);
+    batch.check(70_000).unwrap();
+}
+
+#[test]
+fn encodings_concatenate() {
+    let (one, two) = (batch_of(&sample()[..2]), batch_of(&sample()[2..]));
+    let together = [one.encoded(), two.encoded()].concat();
+    assert_eq!(decoded(&together), sample());
+
+    let mut appended = one.clone();
+    appended.append(&two);
+    assert_eq!(appended.encoded(), together);
+    assert_eq!(
+        (appended.len(), appended.user_bytes()),
+        (6, one.user_bytes() + two.user_bytes())
+    );
+}
+
+#[test]
+fn clearing_forgets_everything_but_the_memory() {
+    let mut batch = batch_of(&sample());
+    batch.delete(b"");
+    let capacity = batch.encoded.capacity();
+    batch.clear();
+    assert!(batch.is_empty());
+    assert_eq!((batch.len(), batch.bytes(), batch.user_bytes()), (0, 0, 0));
+    assert_eq!(batch.encoded.capacity(), capacity);
+    batch.check(0).unwrap();
+}
+
+#[test]
+fn a_batch_outside_the_limits_is_refused() {
+    let check = |asked: Asked| batch_of(&[asked]).check(10);
+    let put = |key_bytes: usize, value_bytes: usize, expiry| {
+        check((vec![1; key_bytes], Some((vec![2; value_bytes], expiry))))
+    };
+    put(1, 10, None).unwrap();
+    put(limits::KEY_BYTES_MAX, 10, Some(1)).unwrap();
+    for refused in [
+        put(0, 1, None),
+        put(limits::KEY_BYTES_MAX + 1, 1, None),
+        put(1, 11, None),
+        put(1, 11, Some(1)),
+        check((Vec::new(), None)),
+        check((vec![1; limits::KEY_BYTES_MAX + 1], None)),
+    ] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
+    }
+    let mut merged = batch_of(&sample()[..1]);
+    merged.append(&batch_of(&[(Vec::new(), None)]));
+    assert_eq!(merged.check(10).unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[test]
+fn what_is_no_operation_is_named_with_its_place() {
+    let mut payload = batch_of(&sample()[..3]).encoded().to_vec();
+    let good_bytes = payload.len();
+    let mut long_key = vec![0];
+    varint::put_u64(&mut long_key, limits::KEY_BYTES_MAX as u64 + 1);
+    long_key.resize(long_key.len() + limits::KEY_BYTES_MAX + 1, 0);
+    let bad: [(&[u8], &str); 8] = [
+        (&[3, 1, b'k'], "unknown kind"),
+        (&[0], "key of an operation is cut short"),
+        (&[0, 2, b'k'], "key of an operation is cut short"),
+        (&[0, 0], "empty or over its limit"),
+        (&long_key, "empty or over its limit"),
+        (&[1, 1, b'k'], "value of an operation is cut short"),
+        (&[1, 1, b'k', 2, b'v'], "value of an operation is cut short"),
+        (&[2, 1, b'k', 7, 0, 0, 0, 0, 0, 0, 0], "shorter than its expiry"),
+    ];
+    for (bytes, what) in bad {
+        payload.truncate(good_bytes);
+        payload.extend_from_slice(bytes);
+        let ops: Vec<_> = Ops::new(&payload).collect();
+        assert_eq!(ops.len(), 4, "three operations and one error");
+        let error = ops[3].unwrap_err();
+        assert!(error.what.contains(what), "{error:?} for {what}");
+        let error = error.in_file(Path::new("000007.wal"), 1000);
+        assert_eq!(
+            (error.kind(), error.offset_bytes()),
+            (ErrorKind::Corruption, Some(1000 + good_bytes as u64))
+        );
+    }
+}
+
+#[test]
+fn replay_numbers_the_operations_and_checks_their_count() {
+    let batch = batch_of(&sample());
+    let replay = |op_count| {
+        let mut seqs = Vec::new();
+        replay(
+            batch.encoded(),
+            SeqNum(40),
+            op_count,
+            Path::new("w"),
+            36,
+            |seq, _| {
+                seqs.push(seq.0);
+                Ok(())
+            },
+        )
+        .map(|()| seqs)
+    };
+    assert_eq!(replay(6).unwrap(), [40, 41, 42, 43, 44, 45]);
+    for wrong_count in [0, 5, 7] {
+        assert_eq!(replay(wrong_count).unwrap_err().kind(), ErrorKind::Corruption);
+    }
+}
+
+#[test]
+fn the_encoding_is_the_documented_one() {
+    let mut batch = WriteBatch::new();
+    batch.put(b"apple", b"red", None);
+    batch.delete(b"fig");
+    batch.put(b"kiwi", b"green", Some(1_700_000_000_000));
+    let expected = b"\x01\x05apple\x03red\x00\x03fig\x02\x04kiwi\x0d\x00\x68\xe5\xcf\x8b\x01\x00\x00green";
+    assert_eq!(batch.encoded(), expected);
+}

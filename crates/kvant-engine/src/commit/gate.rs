@@ -1,0 +1,236 @@
+//! Back-pressure: one gate in front of the commit pipeline.
+//!
+//! A write passes, or is told that it would have to wait and why; nothing here sleeps. The gate has three positions:
+//! - **open**: one relaxed load a batch;
+//! - **slowed**: writes spend credits, which compaction earns by reading its inputs. What a compacted byte earns falls in
+//!   proportion to how far the debt is between its slow and its stop mark, so that writers and compaction meet at a steady level
+//!   instead of a cliff;
+//! - **closed**: nothing passes until the cause is gone.
+//!
+//! Invariants:
+//! 1. whoever was told to wait is notified when the answer may have changed: by a new position or by earned credits;
+//! 2. while a stall lasts its reason is active in the statistics; its time is the time that writers were held, counted once
+//!    whatever their number.
+//!
+//! Threads: any. Wakers run on the thread that moved the gate, without the gate's lock.
+
+use crate::stats::{STALL_REASONS, StallReason, StallStats};
+use kvant_base::lock::NamedMutex;
+use kvant_base::log::{Level, Log};
+use kvant_env::{Clock, Signal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Called once when a stalled write may succeed.
+pub(crate) type Waker = Box<dyn FnOnce() + Send>;
+
+/// Where the gate should stand, as derived from the state of the tree.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Position {
+    Open,
+    /// Writes spend credits; `earn` of them (0 to 1) are earned a compacted byte.
+    Slowed {
+        reason: StallReason,
+        earn: f64,
+    },
+    Closed {
+        reason: StallReason,
+    },
+}
+
+pub(crate) struct Gate {
+    // immutable
+    clock: Arc<dyn Clock>,
+    log: Arc<dyn Log>,
+    /// Credits with which a slowed phase begins, in bytes: one turn of every writer passes before the first has to wait.
+    burst_bytes: i64,
+    // own synchronisation
+    open: AtomicBool,
+    changed: Signal,
+    state: NamedMutex<State>,
+}
+
+struct State {
+    position: Position,
+    credits_bytes: i64,
+    /// The stall that holds writers now: its reason and when it began.
+    held: Option<(StallReason, u64)>,
+    wakers: Vec<Waker>,
+    totals: [Total; STALL_REASONS.len()],
+}
+
+#[derive(Clone, Copy, Default)]
+struct Total {
+    count: u64,
+    ns: u64,
+}
+
+impl Gate {
+    pub(crate) fn new(clock: Arc<dyn Clock>, log: Arc<dyn Log>, burst_bytes: u64) -> Gate {
+        let state = State {
+            position: Position::Open,
+            credits_bytes: 0,
+            held: None,
+            wakers: Vec::new(),
+            totals: Default::default(),
+        };
+        Gate {
+            clock,
+            log,
+            burst_bytes: i64::try_from(burst_bytes).unwrap_or(i64::MAX),
+            open: AtomicBool::new(true),
+            changed: Signal::new(),
+            state: NamedMutex::new("gate", state),
+        }
+    }
+
+    /// Lets a batch of `bytes` pass, or says why it has to wait.
+    #[inline]
+    pub(crate) fn admit(&self, bytes: usize) -> Result<(), StallReason> {
+        if self.open.load(Ordering::Acquire) {
+            Ok(())
+        } else {
+            self.admit_slowly(bytes)
+        }
+    }
+
+    fn admit_slowly(&self, bytes: usize) -> Result<(), StallReason> {
+        let mut state = self.state.lock();
+        let reason = match state.position {
+            Position::Open => return Ok(()),
+            Position::Slowed { .. } if state.credits_bytes > 0 => {
+                // The last batch may overdraw, or one larger than the credits would never pass.
+                state.credits_bytes -= i64::try_from(bytes).unwrap_or(i64::MAX);
+                return Ok(());
+            }
+            Position::Slowed { reason, .. } | Position::Closed { reason } => reason,
+        };
+        if state.held.is_none() {
+            state.held = Some((reason, self.clock.monotonic_ns()));
+            state.totals[reason as usize].count += 1;
+        }
+        Err(reason)
+    }
+
+    /// Moves the gate.
+    pub(crate) fn set(&self, position: Position) {
+        let mut state = self.state.lock();
+        let before = std::mem::replace(&mut state.position, position);
+        if before == position {
+            return;
+        }
+        if matches!(position, Position::Slowed { .. }) && !matches!(before, Position::Slowed { .. }) {
+            state.credits_bytes = self.burst_bytes;
+        }
+        self.open.store(position == Position::Open, Ordering::Release);
+        self.log_change(before, position);
+        self.release(state);
+    }
+
+    /// Compaction has read `bytes` of its inputs.
+    pub(crate) fn earn(&self, bytes: u64) {
+        if self.open.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut state = self.state.lock();
+        if let Position::Slowed { earn, .. } = state.position {
+            state.credits_bytes = (state.credits_bytes + (bytes as f64 * earn) as i64).min(self.burst_bytes);
+            if state.credits_bytes > 0 {
+                self.release(state);
+            }
+        }
+    }
+
+    /// Lets writers who wait look again.
+    fn release(&self, mut state: std::sync::MutexGuard<'_, State>) {
+        if let Some((reason, since_ns)) = state.held.take() {
+            state.totals[reason as usize].ns += self.clock.monotonic_ns().saturating_sub(since_ns);
+        }
+        let wakers = std::mem::take(&mut state.wakers);
+        drop(state);
+        self.changed.notify_all();
+        wakers.into_iter().for_each(|wake| wake());
+    }
+
+    fn log_change(&self, before: Position, after: Position) {
+        if std::mem::discriminant(&before) == std::mem::discriminant(&after) {
+            return;
+        }
+        match after {
+            Position::Open => self.log.event(Level::Info, "stall_end", &[]),
+            Position::Slowed { reason, .. } => {
+                self.log
+                    .event(Level::Warn, "writes_slowed", &[("reason", &reason.name())]);
+            }
+            Position::Closed { reason } => {
+                self.log
+                    .event(Level::Warn, "writes_stalled", &[("reason", &reason.name())]);
+            }
+        }
+    }
+
+    /// Calls `wake` once when a write may pass; at once when one may now.
+    pub(crate) fn on_writable(&self, wake: Waker) {
+        let mut state = self.state.lock();
+        if state.may_pass() {
+            drop(state);
+            wake();
+        } else {
+            state.wakers.push(wake);
+        }
+    }
+
+    /// What would stall a write now.
+    pub(crate) fn stall(&self) -> Option<StallReason> {
+        let state = self.state.lock();
+        match state.position {
+            Position::Slowed { reason, .. } | Position::Closed { reason } if !state.may_pass() => {
+                Some(reason)
+            }
+            _ => None,
+        }
+    }
+
+    /// Notified whenever an answer of [`Gate::admit`] may have changed.
+    pub(crate) fn changed(&self) -> &Signal {
+        &self.changed
+    }
+
+    pub(crate) fn stats(&self) -> Vec<StallStats> {
+        let state = self.state.lock();
+        let now_ns = self.clock.monotonic_ns();
+        STALL_REASONS
+            .iter()
+            .map(|&reason| {
+                let total = state.totals[reason as usize];
+                let running_ns = match state.held {
+                    Some((held, since_ns)) if held == reason => now_ns.saturating_sub(since_ns),
+                    _ => 0,
+                };
+                let active = match state.position {
+                    Position::Open => false,
+                    Position::Slowed { reason: r, .. } | Position::Closed { reason: r } => r == reason,
+                };
+                StallStats {
+                    reason,
+                    count: total.count,
+                    us_total: (total.ns + running_ns) / 1000,
+                    active,
+                }
+            })
+            .collect()
+    }
+}
+
+impl State {
+    fn may_pass(&self) -> bool {
+        match self.position {
+            Position::Open => true,
+            Position::Slowed { .. } => self.credits_bytes > 0,
+            Position::Closed { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+use super::*;
+use kvant_base::log::NoLog;
+use kvant_env::clock::MockClock;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+const SLOWED: Position = Position::Slowed {
+    reason: StallReason::L0Tables,
+    earn: 0.5,
+};
+const CLOSED: Position = Position::Closed {
+    reason: StallReason::Memtables,
+};
+
+fn gate() -> (Gate, Arc<MockClock>) {
+    let clock = Arc::new(MockClock::new(0));
+    (Gate::new(clock.clone(), Arc::new(NoLog), 1_000), clock)
+}
+
+#[test]
+fn an_open_gate_lets_everything_pass() {
+    let (gate, _) = gate();
+    assert_eq!(gate.admit(usize::MAX), Ok(()));
+    assert_eq!(gate.stall(), None);
+}
+
+#[test]
+fn a_slowed_gate_lets_pass_what_compaction_has_earned() {
+    let (gate, _) = gate();
+    gate.set(SLOWED);
+    assert_eq!(gate.admit(600), Ok(()));
+    assert_eq!(gate.admit(600), Ok(()), "the last batch may overdraw");
+    assert_eq!(gate.admit(1), Err(StallReason::L0Tables));
+    gate.earn(400);
+    assert_eq!(
+        gate.admit(1),
+        Err(StallReason::L0Tables),
+        "200 earned do not cover 200 overdrawn"
+    );
+    gate.earn(2);
+    assert_eq!(gate.admit(1), Ok(()));
+}
+
+#[test]
+fn what_is_earned_does_not_pile_up_beyond_the_burst() {
+    let (gate, _) = gate();
+    gate.set(SLOWED);
+    gate.earn(1 << 40);
+    assert_eq!(gate.admit(1_001), Ok(()));
+    assert_eq!(gate.admit(1), Err(StallReason::L0Tables));
+}
+
+#[test]
+fn wakers_are_called_once_when_a_write_may_pass() {
+    let (gate, _) = gate();
+    let woken = Arc::new(AtomicU64::new(0));
+    let wake = || {
+        let woken = Arc::clone(&woken);
+        Box::new(move || {
+            woken.fetch_add(1, Ordering::Relaxed);
+        })
+    };
+    gate.on_writable(wake());
+    assert_eq!(woken.load(Ordering::Relaxed), 1, "an open gate wakes at once");
+    gate.set(CLOSED);
+    gate.on_writable(wake());
+    gate.on_writable(wake());
+    gate.earn(1 << 20);
+    assert_eq!(
+        woken.load(Ordering::Relaxed),
+        1,
+        "earning does not open a closed gate"
+    );
+    gate.set(Position::Open);
+    gate.set(CLOSED);
+    assert_eq!(woken.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn a_stall_is_timed_from_the_first_writer_held_to_the_release() {
+    let (gate, clock) = gate();
+    gate.set(CLOSED);
+    clock.advance(Duration::from_millis(5));
+    assert!(gate.admit(1).is_err());
+    clock.advance(Duration::from_millis(7));
+    assert!(gate.admit(1).is_err());
+    let running = gate
+        .stats()
+        .into_iter()
+        .find(|row| row.reason == StallReason::Memtables)
+        .expect("a row a reason");
+    assert_eq!(
+        (running.count, running.us_total, running.active),
+        (1, 7_000, true)
+    );
+    gate.set(Position::Open);
+    clock.advance(Duration::from_millis(9));
+    let over = gate
+        .stats()
+        .into_iter()
+        .find(|row| row.reason == StallReason::Memtables)
+        .expect("a row a reason");
+    assert_eq!((over.count, over.us_total, over.active), (1, 7_000, false));
+}

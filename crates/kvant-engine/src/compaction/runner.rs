@@ -1,0 +1,182 @@
+//! Writes the tables of a flush or a compaction: entries to keep in, opened and synced tables out.
+//!
+//! A table ends where the [`OutputCutter`] says, but never between two versions of one user key: below level 0, all versions that a level holds
+//! of a key are in one table.
+//!
+//! On error every file that was begun is removed; what cannot be removed is found as an orphan at the next open.
+
+use super::OutputCutter;
+use crate::format::{FileKind, FileNum, file_path};
+use crate::iter::{CompactionIter, KeptEntry, MergeIter};
+use crate::table::{Table, TableBuilder, TableContext, TableOptions};
+use crate::version::{FileMeta, ObsoleteQueue, TableFile};
+use kvant_base::log::{Level, Log};
+use kvant_base::{Consumer, Error, Reservation, Result};
+use kvant_env::Env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Entry bytes between two calls of [`Run::progress`].
+const PROGRESS_BYTES: u64 = 256 << 10;
+
+/// What a flush or compaction writes with.
+pub(crate) struct Run<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) dir: &'a Path,
+    pub(crate) log: &'a dyn Log,
+    pub(crate) tables: &'a Arc<TableContext>,
+    /// Where the new tables go when they in turn are no longer needed.
+    pub(crate) obsolete: &'a Arc<ObsoleteQueue>,
+    pub(crate) new_file_num: &'a dyn Fn() -> FileNum,
+    /// How the tables of the output level are written.
+    pub(crate) table_options: TableOptions,
+    /// Where tables end; `None`: everything goes into one.
+    pub(crate) cutter: Option<OutputCutter<'a>>,
+    /// Called with the entry bytes that have been kept since the last call; an error ends the run.
+    pub(crate) progress: &'a mut dyn FnMut(u64) -> Result<()>,
+    /// Turns a failed fsync into a fence.
+    pub(crate) fence: &'a dyn Fn(Error) -> Error,
+}
+
+/// What a run has written: synced tables, open, whose names are durable.
+#[derive(Default)]
+pub(crate) struct Outputs {
+    pub(crate) tables: Vec<Arc<TableFile<Table>>>,
+    pub(crate) written_bytes: u64,
+}
+
+impl Outputs {
+    /// The tables as additions of an edit.
+    pub(crate) fn added(&self, level: usize) -> Vec<(usize, FileMeta)> {
+        self.tables
+            .iter()
+            .map(|file| (level, file.meta.clone()))
+            .collect()
+    }
+
+    fn add(&mut self, table: Arc<TableFile<Table>>) {
+        self.written_bytes += table.meta.file_bytes;
+        self.tables.push(table);
+    }
+}
+
+/// Writes everything that `entries` yields.
+pub(crate) fn write_tables(entries: &mut CompactionIter<MergeIter>, mut run: Run<'_>) -> Result<Outputs> {
+    let mut outputs = Outputs::default();
+    let mut begun = Vec::new();
+    let written = write_all(entries, &mut run, &mut outputs, &mut begun);
+    if let Err(error) = written {
+        drop(outputs);
+        for path in begun {
+            if let Err(source) = run.env.fs.remove_file(&path) {
+                let error = Error::io("remove", &path, source);
+                run.log
+                    .event(Level::Warn, "file_not_removed", &[("error", &error)]);
+            }
+        }
+        return Err(error);
+    }
+    Ok(outputs)
+}
+
+fn write_all(
+    entries: &mut CompactionIter<MergeIter>,
+    run: &mut Run<'_>,
+    outputs: &mut Outputs,
+    begun: &mut Vec<PathBuf>,
+) -> Result<()> {
+    let mut open: Option<OpenOutput> = None;
+    let mut unreported_bytes = 0;
+    while let Some(KeptEntry {
+        key,
+        value,
+        starts_user_key,
+    }) = entries.next()?
+    {
+        if starts_user_key {
+            let output_bytes = open.as_ref().map_or(0, |output| output.builder.estimated_bytes());
+            let cut = run
+                .cutter
+                .as_mut()
+                .is_some_and(|cutter| cutter.cut_before(key.user_key, output_bytes));
+            if cut && let Some(output) = open.take() {
+                outputs.add(output.finish(run)?);
+            }
+        }
+        let output = match &mut open {
+            Some(output) => output,
+            None => open.insert(OpenOutput::begin(run, begun)?),
+        };
+        output.builder.add(key, value)?;
+        output.count_memory();
+        unreported_bytes += (key.user_key.len() + value.len()) as u64;
+        if unreported_bytes >= PROGRESS_BYTES {
+            (run.progress)(std::mem::take(&mut unreported_bytes))?;
+        }
+    }
+    if let Some(output) = open {
+        outputs.add(output.finish(run)?);
+    }
+    (run.progress)(unreported_bytes)?;
+    if !outputs.tables.is_empty() {
+        run.env
+            .fs
+            .sync_dir(run.dir)
+            .map_err(|e| (run.fence)(Error::io("sync", run.dir, e)))?;
+    }
+    Ok(())
+}
+
+/// A table being written.
+struct OpenOutput {
+    num: FileNum,
+    path: PathBuf,
+    file: Arc<dyn kvant_env::File>,
+    builder: TableBuilder,
+    memory: Reservation,
+}
+
+impl OpenOutput {
+    fn begin(run: &Run<'_>, begun: &mut Vec<PathBuf>) -> Result<OpenOutput> {
+        let num = (run.new_file_num)();
+        let path = file_path(run.dir, FileKind::Table, num);
+        begun.push(path.clone());
+        let file = run
+            .env
+            .fs
+            .create(&path)
+            .map_err(|source| Error::io("create", &path, source))?;
+        let builder = TableBuilder::new(Arc::clone(&file), &path, run.table_options);
+        let memory = run.tables.memory.reserve(Consumer::Compaction, 0);
+        Ok(OpenOutput {
+            num,
+            path,
+            file,
+            builder,
+            memory,
+        })
+    }
+
+    fn count_memory(&mut self) {
+        let bytes = self.builder.memory_bytes();
+        if bytes.abs_diff(self.memory.bytes()) >= 64 << 10 {
+            self.memory.resize(bytes);
+        }
+    }
+
+    fn finish(self, run: &Run<'_>) -> Result<Arc<TableFile<Table>>> {
+        let finished = self.builder.finish()?;
+        self.file
+            .sync_data()
+            .map_err(|source| (run.fence)(Error::io("sync", &self.path, source)))?;
+        let meta = FileMeta::of_table(self.num, &finished.properties, finished.file_bytes);
+        let table = Table::open(
+            self.file,
+            &self.path,
+            self.num,
+            meta.file_bytes,
+            Arc::clone(run.tables),
+        )?;
+        Ok(TableFile::new(meta, table, Arc::clone(run.obsolete)))
+    }
+}

@@ -1,0 +1,213 @@
+//! The compaction task: asks the picker, runs the plan, installs the outcome.
+
+use super::core::Core;
+use super::flush::RETRY_NS;
+use crate::compaction::runner::Outputs;
+use crate::compaction::{CompactionPlan, OutputCutter, PlanKind, pick, pick_manual};
+use crate::format::{FileKind, FileNum, file_name};
+use crate::iter::{CompactionIter, Horizon, InternalIterator, LevelIter, MergeIter, TableRun};
+use crate::table::Table;
+use crate::version::{TableFile, Version, VersionEdit};
+use kvant_base::log::Level;
+use kvant_base::{Consumer, Error, ErrorKind, Result};
+use kvant_env::{Step, Task};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub(crate) struct CompactTask(pub(crate) Arc<Core>);
+
+impl Task for CompactTask {
+    fn name(&self) -> &str {
+        "kvant-compact"
+    }
+
+    fn step(&self) -> Step {
+        let core = &self.0;
+        if core.is_closed() {
+            return Step::Finished;
+        }
+        if let Some(cause) = core.fence.cause() {
+            core.serve_manual(u64::MAX, Some(cause.clone().with_kind(ErrorKind::Fenced)));
+            return Step::Idle;
+        }
+        let asked = core.manual.lock().asked;
+        match core.compact_step(asked) {
+            Ok(true) => Step::Worked,
+            Ok(false) => Step::Idle,
+            Err(error) if error.kind() == ErrorKind::Closed => Step::Finished,
+            Err(error) => {
+                core.counters.compactions.failed.fetch_add(1, Ordering::Relaxed);
+                core.log
+                    .event(Level::Error, "compaction_failed", &[("error", &error)]);
+                core.serve_manual(asked, Some(error.clone()));
+                if error.kind() == ErrorKind::NoSpace {
+                    core.space.note_full();
+                    core.give_up_reserve();
+                }
+                Step::IdleUntil(core.env.clock.monotonic_ns() + RETRY_NS)
+            }
+        }
+    }
+}
+
+impl Core {
+    /// True when there was something to do.
+    fn compact_step(&self, asked: u64) -> Result<bool> {
+        let manual = self.manual.lock().served < asked;
+        let plan = self.with_summary(|summary| {
+            let pick = if manual { pick_manual } else { pick };
+            pick(summary, &self.compaction_options)
+        });
+        let Some(plan) = plan else {
+            self.serve_manual(asked, None);
+            return Ok(false);
+        };
+        let result = self.compact(&plan);
+        if let Err(error) = &result
+            && error.kind() == ErrorKind::Corruption
+        {
+            self.leave_alone(&plan, error);
+        }
+        result.map(|()| true)
+    }
+
+    /// Tells those who asked for a compaction up to `asked` that it has been done, or has failed.
+    fn serve_manual(&self, asked: u64, failure: Option<Error>) {
+        let mut manual = self.manual.lock();
+        let served = asked.min(manual.asked);
+        if manual.served < served {
+            manual.served = served;
+            manual.failure = failure;
+            drop(manual);
+            self.progressed.notify_all();
+        }
+    }
+
+    /// A table of the plan has an unreadable block: its other keys stay readable where it is, so it is not compacted again.
+    fn leave_alone(&self, plan: &CompactionPlan, error: &Error) {
+        let damaged = error
+            .file()
+            .and_then(|path| path.file_name()?.to_str().map(str::to_owned));
+        let mut versions = self.versions.lock();
+        for &num in plan.inputs.iter().flat_map(|(_, nums)| nums) {
+            let name = file_name(FileKind::Table, num);
+            if damaged.as_deref().is_none_or(|damaged| damaged == name) {
+                versions.unreadable.insert(num);
+            }
+        }
+    }
+
+    fn compact(&self, plan: &CompactionPlan) -> Result<()> {
+        let counters = &self.counters.compactions;
+        let started_ns = self.env.clock.monotonic_ns();
+        counters.running.store(1, Ordering::Relaxed);
+        let result = self.run_plan(plan);
+        counters.running.store(0, Ordering::Relaxed);
+        let (outputs, read_bytes) = result?;
+        let us = (self.env.clock.monotonic_ns() - started_ns) / 1000;
+        counters.count.fetch_add(1, Ordering::Relaxed);
+        counters.busy_us.fetch_add(us, Ordering::Relaxed);
+        counters.read_bytes.fetch_add(read_bytes, Ordering::Relaxed);
+        counters
+            .written_bytes
+            .fetch_add(outputs.written_bytes, Ordering::Relaxed);
+        self.counters.level_written[plan.output_level].fetch_add(outputs.written_bytes, Ordering::Relaxed);
+        self.log.event(
+            Level::Info,
+            "compaction",
+            &[
+                ("reason", &plan.reason.name()),
+                ("output_level", &plan.output_level),
+                (
+                    "input_tables",
+                    &plan.inputs.iter().map(|(_, nums)| nums.len()).sum::<usize>(),
+                ),
+                ("input_bytes", &read_bytes),
+                ("output_tables", &outputs.tables.len()),
+                ("output_bytes", &outputs.written_bytes),
+                ("us", &us),
+            ],
+        );
+        self.update_gate();
+        self.progressed.notify_all();
+        self.wake(|tasks| &tasks.clean);
+        Ok(())
+    }
+
+    fn run_plan(&self, plan: &CompactionPlan) -> Result<(Outputs, u64)> {
+        let view = self.views.load_full();
+        let mut edit = VersionEdit::default();
+        let mut inputs: Vec<(usize, Vec<Arc<TableFile<Table>>>)> = Vec::new();
+        for (level, nums) in &plan.inputs {
+            edit.removed.extend(nums.iter().map(|&num| (*level, num)));
+            inputs.push((*level, files(&view.version, *level, nums)));
+        }
+        match plan.kind {
+            PlanKind::Drop => {
+                self.install_compaction(edit, &[])?;
+                Ok((Outputs::default(), 0))
+            }
+            PlanKind::Move => {
+                let moved = inputs.iter().flat_map(|(_, files)| files);
+                edit.added = moved.map(|file| (plan.output_level, file.meta.clone())).collect();
+                self.install_compaction(edit, &[])?;
+                Ok((Outputs::default(), 0))
+            }
+            PlanKind::Merge => {
+                let grandparents = files(&view.version, plan.output_level + 1, &plan.grandparents);
+                let grandparents: Vec<_> = grandparents
+                    .iter()
+                    .map(|file| (file.meta.largest.user_key.as_slice(), file.meta.file_bytes))
+                    .collect();
+                let cutter = OutputCutter::new(self.options.table_bytes, &grandparents);
+                let horizon = Horizon {
+                    snapshots: self.snapshots.seqs(),
+                    bottommost: plan.bottommost,
+                    now_ms: self.env.clock.wall_ms(),
+                };
+                let mut kept = CompactionIter::new(merge(inputs), horizon)?;
+                let mut progress = |bytes: u64| {
+                    self.gate.earn(bytes);
+                    self.check_usable()
+                };
+                let outputs = self.write_tables(&mut kept, plan.output_level, Some(cutter), &mut progress)?;
+                edit.added = outputs.added(plan.output_level);
+                self.install_compaction(edit, &outputs.tables)?;
+                Ok((outputs, plan.input_bytes))
+            }
+        }
+    }
+
+    fn install_compaction(&self, edit: VersionEdit, opened: &[Arc<TableFile<Table>>]) -> Result<()> {
+        self.apply(&mut self.versions.lock(), edit, opened, None)
+    }
+}
+
+/// The tables of a level that have these numbers.
+fn files(version: &Version<Table>, level: usize, nums: &[FileNum]) -> Vec<Arc<TableFile<Table>>> {
+    if nums.is_empty() {
+        return Vec::new();
+    }
+    version
+        .tables(level)
+        .iter()
+        .filter(|file| nums.contains(&file.meta.num))
+        .cloned()
+        .collect()
+}
+
+/// The entries of all inputs in order: tables of level 0 overlap, those of another level follow each other.
+fn merge(inputs: Vec<(usize, Vec<Arc<TableFile<Table>>>)>) -> MergeIter {
+    let mut sources: Vec<Box<dyn InternalIterator>> = Vec::new();
+    for (level, files) in inputs {
+        if level == 0 {
+            for file in files {
+                sources.push(Box::new(file.table.iter(false, Consumer::Compaction)));
+            }
+        } else {
+            let open = |file: &Arc<TableFile<Table>>| Ok(file.table.iter(false, Consumer::Compaction));
+            sources.push(Box::new(LevelIter::new(TableRun::Tables(files), open)));
+        }
+    }
+    MergeIter::new(sources)
+}

@@ -1,0 +1,97 @@
+//! Changes of the tree: written as tables, logged in the manifest, shown to readers.
+
+use super::core::{Core, VersionState};
+use super::view::SealedMemtable;
+use crate::compaction::OutputCutter;
+use crate::compaction::runner::{self, Outputs, Run};
+use crate::format::FileNum;
+use crate::iter::{CompactionIter, MergeIter};
+use crate::table::{Table, TableOptions};
+use crate::version::{ManifestWriter, TableFile, Version, VersionEdit};
+use kvant_base::{Error, ErrorKind, Result};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Core {
+    /// Writes what `entries` yields as tables for `level`.
+    pub(crate) fn write_tables(
+        &self,
+        entries: &mut CompactionIter<MergeIter>,
+        level: usize,
+        cutter: Option<OutputCutter<'_>>,
+        progress: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<Outputs> {
+        let table_options = TableOptions {
+            block_bytes: self.options.block_bytes,
+            compression: self.options.compression[level],
+            filter_bits_per_key: self.filter_bits_per_key[level],
+        };
+        let run = Run {
+            env: &self.env,
+            dir: &self.dir,
+            log: &*self.log,
+            tables: &self.tables,
+            obsolete: &self.obsolete,
+            new_file_num: &|| self.new_file_num(),
+            table_options,
+            cutter,
+            progress,
+            fence: &|cause| self.fence(cause).with_kind(ErrorKind::Fenced),
+        };
+        runner::write_tables(entries, run)
+    }
+
+    /// Logs an edit durably, then shows it to readers. `opened` holds its new tables; `flushed` leaves the sealed memtables with it.
+    pub(crate) fn apply(
+        &self,
+        versions: &mut VersionState,
+        mut edit: VersionEdit,
+        opened: &[Arc<TableFile<Table>>],
+        flushed: Option<&Arc<SealedMemtable>>,
+    ) -> Result<()> {
+        edit.next_file_num = Some(FileNum(self.next_file_num.load(Ordering::Relaxed)));
+        let view = self.views.load_full();
+        let next = Arc::new(view.version.apply(&edit, opened)?);
+        let before_bytes = versions.manifest.bytes();
+        versions
+            .manifest
+            .append(&edit)
+            .map_err(|error| self.manifest_error(error))?;
+        let written_bytes = versions.manifest.bytes() - before_bytes;
+        self.counters
+            .manifest_bytes
+            .fetch_add(written_bytes, Ordering::Relaxed);
+        versions.last_seq = edit.last_seq.unwrap_or(versions.last_seq);
+        versions.oldest_wal = edit.oldest_wal.unwrap_or(versions.oldest_wal);
+        let removed = view.version.removed_by(&edit);
+        self.views.install(Arc::clone(&next), flushed);
+        removed.iter().for_each(|file| file.mark_obsolete());
+        if versions.manifest.is_overgrown() {
+            self.start_manifest(versions, &next)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on in a new manifest, whose first edit is the whole tree.
+    fn start_manifest(&self, versions: &mut VersionState, version: &Version<Table>) -> Result<()> {
+        let num = self.new_file_num();
+        let next_file_num = FileNum(self.next_file_num.load(Ordering::Relaxed));
+        let snapshot = version.snapshot_edit(next_file_num, versions.last_seq, versions.oldest_wal);
+        let created = ManifestWriter::create(&*self.env.fs, &self.dir, num, &snapshot);
+        let manifest = created.map_err(|error| self.manifest_error(error))?;
+        self.counters
+            .manifest_bytes
+            .fetch_add(manifest.bytes(), Ordering::Relaxed);
+        versions.manifest = manifest;
+        crate::version::remove_older(&*self.env.fs, &self.dir, num)?;
+        Ok(())
+    }
+
+    /// An edit whose outcome is unknown fences: nothing may rely on it, nor on its absence.
+    fn manifest_error(&self, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::OutcomeUnknown => self.fence(error).with_kind(ErrorKind::Fenced),
+            _ => error,
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! The database: the engine's public interface, wired from its parts.
+//!
+//! - [`core`]: the parts and what all need; [`recovery`]: how they come to be from the files;
+//! - [`write`](self::write), [`read`], [`range`], [`snapshot`]: what users do;
+//! - [`flush`], [`compact`], [`tasks`]: what happens behind them;
+//! - [`fence`], [`space`]: what happens when the disk fails or is full.
+
+mod checkpoint;
+mod collect;
+mod compact;
+pub(crate) mod core;
+mod edits;
+mod fence;
+mod flush;
+mod range;
+mod read;
+pub(crate) mod recovery;
+mod snapshot;
+mod space;
+mod tasks;
+mod view;
+mod write;
+
+pub use self::range::{RangeIter, Record};
+pub use self::recovery::RecoveryProgress;
+pub use self::snapshot::Snapshot;
+pub use self::write::Refusable;
+
+use self::core::{Core, Tasks};
+use self::snapshot::PinnedSeq;
+use crate::batch::WriteBatch;
+use crate::commit::queue::Completion;
+use crate::format::SeqNum;
+use crate::options::Options;
+use crate::stats::{StallReason, Stats};
+use bytes::Bytes;
+use kvant_base::lock::NamedMutex;
+use kvant_base::log::{Level, Log, NoLog};
+use kvant_base::{Error, ErrorKind, MemoryBudget, Result};
+use kvant_env::{Env, Signal};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a database is given besides its settings.
+#[derive(Clone)]
+pub struct Resources {
+    /// The budget that it shares with whoever else is in the process.
+    pub memory: Arc<MemoryBudget>,
+    /// Where its events go.
+    pub log: Arc<dyn Log>,
+    /// Where it says how far recovery is.
+    pub progress: Arc<RecoveryProgress>,
+}
+
+impl Resources {
+    /// A budget of its own, of `options.memory_bytes`, and no log.
+    pub fn new(options: &Options) -> Resources {
+        Resources {
+            memory: MemoryBudget::new(options.memory_bytes),
+            log: Arc::new(NoLog),
+            progress: Arc::default(),
+        }
+    }
+}
+
+/// An open database; clones share it. It is closed by [`Db::close`], or when the last clone is dropped.
+#[derive(Clone)]
+pub struct Db(Arc<Handle>);
+
+struct Handle {
+    core: Arc<Core>,
+}
+
+impl Db {
+    /// Opens the database in `dir`, creating it if there is none, and recovers it.
+    ///
+    /// # Errors
+    /// `Invalid` for unusable options; `Locked` when another process owns the directory; `Corruption` with file and offset;
+    /// `Unsupported` for files of a newer version; `Io`, `NoSpace`.
+    pub fn open(env: Env, dir: &Path, options: Options, resources: Resources) -> Result<Db> {
+        let core = recovery::open(env, dir, options, resources)?;
+        let spawn = |task| core.env.spawner.spawn(task);
+        core.set_tasks(Tasks {
+            sync: spawn(Arc::new(tasks::SyncTask(Arc::clone(&core)))),
+            flush: spawn(Arc::new(flush::FlushTask(Arc::clone(&core)))),
+            compact: spawn(Arc::new(compact::CompactTask(Arc::clone(&core)))),
+            clean: spawn(Arc::new(tasks::CleanTask(Arc::clone(&core)))),
+        });
+        core.update_gate();
+        Ok(Db(Arc::new(Handle { core })))
+    }
+
+    /// The newest value of `key`; `None` when absent, deleted or expired.
+    ///
+    /// # Errors
+    /// `Corruption` or `Io` when a block cannot be read (other keys stay readable); `Closed`.
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.0.core.get(key)
+    }
+
+    /// Commits a batch and waits until the sync level is reached; waits out stalls.
+    ///
+    /// # Errors
+    /// As [`Db::submit`], but never `Stalled`; `OutcomeUnknown` when the fsync for it failed.
+    pub fn write(&self, mut batch: WriteBatch) -> Result<()> {
+        let core = &self.0.core;
+        let outcome = Arc::new((NamedMutex::new("write_outcome", None), Signal::new()));
+        loop {
+            let reported = Arc::clone(&outcome);
+            let done: Completion = Box::new(move |result| {
+                *reported.0.lock() = Some(result);
+                reported.1.notify_all();
+            });
+            let bytes = batch.bytes();
+            match self.submit(batch, done) {
+                Ok(()) => break,
+                Err((error, refused)) if error.kind() == ErrorKind::Stalled => {
+                    batch = refused;
+                    let mut writable = || core.gate.stall().is_none() || core.is_closed();
+                    core.env
+                        .spawner
+                        .wait_until(core.gate.changed(), None, &mut writable);
+                    debug_assert_eq!(bytes, batch.bytes());
+                }
+                Err((error, _)) => return Err(error),
+            }
+        }
+        let mut result = None;
+        core.env.spawner.wait_until(&outcome.1, None, &mut || {
+            result = outcome.0.lock().take();
+            result.is_some()
+        });
+        result.expect("a wait without a deadline ends when it is over")
+    }
+
+    /// Gives `key` a value, which expires when the wall clock reaches `expires_at_ms` (since 1970) if that is given.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn put(&self, key: &[u8], value: &[u8], expires_at_ms: Option<u64>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.put(key, value, expires_at_ms);
+        self.write(batch)
+    }
+
+    /// Removes `key`.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn delete(&self, key: &[u8]) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete(key);
+        self.write(batch)
+    }
+
+    /// Commits a batch without ever waiting for an fsync or a stall: for event loops. After `Ok`, `done` has been or will be
+    /// called, exactly once. After an error it will not be called, nothing was written, and the batch comes back.
+    ///
+    /// # Errors
+    /// `Stalled`: register with [`Db::on_writable`], then try again. `Invalid` for keys and values over their limits; `NoSpace`
+    /// (deletes alone may pass); `Fenced`; `Closed`.
+    #[inline]
+    pub fn submit(&self, batch: WriteBatch, done: Completion) -> Refusable {
+        self.0.core.submit(batch, done)
+    }
+
+    /// Calls `wake` once as soon as a stalled write may succeed (at once when it may already), on whatever thread ends the stall.
+    pub fn on_writable(&self, wake: Box<dyn FnOnce() + Send>) {
+        self.0.core.gate.on_writable(wake);
+    }
+
+    /// What would stall a write now.
+    pub fn stall(&self) -> Option<StallReason> {
+        self.0.core.gate.stall()
+    }
+
+    /// Records with `start <= key`, and `key < end` where an end is given, in key order, from one consistent snapshot.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<RangeIter> {
+        RangeIter::open(Arc::new(PinnedSeq::now(&self.0.core)), start, end)
+    }
+
+    /// A consistent view that stays as it is whatever is written later.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(&self.0.core)
+    }
+
+    /// Writes everything in memory to tables and waits for it.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`, `Fenced`, `Closed`.
+    pub fn flush(&self) -> Result<()> {
+        let core = &self.0.core;
+        core.check_usable()?;
+        core.check_writable()?;
+        let newest = {
+            let mut writer = core.writer.lock();
+            if !writer.active.is_empty() {
+                core.seal(&mut writer)?;
+            }
+            core.views.load().sealed.first().cloned()
+        };
+        let Some(newest) = newest else { return Ok(()) };
+        let failed_before = core
+            .counters
+            .flushes
+            .failed
+            .load(std::sync::atomic::Ordering::Relaxed);
+        let mut failed = false;
+        core.wake(|tasks| &tasks.flush);
+        core.env.spawner.wait_until(&core.progressed, None, &mut || {
+            let failed_now = core
+                .counters
+                .flushes
+                .failed
+                .load(std::sync::atomic::Ordering::Relaxed);
+            failed = failed_now != failed_before || core.is_closed() || core.fence.cause().is_some();
+            failed
+                || !core
+                    .views
+                    .load()
+                    .sealed
+                    .iter()
+                    .any(|sealed| Arc::ptr_eq(sealed, &newest))
+        });
+        core.check_usable()?;
+        core.check_writable()?;
+        if failed {
+            Err(Error::new(ErrorKind::Io, "the flush failed; the log says why"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Flushes, then compacts everything into the last level, and waits for it. It needs as much free space as the data take.
+    ///
+    /// # Errors
+    /// As [`Db::flush`]; `Corruption` when a table cannot be read.
+    pub fn compact(&self) -> Result<()> {
+        self.flush()?;
+        let core = &self.0.core;
+        let ticket = {
+            let mut manual = core.manual.lock();
+            manual.asked += 1;
+            manual.asked
+        };
+        core.wake(|tasks| &tasks.compact);
+        core.env.spawner.wait_until(&core.progressed, None, &mut || {
+            core.manual.lock().served >= ticket || core.is_closed()
+        });
+        core.check_usable()?;
+        match core.manual.lock().failure.clone() {
+            Some(failure) => Err(failure),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a copy in `dir`, which must not exist and be on the same file system: tables are shared by hard links. It holds what
+    /// was acknowledged before the call, and may hold later writes.
+    ///
+    /// # Errors
+    /// As [`Db::flush`]; `Invalid` when `dir` exists.
+    pub fn checkpoint(&self, dir: &Path) -> Result<()> {
+        self.flush()?;
+        checkpoint::checkpoint(&self.0.core, dir)
+    }
+
+    /// What the engine says about itself.
+    pub fn stats(&self) -> Stats {
+        collect::stats(&self.0.core)
+    }
+
+    /// The first cause, when writes are fenced.
+    pub fn fenced(&self) -> Option<Error> {
+        self.0.core.fence.cause().cloned()
+    }
+
+    /// Syncs the log and stops background work. Later calls fail with `Closed`; a second close does nothing.
+    ///
+    /// # Errors
+    /// `Fenced` or `Io` when what was acknowledged could not be synced.
+    pub fn close(&self) -> Result<()> {
+        self.0.close()
+    }
+}
+
+impl Handle {
+    fn close(&self) -> Result<()> {
+        let core = &self.core;
+        // Waits for a leader, so that nothing is written behind the last sync.
+        let mut writer = core.writer.lock();
+        if core.is_closed() {
+            return Ok(());
+        }
+        core.log_sync.ask();
+        core.wake(|tasks| &tasks.sync);
+        core.env.spawner.wait_until(&core.log_sync.synced, None, &mut || {
+            core.log_sync.is_clean() || core.fence.cause().is_some()
+        });
+        let result = core.check_writable().and_then(|()| {
+            // What was just made durable is written down, so that recovery knows it.
+            let next_seq = SeqNum(writer.next_seq);
+            writer
+                .wal
+                .append(next_seq, 0, &[], core.log_sync.current_synced_bytes())
+                .map(|_| ())
+        });
+        core.begin_close();
+        drop(writer);
+        core.gate.set(crate::commit::gate::Position::Open);
+        core.progressed.notify_all();
+        core.end_tasks();
+        result
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            self.core
+                .log
+                .event(Level::Error, "close_failed", &[("error", &error)]);
+        }
+    }
+}

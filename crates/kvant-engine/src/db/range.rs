@@ -1,0 +1,153 @@
+//! Ranges: records in key order from one consistent snapshot, for as long as the reader likes.
+//!
+//! A range pins a sequence number for its whole life, but memtables and tables only for a while: when the tree has changed and
+//! enough has been read since, it takes the current super-version and goes on behind its last key. A slow reader therefore holds
+//! back neither memory nor the space of whole tables, only the versions it may still need.
+
+use super::snapshot::PinnedSeq;
+use super::view::SuperVersion;
+use crate::format::SeqNum;
+use crate::iter::{InternalIterator, LevelIter, MergeIter, TableRun, VisibleIter};
+use crate::table::Table;
+use crate::version::TableFile;
+use kvant_base::limits::LEVELS;
+use kvant_base::{Consumer, Result};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Bytes read from one super-version before a newer one is taken.
+const REFRESH_BYTES: usize = 1 << 20;
+
+/// One record of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+}
+
+/// A range being read. It may be moved between threads from call to call.
+pub struct RangeIter {
+    pinned: Arc<PinnedSeq>,
+    generation: u64,
+    records: VisibleIter<MergeIter>,
+    end: Option<Vec<u8>>,
+    now_ms: u64,
+    bytes_since_refresh: usize,
+    /// Where to go on after a refresh: kept once one is due.
+    last_key: Vec<u8>,
+    record_count: u64,
+}
+
+impl RangeIter {
+    pub(crate) fn open(pinned: Arc<PinnedSeq>, start: &[u8], end: Option<&[u8]>) -> Result<RangeIter> {
+        let core = Arc::clone(pinned.core());
+        core.check_usable()?;
+        core.counters.ranges.fetch_add(1, Ordering::Relaxed);
+        let view = core.views.load_full();
+        let now_ms = core.env.clock.wall_ms();
+        let mut records = visible(&view, pinned.seq, now_ms, end);
+        records
+            .seek(start)
+            .inspect_err(|error| core.note_read_error(error))?;
+        Ok(RangeIter {
+            pinned,
+            generation: view.generation,
+            records,
+            end: end.map(<[u8]>::to_vec),
+            now_ms,
+            bytes_since_refresh: 0,
+            last_key: Vec::new(),
+            record_count: 0,
+        })
+    }
+
+    /// The next record, or `None` at the end of the range.
+    ///
+    /// # Errors
+    /// `Corruption` or `Io` when a block cannot be read: the range ends there. `Closed`.
+    #[expect(clippy::should_implement_trait, reason = "a record borrows from the iterator")]
+    pub fn next(&mut self) -> Result<Option<Record<'_>>> {
+        if self.bytes_since_refresh >= REFRESH_BYTES {
+            self.refresh()?;
+        }
+        let core = self.pinned.core();
+        let Some(entry) = self
+            .records
+            .next()
+            .inspect_err(|error| core.note_read_error(error))?
+        else {
+            return Ok(None);
+        };
+        self.record_count += 1;
+        self.bytes_since_refresh += entry.key.len() + entry.value.len();
+        if self.bytes_since_refresh >= REFRESH_BYTES {
+            self.last_key.clear();
+            self.last_key.extend_from_slice(entry.key);
+        }
+        Ok(Some(Record {
+            key: entry.key,
+            value: entry.value,
+        }))
+    }
+
+    fn refresh(&mut self) -> Result<()> {
+        self.bytes_since_refresh = 0;
+        let core = Arc::clone(self.pinned.core());
+        core.check_usable()?;
+        let view = core.views.load_full();
+        if view.generation == self.generation {
+            return Ok(());
+        }
+        self.generation = view.generation;
+        self.note_skipped();
+        self.records = visible(&view, self.pinned.seq, self.now_ms, self.end.as_deref());
+        // The least key behind the last one is itself with a zero byte appended.
+        self.last_key.push(0);
+        self.records
+            .seek(&self.last_key)
+            .inspect_err(|error| core.note_read_error(error))
+    }
+
+    fn note_skipped(&self) {
+        self.pinned
+            .core()
+            .counters
+            .range_skipped
+            .fetch_add(self.records.skipped_count(), Ordering::Relaxed);
+    }
+}
+
+impl Drop for RangeIter {
+    fn drop(&mut self) {
+        self.note_skipped();
+        self.pinned
+            .core()
+            .counters
+            .range_records
+            .fetch_add(self.record_count, Ordering::Relaxed);
+    }
+}
+
+/// The records of a super-version as seen at `seq`; to be positioned.
+fn visible(view: &Arc<SuperVersion>, seq: SeqNum, now_ms: u64, end: Option<&[u8]>) -> VisibleIter<MergeIter> {
+    let mut sources: Vec<Box<dyn InternalIterator>> = Vec::new();
+    sources.push(Box::new(view.active.iter()));
+    for sealed in &view.sealed {
+        sources.push(Box::new(sealed.memtable.iter()));
+    }
+    for file in view.version.tables(0) {
+        sources.push(Box::new(file.table.iter(true, Consumer::Iterators)));
+    }
+    for level in 1..LEVELS {
+        if !view.version.tables(level).is_empty() {
+            let open = |file: &Arc<TableFile<Table>>| Ok(file.table.iter(true, Consumer::Iterators));
+            sources.push(Box::new(LevelIter::new(
+                TableRun::Level(Arc::clone(&view.version), level),
+                open,
+            )));
+        }
+    }
+    VisibleIter::new(MergeIter::new(sources), seq, now_ms, end)
+}

@@ -1,0 +1,139 @@
+//! Point reads: memtables newest first, then level 0 newest first, then one table a level.
+
+use super::core::Core;
+use super::view::SuperVersion;
+use crate::format::{SeqNum, ValueKind, split_expiry};
+use crate::table::key_hash;
+use bytes::Bytes;
+use kvant_base::limits::LEVELS;
+use kvant_base::log::Level;
+use kvant_base::{Error, ErrorKind, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where a read found the newest version of its key.
+enum Source {
+    Memtable,
+    Table,
+}
+
+impl Core {
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.check_usable()?;
+        // The view first, the number second: see `view`.
+        let view = self.views.load();
+        let seq = SeqNum(self.visible_seq.load(Ordering::Acquire));
+        self.get_at(&view, key, seq)
+    }
+
+    pub(crate) fn get_at(&self, view: &SuperVersion, key: &[u8], seq: SeqNum) -> Result<Option<Bytes>> {
+        let mut fetches = 0;
+        let found = self.find(view, key, seq, &mut fetches);
+        let counters = &self.counters;
+        add(&counters.gets, 1);
+        match &found {
+            Ok(Some((_, source))) => {
+                add(&counters.present, 1);
+                if matches!(source, Source::Table) {
+                    add(&counters.present_from_table, 1);
+                    add(&counters.present_fetches, u64::from(fetches));
+                }
+            }
+            Ok(None) if fetches > 0 => add(&counters.absent_fetches, u64::from(fetches)),
+            Ok(None) => {}
+            Err(error) => self.note_read_error(error),
+        }
+        Ok(found?.map(|(value, _)| value))
+    }
+
+    fn find(
+        &self,
+        view: &SuperVersion,
+        key: &[u8],
+        seq: SeqNum,
+        fetches: &mut u32,
+    ) -> Result<Option<(Bytes, Source)>> {
+        let memtables =
+            std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
+        for memtable in memtables {
+            if let Some((_, kind, stored)) = memtable.get(key, seq) {
+                let value = self
+                    .live_value(kind, stored)
+                    .expect("a memtable holds what was encoded here");
+                return Ok(value.map(|value| (value, Source::Memtable)));
+            }
+        }
+        let hash = key_hash(key);
+        // Level 0 is in order of the newest write of each table, but after a repair ranges of sequence numbers may overlap: a find
+        // counts only when no later table can hold something newer.
+        let mut newest: Option<(SeqNum, Option<Bytes>)> = None;
+        for file in view.version.tables_for_key(0, key) {
+            if newest
+                .as_ref()
+                .is_some_and(|(found_seq, _)| *found_seq > file.meta.seq_max)
+            {
+                break;
+            }
+            if let Some(entry) = file.table.get(key, hash, seq, fetches)?
+                && newest
+                    .as_ref()
+                    .is_none_or(|(found_seq, _)| *found_seq < entry.seq)
+            {
+                newest = Some((entry.seq, self.live_stored(&file.table, entry.kind, &entry)?));
+            }
+        }
+        if let Some((_, value)) = newest {
+            return Ok(value.map(|value| (value, Source::Table)));
+        }
+        for level in 1..LEVELS {
+            let Some(file) = view.version.tables_for_key(level, key).next() else {
+                continue;
+            };
+            if let Some(entry) = file.table.get(key, hash, seq, fetches)? {
+                let value = self.live_stored(&file.table, entry.kind, &entry)?;
+                return Ok(value.map(|value| (value, Source::Table)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn live_stored(
+        &self,
+        table: &crate::table::Table,
+        kind: ValueKind,
+        stored: &[u8],
+    ) -> Result<Option<Bytes>> {
+        self.live_value(kind, stored).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Corruption,
+                "an expiring value is shorter than its expiry",
+            )
+            .with_file(table.path())
+        })
+    }
+
+    /// What a stored value is to a reader now: `Some(None)` when deleted or expired; `None` when malformed.
+    #[inline]
+    fn live_value(&self, kind: ValueKind, stored: &[u8]) -> Option<Option<Bytes>> {
+        match kind {
+            ValueKind::Delete => Some(None),
+            ValueKind::Put => Some(Some(Bytes::copy_from_slice(stored))),
+            ValueKind::PutExpiring => {
+                let (expiry_ms, value) = split_expiry(kind, stored)?;
+                let expired = expiry_ms.is_some_and(|expiry_ms| expiry_ms <= self.env.clock.wall_ms());
+                Some((!expired).then(|| Bytes::copy_from_slice(value)))
+            }
+        }
+    }
+
+    /// Corruption is for a person to see, with file and offset; the request gets the error too.
+    pub(crate) fn note_read_error(&self, error: &Error) {
+        if error.kind() == ErrorKind::Corruption {
+            self.log.event(Level::Error, "corruption", &[("error", error)]);
+        }
+    }
+}
+
+#[inline]
+pub(crate) fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}

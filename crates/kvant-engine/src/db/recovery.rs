@@ -1,0 +1,468 @@
+//! Opening: manifest, tables, then the log into memtables.
+//!
+//! Steps, in an order that a crash at any point leaves repeatable:
+//! 1. take the directory's lock;
+//! 2. read the manifest, open its tables, check that each is there with its length;
+//! 3. replay the log files that the manifest needs, oldest first, into memtables; a torn end is cut off and reported;
+//! 4. start a new log file and a new manifest, whose first edit is the whole tree;
+//! 5. remove what nothing refers to.
+//!
+//! Memtables are not flushed here, so that opening costs one read of the log: the flush task does it behind.
+
+use super::Resources;
+use super::core::{Core, Parts, VersionState};
+use super::space::{self, DiskSpace};
+use super::view::{SealedMemtable, SuperVersion, Views};
+use super::write::Writer;
+use crate::commit::sync::{LogFile, LogSync};
+use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_path, parse_file_name};
+use crate::memtable::Memtable;
+use crate::options::Options;
+use crate::stats::RecoveryStats;
+use crate::table::{BlockCache, Table, TableContext, TableStats};
+use crate::version::{
+    self, ManifestState, ManifestWriter, ObsoleteQueue, RecoveredManifest, TableFile, Version, VersionEdit,
+};
+use crate::wal::{self, PreviousWal, RecoveredWal, WalWriter};
+use kvant_base::log::{Level, Log};
+use kvant_base::{Error, ErrorKind, MemoryBudget, Result};
+use kvant_env::{DirEntry, Env};
+use std::collections::HashSet;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Largest size of the space kept for a full disk.
+const RESERVE_BYTES_MAX: u64 = 16 << 20;
+
+/// Where recovery is; shared with whoever shows it.
+#[derive(Debug, Default)]
+pub struct RecoveryProgress {
+    done_bytes: AtomicU64,
+    total_bytes: AtomicU64,
+}
+
+impl RecoveryProgress {
+    /// Whole per cent of the log that have been replayed: 0 to 100.
+    pub fn per_cent(&self) -> u64 {
+        let total = self.total_bytes.load(Ordering::Relaxed);
+        let done = self.done_bytes.load(Ordering::Relaxed).min(total);
+        (done * 100).checked_div(total).unwrap_or(0)
+    }
+}
+
+pub(crate) fn open(env: Env, dir: &Path, options: Options, resources: Resources) -> Result<Arc<Core>> {
+    let started_ns = env.clock.monotonic_ns();
+    let problems = options.problems();
+    if !problems.is_empty() {
+        return Err(Error::invalid(problems.join("; ")));
+    }
+    create_dir(&env, dir)?;
+    let owner = lock(&env, dir)?;
+    space::release_at_open(&env, dir)?;
+    let manifest = match version::recover(&*env.fs, dir)? {
+        Some(manifest) => manifest,
+        None => new_database(&env, dir)?,
+    };
+    let files = list(&env, dir)?;
+    if manifest.discarded_bytes > 0 {
+        let fields: &[(&str, &dyn std::fmt::Display)] = &[
+            ("manifest", &manifest.num.0),
+            ("discarded_bytes", &manifest.discarded_bytes),
+        ];
+        resources
+            .log
+            .event(Level::Warn, "manifest_tail_discarded", fields);
+    }
+
+    let tables = Arc::new(TableContext {
+        cache: BlockCache::new(Arc::clone(&resources.memory)),
+        memory: Arc::clone(&resources.memory),
+        metadata_share_bytes: options.memory_bytes / 4,
+        stats: Arc::new(TableStats::default()),
+    });
+    let obsolete = ObsoleteQueue::new();
+    let version = open_tables(&env, dir, &manifest, &tables, &obsolete)?;
+
+    let mut replay = Replay::new(&env, dir, &options, &resources, &manifest);
+    let wals = replay.run(&files)?;
+    let mut next_file_num = next_file_num(&files, &manifest);
+    let mut new_num = || {
+        next_file_num += 1;
+        FileNum(next_file_num - 1)
+    };
+
+    let log_sync = LogSync::new(options.sync, Arc::clone(&env.clock));
+    let previous = give_to_sync(&env, dir, &wals, &log_sync)?;
+    let wal_num = new_num();
+    let wal = start_wal(&env, dir, wal_num, previous, &log_sync)?;
+    let active_wal = replay.active_wal.unwrap_or(wal_num);
+    let oldest_wal = replay
+        .sealed
+        .first()
+        .map_or(active_wal, |sealed| sealed.first_wal);
+
+    let manifest_num = new_num();
+    let last_seq = manifest.state.last_seq;
+    let snapshot = version.snapshot_edit(FileNum(next_file_num), last_seq, oldest_wal);
+    let manifest_writer = ManifestWriter::create(&*env.fs, dir, manifest_num, &snapshot)?;
+
+    let us = (env.clock.monotonic_ns() - started_ns) / 1000;
+    let recovery = RecoveryStats { us, ..replay.stats };
+    log_done(&*resources.log, &recovery, &version);
+    let Replay {
+        next_seq,
+        sealed,
+        active,
+        ..
+    } = replay;
+    let visible_seq = SeqNum(next_seq.0 - 1);
+    let views = Views::new(SuperVersion {
+        generation: 0,
+        active: Arc::clone(&active),
+        active_wal,
+        sealed: sealed.into_iter().rev().map(Arc::new).collect(),
+        version: Arc::new(version),
+    });
+    let reserve_bytes = options.memtable_bytes.min(RESERVE_BYTES_MAX);
+    let space = DiskSpace::new(env.clone(), Arc::clone(&resources.log), dir, reserve_bytes);
+    space.open();
+    let core = Core::new(Parts {
+        env,
+        dir: dir.to_path_buf(),
+        options,
+        memory: resources.memory,
+        log: resources.log,
+        tables,
+        obsolete,
+        views,
+        visible_seq,
+        next_file_num: FileNum(next_file_num),
+        log_sync,
+        space,
+        versions: VersionState {
+            manifest: manifest_writer,
+            last_seq,
+            oldest_wal,
+            unreadable: HashSet::new(),
+        },
+        writer: Writer::new(wal, wal_num, active, next_seq.0),
+        recovery,
+        owner,
+    });
+    remove_orphans(&core, &files, manifest_num, oldest_wal, &wals);
+    Ok(core)
+}
+
+/// Creates the directory where there is none, and makes its name durable. Parents that exist are taken to be.
+fn create_dir(env: &Env, dir: &Path) -> Result<()> {
+    if env.fs.exists(dir).map_err(|e| Error::io("look at", dir, e))? {
+        return Ok(());
+    }
+    env.fs
+        .create_dir_all(dir)
+        .map_err(|e| Error::io("create", dir, e))?;
+    let parent = parent_of(dir);
+    env.fs.sync_dir(parent).map_err(|e| Error::io("sync", parent, e))
+}
+
+/// The directory that holds the name of `path`.
+pub(crate) fn parent_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+pub(crate) fn lock(env: &Env, dir: &Path) -> Result<Box<dyn kvant_env::FileLock>> {
+    let path = file_path(dir, FileKind::Lock, FileNum(0));
+    env.fs.lock(&path).map_err(|source| match source.kind() {
+        io::ErrorKind::WouldBlock => Error::new(ErrorKind::Locked, source.to_string()).with_file(dir),
+        _ => Error::io("lock", &path, source),
+    })
+}
+
+/// The files of ours in `dir`.
+pub(crate) fn list(env: &Env, dir: &Path) -> Result<Vec<(FileKind, FileNum, DirEntry)>> {
+    let entries = env.fs.list(dir).map_err(|e| Error::io("list", dir, e))?;
+    let ours = |entry: DirEntry| parse_file_name(&entry.name).map(|(kind, num)| (kind, num, entry));
+    Ok(entries.into_iter().filter_map(ours).collect())
+}
+
+/// A new database is a manifest of nothing: it comes before the first log, so that a log without a manifest is always damage.
+fn new_database(env: &Env, dir: &Path) -> Result<RecoveredManifest> {
+    let (num, state) = (FileNum(1), ManifestState::empty());
+    let nothing = VersionEdit {
+        next_file_num: Some(state.next_file_num),
+        last_seq: Some(state.last_seq),
+        oldest_wal: Some(state.oldest_wal),
+        ..VersionEdit::default()
+    };
+    ManifestWriter::create(&*env.fs, dir, num, &nothing)?;
+    Ok(RecoveredManifest {
+        state,
+        num,
+        discarded_bytes: 0,
+    })
+}
+
+/// The logs from `oldest` on, ascending, without one at the end that was prepared and never used.
+pub(crate) fn needed_wals(files: &[(FileKind, FileNum, DirEntry)], oldest: FileNum) -> Vec<FileNum> {
+    let logs = files
+        .iter()
+        .filter(|(kind, num, _)| *kind == FileKind::Wal && *num >= oldest);
+    let mut logs: Vec<_> = logs.map(|(_, num, entry)| (*num, entry.len_bytes)).collect();
+    logs.sort_unstable();
+    let used = logs
+        .iter()
+        .rposition(|(_, len_bytes)| *len_bytes > 0)
+        .map_or(0, |last| last + 1);
+    logs[..used].iter().map(|(num, _)| *num).collect()
+}
+
+/// An empty memtable whose first allocation is small against its size.
+pub(crate) fn new_memtable(memory: &Arc<MemoryBudget>, options: &Options) -> Memtable {
+    Memtable::new(
+        memory,
+        (options.memtable_bytes / 16).clamp(1 << 10, 1 << 20) as usize,
+    )
+}
+
+fn next_file_num(files: &[(FileKind, FileNum, DirEntry)], manifest: &RecoveredManifest) -> u64 {
+    let seen = files.iter().map(|(_, num, _)| num.0 + 1).max().unwrap_or(1);
+    seen.max(manifest.state.next_file_num.0).max(1)
+}
+
+fn open_tables(
+    env: &Env,
+    dir: &Path,
+    manifest: &RecoveredManifest,
+    tables: &Arc<TableContext>,
+    obsolete: &Arc<ObsoleteQueue>,
+) -> Result<Version<Table>> {
+    Version::open(&manifest.state, |meta| {
+        let path = file_path(dir, FileKind::Table, meta.num);
+        let file = env.fs.open(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => {
+                Error::corruption(&path, 0, "a table that the manifest names is missing")
+            }
+            _ => Error::io("open", &path, source),
+        })?;
+        let table = Table::open(file, &path, meta.num, meta.file_bytes, Arc::clone(tables))?;
+        Ok(TableFile::new(meta.clone(), table, Arc::clone(obsolete)))
+    })
+}
+
+/// What the log becomes.
+struct Replay<'a> {
+    env: &'a Env,
+    dir: &'a Path,
+    options: &'a Options,
+    memory: Arc<MemoryBudget>,
+    log: Arc<dyn Log>,
+    progress: Arc<RecoveryProgress>,
+    oldest_wal: FileNum,
+    next_seq: SeqNum,
+    /// Oldest first.
+    sealed: Vec<SealedMemtable>,
+    active: Arc<Memtable>,
+    /// The oldest log file with a record in `active`.
+    active_wal: Option<FileNum>,
+    stats: RecoveryStats,
+}
+
+impl<'a> Replay<'a> {
+    fn new(
+        env: &'a Env,
+        dir: &'a Path,
+        options: &'a Options,
+        resources: &Resources,
+        manifest: &RecoveredManifest,
+    ) -> Replay<'a> {
+        Replay {
+            env,
+            dir,
+            options,
+            memory: Arc::clone(&resources.memory),
+            log: Arc::clone(&resources.log),
+            progress: Arc::clone(&resources.progress),
+            oldest_wal: manifest.state.oldest_wal,
+            next_seq: SeqNum(manifest.state.last_seq.0 + 1),
+            sealed: Vec::new(),
+            active: Arc::new(new_memtable(&resources.memory, options)),
+            active_wal: None,
+            stats: RecoveryStats::default(),
+        }
+    }
+
+    /// Replays the log files that are needed, and returns those that go on being needed.
+    fn run(&mut self, files: &[(FileKind, FileNum, DirEntry)]) -> Result<Vec<RecoveredWal>> {
+        let nums = needed_wals(files, self.oldest_wal);
+        self.check_oldest(files)?;
+        let bytes_of =
+            |(_, num, entry): &(FileKind, FileNum, DirEntry)| nums.contains(num).then_some(entry.len_bytes);
+        self.progress
+            .total_bytes
+            .store(files.iter().filter_map(bytes_of).sum(), Ordering::Relaxed);
+        let first_seq = Some(self.next_seq);
+        let (env, dir) = (self.env, self.dir);
+        let wals = wal::recover(&*env.fs, dir, &nums, first_seq, &mut |num, record| {
+            self.apply(num, &record)
+        })?;
+        for wal in &wals {
+            self.stats.wal_bytes += wal.end.good_bytes;
+            self.stats.discarded_bytes += wal.end.discarded_bytes;
+            if wal.end.discarded_bytes > 0 {
+                self.note_discarded(wal);
+            }
+        }
+        Ok(wals)
+    }
+
+    /// The manifest names the oldest log that it needs; it is made before the manifest says so.
+    fn check_oldest(&self, files: &[(FileKind, FileNum, DirEntry)]) -> Result<()> {
+        let exists = files
+            .iter()
+            .any(|(kind, num, _)| *kind == FileKind::Wal && *num == self.oldest_wal);
+        if self.oldest_wal == FileNum(0) || exists {
+            return Ok(());
+        }
+        let path = file_path(self.dir, FileKind::Wal, self.oldest_wal);
+        Err(Error::corruption(
+            &path,
+            0,
+            "a log file that the manifest needs is missing",
+        ))
+    }
+
+    fn apply(&mut self, num: FileNum, record: &wal::WalRecord<'_>) -> Result<()> {
+        // Memtables change only between log files: a flush then frees whole files.
+        if self.active_wal.is_some_and(|first| first != num)
+            && self.active.memory_bytes() >= self.options.memtable_bytes
+        {
+            let next = Arc::new(new_memtable(&self.memory, self.options));
+            let memtable = std::mem::replace(&mut self.active, next);
+            let first_wal = self.active_wal.take().expect("a full memtable has a log");
+            self.sealed.push(SealedMemtable { memtable, first_wal });
+        }
+        self.active_wal.get_or_insert(num);
+        let active = &self.active;
+        record.replay(|seq, op| {
+            active.insert(InternalKeyRef::new(op.key, seq, op.kind), op.stored);
+            Ok(())
+        })?;
+        self.next_seq = SeqNum(record.first_seq.0 + u64::from(record.op_count));
+        self.stats.wal_record_count += 1;
+        self.progress
+            .done_bytes
+            .fetch_add(record.bytes(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn note_discarded(&self, wal: &RecoveredWal) {
+        self.log.event(
+            Level::Warn,
+            "log_tail_discarded",
+            &[
+                ("wal", &wal.file_num.0),
+                ("good_bytes", &wal.end.good_bytes),
+                ("discarded_bytes", &wal.end.discarded_bytes),
+                ("why", &wal.end.reason),
+            ],
+        );
+    }
+}
+
+/// Cuts torn ends off and hands the replayed logs to the log sync, so that they become durable before anything newer does.
+/// Returns the end of the history, for the next log's header to name.
+fn give_to_sync(env: &Env, dir: &Path, wals: &[RecoveredWal], sync: &LogSync) -> Result<Option<PreviousWal>> {
+    let mut previous = None;
+    for wal in wals.iter().filter(|wal| wal.end.good_bytes > 0) {
+        let path = file_path(dir, FileKind::Wal, wal.file_num);
+        let file = env
+            .fs
+            .open_writable(&path)
+            .map_err(|e| Error::io("open", &path, e))?;
+        if wal.end.discarded_bytes > 0 {
+            file.set_len(wal.end.good_bytes)
+                .map_err(|e| Error::io("cut", &path, e))?;
+        }
+        previous = Some(PreviousWal {
+            file_num: wal.file_num,
+            final_bytes: wal.end.good_bytes,
+        });
+        let (num, written_bytes) = (wal.file_num, wal.end.good_bytes);
+        sync.add_file(LogFile {
+            num,
+            path,
+            file,
+            written_bytes,
+            synced_bytes: 0,
+        });
+    }
+    Ok(previous)
+}
+
+fn start_wal(
+    env: &Env,
+    dir: &Path,
+    num: FileNum,
+    previous: Option<PreviousWal>,
+    sync: &LogSync,
+) -> Result<WalWriter> {
+    let path = file_path(dir, FileKind::Wal, num);
+    let file = env.fs.create(&path).map_err(|e| Error::io("create", &path, e))?;
+    env.fs.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
+    let wal = WalWriter::start(Arc::clone(&file), &path, num, previous)?;
+    sync.add_file(LogFile {
+        num,
+        path,
+        file,
+        written_bytes: wal.end_bytes(),
+        synced_bytes: 0,
+    });
+    Ok(wal)
+}
+
+/// Removes what nothing refers to: files being made when the process ended, inputs of compactions, logs that were flushed.
+fn remove_orphans(
+    core: &Core,
+    files: &[(FileKind, FileNum, DirEntry)],
+    manifest: FileNum,
+    oldest_wal: FileNum,
+    wals: &[RecoveredWal],
+) {
+    let view = core.views.load();
+    let live: HashSet<FileNum> = view.version.all_tables().map(|file| file.meta.num).collect();
+    for (kind, num, entry) in files {
+        let needed = match kind {
+            FileKind::Table => live.contains(num),
+            FileKind::Wal => {
+                *num >= oldest_wal
+                    && wals
+                        .iter()
+                        .any(|wal| wal.file_num == *num && wal.end.good_bytes > 0)
+            }
+            FileKind::Manifest => *num == manifest,
+            FileKind::Temporary => false,
+            FileKind::Reserve | FileKind::Lock => true,
+        };
+        if !needed {
+            core.remove_file(&core.dir.join(&entry.name));
+        }
+    }
+}
+
+fn log_done(log: &dyn Log, stats: &RecoveryStats, version: &Version<Table>) {
+    log.event(
+        Level::Info,
+        "recovered",
+        &[
+            ("us", &stats.us),
+            ("wal_bytes", &stats.wal_bytes),
+            ("wal_records", &stats.wal_record_count),
+            ("discarded_bytes", &stats.discarded_bytes),
+            ("tables", &version.all_tables().count()),
+        ],
+    );
+}

@@ -1,0 +1,118 @@
+//! What a reader sees of the tree: the super-version, swapped as a whole.
+//!
+//! Invariants:
+//! 1. a super-version holds every acknowledged write older than its making, each in exactly one of its parts;
+//! 2. a reader takes the super-version first and the visible sequence number second, so that nothing compacted away in the former
+//!    is needed at the latter;
+//! 3. memtables leave it in the order in which they were sealed.
+//!
+//! Threads: readers take no lock. Changes are made under `installing`, briefly; a new version also under the manifest's lock.
+
+use crate::format::{FileNum, SeqNum};
+use crate::memtable::Memtable;
+use crate::table::Table;
+use crate::version::Version;
+use arc_swap::{ArcSwap, Guard};
+use kvant_base::lock::NamedMutex;
+use std::sync::Arc;
+
+/// A memtable that waits for its flush.
+pub(crate) struct SealedMemtable {
+    pub(crate) memtable: Arc<Memtable>,
+    /// The oldest log file that holds its writes.
+    pub(crate) first_wal: FileNum,
+}
+
+impl SealedMemtable {
+    /// Largest sequence number in it; 0 when it is empty.
+    pub(crate) fn seq_max(&self) -> SeqNum {
+        self.memtable.seq_range().map_or(SeqNum(0), |(_, max)| max)
+    }
+}
+
+pub(crate) struct SuperVersion {
+    /// Counts changes: a reader that has an older one may refresh.
+    pub(crate) generation: u64,
+    pub(crate) active: Arc<Memtable>,
+    /// The oldest log file that holds the active memtable's writes.
+    pub(crate) active_wal: FileNum,
+    /// Newest first.
+    pub(crate) sealed: Vec<Arc<SealedMemtable>>,
+    pub(crate) version: Arc<Version<Table>>,
+}
+
+/// The current super-version.
+pub(crate) struct Views {
+    current: ArcSwap<SuperVersion>,
+    installing: NamedMutex<()>,
+}
+
+impl Views {
+    pub(crate) fn new(first: SuperVersion) -> Views {
+        Views {
+            current: ArcSwap::from_pointee(first),
+            installing: NamedMutex::new("super_version", ()),
+        }
+    }
+
+    /// The current one, for a short use.
+    #[inline]
+    pub(crate) fn load(&self) -> Guard<Arc<SuperVersion>> {
+        self.current.load()
+    }
+
+    /// The current one, to keep.
+    pub(crate) fn load_full(&self) -> Arc<SuperVersion> {
+        self.current.load_full()
+    }
+
+    /// The active memtable becomes the newest sealed one; `active` takes its place.
+    pub(crate) fn seal(&self, active: Arc<Memtable>, active_wal: FileNum) {
+        self.change(|now| {
+            let sealed = SealedMemtable {
+                memtable: Arc::clone(&now.active),
+                first_wal: now.active_wal,
+            };
+            let sealed = std::iter::once(Arc::new(sealed))
+                .chain(now.sealed.iter().cloned())
+                .collect();
+            SuperVersion {
+                generation: 0,
+                active,
+                active_wal,
+                sealed,
+                version: Arc::clone(&now.version),
+            }
+        });
+    }
+
+    /// A new version of the tables; `flushed`, the oldest sealed memtable, is in it.
+    pub(crate) fn install(&self, version: Arc<Version<Table>>, flushed: Option<&Arc<SealedMemtable>>) {
+        self.change(|now| {
+            let mut sealed = now.sealed.clone();
+            if let Some(flushed) = flushed {
+                let oldest = sealed.pop().expect("what was flushed is still sealed");
+                assert!(
+                    Arc::ptr_eq(&oldest, flushed),
+                    "memtables are flushed in the order of sealing"
+                );
+            }
+            let (active, active_wal) = (Arc::clone(&now.active), now.active_wal);
+            SuperVersion {
+                generation: 0,
+                active,
+                active_wal,
+                sealed,
+                version,
+            }
+        });
+    }
+
+    fn change(&self, next: impl FnOnce(&SuperVersion) -> SuperVersion) {
+        let _installing = self.installing.lock();
+        let now = self.current.load_full();
+        let mut next = next(&now);
+        next.generation = now.generation + 1;
+        self.current.store(Arc::new(next));
+    }
+}

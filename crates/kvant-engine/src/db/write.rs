@@ -1,0 +1,289 @@
+//! The leader's work: one group of batches to the log, into the memtable, to its completions.
+
+use super::core::Core;
+use super::recovery::new_memtable;
+use crate::batch::WriteBatch;
+use crate::commit::queue::{Completion, Pending};
+use crate::commit::sync::LogFile;
+use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_path};
+use crate::memtable::Memtable;
+use crate::wal::WalWriter;
+use kvant_base::log::Level;
+use kvant_base::{Error, ErrorKind, Result};
+use kvant_env::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A group larger than this is split: it bounds the log writer's buffer.
+const GROUP_BYTES_MAX: usize = 8 << 20;
+
+/// Nothing, or why a batch was refused, with the batch.
+pub type Refusable = std::result::Result<(), (Error, WriteBatch)>;
+
+/// What the leader writes to.
+pub(crate) struct Writer {
+    pub(crate) wal: WalWriter,
+    pub(crate) wal_num: FileNum,
+    pub(crate) active: Arc<Memtable>,
+    pub(crate) next_seq: u64,
+    /// Kept between groups to save allocations.
+    group: Vec<Pending>,
+}
+
+/// A log file made ahead of time by the flush task, its name already durable, so that sealing a memtable costs one small write.
+pub(crate) struct PreparedWal {
+    pub(crate) num: FileNum,
+    pub(crate) path: PathBuf,
+    pub(crate) file: Arc<dyn File>,
+}
+
+impl Writer {
+    pub(crate) fn new(wal: WalWriter, wal_num: FileNum, active: Arc<Memtable>, next_seq: u64) -> Writer {
+        Writer {
+            wal,
+            wal_num,
+            active,
+            next_seq,
+            group: Vec::new(),
+        }
+    }
+}
+
+impl Core {
+    /// Commits `batch` without waiting for an fsync or a stall. On error the batch comes back and nothing was written.
+    pub(crate) fn submit(&self, batch: WriteBatch, done: Completion) -> Refusable {
+        if let Err(error) = self.admit(&batch) {
+            return Err((error, batch));
+        }
+        if batch.is_empty() {
+            done(Ok(()));
+        } else if self.queue.push(Pending { batch, done }) {
+            self.lead();
+        }
+        Ok(())
+    }
+
+    fn admit(&self, batch: &WriteBatch) -> Result<()> {
+        self.check_usable()?;
+        self.check_writable()?;
+        batch.check(self.options.value_bytes_max)?;
+        if batch.put_count() > 0 {
+            self.space.admit_put()?;
+        }
+        if self.log_sync.is_overdue() {
+            self.update_gate();
+        }
+        self.gate.admit(batch.bytes()).map_err(|reason| {
+            Error::new(
+                ErrorKind::Stalled,
+                format!("writes are held back ({}), try again later", reason.name()),
+            )
+        })
+    }
+
+    fn lead(&self) {
+        let mut writer = self.writer.lock();
+        let mut group = std::mem::take(&mut writer.group);
+        while self.queue.take(&mut group) {
+            while !group.is_empty() {
+                self.commit_front(&mut writer, &mut group);
+            }
+        }
+        writer.group = group;
+    }
+
+    /// Commits as many batches from the front of `group` as one log record takes.
+    fn commit_front(&self, writer: &mut Writer, group: &mut Vec<Pending>) {
+        let mut bytes = 0;
+        let taken = group
+            .iter()
+            .take_while(|pending| {
+                let first = bytes == 0;
+                bytes += pending.batch.bytes();
+                first || bytes <= GROUP_BYTES_MAX
+            })
+            .count();
+        let result = self.write_group(writer, &group[..taken]);
+        let mut done: Vec<Completion> = Vec::with_capacity(taken);
+        done.extend(group.drain(..taken).map(|pending| pending.done));
+        match result {
+            Ok(last_seq) => self.finish_group(writer, last_seq, done),
+            Err(error) => done.into_iter().for_each(|done| done(Err(error.clone()))),
+        }
+    }
+
+    /// Log first, then memtable. On error nothing of the group is in either, or writes are fenced.
+    fn write_group(&self, writer: &mut Writer, group: &[Pending]) -> Result<SeqNum> {
+        self.check_usable()?;
+        self.check_writable()?;
+        if writer.active.memory_bytes() >= self.options.memtable_bytes {
+            self.seal_if_room(writer)?;
+        }
+        let count: usize = group.iter().map(|pending| pending.batch.len()).sum();
+        let first_seq = SeqNum(writer.next_seq);
+        let last_seq = SeqNum(writer.next_seq + count as u64 - 1);
+        assert!(last_seq <= SeqNum::MAX, "sequence numbers are used up");
+        self.append_to_log(writer, group, first_seq, count)?;
+        let mut seq = first_seq.0;
+        for pending in group {
+            for op in pending.batch.ops() {
+                let op = op.expect("a batch that was built here decodes");
+                writer
+                    .active
+                    .insert(InternalKeyRef::new(op.key, SeqNum(seq), op.kind), op.stored);
+                seq += 1;
+            }
+            self.counters
+                .user_bytes
+                .fetch_add(pending.batch.user_bytes(), Ordering::Relaxed);
+        }
+        debug_assert_eq!(seq, last_seq.0 + 1);
+        writer.next_seq = seq;
+        self.counters
+            .operations
+            .fetch_add(count as u64, Ordering::Relaxed);
+        self.counters.groups.fetch_add(1, Ordering::Relaxed);
+        Ok(last_seq)
+    }
+
+    fn append_to_log(
+        &self,
+        writer: &mut Writer,
+        group: &[Pending],
+        first_seq: SeqNum,
+        count: usize,
+    ) -> Result<()> {
+        let synced_bytes = self.log_sync.current_synced_bytes();
+        let single;
+        let several;
+        let payload: &[&[u8]] = if let [pending] = group {
+            single = [pending.batch.encoded()];
+            &single
+        } else {
+            several = group
+                .iter()
+                .map(|pending| pending.batch.encoded())
+                .collect::<Vec<_>>();
+            &several
+        };
+        let deletes_only = group.iter().all(|pending| pending.batch.put_count() == 0);
+        let before = writer.wal.end_bytes();
+        let append = |writer: &mut Writer| {
+            writer
+                .wal
+                .append(first_seq, count as u32, payload, synced_bytes)
+                .map_err(|error| match writer.wal.rollback() {
+                    Ok(()) => error,
+                    Err(cause) => self.fence(cause).with_kind(ErrorKind::Fenced),
+                })
+        };
+        let mut result = append(writer);
+        if result
+            .as_ref()
+            .is_err_and(|error| error.kind() == ErrorKind::NoSpace)
+        {
+            self.space.note_full();
+            // Deletes free space in the end, so they may use what was kept for them.
+            if deletes_only && self.space.release_reserve()? {
+                result = append(writer);
+            }
+        }
+        let end_bytes = result?;
+        self.counters
+            .wal_bytes
+            .fetch_add(end_bytes - before, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn finish_group(&self, writer: &Writer, last_seq: SeqNum, done: Vec<Completion>) {
+        let (done, wake_sync) = self.log_sync.written(writer.wal.end_bytes(), last_seq, done);
+        if let Some(done) = done {
+            self.visible_seq.store(last_seq.0, Ordering::Release);
+            done.into_iter().for_each(|done| done(Ok(())));
+        }
+        if wake_sync {
+            self.wake(|tasks| &tasks.sync);
+        }
+    }
+
+    /// Seals the active memtable unless too many sealed ones wait already: then it grows, and the gate holds new writes back.
+    fn seal_if_room(&self, writer: &mut Writer) -> Result<()> {
+        if self.views.load().sealed.len() < self.options.memtables_sealed_max {
+            self.seal(writer)?;
+        }
+        self.update_gate();
+        Ok(())
+    }
+
+    /// Seals the active memtable and goes on with a new one and a new log file.
+    pub(crate) fn seal(&self, writer: &mut Writer) -> Result<()> {
+        let prepared = match self.prepared_wal.lock().take() {
+            Some(prepared) => prepared,
+            None => self.prepare_wal()?,
+        };
+        let previous = Some(writer.wal.as_previous());
+        let created = WalWriter::start(Arc::clone(&prepared.file), &prepared.path, prepared.num, previous);
+        let wal = match created {
+            Ok(wal) => wal,
+            Err(error) => {
+                // The file may hold half a header; a later attempt takes another.
+                if error.kind() == ErrorKind::NoSpace {
+                    self.space.note_full();
+                }
+                self.remove_file(&prepared.path);
+                return Err(error);
+            }
+        };
+        self.counters
+            .wal_bytes
+            .fetch_add(wal.end_bytes(), Ordering::Relaxed);
+        let wake_sync = self.log_sync.add_file(LogFile {
+            num: prepared.num,
+            path: prepared.path,
+            file: prepared.file,
+            written_bytes: wal.end_bytes(),
+            synced_bytes: 0,
+        });
+        if wake_sync {
+            self.wake(|tasks| &tasks.sync);
+        }
+        let active = Arc::new(new_memtable(&self.memory, &self.options));
+        self.views.seal(Arc::clone(&active), prepared.num);
+        writer.wal = wal;
+        writer.wal_num = prepared.num;
+        writer.active = active;
+        self.wake(|tasks| &tasks.flush);
+        Ok(())
+    }
+
+    /// Makes a log file whose name is durable.
+    pub(crate) fn prepare_wal(&self) -> Result<PreparedWal> {
+        let num = self.new_file_num();
+        let path = file_path(&self.dir, FileKind::Wal, num);
+        let file = self
+            .env
+            .fs
+            .create(&path)
+            .map_err(|source| Error::io("create", &path, source))?;
+        self.sync_dir()?;
+        Ok(PreparedWal { num, path, file })
+    }
+
+    /// Tells everyone whose group has become durable, or that its outcome is unknown.
+    pub(crate) fn complete(&self, done: Vec<Completion>, result: &Result<()>) {
+        done.into_iter().for_each(|done| done(result.clone()));
+    }
+
+    /// Fences writes for good and returns the first cause.
+    pub(crate) fn fence(&self, cause: Error) -> Error {
+        let first = self.fence.set(cause);
+        self.log
+            .event(Level::Error, "writes_fenced", &[("cause", &first)]);
+        self.update_gate();
+        self.progressed.notify_all();
+        self.wake(|tasks| &tasks.sync);
+        self.wake(|tasks| &tasks.compact);
+        first
+    }
+}

@@ -1,0 +1,187 @@
+//! The memtable: recent writes in key order, in memory, until they are flushed to a table.
+//!
+//! A concurrent skip list in an arena. Writers insert side by side, readers never take a lock, nothing is
+//! ever moved or removed, and the whole is freed at once.
+//!
+//! - [`arena`]: memory that is handed out piece by piece and freed as a whole.
+//! - [`skiplist`]: the list. These two files hold the engine's only `unsafe` code; what they offer is safe.
+//!
+//! Invariants:
+//! 1. an internal key is inserted at most once;
+//! 2. an insert that has returned is seen by every read that starts later; which of them a reader should see
+//!    is decided by sequence number, not by the memtable;
+//! 3. all memory is counted to [`Consumer::Memtables`] from allocation to drop.
+//!
+//! Threads: any number of inserters, readers and iterators at once. Counters lag behind an [`Inserter`] that
+//! has not been dropped.
+
+#[expect(
+    unsafe_code,
+    reason = "hands out uninitialised memory that several threads fill"
+)]
+mod arena;
+#[expect(unsafe_code, reason = "links nodes of variable size by atomic pointers")]
+mod skiplist;
+
+use crate::format::{InternalKeyRef, SeqNum, ValueKind};
+use crate::iter::InternalIterator;
+use kvant_base::{Consumer, MemoryBudget, Result};
+use skiplist::{Cursor, SkipList, Splice};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Recent writes in key order.
+pub(crate) struct Memtable {
+    list: Arc<SkipList>,
+    entry_count: AtomicU64,
+    data_bytes: AtomicU64,
+    seq_min: AtomicU64,
+    seq_max: AtomicU64,
+}
+
+impl Memtable {
+    /// An empty memtable whose memory is counted in `memory`. `chunk_bytes` is the size of its first
+    /// allocation; later ones grow.
+    pub(crate) fn new(memory: &Arc<MemoryBudget>, chunk_bytes: usize) -> Memtable {
+        Memtable {
+            list: Arc::new(SkipList::new(memory.reserve(Consumer::Memtables, 0), chunk_bytes)),
+            entry_count: AtomicU64::new(0),
+            data_bytes: AtomicU64::new(0),
+            seq_min: AtomicU64::new(u64::MAX),
+            seq_max: AtomicU64::new(0),
+        }
+    }
+
+    /// Inserts one entry. For a batch, [`Memtable::inserter`] is cheaper.
+    pub(crate) fn insert(&self, key: InternalKeyRef<'_>, stored_value: &[u8]) {
+        self.inserter().insert(key, stored_value);
+    }
+
+    /// A handle for inserting a batch.
+    pub(crate) fn inserter(&self) -> Inserter<'_> {
+        Inserter {
+            memtable: self,
+            splice: self.list.splice(),
+            entry_count: 0,
+            data_bytes: 0,
+            seq_min: u64::MAX,
+            seq_max: 0,
+        }
+    }
+
+    /// The newest version of `user_key` that is visible at `visible_at`, a tombstone included: its number,
+    /// kind and stored value.
+    pub(crate) fn get(&self, user_key: &[u8], visible_at: SeqNum) -> Option<(SeqNum, ValueKind, &[u8])> {
+        let node = self.list.seek(InternalKeyRef::seek(user_key, visible_at))?;
+        let key = node.key();
+        let kind = key.kind().expect("only keys of a known kind are inserted");
+        (key.user_key == user_key).then(|| (key.seq(), kind, node.value()))
+    }
+
+    /// An iterator over all entries. It keeps the memory alive, and may or may not see what is inserted after
+    /// its creation.
+    pub(crate) fn iter(&self) -> MemtableIter {
+        MemtableIter {
+            cursor: Cursor::new(Arc::clone(&self.list)),
+        }
+    }
+
+    /// Memory allocated, free parts of chunks included.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.list.memory_bytes()
+    }
+
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.entry_count.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Bytes of user keys and stored values.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        self.data_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The smallest and the largest sequence number; `None` while there is no entry.
+    pub(crate) fn seq_range(&self) -> Option<(SeqNum, SeqNum)> {
+        let (min, max) = (
+            self.seq_min.load(Ordering::Relaxed),
+            self.seq_max.load(Ordering::Relaxed),
+        );
+        (min <= max).then_some((SeqNum(min), SeqNum(max)))
+    }
+}
+
+/// Inserts a batch: remembers where the last entry went, and counts once, when dropped.
+pub(crate) struct Inserter<'a> {
+    memtable: &'a Memtable,
+    splice: Splice<'a>,
+    entry_count: u64,
+    data_bytes: u64,
+    seq_min: u64,
+    seq_max: u64,
+}
+
+impl Inserter<'_> {
+    /// Inserts one entry. The same internal key must not be inserted twice.
+    pub(crate) fn insert(&mut self, key: InternalKeyRef<'_>, stored_value: &[u8]) {
+        self.splice.insert(key, stored_value);
+        self.entry_count += 1;
+        self.data_bytes += (key.user_key.len() + stored_value.len()) as u64;
+        self.seq_min = self.seq_min.min(key.seq().0);
+        self.seq_max = self.seq_max.max(key.seq().0);
+    }
+}
+
+impl Drop for Inserter<'_> {
+    fn drop(&mut self) {
+        if self.entry_count > 0 {
+            let memtable = self.memtable;
+            memtable
+                .entry_count
+                .fetch_add(self.entry_count, Ordering::Relaxed);
+            memtable.data_bytes.fetch_add(self.data_bytes, Ordering::Relaxed);
+            memtable.seq_min.fetch_min(self.seq_min, Ordering::Relaxed);
+            memtable.seq_max.fetch_max(self.seq_max, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A cursor over a memtable, which it keeps alive.
+pub(crate) struct MemtableIter {
+    cursor: Cursor,
+}
+
+impl InternalIterator for MemtableIter {
+    fn valid(&self) -> bool {
+        self.cursor.node().is_some()
+    }
+
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.cursor.seek_to_first();
+        Ok(())
+    }
+
+    fn seek(&mut self, target: InternalKeyRef<'_>) -> Result<()> {
+        self.cursor.seek(target);
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.cursor.next();
+        Ok(())
+    }
+
+    fn key(&self) -> InternalKeyRef<'_> {
+        self.cursor.node().expect("the cursor is valid").key()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.cursor.node().expect("the cursor is valid").value()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,421 @@
+//! A concurrent skip list (Pugh, "Skip lists: a probabilistic alternative to balanced trees", CACM 1990)
+//! without removal.
+//!
+//! Ideas taken from elsewhere: publishing a node by one release store per level so that readers need no lock
+//! (LevelDB's `skiplist.h`); inserting side by side by compare-and-swap level by level (Pebble's `arenaskl`,
+//! after Badger); pointers in front of the key, so that the lowest one shares its cache line (RocksDB's
+//! `InlineSkipList`).
+//!
+//! A node is one piece of the arena:
+//!
+//! ```text
+//! next[height-1] ... next[1] next[0] | trailer  value_bytes  key_bytes | key ... | value ...
+//!                                    ^ NodePtr
+//! ```
+//!
+//! Invariants:
+//! 1. everything of a node but its `next` pointers is written before the node is linked, and never again;
+//! 2. a node is linked from the lowest level up, by compare-and-swaps with release order; who finds it
+//!    (acquire) sees it whole;
+//! 3. a node that is found in level `i` has a height above `i`, and is in all levels below `i`;
+//! 4. each level is sorted by internal key, and nodes are never unlinked: a node that precedes a key does so
+//!    for ever;
+//! 5. nodes live in the arena, which lives as long as the list.
+//!
+//! Threads: all methods from any thread.
+
+use super::arena::{ALIGN, Arena};
+use crate::format::InternalKeyRef;
+use kvant_base::Reservation;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::slice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// Levels at most. One node in two goes a level up, so that this suffices for 2^20 = 1 M entries and is good
+/// for many times that. (One in four would save 7 bytes an entry, but a search would follow half as many
+/// nodes more, each a cache miss.)
+const HEIGHT_MAX: usize = 20;
+
+/// The fixed part of a node. Handled by raw pointers only, because a reference to it would not cover what
+/// lies before and behind.
+#[repr(C)]
+struct NodeHeader {
+    trailer: u64,
+    value_bytes: u32,
+    key_bytes: u32,
+}
+
+type NodePtr = NonNull<NodeHeader>;
+type Link = AtomicPtr<NodeHeader>;
+
+const _: () = assert!(align_of::<NodeHeader>() <= ALIGN && align_of::<Link>() <= ALIGN);
+const _: () = assert!(size_of::<Link>().is_multiple_of(align_of::<NodeHeader>()));
+
+pub(super) struct SkipList {
+    arena: Arena,
+    /// Precedes every key; has all levels.
+    head: NodePtr,
+    /// Levels in use. A hint: a level above it holds nothing that is not also below.
+    height: AtomicUsize,
+}
+
+// SAFETY: the raw pointers lead into the arena, which is `Send` and `Sync`; nodes are shared under invariants
+// 1 and 2.
+unsafe impl Send for SkipList {}
+// SAFETY: as above.
+unsafe impl Sync for SkipList {}
+
+/// A node of a list that is borrowed for `'a`.
+#[derive(Clone, Copy)]
+pub(super) struct Node<'a> {
+    node: NodePtr,
+    list: PhantomData<&'a SkipList>,
+}
+
+impl<'a> Node<'a> {
+    pub(super) fn key(self) -> InternalKeyRef<'a> {
+        // SAFETY: a `Node` is made from linked nodes of a list that outlives `'a`.
+        unsafe { key_of(self.node) }
+    }
+
+    pub(super) fn value(self) -> &'a [u8] {
+        // SAFETY: as above: the header, key and value were written before the node was linked, and stay.
+        unsafe {
+            let NodeHeader {
+                value_bytes,
+                key_bytes,
+                ..
+            } = self.node.read();
+            slice::from_raw_parts(data_of(self.node).add(key_bytes as usize), value_bytes as usize)
+        }
+    }
+}
+
+impl SkipList {
+    pub(super) fn new(reservation: Reservation, first_chunk_bytes: usize) -> SkipList {
+        let arena = Arena::new(reservation, first_chunk_bytes);
+        let head = new_node(
+            &arena,
+            HEIGHT_MAX,
+            InternalKeyRef {
+                user_key: &[],
+                trailer: 0,
+            },
+            &[],
+        );
+        SkipList {
+            arena,
+            head,
+            height: AtomicUsize::new(1),
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.arena.memory_bytes()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.first().is_none()
+    }
+
+    /// The first entry.
+    fn first(&self) -> Option<Node<'_>> {
+        // SAFETY: the head has all levels.
+        self.node(unsafe { next_of(self.head, 0) })
+    }
+
+    /// The first entry at or after `target`.
+    pub(super) fn seek(&self, target: InternalKeyRef<'_>) -> Option<Node<'_>> {
+        let mut before = self.head;
+        let mut after = ptr::null_mut();
+        for level in (0..self.height.load(Ordering::Relaxed)).rev() {
+            // SAFETY: `before` is the head, or was found in this level or one above, and so has this level.
+            (before, after) = unsafe { find(before, after, level, target) };
+        }
+        self.node(after)
+    }
+
+    /// A place to insert at, not yet near any key.
+    pub(super) fn splice(&self) -> Splice<'_> {
+        Splice {
+            list: self,
+            before: [self.head; HEIGHT_MAX],
+            after: [ptr::null_mut(); HEIGHT_MAX],
+        }
+    }
+
+    fn node(&self, node: *mut NodeHeader) -> Option<Node<'_>> {
+        Some(Node {
+            node: NonNull::new(node)?,
+            list: PhantomData,
+        })
+    }
+}
+
+/// Where the last insert of one inserter took place: on each level, the node before it and the one that
+/// followed.
+pub(super) struct Splice<'a> {
+    list: &'a SkipList,
+    before: [NodePtr; HEIGHT_MAX],
+    after: [*mut NodeHeader; HEIGHT_MAX],
+}
+
+impl Splice<'_> {
+    /// Inserts an entry. The same internal key must not be inserted twice.
+    pub(super) fn insert(&mut self, key: InternalKeyRef<'_>, value: &[u8]) {
+        assert!(key.kind().is_some(), "a key that is only good for seeking");
+        let list = self.list;
+        let height = height_for(key);
+        if !self.is_just_before(key) {
+            self.search(height, key);
+        }
+        debug_assert!(!self.holds(key), "{key:?} is inserted twice");
+        let node = new_node(&list.arena, height, key, value);
+        for level in 0..height {
+            let (mut before, mut after) = (self.before[level], self.after[level]);
+            loop {
+                // SAFETY: `node` has `height` levels, and so has `before`, which came from this level.
+                let (own_link, link) = unsafe { (link_of(node, level), link_of(before, level)) };
+                own_link.store(after, Ordering::Relaxed);
+                if link
+                    .compare_exchange(after, node.as_ptr(), Ordering::Release, Ordering::Relaxed)
+                    .is_ok()
+                {
+                    break;
+                }
+                // Something else went in after `before`: look on from there (invariant 4).
+                // SAFETY: `before` has this level.
+                (before, after) = unsafe { find(before, ptr::null_mut(), level, key) };
+            }
+            self.before[level] = node;
+            self.after[level] = after;
+        }
+        if height > list.height.load(Ordering::Relaxed) {
+            list.height.fetch_max(height, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether `key` is what follows the splice.
+    fn holds(&self, key: InternalKeyRef<'_>) -> bool {
+        self.list
+            .node(self.after[0])
+            .is_some_and(|after| after.key() == key)
+    }
+
+    /// Whether `key` belongs directly behind the entry that was inserted last, which makes a search needless:
+    /// keys that ascend.
+    ///
+    /// When nothing lies between `before[0]` and `after[0]` now, then nothing that was seen on a higher level
+    /// before now lies between them either (invariant 3): all of `after` is still at or behind `key`.
+    fn is_just_before(&self, key: InternalKeyRef<'_>) -> bool {
+        let (before, after) = (self.before[0], self.after[0]);
+        if before == self.list.head {
+            return false;
+        }
+        // SAFETY: both are linked in level 0 of a list that is borrowed.
+        unsafe {
+            is_before(before, key)
+                && next_of(before, 0) == after
+                && NonNull::new(after).is_none_or(|after| !is_before(after, key))
+        }
+    }
+
+    /// Finds the place of `key` on all levels of which a node of `height` will be a part.
+    fn search(&mut self, height: usize, key: InternalKeyRef<'_>) {
+        let list = self.list;
+        let mut before = list.head;
+        let mut after = ptr::null_mut();
+        for level in (0..list.height.load(Ordering::Relaxed).max(height)).rev() {
+            // SAFETY: `before` is the head, or was found in this level or one above, and so has this level.
+            (before, after) = unsafe { find(before, after, level, key) };
+            (self.before[level], self.after[level]) = (before, after);
+        }
+    }
+}
+
+/// A position in a list that it keeps alive.
+pub(super) struct Cursor {
+    list: Arc<SkipList>,
+    node: Option<NodePtr>,
+}
+
+// SAFETY: the node belongs to `list`, which is `Send` and `Sync` and goes along.
+unsafe impl Send for Cursor {}
+
+impl Cursor {
+    /// A cursor that stands nowhere.
+    pub(super) fn new(list: Arc<SkipList>) -> Cursor {
+        Cursor { list, node: None }
+    }
+
+    /// The entry at the cursor.
+    pub(super) fn node(&self) -> Option<Node<'_>> {
+        self.node.map(|node| Node {
+            node,
+            list: PhantomData,
+        })
+    }
+
+    pub(super) fn seek_to_first(&mut self) {
+        self.node = self.list.first().map(|found| found.node);
+    }
+
+    pub(super) fn seek(&mut self, target: InternalKeyRef<'_>) {
+        self.node = self.list.seek(target).map(|found| found.node);
+    }
+
+    /// Moves to the next entry, or nowhere behind the last.
+    pub(super) fn next(&mut self) {
+        // SAFETY: the node is linked in level 0 of `list`.
+        self.node = self
+            .node
+            .and_then(|node| NonNull::new(unsafe { next_of(node, 0) }));
+    }
+}
+
+/// The height of the node for `key`: geometric, from a hash of its sequence number, which no other entry has.
+/// Unlike a shared generator this needs no write that all inserters contend for, and it makes the same list
+/// from the same entries.
+#[inline]
+fn height_for(key: InternalKeyRef<'_>) -> usize {
+    // The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+    let mut z = key.trailer ^ 0x9e37_79b9_7f4a_7c15;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^= z >> 31;
+    (1 + z.trailing_zeros() as usize).min(HEIGHT_MAX)
+}
+
+/// Writes a node that is not linked anywhere.
+fn new_node(arena: &Arena, height: usize, key: InternalKeyRef<'_>, value: &[u8]) -> NodePtr {
+    let key_bytes = u32::try_from(key.user_key.len()).expect("keys are at most 16 KiB");
+    let value_bytes = u32::try_from(value.len()).expect("values are at most 1 GiB");
+    let tower_bytes = height * size_of::<Link>();
+    let piece = arena.allocate(tower_bytes + size_of::<NodeHeader>() + key.user_key.len() + value.len());
+    // SAFETY: the piece is ours alone until the node is linked, and is as large as what is written: tower,
+    // header, key, value. It is aligned for links, and the tower's size keeps the header aligned.
+    unsafe {
+        for level in 0..height {
+            piece.cast::<Link>().add(level).write(Link::new(ptr::null_mut()));
+        }
+        let node = piece.add(tower_bytes).cast::<NodeHeader>();
+        node.write(NodeHeader {
+            trailer: key.trailer,
+            value_bytes,
+            key_bytes,
+        });
+        let data = node.as_ptr().add(1).cast::<u8>();
+        ptr::copy_nonoverlapping(key.user_key.as_ptr(), data, key.user_key.len());
+        ptr::copy_nonoverlapping(value.as_ptr(), data.add(key.user_key.len()), value.len());
+        node
+    }
+}
+
+/// Goes along `level` from `before`, which precedes `key`, and returns the last node before `key` and what
+/// follows it there. `bound` is a node known not to precede `key`, or null.
+///
+/// # Safety
+/// `before` is linked in `level`, or is the head.
+#[inline]
+unsafe fn find(
+    mut before: NodePtr,
+    bound: *mut NodeHeader,
+    level: usize,
+    key: InternalKeyRef<'_>,
+) -> (NodePtr, *mut NodeHeader) {
+    loop {
+        // SAFETY: the caller's promise, kept by each step: what is found in a level is linked in it.
+        let after = unsafe { next_of(before, level) };
+        if level > 0 {
+            // Where the search goes on when `after` is too far. Fetched while `after` is compared, the two
+            // misses overlap.
+            // SAFETY: who has a level has all below it.
+            prefetch(unsafe { next_of(before, level - 1) });
+        }
+        match NonNull::new(after) {
+            // SAFETY: as above.
+            Some(node) if after != bound && unsafe { is_before(node, key) } => before = node,
+            _ => return (before, after),
+        }
+    }
+}
+
+/// Whether a node precedes `key`.
+///
+/// # Safety
+/// `node` is a linked node, not the head, of a list that is alive.
+#[inline]
+unsafe fn is_before(node: NodePtr, key: InternalKeyRef<'_>) -> bool {
+    // SAFETY: the caller's promise.
+    let node_key = unsafe { key_of(node) };
+    match (node_key.user_key.first_chunk(), key.user_key.first_chunk()) {
+        // The order of most pairs shows in their first eight bytes: cheaper than a call that compares any
+        // number.
+        (Some(a), Some(b)) if a != b => u64::from_be_bytes(*a) < u64::from_be_bytes(*b),
+        _ => node_key < key,
+    }
+}
+
+/// Asks the processor to fetch a node, if it knows how.
+#[inline]
+fn prefetch(node: *const NodeHeader) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a hint that reads nothing and may name any address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(node.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _unused = node;
+}
+
+/// The key of a node.
+///
+/// # Safety
+/// `node` is a linked node of a list that is alive for `'a`.
+#[inline]
+unsafe fn key_of<'a>(node: NodePtr) -> InternalKeyRef<'a> {
+    // SAFETY: header and key were written before the node was linked, and stay as they are (invariants 1 and
+    // 5).
+    unsafe {
+        let NodeHeader {
+            trailer, key_bytes, ..
+        } = node.read();
+        InternalKeyRef {
+            user_key: slice::from_raw_parts(data_of(node), key_bytes as usize),
+            trailer,
+        }
+    }
+}
+
+/// Where the key starts; the value follows it.
+///
+/// # Safety
+/// `node` is a node of a list that is alive.
+#[inline]
+unsafe fn data_of(node: NodePtr) -> *const u8 {
+    // SAFETY: key and value follow the header in the same piece of the arena.
+    unsafe { node.as_ptr().add(1).cast::<u8>() }
+}
+
+/// What follows a node in `level`.
+///
+/// # Safety
+/// As for [`link_of`].
+#[inline]
+unsafe fn next_of(node: NodePtr, level: usize) -> *mut NodeHeader {
+    // SAFETY: the caller's promise. Acquire pairs with the release of the insert: what is found is whole.
+    unsafe { link_of(node, level) }.load(Ordering::Acquire)
+}
+
+/// The link of a node in `level`.
+///
+/// # Safety
+/// `node` is a node of a list that is alive for `'a`, with a height above `level`.
+#[inline]
+unsafe fn link_of<'a>(node: NodePtr, level: usize) -> &'a Link {
+    // SAFETY: the links lie in front of the header, lowest last, in the same piece of the arena, and were
+    // written by `new_node`.
+    unsafe { node.cast::<Link>().sub(level + 1).as_ref() }
+}

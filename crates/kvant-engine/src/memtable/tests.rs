@@ -1,0 +1,305 @@
+use super::*;
+use kvant_env::rng::Rng;
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+/// What the list is sorted by: user key ascending, sequence number descending.
+type ModelKey = (Vec<u8>, std::cmp::Reverse<u64>);
+type Model = BTreeMap<ModelKey, (ValueKind, Vec<u8>)>;
+
+fn test_seed() -> u64 {
+    let seed = std::env::var("KVANT_TEST_SEED")
+        .ok()
+        .map(|text| text.parse().expect("KVANT_TEST_SEED is a number"));
+    let seed = seed.unwrap_or_else(kvant_env::rng::entropy_seed);
+    eprintln!("KVANT_TEST_SEED={seed}");
+    seed
+}
+
+/// How much a test does: little under Miri, which takes a thousand times as long.
+fn scaled(count: u64) -> u64 {
+    if cfg!(miri) { count / 50 } else { count }
+}
+
+fn new_memtable() -> (Arc<MemoryBudget>, Memtable) {
+    let memory = MemoryBudget::new(1 << 30);
+    let memtable = Memtable::new(&memory, 4096);
+    (memory, memtable)
+}
+
+/// A key from a small space in which prefixes, zero bytes, and lengths around eight abound.
+fn random_key(rng: &mut Rng) -> Vec<u8> {
+    let count = rng.below(12) as usize;
+    (0..count)
+        .map(|_| {
+            if rng.one_in(3) {
+                [0x7f, 0x80, 0xff][rng.below(3) as usize]
+            } else {
+                rng.below(2) as u8
+            }
+        })
+        .collect()
+}
+
+fn random_kind(rng: &mut Rng) -> ValueKind {
+    [ValueKind::Delete, ValueKind::Put, ValueKind::PutExpiring][rng.below(3) as usize]
+}
+
+fn entries(memtable: &Memtable) -> Vec<(ModelKey, (ValueKind, Vec<u8>))> {
+    let mut iter = memtable.iter();
+    iter.seek_to_first().unwrap();
+    let mut found = Vec::new();
+    while iter.valid() {
+        found.push(entry_at(&iter));
+        iter.next().unwrap();
+    }
+    found
+}
+
+fn entry_at(iter: &MemtableIter) -> (ModelKey, (ValueKind, Vec<u8>)) {
+    let key = iter.key();
+    let model_key = (key.user_key.to_vec(), std::cmp::Reverse(key.seq().0));
+    (model_key, (key.kind().unwrap(), iter.value().to_vec()))
+}
+
+#[test]
+fn it_behaves_like_a_sorted_map() {
+    let seed = test_seed();
+    let mut rng = Rng::new(seed);
+    for _ in 0..scaled(100) {
+        let (_, memtable) = new_memtable();
+        let mut model = Model::new();
+        let mut inserter = memtable.inserter();
+        let count = 1 + rng.below(scaled(600).max(20));
+        for seq in 1..=count {
+            let (key, kind) = (random_key(&mut rng), random_kind(&mut rng));
+            let value_bytes = if rng.one_in(50) {
+                3000
+            } else {
+                rng.below(20) as usize
+            };
+            let value = rng.bytes(value_bytes);
+            inserter.insert(InternalKeyRef::new(&key, SeqNum(seq), kind), &value);
+            model.insert((key, std::cmp::Reverse(seq)), (kind, value));
+            if rng.one_in(10) {
+                inserter = memtable.inserter();
+            }
+        }
+        drop(inserter);
+        let expected: Vec<_> = model.clone().into_iter().collect();
+        assert_eq!(entries(&memtable), expected, "seed {seed}");
+        assert_eq!(memtable.entry_count(), count);
+        assert_eq!(memtable.seq_range(), Some((SeqNum(1), SeqNum(count))));
+        let data_bytes: usize = model
+            .iter()
+            .map(|((key, _), (_, value))| key.len() + value.len())
+            .sum();
+        assert_eq!(memtable.data_bytes(), data_bytes as u64);
+        for _ in 0..scaled(300) {
+            let (key, seq) = (random_key(&mut rng), rng.below(count + 2));
+            let from = (key.clone(), std::cmp::Reverse(seq));
+            let at_or_after = model.range(from..).next();
+            let visible = at_or_after.filter(|((found, _), _)| *found == key);
+            let expected = visible.map(|((_, seq), (kind, value))| (SeqNum(seq.0), *kind, value.as_slice()));
+            assert_eq!(memtable.get(&key, SeqNum(seq)), expected, "seed {seed}");
+
+            let mut iter = memtable.iter();
+            iter.seek(InternalKeyRef::seek(&key, SeqNum(seq))).unwrap();
+            let found = iter.valid().then(|| entry_at(&iter));
+            assert_eq!(
+                found,
+                at_or_after.map(|(key, value)| (key.clone(), value.clone())),
+                "seed {seed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_empty_memtable_has_nothing() {
+    let (_, memtable) = new_memtable();
+    assert!(memtable.is_empty());
+    assert_eq!(
+        (
+            memtable.entry_count(),
+            memtable.data_bytes(),
+            memtable.seq_range()
+        ),
+        (0, 0, None)
+    );
+    assert_eq!(memtable.get(b"", SeqNum::MAX), None);
+    let mut iter = memtable.iter();
+    assert!(!iter.valid());
+    iter.seek_to_first().unwrap();
+    assert!(!iter.valid());
+    iter.seek(InternalKeyRef::seek(b"", SeqNum::MAX)).unwrap();
+    assert!(!iter.valid());
+}
+
+#[test]
+fn every_version_of_a_key_is_found_at_its_number() {
+    let (_, memtable) = new_memtable();
+    let count = scaled(5_000);
+    // Odd numbers, in an order that is not theirs.
+    for index in (0..count)
+        .step_by(2)
+        .chain((0..count).rev().filter(|index| index % 2 == 1))
+    {
+        let seq = 2 * index + 1;
+        memtable.insert(
+            InternalKeyRef::new(b"key", SeqNum(seq), ValueKind::Put),
+            &seq.to_le_bytes(),
+        );
+    }
+    let versions: Vec<u64> = entries(&memtable).iter().map(|((_, seq), _)| seq.0).collect();
+    assert!(versions.is_sorted_by(|a, b| a > b));
+    for visible_at in 0..2 * count {
+        let newest = versions.iter().copied().find(|&seq| seq <= visible_at);
+        let found = memtable.get(b"key", SeqNum(visible_at));
+        assert_eq!(
+            found.map(|(seq, _, value)| (seq.0, value.to_vec())),
+            newest.map(|s| (s, s.to_le_bytes().to_vec()))
+        );
+    }
+    assert_eq!(memtable.get(b"ke", SeqNum::MAX), None);
+    assert_eq!(memtable.get(b"key\0", SeqNum::MAX), None);
+}
+
+#[test]
+fn memory_is_counted_while_it_is_held() {
+    let memory = MemoryBudget::new(1 << 30);
+    let used = || memory.used_bytes(Consumer::Memtables);
+    let memtable = Memtable::new(&memory, 64 << 10);
+    assert_eq!((used(), memtable.memory_bytes()), (64 << 10, 64 << 10));
+
+    let huge = vec![0xab; 16 << 20];
+    memtable.insert(InternalKeyRef::new(b"huge", SeqNum(1), ValueKind::Put), &huge);
+    let with_huge = used();
+    assert!(
+        (16 << 20..(16 << 20) + (70 << 10)).contains(&with_huge),
+        "a huge entry gets what it needs: {with_huge}"
+    );
+    // It did not use up the shared chunk.
+    for seq in 2..500 {
+        memtable.insert(
+            InternalKeyRef::new(b"small", SeqNum(seq), ValueKind::Put),
+            b"twelve bytes",
+        );
+    }
+    assert_eq!(used(), with_huge);
+    assert_eq!(
+        memtable.get(b"huge", SeqNum::MAX),
+        Some((SeqNum(1), ValueKind::Put, huge.as_slice()))
+    );
+
+    for seq in 500..scaled(100_000) {
+        memtable.insert(
+            InternalKeyRef::new(&seq.to_be_bytes(), SeqNum(seq), ValueKind::Put),
+            b"twelve bytes",
+        );
+    }
+    assert_eq!(used(), memtable.memory_bytes());
+    assert!(used() >= memtable.data_bytes());
+
+    let mut iter = memtable.iter();
+    iter.seek_to_first().unwrap();
+    drop(memtable);
+    assert!(used() > 0, "an iterator keeps the memory");
+    assert!(iter.valid() && !iter.value().is_empty());
+    drop(iter);
+    assert_eq!(used(), 0);
+}
+
+/// Inserters on several threads, and readers that see only ever more, in order, and whole.
+#[test]
+fn concurrent_inserts_and_reads() {
+    const WRITERS: u64 = 3;
+    let seed = test_seed();
+    let per_writer = scaled(20_000);
+    let (_, memtable) = new_memtable();
+    // Writers meet at the same keys: what they insert differs by sequence number only.
+    let key_of = |rng: &mut Rng| format!("key{:04}", rng.below(2_000)).into_bytes();
+    let value_of =
+        |key: &[u8], seq: u64| [key, &seq.to_le_bytes(), &vec![seq as u8; seq as usize % 40]].concat();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                let memtable = &memtable;
+                scope.spawn(move || {
+                    let mut rng = Rng::new(seed.wrapping_add(writer));
+                    let mut inserter = memtable.inserter();
+                    for index in 0..per_writer {
+                        let seq = 1 + index * WRITERS + writer;
+                        let key = key_of(&mut rng);
+                        let value = value_of(&key, seq);
+                        inserter.insert(InternalKeyRef::new(&key, SeqNum(seq), ValueKind::Put), &value);
+                        if index % 64 == 0 {
+                            inserter = memtable.inserter();
+                        }
+                        let (found, _, stored) = memtable
+                            .get(&key, SeqNum(seq))
+                            .expect("an insert that returned is seen");
+                        assert_eq!((found, stored), (SeqNum(seq), value.as_slice()));
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut seen_before = 0;
+                while !done.load(Ordering::Relaxed) {
+                    let found = entries(&memtable);
+                    assert!(found.is_sorted_by(|a, b| a.0 < b.0));
+                    assert!(found.len() >= seen_before, "entries vanished");
+                    seen_before = found.len();
+                    for ((key, seq), (_, value)) in &found {
+                        assert_eq!(*value, value_of(key, seq.0));
+                    }
+                }
+            });
+        }
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    let mut seqs: Vec<u64> = entries(&memtable).iter().map(|((_, seq), _)| seq.0).collect();
+    seqs.sort_unstable();
+    assert_eq!(seqs, (1..=WRITERS * per_writer).collect::<Vec<_>>());
+    assert_eq!(memtable.entry_count(), WRITERS * per_writer);
+}
+
+#[test]
+fn concurrent_ascending_batches_interleave() {
+    let (_, memtable) = new_memtable();
+    let per_writer = scaled(20_000);
+    std::thread::scope(|scope| {
+        for writer in 0..2 {
+            let memtable = &memtable;
+            scope.spawn(move || {
+                let mut inserter = memtable.inserter();
+                for index in 0..per_writer {
+                    let number = 2 * index + writer;
+                    let key = number.to_be_bytes();
+                    inserter.insert(
+                        InternalKeyRef::new(&key, SeqNum(number + 1), ValueKind::Put),
+                        &key,
+                    );
+                }
+            });
+        }
+    });
+    let found: Vec<u64> = entries(&memtable).iter().map(|((_, seq), _)| seq.0).collect();
+    assert_eq!(found, (1..=2 * per_writer).collect::<Vec<_>>());
+    for number in 0..2 * per_writer {
+        assert!(memtable.get(&number.to_be_bytes(), SeqNum::MAX).is_some());
+    }
+}
+
+#[test]
+#[should_panic(expected = "only good for seeking")]
+fn a_key_that_is_only_good_for_seeking_is_refused() {
+    let (_, memtable) = new_memtable();
+    memtable.insert(InternalKeyRef::seek(b"key", SeqNum(1)), b"");
+}

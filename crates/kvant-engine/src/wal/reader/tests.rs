@@ -1,0 +1,340 @@
+//! The recovery rule, against a model of it that knows what was written.
+
+use super::*;
+use crate::wal::layout::RecordHeader;
+use crate::wal::tests::{DIR, path_of, test_seed};
+use crate::wal::{WalReader, WalWriter};
+use kvant_env::Fs;
+use kvant_env::memory::MemoryFs;
+use kvant_env::rng::Rng;
+use std::ops::Range;
+
+const NUM: FileNum = FileNum(9);
+
+/// A log as it was written.
+#[derive(Clone)]
+struct Written {
+    image: Vec<u8>,
+    /// Where each record is, and what it says is synced.
+    records: Vec<(Range<usize>, u64)>,
+}
+
+/// A log with a record for each payload and synced offset given. The first sequence number is 1; each record
+/// has one operation.
+fn written(records: &[(Vec<u8>, u64)]) -> Written {
+    let fs = MemoryFs::new();
+    fs.create_dir_all(Path::new(DIR)).unwrap();
+    let path = path_of(NUM.0);
+    let mut writer = WalWriter::create(&fs, &path, NUM, None).unwrap();
+    let mut out = Written {
+        image: Vec::new(),
+        records: Vec::new(),
+    };
+    for (index, (payload, synced_bytes)) in records.iter().enumerate() {
+        let start = writer.end_bytes();
+        let end = writer
+            .append(SeqNum(index as u64 + 1), 1, &[payload], *synced_bytes)
+            .unwrap();
+        out.records.push((start as usize..end as usize, *synced_bytes));
+    }
+    out.image = fs.read(&path).unwrap();
+    out
+}
+
+/// Five records of different lengths. The last states `synced_bytes`.
+fn five_records(synced_bytes: u64) -> Written {
+    let payload = |count: usize| (0..count).map(|i| i as u8).collect::<Vec<u8>>();
+    let sizes = [1, 40, 7, 100, 13];
+    written(&sizes.map(|count| (payload(count), if count == 13 { synced_bytes } else { 0 })))
+}
+
+fn open(image: &[u8], synced_bytes: u64, first_seq: Option<SeqNum>) -> Result<WalReader> {
+    let fs = MemoryFs::new();
+    fs.create_dir_all(Path::new(DIR)).unwrap();
+    let path = path_of(NUM.0);
+    fs.create(&path).unwrap().write_all_at(image, 0).unwrap();
+    WalReader::open(fs.open(&path).unwrap(), &path, NUM, synced_bytes, first_seq)
+}
+
+/// Reads an image to its end: the records' places, and how it ended.
+fn read(image: &[u8], synced_bytes: u64) -> Result<(Vec<Range<usize>>, WalEnd)> {
+    let mut reader = open(image, synced_bytes, Some(SeqNum(1)))?;
+    let mut found = Vec::new();
+    while let Some(record) = reader.next()? {
+        let (start, bytes) = (record.offset_bytes as usize, record.bytes() as usize);
+        assert_eq!(record.payload, &image[start + RECORD_HEADER_BYTES..start + bytes]);
+        found.push(start..start + bytes);
+    }
+    Ok((found, reader.end().unwrap()))
+}
+
+/// What the rule says about a changed image, from what was written: where the good part ends, and whether
+/// that is corruption.
+fn model(log: &Written, image: &[u8], known_bytes: u64) -> (usize, bool) {
+    let intact = |range: Range<usize>| {
+        image
+            .get(range.clone())
+            .is_some_and(|bytes| *bytes == log.image[range])
+    };
+    let header_of = |range: &Range<usize>| range.start..range.start + RECORD_HEADER_BYTES;
+    let stated = log
+        .records
+        .iter()
+        .filter(|(range, _)| intact(header_of(range)))
+        .map(|(_, synced)| *synced);
+    let synced_bytes = stated.max().unwrap_or(0).max(known_bytes);
+    let good_bytes = if intact(0..FILE_HEADER_BYTES) {
+        let good = log
+            .records
+            .iter()
+            .map(|(range, _)| range.clone())
+            .take_while(|range| intact(range.clone()));
+        good.last().map_or(FILE_HEADER_BYTES, |range| range.end)
+    } else {
+        0
+    };
+    (good_bytes, (good_bytes as u64) < synced_bytes)
+}
+
+/// Reads a changed image and compares with the model.
+fn check(log: &Written, image: &[u8], known_bytes: u64, case: &str) {
+    let (good_bytes, corrupt) = model(log, image, known_bytes);
+    match read(image, known_bytes) {
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{case}: {error}");
+            assert!(corrupt, "{case}: {error}, but the log should end at {good_bytes}");
+            assert_eq!(error.offset_bytes(), Some(good_bytes as u64), "{case}: {error}");
+            assert_eq!(error.file(), Some(path_of(NUM.0).as_path()));
+        }
+        Ok((found, end)) => {
+            assert!(
+                !corrupt,
+                "{case}: {end:?}, but corruption at {good_bytes} should be found"
+            );
+            assert_eq!(end.good_bytes, good_bytes as u64, "{case}: {end:?}");
+            assert_eq!(
+                end.good_bytes + end.discarded_bytes,
+                image.len() as u64,
+                "{case}: {end:?}"
+            );
+            let clean = good_bytes > 0 && good_bytes == image.len();
+            assert_eq!(end.reason == WalEndReason::Clean, clean, "{case}: {end:?}");
+            let expected = log
+                .records
+                .iter()
+                .map(|(range, _)| range.clone())
+                .filter(|range| range.end <= good_bytes);
+            assert_eq!(found, expected.collect::<Vec<_>>(), "{case}");
+        }
+    }
+}
+
+/// Every offset that a sync may have reached in `five_records`.
+fn sync_points() -> Vec<u64> {
+    let log = five_records(0);
+    std::iter::once(0)
+        .chain(log.records.iter().map(|(range, _)| range.start as u64))
+        .collect()
+}
+
+#[test]
+fn each_flipped_byte_is_judged_by_the_rule() {
+    for synced_bytes in sync_points() {
+        let log = five_records(synced_bytes);
+        check(&log, &log.image, 0, "untouched");
+        for offset in 0..log.image.len() {
+            for xor in [0x01, 0x80, 0xff] {
+                let mut image = log.image.clone();
+                image[offset] ^= xor;
+                check(
+                    &log,
+                    &image,
+                    0,
+                    &format!("synced {synced_bytes}, byte {offset} xor {xor:#x}"),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn each_truncation_is_judged_by_the_rule() {
+    for synced_bytes in sync_points() {
+        let log = five_records(synced_bytes);
+        for known_bytes in [0, synced_bytes, log.image.len() as u64] {
+            for len in 0..=log.image.len() {
+                let case = format!("synced {synced_bytes}, known {known_bytes}, cut to {len}");
+                check(&log, &log.image[..len], known_bytes, &case);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tail_that_is_no_record_ends_the_log() {
+    let log = five_records(sync_points()[3]);
+    let mut tails: Vec<Vec<u8>> = vec![vec![0; 1], vec![0; 100_000], vec![0xff; 77], vec![0x9e; 300_000]];
+    // Valid elsewhere: the records of this log, all over again.
+    tails.push(log.image[FILE_HEADER_BYTES..].to_vec());
+    for tail in tails {
+        let image = [&log.image[..], &tail].concat();
+        check(
+            &log,
+            &image,
+            0,
+            &format!("{} bytes of {:#x}", tail.len(), tail[0]),
+        );
+        check(
+            &log,
+            &image,
+            log.image.len() as u64 + 1,
+            "known to be synced beyond the last record",
+        );
+    }
+}
+
+#[test]
+fn random_damage_is_judged_by_the_rule() {
+    let seed = test_seed();
+    eprintln!("KVANT_TEST_SEED={seed}");
+    let mut rng = Rng::new(seed);
+    for round in 0..3_000 {
+        let log = random_log(&mut rng);
+        let mut image = log.image.clone();
+        for _ in 0..rng.below(4) {
+            damage(&mut image, &mut rng);
+        }
+        let known_bytes = if rng.one_in(3) {
+            rng.below(log.image.len() as u64 + 10)
+        } else {
+            0
+        };
+        check(&log, &image, known_bytes, &format!("seed {seed}, round {round}"));
+    }
+}
+
+/// A log whose payloads look like records as much as possible, sometimes larger than the reader's window.
+fn random_log(rng: &mut Rng) -> Written {
+    let mut records = Vec::new();
+    let mut end_bytes = FILE_HEADER_BYTES as u64;
+    let mut synced_bytes = 0;
+    for _ in 0..rng.below(12) {
+        if rng.one_in(3) {
+            synced_bytes = end_bytes;
+        }
+        let count = if rng.one_in(60) {
+            300_000
+        } else {
+            1 + rng.below(120) as usize
+        };
+        let payload = match rng.below(3) {
+            0 => rng.bytes(count),
+            1 => vec![crate::wal::layout::MARKER[0]; count],
+            _ => {
+                let lie = RecordHeader {
+                    payload_checksum: 0,
+                    payload_bytes: 10,
+                    first_seq: SeqNum(1),
+                    op_count: 1,
+                    synced_bytes: end_bytes,
+                };
+                // For this file, but not for this place.
+                lie.encode(NUM, end_bytes + 1000)
+                    .repeat(count.div_ceil(RECORD_HEADER_BYTES))
+            }
+        };
+        end_bytes += (RECORD_HEADER_BYTES + payload.len()) as u64;
+        records.push((payload, synced_bytes));
+    }
+    written(&records)
+}
+
+fn damage(image: &mut Vec<u8>, rng: &mut Rng) {
+    let len = image.len() as u64;
+    if len == 0 {
+        return;
+    }
+    let start = rng.below(len) as usize;
+    let end = (start + 1 + rng.below(200) as usize).min(image.len());
+    match rng.below(6) {
+        0 => image[start] ^= 1 << rng.below(8),
+        1 => image[start..end].fill(0),
+        2 => {
+            let bytes = rng.bytes(end - start);
+            image[start..end].copy_from_slice(&bytes);
+        }
+        3 => image.truncate(start),
+        4 => image.extend(std::iter::repeat_n(0, end - start)),
+        _ => {
+            let to = (start + 1).min(image.len() - (end - start));
+            image.copy_within(start..end, to);
+        }
+    }
+}
+
+#[test]
+fn sequence_numbers_must_continue() {
+    let log = five_records(0);
+    assert!(read(&log.image, 0).is_ok());
+    let mut reader = open(&log.image, 0, None).unwrap();
+    assert_eq!(reader.next().unwrap().unwrap().first_seq, SeqNum(1));
+    assert_eq!(reader.next_seq(), Some(SeqNum(2)));
+    let mut reader = open(&log.image, 0, Some(SeqNum(2))).unwrap();
+    for _ in 0..2 {
+        let error = reader.next().unwrap_err();
+        assert_eq!(
+            (error.kind(), error.offset_bytes()),
+            (ErrorKind::Corruption, Some(FILE_HEADER_BYTES as u64))
+        );
+    }
+    // A gap within the file: the second record promises another number.
+    let fs = MemoryFs::new();
+    fs.create_dir_all(Path::new(DIR)).unwrap();
+    let mut writer = WalWriter::create(&fs, &path_of(NUM.0), NUM, None).unwrap();
+    let end = writer.append(SeqNum(1), 2, &[b"two"], 0).unwrap();
+    writer.append(SeqNum(4), 1, &[b"one"], 0).unwrap();
+    let error = read(&fs.read(&path_of(NUM.0)).unwrap(), 0).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.offset_bytes()),
+        (ErrorKind::Corruption, Some(end))
+    );
+}
+
+#[test]
+fn a_file_of_another_number_or_a_later_version_is_refused() {
+    let log = five_records(0);
+    let fs = MemoryFs::new();
+    fs.create_dir_all(Path::new(DIR)).unwrap();
+    let path = path_of(10);
+    fs.create(&path).unwrap().write_all_at(&log.image, 0).unwrap();
+    let error = WalReader::open(fs.open(&path).unwrap(), &path, FileNum(10), 0, None)
+        .err()
+        .unwrap();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+
+    let mut image = log.image.clone();
+    image[8] = 2;
+    let checksum = crc32c_masked(&[&image[..36]]);
+    image[36..40].copy_from_slice(&checksum.to_le_bytes());
+    let error = open(&image, 0, None).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(
+        error.message().contains('2') && error.message().contains('1'),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_io_error_is_not_the_end_of_the_log() {
+    use kvant_env::faulty::{FaultOp, FaultyFs};
+    let log = five_records(0);
+    let fs = FaultyFs::new(1);
+    fs.create_dir_all(Path::new(DIR)).unwrap();
+    let path = path_of(NUM.0);
+    fs.create(&path).unwrap().write_all_at(&log.image, 0).unwrap();
+    fs.fail_next(FaultOp::Read, ".wal", std::io::ErrorKind::Other, 1);
+    let error = WalReader::open(fs.open(&path).unwrap(), &path, NUM, 0, None)
+        .err()
+        .unwrap();
+    assert_eq!(error.kind(), ErrorKind::Io);
+}

@@ -1,0 +1,183 @@
+use super::*;
+use crate::wal::tests::{DIR, path_of, test_seed};
+use crate::wal::{PreviousWal, WalWriter};
+use kvant_base::ErrorKind;
+use kvant_env::faulty::{CrashStyle, FaultyFs};
+use kvant_env::rng::Rng;
+
+fn recover_seqs(fs: &dyn Fs, nums: &[u64]) -> Result<(Vec<u64>, Vec<RecoveredWal>)> {
+    let nums: Vec<FileNum> = nums.iter().map(|&num| FileNum(num)).collect();
+    let mut seqs = Vec::new();
+    let ends = recover(fs, Path::new(DIR), &nums, Some(SeqNum(1)), &mut |_, record| {
+        seqs.extend((0..u64::from(record.op_count)).map(|index| record.first_seq.0 + index));
+        Ok(())
+    })?;
+    Ok((seqs, ends))
+}
+
+fn new_fs(seed: u64) -> FaultyFs {
+    let fs = FaultyFs::new(seed);
+    fs.create_dir_all(Path::new(DIR)).unwrap();
+    fs.sync_all();
+    fs
+}
+
+/// Logs 1, 2, 3 with two records of one operation each; file `n` states that `synced[n - 1]` of it is synced.
+fn three_logs(synced: [u64; 3]) -> FaultyFs {
+    let fs = new_fs(1);
+    let mut previous: Option<PreviousWal> = None;
+    for num in 1..=3 {
+        let mut writer = WalWriter::create(&fs, &path_of(num), FileNum(num), previous).unwrap();
+        writer.append(SeqNum(2 * num - 1), 1, &[b"first"], 0).unwrap();
+        writer
+            .append(SeqNum(2 * num), 1, &[b"second"], synced[num as usize - 1])
+            .unwrap();
+        previous = Some(writer.as_previous());
+    }
+    fs
+}
+
+fn cut(fs: &FaultyFs, num: u64, len_bytes: u64) {
+    fs.open_writable(&path_of(num))
+        .unwrap()
+        .set_len(len_bytes)
+        .unwrap();
+}
+
+#[test]
+fn logs_are_read_as_one() {
+    let (seqs, ends) = recover_seqs(&three_logs([0, 0, 0]), &[1, 2, 3]).unwrap();
+    assert_eq!(seqs, [1, 2, 3, 4, 5, 6]);
+    assert!(
+        ends.iter()
+            .all(|log| log.end.reason == WalEndReason::Clean && log.record_count == 2)
+    );
+    assert_eq!(recover_seqs(&new_fs(1), &[]).unwrap(), (vec![], vec![]));
+}
+
+#[test]
+fn what_follows_a_short_log_is_discarded_unless_it_was_synced() {
+    let first_end = 40 + 36 + 5;
+    let fs = three_logs([0, 0, 0]);
+    cut(&fs, 2, first_end);
+    let (seqs, ends) = recover_seqs(&fs, &[1, 2, 3]).unwrap();
+    assert_eq!(seqs, [1, 2, 3]);
+    assert_eq!((ends[1].end.good_bytes, ends[2].end.good_bytes), (first_end, 0));
+    assert!(ends[2].end.discarded_bytes > 0);
+
+    for (num, synced) in [
+        (1, [0, 0, first_end]),
+        (2, [0, 0, first_end]),
+        (1, [0, first_end, 0]),
+    ] {
+        let fs = three_logs(synced);
+        cut(&fs, num, first_end);
+        let error = recover_seqs(&fs, &[1, 2, 3]).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.offset_bytes()),
+            (ErrorKind::Corruption, Some(first_end)),
+            "{error}"
+        );
+        assert_eq!(error.file(), Some(path_of(num).as_path()));
+    }
+}
+
+#[test]
+fn a_torn_creation_in_the_middle_ends_the_history() {
+    let fs = three_logs([0, 0, 0]);
+    fs.flip_byte(&path_of(2), 20, 1).unwrap();
+    let (seqs, ends) = recover_seqs(&fs, &[1, 2, 3]).unwrap();
+    assert_eq!(seqs, [1, 2]);
+    assert_eq!((ends[1].end.good_bytes, ends[2].end.good_bytes), (0, 0));
+
+    for synced in [[0, 81, 0], [0, 0, 81]] {
+        let fs = three_logs(synced);
+        fs.flip_byte(&path_of(2), 20, 1).unwrap();
+        let error = recover_seqs(&fs, &[1, 2, 3]).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.file()),
+            (ErrorKind::Corruption, Some(path_of(2).as_path())),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_missing_log_is_corruption() {
+    let error = recover_seqs(&three_logs([0, 0, 0]), &[1, 3]).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.file()),
+        (ErrorKind::Corruption, Some(path_of(3).as_path()))
+    );
+    // At the front nothing is missing: logs that were flushed are gone.
+    let fs = three_logs([0, 0, 0]);
+    let nums = [FileNum(2), FileNum(3)];
+    let mut first = None;
+    recover(&fs, Path::new(DIR), &nums, None, &mut |_, record| {
+        first.get_or_insert(record.first_seq);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(first, Some(SeqNum(3)));
+}
+
+/// Writes, syncs and seals at random, then loses power: what is left is a prefix and has all that was synced.
+#[test]
+fn after_a_power_loss_a_prefix_with_all_that_was_synced_is_left() {
+    let seed = test_seed();
+    eprintln!("KVANT_TEST_SEED={seed}");
+    let mut rng = Rng::new(seed);
+    for round in 0..400 {
+        let fs = new_fs(rng.next_u64());
+        let mut nums = vec![1];
+        let mut writers = vec![WalWriter::create(&fs, &path_of(1), FileNum(1), None).unwrap()];
+        fs.sync_dir(Path::new(DIR)).unwrap();
+        let (mut next_seq, mut synced_seq) = (1, 0);
+        let mut synced_bytes = 0;
+        for _ in 0..rng.below(60) {
+            let writer = writers.last_mut().unwrap();
+            match rng.below(10) {
+                0 => {
+                    let (num, previous) = (nums.len() as u64 + 1, writer.as_previous());
+                    writers
+                        .push(WalWriter::create(&fs, &path_of(num), FileNum(num), Some(previous)).unwrap());
+                    fs.sync_dir(Path::new(DIR)).unwrap();
+                    nums.push(num);
+                    synced_bytes = 0;
+                }
+                1 | 2 => {
+                    // The oldest first.
+                    for writer in &writers {
+                        writer.file().sync_data().unwrap();
+                    }
+                    writers.drain(..writers.len() - 1);
+                    synced_seq = next_seq - 1;
+                    synced_bytes = writers[0].end_bytes();
+                }
+                _ => {
+                    let op_count = 1 + rng.below(3);
+                    let payload_bytes = 1 + rng.below(3000) as usize;
+                    let payload = rng.bytes(payload_bytes);
+                    writer
+                        .append(SeqNum(next_seq), op_count as u32, &[&payload], synced_bytes)
+                        .unwrap();
+                    next_seq += op_count;
+                }
+            }
+        }
+        let style =
+            [CrashStyle::DropUnsynced, CrashStyle::KeepAll, CrashStyle::Random][rng.below(3) as usize];
+        let image = fs.crash_image(rng.next_u64(), style);
+        let case = format!("seed {seed}, round {round}, {style:?}");
+        let (seqs, _) = recover_seqs(&image, &nums).unwrap_or_else(|error| panic!("{case}: {error}"));
+        let last = seqs.last().copied().unwrap_or(0);
+        assert_eq!(seqs, (1..=last).collect::<Vec<_>>(), "{case}");
+        assert!(
+            (synced_seq..next_seq).contains(&last),
+            "{case}: {last} of {synced_seq} synced, {next_seq} next"
+        );
+        if style == CrashStyle::KeepAll {
+            assert_eq!(last, next_seq - 1, "{case}");
+        }
+    }
+}

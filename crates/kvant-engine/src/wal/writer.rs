@@ -1,0 +1,176 @@
+//! Appends records to one log file.
+//!
+//! Invariants:
+//! 1. every record is written by one `write_all_at` call, so that a group is in the file entirely, or its
+//!    tail is missing;
+//! 2. after a failed append nothing is written until [`WalWriter::rollback`] has cut the file back to its
+//!    last good end;
+//! 3. the file is never longer than its records: no space is allocated ahead, so that its length alone says
+//!    where it ends.
+
+use super::layout::{FILE_HEADER_BYTES, FileHeader, PreviousWal, RECORD_HEADER_BYTES, RecordHeader};
+use crate::format::{FileNum, SeqNum};
+use kvant_base::checksum::crc32c_masked;
+use kvant_base::{Error, ErrorKind, Result, limits};
+use kvant_env::{File, Fs};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What the buffer keeps between records. A larger record's memory is given back.
+const BUFFER_KEPT_BYTES: usize = 256 << 10;
+
+/// The writing end of one log file.
+pub(crate) struct WalWriter {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    file_num: FileNum,
+    /// End of the last good record.
+    end_bytes: u64,
+    /// Whether an append failed and what it left has not been cut off.
+    torn: bool,
+    buffer: Vec<u8>,
+}
+
+impl WalWriter {
+    /// Writes the header of a new, empty file. Nothing is synced.
+    pub(crate) fn start(
+        file: Arc<dyn File>,
+        path: &Path,
+        file_num: FileNum,
+        previous: Option<PreviousWal>,
+    ) -> Result<WalWriter> {
+        let header = FileHeader { file_num, previous }.encode();
+        file.write_all_at(&header, 0)
+            .map_err(|e| Error::io("write the header of", path, e))?;
+        Ok(WalWriter {
+            file,
+            path: path.to_path_buf(),
+            file_num,
+            end_bytes: FILE_HEADER_BYTES as u64,
+            torn: false,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Creates the file and writes its header. Nothing is synced, neither the file nor its directory.
+    pub(crate) fn create(
+        fs: &dyn Fs,
+        path: &Path,
+        file_num: FileNum,
+        previous: Option<PreviousWal>,
+    ) -> Result<WalWriter> {
+        let file = fs.create(path).map_err(|e| Error::io("create", path, e))?;
+        let header = FileHeader { file_num, previous }.encode();
+        file.write_all_at(&header, 0)
+            .map_err(|e| Error::io("write the header of", path, e))?;
+        Ok(WalWriter {
+            file,
+            path: path.to_path_buf(),
+            file_num,
+            end_bytes: FILE_HEADER_BYTES as u64,
+            torn: false,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Appends one commit group, whose payload is the concatenation of `payload_parts`, and returns the new
+    /// end of the file. `synced_bytes` is how far the file is known to be synced. No parts and an `op_count`
+    /// of 0 make a closing record.
+    ///
+    /// # Errors
+    /// `Invalid` when the payload is over its limit: nothing was written. `NoSpace` or `Io`: call
+    /// [`WalWriter::rollback`] before anything else. `Fenced` when that was not done, or failed.
+    pub(crate) fn append(
+        &mut self,
+        first_seq: SeqNum,
+        op_count: u32,
+        payload_parts: &[&[u8]],
+        synced_bytes: u64,
+    ) -> Result<u64> {
+        if self.torn {
+            return Err(
+                Error::new(ErrorKind::Fenced, "the log still has a failed write at its end")
+                    .with_file(&self.path),
+            );
+        }
+        let payload_bytes: usize = payload_parts.iter().map(|part| part.len()).sum();
+        let payload_bytes = u32::try_from(payload_bytes)
+            .ok()
+            .filter(|&bytes| u64::from(bytes) <= limits::WAL_RECORD_BYTES_MAX)
+            .ok_or_else(|| {
+                Error::invalid(format!(
+                    "a commit group of {payload_bytes} bytes is over the limit"
+                ))
+            })?;
+        let header = RecordHeader {
+            payload_checksum: crc32c_masked(payload_parts),
+            payload_bytes,
+            first_seq,
+            op_count,
+            synced_bytes,
+        };
+        assert!(
+            header.is_within_limits(self.end_bytes),
+            "a record that no reader accepts: {header:?}"
+        );
+
+        self.buffer.clear();
+        self.buffer.reserve(RECORD_HEADER_BYTES + payload_bytes as usize);
+        self.buffer
+            .extend_from_slice(&header.encode(self.file_num, self.end_bytes));
+        for part in payload_parts {
+            self.buffer.extend_from_slice(part);
+        }
+        let written = self.file.write_all_at(&self.buffer, self.end_bytes);
+        if self.buffer.capacity() > BUFFER_KEPT_BYTES {
+            self.buffer = Vec::new();
+        }
+        written.map_err(|e| {
+            self.torn = true;
+            Error::io("append to", &self.path, e)
+        })?;
+        self.end_bytes += header.record_bytes();
+        Ok(self.end_bytes)
+    }
+
+    /// Cuts off what a failed append left. Does nothing after a good one.
+    ///
+    /// # Errors
+    /// `Io` or `NoSpace` when the file could not be cut: its end stays unknown, and appends are refused until
+    /// this succeeds.
+    pub(crate) fn rollback(&mut self) -> Result<()> {
+        if self.torn {
+            self.file
+                .set_len(self.end_bytes)
+                .map_err(|e| Error::io("cut a failed write off", &self.path, e))?;
+            self.torn = false;
+        }
+        Ok(())
+    }
+
+    /// The file, for syncing it from another thread.
+    pub(crate) fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn file_num(&self) -> FileNum {
+        self.file_num
+    }
+
+    /// End of the last good record; the final length once the log is sealed.
+    pub(crate) fn end_bytes(&self) -> u64 {
+        self.end_bytes
+    }
+
+    /// How the header of the next log names this one.
+    pub(crate) fn as_previous(&self) -> PreviousWal {
+        PreviousWal {
+            file_num: self.file_num,
+            final_bytes: self.end_bytes,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A disk that fails or is full.
+
+use crate::common::{World, all_records, put, small_options};
+use bytes::Bytes;
+use kvant_base::ErrorKind;
+use kvant_engine::{Options, SyncLevel};
+use kvant_env::faulty::{FaultOp, FaultyFs};
+use kvant_env::rng::Rng;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn world() -> (World, FaultyFs) {
+    let disk = FaultyFs::new(3);
+    (World::new(3, Arc::new(disk.clone())), disk)
+}
+
+#[test]
+fn a_failed_fsync_leaves_the_outcome_unknown_and_fences_later_writes() {
+    let (world, disk) = world();
+    let options = small_options(SyncLevel::Always);
+    let db = world.open(&options);
+    db.put(b"before", b"1", None).expect("written");
+    disk.fail_next(FaultOp::SyncData, ".wal", io::ErrorKind::Other, 1);
+    let error = db.put(b"during", b"2", None).expect_err("the fsync failed");
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
+    for attempt in [
+        db.put(b"after", b"3", None),
+        db.delete(b"before"),
+        db.flush(),
+        db.compact(),
+    ] {
+        let error = attempt.expect_err("writes are fenced");
+        assert_eq!(error.kind(), ErrorKind::Fenced, "{error}");
+    }
+    assert!(db.fenced().is_some() && db.stats().fenced.is_some());
+    assert_eq!(
+        db.get(b"before").expect("reads go on"),
+        Some(Bytes::from_static(b"1"))
+    );
+    assert_eq!(db.get(b"after").expect("reads go on"), None);
+    drop(db);
+    let db = World::new(4, Arc::new(disk)).open(&options);
+    assert_eq!(db.get(b"before").expect("read"), Some(Bytes::from_static(b"1")));
+    db.put(b"after", b"3", None).expect("a restart lifts the fence");
+}
+
+#[test]
+fn a_failed_fsync_of_a_table_fences_and_loses_nothing() {
+    let (world, disk) = world();
+    let options = small_options(SyncLevel::Os);
+    let db = world.open(&options);
+    for number in 0..50 {
+        db.put(format!("key{number}").as_bytes(), &[b'v'; 100], None)
+            .expect("written");
+    }
+    disk.fail_next(FaultOp::SyncData, ".sst", io::ErrorKind::Other, 1);
+    assert_eq!(db.flush().expect_err("the flush fails").kind(), ErrorKind::Fenced);
+    assert_eq!(all_records(&db).expect("reads go on").len(), 50);
+    drop(db);
+    let db = World::new(4, Arc::new(disk)).open(&options);
+    assert_eq!(all_records(&db).expect("read").len(), 50);
+}
+
+#[test]
+fn a_failed_log_write_is_undone_and_the_next_one_succeeds() {
+    let (world, disk) = world();
+    let options = small_options(SyncLevel::Os);
+    let db = world.open(&options);
+    db.put(b"first", b"1", None).expect("written");
+    disk.fail_next(FaultOp::Write, ".wal", io::ErrorKind::Other, 1);
+    assert_eq!(
+        db.put(b"refused", b"2", None)
+            .expect_err("the write failed")
+            .kind(),
+        ErrorKind::Io
+    );
+    db.put(b"second", b"3", None).expect("written");
+    db.close().expect("closed");
+    let db = World::new(4, Arc::new(disk)).open(&options);
+    let keys: Vec<_> = all_records(&db)
+        .expect("read")
+        .into_iter()
+        .map(|(key, _)| key)
+        .collect();
+    assert_eq!(keys, [b"first".to_vec(), b"second".to_vec()]);
+}
+
+#[test]
+fn a_full_disk_refuses_puts_takes_deletes_and_heals_by_itself() {
+    let (world, disk) = world();
+    let options = Options {
+        memtable_bytes: 64 << 10,
+        ..small_options(SyncLevel::Os)
+    };
+    disk.set_capacity_bytes(Some(1 << 20));
+    let db = world.open(&options);
+    let mut rng = Rng::new(9);
+    let mut values = Vec::new();
+    let error = loop {
+        // Random bytes: compression must not save the disk.
+        let value = rng.bytes(1_000);
+        match db.put(format!("key{:06}", values.len()).as_bytes(), &value, None) {
+            Ok(()) => values.push(value),
+            Err(error) => break error,
+        }
+        assert!(values.len() < 10_000, "the disk never fills");
+    };
+    let written = values.len();
+    assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+    assert!(db.stats().disk_full);
+    assert!(written > 300, "{written} records fit on a disk of 1 MiB");
+    for (number, value) in values.iter().enumerate() {
+        let found = db.get(format!("key{number:06}").as_bytes()).expect("reads go on");
+        assert_eq!(found.as_deref(), Some(value.as_slice()), "key {number}");
+    }
+    for number in 0..20 {
+        db.delete(format!("key{number:06}").as_bytes())
+            .expect("deletes go on");
+    }
+    assert_eq!(
+        db.write(put(b"more", &[0; 1_000]))
+            .expect_err("still full")
+            .kind(),
+        ErrorKind::NoSpace
+    );
+
+    disk.set_capacity_bytes(Some(16 << 20));
+    world.clock.advance(Duration::from_secs(1));
+    db.put(b"more", b"1", None).expect("space has returned");
+    assert!(!db.stats().disk_full);
+    db.flush().expect("flushes go on");
+    assert_eq!(all_records(&db).expect("read").len(), written - 20 + 1);
+    drop(db);
+    let db = World::new(4, Arc::new(disk)).open(&options);
+    assert_eq!(all_records(&db).expect("read").len(), written - 20 + 1);
+}
+
+#[test]
+fn a_disk_that_is_full_at_the_start_still_reads() {
+    let (world, disk) = world();
+    let options = small_options(SyncLevel::Os);
+    let db = world.open(&options);
+    db.put(b"key", b"1", None).expect("written");
+    db.close().expect("closed");
+    drop(db);
+    // Room for a log header and a manifest, not for the reserve.
+    disk.set_capacity_bytes(Some(disk.used_bytes() - 8_000));
+    let db = World::new(4, Arc::new(disk)).open(&options);
+    assert_eq!(db.get(b"key").expect("read"), Some(Bytes::from_static(b"1")));
+}
