@@ -1,4 +1,4 @@
-//! The host: how much memory and how many processors this process may use, and files that belong to the operator or the kernel.
+//! The host: how much memory and how many processors this process may use, and files that are the operator's or the kernel's.
 //!
 //! Memory is what the machine has, or the limit of the control group (version 1 or 2) where that is lower: a process that takes
 //! the machine for its own inside a container is killed by the kernel.
@@ -25,6 +25,17 @@ pub fn cpu_count() -> usize {
 /// As the system reports them; `InvalidData` for text that is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
+}
+
+/// Writes a file that is not the database's, creating its directory if there is none. Nothing is synced.
+///
+/// # Errors
+/// As the system reports them.
+pub fn write_file(path: &Path, contents: &[u8]) -> io::Result<()> {
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir)?;
+    }
+    fs::write(path, contents)
 }
 
 fn memory_bytes_from(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
