@@ -5,6 +5,7 @@
 //!
 //! - [`fs`]: the file-system traits; [`posix`], [`memory`] and [`faulty`] implement them.
 //! - [`clock`]: monotonic and wall time; a system clock and a mock.
+//! - [`host`]: memory and processors of the machine or container.
 //! - [`rng`]: a small seeded generator.
 //! - [`spawner`]: background tasks as steps; threads in production, one step at a time in tests.
 //!
@@ -27,6 +28,7 @@ pub mod clock;
 mod conformance;
 pub mod faulty;
 pub mod fs;
+pub mod host;
 pub mod memory;
 #[expect(unsafe_code, reason = "fallocate and statvfs have no safe interface in std")]
 pub mod posix;

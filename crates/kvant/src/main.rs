@@ -1,2 +1,108 @@
-//! The `kvant` binary: command line and wiring.
-fn main() {}
+//! The `kvant` binary: command line, settings, log and wiring.
+//!
+//! - [`cli`]: the command line, defined once.
+//! - [`settings`]: what `serve` can be told, from flags, environment and file.
+//! - [`log`]: one line an event on standard error.
+//! - [`commands`]: one file a command.
+
+mod cli;
+mod commands;
+mod log;
+mod settings;
+
+use clap::ArgMatches;
+use settings::{Config, Host, Problem, SETTINGS, Sources};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Bad settings or usage.
+const EXIT_USAGE: u8 = 2;
+/// The command was understood and failed.
+const EXIT_FAILED: u8 = 1;
+
+fn main() -> ExitCode {
+    let matches = cli::command().get_matches();
+    let (name, args) = matches.subcommand().expect("clap requires a command");
+    match name {
+        "serve" => serve(args),
+        "man" => finish(commands::generate::man(
+            cli::command(),
+            args.get_one("DIR").map(std::path::PathBuf::as_path),
+        )),
+        "completions" => {
+            let shell = *args.get_one("SHELL").expect("clap requires a shell");
+            finish(commands::generate::completions(cli::command(), shell))
+        }
+        "docs" => finish(io::stdout().write_all(settings::markdown().as_bytes())),
+        planned => {
+            complain(&format!("`kvant {planned}` does not exist yet"));
+            ExitCode::from(EXIT_USAGE)
+        }
+    }
+}
+
+fn serve(args: &ArgMatches) -> ExitCode {
+    let config = match read_settings(args) {
+        Ok(config) => config,
+        Err(problems) => return refuse(&problems),
+    };
+    if args.get_flag("print-config") {
+        return finish(io::stdout().write_all(settings::print_config(&config).as_bytes()));
+    }
+    ExitCode::SUCCESS
+}
+
+/// The settings that the flags in `args`, the environment and the file give.
+fn read_settings(args: &ArgMatches) -> Result<Config, Vec<Problem>> {
+    let raw = |name: &str| {
+        args.try_get_one::<std::ffi::OsString>(name)
+            .ok()
+            .flatten()
+            .cloned()
+    };
+    let sources = Sources {
+        flags: SETTINGS
+            .iter()
+            .filter_map(|setting| Some((setting.name, raw(setting.name)?)))
+            .collect(),
+        config: raw("config"),
+        env: std::env::vars_os().collect(),
+        read_file: &kvant_env::host::read_text,
+    };
+    let host = Host {
+        memory_bytes: kvant_env::host::memory_bytes(),
+        cpu_count: kvant_env::host::cpu_count(),
+    };
+    settings::read(&sources, &host)
+}
+
+fn refuse(problems: &[Problem]) -> ExitCode {
+    let count = problems.len();
+    let mut text = format!(
+        "{count} {} refused:",
+        if count == 1 { "setting is" } else { "settings are" }
+    );
+    for problem in problems {
+        text.push_str(&format!("\n  {problem}"));
+    }
+    complain(&text);
+    ExitCode::from(EXIT_USAGE)
+}
+
+/// The exit code of a command that only writes. A reader that has seen enough (`kvant man | head`) is no failure.
+fn finish(written: io::Result<()>) -> ExitCode {
+    match written.and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            complain(&error.to_string());
+            ExitCode::from(EXIT_FAILED)
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Says on standard error why the command is not done.
+fn complain(text: &str) {
+    if writeln!(io::stderr(), "kvant: {text}").is_err() {
+        // The exit code still tells.
+    }
+}

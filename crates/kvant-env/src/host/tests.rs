@@ -1,0 +1,58 @@
+use super::*;
+use std::collections::HashMap;
+
+fn memory_of(files: &[(&str, &str)]) -> Option<u64> {
+    let files: HashMap<&Path, &str> = files
+        .iter()
+        .map(|&(path, text)| (Path::new(path), text))
+        .collect();
+    memory_bytes_from(&|path| files.get(path).map(ToString::to_string))
+}
+
+const MEMINFO: (&str, &str) = (
+    "/proc/meminfo",
+    "MemTotal:        1000 kB\nMemFree:          10 kB\n",
+);
+
+#[test]
+fn machine_memory_without_control_groups() {
+    assert_eq!(memory_of(&[MEMINFO]), Some(1_024_000));
+}
+
+#[test]
+fn nothing_known() {
+    assert_eq!(memory_of(&[]), None);
+    assert_eq!(memory_of(&[("/proc/meminfo", "nonsense")]), None);
+}
+
+#[test]
+fn version_2_limit_of_the_group_and_its_ancestors() {
+    let group = ("/proc/self/cgroup", "0::/outer/inner\n");
+    let open = ("/sys/fs/cgroup/outer/inner/memory.max", "max\n");
+    assert_eq!(memory_of(&[MEMINFO, group, open]), Some(1_024_000));
+    let outer = ("/sys/fs/cgroup/outer/memory.max", "4096\n");
+    assert_eq!(memory_of(&[MEMINFO, group, open, outer]), Some(4096));
+    let inner = ("/sys/fs/cgroup/outer/inner/memory.max", "2048\n");
+    assert_eq!(memory_of(&[MEMINFO, group, inner, outer]), Some(2048));
+}
+
+#[test]
+fn version_1_limit_and_unlimited() {
+    let group = (
+        "/proc/self/cgroup",
+        "5:cpu,cpuacct:/x\n4:hugetlb,memory:/docker/abc\n0::/\n",
+    );
+    let unlimited = (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "9223372036854771712\n",
+    );
+    assert_eq!(memory_of(&[MEMINFO, group, unlimited]), Some(1_024_000));
+    let root = ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "8192\n");
+    assert_eq!(memory_of(&[MEMINFO, group, root]), Some(8192));
+}
+
+#[test]
+fn this_machine_has_memory_and_a_processor() {
+    assert!(memory_bytes().expect("Linux tells") > 1 << 20);
+    assert!(cpu_count() >= 1);
+}

@@ -1,0 +1,41 @@
+//! `kvant man`, `kvant completions` and the hidden `kvant docs`: texts generated from the definition of the command line.
+
+use clap::Command;
+use clap_complete::Shell;
+use clap_mangen::Man;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Writes the manual pages into `dir`, or all of them to standard output.
+pub(crate) fn man(command: Command, dir: Option<&Path>) -> io::Result<()> {
+    let Some(dir) = dir else {
+        return visit(&built(command), &mut |page| page.render(&mut io::stdout().lock()));
+    };
+    visit(&built(command), &mut |page| {
+        let mut text = Vec::new();
+        page.render(&mut text)?;
+        kvant_env::host::write_file(&dir.join(page.get_filename()), &text)
+    })
+}
+
+/// Prints the completions for `shell`.
+pub(crate) fn completions(mut command: Command, shell: Shell) -> io::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, "kvant", &mut script);
+    io::stdout().write_all(&script)
+}
+
+fn built(command: Command) -> Command {
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    command
+}
+
+/// The page of `command`, then those of its visible commands.
+fn visit(command: &Command, page: &mut dyn FnMut(Man) -> io::Result<()>) -> io::Result<()> {
+    page(Man::new(command.clone()))?;
+    command
+        .get_subcommands()
+        .filter(|sub| !sub.is_hide_set())
+        .try_for_each(|sub| visit(sub, page))
+}

@@ -1,0 +1,3 @@
+//! The commands, one file each. A command returns the exit code of the process.
+
+pub(crate) mod generate;

@@ -1,0 +1,269 @@
+//! Every setting, declared once.
+//!
+//! A row says what the setting is for, its unit, what it costs and when to change it. A setting is a cost for everyone who has
+//! to understand it: one is added when a measurement needs it, not before.
+
+use super::kind::{self, Choice, Kind, exists, planned};
+use super::{Host, LogFormat, Settings};
+use kvant_base::limits::MEMORY_BYTES_MIN;
+use kvant_base::{duration, size};
+use kvant_engine::Compression;
+
+/// One setting.
+pub(crate) struct Setting {
+    /// The flag without its dashes, and the key in the TOML file.
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) default: DefaultValue,
+    /// What it does: one sentence, without the period.
+    pub(crate) help: &'static str,
+    /// What more of it costs, or when to change it.
+    pub(crate) cost: &'static str,
+    /// Parses a value, checks it by itself and stores it.
+    pub(crate) apply: fn(&mut Settings, &str) -> Result<(), String>,
+}
+
+/// The value of a setting that no source gives.
+pub(crate) enum DefaultValue {
+    /// This text.
+    Text(&'static str),
+    /// Follows from the host.
+    Derived {
+        words: &'static str,
+        text: fn(&Host) -> String,
+    },
+    /// None: what that means.
+    Unset(&'static str),
+}
+
+impl Setting {
+    /// The environment variable: `KVANT_ADMIN_LISTEN`.
+    pub(crate) fn env_name(&self) -> String {
+        format!("{ENV_PREFIX}{}", self.name.replace('-', "_").to_uppercase())
+    }
+}
+
+/// What the environment variables of all settings begin with.
+pub(crate) const ENV_PREFIX: &str = "KVANT_";
+
+const ENGINES: &[Choice] = &[
+    exists("lsm"),
+    planned("memory"),
+    planned("leveldb"),
+    planned("cassandra"),
+];
+const DISPATCHES: &[Choice] = &[exists("inline"), planned("pool"), planned("hybrid")];
+const OVERLOADS: &[Choice] = &[
+    exists("reject"),
+    planned("adaptive"),
+    planned("discard"),
+    planned("discard-oldest"),
+    planned("caller-runs"),
+];
+const COMPRESSIONS: &[Choice] = &[exists("none"), exists("lz4"), exists("zstd")];
+const LOG_FORMATS: &[Choice] = &[exists("text"), exists("json")];
+const SELECTOR_COUNT_MAX: usize = 1024;
+
+fn needs_pool(_: &mut Settings, _: &str) -> Result<(), String> {
+    Err("needs --dispatch pool, which does not exist yet: leave it out".to_string())
+}
+
+/// All settings, in the order in which they are shown. `--config` is not among them: a file cannot name itself.
+pub(crate) static SETTINGS: &[Setting] = &[
+    Setting {
+        name: "data",
+        kind: Kind::Path,
+        default: DefaultValue::Text("./kvant-data"),
+        help: "Directory of the database; created when there is none",
+        cost: "One process owns it at a time. Must be on a local file system",
+        apply: |s, text| kind::path(text).map(|path| s.data = path),
+    },
+    Setting {
+        name: "listen",
+        kind: Kind::Addr,
+        default: DefaultValue::Text("127.0.0.1:8080"),
+        help: "Address of the HTTP API; port 0 takes a free one, which the log names",
+        cost: "An address that is not loopback is refused without --insecure",
+        apply: |s, text| kind::addr(text).map(|addr| s.listen = addr),
+    },
+    Setting {
+        name: "admin-listen",
+        kind: Kind::Addr,
+        default: DefaultValue::Unset("the operator API answers on --listen"),
+        help: "Address of its own for the operator API (/health, /metrics, /v0/stats, /v0/admin/...)",
+        cost: "Set it when clients must not reach the operator API",
+        apply: |s, text| kind::addr(text).map(|addr| s.admin_listen = Some(addr)),
+    },
+    Setting {
+        name: "insecure",
+        kind: Kind::Switch,
+        default: DefaultValue::Text("false"),
+        help: "Allow addresses that are not loopback although there are no credentials",
+        cost: "Whoever reaches the address can read, write and delete everything",
+        apply: |s, text| kind::switch(text).map(|on| s.insecure = on),
+    },
+    Setting {
+        name: "engine",
+        kind: Kind::Choice(ENGINES),
+        default: DefaultValue::Text("lsm"),
+        help: "Storage engine",
+        cost: "Only `lsm`, the log-structured merge tree, exists so far",
+        apply: |_, text| kind::choose("engine", ENGINES, text).map(|_| ()),
+    },
+    Setting {
+        name: "dispatch",
+        kind: Kind::Choice(DISPATCHES),
+        default: DefaultValue::Text("inline"),
+        help: "Which threads do the storage work of a request",
+        cost: "`inline`: the selector thread that read the request; a cold read holds up the other connections of that \
+               selector",
+        apply: |_, text| kind::choose("dispatch mode", DISPATCHES, text).map(|_| ()),
+    },
+    Setting {
+        name: "selectors",
+        kind: Kind::Count,
+        default: DefaultValue::Derived {
+            words: "one a processor",
+            text: |host| host.cpu_count.to_string(),
+        },
+        help: "Selector threads: event loops over which the connections are spread",
+        cost: "More than there are processors only adds switches between threads; fewer leave processors to others",
+        apply: |s, text| kind::count(text, SELECTOR_COUNT_MAX).map(|count| s.selector_count = count),
+    },
+    Setting {
+        name: "workers",
+        kind: Kind::Count,
+        default: DefaultValue::Unset("has no meaning with --dispatch inline"),
+        help: "Worker threads of --dispatch pool, which does not exist yet",
+        cost: "Refused so far",
+        apply: needs_pool,
+    },
+    Setting {
+        name: "queue-capacity",
+        kind: Kind::Count,
+        default: DefaultValue::Unset("has no meaning with --dispatch inline"),
+        help: "Requests that may wait for a worker of --dispatch pool, which does not exist yet",
+        cost: "Refused so far",
+        apply: needs_pool,
+    },
+    Setting {
+        name: "overload",
+        kind: Kind::Choice(OVERLOADS),
+        default: DefaultValue::Text("reject"),
+        help: "What happens to requests beyond what the server can do",
+        cost: "`reject`: the new request is answered 503 with Retry-After",
+        apply: |_, text| kind::choose("overload policy", OVERLOADS, text).map(|_| ()),
+    },
+    Setting {
+        name: "queue-wait-max",
+        kind: Kind::Duration,
+        default: DefaultValue::Text("1s"),
+        help: "Longest time that a request waits before its storage work, as in a write stall; then it is answered 503",
+        cost: "Longer: fewer refusals in short stalls, more requests that hold memory meanwhile",
+        apply: |s, text| duration::parse(text).map(|wait| s.queue_wait_max = wait),
+    },
+    Setting {
+        name: "range-idle-max",
+        kind: Kind::Duration,
+        default: DefaultValue::Text("30s"),
+        help: "Longest time that the reader of a range may take nothing; then its connection is cut",
+        cost: "Longer: forgotten readers keep deleted data on disk for longer, because a range reads one snapshot",
+        apply: |s, text| positive_duration(text).map(|idle| s.range_idle_max = idle),
+    },
+    Setting {
+        name: "stop-wait-max",
+        kind: Kind::Duration,
+        default: DefaultValue::Text("10s"),
+        help: "Longest time that requests in flight are given to finish after SIGTERM or SIGINT",
+        cost: "Longer: slower restarts when a client hangs",
+        apply: |s, text| duration::parse(text).map(|wait| s.stop_wait_max = wait),
+    },
+    Setting {
+        name: "sync",
+        kind: Kind::Form("os|interval=DURATION|always"),
+        default: DefaultValue::Text("interval=1s"),
+        help: "What an acknowledged write has survived: the process (os), all but the last interval of a power loss \
+               (interval=1s), a power loss (always)",
+        cost: "`always`: one fsync for each group of writes that wait together",
+        apply: |s, text| kind::sync(text).map(|level| s.sync = level),
+    },
+    Setting {
+        name: "memory",
+        kind: Kind::Size,
+        default: DefaultValue::Derived {
+            words: "a quarter of the machine's memory or of the control group's limit, at least 64MiB",
+            text: memory_default,
+        },
+        help: "Memory for memtables, block cache, indexes and filters, iterators, compaction, connections and requests \
+               together",
+        cost: "More: fewer disk reads, fewer and larger flushes, longer recovery. At least 64MiB",
+        apply: |s, text| memory(text).map(|bytes| s.memory_bytes = bytes),
+    },
+    Setting {
+        name: "value-bytes-max",
+        kind: Kind::Size,
+        default: DefaultValue::Text("16MiB"),
+        help: "Longest value that is accepted; longer ones are answered 413",
+        cost: "A value is in memory as a whole while it is written. At most a quarter of --memory, and 1GiB",
+        apply: |s, text| size::parse(text).map(|bytes| s.value_bytes_max = bytes),
+    },
+    Setting {
+        name: "compression",
+        kind: Kind::Choice(COMPRESSIONS),
+        default: DefaultValue::Text("lz4"),
+        help: "Compression of tables written from now on; those that exist stay readable",
+        cost: "`zstd`: smaller than `lz4`, slower to read and write. `none`: for values that are compressed already",
+        apply: |s, text| compression(text).map(|method| s.compression = method),
+    },
+    Setting {
+        name: "log-format",
+        kind: Kind::Choice(LOG_FORMATS),
+        default: DefaultValue::Text("text"),
+        help: "Log lines on standard error: for people (text) or one JSON object a line (json)",
+        cost: "JSON lines are longer; take them when a program reads the log",
+        apply: |s, text| log_format(text).map(|format| s.log_format = format),
+    },
+];
+
+fn positive_duration(text: &str) -> Result<std::time::Duration, String> {
+    let parsed = duration::parse(text)?;
+    if parsed.is_zero() {
+        Err("must be longer than zero".to_string())
+    } else {
+        Ok(parsed)
+    }
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    let bytes = size::parse(text)?;
+    match bytes < MEMORY_BYTES_MIN {
+        true => Err(format!(
+            "`{text}` is below the least, {}",
+            size::format(MEMORY_BYTES_MIN)
+        )),
+        false => Ok(bytes),
+    }
+}
+
+/// Where the host does not tell its memory, the least with which the database is comfortable on any machine.
+fn memory_default(host: &Host) -> String {
+    const UNKNOWN_HOST_BYTES: u64 = 256 << 20;
+    let quarter = host.memory_bytes.map_or(UNKNOWN_HOST_BYTES, |bytes| bytes / 4);
+    // Whole mebibytes: the figure is for people.
+    size::format((quarter >> 20 << 20).max(MEMORY_BYTES_MIN))
+}
+
+fn compression(text: &str) -> Result<Compression, String> {
+    Ok(match kind::choose("compression", COMPRESSIONS, text)? {
+        "none" => Compression::None,
+        "zstd" => Compression::Zstd,
+        _ => Compression::Lz4,
+    })
+}
+
+fn log_format(text: &str) -> Result<LogFormat, String> {
+    Ok(match kind::choose("log format", LOG_FORMATS, text)? {
+        "json" => LogFormat::Json,
+        _ => LogFormat::Text,
+    })
+}

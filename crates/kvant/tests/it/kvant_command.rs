@@ -1,0 +1,67 @@
+//! Runs `kvant` to its end.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What a command did.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// The built binary, in an environment without `KVANT_` variables: those that steer tests are not the server's.
+pub(crate) fn kvant() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kvant"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("KVANT_") {
+            command.env_remove(name);
+        }
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Runs `command` to its end.
+pub(crate) fn run(command: &mut Command) -> Finished {
+    let output = command.output().expect("the binary can be started");
+    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+    Finished {
+        code: output.status.code(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
+}
+
+/// Runs `kvant` with `args`.
+pub(crate) fn run_kvant(args: &[&str]) -> Finished {
+    run(kvant().args(args))
+}
+
+/// A directory that is removed at the end of the test.
+#[derive(Debug)]
+pub(crate) struct TempDir(PathBuf);
+
+impl TempDir {
+    pub(crate) fn new() -> TempDir {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("it-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("the target directory is writable");
+        TempDir(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            eprintln!("cannot remove {}: {error}", self.0.display());
+        }
+    }
+}

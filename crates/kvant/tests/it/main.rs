@@ -1,0 +1,5 @@
+//! The binary from outside: every test starts the real `kvant`.
+
+mod generated;
+mod kvant_command;
+mod settings;
