@@ -1,0 +1,37 @@
+//! Whether there is a store to serve yet.
+//!
+//! Threads: every request reads it, so reading is one load; it changes once.
+
+use crate::stores::Store;
+use kvant_engine::RecoveryProgress;
+use std::sync::{Arc, OnceLock};
+
+/// The server's state with respect to its store.
+#[derive(Default)]
+pub(crate) struct Lifecycle {
+    store: OnceLock<Arc<dyn Store>>,
+    failed: OnceLock<String>,
+    /// Written by whoever opens the store.
+    pub(crate) progress: Arc<RecoveryProgress>,
+}
+
+impl Lifecycle {
+    /// The store, once recovery has finished.
+    #[inline]
+    pub(crate) fn store(&self) -> Option<&Arc<dyn Store>> {
+        self.store.get()
+    }
+
+    /// Why there will be no store.
+    pub(crate) fn failed(&self) -> Option<&str> {
+        self.failed.get().map(String::as_str)
+    }
+
+    pub(crate) fn set_ready(&self, store: Arc<dyn Store>) {
+        self.store.get_or_init(|| store);
+    }
+
+    pub(crate) fn set_failed(&self, reason: String) {
+        self.failed.get_or_init(|| reason);
+    }
+}
