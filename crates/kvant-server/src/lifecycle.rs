@@ -2,6 +2,7 @@
 //!
 //! Threads: every request reads it, so reading is one load; it changes once.
 
+use crate::problem::Problem;
 use crate::stores::Store;
 use kvant_engine::RecoveryProgress;
 use std::sync::{Arc, OnceLock};
@@ -20,6 +21,20 @@ impl Lifecycle {
     #[inline]
     pub(crate) fn store(&self) -> Option<&Arc<dyn Store>> {
         self.store.get()
+    }
+
+    /// The store, or why entities cannot be served.
+    #[inline]
+    pub(crate) fn ready(&self) -> Result<&Arc<dyn Store>, Problem> {
+        self.store.get().ok_or_else(|| self.not_ready())
+    }
+
+    #[cold]
+    fn not_ready(&self) -> Problem {
+        match self.failed() {
+            Some(reason) => Problem::failed(reason),
+            None => Problem::recovering(self.progress.per_cent()),
+        }
     }
 
     /// Why there will be no store.

@@ -23,7 +23,7 @@ impl Store for LsmStore {
         self.db.get(key)
     }
 
-    fn submit(&self, writes: &[Write], done: Completion) -> Result<()> {
+    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) -> Result<()> {
         let mut batch = WriteBatch::new();
         for write in writes {
             match &write.value {

@@ -27,7 +27,7 @@ pub struct Write {
 pub type Completion = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// Records of a range in key order, from one consistent snapshot.
-pub trait Records {
+pub trait Records: Send {
     /// The next record, key and value, or `None` at the end of the range.
     fn next(&mut self) -> Result<Option<(&[u8], &[u8])>>;
 }
@@ -41,7 +41,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// Nothing was written and `done` will not be called. `ErrorKind::Stalled`: register with [`Store::on_writable`] and try again.
-    fn submit(&self, writes: &[Write], done: Completion) -> Result<()>;
+    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) -> Result<()>;
 
     /// Calls `wake` once as soon as a stalled write may succeed (at once when it may already), on any thread.
     fn on_writable(&self, wake: Box<dyn FnOnce() + Send>);
