@@ -35,9 +35,24 @@ pub(crate) struct Reply {
 impl Exchange {
     pub(crate) fn new(request: http::Request<Incoming>, expects_continue: bool) -> Exchange {
         let (parts, body) = request.into_parts();
-        let http::request::Parts { method, uri, version, headers, .. } = parts;
+        let http::request::Parts {
+            method,
+            uri,
+            version,
+            headers,
+            ..
+        } = parts;
         let body = (!body.is_end_stream()).then_some(body);
-        Exchange { method, uri, body, reply: Reply { version, headers, expects_continue } }
+        Exchange {
+            method,
+            uri,
+            body,
+            reply: Reply {
+                version,
+                headers,
+                expects_continue,
+            },
+        }
     }
 
     pub(crate) fn query(&self) -> Option<&str> {
@@ -87,7 +102,11 @@ impl Reply {
 
     /// A JSON document.
     pub(crate) fn json(&mut self, document: &serde_json::Value) -> Response {
-        self.answer(StatusCode::OK, Some(&JSON), Body::full(Bytes::from(document.to_string())))
+        self.answer(
+            StatusCode::OK,
+            Some(&JSON),
+            Body::full(Bytes::from(document.to_string())),
+        )
     }
 }
 
@@ -110,7 +129,10 @@ impl Body {
 
     /// Bytes whose memory stays reserved until the last of them has left.
     pub(crate) fn reserved(bytes: Bytes, memory: Held) -> Body {
-        Body::Full(Bytes::from_owner(Reserved { bytes, _memory: memory }))
+        Body::Full(Bytes::from_owner(Reserved {
+            bytes,
+            _memory: memory,
+        }))
     }
 }
 

@@ -99,8 +99,17 @@ impl Batcher {
     pub(crate) fn write(&self, key: Key, value: Option<Bytes>, ttl_ms: Option<u64>) -> Written {
         let outcome = Rc::<Outcome>::default();
         let waits_since = self.stalled.get().then(Instant::now);
-        let write = Write { key, value, expires_at_ms: None };
-        self.queue.borrow_mut().push(Op { write, ttl_ms, outcome: Rc::clone(&outcome), waits_since });
+        let write = Write {
+            key,
+            value,
+            expires_at_ms: None,
+        };
+        self.queue.borrow_mut().push(Op {
+            write,
+            ttl_ms,
+            outcome: Rc::clone(&outcome),
+            waits_since,
+        });
         if let Some(committer) = self.committer.take() {
             committer.wake();
         }
@@ -195,16 +204,26 @@ fn submit(selector: &Selector, store: &Arc<dyn Store>, ops: &mut [Op]) -> Submit
 }
 
 fn lost_outcome() -> Error {
-    Error::new(ErrorKind::OutcomeUnknown, "the store dropped a write without an outcome")
+    Error::new(
+        ErrorKind::OutcomeUnknown,
+        "the store dropped a write without an outcome",
+    )
 }
 
 /// Gives a batch its outcome; deletes of a mixed batch that found no space get another try without the puts.
-fn finish(selector: &Rc<Selector>, store: &Arc<dyn Store>, ops: impl ExactSizeIterator<Item = Op>, result: Result<()>) {
+fn finish(
+    selector: &Rc<Selector>,
+    store: &Arc<dyn Store>,
+    ops: impl ExactSizeIterator<Item = Op>,
+    result: Result<()>,
+) {
     match result {
         Err(error) if error.kind() == ErrorKind::NoSpace && ops.len() > 1 => {
             let (puts, deletes): (Vec<Op>, Vec<Op>) = ops.partition(|op| op.write.value.is_some());
             if puts.is_empty() || deletes.is_empty() {
-                puts.into_iter().chain(deletes).for_each(|op| op.finish(Err(error.clone())));
+                puts.into_iter()
+                    .chain(deletes)
+                    .for_each(|op| op.finish(Err(error.clone())));
             } else {
                 puts.into_iter().for_each(|op| op.finish(Err(error.clone())));
                 let (selector, store) = (Rc::clone(selector), Arc::clone(store));
@@ -229,6 +248,9 @@ fn stalled_too_long() -> Error {
     Error::new(ErrorKind::Stalled, "the write path stayed over its limits")
 }
 
+/// A stall is over.
+struct Writable;
+
 /// Waits until the store may take `ops` again. Writes that wait too long, these or ones appended meanwhile, are finished as stalled;
 /// the rest is in `ops` afterwards.
 async fn wait_out_stall(selector: &Selector, store: &Arc<dyn Store>, ops: &mut Vec<Op>) {
@@ -239,18 +261,22 @@ async fn wait_out_stall(selector: &Selector, store: &Arc<dyn Store>, ops: &mut V
     let (wake, mut writable) = oneshot::channel();
     store.on_writable(Box::new(move || {
         // Nobody listens any more when all that waited have given up.
-        drop(wake.send(()));
+        drop(wake.send(Writable));
     }));
     let mut is_over = false;
     while !is_over {
         ops.append(&mut batcher.queue.borrow_mut());
         let now = Instant::now();
-        ops.iter_mut().for_each(|op| op.waits_since = op.waits_since.or(Some(now)));
+        ops.iter_mut()
+            .for_each(|op| op.waits_since = op.waits_since.or(Some(now)));
         let is_late = |op: &&Op| op.waits_since.is_some_and(|since| since + wait_max <= now);
         let late_count = ops.iter().take_while(is_late).count();
         counters::add(&selector.counters.stalled_out, late_count as u64);
-        ops.drain(..late_count).for_each(|op| op.finish(Err(stalled_too_long())));
-        let Some(first_since) = ops.first().and_then(|op| op.waits_since) else { break };
+        ops.drain(..late_count)
+            .for_each(|op| op.finish(Err(stalled_too_long())));
+        let Some(first_since) = ops.first().and_then(|op| op.waits_since) else {
+            break;
+        };
         tokio::select! {
             biased;
             _ = &mut writable => is_over = true,

@@ -57,7 +57,10 @@ impl ServerConfig {
         if self.connections_max == Some(0) {
             problems.push("a server for 0 connections serves nobody".into());
         }
-        if self.admin_listen.is_some_and(|admin| admin == self.listen && admin.port() != 0) {
+        if self
+            .admin_listen
+            .is_some_and(|admin| admin == self.listen && admin.port() != 0)
+        {
             problems.push(format!("both listeners have the address {}", self.listen));
         }
         problems

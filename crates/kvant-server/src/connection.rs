@@ -40,11 +40,20 @@ impl Drop for Presence {
 pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plane) {
     let shared = &selector.shared;
     let id = poll_fn(|cx| Poll::Ready(selector.enter(cx.waker()))).await;
-    let memory = shared.memory.budget().reserve(Consumer::Connections, CONNECTION_BYTES);
-    let _presence = Presence { selector: Rc::clone(&selector), id, _memory: memory };
+    let memory = shared
+        .memory
+        .budget()
+        .reserve(Consumer::Connections, CONNECTION_BYTES);
+    let _presence = Presence {
+        selector: Rc::clone(&selector),
+        id,
+        _memory: memory,
+    };
     if let Err(error) = stream.set_nodelay(true) {
         // The peer has gone; there is nobody to answer.
-        shared.log.event(Level::Warn, "connection_lost", &[("error", &error)]);
+        shared
+            .log
+            .event(Level::Warn, "connection_lost", &[("error", &error)]);
         return;
     }
     let state = Rc::new(SocketState::default());
@@ -71,6 +80,10 @@ pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plan
         Err(error) if !error.is_parse() => socket.abort(),
         _ if selector.stopping.get() => socket.abort(),
         // Malformed heads were answered too.
-        _ => socket.linger(shared.config.value_bytes_max + DRAIN_BYTES_EXTRA, DRAIN_TIME_MAX).await,
+        _ => {
+            socket
+                .linger(shared.config.value_bytes_max + DRAIN_BYTES_EXTRA, DRAIN_TIME_MAX)
+                .await
+        }
     }
 }

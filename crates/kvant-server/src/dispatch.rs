@@ -28,7 +28,12 @@ impl Dispatch {
     }
 
     /// [`Store::range`].
-    pub(crate) fn range(self, store: &dyn Store, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records>> {
+    pub(crate) fn range(
+        self,
+        store: &dyn Store,
+        start: &[u8],
+        end: Option<&[u8]>,
+    ) -> Result<Box<dyn Records>> {
         match self {
             Dispatch::Inline => store.range(start, end),
         }

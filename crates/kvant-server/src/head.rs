@@ -27,7 +27,9 @@ pub(crate) fn check(version: Version, uri: &Uri, headers: &HeaderMap) -> Result<
         } else if *name == TRANSFER_ENCODING {
             // Coding names ignore case (RFC 9112, 7). Anything beside the one word could be read differently by a proxy.
             if !value.as_bytes().eq_ignore_ascii_case(b"chunked") {
-                return Err(Problem::bad_head("the only transfer coding accepted is exactly `chunked`"));
+                return Err(Problem::bad_head(
+                    "the only transfer coding accepted is exactly `chunked`",
+                ));
             }
             coding_count += 1;
         } else if *name == EXPECT {
@@ -41,7 +43,9 @@ pub(crate) fn check(version: Version, uri: &Uri, headers: &HeaderMap) -> Result<
         return Err(Problem::bad_head("Transfer-Encoding is given more than once"));
     }
     if version == Version::HTTP_11 && host_count != 1 {
-        return Err(Problem::bad_head("an HTTP/1.1 request has exactly one Host header"));
+        return Err(Problem::bad_head(
+            "an HTTP/1.1 request has exactly one Host header",
+        ));
     }
     Ok(expects_continue && version == Version::HTTP_11)
 }

@@ -24,10 +24,14 @@ use tokio::time::Sleep;
 
 /// Bytes taken from the kernel at once. Hyper's read buffer grows to twice this for large bodies and keeps that size.
 pub(crate) const READ_BYTES_MAX: usize = 64 << 10;
+/// Hyper's limit for a head that is not complete; what exceeds it is refused with `431`.
+pub(crate) const HEAD_BUFFER_BYTES: usize = 408 << 10;
+/// Answers up to this length are gathered for one `send`, which is cheaper than a `writev` of their parts.
+const GATHERED_BYTES_MAX: usize = 4 << 10;
 /// Corked bytes that are gathered before they are written all the same.
 const BACKLOG_BYTES: usize = 64 << 10;
 
-/// The selector's read buffer: bytes pass through it into hyper's, so that no connection needs one of its own.
+/// The selector's buffer: bytes pass through it to and from hyper's, so that no connection needs one of its own.
 pub(crate) type Scratch = Rc<RefCell<Box<[u8]>>>;
 
 /// What a socket and the answers sent through it tell each other.
@@ -66,6 +70,8 @@ pub(crate) struct Socket {
     idle_max: Duration,
     /// Runs while the kernel refuses bytes.
     idle_timer: Option<Pin<Box<Sleep>>>,
+    /// Bytes received since the last answer, as long as they are one line.
+    first_line_bytes: Option<usize>,
     eof: bool,
 }
 
@@ -86,6 +92,7 @@ impl Socket {
             backlog_sent_bytes: 0,
             idle_max,
             idle_timer: None,
+            first_line_bytes: Some(0),
             eof: false,
         }
     }
@@ -120,7 +127,9 @@ impl Socket {
     pub(crate) fn abort(self) {
         if self.state.reset.get() {
             // A socket that refuses the option is closed the ordinary way: the peer sees a short body.
-            let refused = socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).is_err();
+            let refused = socket2::SockRef::from(&self.stream)
+                .set_linger(Some(Duration::ZERO))
+                .is_err();
             debug_assert!(!refused, "a connected TCP socket accepts SO_LINGER");
         }
     }
@@ -137,11 +146,29 @@ impl Socket {
     fn blocked<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         self.state.blocked.set(true);
         let idle_max = self.idle_max;
-        let timer = self.idle_timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle_max)));
+        let timer = self
+            .idle_timer
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(idle_max)));
         ready!(timer.as_mut().poll(cx));
         counters::add(&self.counters.readers_cut, 1);
         self.state.reset_on_close();
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the reader took nothing for too long")))
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the reader took nothing for too long",
+        )))
+    }
+
+    /// Hyper answers `431` to every head that fills its buffer. Where all of the buffer is one line, the target is what is too long:
+    /// puts `414` into the backlog instead. False when there is nothing to correct.
+    #[cold]
+    fn corrects_refusal(&mut self, slices: &[IoSlice<'_>]) -> bool {
+        let answer = slices.iter().map(|slice| &**slice).collect::<Vec<_>>().concat();
+        let Some(rest) = answer.strip_prefix(b"HTTP/1.1 431 Request Header Fields Too Large") else {
+            return false;
+        };
+        self.backlog.extend_from_slice(b"HTTP/1.1 414 URI Too Long");
+        self.backlog.extend_from_slice(rest);
+        true
     }
 
     /// Sends the backlog.
@@ -176,8 +203,15 @@ impl Read for Socket {
         let mut buffer = ReadBuf::new(&mut scratch[..want_bytes]);
         ready!(Pin::new(&mut socket.stream).poll_read(cx, &mut buffer))?;
         socket.eof = buffer.filled().is_empty();
-        counters::add(&socket.counters.received_bytes, buffer.filled().len() as u64);
-        cursor.put_slice(buffer.filled());
+        let bytes = buffer.filled();
+        counters::add(&socket.counters.received_bytes, bytes.len() as u64);
+        if let Some(line_bytes) = &mut socket.first_line_bytes {
+            *line_bytes += bytes.len();
+            if bytes.contains(&b'\n') {
+                socket.first_line_bytes = None;
+            }
+        }
+        cursor.put_slice(bytes);
         Poll::Ready(Ok(()))
     }
 }
@@ -193,16 +227,33 @@ impl Write for Socket {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let socket = self.get_mut();
+        let total_bytes: usize = slices.iter().map(|slice| slice.len()).sum();
+        let line_bytes = socket.first_line_bytes.replace(0);
+        if line_bytes.is_some_and(|bytes| bytes >= HEAD_BUFFER_BYTES) && socket.corrects_refusal(slices) {
+            return Poll::Ready(Ok(total_bytes));
+        }
         if socket.state.corked.get() || !socket.backlog.is_empty() {
-            let total_bytes: usize = slices.iter().map(|slice| slice.len()).sum();
             if socket.backlog.len() + total_bytes <= BACKLOG_BYTES {
                 socket.backlog.reserve(total_bytes.max(4096));
-                slices.iter().for_each(|slice| socket.backlog.extend_from_slice(slice));
+                slices
+                    .iter()
+                    .for_each(|slice| socket.backlog.extend_from_slice(slice));
                 return Poll::Ready(Ok(total_bytes));
             }
             ready!(socket.poll_backlog(cx))?;
         }
-        match Pin::new(&mut socket.stream).poll_write_vectored(cx, slices) {
+        let written = if total_bytes <= GATHERED_BYTES_MAX {
+            let mut scratch = socket.scratch.borrow_mut();
+            let mut gathered_bytes = 0;
+            for slice in slices {
+                scratch[gathered_bytes..][..slice.len()].copy_from_slice(slice);
+                gathered_bytes += slice.len();
+            }
+            Pin::new(&mut socket.stream).poll_write(cx, &scratch[..gathered_bytes])
+        } else {
+            Pin::new(&mut socket.stream).poll_write_vectored(cx, slices)
+        };
+        match written {
             Poll::Ready(Ok(n)) => {
                 socket.progressed(n);
                 Poll::Ready(Ok(n))

@@ -15,7 +15,10 @@ mod batcher;
 mod config;
 mod connection;
 mod counters;
-#[expect(unsafe_code, reason = "the resource limits of the process have no safe interface in std")]
+#[expect(
+    unsafe_code,
+    reason = "the resource limits of the process have no safe interface in std"
+)]
 mod descriptors;
 mod dispatch;
 mod head;

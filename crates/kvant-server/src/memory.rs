@@ -37,7 +37,11 @@ impl RequestMemory {
     /// A quarter of the budget, and room for one of the longest values.
     pub(crate) fn new(budget: Arc<MemoryBudget>, value_bytes_max: u64) -> RequestMemory {
         let share_bytes = (budget.limit_bytes() / 4).max(value_bytes_max + (1 << 20));
-        RequestMemory { budget, share_bytes, released: Arc::default() }
+        RequestMemory {
+            budget,
+            share_bytes,
+            released: Arc::default(),
+        }
     }
 
     pub(crate) fn budget(&self) -> &Arc<MemoryBudget> {
@@ -46,8 +50,13 @@ impl RequestMemory {
 
     /// Takes `bytes`, if they fit now.
     pub(crate) fn try_hold(&self, bytes: u64) -> Option<Held> {
-        let reservation = self.budget.try_reserve(Consumer::Requests, bytes, self.share_bytes)?;
-        Some(Held { reservation, _announce: Announce(Arc::clone(&self.released)) })
+        let reservation = self
+            .budget
+            .try_reserve(Consumer::Requests, bytes, self.share_bytes)?;
+        Some(Held {
+            reservation,
+            _announce: Announce(Arc::clone(&self.released)),
+        })
     }
 
     /// Takes `bytes`, waiting at most `wait_max` for others to give them back.
@@ -58,7 +67,9 @@ impl RequestMemory {
     /// Makes `held` at least `bytes`, as [`RequestMemory::hold`] does. False: it stays as it was.
     pub(crate) async fn grow(&self, held: &mut Held, bytes: u64, wait_max: Duration) -> bool {
         let missing_bytes = bytes.saturating_sub(held.reservation.bytes());
-        let Some(more) = self.hold(missing_bytes, wait_max).await else { return false };
+        let Some(more) = self.hold(missing_bytes, wait_max).await else {
+            return false;
+        };
         // Briefly counted twice, never short.
         held.reservation.resize(bytes.max(held.reservation.bytes()));
         drop(more);

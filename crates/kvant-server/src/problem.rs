@@ -75,14 +75,22 @@ impl Problem {
     }
 
     pub(crate) fn key_too_long() -> Problem {
-        let detail = format!("keys have at most {} bytes after decoding", kvant_base::limits::KEY_BYTES_MAX);
+        let detail = format!(
+            "keys have at most {} bytes after decoding",
+            kvant_base::limits::KEY_BYTES_MAX
+        );
         Problem::new(StatusCode::URI_TOO_LONG, "key-too-long", "Key too long", detail)
     }
 
     pub(crate) fn value_too_long(value_bytes_max: u64) -> Problem {
         let detail =
             format!("values have at most {value_bytes_max} bytes here; --value-bytes-max changes the limit");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "value-too-long", "Value too long", detail)
+        Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "value-too-long",
+            "Value too long",
+            detail,
+        )
     }
 
     pub(crate) fn head_too_large() -> Problem {
@@ -92,32 +100,62 @@ impl Problem {
     }
 
     pub(crate) fn recovering(per_cent: u64) -> Problem {
-        let detail =
-            format!("the store is being recovered, {per_cent} per cent are done; /health shows when it is ready");
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "recovering", "Recovery not finished", detail)
-            .retry_after(1)
-            .with("recovery_per_cent", per_cent)
+        let detail = format!(
+            "the store is being recovered, {per_cent} per cent are done; /health shows when it is ready"
+        );
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "recovering",
+            "Recovery not finished",
+            detail,
+        )
+        .retry_after(1)
+        .with("recovery_per_cent", per_cent)
     }
 
     pub(crate) fn failed(reason: &str) -> Problem {
         let detail = format!("the store cannot be opened and will not be before a restart: {reason}");
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "failed", "Store cannot be opened", detail).retry_after(60)
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "failed",
+            "Store cannot be opened",
+            detail,
+        )
+        .retry_after(60)
     }
 
     pub(crate) fn stalled() -> Problem {
-        let detail = "nothing was written: flushes and compactions are behind and the write waited too long; retry";
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stalled", "Write stalled", detail).retry_after(1)
+        let detail =
+            "nothing was written: flushes and compactions are behind and the write waited too long; retry";
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "stalled",
+            "Write stalled",
+            detail,
+        )
+        .retry_after(1)
     }
 
     pub(crate) fn no_memory() -> Problem {
         let detail = "nothing was written: no memory for the request within the longest wait; retry, or raise --memory";
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-memory", "No memory for the request", detail)
-            .retry_after(1)
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "no-memory",
+            "No memory for the request",
+            detail,
+        )
+        .retry_after(1)
     }
 
     pub(crate) fn request_timeout() -> Problem {
         let detail = "nothing was written: the rest of the body did not arrive in time";
-        Problem::new(StatusCode::REQUEST_TIMEOUT, "request-timeout", "Request body too slow", detail).closing()
+        Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "request-timeout",
+            "Request body too slow",
+            detail,
+        )
+        .closing()
     }
 
     /// The store's first cause for refusing writes.
@@ -126,7 +164,12 @@ impl Problem {
             "an fsync failed, so no write is accepted until a restart; reads go on; first cause: {}",
             cause.message()
         );
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "fenced", "Writes are fenced", detail)
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "fenced",
+            "Writes are fenced",
+            detail,
+        )
     }
 
     /// The same problem under another status.
@@ -186,7 +229,9 @@ impl Problem {
 
 /// Marks a response as the last one of its connection.
 pub(crate) fn close(response: &mut Response, version: Version) {
-    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+        .headers_mut()
+        .insert(CONNECTION, HeaderValue::from_static("close"));
     if version == Version::HTTP_10 {
         // Hyper would add `keep-alive` to a 1.1 response for a 1.0 client that asked for it.
         *response.version_mut() = Version::HTTP_10;
@@ -195,7 +240,11 @@ pub(crate) fn close(response: &mut Response, version: Version) {
 
 /// The answer for an absent key.
 pub(crate) fn not_found(reply: &mut Reply) -> Response {
-    reply.answer(StatusCode::NOT_FOUND, Some(&PROBLEM_JSON), Body::full(Bytes::from_static(NOT_FOUND)))
+    reply.answer(
+        StatusCode::NOT_FOUND,
+        Some(&PROBLEM_JSON),
+        Body::full(Bytes::from_static(NOT_FOUND)),
+    )
 }
 
 impl From<&Error> for Problem {
@@ -235,7 +284,10 @@ impl From<&Error> for Problem {
                 internal,
                 "io",
                 "Storage failed",
-                format!("the operating system refused an operation: {}; the log has the details", error.message()),
+                format!(
+                    "the operating system refused an operation: {}; the log has the details",
+                    error.message()
+                ),
             ),
         }
     }

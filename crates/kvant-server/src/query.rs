@@ -76,11 +76,16 @@ pub(crate) fn text(query: Option<&str>, wanted: &'static str) -> Result<Option<S
     }
     let Some(value) = found else { return Ok(None) };
     let decoded = decode(value).ok_or_else(|| badly_encoded(wanted))?;
-    String::from_utf8(decoded.to_vec()).map(Some).map_err(|_| badly_encoded(wanted))
+    String::from_utf8(decoded.to_vec())
+        .map(Some)
+        .map_err(|_| badly_encoded(wanted))
 }
 
 fn parameters(query: Option<&str>) -> impl Iterator<Item = (&str, &str)> {
-    query.unwrap_or("").split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+    query
+        .unwrap_or("")
+        .split('&')
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
 }
 
 fn set<'a>(slot: &mut Option<&'a str>, name: &'static str, value: &'a str) -> Result<(), Problem> {
@@ -94,7 +99,9 @@ fn key_of(name: &'static str, value: Option<&str>) -> Result<Key, Problem> {
     let value = value.ok_or_else(|| bad_query(format!("`{name}` is missing")))?;
     let key = decode(value).ok_or_else(|| badly_encoded(name))?;
     match key.len() {
-        0 => Err(bad_query(format!("`{name}` is empty; keys have at least one byte"))),
+        0 => Err(bad_query(format!(
+            "`{name}` is empty; keys have at least one byte"
+        ))),
         1..=limits::KEY_BYTES_MAX => Ok(key),
         _ => Err(Problem::key_too_long()),
     }
@@ -103,7 +110,11 @@ fn key_of(name: &'static str, value: Option<&str>) -> Result<Key, Problem> {
 fn ttl_ms(text: &str) -> Result<u64, Problem> {
     match digits(text) {
         Some(seconds @ 1..=limits::TTL_SECONDS_MAX) => Ok(seconds * 1000),
-        _ => Err(bad_parameter("ttl", text, "a whole number of seconds within 1 and 315360000")),
+        _ => Err(bad_parameter(
+            "ttl",
+            text,
+            "a whole number of seconds within 1 and 315360000",
+        )),
     }
 }
 
@@ -113,21 +124,28 @@ fn check_replicas(ack: Option<&str>, from: Option<&str>, replicas: Option<&str>)
     match (ack, from) {
         (None, None) => {}
         (Some(ack), Some(from)) if is(ack, b"1") && is(from, b"1") => {}
-        (Some(_), Some(_)) => return Err(bad_query("this engine has one replica: only ack=1&from=1 is valid".into())),
+        (Some(_), Some(_)) => {
+            return Err(bad_query(
+                "this engine has one replica: only ack=1&from=1 is valid".into(),
+            ));
+        }
         _ => return Err(bad_query("`ack` and `from` go together".into())),
     }
     match replicas {
-        Some(replicas) if !is(replicas, b"1/1") => {
-            Err(bad_query("this engine has one replica: only replicas=1/1 is valid".into()))
-        }
+        Some(replicas) if !is(replicas, b"1/1") => Err(bad_query(
+            "this engine has one replica: only replicas=1/1 is valid".into(),
+        )),
         _ => Ok(()),
     }
 }
 
-/// Only digits: no sign, no space.
+/// A whole number of digits only: no sign, no space.
 fn digits(text: &str) -> Option<u64> {
-    let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    plain.then(|| text.parse().ok()).flatten()
+    let decoded = decode(text)?;
+    let plain = decoded.iter().all(u8::is_ascii_digit);
+    plain
+        .then(|| std::str::from_utf8(&decoded).ok()?.parse().ok())
+        .flatten()
 }
 
 /// `None` when a per cent sign is not followed by two hexadecimal digits.
@@ -164,7 +182,9 @@ fn bad_query(detail: String) -> Problem {
 }
 
 fn badly_encoded(name: &str) -> Problem {
-    bad_query(format!("`{name}` is badly encoded: a per cent sign needs two hexadecimal digits after it"))
+    bad_query(format!(
+        "`{name}` is badly encoded: a per cent sign needs two hexadecimal digits after it"
+    ))
 }
 
 fn bad_parameter(name: &str, text: &str, wanted: &str) -> Problem {

@@ -116,7 +116,11 @@ impl RangeBody {
         self.rested = false;
         let mut piece = BytesMut::new();
         while piece.len() < PIECE_BYTES {
-            let record = if self.left_count > 0 { self.records.next()? } else { None };
+            let record = if self.left_count > 0 {
+                self.records.next()?
+            } else {
+                None
+            };
             let Some((key, value)) = record else {
                 self.ended = true;
                 break;
@@ -170,7 +174,10 @@ impl Drop for RangeBody {
 impl Format {
     /// The format that `Accept` headers ask for; the plain one when they name none of ours.
     pub(crate) fn accepted(accept: GetAll<'_, HeaderValue>) -> Format {
-        let ranges = accept.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+        let ranges = accept
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','));
         let mut media_types = ranges.map(|range| range.split(';').next().unwrap_or("").trim());
         let ours = |media_type: &str| {
             [Format::JsonLines, Format::Binary]

@@ -15,13 +15,22 @@ use std::pin::Pin;
 
 /// Answers a request whose body is not wanted. The body is read and thrown away first, so that the connection can go on; where that
 /// would take too much or too long, or where the client waits for leave to send it, the connection ends with the answer.
-pub(crate) fn refuse(config: &ServerConfig, body: Option<Incoming>, mut reply: Reply, problem: Problem) -> Step {
+pub(crate) fn refuse(
+    config: &ServerConfig,
+    body: Option<Incoming>,
+    mut reply: Reply,
+    problem: Problem,
+) -> Step {
     let Some(body) = body.filter(|_| !problem.is_closing()) else {
         return Step::answer(problem.answer(&mut reply));
     };
     let discarding = discard(config, body, &reply, 0);
     Step::slow(async move {
-        let problem = if discarding.await { problem } else { problem.closing() };
+        let problem = if discarding.await {
+            problem
+        } else {
+            problem.closing()
+        };
         problem.answer(&mut reply)
     })
 }
@@ -50,7 +59,9 @@ pub(crate) fn discard(
             }
             true
         };
-        tokio::time::timeout(DRAIN_TIME_MAX, to_the_end).await.unwrap_or(false)
+        tokio::time::timeout(DRAIN_TIME_MAX, to_the_end)
+            .await
+            .unwrap_or(false)
     }
 }
 
@@ -91,7 +102,10 @@ pub(crate) async fn read_value(
     let known_bytes = body.size_hint().exact().map(|rest| rest + first.len() as u64);
     let start_bytes = known_bytes.unwrap_or(SMALL_BYTES).min(bytes_max);
     let Some(mut held) = shared.memory.hold(start_bytes, wait_max).await else {
-        return Err(Unread { problem: no_memory(selector), taken_bytes: first.len() as u64 });
+        return Err(Unread {
+            problem: no_memory(selector),
+            taken_bytes: first.len() as u64,
+        });
     };
     let mut value = BytesMut::with_capacity(start_bytes as usize);
     value.extend_from_slice(&first);
@@ -102,7 +116,12 @@ pub(crate) async fn read_value(
         let frame = match tokio::time::timeout(shared.config.range_idle_max, next_frame(body)).await {
             Ok(Some(Ok(frame))) => frame,
             Ok(Some(Err(_))) => return unread(broken_body()),
-            Ok(None) => return Ok(Value { bytes: value.freeze(), _memory: held }),
+            Ok(None) => {
+                return Ok(Value {
+                    bytes: value.freeze(),
+                    _memory: held,
+                });
+            }
             Err(_) => return unread(Problem::request_timeout()),
         };
         // Trailers say nothing about a value.

@@ -10,7 +10,7 @@ use crate::config::ServerConfig;
 use crate::connection;
 use crate::counters::{self, Counters};
 use crate::dispatch::Dispatch;
-use crate::io::{READ_BYTES_MAX, Scratch};
+use crate::io::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Scratch};
 use crate::lifecycle::Lifecycle;
 use crate::memory::RequestMemory;
 use crate::routes::Plane;
@@ -79,7 +79,7 @@ impl Selector {
         let counters = Arc::clone(&shared.counters[index]);
         let mut http = http1::Builder::new();
         // A client that has sent its request may close its sending side before it reads the answer.
-        http.half_close(true);
+        http.half_close(true).max_buf_size(HEAD_BUFFER_BYTES);
         Rc::new(Selector {
             shared,
             counters,
@@ -124,45 +124,51 @@ pub(crate) fn spawn(
     listeners: Vec<(StdListener, Plane)>,
 ) -> io::Result<JoinHandle<()>> {
     let (started, starting) = std::sync::mpsc::channel();
-    let thread = std::thread::Builder::new().name(format!("selector-{index}")).spawn(move || {
-        let runtime = match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                // The receiver waits below until it has heard.
-                drop(started.send(Err(error)));
-                return;
-            }
-        };
-        drop(started.send(Ok(())));
-        runtime.block_on(async {
-            let selector = Selector::new(shared, index);
-            tokio::task::spawn_local(batcher::run(Rc::clone(&selector)));
-            let acceptors: Vec<_> = listeners
-                .into_iter()
-                .map(|(listener, plane)| {
-                    let acceptor = accept(Rc::clone(&selector), index, listener, plane, mailboxes.clone());
-                    tokio::task::spawn_local(acceptor)
-                })
-                .collect();
-            let mut grace = Duration::ZERO;
-            while let Some(message) = inbox.recv().await {
-                match message {
-                    Message::Serve(stream, plane) => match TcpStream::from_std(stream) {
-                        Ok(stream) => selector.serve(stream, plane),
-                        Err(error) => lost(&selector.shared, index, &error),
-                    },
-                    Message::Stop(time_max) => {
-                        grace = time_max;
-                        break;
+    let thread = std::thread::Builder::new()
+        .name(format!("selector-{index}"))
+        .spawn(move || {
+            let runtime = match Builder::new_current_thread()
+                .enable_all()
+                .build_local(LocalOptions::default())
+            {
+                Ok(runtime) => runtime,
+                Err(error) => {
+                    // The receiver waits below until it has heard.
+                    drop(started.send(Err(error)));
+                    return;
+                }
+            };
+            drop(started.send(Ok(())));
+            runtime.block_on(async {
+                let selector = Selector::new(shared, index);
+                tokio::task::spawn_local(batcher::run(Rc::clone(&selector)));
+                let acceptors: Vec<_> = listeners
+                    .into_iter()
+                    .map(|(listener, plane)| {
+                        let acceptor =
+                            accept(Rc::clone(&selector), index, listener, plane, mailboxes.clone());
+                        tokio::task::spawn_local(acceptor)
+                    })
+                    .collect();
+                let mut grace = Duration::ZERO;
+                while let Some(message) = inbox.recv().await {
+                    match message {
+                        Message::Serve(stream, plane) => match TcpStream::from_std(stream) {
+                            Ok(stream) => selector.serve(stream, plane),
+                            Err(error) => lost(&selector.shared, index, &error),
+                        },
+                        Message::Stop(time_max) => {
+                            grace = time_max;
+                            break;
+                        }
                     }
                 }
-            }
-            acceptors.iter().for_each(tokio::task::JoinHandle::abort);
-            finish(&selector, grace).await;
-        });
-        // A compaction that an operator asked for may still run: closing the store ends it.
-        runtime.shutdown_background();
-    })?;
+                acceptors.iter().for_each(tokio::task::JoinHandle::abort);
+                finish(&selector, grace).await;
+            });
+            // A compaction that an operator asked for may still run: closing the store ends it.
+            runtime.shutdown_background();
+        })?;
     starting.recv().map_err(io::Error::other)??;
     Ok(thread)
 }
@@ -170,7 +176,11 @@ pub(crate) fn spawn(
 /// Waits until the open connections are done, for at most `grace`; what is left then is cut.
 async fn finish(selector: &Selector, grace: Duration) {
     selector.stopping.set(true);
-    selector.connections.borrow().values().for_each(Waker::wake_by_ref);
+    selector
+        .connections
+        .borrow()
+        .values()
+        .for_each(Waker::wake_by_ref);
     let all_done = async {
         while !selector.connections.borrow().is_empty() {
             selector.idle.notified().await;
@@ -178,7 +188,10 @@ async fn finish(selector: &Selector, grace: Duration) {
     };
     if tokio::time::timeout(grace, all_done).await.is_err() {
         let count = selector.connections.borrow().len();
-        selector.shared.log.event(Level::Warn, "connections_cut", &[("connection_count", &count)]);
+        selector
+            .shared
+            .log
+            .event(Level::Warn, "connections_cut", &[("connection_count", &count)]);
     }
 }
 
@@ -194,7 +207,9 @@ async fn accept(
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => {
-            shared.log.event(Level::Error, "listener_lost", &[("error", &error)]);
+            shared
+                .log
+                .event(Level::Error, "listener_lost", &[("error", &error)]);
             return;
         }
     };
@@ -209,7 +224,9 @@ async fn accept(
             // The peer has gone already.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
             Err(error) => {
-                shared.log.event(Level::Warn, "accept_failed", &[("error", &error)]);
+                shared
+                    .log
+                    .event(Level::Warn, "accept_failed", &[("error", &error)]);
                 tokio::time::sleep(ACCEPT_REST).await;
                 continue;
             }
@@ -236,11 +253,17 @@ async fn accept(
 fn lost(shared: &Shared, index: usize, error: &io::Error) {
     shared.counters[index].connections.fetch_sub(1, Ordering::Relaxed);
     shared.connection_closed.notify_waiters();
-    shared.log.event(Level::Warn, "connection_lost", &[("error", error)]);
+    shared
+        .log
+        .event(Level::Warn, "connection_lost", &[("error", error)]);
 }
 
 fn open_connections(shared: &Shared) -> usize {
-    shared.counters.iter().map(|counters| counters.connections.load(Ordering::Relaxed)).sum()
+    shared
+        .counters
+        .iter()
+        .map(|counters| counters.connections.load(Ordering::Relaxed))
+        .sum()
 }
 
 fn emptiest(counters: &[Arc<Counters>]) -> usize {

@@ -72,8 +72,15 @@ impl Server {
             connection_closed: Notify::new(),
             config,
         });
-        let (mailboxes, inboxes): (Vec<_>, Vec<_>) = (0..selectors).map(|_| mpsc::unbounded_channel()).unzip();
-        let mut server = Server { shared, local_addr, admin_addr, mailboxes, threads: Vec::new() };
+        let (mailboxes, inboxes): (Vec<_>, Vec<_>) =
+            (0..selectors).map(|_| mpsc::unbounded_channel()).unzip();
+        let mut server = Server {
+            shared,
+            local_addr,
+            admin_addr,
+            mailboxes,
+            threads: Vec::new(),
+        };
         let mut listeners = Some(listeners);
         for (index, inbox) in inboxes.into_iter().enumerate() {
             let listeners = listeners.take().unwrap_or_default();
@@ -90,10 +97,18 @@ impl Server {
         server.shared.log.event(
             Level::Info,
             "listening",
-            &[("address", &local_addr), ("selectors", &selectors), ("connections_max", &connections_max)],
+            &[
+                ("address", &local_addr),
+                ("selectors", &selectors),
+                ("connections_max", &connections_max),
+            ],
         );
         if let Some(admin_addr) = admin_addr {
-            server.shared.log.event(Level::Info, "listening_for_operators", &[("address", &admin_addr)]);
+            server.shared.log.event(
+                Level::Info,
+                "listening_for_operators",
+                &[("address", &admin_addr)],
+            );
         }
         Ok(server)
     }
@@ -129,7 +144,10 @@ impl Server {
     /// What closing the store failed with.
     pub fn stop(mut self, grace: Duration) -> kvant_base::Result<()> {
         self.stop_selectors(grace);
-        self.shared.lifecycle.store().map_or(Ok(()), |store| store.close())
+        self.shared
+            .lifecycle
+            .store()
+            .map_or(Ok(()), |store| store.close())
     }
 
     fn stop_selectors(&mut self, grace: Duration) {
@@ -162,5 +180,7 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
         socket.set_nonblocking(true)?;
         Ok(TcpListener::from(socket))
     };
-    listen().map_err(|error: io::Error| io::Error::new(error.kind(), format!("cannot listen on {address}: {error}")))
+    listen().map_err(|error: io::Error| {
+        io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+    })
 }

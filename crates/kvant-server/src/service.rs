@@ -35,7 +35,10 @@ pub(crate) struct Call {
 
 impl HttpService {
     pub(crate) fn new(selector: Rc<Selector>, socket: Rc<SocketState>, plane: Plane) -> HttpService {
-        HttpService { call: Call { selector, socket }, plane }
+        HttpService {
+            call: Call { selector, socket },
+            plane,
+        }
     }
 }
 
@@ -50,7 +53,12 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
         let column = Column::from(request.method());
         let mut exchange = Exchange::new(request, *checked.as_ref().unwrap_or(&false));
         let refuse = |exchange: Exchange, problem| {
-            request_body::refuse(&self.call.selector.shared.config, exchange.body, exchange.reply, problem)
+            request_body::refuse(
+                &self.call.selector.shared.config,
+                exchange.body,
+                exchange.reply,
+                problem,
+            )
         };
         let step = match (checked, route) {
             (Err(problem), _) => refuse(exchange, problem),
@@ -66,7 +74,12 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
                 Some(body) => start_without_body(self.call.clone(), route, exchange, body),
             },
         };
-        Answering { selector: Rc::clone(&self.call.selector), route, column, step }
+        Answering {
+            selector: Rc::clone(&self.call.selector),
+            route,
+            column,
+            step,
+        }
     }
 }
 
@@ -139,7 +152,9 @@ impl Future for Answering {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let response = ready!(this.step.poll_response(cx, &this.selector));
-        this.selector.counters.request(this.route, this.column, response.status());
+        this.selector
+            .counters
+            .request(this.route, this.column, response.status());
         Poll::Ready(Ok(response))
     }
 }

@@ -75,9 +75,15 @@ async fn read_dir(
         Ok(value) if value.bytes.is_empty() => Ok(None),
         Ok(value) => serde_json::from_slice(&value.bytes)
             .map(|request: CheckpointRequest| Some(request.dir))
-            .map_err(|error| Problem::bad_request("bad-body", format!("the body is not {{\"dir\": \"PATH\"}}: {error}"))),
+            .map_err(|error| {
+                Problem::bad_request(
+                    "bad-body",
+                    format!("the body is not {{\"dir\": \"PATH\"}}: {error}"),
+                )
+            }),
         Err(Unread { problem, taken_bytes }) => {
-            let can_go_on = !problem.is_closing() && discard(&selector.shared.config, body, reply, taken_bytes).await;
+            let can_go_on =
+                !problem.is_closing() && discard(&selector.shared.config, body, reply, taken_bytes).await;
             Err(if can_go_on { problem } else { problem.closing() })
         }
     }
@@ -85,21 +91,34 @@ async fn read_dir(
 
 fn choose_dir(query: Option<String>, body: Option<String>) -> std::result::Result<PathBuf, Problem> {
     let ((Some(dir), None) | (None, Some(dir))) = (query, body) else {
-        return Err(Problem::bad_request("bad-query", "give the directory once: as ?dir= or as {\"dir\": \"PATH\"}"));
+        return Err(Problem::bad_request(
+            "bad-query",
+            "give the directory once: as ?dir= or as {\"dir\": \"PATH\"}",
+        ));
     };
     if !Path::new(&dir).is_absolute() {
-        return Err(Problem::bad_request("bad-query", "the directory of a checkpoint must be an absolute path"));
+        return Err(Problem::bad_request(
+            "bad-query",
+            "the directory of a checkpoint must be an absolute path",
+        ));
     }
     Ok(PathBuf::from(dir))
 }
 
-async fn run(selector: &Selector, reply: &mut Reply, work: impl FnOnce() -> Result<()> + Send + 'static) -> Response {
+async fn run(
+    selector: &Selector,
+    reply: &mut Reply,
+    work: impl FnOnce() -> Result<()> + Send + 'static,
+) -> Response {
     let clock = &selector.shared.env.clock;
     let started_ns = clock.monotonic_ns();
     let result = match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         // Panics abort the process in release builds; in others the panic's own message is the one to read.
-        Err(_) => Err(kvant_base::Error::new(kvant_base::ErrorKind::Io, "the operation was cancelled")),
+        Err(_) => Err(kvant_base::Error::new(
+            kvant_base::ErrorKind::Io,
+            "the operation was cancelled",
+        )),
     };
     match result {
         Ok(()) => {

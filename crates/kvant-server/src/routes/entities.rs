@@ -18,7 +18,9 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
     let shared = &call.selector.shared;
     let query = query::range(exchange.query());
     let ready = query.and_then(|query| Ok((query, shared.lifecycle.ready()?)));
-    let Exchange { method, mut reply, .. } = exchange;
+    let Exchange {
+        method, mut reply, ..
+    } = exchange;
     let (query, store) = match ready {
         Ok(ready) => ready,
         Err(problem) => return Step::answer(problem.answer(&mut reply)),
@@ -33,22 +35,40 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
     }
 }
 
-async fn open_later(call: Call, store: Arc<dyn Store>, mut reply: Reply, query: RangeQuery, format: Format) -> Response {
+async fn open_later(
+    call: Call,
+    store: Arc<dyn Store>,
+    mut reply: Reply,
+    query: RangeQuery,
+    format: Format,
+) -> Response {
     let shared = &call.selector.shared;
-    match shared.memory.hold(RANGE_BYTES, shared.config.queue_wait_max).await {
+    match shared
+        .memory
+        .hold(RANGE_BYTES, shared.config.queue_wait_max)
+        .await
+    {
         Some(held) => open(&call, &*store, &mut reply, &query, format, held),
         None => no_memory(&call.selector).answer(&mut reply),
     }
 }
 
-fn open(call: &Call, store: &dyn Store, reply: &mut Reply, query: &RangeQuery, format: Format, held: Held) -> Response {
+fn open(
+    call: &Call,
+    store: &dyn Store,
+    reply: &mut Reply,
+    query: &RangeQuery,
+    format: Format,
+    held: Held,
+) -> Response {
     let until_close = reply.version() == Version::HTTP_10;
     let end = query.end.as_deref();
     let records = match end {
         Some(end) if *end <= *query.start => Ok(Box::new(NoRecords) as Box<dyn Records>),
         end => call.selector.shared.dispatch.range(store, &query.start, end),
     };
-    let body = records.and_then(|records| RangeBody::open(records, format, query.limit, held, call, until_close));
+    let body =
+        records.and_then(|records| RangeBody::open(records, format, query.limit, held, call, until_close));
     match body {
         Ok(body) => head(reply, format, Body::Range(Box::new(body))),
         Err(error) => failed(&call.selector, &error).answer(reply),

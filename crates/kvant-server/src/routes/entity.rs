@@ -26,14 +26,20 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
     let config = &selector.shared.config;
     let query = query::entity(exchange.query(), exchange.method == Method::PUT);
     let ready = query.and_then(|query| Ok((query, selector.shared.lifecycle.ready()?)));
-    let Exchange { method, body, reply, .. } = exchange;
+    let Exchange {
+        method, body, reply, ..
+    } = exchange;
     let (query, store) = match ready {
         Ok(ready) => ready,
         Err(problem) => return request_body::refuse(config, body, reply, problem),
     };
     match method {
         Method::PUT => put(selector, reply, body, query),
-        Method::DELETE => Step::Write(reply, selector.batcher.write(query.key, None, None), StatusCode::ACCEPTED),
+        Method::DELETE => Step::Write(
+            reply,
+            selector.batcher.write(query.key, None, None),
+            StatusCode::ACCEPTED,
+        ),
         _ => get(selector, store, reply, query.key),
     }
 }
@@ -50,7 +56,13 @@ fn get(selector: &Rc<Selector>, store: &Arc<dyn Store>, mut reply: Reply, key: K
     let value_bytes = value.len() as u64;
     match selector.shared.memory.try_hold(value_bytes) {
         Some(held) => Step::answer(reply.answer(StatusCode::OK, Some(&OCTETS), Body::reserved(value, held))),
-        None => Step::slow(get_later(Rc::clone(selector), Arc::clone(store), reply, key, value_bytes)),
+        None => Step::slow(get_later(
+            Rc::clone(selector),
+            Arc::clone(store),
+            reply,
+            key,
+            value_bytes,
+        )),
     }
 }
 
@@ -63,7 +75,11 @@ async fn get_later(
     value_bytes: u64,
 ) -> Response {
     let shared = &selector.shared;
-    let Some(mut held) = shared.memory.hold(value_bytes, shared.config.queue_wait_max).await else {
+    let Some(mut held) = shared
+        .memory
+        .hold(value_bytes, shared.config.queue_wait_max)
+        .await
+    else {
         return no_memory(&selector).answer(&mut reply);
     };
     match shared.dispatch.get(&*store, &key) {
@@ -79,15 +95,36 @@ async fn get_later(
 fn put(selector: &Rc<Selector>, reply: Reply, body: Option<Incoming>, query: EntityQuery) -> Step {
     let EntityQuery { key, ttl_ms } = query;
     let Some(body) = body else {
-        return Step::Write(reply, selector.batcher.write(key, Some(Bytes::new()), ttl_ms), StatusCode::CREATED);
+        return Step::Write(
+            reply,
+            selector.batcher.write(key, Some(Bytes::new()), ttl_ms),
+            StatusCode::CREATED,
+        );
     };
     let config = &selector.shared.config;
     match body.size_hint().exact() {
-        Some(bytes) if bytes > config.value_bytes_max => {
-            request_body::refuse(config, Some(body), reply, Problem::value_too_long(config.value_bytes_max))
-        }
-        Some(..=SMALL_BYTES) => Step::Put(Put(Some(PutParts { reply, body, key, ttl_ms }))),
-        _ => Step::slow(put_slowly(Rc::clone(selector), PutParts { reply, body, key, ttl_ms }, None)),
+        Some(bytes) if bytes > config.value_bytes_max => request_body::refuse(
+            config,
+            Some(body),
+            reply,
+            Problem::value_too_long(config.value_bytes_max),
+        ),
+        Some(..=SMALL_BYTES) => Step::Put(Put(Some(PutParts {
+            reply,
+            body,
+            key,
+            ttl_ms,
+        }))),
+        _ => Step::slow(put_slowly(
+            Rc::clone(selector),
+            PutParts {
+                reply,
+                body,
+                key,
+                ttl_ms,
+            },
+            None,
+        )),
     }
 }
 
@@ -121,14 +158,22 @@ impl Put {
 
 /// Reads and writes a value that is long, of unknown length, or comes in pieces.
 async fn put_slowly(selector: Rc<Selector>, parts: PutParts, first: Option<Bytes>) -> Response {
-    let PutParts { mut reply, mut body, key, ttl_ms } = parts;
+    let PutParts {
+        mut reply,
+        mut body,
+        key,
+        ttl_ms,
+    } = parts;
     let config = &selector.shared.config;
     if first.is_some() {
         reply.continue_sent();
     }
     match read_value(&selector, &mut reply, &mut body, first, config.value_bytes_max).await {
         Ok(value) => {
-            let result = selector.batcher.write(key, Some(value.bytes.clone()), ttl_ms).await;
+            let result = selector
+                .batcher
+                .write(key, Some(value.bytes.clone()), ttl_ms)
+                .await;
             written(&selector, &mut reply, StatusCode::CREATED, result)
         }
         Err(Unread { problem, taken_bytes }) => {
@@ -141,7 +186,12 @@ async fn put_slowly(selector: Rc<Selector>, parts: PutParts, first: Option<Bytes
 
 /// The answer to a write with its outcome.
 #[inline]
-pub(crate) fn written(selector: &Selector, reply: &mut Reply, status: StatusCode, result: Result<()>) -> Response {
+pub(crate) fn written(
+    selector: &Selector,
+    reply: &mut Reply,
+    status: StatusCode,
+    result: Result<()>,
+) -> Response {
     match result {
         Ok(()) => reply.answer(status, None, Body::empty()),
         Err(error) => failed(selector, &error).answer(reply),
@@ -151,8 +201,14 @@ pub(crate) fn written(selector: &Selector, reply: &mut Reply, status: StatusCode
 /// Explains an error of the store; what a person has to look at goes to the log, too.
 #[cold]
 pub(super) fn failed(selector: &Selector, error: &Error) -> Problem {
-    if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io | ErrorKind::OutcomeUnknown) {
-        selector.shared.log.event(Level::Error, "request_failed", &[("error", error)]);
+    if matches!(
+        error.kind(),
+        ErrorKind::Corruption | ErrorKind::Io | ErrorKind::OutcomeUnknown
+    ) {
+        selector
+            .shared
+            .log
+            .event(Level::Error, "request_failed", &[("error", error)]);
     }
     Problem::from(error)
 }

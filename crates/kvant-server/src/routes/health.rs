@@ -11,7 +11,9 @@ pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
     let response = match call.selector.shared.lifecycle.ready() {
         Err(problem) => problem.answer(reply),
         Ok(store) => match store.fenced() {
-            Some(cause) => Problem::fenced(&cause).with_status(StatusCode::SERVICE_UNAVAILABLE).answer(reply),
+            Some(cause) => Problem::fenced(&cause)
+                .with_status(StatusCode::SERVICE_UNAVAILABLE)
+                .answer(reply),
             None => reply.json(&json!({ "status": "ready" })),
         },
     };

@@ -17,5 +17,9 @@ pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
         store.write_metrics(&mut text);
     }
     let body = Body::full(Bytes::from(text));
-    Step::answer(exchange.reply.answer(StatusCode::OK, Some(&PROMETHEUS_TEXT), body))
+    Step::answer(
+        exchange
+            .reply
+            .answer(StatusCode::OK, Some(&PROMETHEUS_TEXT), body),
+    )
 }
