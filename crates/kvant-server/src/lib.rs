@@ -1,1 +1,43 @@
 //! Kvant over HTTP.
+//!
+//! A request goes through these modules, in this order: `selector` (threads, accepting) -> `connection`, `io` (one socket, hyper's
+//! HTTP/1 state machine on it) -> `service`, `head` (what is refused before any route) -> `routes` (one file each), with `query`,
+//! `request_body`, `answer`, `range` and `problem` -> `dispatch` (where storage is called) and `batcher` (writes of one turn of the
+//! event loop, committed together) -> `stores`.
+//!
+//! `docs/http.md` is the interface; `openapi.json` the same for machines.
+//!
+//! Threads: each selector thread runs a single-threaded runtime and owns its connections; what they share with the other selectors
+//! is the store, the memory budget, the lifecycle and the counters that `/metrics` reads.
+
+mod answer;
+mod batcher;
+mod config;
+mod connection;
+mod counters;
+#[expect(
+    unsafe_code,
+    reason = "the resource limits of the process have no safe interface in std"
+)]
+mod descriptors;
+mod dispatch;
+mod head;
+mod io;
+mod key;
+mod lifecycle;
+mod memory;
+mod problem;
+mod query;
+mod range;
+mod report;
+mod request_body;
+mod routes;
+mod selector;
+mod server;
+mod service;
+mod stores;
+
+pub use config::ServerConfig;
+pub use key::Key;
+pub use server::Server;
+pub use stores::{Completion, LsmStore, Records, Store, Write};

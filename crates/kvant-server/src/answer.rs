@@ -1,0 +1,178 @@
+//! Requests and responses as the routes see them, and the bodies of responses.
+
+use crate::memory::Held;
+use crate::range::RangeBody;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::{Method, StatusCode, Uri, Version};
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use std::mem;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// A response.
+pub(crate) type Response = http::Response<Body>;
+
+pub(crate) static JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) static OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
+
+/// One request, and the means to answer it.
+pub(crate) struct Exchange {
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
+    /// Unless it is empty.
+    pub(crate) body: Option<Incoming>,
+    pub(crate) reply: Reply,
+}
+
+/// What of a request is needed to answer it.
+pub(crate) struct Reply {
+    version: Version,
+    headers: HeaderMap,
+    expects_continue: bool,
+}
+
+impl Exchange {
+    pub(crate) fn new(request: http::Request<Incoming>, expects_continue: bool) -> Exchange {
+        let (parts, body) = request.into_parts();
+        let http::request::Parts {
+            method,
+            uri,
+            version,
+            headers,
+            ..
+        } = parts;
+        let body = (!body.is_end_stream()).then_some(body);
+        Exchange {
+            method,
+            uri,
+            body,
+            reply: Reply {
+                version,
+                headers,
+                expects_continue,
+            },
+        }
+    }
+
+    pub(crate) fn query(&self) -> Option<&str> {
+        self.uri.query()
+    }
+}
+
+impl Reply {
+    pub(crate) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The request's headers, until the first answer is made.
+    pub(crate) fn request_headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// Whether the client waits for `100 Continue` before it sends its body.
+    pub(crate) fn expects_continue(&self) -> bool {
+        self.expects_continue
+    }
+
+    /// The client has been told to send its body.
+    pub(crate) fn continue_sent(&mut self) {
+        self.expects_continue = false;
+    }
+
+    /// An answer. The request's header map becomes the response's: hyper takes that one back for the next request, so a
+    /// connection goes on without allocating any.
+    #[inline]
+    pub(crate) fn answer(
+        &mut self,
+        status: StatusCode,
+        content_type: Option<&HeaderValue>,
+        body: Body,
+    ) -> Response {
+        let mut headers = mem::take(&mut self.headers);
+        headers.clear();
+        if let Some(content_type) = content_type {
+            headers.insert(CONTENT_TYPE, content_type.clone());
+        }
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        response
+    }
+
+    /// A JSON document.
+    pub(crate) fn json(&mut self, document: &serde_json::Value) -> Response {
+        self.answer(
+            StatusCode::OK,
+            Some(&JSON),
+            Body::full(Bytes::from(document.to_string())),
+        )
+    }
+}
+
+/// The body of a response.
+pub(crate) enum Body {
+    /// Known bytes, handed out at once.
+    Full(Bytes),
+    /// Records as they are read.
+    Range(Box<RangeBody>),
+}
+
+impl Body {
+    pub(crate) fn empty() -> Body {
+        Body::Full(Bytes::new())
+    }
+
+    pub(crate) fn full(bytes: Bytes) -> Body {
+        Body::Full(bytes)
+    }
+
+    /// Bytes whose memory stays reserved until the last of them has left.
+    pub(crate) fn reserved(bytes: Bytes, memory: Held) -> Body {
+        Body::Full(Bytes::from_owner(Reserved {
+            bytes,
+            _memory: memory,
+        }))
+    }
+}
+
+struct Reserved {
+    bytes: Bytes,
+    _memory: Held,
+}
+
+impl AsRef<[u8]> for Reserved {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = kvant_base::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, kvant_base::Error>>> {
+        match self.get_mut() {
+            Body::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Body::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(mem::take(bytes))))),
+            Body::Range(range) => range.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Body::Full(bytes) => bytes.is_empty(),
+            Body::Range(range) => range.is_finished(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Body::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Body::Range(_) => SizeHint::default(),
+        }
+    }
+}

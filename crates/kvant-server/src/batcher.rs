@@ -1,0 +1,289 @@
+//! Writes of one turn of the event loop, committed together.
+//!
+//! A handler appends its write and waits. The first write of a turn wakes the committer, which the runtime's first-in first-out run
+//! queue puts behind every connection that was ready in this turn; when it runs, it submits all their writes as one batch: one
+//! record in the write-ahead log instead of one a request, and no hand-over to another thread.
+//!
+//! Merging is safe: a connection has at most one request in progress (hyper starts the next when the answer to the last is
+//! written), so two writes in a batch come from two clients, neither of which has seen an answer yet. Any order of them is one that
+//! could have been observed, and the batch's own is the order in which they arrived.
+//!
+//! Invariants:
+//! 1. Writes are submitted in the order in which they were appended; a stalled batch is retried before later ones.
+//! 2. Every write gets exactly one outcome. `Stalled` and `NoSpace` mean that nothing of it was written.
+//! 3. A time to live is counted from the submission that succeeded, so a write that waited does not expire early.
+//! 4. Deletes never fail for want of space because of puts that happen to share their batch: they are submitted again alone.
+//!
+//! Threads: all of it belongs to one selector. Only a store's completion may run elsewhere; it sends the outcome back.
+
+use crate::counters;
+use crate::key::Key;
+use crate::selector::Selector;
+use crate::stores::{Store, Write};
+use bytes::Bytes;
+use kvant_base::{Error, ErrorKind, Result};
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::mem;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// Keys and values of one batch, unless a single write is longer: bounds a record of the log and the time to write it.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// Collects the writes of one selector.
+#[derive(Default)]
+pub(crate) struct Batcher {
+    queue: RefCell<Vec<Op>>,
+    committer: Cell<Option<Waker>>,
+    /// The committer waits for a stall to end: writes note when they came.
+    stalled: Cell<bool>,
+}
+
+struct Op {
+    write: Write,
+    ttl_ms: Option<u64>,
+    outcome: Rc<Outcome>,
+    /// Only known of writes that met a stall.
+    waits_since: Option<Instant>,
+}
+
+#[derive(Default)]
+struct Outcome {
+    result: Cell<Option<Result<()>>>,
+    waiter: Cell<Option<Waker>>,
+}
+
+/// Resolves when a write has its outcome. Dropping it does not take the write back.
+pub(crate) struct Written(Rc<Outcome>);
+
+impl Future for Written {
+    type Output = Result<()>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        match self.0.result.take() {
+            Some(result) => Poll::Ready(result),
+            None => {
+                self.0.waiter.set(Some(cx.waker().clone()));
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Op {
+    fn finish(self, result: Result<()>) {
+        self.outcome.result.set(Some(result));
+        if let Some(waiter) = self.outcome.waiter.take() {
+            waiter.wake();
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.write.key.len() + self.write.value.as_ref().map_or(0, Bytes::len)
+    }
+}
+
+enum Submitted {
+    Done(Result<()>),
+    Later(oneshot::Receiver<Result<()>>),
+    Stalled,
+}
+
+impl Batcher {
+    /// Appends a write to this turn's batch. No value: a delete.
+    pub(crate) fn write(&self, key: Key, value: Option<Bytes>, ttl_ms: Option<u64>) -> Written {
+        let outcome = Rc::<Outcome>::default();
+        let waits_since = self.stalled.get().then(Instant::now);
+        let write = Write {
+            key,
+            value,
+            expires_at_ms: None,
+        };
+        self.queue.borrow_mut().push(Op {
+            write,
+            ttl_ms,
+            outcome: Rc::clone(&outcome),
+            waits_since,
+        });
+        if let Some(committer) = self.committer.take() {
+            committer.wake();
+        }
+        Written(outcome)
+    }
+
+    /// Moves what has been appended to the end of `ops`, waiting for the first.
+    async fn take_into(&self, ops: &mut Vec<Op>) {
+        poll_fn(|cx| {
+            let mut queue = self.queue.borrow_mut();
+            if queue.is_empty() {
+                self.committer.set(Some(cx.waker().clone()));
+                return Poll::Pending;
+            }
+            if ops.is_empty() {
+                mem::swap(ops, &mut queue);
+            } else {
+                ops.append(&mut queue);
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
+}
+
+/// The committer: submits what the selector's handlers append, for ever.
+pub(crate) async fn run(selector: Rc<Selector>) {
+    let mut ops = Vec::new();
+    loop {
+        selector.batcher.take_into(&mut ops).await;
+        let Some(store) = selector.shared.lifecycle.store().cloned() else {
+            // Routes append only when there is a store.
+            let closed = Error::new(ErrorKind::Closed, "there is no store");
+            ops.drain(..).for_each(|op| op.finish(Err(closed.clone())));
+            continue;
+        };
+        while !ops.is_empty() {
+            let count = batch_len(&ops);
+            match submit(&selector, &store, &mut ops[..count]) {
+                Submitted::Done(result) => finish(&selector, &store, ops.drain(..count), result),
+                Submitted::Later(outcome) => {
+                    let batch: Vec<Op> = ops.drain(..count).collect();
+                    let (selector, store) = (Rc::clone(&selector), Arc::clone(&store));
+                    tokio::task::spawn_local(async move {
+                        let result = outcome.await.unwrap_or_else(|_| Err(lost_outcome()));
+                        finish(&selector, &store, batch.into_iter(), result);
+                    });
+                }
+                Submitted::Stalled => wait_out_stall(&selector, &store, &mut ops).await,
+            }
+        }
+    }
+}
+
+/// How many of the first writes make one batch.
+fn batch_len(ops: &[Op]) -> usize {
+    let mut bytes = 0;
+    let fits = ops.iter().take_while(|op| {
+        bytes += op.bytes();
+        bytes <= BATCH_BYTES_MAX
+    });
+    fits.count().max(1)
+}
+
+fn submit(selector: &Selector, store: &Arc<dyn Store>, ops: &mut [Op]) -> Submitted {
+    let mut now_ms = None;
+    for op in ops.iter_mut() {
+        if let Some(ttl_ms) = op.ttl_ms {
+            let now_ms = *now_ms.get_or_insert_with(|| selector.shared.env.clock.wall_ms());
+            // The clock shows whole milliseconds, rounded down: one more, or the last part of one would be taken off.
+            op.write.expires_at_ms = Some(now_ms + ttl_ms + 1);
+        }
+    }
+    let (sender, mut receiver) = oneshot::channel();
+    let done = Box::new(move |result| {
+        // Nobody listens any more when the selector has stopped; the write stands all the same.
+        drop(sender.send(result));
+    });
+    match store.submit(&mut ops.iter().map(|op| &op.write), done) {
+        Ok(()) => {
+            counters::add(&selector.counters.batches, 1);
+            counters::add(&selector.counters.batched_writes, ops.len() as u64);
+            match receiver.try_recv() {
+                Ok(result) => Submitted::Done(result),
+                Err(oneshot::error::TryRecvError::Empty) => Submitted::Later(receiver),
+                Err(oneshot::error::TryRecvError::Closed) => Submitted::Done(Err(lost_outcome())),
+            }
+        }
+        Err(error) if error.kind() == ErrorKind::Stalled => Submitted::Stalled,
+        Err(error) => Submitted::Done(Err(error)),
+    }
+}
+
+fn lost_outcome() -> Error {
+    Error::new(
+        ErrorKind::OutcomeUnknown,
+        "the store dropped a write without an outcome",
+    )
+}
+
+/// Gives a batch its outcome; deletes of a mixed batch that found no space get another try without the puts.
+fn finish(
+    selector: &Rc<Selector>,
+    store: &Arc<dyn Store>,
+    ops: impl ExactSizeIterator<Item = Op>,
+    result: Result<()>,
+) {
+    match result {
+        Err(error) if error.kind() == ErrorKind::NoSpace && ops.len() > 1 => {
+            let (puts, deletes): (Vec<Op>, Vec<Op>) = ops.partition(|op| op.write.value.is_some());
+            if puts.is_empty() || deletes.is_empty() {
+                puts.into_iter()
+                    .chain(deletes)
+                    .for_each(|op| op.finish(Err(error.clone())));
+            } else {
+                puts.into_iter().for_each(|op| op.finish(Err(error.clone())));
+                let (selector, store) = (Rc::clone(selector), Arc::clone(store));
+                tokio::task::spawn_local(commit_deletes(selector, store, deletes));
+            }
+        }
+        result => ops.for_each(|op| op.finish(result.clone())),
+    }
+}
+
+async fn commit_deletes(selector: Rc<Selector>, store: Arc<dyn Store>, mut deletes: Vec<Op>) {
+    let result = match submit(&selector, &store, &mut deletes) {
+        Submitted::Done(result) => result,
+        Submitted::Later(outcome) => outcome.await.unwrap_or_else(|_| Err(lost_outcome())),
+        // A full disk and a stall at once: the clients may as well retry.
+        Submitted::Stalled => Err(stalled_too_long()),
+    };
+    deletes.into_iter().for_each(|op| op.finish(result.clone()));
+}
+
+fn stalled_too_long() -> Error {
+    Error::new(ErrorKind::Stalled, "the write path stayed over its limits")
+}
+
+/// A stall is over.
+struct Writable;
+
+/// Waits until the store may take `ops` again. Writes that wait too long, these or ones appended meanwhile, are finished as stalled;
+/// the rest is in `ops` afterwards.
+async fn wait_out_stall(selector: &Selector, store: &Arc<dyn Store>, ops: &mut Vec<Op>) {
+    let batcher = &selector.batcher;
+    let wait_max = selector.shared.config.queue_wait_max;
+    counters::add(&selector.counters.stalls, 1);
+    batcher.stalled.set(true);
+    let (wake, mut writable) = oneshot::channel();
+    store.on_writable(Box::new(move || {
+        // Nobody listens any more when all that waited have given up.
+        drop(wake.send(Writable));
+    }));
+    let mut is_over = false;
+    while !is_over {
+        ops.append(&mut batcher.queue.borrow_mut());
+        let now = Instant::now();
+        ops.iter_mut()
+            .for_each(|op| op.waits_since = op.waits_since.or(Some(now)));
+        let is_late = |op: &&Op| op.waits_since.is_some_and(|since| since + wait_max <= now);
+        let late_count = ops.iter().take_while(is_late).count();
+        counters::add(&selector.counters.stalled_out, late_count as u64);
+        ops.drain(..late_count)
+            .for_each(|op| op.finish(Err(stalled_too_long())));
+        let Some(first_since) = ops.first().and_then(|op| op.waits_since) else {
+            break;
+        };
+        tokio::select! {
+            biased;
+            _ = &mut writable => is_over = true,
+            () = tokio::time::sleep_until(first_since + wait_max) => {}
+        }
+    }
+    batcher.stalled.set(false);
+    // A store that says "writable" and stalls again must not keep the selector from its connections.
+    tokio::task::yield_now().await;
+}

@@ -1,0 +1,68 @@
+//! Settings of the server, already parsed and checked one by one; [`ServerConfig::problems`] checks them together.
+
+use kvant_base::limits;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// Settings of one server.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Address of the data plane, and of the operator API unless `admin_listen` is set. Port 0 picks a free one.
+    pub listen: SocketAddr,
+    /// Address of a second listener that alone carries the operator API (`/v0/status` is on both).
+    pub admin_listen: Option<SocketAddr>,
+    /// Event loops, one thread each; at least 1. Default: the CPUs that this process may use.
+    pub selectors: usize,
+    /// Longest accepted value, in bytes: the same as the engine's setting.
+    pub value_bytes_max: u64,
+    /// Longest time that a request waits for a write stall to end or for memory for its body; then `503`.
+    pub queue_wait_max: Duration,
+    /// Longest time that a reader may take nothing of an answer before its connection is cut.
+    pub range_idle_max: Duration,
+    /// Connections open at once, both listeners together. `None`: the descriptor limit, raised to the hard one, less 1,000.
+    pub connections_max: Option<usize>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> ServerConfig {
+        ServerConfig {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
+            admin_listen: None,
+            selectors: std::thread::available_parallelism().map_or(1, usize::from),
+            value_bytes_max: limits::VALUE_BYTES_MAX_DEFAULT,
+            queue_wait_max: Duration::from_secs(1),
+            range_idle_max: Duration::from_secs(30),
+            connections_max: None,
+        }
+    }
+}
+
+impl ServerConfig {
+    /// Everything that is wrong with these settings, a sentence each; empty when they can be used.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if !(1..=1024).contains(&self.selectors) {
+            problems.push(format!("{} selectors are not within 1 and 1024", self.selectors));
+        }
+        if self.value_bytes_max > limits::VALUE_BYTES_MAX_LIMIT {
+            problems.push(format!(
+                "values of {} bytes exceed the limit of {}",
+                self.value_bytes_max,
+                limits::VALUE_BYTES_MAX_LIMIT
+            ));
+        }
+        if self.range_idle_max.is_zero() {
+            problems.push("a range idle time of zero would cut every reader".into());
+        }
+        if self.connections_max == Some(0) {
+            problems.push("a server for 0 connections serves nobody".into());
+        }
+        if self
+            .admin_listen
+            .is_some_and(|admin| admin == self.listen && admin.port() != 0)
+        {
+            problems.push(format!("both listeners have the address {}", self.listen));
+        }
+        problems
+    }
+}

@@ -1,0 +1,102 @@
+//! Memory of requests in flight: a share of the one budget, and waiting for it.
+//!
+//! Bodies that fit into a connection's read buffer are counted with the connection; larger ones, large values on their way out and
+//! ranges reserve here first. What does not fit waits, unread, and is refused when it waited too long.
+
+use kvant_base::{Consumer, MemoryBudget, Reservation};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// Bodies up to this length need no reservation: hyper's first read buffer holds them.
+pub(crate) const SMALL_BYTES: u64 = 8 << 10;
+
+/// The share of the budget that requests may hold.
+pub(crate) struct RequestMemory {
+    budget: Arc<MemoryBudget>,
+    share_bytes: u64,
+    released: Arc<Notify>,
+}
+
+/// Memory held for one request; waiting requests hear of its release.
+pub(crate) struct Held {
+    // Dropped before `_announce`: fields are dropped in order.
+    reservation: Reservation,
+    _announce: Announce,
+}
+
+struct Announce(Arc<Notify>);
+
+impl Drop for Announce {
+    fn drop(&mut self) {
+        self.0.notify_waiters();
+    }
+}
+
+impl RequestMemory {
+    /// A quarter of the budget, and room for one of the longest values.
+    pub(crate) fn new(budget: Arc<MemoryBudget>, value_bytes_max: u64) -> RequestMemory {
+        let share_bytes = (budget.limit_bytes() / 4).max(value_bytes_max + (1 << 20));
+        RequestMemory {
+            budget,
+            share_bytes,
+            released: Arc::default(),
+        }
+    }
+
+    pub(crate) fn budget(&self) -> &Arc<MemoryBudget> {
+        &self.budget
+    }
+
+    /// Takes `bytes`, if they fit now.
+    pub(crate) fn try_hold(&self, bytes: u64) -> Option<Held> {
+        let reservation = self
+            .budget
+            .try_reserve(Consumer::Requests, bytes, self.share_bytes)?;
+        Some(Held {
+            reservation,
+            _announce: Announce(Arc::clone(&self.released)),
+        })
+    }
+
+    /// Takes `bytes`, waiting at most `wait_max` for others to give them back.
+    pub(crate) async fn hold(&self, bytes: u64, wait_max: Duration) -> Option<Held> {
+        self.wait(wait_max, || self.try_hold(bytes)).await
+    }
+
+    /// Makes `held` at least `bytes`, as [`RequestMemory::hold`] does. False: it stays as it was.
+    pub(crate) async fn grow(&self, held: &mut Held, bytes: u64, wait_max: Duration) -> bool {
+        let missing_bytes = bytes.saturating_sub(held.reservation.bytes());
+        let Some(more) = self.hold(missing_bytes, wait_max).await else {
+            return false;
+        };
+        // Briefly counted twice, never short.
+        held.reservation.resize(bytes.max(held.reservation.bytes()));
+        drop(more);
+        true
+    }
+
+    async fn wait<T>(&self, wait_max: Duration, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
+        if let Some(done) = attempt() {
+            return Some(done);
+        }
+        let until = tokio::time::Instant::now() + wait_max;
+        loop {
+            // Made before the attempt, so that a release in between is heard.
+            let released = self.released.notified();
+            if let Some(done) = attempt() {
+                return Some(done);
+            }
+            if tokio::time::timeout_at(until, released).await.is_err() {
+                return attempt();
+            }
+        }
+    }
+}
+
+impl Held {
+    /// Holds `bytes` instead, whatever the limit says: for what turned out longer than expected.
+    pub(crate) fn resize(&mut self, bytes: u64) {
+        self.reservation.resize(bytes);
+    }
+}

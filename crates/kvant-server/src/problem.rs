@@ -1,0 +1,294 @@
+//! Errors as answers: `application/problem+json` (RFC 9457).
+//!
+//! `type` is a bare token (a relative reference), stable, listed in `docs/http.md`; `detail` says what the caller can do.
+
+use crate::answer::{Body, Reply, Response};
+use bytes::Bytes;
+use http::header::{ALLOW, CONNECTION, HeaderValue, RETRY_AFTER};
+use http::{StatusCode, Version};
+use kvant_base::{Error, ErrorKind};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+static PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// Bytes of the commonest problem, so that an absent key costs no more than a present one.
+const NOT_FOUND: &[u8] =
+    br#"{"type":"not-found","title":"No such entity","status":404,"detail":"the key is absent, was deleted, or has expired"}"#;
+
+/// An error answer.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) status: StatusCode,
+    kind: &'static str,
+    title: &'static str,
+    detail: Cow<'static, str>,
+    retry_after_s: Option<u32>,
+    allow: Option<&'static str>,
+    close: bool,
+    members: Map<String, Value>,
+}
+
+impl Problem {
+    pub(crate) fn new(
+        status: StatusCode,
+        kind: &'static str,
+        title: &'static str,
+        detail: impl Into<Cow<'static, str>>,
+    ) -> Problem {
+        Problem {
+            status,
+            kind,
+            title,
+            detail: detail.into(),
+            retry_after_s: None,
+            allow: None,
+            close: false,
+            members: Map::new(),
+        }
+    }
+
+    /// A request that is wrong in itself.
+    pub(crate) fn bad_request(kind: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, kind, "Bad request", detail)
+    }
+
+    /// A head that must not be trusted: the connection ends with the answer.
+    pub(crate) fn bad_head(detail: &'static str) -> Problem {
+        Problem::bad_request("malformed-request", detail).closing()
+    }
+
+    pub(crate) fn unknown_path() -> Problem {
+        Problem::bad_request("unknown-path", "no such path here; /openapi.json lists them all")
+    }
+
+    pub(crate) fn method_not_allowed(allow: &'static str) -> Problem {
+        let title = "Method not allowed";
+        let mut problem = Problem::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method-not-allowed",
+            title,
+            format!("use one of: {allow}"),
+        );
+        problem.allow = Some(allow);
+        problem
+    }
+
+    pub(crate) fn key_too_long() -> Problem {
+        let detail = format!(
+            "keys have at most {} bytes after decoding",
+            kvant_base::limits::KEY_BYTES_MAX
+        );
+        Problem::new(StatusCode::URI_TOO_LONG, "key-too-long", "Key too long", detail)
+    }
+
+    pub(crate) fn value_too_long(value_bytes_max: u64) -> Problem {
+        let detail =
+            format!("values have at most {value_bytes_max} bytes here; --value-bytes-max changes the limit");
+        Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "value-too-long",
+            "Value too long",
+            detail,
+        )
+    }
+
+    pub(crate) fn head_too_large() -> Problem {
+        let detail = "the target, header names and header values have at most 65536 bytes together";
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        Problem::new(status, "head-too-large", "Request head too large", detail).closing()
+    }
+
+    pub(crate) fn recovering(per_cent: u64) -> Problem {
+        let detail = format!(
+            "the store is being recovered, {per_cent} per cent are done; /health shows when it is ready"
+        );
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "recovering",
+            "Recovery not finished",
+            detail,
+        )
+        .retry_after(1)
+        .with("recovery_per_cent", per_cent)
+    }
+
+    pub(crate) fn failed(reason: &str) -> Problem {
+        let detail = format!("the store cannot be opened and will not be before a restart: {reason}");
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "failed",
+            "Store cannot be opened",
+            detail,
+        )
+        .retry_after(60)
+    }
+
+    pub(crate) fn stalled() -> Problem {
+        let detail =
+            "nothing was written: flushes and compactions are behind and the write waited too long; retry";
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "stalled",
+            "Write stalled",
+            detail,
+        )
+        .retry_after(1)
+    }
+
+    pub(crate) fn no_memory() -> Problem {
+        let detail = "nothing was written: no memory for the request within the longest wait; retry, or raise --memory";
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "no-memory",
+            "No memory for the request",
+            detail,
+        )
+        .retry_after(1)
+    }
+
+    pub(crate) fn request_timeout() -> Problem {
+        let detail = "nothing was written: the rest of the body did not arrive in time";
+        Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "request-timeout",
+            "Request body too slow",
+            detail,
+        )
+        .closing()
+    }
+
+    /// The store's first cause for refusing writes.
+    pub(crate) fn fenced(cause: &Error) -> Problem {
+        let detail = format!(
+            "an fsync failed, so no write is accepted until a restart; reads go on; first cause: {}",
+            cause.message()
+        );
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "fenced",
+            "Writes are fenced",
+            detail,
+        )
+    }
+
+    /// The same problem under another status.
+    pub(crate) fn with_status(mut self, status: StatusCode) -> Problem {
+        self.status = status;
+        self
+    }
+
+    /// With an extension member.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Problem {
+        self.members.insert(name.to_string(), value.into());
+        self
+    }
+
+    /// Whoever asks again should wait this long.
+    pub(crate) fn retry_after(mut self, seconds: u32) -> Problem {
+        self.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// The connection ends with this answer.
+    pub(crate) fn closing(mut self) -> Problem {
+        self.close = true;
+        self
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.close
+    }
+
+    /// The answer.
+    pub(crate) fn answer(self, reply: &mut Reply) -> Response {
+        let mut object = json!({
+            "type": self.kind,
+            "title": self.title,
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+        });
+        if let Value::Object(map) = &mut object {
+            map.extend(self.members);
+        }
+        let body = Body::full(Bytes::from(object.to_string()));
+        let mut response = reply.answer(self.status, Some(&PROBLEM_JSON), body);
+        let headers = response.headers_mut();
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(allow) = self.allow {
+            headers.insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        if self.close {
+            close(&mut response, reply.version());
+        }
+        response
+    }
+}
+
+/// Marks a response as the last one of its connection.
+pub(crate) fn close(response: &mut Response, version: Version) {
+    response
+        .headers_mut()
+        .insert(CONNECTION, HeaderValue::from_static("close"));
+    if version == Version::HTTP_10 {
+        // Hyper would add `keep-alive` to a 1.1 response for a 1.0 client that asked for it.
+        *response.version_mut() = Version::HTTP_10;
+    }
+}
+
+/// The answer for an absent key.
+pub(crate) fn not_found(reply: &mut Reply) -> Response {
+    reply.answer(
+        StatusCode::NOT_FOUND,
+        Some(&PROBLEM_JSON),
+        Body::full(Bytes::from_static(NOT_FOUND)),
+    )
+}
+
+impl From<&Error> for Problem {
+    fn from(error: &Error) -> Problem {
+        let internal = StatusCode::INTERNAL_SERVER_ERROR;
+        match error.kind() {
+            ErrorKind::Invalid => Problem::bad_request("invalid", error.message().to_string()),
+            ErrorKind::Corruption => Problem::new(
+                internal,
+                "corruption",
+                "Stored data is damaged",
+                "a block needed for this request fails its checksum; other keys stay readable; the log names file and \
+                 offset, and `kvant db verify` finds all damage",
+            ),
+            ErrorKind::NoSpace => Problem::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                "no-space",
+                "Disk full",
+                "nothing was written: the disk is full; reads and deletes go on, and writes will when space has returned",
+            ),
+            ErrorKind::OutcomeUnknown => Problem::new(
+                internal,
+                "outcome-unknown",
+                "Outcome unknown",
+                "an fsync failed while this write waited for it: it may or may not be there after a restart",
+            ),
+            ErrorKind::Fenced => Problem::fenced(error),
+            ErrorKind::Stalled => Problem::stalled(),
+            ErrorKind::Closed => Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "stopping",
+                "Server stopping",
+                "nothing was written: the store is closed; retry when the server is back",
+            )
+            .retry_after(1),
+            _ => Problem::new(
+                internal,
+                "io",
+                "Storage failed",
+                format!(
+                    "the operating system refused an operation: {}; the log has the details",
+                    error.message()
+                ),
+            ),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The server's own figures: for `/v0/stats` as JSON, for `/metrics` as Prometheus text.
+
+use crate::counters::{CLASSES, Counters, METHODS, ROUTE_ROWS};
+use crate::routes::Route;
+use crate::selector::Shared;
+use kvant_base::budget::CONSUMERS;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A counter with its name and meaning.
+struct Row {
+    name: &'static str,
+    help: &'static str,
+    counter: fn(&Counters) -> &AtomicU64,
+}
+
+/// Every counter of the server but the requests by route.
+const ROWS: [Row; 11] = [
+    Row {
+        name: "connections_accepted",
+        help: "Connections accepted.",
+        counter: |c| &c.accepted,
+    },
+    Row {
+        name: "received_bytes",
+        help: "Bytes read from clients.",
+        counter: |c| &c.received_bytes,
+    },
+    Row {
+        name: "sent_bytes",
+        help: "Bytes that the kernel took for clients.",
+        counter: |c| &c.sent_bytes,
+    },
+    Row {
+        name: "write_batches",
+        help: "Batches of writes that the store took.",
+        counter: |c| &c.batches,
+    },
+    Row {
+        name: "batched_writes",
+        help: "Writes in those batches.",
+        counter: |c| &c.batched_writes,
+    },
+    Row {
+        name: "write_stalls",
+        help: "Times that writes began to wait for a stall.",
+        counter: |c| &c.stalls,
+    },
+    Row {
+        name: "writes_stalled_out",
+        help: "Writes refused after waiting too long.",
+        counter: |c| &c.stalled_out,
+    },
+    Row {
+        name: "memory_refusals",
+        help: "Requests refused for want of memory.",
+        counter: |c| &c.memory_refusals,
+    },
+    Row {
+        name: "ranges_aborted",
+        help: "Ranges broken off by an error.",
+        counter: |c| &c.ranges_aborted,
+    },
+    Row {
+        name: "readers_cut",
+        help: "Readers that took nothing for too long.",
+        counter: |c| &c.readers_cut,
+    },
+    Row {
+        name: "lingers_timed_out",
+        help: "Clients that went on sending after their connection's last answer.",
+        counter: |c| &c.lingers_timed_out,
+    },
+];
+
+fn sum(shared: &Shared, figure: impl Fn(&Counters) -> u64) -> u64 {
+    shared.counters.iter().map(|counters| figure(counters)).sum()
+}
+
+fn connections_open(shared: &Shared) -> u64 {
+    sum(shared, |counters| {
+        counters.connections.load(Ordering::Relaxed) as u64
+    })
+}
+
+fn connections_by_selector(shared: &Shared) -> Value {
+    let open = |counters: &Arc<Counters>| counters.connections.load(Ordering::Relaxed);
+    shared.counters.iter().map(open).collect()
+}
+
+fn route_name(row: usize) -> &'static str {
+    Route::ALL.get(row).map_or("unknown", |route| route.path())
+}
+
+/// Calls `visit` with route, method, status class and count of all requests that there were.
+fn requests(shared: &Shared, mut visit: impl FnMut(&'static str, &'static str, &'static str, u64)) {
+    for row in 0..ROUTE_ROWS {
+        for (method, method_name) in METHODS.into_iter().enumerate() {
+            for (class, class_name) in CLASSES.into_iter().enumerate() {
+                let count = sum(shared, |counters| counters.requests(row, method, class));
+                if count > 0 {
+                    visit(route_name(row), method_name, class_name, count);
+                }
+            }
+        }
+    }
+}
+
+/// The value of `server` in `/v0/stats`.
+pub(crate) fn json(shared: &Shared) -> Value {
+    let mut server: Map<String, Value> = ROWS
+        .iter()
+        .map(|row| (row.name.to_string(), sum(shared, |c| load(c, row)).into()))
+        .collect();
+    let mut request_rows = Vec::new();
+    requests(shared, |route, method, class, count| {
+        request_rows.push(json!({ "route": route, "method": method, "status": class, "count": count }));
+    });
+    let budget = shared.memory.budget();
+    let memory: Map<String, Value> = CONSUMERS
+        .iter()
+        .map(|&consumer| (consumer.name().to_string(), budget.used_bytes(consumer).into()))
+        .collect();
+    let uptime_us = (shared.env.clock.monotonic_ns() - shared.started_ns) / 1000;
+    server.extend([
+        ("requests".to_string(), request_rows.into()),
+        ("connections_open".to_string(), connections_open(shared).into()),
+        (
+            "connections_open_by_selector".to_string(),
+            connections_by_selector(shared),
+        ),
+        ("connections_max".to_string(), shared.connections_max.into()),
+        ("selectors".to_string(), shared.counters.len().into()),
+        ("uptime_us".to_string(), uptime_us.into()),
+        ("memory_limit_bytes".to_string(), budget.limit_bytes().into()),
+        ("memory_bytes".to_string(), memory.into()),
+    ]);
+    server.into()
+}
+
+/// Appends the server's metrics in the Prometheus text format.
+pub(crate) fn write_metrics(shared: &Shared, out: &mut String) {
+    out.push_str("# HELP kvant_requests_total Requests answered.\n# TYPE kvant_requests_total counter\n");
+    requests(shared, |route, method, class, count| {
+        let labels = format!("route=\"{route}\",method=\"{method}\",status=\"{class}\"");
+        append(out, format_args!("kvant_requests_total{{{labels}}} {count}\n"));
+    });
+    for row in &ROWS {
+        let total = sum(shared, |c| load(c, row));
+        metric(
+            out,
+            &format!("kvant_{}_total", row.name),
+            "counter",
+            row.help,
+            total as f64,
+        );
+    }
+    let open = connections_open(shared) as f64;
+    metric(
+        out,
+        "kvant_connections_open",
+        "gauge",
+        "Connections open now.",
+        open,
+    );
+    let budget = shared.memory.budget();
+    metric(
+        out,
+        "kvant_memory_limit_bytes",
+        "gauge",
+        "The memory budget.",
+        budget.limit_bytes() as f64,
+    );
+    out.push_str("# HELP kvant_memory_bytes Memory in use, by consumer.\n# TYPE kvant_memory_bytes gauge\n");
+    for consumer in CONSUMERS {
+        let used_bytes = budget.used_bytes(consumer);
+        append(
+            out,
+            format_args!(
+                "kvant_memory_bytes{{consumer=\"{}\"}} {used_bytes}\n",
+                consumer.name()
+            ),
+        );
+    }
+}
+
+/// Appends one metric without labels.
+pub(crate) fn metric(out: &mut String, name: &str, kind: &str, help: &str, value: f64) {
+    append(
+        out,
+        format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n"),
+    );
+}
+
+/// Appends formatted text.
+pub(crate) fn append(out: &mut String, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("a string takes all text");
+}
+
+fn load(counters: &Counters, row: &Row) -> u64 {
+    (row.counter)(counters).load(Ordering::Relaxed)
+}

@@ -1,0 +1,214 @@
+//! `GET`, `HEAD`, `PUT` and `DELETE /v0/entity?id=K`: one record.
+
+use crate::answer::{Body, Exchange, OCTETS, Reply, Response};
+use crate::key::Key;
+use crate::memory::SMALL_BYTES;
+use crate::problem::{self, Problem};
+use crate::query::{self, EntityQuery};
+use crate::request_body::{self, Unread, broken_body, discard, no_memory, read_value};
+use crate::selector::Selector;
+use crate::service::{Call, Step};
+use crate::stores::Store;
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use hyper::body::{Body as _, Incoming};
+use kvant_base::{Error, ErrorKind, Level, Result};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// Values longer than this hold memory of the budget until they have left.
+const VALUE_BYTES_UNCOUNTED: usize = 64 << 10;
+
+pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
+    let selector = &call.selector;
+    let config = &selector.shared.config;
+    let query = query::entity(exchange.query(), exchange.method == Method::PUT);
+    let ready = query.and_then(|query| Ok((query, selector.shared.lifecycle.ready()?)));
+    let Exchange {
+        method, body, reply, ..
+    } = exchange;
+    let (query, store) = match ready {
+        Ok(ready) => ready,
+        Err(problem) => return request_body::refuse(config, body, reply, problem),
+    };
+    match method {
+        Method::PUT => put(selector, reply, body, query),
+        Method::DELETE => Step::Write(
+            reply,
+            selector.batcher.write(query.key, None, None),
+            StatusCode::ACCEPTED,
+        ),
+        _ => get(selector, store, reply, query.key),
+    }
+}
+
+fn get(selector: &Rc<Selector>, store: &Arc<dyn Store>, mut reply: Reply, key: Key) -> Step {
+    let value = match selector.shared.dispatch.get(&**store, &key) {
+        Ok(Some(value)) => value,
+        Ok(None) => return Step::answer(problem::not_found(&mut reply)),
+        Err(error) => return Step::answer(failed(selector, &error).answer(&mut reply)),
+    };
+    if value.len() <= VALUE_BYTES_UNCOUNTED {
+        return Step::answer(reply.answer(StatusCode::OK, Some(&OCTETS), Body::full(value)));
+    }
+    let value_bytes = value.len() as u64;
+    match selector.shared.memory.try_hold(value_bytes) {
+        Some(held) => Step::answer(reply.answer(StatusCode::OK, Some(&OCTETS), Body::reserved(value, held))),
+        None => Step::slow(get_later(
+            Rc::clone(selector),
+            Arc::clone(store),
+            reply,
+            key,
+            value_bytes,
+        )),
+    }
+}
+
+/// Reads a long value when there is memory for it.
+async fn get_later(
+    selector: Rc<Selector>,
+    store: Arc<dyn Store>,
+    mut reply: Reply,
+    key: Key,
+    value_bytes: u64,
+) -> Response {
+    let shared = &selector.shared;
+    let Some(mut held) = shared
+        .memory
+        .hold(value_bytes, shared.config.queue_wait_max)
+        .await
+    else {
+        return no_memory(&selector).answer(&mut reply);
+    };
+    match shared.dispatch.get(&*store, &key) {
+        Ok(Some(value)) => {
+            held.resize(value.len() as u64);
+            reply.answer(StatusCode::OK, Some(&OCTETS), Body::reserved(value, held))
+        }
+        Ok(None) => problem::not_found(&mut reply),
+        Err(error) => failed(&selector, &error).answer(&mut reply),
+    }
+}
+
+fn put(selector: &Rc<Selector>, reply: Reply, body: Option<Incoming>, query: EntityQuery) -> Step {
+    let EntityQuery { key, ttl_ms } = query;
+    let Some(body) = body else {
+        return Step::Write(
+            reply,
+            selector.batcher.write(key, Some(Bytes::new()), ttl_ms),
+            StatusCode::CREATED,
+        );
+    };
+    let config = &selector.shared.config;
+    match body.size_hint().exact() {
+        Some(bytes) if bytes > config.value_bytes_max => request_body::refuse(
+            config,
+            Some(body),
+            reply,
+            Problem::value_too_long(config.value_bytes_max),
+        ),
+        Some(..=SMALL_BYTES) => Step::Put(Put(Some(PutParts {
+            reply,
+            body,
+            key,
+            ttl_ms,
+        }))),
+        _ => Step::slow(put_slowly(
+            Rc::clone(selector),
+            PutParts {
+                reply,
+                body,
+                key,
+                ttl_ms,
+            },
+            None,
+        )),
+    }
+}
+
+/// A short value that is on its way, mostly with its head, so in one piece.
+pub(crate) struct Put(Option<PutParts>);
+
+struct PutParts {
+    reply: Reply,
+    body: Incoming,
+    key: Key,
+    ttl_ms: Option<u64>,
+}
+
+impl Put {
+    pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>, selector: &Rc<Selector>) -> Poll<Step> {
+        let parts = self.0.as_mut().expect("not polled after its end");
+        let frame = ready!(Pin::new(&mut parts.body).poll_frame(cx));
+        let mut parts = self.0.take().expect("it was there just now");
+        let data = match frame.map(|frame| frame.map(hyper::body::Frame::into_data)) {
+            Some(Ok(Ok(data))) => data,
+            Some(Err(_)) => return Poll::Ready(Step::answer(broken_body().answer(&mut parts.reply))),
+            Some(Ok(Err(_))) | None => Bytes::new(),
+        };
+        if !parts.body.is_end_stream() {
+            return Poll::Ready(Step::slow(put_slowly(Rc::clone(selector), parts, Some(data))));
+        }
+        let written = selector.batcher.write(parts.key, Some(data), parts.ttl_ms);
+        Poll::Ready(Step::Write(parts.reply, written, StatusCode::CREATED))
+    }
+}
+
+/// Reads and writes a value that is long, of unknown length, or comes in pieces.
+async fn put_slowly(selector: Rc<Selector>, parts: PutParts, first: Option<Bytes>) -> Response {
+    let PutParts {
+        mut reply,
+        mut body,
+        key,
+        ttl_ms,
+    } = parts;
+    let config = &selector.shared.config;
+    if first.is_some() {
+        reply.continue_sent();
+    }
+    match read_value(&selector, &mut reply, &mut body, first, config.value_bytes_max).await {
+        Ok(value) => {
+            let result = selector
+                .batcher
+                .write(key, Some(value.bytes.clone()), ttl_ms)
+                .await;
+            written(&selector, &mut reply, StatusCode::CREATED, result)
+        }
+        Err(Unread { problem, taken_bytes }) => {
+            let can_go_on = !problem.is_closing() && discard(config, body, &reply, taken_bytes).await;
+            let problem = if can_go_on { problem } else { problem.closing() };
+            problem.answer(&mut reply)
+        }
+    }
+}
+
+/// The answer to a write with its outcome.
+#[inline]
+pub(crate) fn written(
+    selector: &Selector,
+    reply: &mut Reply,
+    status: StatusCode,
+    result: Result<()>,
+) -> Response {
+    match result {
+        Ok(()) => reply.answer(status, None, Body::empty()),
+        Err(error) => failed(selector, &error).answer(reply),
+    }
+}
+
+/// Explains an error of the store; what a person has to look at goes to the log, too.
+#[cold]
+pub(super) fn failed(selector: &Selector, error: &Error) -> Problem {
+    if matches!(
+        error.kind(),
+        ErrorKind::Corruption | ErrorKind::Io | ErrorKind::OutcomeUnknown
+    ) {
+        selector
+            .shared
+            .log
+            .event(Level::Error, "request_failed", &[("error", error)]);
+    }
+    Problem::from(error)
+}

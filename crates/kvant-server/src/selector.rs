@@ -1,0 +1,272 @@
+//! Selector threads: each runs the event loop of its connections. The only file of this crate that starts threads.
+//!
+//! One acceptor, a task on the first selector, gives each new connection to the selector that has the fewest. A listener for each
+//! selector (`SO_REUSEPORT`) would accept in parallel, but spreads by a hash: 64 connections on 2 selectors are then split worse
+//! than 27 to 37 in one case of five, and the busier selector sets the tail of the latency. Connections live long; accepting is
+//! not what the time goes into.
+
+use crate::batcher::{self, Batcher};
+use crate::config::ServerConfig;
+use crate::connection;
+use crate::counters::{self, Counters};
+use crate::dispatch::Dispatch;
+use crate::io::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Scratch};
+use crate::lifecycle::Lifecycle;
+use crate::memory::RequestMemory;
+use crate::routes::Plane;
+use hyper::server::conn::http1;
+use kvant_base::{Level, Log};
+use kvant_env::Env;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::net::TcpListener as StdListener;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Waker;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::{Notify, mpsc};
+
+/// How long the acceptor rests when the system has no descriptor or memory for another connection.
+const ACCEPT_REST: Duration = Duration::from_millis(50);
+
+/// What all selectors share.
+pub(crate) struct Shared {
+    pub(crate) config: ServerConfig,
+    pub(crate) connections_max: usize,
+    pub(crate) env: Env,
+    pub(crate) memory: RequestMemory,
+    pub(crate) dispatch: Dispatch,
+    pub(crate) lifecycle: Arc<Lifecycle>,
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) counters: Vec<Arc<Counters>>,
+    pub(crate) started_ns: u64,
+    /// Told of every connection that closes.
+    pub(crate) connection_closed: Notify,
+}
+
+/// What a selector is told.
+pub(crate) enum Message {
+    /// Serve this connection.
+    Serve(std::net::TcpStream, Plane),
+    /// Finish what is in flight, for at most this long, then end.
+    Stop(Duration),
+}
+
+/// Where a selector hears [`Message`]s.
+pub(crate) type Mailbox = mpsc::UnboundedSender<Message>;
+
+/// One event loop's own state.
+pub(crate) struct Selector {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) batcher: Batcher,
+    pub(crate) http: http1::Builder,
+    pub(crate) scratch: Scratch,
+    pub(crate) stopping: Cell<bool>,
+    /// The tasks of open connections, to be woken when the server stops.
+    connections: RefCell<HashMap<u64, Waker>>,
+    connection_count: AtomicU64,
+    idle: Notify,
+}
+
+impl Selector {
+    fn new(shared: Arc<Shared>, index: usize) -> Rc<Selector> {
+        let counters = Arc::clone(&shared.counters[index]);
+        let mut http = http1::Builder::new();
+        // A client that has sent its request may close its sending side before it reads the answer.
+        http.half_close(true).max_buf_size(HEAD_BUFFER_BYTES);
+        Rc::new(Selector {
+            shared,
+            counters,
+            batcher: Batcher::default(),
+            http,
+            scratch: Rc::new(RefCell::new(vec![0; READ_BYTES_MAX].into_boxed_slice())),
+            stopping: Cell::new(false),
+            connections: RefCell::default(),
+            connection_count: AtomicU64::new(0),
+            idle: Notify::new(),
+        })
+    }
+
+    /// Enters a connection's task in the list of those to be woken.
+    pub(crate) fn enter(&self, waker: &Waker) -> u64 {
+        let id = self.connection_count.fetch_add(1, Ordering::Relaxed);
+        self.connections.borrow_mut().insert(id, waker.clone());
+        id
+    }
+
+    /// Takes a connection off the list.
+    pub(crate) fn leave(&self, id: u64) {
+        let mut connections = self.connections.borrow_mut();
+        connections.remove(&id);
+        if connections.is_empty() {
+            self.idle.notify_one();
+        }
+    }
+
+    fn serve(self: &Rc<Self>, stream: TcpStream, plane: Plane) {
+        counters::add(&self.counters.accepted, 1);
+        tokio::task::spawn_local(connection::serve(Rc::clone(self), stream, plane));
+    }
+}
+
+/// Starts a selector thread. `listeners` are given to one of them only.
+pub(crate) fn spawn(
+    shared: Arc<Shared>,
+    index: usize,
+    mut inbox: mpsc::UnboundedReceiver<Message>,
+    mailboxes: Vec<Mailbox>,
+    listeners: Vec<(StdListener, Plane)>,
+) -> io::Result<JoinHandle<()>> {
+    let (started, starting) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new()
+        .name(format!("selector-{index}"))
+        .spawn(move || {
+            let runtime = match Builder::new_current_thread()
+                .enable_all()
+                .build_local(LocalOptions::default())
+            {
+                Ok(runtime) => runtime,
+                Err(error) => {
+                    // The receiver waits below until it has heard.
+                    drop(started.send(Err(error)));
+                    return;
+                }
+            };
+            drop(started.send(Ok(())));
+            runtime.block_on(async {
+                let selector = Selector::new(shared, index);
+                tokio::task::spawn_local(batcher::run(Rc::clone(&selector)));
+                let acceptors: Vec<_> = listeners
+                    .into_iter()
+                    .map(|(listener, plane)| {
+                        let acceptor =
+                            accept(Rc::clone(&selector), index, listener, plane, mailboxes.clone());
+                        tokio::task::spawn_local(acceptor)
+                    })
+                    .collect();
+                let mut grace = Duration::ZERO;
+                while let Some(message) = inbox.recv().await {
+                    match message {
+                        Message::Serve(stream, plane) => match TcpStream::from_std(stream) {
+                            Ok(stream) => selector.serve(stream, plane),
+                            Err(error) => lost(&selector.shared, index, &error),
+                        },
+                        Message::Stop(time_max) => {
+                            grace = time_max;
+                            break;
+                        }
+                    }
+                }
+                acceptors.iter().for_each(tokio::task::JoinHandle::abort);
+                finish(&selector, grace).await;
+            });
+            // A compaction that an operator asked for may still run: closing the store ends it.
+            runtime.shutdown_background();
+        })?;
+    starting.recv().map_err(io::Error::other)??;
+    Ok(thread)
+}
+
+/// Waits until the open connections are done, for at most `grace`; what is left then is cut.
+async fn finish(selector: &Selector, grace: Duration) {
+    selector.stopping.set(true);
+    selector
+        .connections
+        .borrow()
+        .values()
+        .for_each(Waker::wake_by_ref);
+    let all_done = async {
+        while !selector.connections.borrow().is_empty() {
+            selector.idle.notified().await;
+        }
+    };
+    if tokio::time::timeout(grace, all_done).await.is_err() {
+        let count = selector.connections.borrow().len();
+        selector
+            .shared
+            .log
+            .event(Level::Warn, "connections_cut", &[("connection_count", &count)]);
+    }
+}
+
+/// Accepts connections and hands them out, for ever.
+async fn accept(
+    selector: Rc<Selector>,
+    own_index: usize,
+    listener: StdListener,
+    plane: Plane,
+    mailboxes: Vec<Mailbox>,
+) {
+    let shared = &selector.shared;
+    let listener = match TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => {
+            shared
+                .log
+                .event(Level::Error, "listener_lost", &[("error", &error)]);
+            return;
+        }
+    };
+    loop {
+        let closed = shared.connection_closed.notified();
+        if open_connections(shared) >= shared.connections_max {
+            closed.await;
+            continue;
+        }
+        let stream = match listener.accept().await {
+            Ok((stream, _peer)) => stream,
+            // The peer has gone already.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+            Err(error) => {
+                shared
+                    .log
+                    .event(Level::Warn, "accept_failed", &[("error", &error)]);
+                tokio::time::sleep(ACCEPT_REST).await;
+                continue;
+            }
+        };
+        let index = emptiest(&shared.counters);
+        shared.counters[index].connections.fetch_add(1, Ordering::Relaxed);
+        if index == own_index {
+            selector.serve(stream, plane);
+            continue;
+        }
+        match stream.into_std() {
+            Ok(stream) => {
+                if mailboxes[index].send(Message::Serve(stream, plane)).is_err() {
+                    // That selector has stopped, so this one is about to.
+                    return;
+                }
+            }
+            Err(error) => lost(shared, index, &error),
+        }
+    }
+}
+
+/// A connection that was counted for a selector and never got there.
+fn lost(shared: &Shared, index: usize, error: &io::Error) {
+    shared.counters[index].connections.fetch_sub(1, Ordering::Relaxed);
+    shared.connection_closed.notify_waiters();
+    shared
+        .log
+        .event(Level::Warn, "connection_lost", &[("error", error)]);
+}
+
+fn open_connections(shared: &Shared) -> usize {
+    shared
+        .counters
+        .iter()
+        .map(|counters| counters.connections.load(Ordering::Relaxed))
+        .sum()
+}
+
+fn emptiest(counters: &[Arc<Counters>]) -> usize {
+    let fewest = (0..counters.len()).min_by_key(|&index| counters[index].connections.load(Ordering::Relaxed));
+    fewest.unwrap_or(0)
+}

@@ -1,0 +1,186 @@
+//! The server as its owner sees it.
+
+use crate::config::ServerConfig;
+use crate::counters::Counters;
+use crate::descriptors;
+use crate::dispatch::Dispatch;
+use crate::memory::RequestMemory;
+use crate::routes::Plane;
+use crate::selector::{self, Mailbox, Message, Shared};
+use crate::stores::Store;
+use kvant_base::{Level, Log, MemoryBudget};
+use kvant_engine::RecoveryProgress;
+use kvant_env::Env;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+
+/// Connections that the kernel completes before they are accepted; it may cut this to its own limit.
+const BACKLOG_COUNT: i32 = 4096;
+
+/// A running server. It listens at once and answers `503` of type `recovering` until it is given its store.
+pub struct Server {
+    shared: Arc<Shared>,
+    local_addr: SocketAddr,
+    admin_addr: Option<SocketAddr>,
+    mailboxes: Vec<Mailbox>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Binds the listeners and starts the selectors.
+    ///
+    /// # Errors
+    /// An address cannot be bound, a thread cannot be started, or the settings contradict each other.
+    pub fn start(
+        config: ServerConfig,
+        env: Env,
+        memory: Arc<MemoryBudget>,
+        log: Arc<dyn Log>,
+    ) -> io::Result<Server> {
+        let problems = config.problems();
+        if !problems.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problems.join("; ")));
+        }
+        let listener = bind(config.listen)?;
+        let local_addr = listener.local_addr()?;
+        let admin_listener = config.admin_listen.map(bind).transpose()?;
+        let admin_addr = admin_listener.as_ref().map(TcpListener::local_addr).transpose()?;
+        let listeners = match admin_listener {
+            None => vec![(listener, Plane::Both)],
+            Some(admin_listener) => vec![(listener, Plane::Data), (admin_listener, Plane::Operator)],
+        };
+        let connections_max = match config.connections_max {
+            Some(count) => count,
+            None => descriptors::connections_max()?,
+        };
+        let selectors = config.selectors;
+        let started_ns = env.clock.monotonic_ns();
+        let shared = Arc::new(Shared {
+            connections_max,
+            env,
+            memory: RequestMemory::new(memory, config.value_bytes_max),
+            dispatch: Dispatch::Inline,
+            lifecycle: Arc::default(),
+            log,
+            counters: (0..selectors).map(|_| Arc::new(Counters::default())).collect(),
+            started_ns,
+            connection_closed: Notify::new(),
+            config,
+        });
+        let (mailboxes, inboxes): (Vec<_>, Vec<_>) =
+            (0..selectors).map(|_| mpsc::unbounded_channel()).unzip();
+        let mut server = Server {
+            shared,
+            local_addr,
+            admin_addr,
+            mailboxes,
+            threads: Vec::new(),
+        };
+        let mut listeners = Some(listeners);
+        for (index, inbox) in inboxes.into_iter().enumerate() {
+            let listeners = listeners.take().unwrap_or_default();
+            let shared = Arc::clone(&server.shared);
+            let started = selector::spawn(shared, index, inbox, server.mailboxes.clone(), listeners);
+            match started {
+                Ok(thread) => server.threads.push(thread),
+                Err(error) => {
+                    server.stop_selectors(Duration::ZERO);
+                    return Err(error);
+                }
+            }
+        }
+        server.shared.log.event(
+            Level::Info,
+            "listening",
+            &[
+                ("address", &local_addr),
+                ("selectors", &selectors),
+                ("connections_max", &connections_max),
+            ],
+        );
+        if let Some(admin_addr) = admin_addr {
+            server.shared.log.event(
+                Level::Info,
+                "listening_for_operators",
+                &[("address", &admin_addr)],
+            );
+        }
+        Ok(server)
+    }
+
+    /// The address of the data plane.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// The address of the operator API, where it has a listener of its own.
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.admin_addr
+    }
+
+    /// Where whoever opens the store reports how far recovery is.
+    pub fn recovery_progress(&self) -> Arc<RecoveryProgress> {
+        Arc::clone(&self.shared.lifecycle.progress)
+    }
+
+    /// Gives the server its store: from now on entities are served. A second store is ignored.
+    pub fn set_ready(&self, store: Arc<dyn Store>) {
+        self.shared.lifecycle.set_ready(store);
+    }
+
+    /// Tells users why the store cannot be opened. The server goes on answering `503`.
+    pub fn set_failed(&self, reason: String) {
+        self.shared.lifecycle.set_failed(reason);
+    }
+
+    /// Stops accepting, closes idle connections, lets requests in flight finish for at most `grace`, then closes the store.
+    ///
+    /// # Errors
+    /// What closing the store failed with.
+    pub fn stop(mut self, grace: Duration) -> kvant_base::Result<()> {
+        self.stop_selectors(grace);
+        self.shared
+            .lifecycle
+            .store()
+            .map_or(Ok(()), |store| store.close())
+    }
+
+    fn stop_selectors(&mut self, grace: Duration) {
+        for mailbox in self.mailboxes.drain(..) {
+            // A selector that has ended already hears nothing and needs not.
+            drop(mailbox.send(Message::Stop(grace)));
+        }
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                self.shared.log.event(Level::Error, "selector_panicked", &[]);
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    /// A server that is dropped without [`Server::stop`] ends at once and leaves its store open.
+    fn drop(&mut self) {
+        self.stop_selectors(Duration::ZERO);
+    }
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let listen = || {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        // A restarted server must not wait until the kernel has forgotten its old connections.
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG_COUNT)?;
+        socket.set_nonblocking(true)?;
+        Ok(TcpListener::from(socket))
+    };
+    listen().map_err(|error: io::Error| {
+        io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+    })
+}

@@ -1,0 +1,78 @@
+//! Kvant's own engine.
+
+use super::{Completion, Records, Store, Write};
+use bytes::Bytes;
+use kvant_base::{Error, Result};
+use kvant_engine::{Db, RangeIter, WriteBatch};
+use std::path::Path;
+
+/// A [`Db`] as the routes see it.
+pub struct LsmStore {
+    db: Db,
+}
+
+impl LsmStore {
+    /// Serves `db`.
+    pub fn new(db: Db) -> LsmStore {
+        LsmStore { db }
+    }
+}
+
+impl Store for LsmStore {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.db.get(key)
+    }
+
+    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        for write in writes {
+            match &write.value {
+                Some(value) => batch.put(&write.key, value, write.expires_at_ms),
+                None => batch.delete(&write.key),
+            }
+        }
+        self.db.submit(batch, done).map_err(|(error, _batch)| error)
+    }
+
+    fn on_writable(&self, wake: Box<dyn FnOnce() + Send>) {
+        self.db.on_writable(wake);
+    }
+
+    fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records>> {
+        Ok(Box::new(LsmRecords(self.db.range(start, end)?)))
+    }
+
+    fn stats_json(&self) -> serde_json::Result<serde_json::Value> {
+        serde_json::to_value(self.db.stats())
+    }
+
+    fn write_metrics(&self, _out: &mut String) {}
+
+    fn fenced(&self) -> Option<Error> {
+        self.db.fenced()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.db.flush()
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.db.compact()
+    }
+
+    fn checkpoint(&self, dir: &Path) -> Result<()> {
+        self.db.checkpoint(dir)
+    }
+
+    fn close(&self) -> Result<()> {
+        self.db.close()
+    }
+}
+
+struct LsmRecords(RangeIter);
+
+impl Records for LsmRecords {
+    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        Ok(self.0.next()?.map(|record| (record.key, record.value)))
+    }
+}

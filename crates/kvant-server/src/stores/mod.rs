@@ -1,0 +1,72 @@
+//! What the routes need of a storage engine.
+//!
+//! Every call returns at once or after one read of the disk; none waits for an fsync, a stall or another request, so that all of
+//! them may run on a selector (`--dispatch inline`). The exceptions are the operator's calls, which say so.
+
+use crate::key::Key;
+use bytes::Bytes;
+use kvant_base::{Error, Result};
+use std::path::Path;
+
+mod lsm;
+
+pub use lsm::LsmStore;
+
+/// One write, as a request gave it.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// Which key.
+    pub key: Key,
+    /// The new value; `None` deletes.
+    pub value: Option<Bytes>,
+    /// When the value expires, in wall milliseconds since 1970.
+    pub expires_at_ms: Option<u64>,
+}
+
+/// Called exactly once with the outcome of submitted writes, on the submitting thread or on another.
+pub type Completion = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// Records of a range in key order, from one consistent snapshot.
+pub trait Records: Send {
+    /// The next record, key and value, or `None` at the end of the range.
+    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>>;
+}
+
+/// A storage engine behind the HTTP interface.
+pub trait Store: Send + Sync {
+    /// The newest value of `key`; `None` when absent, deleted or expired.
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>>;
+
+    /// Commits `writes` together: all or none of them. `Ok(())`: `done` has been or will be called when the sync level is reached.
+    ///
+    /// # Errors
+    /// Nothing was written and `done` will not be called. `ErrorKind::Stalled`: register with [`Store::on_writable`] and try again.
+    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) -> Result<()>;
+
+    /// Calls `wake` once as soon as a stalled write may succeed (at once when it may already), on any thread.
+    fn on_writable(&self, wake: Box<dyn FnOnce() + Send>);
+
+    /// Records with `start <= key`, and `key < end` where an end is given.
+    fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records>>;
+
+    /// The engine's statistics, as the value of `engine` in `/v0/stats`.
+    fn stats_json(&self) -> serde_json::Result<serde_json::Value>;
+
+    /// Appends the engine's metrics in the Prometheus text format.
+    fn write_metrics(&self, out: &mut String);
+
+    /// The first cause, when writes are fenced until a restart.
+    fn fenced(&self) -> Option<Error>;
+
+    /// Writes what is in memory to tables. Waits for it.
+    fn flush(&self) -> Result<()>;
+
+    /// Compacts everything. Waits for it, perhaps for hours.
+    fn compact(&self) -> Result<()>;
+
+    /// Makes a consistent copy in `dir`, which must not exist. Waits for it.
+    fn checkpoint(&self, dir: &Path) -> Result<()>;
+
+    /// Makes what was acknowledged durable and releases the data directory. Waits for it.
+    fn close(&self) -> Result<()>;
+}

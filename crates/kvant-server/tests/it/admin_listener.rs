@@ -1,0 +1,36 @@
+//! A second listener for operators.
+
+use crate::client::Client;
+use crate::fixture::{Fixture, config};
+use kvant_server::ServerConfig;
+
+#[test]
+fn each_listener_serves_its_own_paths() {
+    let admin_listen = Some("127.0.0.1:0".parse().unwrap());
+    let fixture = Fixture::with(ServerConfig {
+        admin_listen,
+        ..config()
+    });
+    let mut data = fixture.client();
+    let mut admin = Client::connect(fixture.server.admin_addr().unwrap());
+    for path in ["/health", "/metrics", "/v0/stats", "/openapi.json"] {
+        data.ask("GET", path, b"").assert_problem(400, "unknown-path");
+        assert_eq!(admin.ask("GET", path, b"").status, 200, "{path}");
+    }
+    data.ask("POST", "/v0/admin/flush", b"")
+        .assert_problem(400, "unknown-path");
+    assert_eq!(admin.ask("POST", "/v0/admin/flush", b"").status, 200);
+    for path in ["/v0/entity?id=k", "/v0/entities?start=k"] {
+        admin.ask("GET", path, b"").assert_problem(400, "unknown-path");
+    }
+    assert_eq!(data.ask("PUT", "/v0/entity?id=k", b"v").status, 201);
+    data.assert_goes_on();
+    admin.assert_goes_on();
+}
+
+#[test]
+fn without_it_one_listener_serves_all() {
+    let fixture = Fixture::new();
+    assert!(fixture.server.admin_addr().is_none());
+    assert_eq!(fixture.ask("GET", "/health", b"").status, 200);
+}

@@ -1,0 +1,220 @@
+//! A client that sends bytes as they are and reads answers strictly.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// Far beyond any answer's time: a test that hangs fails instead.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub version: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    /// The chunks of a chunked body.
+    pub chunks: Vec<Vec<u8>>,
+    /// The body's end was sent: by length, by last chunk, or by the close of an unframed one.
+    pub complete: bool,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self
+            .headers
+            .iter()
+            .filter(|(n, _)| n == name)
+            .map(|(_, value)| value.as_str());
+        let value = values.next();
+        assert_eq!(values.next(), None, "{name} is repeated");
+        value
+    }
+
+    pub fn closes(&self) -> bool {
+        self.header("connection")
+            .is_some_and(|value| value.eq_ignore_ascii_case("close"))
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Checks that this is a problem with everything that one has.
+    #[track_caller]
+    pub fn assert_problem(&self, status: u16, kind: &str) {
+        assert_eq!(self.status, status, "{self:?}");
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/problem+json"),
+            "{self:?}"
+        );
+        let problem = self.json();
+        assert_eq!(problem["type"], kind, "{problem}");
+        assert_eq!(problem["status"], status, "{problem}");
+        assert!(
+            problem["title"].as_str().is_some_and(|title| !title.is_empty()),
+            "{problem}"
+        );
+        assert!(
+            problem["detail"].as_str().is_some_and(|detail| detail.len() > 10),
+            "{problem}"
+        );
+        // Fencing ends with a restart, which no client can wait for.
+        assert_eq!(
+            self.header("retry-after").is_some(),
+            status == 503 && kind != "fenced",
+            "{self:?}"
+        );
+    }
+}
+
+pub struct Client {
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    pub fn connect(address: SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Client {
+            stream: BufReader::new(stream),
+        }
+    }
+
+    pub fn stream(&self) -> &TcpStream {
+        self.stream.get_ref()
+    }
+
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.get_mut().write_all(bytes.as_ref()).unwrap();
+    }
+
+    /// Sends as much as the server takes before it closes.
+    pub fn send_if_open(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        self.stream.get_mut().write_all(bytes.as_ref()).is_ok()
+    }
+
+    /// Sends a request with a length, if it has a body.
+    pub fn send_request(&mut self, method: &str, target: &str, body: &[u8]) {
+        let length = match (method, body.len()) {
+            ("PUT" | "POST", len) => format!("Content-Length: {len}\r\n"),
+            (_, 0) => String::new(),
+            (_, len) => format!("Content-Length: {len}\r\n"),
+        };
+        self.send(format!("{method} {target} HTTP/1.1\r\nHost: x\r\n{length}\r\n").as_bytes());
+        self.send(body);
+    }
+
+    pub fn ask(&mut self, method: &str, target: &str, body: &[u8]) -> Answer {
+        self.send_request(method, target, body);
+        self.read_answer(method)
+    }
+
+    pub fn read_answer(&mut self, method: &str) -> Answer {
+        self.try_read_answer(method)
+            .expect("an answer before the end of the connection")
+    }
+
+    /// The next answer to a request of `method`; `None` when the connection has ended.
+    pub fn try_read_answer(&mut self, method: &str) -> Option<Answer> {
+        let status_line = self.line()?;
+        let mut words = status_line.splitn(3, ' ');
+        let version = words.next().unwrap().to_string();
+        let status: u16 = words.next().unwrap().parse().unwrap();
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line().expect("a whole head");
+            if line.is_empty() {
+                break;
+            }
+            let (name, value) = line
+                .split_once(": ")
+                .unwrap_or_else(|| panic!("header line {line:?}"));
+            headers.push((name.to_string(), value.to_string()));
+        }
+        let mut answer = Answer {
+            status,
+            version,
+            headers,
+            body: Vec::new(),
+            chunks: Vec::new(),
+            complete: true,
+        };
+        if method == "HEAD" || status == 100 {
+            return Some(answer);
+        }
+        if answer.header("transfer-encoding") == Some("chunked") {
+            assert_eq!(answer.header("content-length"), None);
+            answer.complete = self.read_chunks(&mut answer);
+        } else if let Some(length) = answer.header("content-length") {
+            answer.body = vec![0; length.parse().unwrap()];
+            answer.complete = self.stream.read_exact(&mut answer.body).is_ok();
+        } else {
+            answer.complete = self.stream.read_to_end(&mut answer.body).is_ok();
+        }
+        Some(answer)
+    }
+
+    fn read_chunks(&mut self, answer: &mut Answer) -> bool {
+        loop {
+            let Some(size) = self.line() else { return false };
+            let size = usize::from_str_radix(&size, 16).unwrap();
+            let mut chunk = vec![0; size];
+            let mut end = [0; 2];
+            if self.stream.read_exact(&mut chunk).is_err() || self.stream.read_exact(&mut end).is_err() {
+                return false;
+            }
+            assert_eq!(end, *b"\r\n");
+            if size == 0 {
+                return true;
+            }
+            answer.body.extend_from_slice(&chunk);
+            answer.chunks.push(chunk);
+        }
+    }
+
+    /// A line without its end; `None` when the connection ends before it does.
+    fn line(&mut self) -> Option<String> {
+        let mut line = Vec::new();
+        match self.stream.read_until(b'\n', &mut line) {
+            Ok(_) if line.ends_with(b"\r\n") => {
+                line.truncate(line.len() - 2);
+                Some(String::from_utf8(line).unwrap())
+            }
+            Ok(_) => {
+                assert!(
+                    line.is_empty(),
+                    "half a line: {:?}",
+                    line.escape_ascii().to_string()
+                );
+                None
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Whether the server has closed the connection, all answers being read.
+    pub fn is_closed(&mut self) -> bool {
+        self.try_read_answer("GET").is_none()
+    }
+
+    /// Whether another request is answered.
+    #[track_caller]
+    pub fn assert_goes_on(&mut self) {
+        assert_eq!(self.ask("GET", "/v0/status", b"").status, 200);
+    }
+
+    pub fn shutdown_write(&self) {
+        self.stream().shutdown(Shutdown::Write).unwrap();
+    }
+}
+
+/// Percent-encodes every byte.
+pub fn encode(key: &[u8]) -> String {
+    key.iter().map(|byte| format!("%{byte:02X}")).collect()
+}

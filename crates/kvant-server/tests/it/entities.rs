@@ -1,0 +1,267 @@
+//! Ranges.
+
+use crate::client::encode;
+use crate::fixture::{Fixture, config};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use kvant_base::Consumer;
+use kvant_server::ServerConfig;
+use std::io::Read;
+use std::time::Duration;
+
+fn with_records(count: usize) -> Fixture {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    for i in 0..count {
+        assert_eq!(
+            client
+                .ask(
+                    "PUT",
+                    &format!("/v0/entity?id=k{i:05}"),
+                    format!("v{i}").as_bytes()
+                )
+                .status,
+            201
+        );
+    }
+    fixture
+}
+
+fn lines(chunks: &[Vec<u8>]) -> Vec<String> {
+    chunks
+        .iter()
+        .map(|chunk| String::from_utf8(chunk.clone()).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_chunk_is_a_record() {
+    let fixture = with_records(5);
+    let mut client = fixture.client();
+    let all = client.ask("GET", "/v0/entities?start=k", b"");
+    assert_eq!(
+        (all.status, all.header("transfer-encoding")),
+        (200, Some("chunked"))
+    );
+    assert_eq!(
+        lines(&all.chunks),
+        [
+            "k00000\nv0",
+            "k00001\nv1",
+            "k00002\nv2",
+            "k00003\nv3",
+            "k00004\nv4"
+        ]
+    );
+    let part = client.ask("GET", "/v0/entities?start=k00001&end=k00003", b"");
+    assert_eq!(lines(&part.chunks), ["k00001\nv1", "k00002\nv2"]);
+    let limited = client.ask("GET", "/v0/entities?start=k00001&limit=3", b"");
+    assert_eq!(lines(&limited.chunks), ["k00001\nv1", "k00002\nv2", "k00003\nv3"]);
+    let generous = client.ask("GET", "/v0/entities?start=k00004&limit=18446744073709551615", b"");
+    assert_eq!(lines(&generous.chunks), ["k00004\nv4"]);
+    client.assert_goes_on();
+}
+
+#[test]
+fn empty_ranges() {
+    let fixture = with_records(3);
+    let mut client = fixture.client();
+    for query in [
+        "start=z",
+        "start=k&end=k",
+        "start=k2&end=k1",
+        "start=k00000&end=k00000",
+        "start=a&end=b",
+    ] {
+        let answer = client.ask("GET", &format!("/v0/entities?{query}"), b"");
+        assert_eq!(
+            (answer.status, answer.header("transfer-encoding")),
+            (200, Some("chunked")),
+            "{query}"
+        );
+        assert!(answer.chunks.is_empty() && answer.complete, "{query}");
+    }
+}
+
+#[test]
+fn a_value_may_be_empty_or_hold_line_feeds() {
+    let fixture = Fixture::new();
+    fixture.put("a", b"");
+    fixture.put("b", b"1\n2\r\n\0");
+    let answer = fixture.ask("GET", "/v0/entities?start=a", b"");
+    assert_eq!(answer.chunks, [b"a\n".to_vec(), b"b\n1\n2\r\n\0".to_vec()]);
+}
+
+#[test]
+fn a_long_range_is_whole_and_in_order() {
+    let fixture = with_records(20_000);
+    let mut client = fixture.client();
+    let answer = client.ask("GET", "/v0/entities?start=k&end=l", b"");
+    assert_eq!(answer.chunks.len(), 20_000);
+    for (i, chunk) in answer.chunks.iter().enumerate() {
+        assert_eq!(chunk, format!("k{i:05}\nv{i}").as_bytes());
+    }
+    client.assert_goes_on();
+    assert_eq!(fixture.memory.used_bytes(Consumer::Requests), 0);
+}
+
+#[test]
+fn pipelined_ranges() {
+    let fixture = with_records(5000);
+    let mut client = fixture.client();
+    for _ in 0..20 {
+        client.send_request("GET", "/v0/entities?start=k", b"");
+        client.send_request("GET", "/v0/entity?id=k00007", b"");
+    }
+    for _ in 0..20 {
+        assert_eq!(client.read_answer("GET").chunks.len(), 5000);
+        assert_eq!(client.read_answer("GET").body, b"v7");
+    }
+}
+
+#[test]
+fn json_lines() {
+    let fixture = Fixture::new();
+    fixture.put("a%22b", "ключ\n".as_bytes());
+    fixture.put(&encode(b"\xff\x00"), b"text");
+    fixture.put(&encode(b"\xffz"), b"\x80");
+    let mut client = fixture.client();
+    client.send("GET /v0/entities?start=a HTTP/1.1\r\nHost: x\r\nAccept: text/html, Application/X-NDJSON;q=0.5\r\n\r\n");
+    let answer = client.read_answer("GET");
+    assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
+    let text = String::from_utf8(answer.body).unwrap();
+    assert!(text.ends_with('\n'));
+    let objects: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let encoded = |bytes: &[u8]| BASE64.encode(bytes);
+    assert_eq!(
+        objects,
+        [
+            serde_json::json!({ "key": "a\"b", "value": "ключ\n" }),
+            serde_json::json!({ "key_base64": encoded(b"\xff\x00"), "value": "text" }),
+            serde_json::json!({ "key_base64": encoded(b"\xffz"), "value_base64": encoded(b"\x80") }),
+        ]
+    );
+}
+
+#[test]
+fn binary_records() {
+    let fixture = Fixture::new();
+    fixture.put("a", b"12");
+    fixture.put("bc", b"");
+    let mut client = fixture.client();
+    let head = "HTTP/1.1\r\nHost: x\r\nAccept: application/vnd.kvant.records\r\n\r\n";
+    client.send(format!(
+        "GET /v0/entities?start=a {head}GET /v0/entities?start=z {head}"
+    ));
+    let answer = client.read_answer("GET");
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/vnd.kvant.records")
+    );
+    let end = |count: u8| [0xff, 0xff, 0xff, 0xff, count, 0, 0, 0, 0, 0, 0, 0];
+    let records = b"\x01\0\0\0\x02\0\0\0a12\x02\0\0\0\0\0\0\0bc";
+    assert_eq!(answer.body, [&records[..], &end(2)].concat());
+    assert_eq!(
+        client.read_answer("GET").body,
+        end(0),
+        "an empty range has an end record, too"
+    );
+}
+
+#[test]
+fn head_opens_no_range() {
+    let fixture = with_records(3);
+    *fixture.store.faults.damaged_key.lock().unwrap() = Some(b"k00000".to_vec());
+    assert_eq!(fixture.ask("HEAD", "/v0/entities?start=k", b"").status, 200);
+}
+
+#[test]
+fn an_error_before_the_first_piece_is_an_answer() {
+    let fixture = with_records(3);
+    *fixture.store.faults.damaged_key.lock().unwrap() = Some(b"k00001".to_vec());
+    let mut client = fixture.client();
+    client
+        .ask("GET", "/v0/entities?start=k", b"")
+        .assert_problem(500, "corruption");
+    client.assert_goes_on();
+    assert!(fixture.events.has("000007.table at byte 4096"));
+}
+
+#[test]
+fn an_error_after_the_start_cuts_the_body() {
+    let fixture = with_records(20_000);
+    *fixture.store.faults.damaged_key.lock().unwrap() = Some(b"k15000".to_vec());
+    let mut client = fixture.client();
+    let answer = client.ask("GET", "/v0/entities?start=k", b"");
+    assert_eq!(answer.status, 200);
+    assert!(!answer.complete, "a last chunk was sent");
+    assert!(!answer.chunks.is_empty() && answer.chunks.len() <= 15_000);
+    assert!(client.is_closed());
+    assert!(fixture.events.has("range_aborted"));
+    // HTTP/1.0 has no last chunk: the end must not look like one.
+    let mut client = fixture.client();
+    client.send("GET /v0/entities?start=k HTTP/1.0\r\n\r\n");
+    assert!(!client.read_answer("GET").complete);
+}
+
+#[test]
+fn a_range_shows_one_moment_and_holds_back_when_nobody_reads() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    let value = vec![b'v'; 100_000];
+    for i in 0..300 {
+        assert_eq!(
+            client
+                .ask("PUT", &format!("/v0/entity?id=k{i:03}"), &value)
+                .status,
+            201
+        );
+    }
+    // 30 MB: more than the kernel's buffers take. The rest is not read before somebody wants it.
+    client.send_request("GET", "/v0/entities?start=k", b"");
+    let mut first = [0; 1];
+    client.stream().peek(&mut first).unwrap();
+    for i in 0..300 {
+        assert_eq!(
+            fixture
+                .ask("DELETE", &format!("/v0/entity?id=k{i:03}"), b"")
+                .status,
+            202
+        );
+    }
+    let held_bytes = fixture.memory.used_bytes(Consumer::Requests);
+    assert!((100_000..1_000_000).contains(&held_bytes), "{held_bytes}");
+    let answer = client.read_answer("GET");
+    assert!(answer.chunks.len() == 300 && answer.complete);
+    client.assert_goes_on();
+    assert_eq!(fixture.memory.used_bytes(Consumer::Requests), 0);
+}
+
+#[test]
+fn a_reader_that_takes_nothing_is_cut() {
+    let fixture = Fixture::with(ServerConfig {
+        range_idle_max: Duration::from_millis(100),
+        ..config()
+    });
+    let mut client = fixture.client();
+    for i in 0..300 {
+        assert_eq!(
+            client
+                .ask("PUT", &format!("/v0/entity?id=k{i}"), &[b'v'; 100_000])
+                .status,
+            201
+        );
+    }
+    client.send_request("GET", "/v0/entities?start=k", b"");
+    let is_cut = || fixture.ask("GET", "/v0/stats", b"").json()["server"]["readers_cut"] == 1;
+    while !is_cut() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut rest = Vec::new();
+    let result = client.stream().read_to_end(&mut rest);
+    assert!(result.is_err() || !rest.ends_with(b"0\r\n\r\n"));
+    assert_eq!(fixture.memory.used_bytes(Consumer::Requests), 0);
+}

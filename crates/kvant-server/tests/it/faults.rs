@@ -1,0 +1,187 @@
+//! What the store refuses, and how batches share their outcome.
+
+use crate::client::Client;
+use crate::fixture::{Fixture, config};
+use kvant_server::ServerConfig;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+#[test]
+fn writes_of_one_turn_share_a_batch() {
+    let fixture = Fixture::with(ServerConfig {
+        selectors: 1,
+        ..config()
+    });
+    let mut clients: Vec<Client> = (0..50).map(|_| fixture.client()).collect();
+    clients.iter_mut().for_each(Client::assert_goes_on);
+    // Held up together, they go on together.
+    fixture.store.faults.stalled.store(true, SeqCst);
+    for (i, client) in clients.iter_mut().enumerate() {
+        client.send_request("PUT", &format!("/v0/entity?id=k{i}"), b"v");
+    }
+    while fixture.ask("GET", "/v0/stats", b"").json()["server"]["received_bytes"].as_u64() < Some(50 * 60) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    fixture.store.end_stall();
+    for client in &mut clients {
+        assert_eq!(client.read_answer("PUT").status, 201);
+    }
+    let batches = fixture.store.batches.load(SeqCst);
+    assert!(batches < 25, "50 writes took {batches} batches");
+    assert_eq!(
+        fixture.ask("GET", "/v0/stats", b"").json()["engine"]["records"],
+        50
+    );
+}
+
+#[test]
+fn a_stall_is_waited_out_while_others_go_on() {
+    let fixture = Fixture::with(ServerConfig {
+        selectors: 1,
+        ..config()
+    });
+    fixture.put("k", b"old");
+    fixture.store.faults.stalled.store(true, SeqCst);
+    let mut writer = fixture.client();
+    writer.send_request("PUT", "/v0/entity?id=k&ttl=1", b"new");
+    let mut reader = fixture.client();
+    for _ in 0..100 {
+        assert_eq!(reader.ask("GET", "/v0/entity?id=k", b"").body, b"old");
+    }
+    // The time to live begins when the value is there.
+    fixture.clock.advance(Duration::from_secs(30));
+    fixture.store.end_stall();
+    assert_eq!(writer.read_answer("PUT").status, 201);
+    assert_eq!(reader.ask("GET", "/v0/entity?id=k", b"").body, b"new");
+}
+
+#[test]
+fn a_stall_that_lasts_too_long_is_503_and_nothing_is_written() {
+    let fixture = Fixture::with(ServerConfig {
+        queue_wait_max: Duration::from_millis(30),
+        ..config()
+    });
+    fixture.put("k", b"old");
+    fixture.store.faults.stalled.store(true, SeqCst);
+    let mut client = fixture.client();
+    for method in ["PUT", "DELETE", "PUT"] {
+        client
+            .ask(method, "/v0/entity?id=k", b"")
+            .assert_problem(503, "stalled");
+        assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"old");
+    }
+    fixture.store.end_stall();
+    assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"new").status, 201);
+    assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"new");
+}
+
+#[test]
+fn outcomes_may_come_from_another_thread() {
+    let fixture = Fixture::new();
+    fixture.store.faults.completes_elsewhere.store(true, SeqCst);
+    let mut clients: Vec<Client> = (0..20).map(|_| fixture.client()).collect();
+    for round in 0..20 {
+        for (i, client) in clients.iter_mut().enumerate() {
+            client.send_request(
+                "PUT",
+                &format!("/v0/entity?id=k{i}"),
+                format!("{round}").as_bytes(),
+            );
+        }
+        for (i, client) in clients.iter_mut().enumerate() {
+            assert_eq!(client.read_answer("PUT").status, 201);
+            assert_eq!(
+                client.ask("GET", &format!("/v0/entity?id=k{i}"), b"").body,
+                format!("{round}").as_bytes()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_507_for_puts_while_reads_and_deletes_go_on() {
+    let fixture = Fixture::with(ServerConfig {
+        selectors: 1,
+        ..config()
+    });
+    for i in 0..20 {
+        fixture.put(&format!("old{i}"), b"v");
+    }
+    fixture.store.faults.disk_full.store(true, SeqCst);
+    // A stall gathers puts and deletes in one batch, with outcomes on another thread as well.
+    for elsewhere in [false, true] {
+        fixture.store.faults.completes_elsewhere.store(elsewhere, SeqCst);
+        fixture.store.faults.stalled.store(true, SeqCst);
+        let mut clients: Vec<Client> = (0..20).map(|_| fixture.client()).collect();
+        for (i, client) in clients.iter_mut().enumerate() {
+            match i % 2 {
+                0 => client.send_request(
+                    "DELETE",
+                    &format!("/v0/entity?id=old{}", i + usize::from(elsewhere)),
+                    b"",
+                ),
+                _ => client.send_request("PUT", &format!("/v0/entity?id=new{i}"), b"v"),
+            }
+        }
+        let mut reader = fixture.client();
+        assert_eq!(reader.ask("GET", "/v0/entity?id=old19", b"").body, b"v");
+        fixture.store.end_stall();
+        for (i, client) in clients.iter_mut().enumerate() {
+            let answer = client.read_answer("PUT");
+            if i % 2 == 0 {
+                assert_eq!(answer.status, 202, "{answer:?}");
+            } else {
+                answer.assert_problem(507, "no-space");
+            }
+        }
+    }
+    assert_eq!(
+        fixture.ask("GET", "/v0/stats", b"").json()["engine"]["records"],
+        0
+    );
+    fixture.store.faults.disk_full.store(false, SeqCst);
+    fixture.put("healed", b"v");
+}
+
+#[test]
+fn a_failed_fsync_fences_writes() {
+    let fixture = Fixture::new();
+    fixture.put("k", b"v");
+    fixture.store.faults.fsync_fails.store(true, SeqCst);
+    let mut client = fixture.client();
+    client
+        .ask("PUT", "/v0/entity?id=k2", b"v")
+        .assert_problem(500, "outcome-unknown");
+    client
+        .ask("PUT", "/v0/entity?id=k3", b"v")
+        .assert_problem(500, "fenced");
+    client
+        .ask("DELETE", "/v0/entity?id=k", b"")
+        .assert_problem(500, "fenced");
+    client.ask("GET", "/health", b"").assert_problem(503, "fenced");
+    assert_eq!(
+        client.ask("GET", "/v0/entity?id=k", b"").body,
+        b"v",
+        "reads go on"
+    );
+    assert_eq!(client.ask("GET", "/v0/entities?start=k", b"").body, b"k\nv");
+    assert_eq!(client.ask("GET", "/v0/status", b"").status, 200);
+}
+
+#[test]
+fn damage_is_500_with_file_and_offset_in_the_log() {
+    let fixture = Fixture::new();
+    fixture.put("bad", b"v");
+    fixture.put("good", b"v");
+    *fixture.store.faults.damaged_key.lock().unwrap() = Some(b"bad".to_vec());
+    let mut client = fixture.client();
+    client
+        .ask("GET", "/v0/entity?id=bad", b"")
+        .assert_problem(500, "corruption");
+    assert_eq!(client.ask("GET", "/v0/entity?id=good", b"").body, b"v");
+    assert!(
+        fixture
+            .events
+            .has("error request_failed error=block checksum in 000007.table at byte 4096")
+    );
+}

@@ -1,0 +1,107 @@
+//! A server with a store, started for one test.
+
+use crate::client::{Answer, Client};
+use crate::store::MemoryStore;
+use kvant_base::{Level, Log, MemoryBudget};
+use kvant_env::clock::MockClock;
+use kvant_env::{Clock, Env};
+use kvant_server::{Server, ServerConfig};
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// The wall clock of every test starts here.
+pub const WALL_MS: u64 = 1_800_000_000_000;
+
+/// A wait that no test should ever see the end of.
+pub const NEVER: Duration = Duration::from_secs(600);
+
+#[derive(Default)]
+pub struct Events(Mutex<Vec<String>>);
+
+impl Log for Events {
+    fn event(&self, level: Level, name: &'static str, fields: &[(&str, &dyn Display)]) {
+        let fields: String = fields
+            .iter()
+            .map(|(name, value)| format!(" {name}={value}"))
+            .collect();
+        self.0.lock().unwrap().push(format!("{level} {name}{fields}"));
+    }
+}
+
+impl Events {
+    pub fn has(&self, part: &str) -> bool {
+        self.0.lock().unwrap().iter().any(|event| event.contains(part))
+    }
+}
+
+pub struct Fixture {
+    pub server: Server,
+    pub store: Arc<MemoryStore>,
+    pub clock: Arc<MockClock>,
+    pub events: Arc<Events>,
+    pub memory: Arc<MemoryBudget>,
+}
+
+pub fn config() -> ServerConfig {
+    ServerConfig {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        selectors: 2,
+        queue_wait_max: NEVER,
+        range_idle_max: NEVER,
+        connections_max: Some(1000),
+        ..ServerConfig::default()
+    }
+}
+
+impl Fixture {
+    /// A server with its store.
+    pub fn new() -> Fixture {
+        Fixture::with(config())
+    }
+
+    pub fn with(config: ServerConfig) -> Fixture {
+        let fixture = Fixture::recovering(config);
+        fixture.server.set_ready(fixture.store.clone());
+        fixture
+    }
+
+    /// A server that waits for its store.
+    pub fn recovering(config: ServerConfig) -> Fixture {
+        let clock = Arc::new(MockClock::new(WALL_MS));
+        let env = Env {
+            clock: clock.clone(),
+            ..Env::posix()
+        };
+        let events = Arc::new(Events::default());
+        let memory = MemoryBudget::new(256 << 20);
+        let server = Server::start(config, env, memory.clone(), events.clone()).unwrap();
+        let store = MemoryStore::new(clock.clone() as Arc<dyn Clock>);
+        Fixture {
+            server,
+            store,
+            clock,
+            events,
+            memory,
+        }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server.local_addr()
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(self.address())
+    }
+
+    /// One request on a connection of its own.
+    pub fn ask(&self, method: &str, target: &str, body: &[u8]) -> Answer {
+        self.client().ask(method, target, body)
+    }
+
+    pub fn put(&self, key: &str, value: &[u8]) {
+        let answer = self.ask("PUT", &format!("/v0/entity?id={key}"), value);
+        assert_eq!(answer.status, 201, "{answer:?}");
+    }
+}

@@ -1,0 +1,209 @@
+//! Heads that no client library would send, as raw bytes.
+
+use crate::client::Client;
+use crate::fixture::Fixture;
+
+/// Sends `head` and checks that it is answered once with `status` and that the connection is closed.
+#[track_caller]
+fn assert_refused(fixture: &Fixture, head: &str, status: u16) {
+    let mut client = fixture.client();
+    client.send(head);
+    let shown: String = head.chars().take(100).collect();
+    let answer = client
+        .try_read_answer("GET")
+        .unwrap_or_else(|| panic!("no answer to {shown:?}"));
+    assert_eq!(answer.status, status, "{shown:?}: {answer:?}");
+    assert!(answer.closes(), "{shown:?}: {answer:?}");
+    assert!(client.is_closed(), "{shown:?}");
+}
+
+#[test]
+fn malformed_heads_are_400_and_close() {
+    let fixture = Fixture::new();
+    let put = "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\n";
+    let get = "GET /v0/status HTTP/1.1\r\nHost: x\r\n";
+    let heads = [
+        // Lengths.
+        format!("{put}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab"),
+        format!("{put}Content-Length: 1, 2\r\n\r\nab"),
+        format!("{put}Content-Length: -1\r\n\r\n"),
+        format!("{put}Content-Length: +1\r\n\r\na"),
+        format!("{put}Content-Length: 0x1\r\n\r\na"),
+        format!("{put}Content-Length: 1 1\r\n\r\na"),
+        format!("{put}Content-Length: x\r\n\r\n"),
+        format!("{put}Content-Length:\r\n\r\n"),
+        format!("{put}Content-Length: 99999999999999999999999\r\n\r\n"),
+        // Bare CR, obs-fold, space before the colon, control characters.
+        format!("{get}X: a\rb\r\n\r\n"),
+        format!("{get}X: a\r\r\n\r\n"),
+        "GET /v0/status HTTP/1.1\rHost: x\r\n\r\n".to_string(),
+        "GET /v0/sta\rtus HTTP/1.1\r\nHost: x\r\n\r\n".to_string(),
+        "\rGET /v0/status HTTP/1.1\r\nHost: x\r\n\r\n".to_string(),
+        format!("{get}X: a\r\n b\r\n\r\n"),
+        format!("{get}X: a\r\n\tb\r\n\r\n"),
+        "GET /v0/status HTTP/1.1\r\n Host: x\r\n\r\n".to_string(),
+        format!("{get}X : a\r\n\r\n"),
+        format!("{get}X\t: a\r\n\r\n"),
+        "GET /v0/status HTTP/1.1\r\nHost : x\r\n\r\n".to_string(),
+        format!("{get}X\0Y: a\r\n\r\n"),
+        format!("{get}X: a\0b\r\n\r\n"),
+        format!("{get}no colon\r\n\r\n"),
+        format!("{get}: no name\r\n\r\n"),
+        // Transfer codings.
+        format!("{put}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
+        format!("{put}Transfer-Encoding: gzip\r\n\r\n"),
+        format!("{put}Transfer-Encoding: identity\r\n\r\n"),
+        format!("{put}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"),
+        format!("{put}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n"),
+        format!("{put}Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n"),
+        format!("{put}Transfer-Encoding: chunked;q=1\r\n\r\n0\r\n\r\n"),
+        format!("{put}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+        format!("{put}Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+        format!("{put}Transfer-Encoding:\r\n\r\n"),
+        "PUT /v0/entity?id=k HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".to_string(),
+        // Host.
+        "GET /v0/status HTTP/1.1\r\n\r\n".to_string(),
+        "GET /v0/status HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n".to_string(),
+        "GET /v0/status HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n".to_string(),
+        // Request lines.
+        "GET  /v0/status HTTP/1.1\r\nHost: x\r\n\r\n".to_string(),
+        "GET /v0/status HTTP/1.1 \r\nHost: x\r\n\r\n".to_string(),
+        "GET /v0/status HTTP/2.0\r\nHost: x\r\n\r\n".to_string(),
+        "GET /v0/status\r\nHost: x\r\n\r\n".to_string(),
+        "GE(T /v0/status HTTP/1.1\r\nHost: x\r\n\r\n".to_string(),
+        "GET /v0/entity?id=a b HTTP/1.1\r\nHost: x\r\n\r\n".to_string(),
+        "\u{1}\u{2}\u{3}\u{4}\u{5}\r\n\r\n".to_string(),
+    ];
+    for head in heads {
+        assert_refused(&fixture, &head, 400);
+    }
+    fixture
+        .ask("GET", "/v0/entity?id=k", b"")
+        .assert_problem(404, "not-found");
+}
+
+#[test]
+fn odd_but_acceptable_heads() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    let put = "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\n";
+    let heads = [
+        format!("{put}Content-Length: 1\r\nContent-Length: 1\r\n\r\na"),
+        format!("{put}Content-Length:    001   \r\n\r\na"),
+        format!("{put}Transfer-Encoding: CHUNKED\r\n\r\n1\r\na\r\n0\r\n\r\n"),
+        "PUT /v0/entity?id=k HTTP/1.1\nHost: x\nContent-Length: 1\n\na".to_string(),
+        "\r\n\r\nPUT /v0/entity?id=k HTTP/1.1\r\nHost:\r\nContent-Length: 1\r\n\r\na".to_string(),
+        format!("{put}X:\r\nY:y\r\nContent-Length: 1\r\n\r\na"),
+    ];
+    for head in heads {
+        client.send(&head);
+        assert_eq!(client.read_answer("PUT").status, 201, "{head:?}");
+        assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"a", "{head:?}");
+    }
+}
+
+#[test]
+fn a_transfer_coding_beats_a_length_and_the_connection_closes() {
+    let fixture = Fixture::new();
+    let body = "3\r\nabc\r\n0\r\n\r\n";
+    for lengths in [
+        "Content-Length: 1\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 1",
+        "Content-Length: 0\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 0",
+    ] {
+        let mut client = fixture.client();
+        let smuggled = "GET /v0/entity?id=k HTTP/1.1\r\nHost: x\r\n\r\n";
+        client.send(format!(
+            "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\n{lengths}\r\n\r\n{body}{smuggled}"
+        ));
+        let answer = client.read_answer("PUT");
+        assert!(answer.status == 201 && answer.closes(), "{lengths:?}: {answer:?}");
+        assert!(client.is_closed(), "{lengths:?}");
+        assert_eq!(fixture.ask("GET", "/v0/entity?id=k", b"").body, b"abc");
+    }
+}
+
+/// A target of exactly `len` bytes whose key is short.
+fn target(len: usize) -> String {
+    let start = "/v0/entity?id=k&padding=";
+    format!("{start}{}", "p".repeat(len - start.len()))
+}
+
+#[test]
+fn a_target_over_65534_bytes_is_414() {
+    let fixture = Fixture::new();
+    fixture.put("k", b"v");
+    // Without the Host header, the longest target fits into the 64 KiB that a head may have.
+    let mut client = fixture.client();
+    client.send(format!("GET {} HTTP/1.0\r\n\r\n", target(65_534)));
+    assert_eq!(client.read_answer("GET").status, 200);
+    for len in [
+        65_535, 65_536, 70_000, 100_000, 300_000, 400_000, 500_000, 2_000_000,
+    ] {
+        let mut client = fixture.client();
+        client.send_if_open(format!("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", target(len)));
+        let answer = client.read_answer("GET");
+        assert_eq!((answer.status, answer.body.len()), (414, 0), "{len}");
+        assert!(client.is_closed(), "{len}");
+    }
+}
+
+/// A request whose target, header names and header values have `len` bytes together.
+fn head_of(len: usize) -> String {
+    let known = "/v0/status".len() + "Host".len() + "x".len() + "A".len() + "B".len();
+    let half = (len - known) / 2;
+    let (a, b) = ("a".repeat(half), "b".repeat(len - known - half));
+    format!("GET /v0/status HTTP/1.1\r\nHost: x\r\nA:   {a}\r\nB: {b}\r\n\r\n")
+}
+
+#[test]
+fn a_head_over_64_kib_is_431() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    client.send(head_of(65_536));
+    assert_eq!(client.read_answer("GET").status, 200, "64 KiB is not over it");
+    for len in [65_537, 66_000, 200_000] {
+        assert_refused(&fixture, &head_of(len), 431);
+    }
+    for len in [500_000, 3_000_000] {
+        let mut client = fixture.client();
+        client.send_if_open(head_of(len));
+        assert_eq!(client.read_answer("GET").status, 431, "{len}");
+        assert!(client.is_closed(), "{len}");
+    }
+}
+
+#[test]
+fn more_than_100_headers_are_431() {
+    let fixture = Fixture::new();
+    let head = |count: usize| {
+        let rest: String = (1..count).map(|i| format!("H{i}: v\r\n")).collect();
+        format!("GET /v0/status HTTP/1.1\r\nHost: x\r\n{rest}\r\n")
+    };
+    let mut client = fixture.client();
+    client.send(head(100));
+    assert_eq!(client.read_answer("GET").status, 200);
+    assert_refused(&fixture, &head(101), 431);
+    assert_refused(&fixture, &head(500), 431);
+}
+
+#[test]
+fn a_head_that_comes_byte_by_byte() {
+    let fixture = Fixture::new();
+    let mut client: Client = fixture.client();
+    for byte in b"PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab" {
+        client.send([*byte]);
+    }
+    assert_eq!(client.read_answer("PUT").status, 201);
+    assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"ab");
+}
+
+#[test]
+fn a_connection_that_ends_within_a_head_says_nothing() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    client.send("GET /v0/sta");
+    client.shutdown_write();
+    assert!(client.is_closed());
+}

@@ -1,0 +1,197 @@
+//! Start, recovery, connection limit, stop.
+
+use crate::client::Client;
+use crate::fixture::{Fixture, NEVER, config};
+use kvant_server::{Server, ServerConfig};
+use std::net::TcpStream;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::Duration;
+
+#[test]
+fn before_recovery_is_finished() {
+    let fixture = Fixture::recovering(config());
+    let progress = fixture.server.recovery_progress();
+    progress.total_bytes.store(200, Relaxed);
+    progress.done_bytes.store(50, Relaxed);
+    let mut client = fixture.client();
+    assert_eq!(client.ask("GET", "/v0/status", b"").status, 200);
+    assert_eq!(client.ask("HEAD", "/v0/status", b"").status, 200);
+    for (method, target) in [
+        ("GET", "/v0/entity?id=k"),
+        ("PUT", "/v0/entity?id=k"),
+        ("DELETE", "/v0/entity?id=k"),
+        ("GET", "/v0/entities?start=k"),
+    ] {
+        client
+            .ask(method, target, b"body")
+            .assert_problem(503, "recovering");
+    }
+    client
+        .ask("POST", "/v0/admin/flush", b"")
+        .assert_problem(503, "recovering");
+    client
+        .ask("POST", "/v0/admin/checkpoint?dir=/x", b"")
+        .assert_problem(503, "recovering");
+    let health = client.ask("GET", "/health", b"");
+    health.assert_problem(503, "recovering");
+    assert_eq!(health.json()["recovery_per_cent"], 25);
+    // A bad request is one already.
+    client
+        .ask("GET", "/v0/entity?id=", b"")
+        .assert_problem(400, "bad-query");
+    assert_eq!(client.ask("GET", "/metrics", b"").status, 200);
+    assert!(client.ask("GET", "/v0/stats", b"").json()["engine"].is_null());
+
+    fixture.server.set_ready(fixture.store.clone());
+    assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"v").status, 201);
+    assert_eq!(client.ask("GET", "/health", b"").status, 200);
+}
+
+#[test]
+fn a_store_that_cannot_be_opened() {
+    let fixture = Fixture::recovering(config());
+    fixture.server.set_failed("the manifest is gone".into());
+    let mut client = fixture.client();
+    assert_eq!(client.ask("GET", "/v0/status", b"").status, 200);
+    for path in ["/health", "/v0/entity?id=k"] {
+        let answer = client.ask("GET", path, b"");
+        answer.assert_problem(503, "failed");
+        assert!(
+            answer.json()["detail"]
+                .as_str()
+                .unwrap()
+                .contains("the manifest is gone")
+        );
+    }
+}
+
+#[test]
+fn stopping_closes_idle_connections_and_the_store() {
+    let fixture = Fixture::new();
+    let mut idle = fixture.client();
+    idle.assert_goes_on();
+    let mut fresh = fixture.client();
+    let address = fixture.address();
+    fixture.server.stop(NEVER).unwrap();
+    assert!(idle.is_closed() && fresh.is_closed());
+    assert!(fixture.store.closed.load(SeqCst));
+    assert!(TcpStream::connect(address).is_err(), "nobody listens any more");
+}
+
+#[test]
+fn stopping_lets_requests_finish() {
+    let fixture = Fixture::new();
+    fixture.store.faults.stalled.store(true, SeqCst);
+    let mut writers: Vec<Client> = (0..4).map(|_| fixture.client()).collect();
+    for writer in &mut writers {
+        writer.send_request("PUT", "/v0/entity?id=k", b"v");
+    }
+    while fixture.ask("GET", "/v0/stats", b"").json()["server"]["write_stalls"].as_u64() < Some(2) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let Fixture { server, store, .. } = fixture;
+    let stopping = std::thread::spawn(move || server.stop(NEVER));
+    let mut watched = writers.pop().unwrap();
+    store.end_stall();
+    assert_eq!(watched.read_answer("PUT").status, 201);
+    for writer in &mut writers {
+        assert_eq!(writer.read_answer("PUT").status, 201);
+        assert!(writer.is_closed());
+    }
+    stopping.join().unwrap().unwrap();
+    assert!(store.closed.load(SeqCst));
+}
+
+#[test]
+fn stopping_does_not_wait_for_ever() {
+    let fixture = Fixture::new();
+    fixture.store.faults.stalled.store(true, SeqCst);
+    let mut writer = fixture.client();
+    writer.send_request("PUT", "/v0/entity?id=k", b"v");
+    while fixture.ask("GET", "/v0/stats", b"").json()["server"]["write_stalls"] != 1 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    fixture.server.stop(Duration::from_millis(10)).unwrap();
+    assert!(writer.is_closed());
+    assert!(fixture.events.has("connections_cut"));
+}
+
+#[test]
+fn connections_over_the_limit_wait_for_others_to_close() {
+    let fixture = Fixture::with(ServerConfig {
+        connections_max: Some(3),
+        ..config()
+    });
+    let mut open: Vec<Client> = (0..3).map(|_| fixture.client()).collect();
+    open.iter_mut().for_each(Client::assert_goes_on);
+    let mut waiting = fixture.client();
+    waiting.send_request("GET", "/v0/status", b"");
+    waiting
+        .stream()
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    assert!(
+        waiting.stream().peek(&mut [0]).is_err(),
+        "a fourth connection was served"
+    );
+    waiting.stream().set_read_timeout(Some(NEVER)).unwrap();
+    drop(open.pop());
+    assert_eq!(waiting.read_answer("GET").status, 200);
+}
+
+#[test]
+fn connections_are_spread_evenly() {
+    let fixture = Fixture::with(ServerConfig {
+        selectors: 4,
+        ..config()
+    });
+    let mut clients: Vec<Client> = (0..40).map(|_| fixture.client()).collect();
+    clients.iter_mut().for_each(Client::assert_goes_on);
+    let stats = clients[0].ask("GET", "/v0/stats", b"").json();
+    assert_eq!(
+        stats["server"]["connections_open_by_selector"],
+        serde_json::json!([10, 10, 10, 10])
+    );
+}
+
+#[test]
+fn contradicting_settings_are_refused_all_at_once() {
+    let config = ServerConfig {
+        selectors: 0,
+        range_idle_max: Duration::ZERO,
+        ..config()
+    };
+    let memory = kvant_base::MemoryBudget::new(1 << 30);
+    let error = Server::start(
+        config,
+        kvant_env::Env::posix(),
+        memory,
+        std::sync::Arc::new(kvant_base::NoLog),
+    )
+    .err();
+    let text = error.unwrap().to_string();
+    assert!(text.contains("selectors") && text.contains("idle"), "{text}");
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let fixture = Fixture::new();
+    let config = ServerConfig {
+        listen: fixture.address(),
+        ..config()
+    };
+    let memory = kvant_base::MemoryBudget::new(1 << 30);
+    let error = Server::start(
+        config,
+        kvant_env::Env::posix(),
+        memory,
+        std::sync::Arc::new(kvant_base::NoLog),
+    )
+    .err();
+    assert!(
+        error
+            .unwrap()
+            .to_string()
+            .contains(&fixture.address().to_string())
+    );
+}

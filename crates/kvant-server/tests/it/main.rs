@@ -1,0 +1,15 @@
+//! The server over real sockets, on a store in memory with faults on cue.
+
+mod admin_listener;
+mod bodies;
+mod client;
+mod entities;
+mod entity;
+mod faults;
+mod fixture;
+mod heads;
+mod lifecycle;
+mod operator;
+mod queries;
+mod real_client;
+mod store;

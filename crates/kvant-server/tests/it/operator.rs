@@ -1,0 +1,129 @@
+//! The operator API.
+
+use crate::client::encode;
+use crate::fixture::Fixture;
+use std::path::PathBuf;
+
+#[test]
+fn status_and_health() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    for path in ["/v0/status", "/health"] {
+        let answer = client.ask("GET", path, b"");
+        assert_eq!(
+            (answer.status, answer.header("content-type")),
+            (200, Some("application/json")),
+            "{path}"
+        );
+        assert_eq!(answer.json(), serde_json::json!({ "status": "ready" }), "{path}");
+    }
+}
+
+#[test]
+fn stats_hold_the_server_and_the_engine() {
+    let fixture = Fixture::new();
+    fixture.put("k", b"v");
+    fixture.ask("GET", "/nowhere", b"");
+    let stats = fixture.ask("GET", "/v0/stats", b"").json();
+    assert_eq!(stats["engine"]["records"], 1);
+    assert_eq!(stats["server"]["batched_writes"], 1);
+    assert_eq!(stats["server"]["connections_max"], 1000);
+    assert_eq!(stats["server"]["memory_limit_bytes"], 256 << 20);
+    let rows = stats["server"]["requests"].as_array().unwrap();
+    let row = |route, method, status| serde_json::json!({ "route": route, "method": method, "status": status, "count": 1 });
+    assert!(rows.contains(&row("/v0/entity", "PUT", "2xx")), "{rows:?}");
+    assert!(rows.contains(&row("unknown", "GET", "4xx")), "{rows:?}");
+}
+
+#[test]
+fn metrics_are_prometheus_text() {
+    let fixture = Fixture::new();
+    fixture.put("k", b"v");
+    let answer = fixture.ask("GET", "/metrics", b"");
+    assert_eq!(
+        answer.header("content-type"),
+        Some("text/plain; version=0.0.4; charset=utf-8")
+    );
+    let text = String::from_utf8(answer.body).unwrap();
+    assert!(
+        text.contains("\nkvant_requests_total{route=\"/v0/entity\",method=\"PUT\",status=\"2xx\"} 1\n"),
+        "{text}"
+    );
+    assert!(text.contains("\nkvant_test_store 1\n"), "{text}");
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        assert!(value.parse::<f64>().is_ok(), "{line}");
+        let name = name.split('{').next().unwrap();
+        assert!(
+            name == "kvant_test_store" || text.contains(&format!("# TYPE {name} ")),
+            "{name} has no type"
+        );
+    }
+}
+
+#[test]
+fn flush_compact_checkpoint() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    for operation in ["flush", "compact"] {
+        let answer = client.ask("POST", &format!("/v0/admin/{operation}"), b"");
+        assert_eq!(
+            (answer.status, &answer.json()["status"]),
+            (200, &"done".into()),
+            "{operation}"
+        );
+    }
+    let by_query = format!(
+        "/v0/admin/checkpoint?dir={}",
+        encode("/tmp/с пробелом".as_bytes())
+    );
+    assert_eq!(client.ask("POST", &by_query, b"").status, 200);
+    assert_eq!(
+        client
+            .ask("POST", "/v0/admin/checkpoint", br#"{"dir":"/tmp/b"}"#)
+            .status,
+        200
+    );
+    let made = fixture.store.checkpoints.lock().unwrap().clone();
+    assert_eq!(made, [PathBuf::from("/tmp/с пробелом"), PathBuf::from("/tmp/b")]);
+    client.assert_goes_on();
+}
+
+#[test]
+fn bad_checkpoints_are_400() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    let rows: [(&str, &[u8], &str); 9] = [
+        ("", b"", "bad-query"),
+        ("?dir=relative", b"", "bad-query"),
+        ("?dir=", b"", "bad-query"),
+        ("?dir=/a&dir=/b", b"", "bad-query"),
+        ("?dir=%ff", b"", "bad-query"),
+        ("?dir=/a", br#"{"dir":"/a"}"#, "bad-query"),
+        ("", b"not json", "bad-body"),
+        ("", br#"{"dir":1}"#, "bad-body"),
+        ("", br#"{"dir":"/a","other":1}"#, "bad-body"),
+    ];
+    for (query, body, kind) in rows {
+        client
+            .ask("POST", &format!("/v0/admin/checkpoint{query}"), body)
+            .assert_problem(400, kind);
+    }
+    client
+        .ask("POST", "/v0/admin/checkpoint", &[b' '; 70_000])
+        .assert_problem(413, "value-too-long");
+    client.assert_goes_on();
+    assert!(fixture.store.checkpoints.lock().unwrap().is_empty());
+}
+
+#[test]
+fn openapi_is_json() {
+    let fixture = Fixture::new();
+    let answer = fixture.ask("GET", "/openapi.json", b"");
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    assert!(
+        answer.json()["openapi"]
+            .as_str()
+            .is_some_and(|version| version.starts_with("3."))
+    );
+}

@@ -1,0 +1,200 @@
+//! A store in memory, with faults on cue.
+
+use bytes::Bytes;
+use kvant_base::{Error, ErrorKind, Result};
+use kvant_env::Clock;
+use kvant_server::{Completion, Records, Store, Write};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+type Map = BTreeMap<Vec<u8>, (Bytes, Option<u64>)>;
+
+/// What the store does instead of working.
+#[derive(Default)]
+pub struct Faults {
+    /// Writes meet a stall until [`MemoryStore::end_stall`].
+    pub stalled: AtomicBool,
+    /// Batches with a put in them fail for want of space.
+    pub disk_full: AtomicBool,
+    /// The next batch fails in its fsync; later ones are fenced.
+    pub fsync_fails: AtomicBool,
+    /// Completions are called on another thread.
+    pub completes_elsewhere: AtomicBool,
+    /// Reading this key finds damage.
+    pub damaged_key: Mutex<Option<Vec<u8>>>,
+}
+
+pub struct MemoryStore {
+    pub faults: Faults,
+    pub batches: AtomicU64,
+    pub checkpoints: Mutex<Vec<PathBuf>>,
+    pub closed: AtomicBool,
+    clock: Arc<dyn Clock>,
+    map: Mutex<Arc<Map>>,
+    wakes: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+    fenced: Mutex<Option<Error>>,
+}
+
+impl MemoryStore {
+    pub fn new(clock: Arc<dyn Clock>) -> Arc<MemoryStore> {
+        Arc::new(MemoryStore {
+            faults: Faults::default(),
+            batches: AtomicU64::new(0),
+            checkpoints: Mutex::default(),
+            closed: AtomicBool::new(false),
+            clock,
+            map: Mutex::default(),
+            wakes: Mutex::default(),
+            fenced: Mutex::default(),
+        })
+    }
+
+    /// Ends a stall and tells who waits.
+    pub fn end_stall(&self) {
+        self.faults.stalled.store(false, Ordering::SeqCst);
+        let wakes = std::mem::take(&mut *self.wakes.lock().unwrap());
+        wakes.into_iter().for_each(|wake| wake());
+    }
+
+    fn map(&self) -> MutexGuard<'_, Arc<Map>> {
+        self.map.lock().unwrap()
+    }
+
+    fn outcome(&self, has_put: bool) -> Result<()> {
+        if self.faults.disk_full.load(Ordering::SeqCst) && has_put {
+            return Err(Error::new(ErrorKind::NoSpace, "the test's disk is full"));
+        }
+        if self.faults.fsync_fails.swap(false, Ordering::SeqCst) {
+            *self.fenced.lock().unwrap() = Some(Error::new(ErrorKind::Fenced, "the test's fsync failed"));
+            return Err(Error::new(ErrorKind::OutcomeUnknown, "the test's fsync failed"));
+        }
+        Ok(())
+    }
+}
+
+impl Store for MemoryStore {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        if self.faults.damaged_key.lock().unwrap().as_deref() == Some(key) {
+            return Err(Error::corruption(
+                Path::new("000007.table"),
+                4096,
+                "block checksum",
+            ));
+        }
+        let now_ms = self.clock.wall_ms();
+        let map = self.map();
+        Ok(map
+            .get(key)
+            .filter(|(_, expiry)| expiry.is_none_or(|at| now_ms < at))
+            .map(|(value, _)| value.clone()))
+    }
+
+    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) -> Result<()> {
+        if self.faults.stalled.load(Ordering::SeqCst) {
+            return Err(Error::new(ErrorKind::Stalled, "the test stalls"));
+        }
+        if let Some(cause) = self.fenced() {
+            return Err(cause);
+        }
+        self.batches.fetch_add(1, Ordering::SeqCst);
+        let writes: Vec<Write> = writes.cloned().collect();
+        let result = self.outcome(writes.iter().any(|write| write.value.is_some()));
+        if result.is_ok() {
+            let mut map = self.map();
+            let map = Arc::make_mut(&mut map);
+            for write in writes {
+                match write.value {
+                    // A copy: the original keeps a connection's whole read buffer alive.
+                    Some(value) => {
+                        let value = Bytes::copy_from_slice(&value);
+                        map.insert(write.key.to_vec(), (value, write.expires_at_ms))
+                    }
+                    None => map.remove(write.key.as_bytes()),
+                };
+            }
+        }
+        if self.faults.completes_elsewhere.load(Ordering::SeqCst) {
+            std::thread::spawn(move || done(result));
+        } else {
+            done(result);
+        }
+        Ok(())
+    }
+
+    fn on_writable(&self, wake: Box<dyn FnOnce() + Send>) {
+        if self.faults.stalled.load(Ordering::SeqCst) {
+            self.wakes.lock().unwrap().push(wake);
+        } else {
+            wake();
+        }
+    }
+
+    fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records>> {
+        Ok(Box::new(MemoryRecords {
+            map: Arc::clone(&self.map()),
+            next: start.to_vec(),
+            end: end.map(<[u8]>::to_vec),
+            damaged_key: self.faults.damaged_key.lock().unwrap().clone(),
+        }))
+    }
+
+    fn stats_json(&self) -> serde_json::Result<serde_json::Value> {
+        Ok(serde_json::json!({ "records": self.map().len() }))
+    }
+
+    fn write_metrics(&self, out: &mut String) {
+        out.push_str("kvant_test_store 1\n");
+    }
+
+    fn fenced(&self) -> Option<Error> {
+        self.fenced.lock().unwrap().clone()
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn compact(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn checkpoint(&self, dir: &Path) -> Result<()> {
+        self.checkpoints.lock().unwrap().push(dir.to_path_buf());
+        Ok(())
+    }
+
+    fn close(&self) -> Result<()> {
+        self.closed.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+struct MemoryRecords {
+    map: Arc<Map>,
+    next: Vec<u8>,
+    end: Option<Vec<u8>>,
+    damaged_key: Option<Vec<u8>>,
+}
+
+impl Records for MemoryRecords {
+    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        let Some((key, (value, _))) = self.map.range(std::mem::take(&mut self.next)..).next() else {
+            self.end = Some(Vec::new());
+            return Ok(None);
+        };
+        if self.end.as_ref().is_some_and(|end| key >= end) {
+            return Ok(None);
+        }
+        if self.damaged_key.as_ref() == Some(key) {
+            return Err(Error::corruption(
+                Path::new("000007.table"),
+                4096,
+                "block checksum",
+            ));
+        }
+        self.next = [key, &b"\0"[..]].concat();
+        Ok(Some((key, value)))
+    }
+}
