@@ -133,9 +133,15 @@ impl TypedValueParser for Suggested {
     }
 }
 
+/// Whether the `db` command opens the database to work on it, and so takes settings.
+pub(crate) fn opens_database(db_command: &str) -> bool {
+    matches!(db_command, "compact" | "checkpoint")
+}
+
 fn db() -> Command {
     let dir = || path_arg("DIR", "Directory of the database");
     let opening = |command: Command| {
+        debug_assert!(opens_database(command.get_name()));
         let settings = SETTINGS
             .iter()
             .filter(|setting| DB_SETTINGS.contains(&setting.name));

@@ -1,8 +1,8 @@
 //! The log of the process: one line an event on standard error.
 //!
 //! ```text
-//! 2026-07-28T12:34:56.789Z info  listening addr=127.0.0.1:8080
-//! {"time":"2026-07-28T12:34:56.789Z","severity":"info","event":"listening","addr":"127.0.0.1:8080"}
+//! 2026-07-28T12:34:56.789Z info  listening address=127.0.0.1:8080
+//! {"time":"2026-07-28T12:34:56.789Z","severity":"info","event":"listening","address":"127.0.0.1:8080"}
 //! ```
 //!
 //! Invariants:

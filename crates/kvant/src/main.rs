@@ -11,6 +11,7 @@ mod log;
 mod settings;
 
 use clap::ArgMatches;
+use commands::db::Verdict;
 use settings::{Config, Host, Problem, SETTINGS, Sources};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let (name, args) = matches.subcommand().expect("clap requires a command");
     match name {
         "serve" => serve(args),
+        "db" => db(args),
         "man" => finish(commands::generate::man(
             cli::command(),
             args.get_one("DIR").map(std::path::PathBuf::as_path),
@@ -49,7 +51,30 @@ fn serve(args: &ArgMatches) -> ExitCode {
     if args.get_flag("print-config") {
         return finish(io::stdout().write_all(settings::print_config(&config).as_bytes()));
     }
-    ExitCode::SUCCESS
+    ExitCode::from(commands::serve::serve(&config))
+}
+
+fn db(args: &ArgMatches) -> ExitCode {
+    let (name, args) = args.subcommand().expect("clap requires a command");
+    let result = if cli::opens_database(name) {
+        match read_settings(args) {
+            Ok(config) => commands::db::run_open(name, args, &config.settings).map(|()| Verdict::Whole),
+            Err(problems) => return refuse(&problems),
+        }
+    } else {
+        commands::db::run(name, args)
+    };
+    match result {
+        Ok(Verdict::Whole) => ExitCode::SUCCESS,
+        Ok(Verdict::Damaged) => ExitCode::from(EXIT_FAILED),
+        Err(error) => {
+            let advice = commands::db::advice(&error)
+                .map(|advice| format!(": {advice}"))
+                .unwrap_or_default();
+            complain(&format!("{error}{advice}"));
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
 }
 
 /// The settings that the flags in `args`, the environment and the file give.

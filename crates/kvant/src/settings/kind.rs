@@ -73,8 +73,10 @@ impl Kind {
 
     /// `text` as a TOML value.
     pub(crate) fn toml_literal(self, text: &str) -> String {
-        match self {
-            Kind::Switch | Kind::Count => text.trim().to_string(),
+        match (self, text.trim().parse::<u64>()) {
+            (Kind::Switch, _) => text.to_string(),
+            // Not as given: `007` is a number to us and an error in TOML.
+            (Kind::Count, Ok(number)) => number.to_string(),
             _ => toml::Value::from(text).to_string(),
         }
     }

@@ -138,7 +138,7 @@ fn read_env(env: &[(OsString, OsString)], given: &mut Vec<Given>, problems: &mut
     for (name, value) in ours {
         match SETTINGS.iter().position(|setting| setting.env_name() == name) {
             Some(setting) => push_text(setting, value, Origin::Env(name), given, problems),
-            None if is_service_link(&name) => {}
+            None if is_service_link(&name, value) => {}
             None => problems.push(Problem {
                 origin: Origin::Env(name).to_string(),
                 sentence: "there is no such setting: see `kvant serve --help`".to_string(),
@@ -147,16 +147,16 @@ fn read_env(env: &[(OsString, OsString)], given: &mut Vec<Given>, problems: &mut
     }
 }
 
-/// Whether Kubernetes makes a variable of this name for a service called `kvant` or `kvant-...`: every container of the namespace
-/// gets them (`KVANT_SERVICE_HOST`, `KVANT_PORT`, `KVANT_PORT_8080_TCP_ADDR`), so they say nothing about the operator's intention.
-fn is_service_link(name: &str) -> bool {
-    let is_link = |rest: &str| {
-        let port = rest.strip_prefix("PORT");
-        let numbered = port.and_then(|port| port.strip_prefix('_'));
-        rest == "SERVICE_HOST"
-            || rest.starts_with("SERVICE_PORT")
-            || port == Some("")
-            || numbered.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+/// Whether Kubernetes makes such a variable for a service called `kvant` or `kvant-...`: every container of the namespace gets them
+/// (`KVANT_SERVICE_HOST`, `KVANT_PORT=tcp://...`, `KVANT_PORT_8080_TCP_ADDR`), so they say nothing about what the operator wants.
+fn is_service_link(name: &str, value: &OsStr) -> bool {
+    let is_link = |rest: &str| match rest.strip_prefix("PORT") {
+        // A port number here is an operator who guesses, and must be told.
+        Some("") => value.to_string_lossy().contains("://"),
+        Some(port) => port
+            .strip_prefix('_')
+            .is_some_and(|port| port.starts_with(|c: char| c.is_ascii_digit())),
+        None => rest == "SERVICE_HOST" || rest.starts_with("SERVICE_PORT"),
     };
     name.match_indices('_').any(|(at, _)| is_link(&name[at + 1..]))
 }

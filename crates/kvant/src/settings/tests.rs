@@ -344,6 +344,7 @@ fn service_links_of_kubernetes_are_passed_over() {
         ("KVANT_ADMIN_SERVICE_HOST", "10.0.0.1"),
     ];
     read_all(&[], &links, None).expect("none of these was set by the operator");
+    assert_eq!(problems_of(&[], &[("KVANT_PORT", "8080")], None).len(), 1);
     assert_eq!(problems_of(&[], &[("KVANT_PORTS", "1")], None).len(), 1);
     assert_eq!(problems_of(&[], &[("KVANT_SERVICE", "1")], None).len(), 1);
 }
@@ -356,7 +357,7 @@ fn print_config_is_a_file_that_gives_the_same_settings() {
         ("insecure", "true"),
         ("log-format", "json"),
     ];
-    let first = read_all(&flags, &[("KVANT_SELECTORS", "7")], None).expect("usable");
+    let first = read_all(&flags, &[("KVANT_SELECTORS", " 007")], None).expect("usable");
     let printed = print_config(&first);
     let second = read_all(&[], &[], Some(&printed)).expect("what is printed can be read");
     assert_eq!(format!("{:?}", first.settings), format!("{:?}", second.settings));

@@ -1,0 +1,210 @@
+//! `kvant serve`: wires settings, log, server and engine together and sees to an orderly end.
+//!
+//! Order of a start: signals are caught, so that none is lost; the server listens, so that `/health` can show the recovery; the
+//! database is opened; the server is given it.
+//!
+//! Threads: the main thread waits here for signals. Opening and stopping block and have threads of their own, so that a second
+//! signal ends the process whatever they wait for. Ending it in the middle of a recovery loses nothing: the next one repeats it.
+
+use crate::log::StderrLog;
+use crate::settings::{Config, SETTINGS, Settings};
+use kvant_base::log::{Level, Log};
+use kvant_base::{Error, ErrorKind, MemoryBudget, duration};
+use kvant_engine::{Db, Resources};
+use kvant_env::Env;
+use kvant_server::{LsmStore, Server, ServerConfig};
+use std::fmt::Display;
+use std::io;
+use std::sync::Arc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+/// What a shell reports for a process that SIGINT ended.
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// Serves until a signal; the result is the exit code.
+pub(crate) fn serve(config: &Config) -> u8 {
+    let env = Env::posix();
+    let log: Arc<dyn Log> = Arc::new(StderrLog::new(config.settings.log_format, Arc::clone(&env.clock)));
+    match run(config, env, &log) {
+        Ok(exit_code) => exit_code,
+        Err(error) => {
+            log.event(Level::Error, "start_failed", &[("error", &error)]);
+            crate::EXIT_FAILED
+        }
+    }
+}
+
+fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
+    let settings = &config.settings;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let exit_code = runtime.block_on(async {
+        let mut signals = Signals::catch()?;
+        log_start(config, log.as_ref());
+        let memory = MemoryBudget::new(settings.memory_bytes);
+        let server = Server::start(
+            server_config(settings),
+            env.clone(),
+            Arc::clone(&memory),
+            Arc::clone(log),
+        )?;
+
+        let progress = server.recovery_progress();
+        let opened = {
+            let (dir, options) = (settings.data.clone(), settings.engine_options());
+            let resources = Resources {
+                memory,
+                log: Arc::clone(log),
+                progress,
+            };
+            spawn_blocking(move || Db::open(env, &dir, options, resources))
+        };
+        let stopped_by = match signals.first_of(opened).await {
+            Event::Signal(name) => name,
+            Event::Done(Err(error)) => {
+                log_open_failed(settings, &error, log.as_ref());
+                return Ok(crate::EXIT_FAILED);
+            }
+            Event::Done(Ok(db)) => {
+                server.set_ready(Arc::new(LsmStore::new(db)));
+                log.event(Level::Info, "ready", &[]);
+                signals.next().await
+            }
+        };
+        stop(settings, server, stopped_by, &mut signals, log).await
+    });
+    // A recovery that a signal interrupted is not waited for.
+    runtime.shutdown_background();
+    exit_code
+}
+
+/// Lets requests in flight finish and closes the store; a second signal ends that.
+async fn stop(
+    settings: &Settings,
+    server: Server,
+    stopped_by: &'static str,
+    signals: &mut Signals,
+    log: &Arc<dyn Log>,
+) -> io::Result<u8> {
+    let wait_max = settings.stop_wait_max;
+    log.event(
+        Level::Info,
+        "stopping",
+        &[("signal", &stopped_by), ("wait_max", &duration::format(wait_max))],
+    );
+    match signals
+        .first_of(spawn_blocking(move || server.stop(wait_max)))
+        .await
+    {
+        Event::Signal(name) => {
+            log.event(Level::Warn, "stopped_at_once", &[("signal", &name)]);
+            Ok(EXIT_INTERRUPTED)
+        }
+        Event::Done(Ok(())) => {
+            log.event(Level::Info, "stopped", &[]);
+            Ok(0)
+        }
+        Event::Done(Err(error)) => {
+            log.event(Level::Error, "close_failed", &[("error", &error)]);
+            Ok(crate::EXIT_FAILED)
+        }
+    }
+}
+
+/// What happened first.
+enum Event<T> {
+    Signal(&'static str),
+    Done(T),
+}
+
+/// SIGTERM and SIGINT.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// From now on the signals no longer end the process by themselves.
+    fn catch() -> io::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// The name of the next signal.
+    async fn next(&mut self) -> &'static str {
+        let terminate = async {
+            self.terminate.recv().await;
+            "SIGTERM"
+        };
+        let interrupt = async {
+            self.interrupt.recv().await;
+            "SIGINT"
+        };
+        tokio::select! {
+            name = terminate => name,
+            name = interrupt => name,
+        }
+    }
+
+    /// The next signal or the end of `work`, whichever comes first.
+    async fn first_of<T>(&mut self, work: JoinHandle<T>) -> Event<T> {
+        tokio::select! {
+            name = self.next() => Event::Signal(name),
+            done = work => Event::Done(done.expect("a panic in a blocking task has ended the process, or the test")),
+        }
+    }
+}
+
+fn server_config(settings: &Settings) -> ServerConfig {
+    ServerConfig {
+        listen: settings.listen,
+        admin_listen: settings.admin_listen,
+        selectors: settings.selector_count,
+        value_bytes_max: settings.value_bytes_max,
+        queue_wait_max: settings.queue_wait_max,
+        range_idle_max: settings.range_idle_max,
+        connections_max: None,
+    }
+}
+
+fn log_start(config: &Config, log: &dyn Log) {
+    let version: &dyn Display = &env!("CARGO_PKG_VERSION");
+    let pid: &dyn Display = &std::process::id();
+    log.event(Level::Info, "starting", &[("version", version), ("pid", pid)]);
+    let named = SETTINGS.iter().zip(&config.chosen);
+    let values: Vec<(&str, &dyn Display)> = named
+        .filter_map(|(setting, chosen)| Some((setting.name, chosen.text.as_ref()? as &dyn Display)))
+        .collect();
+    log.event(Level::Info, "settings", &values);
+}
+
+/// Says what failed, where, and what to do about it.
+fn log_open_failed(settings: &Settings, error: &Error, log: &dyn Log) {
+    let dir = settings.data.display();
+    let advice = match error.kind() {
+        ErrorKind::Corruption => {
+            format!("see the damage with `kvant db verify {dir}`, then `kvant db repair {dir}`")
+        }
+        ErrorKind::Locked => "stop the process that owns the directory, or use another --data".to_string(),
+        ErrorKind::Unsupported => {
+            "use the version of Kvant that wrote these files, or a later one".to_string()
+        }
+        ErrorKind::NoSpace => "make room on the device".to_string(),
+        _ => format!("check that {dir} is a directory that this user may write"),
+    };
+    let mut fields: Vec<(&str, &dyn Display)> = vec![("error", &error)];
+    let file = error.file().map(std::path::Path::display);
+    if let Some(file) = &file {
+        fields.push(("file", file));
+    }
+    let offset_bytes = error.offset_bytes();
+    if let Some(offset_bytes) = &offset_bytes {
+        fields.push(("offset_bytes", offset_bytes));
+    }
+    fields.push(("advice", &advice));
+    log.event(Level::Error, "open_failed", &fields);
+}

@@ -1,0 +1,194 @@
+//! `kvant serve` as a process: start, signals, refusals, exit codes.
+
+use crate::kvant_command::TempDir;
+use crate::server_process::{TestServer, exchange, serve_to_end};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+const PUT: &[u8] =
+    b"PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
+const GET: &[u8] = b"GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+const STATUS: &[u8] = b"GET /v0/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+fn assert_status(answer: &[u8], status: &str) {
+    let head = format!("HTTP/1.1 {status} ");
+    assert!(
+        answer.starts_with(head.as_bytes()),
+        "{}",
+        String::from_utf8_lossy(answer)
+    );
+}
+
+#[test]
+fn a_value_outlives_stop_and_start() {
+    let dir = TempDir::new();
+    let data = dir.path().join("data");
+    for (signal, put) in [("TERM", true), ("INT", false)] {
+        let server = TestServer::start(&data);
+        assert_status(&server.exchange(STATUS), "200");
+        if put {
+            assert_status(&server.exchange(PUT), "201");
+        }
+        let answer = server.exchange(GET);
+        assert_status(&answer, "200");
+        assert!(answer.ends_with(b"\r\n\r\nhello"));
+        server.signal(signal);
+        let ended = server.wait();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(
+            ended.line("stopping").contains(&format!("signal=SIG{signal}")),
+            "{ended:?}"
+        );
+        for event in [
+            "starting",
+            "settings",
+            "listening",
+            "recovered",
+            "ready",
+            "stopped",
+        ] {
+            ended.line(event);
+        }
+    }
+}
+
+#[test]
+fn a_value_outlives_kill() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path());
+    assert_status(&server.exchange(PUT), "201");
+    server.kill();
+    assert!(
+        TestServer::start(dir.path())
+            .exchange(GET)
+            .ends_with(b"\r\n\r\nhello")
+    );
+}
+
+#[test]
+fn a_second_server_on_the_directory_is_refused_with_the_owner() {
+    let dir = TempDir::new();
+    let owner = TestServer::start(dir.path());
+    let second = serve_to_end(dir.path(), &[]);
+    assert_eq!(second.code, Some(1), "{second:?}");
+    let line = second.line("open_failed");
+    assert!(line.contains(&owner.pid().to_string()), "{line}");
+    assert_status(&owner.exchange(STATUS), "200");
+}
+
+#[test]
+fn an_address_in_use_is_refused() {
+    let dir = TempDir::new();
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let addr = taken.local_addr().expect("bound").to_string();
+    let refused = serve_to_end(dir.path(), &["--admin-listen", &addr]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let line = refused.line("start_failed");
+    assert!(line.contains(&addr), "{line}");
+}
+
+#[test]
+fn a_data_directory_that_is_a_file_is_refused() {
+    let dir = TempDir::new();
+    let file = dir.path().join("file");
+    std::fs::write(&file, "not a directory").expect("writable");
+    let refused = serve_to_end(&file, &[]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.line("open_failed").contains(&file.display().to_string()),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn the_operator_listener_has_an_address_of_its_own() {
+    let dir = TempDir::new();
+    let server = TestServer::start_with(dir.path(), &["--admin-listen", "127.0.0.1:0"]);
+    let admin_addr = server.admin_addr().expect("logged");
+    assert_ne!(admin_addr, server.addr());
+    assert_status(
+        &exchange(
+            admin_addr,
+            b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        ),
+        "200",
+    );
+    assert_eq!(server.stop().code, Some(0));
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_requests() {
+    let dir = TempDir::new();
+    let mut server = TestServer::start_with(dir.path(), &["--stop-wait-max", "10m"]);
+    let mut half = TcpStream::connect(server.addr()).expect("the server listens");
+    let head =
+        b"PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+    half.write_all(head).expect("taken");
+    // From `100 Continue` on the request is in flight.
+    let mut interim = [0; 12];
+    half.read_exact(&mut interim).expect("an interim answer");
+    assert_eq!(&interim, b"HTTP/1.1 100");
+    server.signal("TERM");
+    server.wait_for_event("stopping");
+    server.signal("INT");
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(
+        ended.line("stopped_at_once").contains("signal=SIGINT"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_request_in_flight_is_finished_before_the_end() {
+    let dir = TempDir::new();
+    let mut server = TestServer::start(dir.path());
+    let mut half = TcpStream::connect(server.addr()).expect("the server listens");
+    let head =
+        b"PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+    half.write_all(head).expect("taken");
+    let mut interim = [0; 25];
+    half.read_exact(&mut interim).expect("an interim answer");
+    assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
+    server.signal("TERM");
+    server.wait_for_event("stopping");
+    half.write_all(b"hello").expect("taken");
+    let mut answer = Vec::new();
+    half.read_to_end(&mut answer).expect("answered and closed");
+    assert_status(&answer, "201");
+    assert_eq!(server.wait().code, Some(0));
+    assert!(
+        TestServer::start(dir.path())
+            .exchange(GET)
+            .ends_with(b"\r\n\r\nhello")
+    );
+}
+
+#[test]
+fn json_log_lines_are_objects() {
+    let dir = TempDir::new();
+    let file = dir.path().join("file");
+    std::fs::write(&file, "not a directory").expect("writable");
+    let ended = serve_to_end(&file, &["--log-format", "json"]);
+    let events: Vec<serde_json::Value> = ended
+        .log
+        .iter()
+        .map(|line| serde_json::from_str(line).expect("an object a line"))
+        .collect();
+    let listening = events
+        .iter()
+        .find(|event| event["event"] == "listening")
+        .expect("listening");
+    assert!(
+        listening["address"]
+            .as_str()
+            .is_some_and(|address| address.starts_with("127.0.0.1:")),
+        "{listening}"
+    );
+    assert_eq!(listening["severity"], "info");
+    let failed = events.last().expect("events");
+    assert_eq!(
+        (&failed["event"], &failed["severity"]),
+        (&"open_failed".into(), &"error".into())
+    );
+}
