@@ -47,7 +47,7 @@ pub(crate) fn pick_manual(
     };
     picker
         .drop_expired()
-        .or_else(|| picker.from_level_0(Reason::Manual, |_| true))
+        .or_else(|| picker.out_of_level_0(Reason::Manual, |_| true))
         .or_else(|| {
             (1..BOTTOM).find_map(|level| Some(picker.cheapest_of(level)?.plan(&picker, Reason::Manual)))
         })
@@ -130,7 +130,7 @@ impl<'s, 'a> Picker<'s, 'a> {
         let mut due: Vec<usize> = (0..BOTTOM).filter(|&level| scores[level] >= 1.0).collect();
         due.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
         due.into_iter().find_map(|level| match level {
-            0 => self.from_level_0(Reason::L0Count, |_| true),
+            0 => self.out_of_level_0(Reason::L0Count, |_| true),
             _ => Some(self.cheapest_of(level)?.plan(self, Reason::LevelSize)),
         })
     }
@@ -152,11 +152,11 @@ impl<'s, 'a> Picker<'s, 'a> {
         if above_bytes as f64 <= self.options.space_amplification_share * last_bytes as f64 {
             return None;
         }
-        let from_level_0 = self.level_0_candidates().into_iter();
+        let out_of_level_0 = self.level_0_candidates().into_iter();
         let from_others = (1..last_level).filter_map(|level| self.cheapest_of(level));
-        let cheapest = from_level_0.chain(from_others).min_by(Candidate::cost_order)?;
+        let cheapest = out_of_level_0.chain(from_others).min_by(Candidate::cost_order)?;
         match cheapest.level {
-            0 => self.from_level_0(Reason::SpaceAmplification, |_| true),
+            0 => self.out_of_level_0(Reason::SpaceAmplification, |_| true),
             _ => Some(cheapest.plan(self, Reason::SpaceAmplification)),
         }
     }
@@ -165,7 +165,7 @@ impl<'s, 'a> Picker<'s, 'a> {
     /// beneath.
     fn tombstones(&self) -> Option<CompactionPlan> {
         let dense = |table: &TableSummary<'_>| 2 * table.meta.tombstone_count > table.meta.entry_count;
-        let from_level_0 = self.from_level_0(Reason::Tombstones, |candidate| {
+        let out_of_level_0 = self.out_of_level_0(Reason::Tombstones, |candidate| {
             let tombstone_count = candidate
                 .upper
                 .iter()
@@ -173,7 +173,7 @@ impl<'s, 'a> Picker<'s, 'a> {
                 .sum();
             candidate.upper.iter().any(dense) && candidate.is_worth(tombstone_count, self.options)
         });
-        from_level_0.or_else(|| {
+        out_of_level_0.or_else(|| {
             self.find_deeper(|level, table| {
                 if !dense(table) {
                     return None;
@@ -193,11 +193,11 @@ impl<'s, 'a> Picker<'s, 'a> {
     fn expiry(&self) -> Option<CompactionPlan> {
         let expired_count = |table: &TableSummary<'_>| estimated_expired_count(table, self.summary.now_ms);
         let full = |table: &TableSummary<'_>| 2 * expired_count(table) >= table.meta.entry_count;
-        let from_level_0 = self.from_level_0(Reason::Expiry, |candidate| {
+        let out_of_level_0 = self.out_of_level_0(Reason::Expiry, |candidate| {
             let useless_count = candidate.upper.iter().map(expired_count).sum();
             candidate.upper.iter().any(full) && candidate.is_worth(useless_count, self.options)
         });
-        from_level_0.or_else(|| {
+        out_of_level_0.or_else(|| {
             self.find_deeper(|level, table| {
                 if !full(table) {
                     return None;
@@ -241,7 +241,7 @@ impl<'s, 'a> Picker<'s, 'a> {
 
     /// Tables of level 0 on their way down: all that can just move together, else the largest group of
     /// overlapping ones. Only groups that `wanted` accepts.
-    fn from_level_0(
+    fn out_of_level_0(
         &self,
         reason: Reason,
         wanted: impl Fn(&Candidate<'s, 'a>) -> bool,

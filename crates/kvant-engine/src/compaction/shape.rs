@@ -34,9 +34,9 @@ impl TreeShape {
             .filter(|table| !table.being_compacted)
             .count();
         shape.scores[0] = l0_count as f64 / options.l0_compact_count as f64;
-        for level in 1..BOTTOM {
+        for (level, target) in target_bytes.into_iter().enumerate().take(BOTTOM).skip(1) {
             let bytes = summary.idle_bytes(level) as f64;
-            shape.scores[level] = match target_bytes[level] {
+            shape.scores[level] = match target {
                 0 if bytes > 0.0 => 1.0 + bytes / options.base_bytes as f64,
                 0 => 0.0,
                 target => bytes / target as f64,

@@ -322,7 +322,6 @@ fn grandparents_and_bottommost_speak_of_the_whole_range_of_the_inputs() {
 /// A tree of tables at random places, older ones deeper, with every kind of entry.
 fn random_tree(rng: &mut Rng) -> Simulator {
     let mut tree = Simulator::new(options(), 100);
-    tree.now_ms = 50;
     let key_count = 20 + rng.below(300);
     for level in (0..limits::LEVELS).rev() {
         if rng.one_in(3) {
@@ -344,6 +343,8 @@ fn random_tree(rng: &mut Rng) -> Simulator {
             tree.place(level, &writes);
         }
     }
+    // What has expired by now was written before that.
+    tree.now_ms = 50;
     if rng.one_in(2) {
         tree.oldest_snapshot = Some(SeqNum(rng.below(tree.last_seq().0 + 1)));
     }

@@ -31,7 +31,8 @@ pub(crate) struct ManifestWriter {
 impl ManifestWriter {
     /// Makes manifest `num` of `dir`, which holds `snapshot`, and makes it the current one.
     ///
-    /// # Errors [`ErrorKind::OutcomeUnknown`]: the new manifest may or may not be current after a restart, so
+    /// # Errors
+    /// [`ErrorKind::OutcomeUnknown`]: the new manifest may or may not be current after a restart, so
     /// no other one may be appended to either. Any other kind: nothing has changed; a temporary file may be
     /// left, which the next open removes.
     pub(crate) fn create(
@@ -58,7 +59,6 @@ impl ManifestWriter {
         fs.sync_dir(dir)
             .map_err(|error| Error::io("sync", dir, error).with_kind(ErrorKind::OutcomeUnknown))?;
         let end_bytes = contents.len() as u64;
-        contents.clear();
         Ok(ManifestWriter {
             file,
             path,
@@ -66,13 +66,14 @@ impl ManifestWriter {
             end_bytes,
             snapshot_end_bytes: end_bytes,
             fenced: None,
-            buffer: contents,
+            buffer: Vec::new(),
         })
     }
 
     /// Appends `edit` and makes it durable.
     ///
-    /// # Errors [`ErrorKind::OutcomeUnknown`]: the edit may or may not be there after a restart, so no file
+    /// # Errors
+    /// [`ErrorKind::OutcomeUnknown`]: the edit may or may not be there after a restart, so no file
     /// that it names may be removed; [`ErrorKind::Fenced`]: an earlier append ended so. Any other kind: the
     /// edit is not recorded and the writer goes on.
     pub(crate) fn append(&mut self, edit: &VersionEdit) -> Result<()> {
