@@ -9,7 +9,8 @@
 //! could have been observed, and the batch's own is the order in which they arrived.
 //!
 //! Invariants:
-//! 1. Writes are submitted in the order in which they were appended; a stalled batch is retried before later ones.
+//! 1. Writes are submitted in the order in which they were appended, but for those of 4; a stalled batch is retried before later
+//!    ones.
 //! 2. Every write gets exactly one outcome. `Stalled` and `NoSpace` mean that nothing of it was written.
 //! 3. A time to live is counted from the submission that succeeded, so a write that waited does not expire early.
 //! 4. Deletes never fail for want of space because of puts that happen to share their batch: they are submitted again alone.

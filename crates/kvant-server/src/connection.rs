@@ -6,7 +6,7 @@ use crate::selector::Selector;
 use crate::service::HttpService;
 use kvant_base::{Consumer, Level, Reservation};
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -39,6 +39,7 @@ impl Drop for Presence {
 /// Serves requests until either side closes.
 pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plane) {
     let shared = &selector.shared;
+    let config = &shared.config;
     let id = poll_fn(|cx| Poll::Ready(selector.enter(cx.waker()))).await;
     let memory = shared
         .memory
@@ -62,7 +63,7 @@ pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plan
         Rc::clone(&state),
         Rc::clone(&selector.scratch),
         Arc::clone(&selector.counters),
-        shared.config.range_idle_max,
+        config.range_idle_max,
     );
     let service = HttpService::new(Rc::clone(&selector), state, plane);
     let mut connection = selector.http.serve_connection(socket, service);
@@ -76,14 +77,14 @@ pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plan
     })
     .await;
     let socket = connection.into_parts().io;
-    match result {
-        Err(error) if !error.is_parse() => socket.abort(),
-        _ if selector.stopping.get() => socket.abort(),
-        // Malformed heads were answered too.
-        _ => {
-            socket
-                .linger(shared.config.value_bytes_max + DRAIN_BYTES_EXTRA, DRAIN_TIME_MAX)
-                .await
-        }
+    // Malformed heads were answered, too.
+    if result.is_err_and(|error| !error.is_parse()) || selector.stopping.get() {
+        return socket.abort();
     }
+    let mut linger = pin!(socket.linger(config.value_bytes_max + DRAIN_BYTES_EXTRA, DRAIN_TIME_MAX));
+    poll_fn(|cx| match selector.stopping.get() {
+        true => Poll::Ready(()),
+        false => linger.as_mut().poll(cx),
+    })
+    .await;
 }

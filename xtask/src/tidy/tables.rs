@@ -177,6 +177,10 @@ pub(super) const UNSAFE_FILES: &[UnsafeFile] = &[
         path: "crates/kvant-env/src/posix.rs",
         reason: "calls libc for what std does not offer",
     },
+    UnsafeFile {
+        path: "crates/kvant-server/src/descriptors.rs",
+        reason: "std offers no resource limits",
+    },
 ];
 
 /// Hosts that a URL in the repository may name.

@@ -1,6 +1,6 @@
 //! Kvant's own engine.
 
-use super::{Completion, Records, Store, Write};
+use super::{Completion, Records, Store, Write, lsm_metrics};
 use bytes::Bytes;
 use kvant_base::{Error, Result};
 use kvant_engine::{Db, RangeIter, WriteBatch};
@@ -46,7 +46,9 @@ impl Store for LsmStore {
         serde_json::to_value(self.db.stats())
     }
 
-    fn write_metrics(&self, _out: &mut String) {}
+    fn write_metrics(&self, out: &mut String) {
+        lsm_metrics::write(&self.db.stats(), out);
+    }
 
     fn fenced(&self) -> Option<Error> {
         self.db.fenced()

@@ -9,6 +9,7 @@ use kvant_base::{Error, Result};
 use std::path::Path;
 
 mod lsm;
+mod lsm_metrics;
 
 pub use lsm::LsmStore;
 

@@ -79,6 +79,17 @@ fn stopping_closes_idle_connections_and_the_store() {
 }
 
 #[test]
+fn stopping_does_not_wait_for_clients_that_were_told_to_go() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    client.send("GET /v0/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert!(client.read_answer("GET").closes());
+    fixture.server.stop(NEVER).unwrap();
+    assert!(!fixture.events.has("connections_cut"));
+    assert!(client.is_closed());
+}
+
+#[test]
 fn stopping_lets_requests_finish() {
     let fixture = Fixture::new();
     fixture.store.faults.stalled.store(true, SeqCst);

@@ -75,17 +75,20 @@ fn flush_compact_checkpoint() {
     }
     let by_query = format!(
         "/v0/admin/checkpoint?dir={}",
-        encode("/tmp/с пробелом".as_bytes())
+        encode("/backup/с пробелом".as_bytes())
     );
     assert_eq!(client.ask("POST", &by_query, b"").status, 200);
     assert_eq!(
         client
-            .ask("POST", "/v0/admin/checkpoint", br#"{"dir":"/tmp/b"}"#)
+            .ask("POST", "/v0/admin/checkpoint", br#"{"dir":"/backup/b"}"#)
             .status,
         200
     );
     let made = fixture.store.checkpoints.lock().unwrap().clone();
-    assert_eq!(made, [PathBuf::from("/tmp/с пробелом"), PathBuf::from("/tmp/b")]);
+    assert_eq!(
+        made,
+        [PathBuf::from("/backup/с пробелом"), PathBuf::from("/backup/b")]
+    );
     client.assert_goes_on();
 }
 
