@@ -66,8 +66,8 @@ impl WriteBatch {
         self.op_count
     }
 
-    /// Operations that give a key a value, and so need space that deletes will not free.
-    pub fn put_count(&self) -> usize {
+    /// Operations that give a key a value. Those that remove one are let through when space runs out.
+    pub(crate) fn put_count(&self) -> usize {
         self.put_count
     }
 

@@ -45,6 +45,10 @@ fn operations_come_back_as_they_were_added() {
     let batch = batch_of(&sample());
     assert_eq!(decoded(batch.encoded()), sample());
     assert_eq!(batch.len(), sample().len());
+    assert_eq!(
+        batch.put_count(),
+        sample().iter().filter(|(_, put)| put.is_some()).count()
+    );
     assert_eq!(batch.bytes(), batch.encoded().len());
     let user_bytes: usize = sample()
         .iter()
@@ -76,7 +80,10 @@ fn clearing_forgets_everything_but_the_memory() {
     let capacity = batch.encoded.capacity();
     batch.clear();
     assert!(batch.is_empty());
-    assert_eq!((batch.len(), batch.bytes(), batch.user_bytes()), (0, 0, 0));
+    assert_eq!(
+        (batch.len(), batch.put_count(), batch.bytes(), batch.user_bytes()),
+        (0, 0, 0, 0)
+    );
     assert_eq!(batch.encoded.capacity(), capacity);
     batch.check(0).unwrap();
 }

@@ -67,10 +67,10 @@ pub(crate) enum WalEndReason {
 
 impl fmt::Display for WalEndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            WalEndReason::Clean => f.write_str("clean"),
-            WalEndReason::Torn(why) => f.write_str(why),
-        }
+        f.write_str(match self {
+            WalEndReason::Clean => "clean",
+            WalEndReason::Torn(what) => what,
+        })
     }
 }
 

@@ -14,12 +14,11 @@ pub(crate) struct RecoveredWal {
     pub(crate) end: WalEnd,
 }
 
-/// Calls `visit` with every record of the logs `nums` (in order, oldest first) that is good, and says how
-/// each file ended.
+/// Calls `visit` with every record of the logs `nums` (ascending) that is good, and says how each file ended.
 ///
-/// What is visited is a prefix of what was written: where one log ends short of the length that its successor
-/// names, the successor and all that follow are discarded. `first_seq` is what the first record must start
-/// with (`None`: anything).
+/// What is visited is a prefix of what was written: a log is replayed only if it continues what was replayed
+/// before it, to the byte; others are discarded. `first_seq` is what the first record must start with
+/// (`None`: anything).
 ///
 /// # Errors
 /// `Corruption` when something that is known to be synced is bad or missing, when a log between two others is
@@ -34,15 +33,23 @@ pub(crate) fn recover(
     let synced_bytes = synced_bytes_of_all(fs, dir, nums)?;
     let mut recovered: Vec<RecoveredWal> = Vec::with_capacity(nums.len());
     let mut next_seq = first_seq;
-    let mut ended = false;
     for (&file_num, &synced_bytes) in nums.iter().zip(&synced_bytes) {
         let mut reader = open(fs, dir, file_num, synced_bytes, next_seq)?;
-        ended |= !continues(&reader, &recovered, &file_path(dir, FileKind::Wal, file_num))?;
-        if ended {
+        let path = file_path(dir, FileKind::Wal, file_num);
+        if !continues(&reader, nums[0], &recovered, &path)? {
+            let what = "the log does not continue at the end of the one before";
+            if synced_bytes > 0 {
+                return Err(Error::corruption(
+                    &path,
+                    0,
+                    format!("{what}, though it is known to be synced"),
+                ));
+            }
+            let reason = WalEndReason::Torn(what);
             let end = WalEnd {
                 good_bytes: 0,
                 discarded_bytes: reader.len_bytes(),
-                reason: WalEndReason::Torn("the log before ends short of its final length"),
+                reason,
             };
             recovered.push(RecoveredWal {
                 file_num,
@@ -69,45 +76,52 @@ pub(crate) fn recover(
     Ok(recovered)
 }
 
-/// Whether the log being read follows on all that was written to the one that its header names. A file between the two whose header
-/// was never finished does not count: making it failed, and another was made.
-fn continues(reader: &WalReader, recovered: &[RecoveredWal], path: &Path) -> Result<bool> {
-    let oldest = recovered.first().map(|wal| wal.file_num);
-    let bad = |what: String| Err(Error::corruption(path, 0, what));
-    match reader.previous() {
-        // Without a header there is nothing to replay either.
-        None if reader.end().is_some() => Ok(true),
-        None if recovered.iter().all(|wal| wal.end.good_bytes == 0) => Ok(true),
-        None => bad("the log says that it is the first, but there are older ones".into()),
-        Some(previous) if oldest.is_none_or(|oldest| previous.file_num < oldest) => match oldest {
+/// Whether the log being read goes on where what was replayed so far ends. `oldest` is the first log there
+/// is.
+fn continues(reader: &WalReader, oldest: FileNum, recovered: &[RecoveredWal], path: &Path) -> Result<bool> {
+    if reader.end().is_some() {
+        // Its creation was torn: there is nothing to replay, and what was replayed ends where it did.
+        return Ok(true);
+    }
+    // A log without records may be left of an attempt to start one that failed: another then has its place.
+    let holds_records = |log: &RecoveredWal| log.record_count > 0;
+    let corrupt = |what: String| Err(Error::corruption(path, 0, what));
+    let Some(previous) = reader.previous().filter(|previous| previous.file_num >= oldest) else {
+        // The first log of all, or the one before it was flushed and is gone.
+        return match recovered.iter().find(|log| holds_records(log)) {
             None => Ok(true),
-            Some(_) => bad(format!(
-                "the log continues log {}, but there are newer ones before it",
-                previous.file_num.0
-            )),
-        },
-        Some(previous) => match recovered.iter().find(|wal| wal.file_num == previous.file_num) {
-            Some(before) => Ok(previous.final_bytes == before.end.good_bytes),
-            None => bad(format!(
-                "the log continues log {}, which is missing",
-                previous.file_num.0
-            )),
-        },
+            Some(older) => corrupt(format!("the log does not continue log {}", older.file_num.0)),
+        };
+    };
+    let named = previous.file_num;
+    let Some(index) = recovered.iter().position(|log| log.file_num == named) else {
+        return corrupt(format!("the log continues log {}, which is missing", named.0));
+    };
+    if recovered[index].end.good_bytes == 0 {
+        return Ok(false);
+    }
+    match recovered[index + 1..].iter().find(|log| holds_records(log)) {
+        None => Ok(previous.final_bytes == recovered[index].end.good_bytes),
+        Some(other) => corrupt(format!(
+            "the log continues log {}, but so does log {}",
+            named.0, other.file_num.0
+        )),
     }
 }
 
-/// How far each log is known to be synced: by what it says itself, and by what the logs after it say.
+/// How far each log is known to be synced: by what it says itself, and by what the logs after it say. The
+/// first log is not asked: its reader finds what it says.
 fn synced_bytes_of_all(fs: &dyn Fs, dir: &Path, nums: &[FileNum]) -> Result<Vec<u64>> {
     let mut synced_bytes = vec![0; nums.len()];
     for index in (1..nums.len()).rev() {
         let path = file_path(dir, FileKind::Wal, nums[index]);
         let file = fs.open(&path).map_err(|e| Error::io("open", &path, e))?;
-        let stated_bytes = synced_bytes_in_file(file, &path, nums[index])?;
-        if synced_bytes[index].max(stated_bytes) > 0 {
+        synced_bytes[index] = synced_bytes_in_file(file, &path, nums[index])?.max(synced_bytes[index]);
+        if synced_bytes[index] > 0 {
             // Its header is synced then: if it is bad all the same, opening the log fails.
-            let reader = open(fs, dir, nums[index], synced_bytes[index].max(stated_bytes), None)?;
+            let reader = open(fs, dir, nums[index], synced_bytes[index], None)?;
             if let Some(previous) = reader.previous()
-                && let Ok(before) = nums.binary_search(&previous.file_num)
+                && let Ok(before) = nums[..index].binary_search(&previous.file_num)
             {
                 synced_bytes[before] = previous.final_bytes;
             }

@@ -32,26 +32,6 @@ pub(crate) struct WalWriter {
 }
 
 impl WalWriter {
-    /// Writes the header of a new, empty file. Nothing is synced.
-    pub(crate) fn start(
-        file: Arc<dyn File>,
-        path: &Path,
-        file_num: FileNum,
-        previous: Option<PreviousWal>,
-    ) -> Result<WalWriter> {
-        let header = FileHeader { file_num, previous }.encode();
-        file.write_all_at(&header, 0)
-            .map_err(|e| Error::io("write the header of", path, e))?;
-        Ok(WalWriter {
-            file,
-            path: path.to_path_buf(),
-            file_num,
-            end_bytes: FILE_HEADER_BYTES as u64,
-            torn: false,
-            buffer: Vec::new(),
-        })
-    }
-
     /// Creates the file and writes its header. Nothing is synced, neither the file nor its directory.
     pub(crate) fn create(
         fs: &dyn Fs,
@@ -60,6 +40,16 @@ impl WalWriter {
         previous: Option<PreviousWal>,
     ) -> Result<WalWriter> {
         let file = fs.create(path).map_err(|e| Error::io("create", path, e))?;
+        WalWriter::start(file, path, file_num, previous)
+    }
+
+    /// As [`WalWriter::create`], in an empty file that was created before.
+    pub(crate) fn start(
+        file: Arc<dyn File>,
+        path: &Path,
+        file_num: FileNum,
+        previous: Option<PreviousWal>,
+    ) -> Result<WalWriter> {
         let header = FileHeader { file_num, previous }.encode();
         file.write_all_at(&header, 0)
             .map_err(|e| Error::io("write the header of", path, e))?;

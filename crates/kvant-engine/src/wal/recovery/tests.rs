@@ -121,6 +121,76 @@ fn a_missing_log_is_corruption() {
     assert_eq!(first, Some(SeqNum(3)));
 }
 
+/// A recovery gave up log 3 and started log 4 behind what was left of log 2, and then power was lost before
+/// it had removed log 3; log 5 was made ready and never used.
+#[test]
+fn logs_that_a_recovery_gave_up_are_passed_over() {
+    let first_end = 40 + 36 + 5;
+    for synced in [0, 40] {
+        let fs = three_logs([0, 0, 0]);
+        cut(&fs, 2, first_end);
+        let previous = PreviousWal {
+            file_num: FileNum(2),
+            final_bytes: first_end,
+        };
+        let mut writer = WalWriter::create(&fs, &path_of(4), FileNum(4), Some(previous)).unwrap();
+        writer.append(SeqNum(4), 1, &[b"fourth"], synced).unwrap();
+        let previous = writer.as_previous();
+        fs.create(&path_of(5)).unwrap();
+        let mut writer = WalWriter::create(&fs, &path_of(6), FileNum(6), Some(previous)).unwrap();
+        writer.append(SeqNum(5), 1, &[b"fifth"], 0).unwrap();
+        let (seqs, ends) = recover_seqs(&fs, &[1, 2, 3, 4, 5, 6]).unwrap();
+        assert_eq!(seqs, [1, 2, 3, 4, 5]);
+        assert_eq!(
+            ends.iter().map(|log| log.record_count).collect::<Vec<_>>(),
+            [2, 1, 0, 1, 0, 1]
+        );
+    }
+}
+
+/// The header of log 4 was written, but the write was reported as failed: log 5 was started in its place.
+#[test]
+fn a_log_without_records_may_be_replaced() {
+    for oldest in [1, 4] {
+        let fs = three_logs([0, 0, 0]);
+        let third_end = fs.contents(&path_of(3)).unwrap().len() as u64;
+        let previous = Some(PreviousWal {
+            file_num: FileNum(3),
+            final_bytes: third_end,
+        });
+        WalWriter::create(&fs, &path_of(4), FileNum(4), previous).unwrap();
+        let mut writer = WalWriter::create(&fs, &path_of(5), FileNum(5), previous).unwrap();
+        writer.append(SeqNum(7), 1, &[b"seventh"], 40).unwrap();
+        let nums: Vec<FileNum> = (oldest..=5).map(FileNum).collect();
+        let mut last_seq = None;
+        recover(&fs, Path::new(DIR), &nums, None, &mut |_, record| {
+            last_seq = Some(record.first_seq);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(last_seq, Some(SeqNum(7)), "from log {oldest}");
+    }
+}
+
+#[test]
+fn two_logs_that_continue_the_same_one_are_corruption() {
+    let fs = three_logs([0, 0, 0]);
+    let previous = Some(PreviousWal {
+        file_num: FileNum(2),
+        final_bytes: 40 + 36 + 5 + 36 + 6,
+    });
+    let mut writer = WalWriter::create(&fs, &path_of(4), FileNum(4), previous).unwrap();
+    writer.append(SeqNum(5), 1, &[b"fork"], 0).unwrap();
+    for (nums, culprit) in [(&[1, 2, 3, 4][..], 4), (&[3, 4], 4)] {
+        let nums: Vec<FileNum> = nums.iter().map(|&num| FileNum(num)).collect();
+        let error = recover(&fs, Path::new(DIR), &nums, None, &mut |_, _| Ok(())).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.file()),
+            (ErrorKind::Corruption, Some(path_of(culprit).as_path()))
+        );
+    }
+}
+
 /// Writes, syncs and seals at random, then loses power: what is left is a prefix and has all that was synced.
 #[test]
 fn after_a_power_loss_a_prefix_with_all_that_was_synced_is_left() {
