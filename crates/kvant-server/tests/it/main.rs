@@ -3,6 +3,7 @@
 mod admin_listener;
 mod bodies;
 mod client;
+mod engine;
 mod entities;
 mod entity;
 mod faults;

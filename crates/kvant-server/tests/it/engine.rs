@@ -1,0 +1,250 @@
+//! The server on the real engine: what depends on both, and on the disk.
+
+use crate::client::Client;
+use crate::fixture::{Events, config};
+use kvant_base::{MemoryBudget, Result};
+use kvant_engine::{Db, Options, Resources, SyncLevel};
+use kvant_env::Env;
+use kvant_env::faulty::{FaultOp, FaultyFs};
+use kvant_server::{LsmStore, Server};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+const MEMORY_BYTES: u64 = 64 << 20;
+
+struct Kvant {
+    server: Server,
+    db: Db,
+    disk: FaultyFs,
+    events: Arc<Events>,
+}
+
+impl Kvant {
+    fn start(sync: SyncLevel) -> Kvant {
+        Kvant::open(FaultyFs::new(1), sync)
+    }
+
+    fn open(disk: FaultyFs, sync: SyncLevel) -> Kvant {
+        let env = Env {
+            fs: Arc::new(disk.clone()),
+            ..Env::posix()
+        };
+        let memory = MemoryBudget::new(MEMORY_BYTES);
+        let events = Arc::new(Events::default());
+        let server = Server::start(config(), env.clone(), memory.clone(), events.clone()).unwrap();
+        let options = Options {
+            sync,
+            ..Options::for_memory(MEMORY_BYTES)
+        };
+        let resources = Resources {
+            memory,
+            log: events.clone(),
+            progress: server.recovery_progress(),
+        };
+        let db = Db::open(env, Path::new("/data"), options, resources).unwrap();
+        server.set_ready(Arc::new(LsmStore::new(db.clone())));
+        Kvant {
+            server,
+            db,
+            disk,
+            events,
+        }
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(self.server.local_addr())
+    }
+
+    fn stop(self) -> Result<()> {
+        self.server.stop(crate::fixture::NEVER)
+    }
+}
+
+#[test]
+fn every_row_on_the_real_engine_and_again_after_a_restart() {
+    for sync in [SyncLevel::Os, SyncLevel::Always] {
+        let kvant = Kvant::start(sync);
+        let mut client = kvant.client();
+        for i in 0..500 {
+            let target = format!("/v0/entity?id=k{i:03}");
+            assert_eq!(client.ask("PUT", &target, format!("v{i}").as_bytes()).status, 201);
+        }
+        assert_eq!(client.ask("DELETE", "/v0/entity?id=k001", b"").status, 202);
+        let big = vec![b'b'; 1 << 20];
+        assert_eq!(client.ask("PUT", "/v0/entity?id=z&ttl=1000", &big).status, 201);
+        assert_eq!(client.ask("POST", "/v0/admin/flush", b"").status, 200);
+        assert_eq!(client.ask("PUT", "/v0/entity?id=k002", b"newer").status, 201);
+        let check = |client: &mut Client| {
+            assert_eq!(client.ask("GET", "/v0/entity?id=k000", b"").body, b"v0");
+            assert_eq!(client.ask("GET", "/v0/entity?id=k001", b"").status, 404);
+            assert_eq!(client.ask("GET", "/v0/entity?id=k002", b"").body, b"newer");
+            assert!(client.ask("GET", "/v0/entity?id=z", b"").body == big);
+            let range = client.ask("GET", "/v0/entities?start=k&end=l", b"");
+            assert!(range.complete);
+            assert_eq!(range.chunks.len(), 499);
+            assert_eq!(range.chunks[..2], [b"k000\nv0".to_vec(), b"k002\nnewer".to_vec()]);
+        };
+        check(&mut client);
+        assert_eq!(client.ask("POST", "/v0/admin/compact", b"").status, 200);
+        assert_eq!(
+            client.ask("POST", "/v0/admin/checkpoint?dir=/copy", b"").status,
+            200
+        );
+        client
+            .ask("POST", "/v0/admin/checkpoint?dir=/copy", b"")
+            .assert_problem(400, "invalid");
+        check(&mut client);
+        let disk = kvant.disk.clone();
+        kvant.stop().unwrap();
+        let kvant = Kvant::open(disk, sync);
+        check(&mut kvant.client());
+        kvant.stop().unwrap();
+    }
+}
+
+#[test]
+fn stats_and_metrics_show_the_engine() {
+    let kvant = Kvant::start(SyncLevel::Os);
+    let mut client = kvant.client();
+    assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"v").status, 201);
+    assert_eq!(client.ask("POST", "/v0/admin/flush", b"").status, 200);
+    assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").status, 200);
+    let engine = &client.ask("GET", "/v0/stats", b"").json()["engine"];
+    for part in [
+        "levels",
+        "memtables",
+        "block_cache",
+        "stalls",
+        "space",
+        "snapshots",
+        "memory",
+        "recovery",
+    ] {
+        assert!(!engine[part].is_null(), "{part} is missing in {engine}");
+    }
+    assert_eq!(engine["writes"]["operation_count"], 1);
+    let text = String::from_utf8(client.ask("GET", "/metrics", b"").body).unwrap();
+    for line in [
+        "kvant_engine_writes_total 1",
+        "kvant_engine_gets_present_total 1",
+        "kvant_engine_jobs_total{job=\"flush\"} 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
+    }
+    let mut names: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "))
+        .collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count, "a metric is declared twice");
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        assert!(
+            line.rsplit_once(' ')
+                .is_some_and(|(_, value)| value.parse::<f64>().is_ok()),
+            "{line}"
+        );
+    }
+    kvant.stop().unwrap();
+}
+
+#[test]
+fn a_failed_fsync_leaves_the_outcome_unknown_and_fences_writes() {
+    let kvant = Kvant::start(SyncLevel::Always);
+    let mut client = kvant.client();
+    assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"v").status, 201);
+    kvant
+        .disk
+        .fail_next(FaultOp::SyncData, "", ErrorKind::Other, u64::MAX);
+    client
+        .ask("PUT", "/v0/entity?id=k2", b"v")
+        .assert_problem(500, "outcome-unknown");
+    client
+        .ask("PUT", "/v0/entity?id=k3", b"v")
+        .assert_problem(500, "fenced");
+    client
+        .ask("DELETE", "/v0/entity?id=k", b"")
+        .assert_problem(500, "fenced");
+    client.ask("GET", "/health", b"").assert_problem(503, "fenced");
+    assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"v");
+    assert_eq!(
+        client.ask("GET", "/v0/stats", b"").json()["engine"]["fenced"].is_string(),
+        true
+    );
+    drop(kvant);
+}
+
+#[test]
+fn a_full_disk_is_507_until_there_is_space_again() {
+    let kvant = Kvant::start(SyncLevel::Os);
+    let mut client = kvant.client();
+    assert_eq!(client.ask("PUT", "/v0/entity?id=old", b"v").status, 201);
+    kvant.disk.set_capacity_bytes(Some(kvant.disk.used_bytes()));
+    let value = vec![b'v'; 4 << 20];
+    let mut refusals = 0;
+    for i in 0..20 {
+        let answer = client.ask("PUT", &format!("/v0/entity?id=k{i}"), &value);
+        if answer.status != 201 {
+            answer.assert_problem(507, "no-space");
+            refusals += 1;
+        }
+    }
+    assert!(refusals > 0, "the disk never filled up");
+    assert_eq!(
+        client.ask("GET", "/v0/entity?id=old", b"").body,
+        b"v",
+        "reads go on"
+    );
+    assert_eq!(
+        client.ask("DELETE", "/v0/entity?id=old", b"").status,
+        202,
+        "deletes go on"
+    );
+    assert_eq!(client.ask("GET", "/v0/entity?id=old", b"").status, 404);
+    kvant.disk.set_capacity_bytes(None);
+    // The engine looks for space itself; how soon is its own matter.
+    while client.ask("PUT", "/v0/entity?id=healed", &value).status != 201 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    kvant.stop().unwrap();
+}
+
+#[test]
+fn a_damaged_block_is_500_and_other_keys_stay_readable() {
+    let kvant = Kvant::start(SyncLevel::Os);
+    let mut client = kvant.client();
+    for i in 0..2000 {
+        let target = format!("/v0/entity?id=k{i:04}");
+        assert_eq!(
+            client
+                .ask(
+                    "PUT",
+                    &target,
+                    format!("value {i} {}", "x".repeat(100)).as_bytes()
+                )
+                .status,
+            201
+        );
+    }
+    kvant.db.flush().unwrap();
+    let files = kvant.disk.files();
+    let is_table = |path: &Path| path.extension().is_some_and(|extension| extension == "sst");
+    let (table, _) = files.iter().find(|(path, _)| is_table(path)).unwrap();
+    kvant.disk.flip_byte(table, 100, 0x40).unwrap();
+    let statuses: Vec<u16> = (0..2000)
+        .map(|i| client.ask("GET", &format!("/v0/entity?id=k{i:04}"), b"").status)
+        .collect();
+    let damaged = statuses
+        .iter()
+        .position(|status| *status == 500)
+        .expect("the damage was not found");
+    client
+        .ask("GET", &format!("/v0/entity?id=k{damaged:04}"), b"")
+        .assert_problem(500, "corruption");
+    let readable = statuses.iter().filter(|status| **status == 200).count();
+    assert!(readable > 1500, "{readable} keys of 2000 are readable");
+    assert!(kvant.events.has("request_failed"));
+    kvant.stop().unwrap();
+}
