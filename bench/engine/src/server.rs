@@ -63,9 +63,16 @@ impl ServerProcess {
             ready_after: Duration::ZERO,
         };
         while !server.is_ready() {
-            if server.child.try_wait()?.is_some() || start.elapsed() > READY_MAX {
+            if let Some(status) = server.child.try_wait()? {
                 return Err(format!(
-                    "the server did not get ready: {}",
+                    "the server ended ({status}): {}",
+                    fs::read_to_string(&server.log)?
+                )
+                .into());
+            }
+            if start.elapsed() > READY_MAX {
+                return Err(format!(
+                    "not ready after {READY_MAX:?}: {}",
                     fs::read_to_string(&server.log)?
                 )
                 .into());
