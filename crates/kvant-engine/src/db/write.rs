@@ -126,18 +126,18 @@ impl Core {
         assert!(last_seq <= SeqNum::MAX, "sequence numbers are used up");
         self.append_to_log(writer, group, first_seq, count)?;
         let mut seq = first_seq.0;
+        let mut inserter = writer.active.inserter();
         for pending in group {
             for op in pending.batch.ops() {
                 let op = op.expect("a batch that was built here decodes");
-                writer
-                    .active
-                    .insert(InternalKeyRef::new(op.key, SeqNum(seq), op.kind), op.stored);
+                inserter.insert(InternalKeyRef::new(op.key, SeqNum(seq), op.kind), op.stored);
                 seq += 1;
             }
             self.counters
                 .user_bytes
                 .fetch_add(pending.batch.user_bytes(), Ordering::Relaxed);
         }
+        drop(inserter);
         debug_assert_eq!(seq, last_seq.0 + 1);
         writer.next_seq = seq;
         self.counters
