@@ -1,5 +1,7 @@
 //! The engine through its public interface, on simulated and real disks.
 
+#![expect(clippy::print_stdout, reason = "random tests print their seed")]
+
 mod behaviour;
 mod common;
 mod corruption;
