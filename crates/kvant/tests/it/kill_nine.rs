@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const CYCLES_DEFAULT: u64 = 20;
 /// Most writes that are waited for in a cycle: several memtables.
-const WRITES_MAX: u64 = 16_000;
+const WRITES_MAX: u64 = 30_000;
 const SYNC_LEVELS: [&str; 3] = ["os", "interval=100ms", "always"];
 
 /// A number from the environment.
