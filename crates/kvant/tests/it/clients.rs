@@ -3,6 +3,7 @@
 use crate::connection::Connection;
 use crate::ledger::{Ledger, Records};
 use crate::server_process::TestServer;
+use kvant_env::rng::entropy_seed;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -15,6 +16,20 @@ const CLIENTS: u64 = 6;
 const PIPELINED_MAX: u64 = 8;
 /// Bound on the wait for one acknowledgement, so that a server that hangs fails its test.
 const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// A number from the environment.
+pub(crate) fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    let number = text.parse();
+    Some(number.unwrap_or_else(|_| panic!("{name}={text} is not a number")))
+}
+
+/// The seed of a random test: `KVANT_TEST_SEED`, or a new one. Printed, so that a failure can be replayed.
+pub(crate) fn seed(test: &str) -> u64 {
+    let seed = number("KVANT_TEST_SEED").unwrap_or_else(entropy_seed);
+    println!("{test}: replay with KVANT_TEST_SEED={seed}");
+    seed
+}
 
 /// Some clients, each with keys of its own.
 pub(crate) struct Clients(Vec<Ledger>);

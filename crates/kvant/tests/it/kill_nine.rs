@@ -4,10 +4,10 @@
 //! process is killed again while it recovers. A seed repeats requests and moments (counted in acknowledged writes); threads run as
 //! the operating system likes.
 
-use crate::clients::{Clients, Plan};
+use crate::clients::{Clients, Plan, number, seed};
 use crate::kvant_command::{TempDir, kvant, run};
 use crate::server_process::TestServer;
-use kvant_env::rng::{Rng, entropy_seed};
+use kvant_env::rng::Rng;
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
@@ -17,25 +17,14 @@ const CYCLES_DEFAULT: u64 = 20;
 const WRITES_MAX: u64 = 30_000;
 const SYNC_LEVELS: [&str; 3] = ["os", "interval=100ms", "always"];
 
-/// A number from the environment.
-fn number(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|_| panic!("{name}={text} is not a number")),
-    )
-}
-
 fn start(dir: &Path, sync: &str) -> TestServer {
     TestServer::start_with(dir, &["--memory", "64MiB", "--sync", sync])
 }
 
 #[test]
 fn what_was_acknowledged_outlives_kill_nine() {
-    let seed = number("KVANT_TEST_SEED").unwrap_or_else(entropy_seed);
     let cycle_count = number("KVANT_TORTURE_CYCLES").unwrap_or(CYCLES_DEFAULT);
-    println!("kill_nine: replay with KVANT_TEST_SEED={seed} KVANT_TORTURE_CYCLES={cycle_count}");
-    let mut rng = Rng::new(seed);
+    let mut rng = Rng::new(seed("kill_nine"));
     let mut clients = Clients::new(rng.next_u64());
     let dir = TempDir::new();
     let mut acknowledged_total = 0;

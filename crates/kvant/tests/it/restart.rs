@@ -1,21 +1,16 @@
 //! Ends and beginnings of a server with work at hand: stopped while clients write, asked while it recovers.
 
-use crate::clients::{Clients, Plan};
+use crate::clients::{Clients, Plan, seed};
 use crate::connection::Connection;
 use crate::kvant_command::TempDir;
 use crate::server_process::TestServer;
-use kvant_env::rng::{Rng, entropy_seed};
+use kvant_env::rng::Rng;
 use serde_json::Value;
 use std::time::Duration;
 
 #[test]
 fn a_stop_while_clients_write_loses_nothing_acknowledged() {
-    let seed = std::env::var("KVANT_TEST_SEED").map_or_else(
-        |_| entropy_seed(),
-        |text| text.parse().expect("KVANT_TEST_SEED is a number"),
-    );
-    println!("stop: replay with KVANT_TEST_SEED={seed}");
-    let mut rng = Rng::new(seed);
+    let mut rng = Rng::new(seed("stop"));
     let mut clients = Clients::new(rng.next_u64());
     let dir = TempDir::new();
     for sync in ["os", "interval=100ms", "always"] {
