@@ -218,10 +218,10 @@ impl Core {
 
     /// Seals the active memtable and goes on with a new one and a new log file.
     pub(crate) fn seal(&self, writer: &mut Writer) -> Result<()> {
-        let prepared = match self.prepared_wal.lock().take() {
-            Some(prepared) => prepared,
-            None => self.prepare_wal()?,
-        };
+        let mut prepared = self.prepared_wal.lock();
+        let taken = prepared.take().map_or_else(|| self.prepare_wal(), Ok);
+        drop(prepared);
+        let prepared = taken?;
         let previous = Some(writer.wal.as_previous());
         let created = WalWriter::start(Arc::clone(&prepared.file), &prepared.path, prepared.num, previous);
         let wal = match created {

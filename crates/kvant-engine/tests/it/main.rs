@@ -8,3 +8,4 @@ mod corruption;
 mod faults;
 mod model;
 mod power_loss;
+mod threads;
