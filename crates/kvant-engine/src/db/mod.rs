@@ -1,6 +1,6 @@
 //! The database: the engine's public interface, wired from its parts.
 //!
-//! - [`core`]: the parts and what all need; [`recovery`]: how they come to be from the files;
+//! - [`core`]: the parts and what all need; [`recovery`], [`replay`]: how they come to be from the files;
 //! - [`write`](self::write), [`read`], [`range`], [`snapshot`]: what users do;
 //! - [`flush`], [`compact`], [`tasks`]: what happens behind them;
 //! - [`fence`], [`space`]: what happens when the disk fails or is full.
@@ -15,6 +15,7 @@ mod flush;
 mod range;
 mod read;
 pub(crate) mod recovery;
+mod replay;
 mod snapshot;
 mod space;
 mod tasks;

@@ -11,6 +11,7 @@
 
 use super::Resources;
 use super::core::{Core, Parts, VersionState};
+use super::replay::Replay;
 use super::space::{self, DiskSpace};
 use super::view::{SealedMemtable, SuperVersion, Views};
 use super::write::Writer;
@@ -39,8 +40,8 @@ const RESERVE_BYTES_MAX: u64 = 16 << 20;
 /// Where recovery is; shared with whoever shows it.
 #[derive(Debug, Default)]
 pub struct RecoveryProgress {
-    done_bytes: AtomicU64,
-    total_bytes: AtomicU64,
+    pub(super) done_bytes: AtomicU64,
+    pub(super) total_bytes: AtomicU64,
 }
 
 impl RecoveryProgress {
@@ -251,126 +252,6 @@ fn open_tables(
         let table = Table::open(file, &path, meta.num, meta.file_bytes, Arc::clone(tables))?;
         Ok(TableFile::new(meta.clone(), table, Arc::clone(obsolete)))
     })
-}
-
-/// What the log becomes.
-struct Replay<'a> {
-    env: &'a Env,
-    dir: &'a Path,
-    options: &'a Options,
-    memory: Arc<MemoryBudget>,
-    log: Arc<dyn Log>,
-    progress: Arc<RecoveryProgress>,
-    oldest_wal: FileNum,
-    next_seq: SeqNum,
-    /// Oldest first.
-    sealed: Vec<SealedMemtable>,
-    active: Arc<Memtable>,
-    /// The oldest log file with a record in `active`.
-    active_wal: Option<FileNum>,
-    stats: RecoveryStats,
-}
-
-impl<'a> Replay<'a> {
-    fn new(
-        env: &'a Env,
-        dir: &'a Path,
-        options: &'a Options,
-        resources: &Resources,
-        manifest: &RecoveredManifest,
-    ) -> Replay<'a> {
-        Replay {
-            env,
-            dir,
-            options,
-            memory: Arc::clone(&resources.memory),
-            log: Arc::clone(&resources.log),
-            progress: Arc::clone(&resources.progress),
-            oldest_wal: manifest.state.oldest_wal,
-            next_seq: SeqNum(manifest.state.last_seq.0 + 1),
-            sealed: Vec::new(),
-            active: Arc::new(new_memtable(&resources.memory, options)),
-            active_wal: None,
-            stats: RecoveryStats::default(),
-        }
-    }
-
-    /// Replays the log files that are needed, and returns those that go on being needed.
-    fn run(&mut self, files: &[(FileKind, FileNum, DirEntry)]) -> Result<Vec<RecoveredWal>> {
-        let nums = needed_wals(files, self.oldest_wal);
-        self.check_oldest(files)?;
-        let bytes_of =
-            |(_, num, entry): &(FileKind, FileNum, DirEntry)| nums.contains(num).then_some(entry.len_bytes);
-        self.progress
-            .total_bytes
-            .store(files.iter().filter_map(bytes_of).sum(), Ordering::Relaxed);
-        let first_seq = Some(self.next_seq);
-        let (env, dir) = (self.env, self.dir);
-        let wals = wal::recover(&*env.fs, dir, &nums, first_seq, &mut |num, record| {
-            self.apply(num, &record)
-        })?;
-        for wal in &wals {
-            self.stats.wal_bytes += wal.end.good_bytes;
-            self.stats.discarded_bytes += wal.end.discarded_bytes;
-            if wal.end.discarded_bytes > 0 {
-                self.note_discarded(wal);
-            }
-        }
-        Ok(wals)
-    }
-
-    /// The manifest names the oldest log that it needs; it is made before the manifest says so.
-    fn check_oldest(&self, files: &[(FileKind, FileNum, DirEntry)]) -> Result<()> {
-        let exists = files
-            .iter()
-            .any(|(kind, num, _)| *kind == FileKind::Wal && *num == self.oldest_wal);
-        if self.oldest_wal == FileNum(0) || exists {
-            return Ok(());
-        }
-        let path = file_path(self.dir, FileKind::Wal, self.oldest_wal);
-        Err(Error::corruption(
-            &path,
-            0,
-            "a log file that the manifest needs is missing",
-        ))
-    }
-
-    fn apply(&mut self, num: FileNum, record: &wal::WalRecord<'_>) -> Result<()> {
-        // Memtables change only between log files: a flush then frees whole files.
-        if self.active_wal.is_some_and(|first| first != num)
-            && self.active.memory_bytes() >= self.options.memtable_bytes
-        {
-            let next = Arc::new(new_memtable(&self.memory, self.options));
-            let memtable = std::mem::replace(&mut self.active, next);
-            let first_wal = self.active_wal.take().expect("a full memtable has a log");
-            self.sealed.push(SealedMemtable { memtable, first_wal });
-        }
-        self.active_wal.get_or_insert(num);
-        let active = &self.active;
-        record.replay(|seq, op| {
-            active.insert(InternalKeyRef::new(op.key, seq, op.kind), op.stored);
-            Ok(())
-        })?;
-        self.next_seq = SeqNum(record.first_seq.0 + u64::from(record.op_count));
-        self.stats.wal_record_count += 1;
-        self.progress
-            .done_bytes
-            .fetch_add(record.bytes(), Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn note_discarded(&self, wal: &RecoveredWal) {
-        self.log.event(
-            Level::Warn,
-            "log_tail_discarded",
-            &[
-                ("wal", &wal.file_num.0),
-                ("good_bytes", &wal.end.good_bytes),
-                ("discarded_bytes", &wal.end.discarded_bytes),
-                ("why", &wal.end.reason),
-            ],
-        );
-    }
 }
 
 /// Cuts torn ends off and hands the replayed logs to the log sync, so that they become durable before anything newer does.
