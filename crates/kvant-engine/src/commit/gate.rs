@@ -112,9 +112,11 @@ impl Gate {
         Err(reason)
     }
 
-    /// Moves the gate.
-    pub(crate) fn set(&self, position: Position) {
+    /// Moves the gate to where `look` wants it. It looks under the gate's lock: of two threads that move the gate at once, the later
+    /// one also sees what made the earlier one move it, so that no position stays that was true only for a moment.
+    pub(crate) fn update(&self, look: impl FnOnce() -> Position) {
         let mut state = self.state.lock();
+        let position = look();
         let before = std::mem::replace(&mut state.position, position);
         if before == position {
             return;
@@ -125,6 +127,11 @@ impl Gate {
         self.open.store(position == Position::Open, Ordering::Release);
         self.log_change(before, position);
         self.release(state);
+    }
+
+    #[cfg(test)]
+    fn set(&self, position: Position) {
+        self.update(|| position);
     }
 
     /// Compaction has read `bytes` of its inputs.

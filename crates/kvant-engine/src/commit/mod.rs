@@ -14,7 +14,7 @@
 //! 3. a memtable is sealed only between groups, so a log file holds exactly the groups of its memtable;
 //! 4. after a failed fsync nothing is written any more.
 //!
-//! Threads: any; the leader holds `writer`. Lock order: `writer`, then the super-version's, then the log sync's.
+//! Threads: any; the leader holds `writer`. Lock order: see `db::core`.
 
 pub(crate) mod gate;
 pub(crate) mod queue;

@@ -1,6 +1,6 @@
 //! The parts of an open database and what all of them need.
 //!
-//! Lock order, outermost first: `versions`, `writer`, the super-version's, the log sync's, the gate's. None is held while a file is
+//! Lock order, outermost first: `versions`, `writer`, the super-version's, the gate's, the log sync's. None is held while a file is
 //! read, written or synced, but `writer` (one log write) and `versions` (one manifest edit and its sync).
 
 use super::fence::Fence;
@@ -271,11 +271,11 @@ impl Core {
 
     /// Moves the gate to where the state of the tree wants it.
     pub(crate) fn update_gate(&self) {
-        self.gate.set(self.position());
+        self.gate.update(|| self.position());
     }
 
     fn position(&self) -> Position {
-        if self.fence.cause().is_some() {
+        if self.fence.cause().is_some() || self.is_closed() {
             // Whoever waits is to learn that no write will ever pass.
             return Position::Open;
         }

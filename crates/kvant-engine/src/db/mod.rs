@@ -311,7 +311,7 @@ impl Handle {
         });
         core.begin_close();
         drop(writer);
-        core.gate.set(crate::commit::gate::Position::Open);
+        core.update_gate();
         core.progressed.notify_all();
         core.end_tasks();
         result
