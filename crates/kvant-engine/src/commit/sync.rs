@@ -40,7 +40,7 @@ pub(crate) struct LogSync {
     level: SyncLevel,
     clock: Arc<dyn Clock>,
     inner: NamedMutex<Inner>,
-    /// Notified after every sync.
+    /// Notified after every sync, and when writes are fenced: then there will be no more.
     pub(crate) synced: Signal,
 }
 
@@ -54,6 +54,8 @@ struct Inner {
     syncing_since_ns: Option<u64>,
     /// A sync that was asked for (close), whatever the level.
     asked: bool,
+    /// A sync has failed: nothing is known to be durable any more.
+    failed: bool,
     sync_count: u64,
     sync_us_total: u64,
     sync_us_max: u64,
@@ -80,6 +82,7 @@ impl LogSync {
             dirty_since_ns: None,
             syncing_since_ns: None,
             asked: false,
+            failed: false,
             sync_count: 0,
             sync_us_total: 0,
             sync_us_max: 0,
@@ -167,7 +170,7 @@ impl LogSync {
     /// Whether everything written so far is durable.
     pub(crate) fn is_clean(&self) -> bool {
         let inner = self.inner.lock();
-        !inner.asked && inner.syncing_since_ns.is_none() && inner.waiting.is_empty()
+        !inner.asked && !inner.failed && inner.syncing_since_ns.is_none() && inner.waiting.is_empty()
     }
 
     /// Syncs if a sync is due. Only the task calls this.
@@ -220,6 +223,7 @@ impl LogSync {
                 Synced::Done { visible, done }
             }
             Err(error) => {
+                inner.failed = true;
                 done.extend(
                     std::mem::take(&mut inner.waiting)
                         .into_iter()
@@ -267,3 +271,6 @@ impl LogSync {
 fn duration_ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 4)
 }
+
+#[cfg(test)]
+mod tests;

@@ -282,6 +282,7 @@ impl Core {
             .event(Level::Error, "writes_fenced", &[("cause", &first)]);
         self.update_gate();
         self.progressed.notify_all();
+        self.log_sync.synced.notify_all();
         self.wake(|tasks| &tasks.sync);
         self.wake(|tasks| &tasks.compact);
         first

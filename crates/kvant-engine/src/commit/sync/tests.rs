@@ -1,0 +1,48 @@
+use super::*;
+use kvant_env::clock::MockClock;
+use kvant_env::faulty::{FaultOp, FaultyFs};
+use kvant_env::{Fs, clock::Clock};
+use std::io;
+use std::path::Path;
+
+fn log_file(disk: &FaultyFs) -> LogFile {
+    let path = Path::new("/000001.wal");
+    let file = disk.create(path).expect("created");
+    file.write_all_at(b"bytes", 0).expect("written");
+    LogFile {
+        num: FileNum(1),
+        path: path.to_path_buf(),
+        file,
+        written_bytes: 5,
+        synced_bytes: 0,
+    }
+}
+
+#[test]
+fn after_a_failed_sync_nothing_counts_as_durable() {
+    let disk = FaultyFs::new(1);
+    let sync = LogSync::new(SyncLevel::Os, Arc::new(MockClock::new(0)));
+    sync.add_file(log_file(&disk));
+    sync.ask();
+    disk.fail_next(FaultOp::SyncData, ".wal", io::ErrorKind::Other, 1);
+    assert!(matches!(sync.sync_due(), Synced::Failed { .. }));
+    // A closing database looks here before anyone has raised the fence.
+    assert!(!sync.is_clean());
+}
+
+#[test]
+fn writes_are_overdue_when_a_sync_is_late_by_more_than_an_interval() {
+    let disk = FaultyFs::new(1);
+    let clock = Arc::new(MockClock::new(0));
+    let sync = LogSync::new(SyncLevel::Interval(Duration::from_millis(100)), clock.clone());
+    assert!(!sync.is_overdue());
+    sync.add_file(log_file(&disk));
+    clock.advance(Duration::from_millis(200));
+    assert!(!sync.is_overdue(), "due for an interval, at {}", clock.monotonic_ns());
+    clock.advance(Duration::from_millis(1));
+    assert!(sync.is_overdue());
+    assert!(matches!(sync.sync_due(), Synced::Done { .. }));
+    assert!(!sync.is_overdue());
+    clock.advance(Duration::from_secs(10));
+    assert!(!sync.is_overdue(), "there is nothing to sync");
+}
