@@ -64,6 +64,7 @@ pub(crate) struct Core {
     /// Held while a log is made, so that logs are used in the order of their numbers.
     pub(crate) prepared_wal: NamedMutex<Option<PreparedWal>>,
     pub(crate) manual: NamedMutex<ManualCompaction>,
+    pub(crate) flush_failures: NamedMutex<FlushFailures>,
     tasks: NamedMutex<Option<Tasks>>,
     /// Held for as long as the database is open.
     owner: NamedMutex<Option<Box<dyn FileLock>>>,
@@ -86,6 +87,13 @@ pub(crate) struct ManualCompaction {
     pub(crate) asked: u64,
     pub(crate) served: u64,
     pub(crate) failure: Option<Error>,
+}
+
+/// How often a flush has failed, and why last: for [`crate::Db::flush`].
+#[derive(Default)]
+pub(crate) struct FlushFailures {
+    pub(crate) count: u64,
+    pub(crate) last: Option<Error>,
 }
 
 /// The background tasks.
@@ -182,6 +190,7 @@ impl Core {
             writer: NamedMutex::new("writer", parts.writer),
             prepared_wal: NamedMutex::new("prepared_wal", None),
             manual: NamedMutex::new("manual_compaction", ManualCompaction::default()),
+            flush_failures: NamedMutex::new("flush_failures", FlushFailures::default()),
             tasks: NamedMutex::new("tasks", None),
             owner: NamedMutex::new("owner", Some(parts.owner)),
         })

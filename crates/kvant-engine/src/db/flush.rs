@@ -42,6 +42,7 @@ impl Task for FlushTask {
                     core.space.note_full();
                     core.give_up_reserve();
                 }
+                core.note_flush_failure(error);
                 Step::IdleUntil(core.env.clock.monotonic_ns() + RETRY_NS)
             }
         }
@@ -66,6 +67,15 @@ impl Core {
         }
         self.flush(&oldest)?;
         Ok(true)
+    }
+
+    /// Tells those who wait for a flush.
+    fn note_flush_failure(&self, error: Error) {
+        let mut failures = self.flush_failures.lock();
+        failures.count += 1;
+        failures.last = Some(error);
+        drop(failures);
+        self.progressed.notify_all();
     }
 
     fn flush(&self, sealed: &Arc<SealedMemtable>) -> Result<()> {

@@ -205,35 +205,23 @@ impl Db {
             core.views.load().sealed.first().cloned()
         };
         let Some(newest) = newest else { return Ok(()) };
-        let failed_before = core
-            .counters
-            .flushes
-            .failed
-            .load(std::sync::atomic::Ordering::Relaxed);
-        let mut failed = false;
+        let failed_before = core.flush_failures.lock().count;
+        let mut failure = None;
         core.wake(|tasks| &tasks.flush);
         core.env.spawner.wait_until(&core.progressed, None, &mut || {
-            let failed_now = core
-                .counters
-                .flushes
-                .failed
-                .load(std::sync::atomic::Ordering::Relaxed);
-            failed = failed_now != failed_before || core.is_closed() || core.fence.cause().is_some();
-            failed
-                || !core
-                    .views
-                    .load()
-                    .sealed
-                    .iter()
-                    .any(|sealed| Arc::ptr_eq(sealed, &newest))
+            let still_sealed = |sealed| Arc::ptr_eq(sealed, &newest);
+            if !core.views.load().sealed.iter().any(still_sealed) {
+                return true;
+            }
+            let failures = core.flush_failures.lock();
+            if failures.count != failed_before {
+                failure.clone_from(&failures.last);
+            }
+            failure.is_some() || core.is_closed() || core.fence.cause().is_some()
         });
         core.check_usable()?;
         core.check_writable()?;
-        if failed {
-            Err(Error::new(ErrorKind::Io, "the flush failed; the log says why"))
-        } else {
-            Ok(())
-        }
+        failure.map_or(Ok(()), Err)
     }
 
     /// Flushes, then compacts everything into the last level, and waits for it. It needs as much free space as the data take.

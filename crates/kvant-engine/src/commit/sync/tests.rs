@@ -38,7 +38,11 @@ fn writes_are_overdue_when_a_sync_is_late_by_more_than_an_interval() {
     assert!(!sync.is_overdue());
     sync.add_file(log_file(&disk));
     clock.advance(Duration::from_millis(200));
-    assert!(!sync.is_overdue(), "due for an interval, at {}", clock.monotonic_ns());
+    assert!(
+        !sync.is_overdue(),
+        "due for an interval, at {}",
+        clock.monotonic_ns()
+    );
     clock.advance(Duration::from_millis(1));
     assert!(sync.is_overdue());
     assert!(matches!(sync.sync_due(), Synced::Done { .. }));
