@@ -4,10 +4,11 @@ use super::core::{Core, VersionState};
 use super::view::SealedMemtable;
 use crate::compaction::OutputCutter;
 use crate::compaction::runner::{self, Outputs, Run};
-use crate::format::FileNum;
+use crate::format::{FileKind, FileNum, file_path};
 use crate::iter::{CompactionIter, MergeIter};
 use crate::table::{Table, TableOptions};
 use crate::version::{ManifestWriter, TableFile, Version, VersionEdit};
+use kvant_base::log::Level;
 use kvant_base::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,6 +43,7 @@ impl Core {
     }
 
     /// Logs an edit durably, then shows it to readers. `opened` holds its new tables; `flushed` leaves the sealed memtables with it.
+    /// On error nothing has changed, and the new tables are removed unless the edit may be found after a restart.
     pub(crate) fn apply(
         &self,
         versions: &mut VersionState,
@@ -51,25 +53,48 @@ impl Core {
     ) -> Result<()> {
         edit.next_file_num = Some(FileNum(self.next_file_num.load(Ordering::Relaxed)));
         let view = self.views.load_full();
-        let next = Arc::new(view.version.apply(&edit, opened)?);
-        let before_bytes = versions.manifest.bytes();
-        versions
-            .manifest
-            .append(&edit)
-            .map_err(|error| self.manifest_error(error))?;
-        let written_bytes = versions.manifest.bytes() - before_bytes;
-        self.counters
-            .manifest_bytes
-            .fetch_add(written_bytes, Ordering::Relaxed);
+        let next = self.log_edit(versions, &view.version, &edit, opened);
+        let next = next.inspect_err(|error| {
+            if error.kind() != ErrorKind::Fenced {
+                opened.iter().for_each(|file| file.mark_obsolete());
+            }
+        })?;
         versions.last_seq = edit.last_seq.unwrap_or(versions.last_seq);
         versions.oldest_wal = edit.oldest_wal.unwrap_or(versions.oldest_wal);
         let removed = view.version.removed_by(&edit);
         self.views.install(Arc::clone(&next), flushed);
         removed.iter().for_each(|file| file.mark_obsolete());
-        if versions.manifest.is_overgrown() {
-            self.start_manifest(versions, &next)?;
+        if versions.manifest.is_overgrown()
+            && let Err(error) = self.start_manifest(versions, &next)
+        {
+            // The edit is durable in the manifest there is, which goes on unless writes are fenced now.
+            self.log
+                .event(Level::Warn, "manifest_not_replaced", &[("error", &error)]);
         }
         Ok(())
+    }
+
+    /// Makes an edit durable and gives the version after it.
+    fn log_edit(
+        &self,
+        versions: &mut VersionState,
+        version: &Version<Table>,
+        edit: &VersionEdit,
+        opened: &[Arc<TableFile<Table>>],
+    ) -> Result<Arc<Version<Table>>> {
+        // A fence may mean that another manifest is the current one after a restart.
+        self.check_writable()?;
+        let next = Arc::new(version.apply(edit, opened)?);
+        let before_bytes = versions.manifest.bytes();
+        versions
+            .manifest
+            .append(edit)
+            .map_err(|error| self.manifest_error(error))?;
+        let written_bytes = versions.manifest.bytes() - before_bytes;
+        self.counters
+            .manifest_bytes
+            .fetch_add(written_bytes, Ordering::Relaxed);
+        Ok(next)
     }
 
     /// Goes on in a new manifest, whose first edit is the whole tree.
@@ -78,7 +103,13 @@ impl Core {
         let next_file_num = FileNum(self.next_file_num.load(Ordering::Relaxed));
         let snapshot = version.snapshot_edit(next_file_num, versions.last_seq, versions.oldest_wal);
         let created = ManifestWriter::create(&*self.env.fs, &self.dir, num, &snapshot);
-        let manifest = created.map_err(|error| self.manifest_error(error))?;
+        let manifest = created.map_err(|error| {
+            let error = self.manifest_error(error);
+            if error.kind() != ErrorKind::Fenced {
+                self.remove_file(&file_path(&self.dir, FileKind::Temporary, num));
+            }
+            error
+        })?;
         self.counters
             .manifest_bytes
             .fetch_add(manifest.bytes(), Ordering::Relaxed);

@@ -51,8 +51,9 @@ impl ManifestWriter {
             .map_err(|error| Error::io("create", &temporary, error))?;
         file.write_all_at(&contents, 0)
             .map_err(|error| Error::io("write", &temporary, error))?;
+        // The new manifest is not the current one then, but nothing is to go on after a failed fsync.
         file.sync_data()
-            .map_err(|error| Error::io("sync", &temporary, error))?;
+            .map_err(|error| Error::io("sync", &temporary, error).with_kind(ErrorKind::OutcomeUnknown))?;
         fs.rename(&temporary, &path).map_err(|error| {
             Error::io("rename the new manifest to", &path, error).with_kind(ErrorKind::OutcomeUnknown)
         })?;

@@ -170,7 +170,7 @@ fn a_manifest_that_cannot_be_made_leaves_the_older_one_current() {
     ManifestWriter::create(&fs, dir, FileNum(7), &snapshot(vec![(0, table(1, "a", "b"))])).unwrap();
     let cases = [
         (&cues.write, ErrorKind::NoSpace),
-        (&cues.sync, ErrorKind::NoSpace),
+        (&cues.sync, ErrorKind::OutcomeUnknown),
         (&cues.rename, ErrorKind::OutcomeUnknown),
         (&cues.sync_dir, ErrorKind::OutcomeUnknown),
     ];
