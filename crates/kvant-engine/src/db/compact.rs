@@ -130,7 +130,6 @@ impl Core {
         );
         self.update_gate();
         self.progressed.notify_all();
-        self.wake(|tasks| &tasks.clean);
         Ok(())
     }
 

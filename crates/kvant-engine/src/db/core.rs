@@ -104,6 +104,12 @@ pub(crate) struct Tasks {
     pub(crate) clean: Arc<dyn TaskHandle>,
 }
 
+impl Tasks {
+    fn all(&self) -> [&Arc<dyn TaskHandle>; 4] {
+        [&self.sync, &self.flush, &self.compact, &self.clean]
+    }
+}
+
 /// Counters for the statistics, since the database was opened.
 #[derive(Default)]
 pub(crate) struct Counters {
@@ -236,11 +242,17 @@ impl Core {
         }
     }
 
+    pub(crate) fn wake_all(&self) {
+        if let Some(tasks) = self.tasks.lock().as_ref() {
+            tasks.all().iter().for_each(|task| task.wake());
+        }
+    }
+
     /// Ends the background tasks and gives up the directory.
     pub(crate) fn end_tasks(&self) {
         let tasks = self.tasks.lock().take();
         if let Some(tasks) = tasks {
-            let all = [tasks.sync, tasks.flush, tasks.compact, tasks.clean];
+            let all = tasks.all();
             all.iter().for_each(|task| task.wake());
             all.iter().for_each(|task| task.join());
         }

@@ -108,7 +108,6 @@ impl Core {
         self.update_gate();
         self.progressed.notify_all();
         self.wake(|tasks| &tasks.compact);
-        self.wake(|tasks| &tasks.clean);
         Ok(())
     }
 

@@ -81,12 +81,17 @@ impl Db {
     pub fn open(env: Env, dir: &Path, options: Options, resources: Resources) -> Result<Db> {
         let core = recovery::open(env, dir, options, resources)?;
         let spawn = |task| core.env.spawner.spawn(task);
+        let clean = spawn(Arc::new(tasks::CleanTask(Arc::clone(&core))));
+        let wake_clean = Arc::clone(&clean);
+        core.obsolete.on_push(move || wake_clean.wake());
         core.set_tasks(Tasks {
             sync: spawn(Arc::new(tasks::SyncTask(Arc::clone(&core)))),
             flush: spawn(Arc::new(flush::FlushTask(Arc::clone(&core)))),
             compact: spawn(Arc::new(compact::CompactTask(Arc::clone(&core)))),
-            clean: spawn(Arc::new(tasks::CleanTask(Arc::clone(&core)))),
+            clean,
         });
+        // What they did before they could be woken may be work for the others.
+        core.wake_all();
         core.update_gate();
         Ok(Db(Arc::new(Handle { core })))
     }

@@ -146,7 +146,9 @@ fn a_slow_range_lets_go_of_tables_that_were_compacted_away() {
     }
     assert_eq!(count, 30_000);
     world.spawner.run_until_idle();
-    assert_eq!(db.stats().space.pinned_bytes, 0, "of {pinned_bytes}");
+    let space = db.stats().space;
+    assert_eq!(space.pinned_bytes, 0, "of {pinned_bytes}");
+    assert_eq!(space.obsolete_bytes, 0, "the files are removed as well");
 }
 
 #[test]
