@@ -31,7 +31,6 @@ use self::core::{Core, Tasks};
 use self::snapshot::PinnedSeq;
 use crate::batch::WriteBatch;
 use crate::commit::queue::Completion;
-use crate::format::SeqNum;
 use crate::options::Options;
 use crate::stats::{StallReason, Stats};
 use bytes::Bytes;
@@ -294,14 +293,10 @@ impl Handle {
         core.env.spawner.wait_until(&core.log_sync.synced, None, &mut || {
             core.log_sync.is_clean() || core.fence.cause().is_some()
         });
-        let result = core.check_writable().and_then(|()| {
-            // What was just made durable is written down, so that recovery knows it.
-            let next_seq = SeqNum(writer.next_seq);
-            writer
-                .wal
-                .append(next_seq, 0, &[], core.log_sync.current_synced_bytes())
-                .map(|_| ())
-        });
+        let result = core.check_writable();
+        if result.is_ok() {
+            core.write_closing_record(&mut writer);
+        }
         core.begin_close();
         drop(writer);
         core.update_gate();

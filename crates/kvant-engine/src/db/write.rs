@@ -104,12 +104,23 @@ impl Core {
                 first || bytes <= GROUP_BYTES_MAX
             })
             .count();
-        let result = self.write_group(writer, &group[..taken]);
-        let mut done: Vec<Completion> = Vec::with_capacity(taken);
-        done.extend(group.drain(..taken).map(|pending| pending.done));
-        match result {
-            Ok(last_seq) => self.finish_group(writer, last_seq, done),
-            Err(error) => done.into_iter().for_each(|done| done(Err(error.clone()))),
+        match self.write_group(writer, &group[..taken]) {
+            Ok(last_seq) => {
+                let done = group.drain(..taken).map(|pending| pending.done).collect();
+                self.finish_group(writer, last_seq, done);
+            }
+            // A delete is not to fail because it shares its group with a put that needs space.
+            Err(error) if error.kind() == ErrorKind::NoSpace && taken > 1 => {
+                for pending in group.drain(..taken) {
+                    match self.write_group(writer, std::slice::from_ref(&pending)) {
+                        Ok(last_seq) => self.finish_group(writer, last_seq, vec![pending.done]),
+                        Err(error) => (pending.done)(Err(error)),
+                    }
+                }
+            }
+            Err(error) => group
+                .drain(..taken)
+                .for_each(|pending| (pending.done)(Err(error.clone()))),
         }
     }
 
@@ -118,7 +129,7 @@ impl Core {
         self.check_usable()?;
         self.check_writable()?;
         if writer.active.memory_bytes() >= self.options.memtable_bytes {
-            self.seal_if_room(writer)?;
+            self.seal_if_room(writer, group)?;
         }
         let count: usize = group.iter().map(|pending| pending.batch.len()).sum();
         let first_seq = SeqNum(writer.next_seq);
@@ -167,7 +178,6 @@ impl Core {
                 .collect::<Vec<_>>();
             &several
         };
-        let deletes_only = group.iter().all(|pending| pending.batch.put_count() == 0);
         let before = writer.wal.end_bytes();
         let append = |writer: &mut Writer| {
             writer
@@ -185,7 +195,7 @@ impl Core {
         {
             self.space.note_full();
             // Deletes free space in the end, so they may use what was kept for them.
-            if deletes_only && self.space.release_reserve()? {
+            if deletes_only(group) && self.space.release_reserve()? {
                 result = append(writer);
             }
         }
@@ -194,6 +204,16 @@ impl Core {
             .wal_bytes
             .fetch_add(end_bytes - before, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Writes down what was just made durable, so that the next recovery knows it. Nothing is lost when that fails.
+    pub(crate) fn write_closing_record(&self, writer: &mut Writer) {
+        let (next_seq, synced_bytes) = (SeqNum(writer.next_seq), self.log_sync.current_synced_bytes());
+        let written = writer.wal.append(next_seq, 0, &[], synced_bytes);
+        if let Err(error) = written.or_else(|error| writer.wal.rollback().and(Err(error))) {
+            self.log
+                .event(Level::Warn, "log_not_closed", &[("error", &error)]);
+        }
     }
 
     fn finish_group(&self, writer: &Writer, last_seq: SeqNum, done: Vec<Completion>) {
@@ -208,9 +228,19 @@ impl Core {
     }
 
     /// Seals the active memtable unless too many sealed ones wait already: then it grows, and the gate holds new writes back.
-    fn seal_if_room(&self, writer: &mut Writer) -> Result<()> {
+    fn seal_if_room(&self, writer: &mut Writer, group: &[Pending]) -> Result<()> {
         if self.views.load().sealed.len() < self.options.memtables_sealed_max {
-            self.seal(writer)?;
+            match self.seal(writer) {
+                // As for the log record: deletes may use what was kept for them.
+                Err(error) if error.kind() == ErrorKind::NoSpace => {
+                    self.space.note_full();
+                    if !deletes_only(group) || !self.space.release_reserve()? {
+                        return Err(error);
+                    }
+                    self.seal(writer)?;
+                }
+                sealed => sealed?,
+            }
         }
         self.update_gate();
         Ok(())
@@ -228,9 +258,6 @@ impl Core {
             Ok(wal) => wal,
             Err(error) => {
                 // The file may hold half a header; a later attempt takes another.
-                if error.kind() == ErrorKind::NoSpace {
-                    self.space.note_full();
-                }
                 self.remove_file(&prepared.path);
                 return Err(error);
             }
@@ -287,4 +314,8 @@ impl Core {
         self.wake(|tasks| &tasks.compact);
         first
     }
+}
+
+fn deletes_only(group: &[Pending]) -> bool {
+    group.iter().all(|pending| pending.batch.put_count() == 0)
 }

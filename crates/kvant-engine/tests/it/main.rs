@@ -6,6 +6,7 @@ mod behaviour;
 mod common;
 mod corruption;
 mod faults;
+mod full_disk;
 mod liveness;
 mod model;
 mod power_loss;
