@@ -3,7 +3,8 @@
 //! 1. Which tables count: those that the manifest names; without a readable manifest, every table in the directory, all on level 0,
 //!    where the order of sequence numbers decides. That may bring back keys whose tombstones had been compacted away.
 //! 2. A damaged table is replaced by one with the entries of its readable blocks, on the same level.
-//! 3. A damaged log is replayed up to the damage, into a new table on level 0.
+//! 3. A damaged log is replayed up to the damage, into a new table on level 0. So is a whole one without a readable manifest, which
+//!    would say where among the tables it belongs.
 //! 4. A new manifest names the outcome. Damaged files are moved to `lost/`, nothing is deleted.
 
 use super::{lock_existing, open_table, table_context};
@@ -69,10 +70,10 @@ pub fn repair(env: &Env, dir: &Path) -> Result<RepairReport> {
         to_move: Vec::new(),
         report: RepairReport::default(),
     };
-    let mut oldest_wal = FileNum(0);
+    let mut oldest_wal = None;
     match repair.readable(version::recover(&*env.fs, dir))?.flatten() {
         Some(manifest) => {
-            oldest_wal = manifest.state.oldest_wal;
+            oldest_wal = Some(manifest.state.oldest_wal);
             repair.last_seq = manifest.state.last_seq;
             for (level, metas) in manifest.state.levels().iter().enumerate() {
                 for meta in metas {
@@ -90,7 +91,7 @@ pub fn repair(env: &Env, dir: &Path) -> Result<RepairReport> {
             }
         }
     }
-    let oldest_wal = repair.logs(&needed_wals(&files, oldest_wal), oldest_wal)?;
+    let oldest_wal = repair.logs(&needed_wals(&files, oldest_wal.unwrap_or(FileNum(0))), oldest_wal)?;
     repair.finish(oldest_wal)
 }
 
@@ -197,8 +198,10 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Keeps a whole log; replays a damaged one into a table. Returns the oldest log that the manifest has to name.
-    fn logs(&mut self, nums: &[FileNum], oldest: FileNum) -> Result<FileNum> {
+    /// Keeps a whole log, given the oldest that the manifest names; replays another one into a table. Returns the oldest log that the
+    /// new manifest has to name.
+    fn logs(&mut self, nums: &[FileNum], named: Option<FileNum>) -> Result<FileNum> {
+        let oldest = named.unwrap_or(FileNum(0));
         let memtable = Memtable::new(&self.context.memory, 1 << 20);
         let mut records = 0;
         let replayed = wal::recover(&*self.env.fs, self.dir, nums, None, &mut |_, record| {
@@ -223,7 +226,7 @@ impl Repair<'_> {
             ));
         }
         let whole = self.readable(replayed)?.is_some() && !missing;
-        if whole {
+        if whole && named.is_some() {
             return Ok(oldest);
         }
         self.report.saved_record_count = records;

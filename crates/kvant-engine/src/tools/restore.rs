@@ -1,6 +1,7 @@
 //! Makes a database from a checkpoint.
 
 use super::verify;
+use crate::db::recovery::parent_of;
 use kvant_base::{Error, Result};
 use kvant_env::{Env, Fs};
 use std::path::Path;
@@ -49,7 +50,10 @@ pub fn restore(env: &Env, from: &Path, to: &Path) -> Result<RestoreReport> {
         report.file_count += 1;
         report.bytes += entry.len_bytes;
     }
-    fs.sync_dir(to).map_err(|e| Error::io("sync", to, e))?;
+    let parent = parent_of(to);
+    for dir in [to, parent] {
+        fs.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
+    }
     Ok(report)
 }
 
