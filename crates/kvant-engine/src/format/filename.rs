@@ -22,6 +22,9 @@ pub(crate) enum FileKind {
     Lock,
 }
 
+/// A larger number is not ours: counting on from it must not overflow.
+const NUM_MAX: u64 = 1 << 56;
+
 /// The name of a file. `num` is ignored for the kinds that exist once.
 pub(crate) fn file_name(kind: FileKind, num: FileNum) -> String {
     let num = num.0;
@@ -61,5 +64,5 @@ pub(crate) fn parse_file_name(name: &str) -> Option<(FileKind, FileNum)> {
     };
     let plain = digits.len() >= 6 && digits.bytes().all(|b| b.is_ascii_digit());
     let num = FileNum(plain.then(|| digits.parse().ok()).flatten()?);
-    (file_name(kind, num) == name).then_some((kind, num))
+    (num.0 <= NUM_MAX && file_name(kind, num) == name).then_some((kind, num))
 }
