@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
     let fs = &core.env.fs;
+    let _checkpointing = core.checkpointing.lock();
     if fs.exists(dir).map_err(|e| Error::io("look at", dir, e))? {
         return Err(Error::invalid("the directory for the checkpoint exists").with_file(dir));
     }

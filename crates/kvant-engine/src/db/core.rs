@@ -65,6 +65,8 @@ pub(crate) struct Core {
     pub(crate) prepared_wal: NamedMutex<Option<PreparedWal>>,
     pub(crate) manual: NamedMutex<ManualCompaction>,
     pub(crate) flush_failures: NamedMutex<FlushFailures>,
+    /// Held for a whole checkpoint: two into one directory would take each other's files for leftovers. Outermost.
+    pub(crate) checkpointing: NamedMutex<()>,
     tasks: NamedMutex<Option<Tasks>>,
     /// Held for as long as the database is open.
     owner: NamedMutex<Option<Box<dyn FileLock>>>,
@@ -197,6 +199,7 @@ impl Core {
             prepared_wal: NamedMutex::new("prepared_wal", None),
             manual: NamedMutex::new("manual_compaction", ManualCompaction::default()),
             flush_failures: NamedMutex::new("flush_failures", FlushFailures::default()),
+            checkpointing: NamedMutex::new("checkpoint", ()),
             tasks: NamedMutex::new("tasks", None),
             owner: NamedMutex::new("owner", Some(parts.owner)),
         })
