@@ -7,7 +7,11 @@
 //! 4. start a new log file and a new manifest, whose first edit is the whole tree;
 //! 5. remove what nothing refers to.
 //!
-//! Memtables are not flushed here, so that opening costs one read of the log: the flush task does it behind.
+//! Memtables are not flushed here, so that opening costs one read of the log: the flush task does it behind. It does so also with
+//! one that is not full when its logs have become many, or restarts that write little would pile them up.
+//!
+//! Readers see at once what was replayed. It is therefore synced first where the sync level promises something: the process that
+//! wrote it may have ended before its own sync.
 
 use super::Resources;
 use super::core::{Core, Parts, VersionState};
@@ -18,7 +22,7 @@ use super::write::Writer;
 use crate::commit::sync::{LogFile, LogSync};
 use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_path, parse_file_name};
 use crate::memtable::Memtable;
-use crate::options::Options;
+use crate::options::{Options, SyncLevel};
 use crate::stats::RecoveryStats;
 use crate::table::{BlockCache, Table, TableContext, TableStats};
 use crate::version::{
@@ -95,7 +99,7 @@ pub(crate) fn open(env: Env, dir: &Path, options: Options, resources: Resources)
     };
 
     let log_sync = LogSync::new(options.sync, Arc::clone(&env.clock));
-    let previous = give_to_sync(&env, dir, &wals, &log_sync)?;
+    let previous = give_to_sync(&env, dir, &wals, &log_sync, options.sync)?;
     let wal_num = new_num();
     let wal = start_wal(&env, dir, wal_num, previous, &log_sync)?;
     let active_wal = replay.active_wal.unwrap_or(wal_num);
@@ -254,9 +258,15 @@ fn open_tables(
     })
 }
 
-/// Cuts torn ends off and hands the replayed logs to the log sync, so that they become durable before anything newer does.
-/// Returns the end of the history, for the next log's header to name.
-fn give_to_sync(env: &Env, dir: &Path, wals: &[RecoveredWal], sync: &LogSync) -> Result<Option<PreviousWal>> {
+/// Cuts torn ends off, makes the replayed logs durable unless the level promises nothing, and hands them to the log sync. Returns the
+/// end of the history, for the next log's header to name.
+fn give_to_sync(
+    env: &Env,
+    dir: &Path,
+    wals: &[RecoveredWal],
+    sync: &LogSync,
+    level: SyncLevel,
+) -> Result<Option<PreviousWal>> {
     let mut previous = None;
     for wal in wals.iter().filter(|wal| wal.end.good_bytes > 0) {
         let path = file_path(dir, FileKind::Wal, wal.file_num);
@@ -273,12 +283,17 @@ fn give_to_sync(env: &Env, dir: &Path, wals: &[RecoveredWal], sync: &LogSync) ->
             final_bytes: wal.end.good_bytes,
         });
         let (num, written_bytes) = (wal.file_num, wal.end.good_bytes);
+        let mut synced_bytes = 0;
+        if level != SyncLevel::Os {
+            file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
+            synced_bytes = written_bytes;
+        }
         sync.add_file(LogFile {
             num,
             path,
             file,
             written_bytes,
-            synced_bytes: 0,
+            synced_bytes,
         });
     }
     Ok(previous)

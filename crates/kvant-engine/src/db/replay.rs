@@ -38,6 +38,9 @@ const RUN_BYTES_MAX: usize = 32 << 20;
 /// An operation with a larger value is inserted as it comes: a search costs less than copying it once more.
 const VALUE_BYTES_MAX: usize = 64 << 10;
 
+/// Logs that one memtable may keep from restart to restart.
+const WALS_PER_MEMTABLE_MAX: usize = 4;
+
 /// What the log becomes.
 pub(super) struct Replay<'a> {
     env: &'a Env,
@@ -103,6 +106,11 @@ impl<'a> Replay<'a> {
             self.apply(num, &record)
         })?;
         self.run.insert_into(&self.active);
+        if let Some(first_wal) = self.active_wal
+            && wals.iter().filter(|wal| wal.file_num >= first_wal).count() >= WALS_PER_MEMTABLE_MAX
+        {
+            self.seal();
+        }
         for wal in &wals {
             self.stats.wal_bytes += wal.end.good_bytes;
             self.stats.discarded_bytes += wal.end.discarded_bytes;
@@ -134,7 +142,10 @@ impl<'a> Replay<'a> {
             self.begin_file();
         }
         self.last_wal = num;
-        self.active_wal.get_or_insert(num);
+        // A closing record alone is nothing to keep a log for.
+        if record.op_count > 0 {
+            self.active_wal.get_or_insert(num);
+        }
         let (run, active) = (&mut self.run, &self.active);
         record.replay(|seq, op| {
             let Op { kind, key, stored } = op;
@@ -161,11 +172,15 @@ impl<'a> Replay<'a> {
     fn begin_file(&mut self) {
         self.run.insert_into(&self.active);
         if self.active.memory_bytes() >= self.options.memtable_bytes {
-            let next = Arc::new(new_memtable(&self.memory, self.options));
-            let memtable = std::mem::replace(&mut self.active, next);
-            let first_wal = self.active_wal.take().expect("a full memtable has a log");
-            self.sealed.push(SealedMemtable { memtable, first_wal });
+            self.seal();
         }
+    }
+
+    fn seal(&mut self) {
+        let next = Arc::new(new_memtable(&self.memory, self.options));
+        let memtable = std::mem::replace(&mut self.active, next);
+        let first_wal = self.active_wal.take().expect("a memtable with entries has a log");
+        self.sealed.push(SealedMemtable { memtable, first_wal });
     }
 
     fn note_discarded(&self, wal: &RecoveredWal) {

@@ -10,4 +10,5 @@ mod full_disk;
 mod liveness;
 mod model;
 mod power_loss;
+mod restarts;
 mod threads;

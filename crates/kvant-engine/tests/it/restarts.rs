@@ -1,0 +1,127 @@
+//! Opening again and again.
+
+use crate::common::{DIR, World, all_records, put, small_options};
+use kvant_engine::tools::repair;
+use kvant_engine::{Db, SyncLevel};
+use kvant_env::Fs;
+use kvant_env::faulty::{CrashStyle, FaultyFs};
+use std::path::Path;
+use std::sync::Arc;
+
+fn world(disk: &FaultyFs) -> World {
+    World::new(5, Arc::new(disk.clone()))
+}
+
+fn count(disk: &FaultyFs, suffix: &str) -> usize {
+    let files = disk.files();
+    files
+        .iter()
+        .filter(|(path, _)| path.to_string_lossy().ends_with(suffix))
+        .count()
+}
+
+/// The process ends without a word; the operating system goes on.
+fn kill(world: &World, disk: &FaultyFs, db: Db) {
+    world.spawner.abandon_tasks();
+    std::mem::forget(db);
+    disk.release_locks();
+}
+
+#[test]
+fn logs_do_not_pile_up_over_restarts_that_never_fill_a_memtable() {
+    let disk = FaultyFs::new(1);
+    let options = small_options(SyncLevel::Os);
+    for restart in 0..40 {
+        let world = world(&disk);
+        let db = world.open(&options);
+        if restart % 2 == 0 {
+            db.put(format!("key{restart:02}").as_bytes(), b"value", None)
+                .expect("written");
+        }
+        if restart % 3 == 0 {
+            kill(&world, &disk, db);
+        } else {
+            world.spawner.run_until_idle();
+            db.close().expect("closed");
+        }
+        let logs = count(&disk, ".wal");
+        assert!(logs <= 8, "{logs} logs after {restart} restarts");
+    }
+    let db = world(&disk).open(&options);
+    assert_eq!(all_records(&db).expect("read").len(), 20);
+}
+
+#[test]
+fn restarts_without_writes_leave_no_logs_and_no_tables_behind() {
+    let disk = FaultyFs::new(1);
+    let options = small_options(SyncLevel::Os);
+    for _ in 0..10 {
+        let world = world(&disk);
+        let db = world.open(&options);
+        world.spawner.run_until_idle();
+        db.close().expect("closed");
+        let (logs, tables) = (count(&disk, ".wal"), count(&disk, ".sst"));
+        assert!(logs <= 3 && tables == 0, "{logs} logs, {tables} tables");
+    }
+}
+
+#[test]
+fn files_with_impossible_numbers_are_left_alone() {
+    let disk = FaultyFs::new(1);
+    let options = small_options(SyncLevel::Os);
+    drop(world(&disk).open(&options));
+    for name in ["18446744073709551615.wal", "18446744073709551614.sst"] {
+        disk.create(&Path::new(DIR).join(name)).expect("created");
+    }
+    let db = world(&disk).open(&options);
+    db.put(b"key", b"value", None).expect("written");
+    db.flush().expect("flushed");
+    assert_eq!(count(&disk, "18446744073709551615.wal"), 1);
+}
+
+#[test]
+fn with_sync_always_what_a_recovery_shows_is_durable() {
+    let disk = FaultyFs::new(1);
+    let options = small_options(SyncLevel::Always);
+    let first = world(&disk);
+    let db = first.open(&options);
+    // Written, and the process is killed before the sync.
+    db.submit(put(b"key", b"value"), Box::new(|_| ()))
+        .map_err(|(error, _)| error)
+        .expect("submitted");
+    kill(&first, &disk, db);
+
+    let second = world(&disk);
+    let db = second.open(&options);
+    let shown = db.get(b"key").expect("read");
+    let image = disk.crash_image(1, CrashStyle::DropUnsynced);
+    drop(db);
+    let db = world(&image).open(&options);
+    assert_eq!(db.get(b"key").expect("read"), shown);
+}
+
+#[test]
+fn a_repair_without_a_manifest_leaves_a_database_that_opens() {
+    let options = small_options(SyncLevel::Os);
+    for lose_a_table in [false, true] {
+        let disk = FaultyFs::new(1);
+        let first = world(&disk);
+        let db = first.open(&options);
+        db.put(b"a", b"1", None).expect("written");
+        db.flush().expect("flushed");
+        db.put(b"b", b"2", None).expect("written");
+        kill(&first, &disk, db);
+        for (path, _) in disk.files() {
+            let name = path.to_string_lossy().into_owned();
+            if name.contains("MANIFEST") || (lose_a_table && name.ends_with(".sst")) {
+                disk.remove_file(&path).expect("removed");
+            }
+        }
+        let second = world(&disk);
+        repair(&second.env, Path::new(DIR)).expect("repaired");
+        let db = second.open(&options);
+        assert_eq!(db.get(b"b").expect("read").as_deref(), Some(&b"2"[..]));
+        assert_eq!(db.get(b"a").expect("read").is_some(), !lose_a_table);
+        db.put(b"c", b"3", None).expect("written");
+    }
+}
