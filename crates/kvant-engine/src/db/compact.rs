@@ -54,10 +54,12 @@ impl Core {
     /// True when there was something to do.
     fn compact_step(&self, asked: u64) -> Result<bool> {
         let manual = self.manual.lock().served < asked;
-        let plan = self.with_summary(|summary| {
+        let (plan, level_0_due) = self.with_summary(|summary| {
             let pick = if manual { pick_manual } else { pick };
-            pick(summary, &self.compaction_options)
+            let level_0_due = summary.levels[0].len() >= self.options.l0_compact_count;
+            (pick(summary, &self.compaction_options), level_0_due)
         });
+        self.note_level_0_stuck(plan.is_none() && level_0_due);
         let Some(plan) = plan else {
             self.serve_manual(asked, None);
             return Ok(false);
@@ -69,6 +71,17 @@ impl Core {
             self.leave_alone(&plan, error);
         }
         result.map(|()| true)
+    }
+
+    /// Level 0 is too large and yet there is nothing to do: unreadable tables stand in the way. No stall of writes would ever end then,
+    /// so level 0 is left to grow.
+    fn note_level_0_stuck(&self, stuck: bool) {
+        if self.level_0_stuck.swap(stuck, Ordering::Relaxed) != stuck {
+            if stuck {
+                self.log.event(Level::Error, "level_0_stuck", &[]);
+            }
+            self.update_gate();
+        }
     }
 
     /// Tells those who asked for a compaction up to `asked` that it has been done, or has failed.

@@ -55,6 +55,8 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     pub(crate) recovery: RecoveryStats,
     closed: AtomicBool,
+    /// Whether compaction can do nothing about the tables of level 0.
+    pub(crate) level_0_stuck: AtomicBool,
     /// Notified when a flush or compaction has ended or a manual one was asked for.
     pub(crate) progressed: Signal,
 
@@ -193,6 +195,7 @@ impl Core {
             counters: Counters::default(),
             recovery: parts.recovery,
             closed: AtomicBool::new(false),
+            level_0_stuck: AtomicBool::new(false),
             progressed: Signal::new(),
             versions: NamedMutex::new("versions", parts.versions),
             writer: NamedMutex::new("writer", parts.writer),
@@ -315,22 +318,16 @@ impl Core {
                 reason: StallReason::Memtables,
             };
         }
-        let l0_count = view.version.tables(0).len();
-        let l0 = (
-            StallReason::L0Tables,
-            l0_count as f64,
-            self.options.l0_slow_count,
-            self.options.l0_stop_count,
-        );
-        let (reason, now, slow, stop) = l0;
-        if l0_count >= stop {
-            return Position::Closed { reason };
+        let (l0_count, reason) = (view.version.tables(0).len(), StallReason::L0Tables);
+        let (slow, stop) = (self.options.l0_slow_count, self.options.l0_stop_count);
+        if l0_count < slow || self.level_0_stuck.load(Ordering::Relaxed) {
+            Position::Open
+        } else if l0_count < stop {
+            let earn = (stop - l0_count) as f64 / (stop - slow) as f64;
+            Position::Slowed { reason, earn }
+        } else {
+            Position::Closed { reason }
         }
-        if l0_count >= slow {
-            let earn = (stop as f64 - now) / (stop - slow) as f64;
-            return Position::Slowed { reason, earn };
-        }
-        Position::Open
     }
 }
 

@@ -72,6 +72,38 @@ fn every_flipped_byte_is_detected_harmless_or_an_unsynced_suffix() {
     assert!(refused > 0 && partly_unreadable > 0 && suffix_lost > 0 && file_count >= 4);
 }
 
+#[test]
+fn writes_go_on_over_a_table_that_cannot_be_compacted() {
+    let disk = FaultyFs::new(1);
+    let world = World::new(1, Arc::new(disk.clone()));
+    let options = small_options(SyncLevel::Os);
+    let db = world.open(&options);
+    let rewrite = |value: &[u8]| {
+        for number in 0..10 {
+            db.put(format!("key{number}").as_bytes(), value, None)
+                .expect("written");
+        }
+    };
+    rewrite(b"first");
+    db.compact().expect("compacted");
+    for (path, _) in disk.files() {
+        if path.extension().is_some_and(|extension| extension == "sst") {
+            disk.flip_byte(&path, 0, 1).expect("the byte is there");
+        }
+    }
+    for _ in 0..2 * options.l0_stop_count {
+        rewrite(b"later");
+        db.flush().expect("flushed");
+        world.spawner.run_until_idle();
+        assert_eq!(db.stall(), None, "nothing will ever end this stall");
+    }
+    assert!(db.stats().compactions.failed_count > 0, "the damage was met");
+    assert_eq!(
+        db.get(b"key5").expect("newer tables are whole").as_deref(),
+        Some(&b"later"[..])
+    );
+}
+
 /// A database with tables on two levels and a log that has not been flushed, as a killed process leaves it; and the states that a
 /// recovery may show: the last, or, when the end of the log is lost, an earlier one.
 fn build(rng: &mut Rng, options: &Options, disk: &FaultyFs) -> (FaultyFs, Vec<Map>) {
