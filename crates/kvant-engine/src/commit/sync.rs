@@ -19,6 +19,7 @@ use kvant_env::{Clock, File, Signal};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A log file that may hold bytes which are not durable.
@@ -40,6 +41,9 @@ pub(crate) struct LogSync {
     level: SyncLevel,
     clock: Arc<dyn Clock>,
     inner: NamedMutex<Inner>,
+    /// When [`LogSync::is_overdue`] becomes true unless a sync ends before; `u64::MAX` for never. Every submitted batch asks, so that
+    /// this is kept outside the lock.
+    overdue_at_ns: AtomicU64,
     /// Notified after every sync, and when writes are fenced: then there will be no more.
     pub(crate) synced: Signal,
 }
@@ -91,6 +95,7 @@ impl LogSync {
             level,
             clock,
             inner: NamedMutex::new("log_sync", inner),
+            overdue_at_ns: AtomicU64::new(u64::MAX),
             synced: Signal::new(),
         }
     }
@@ -104,6 +109,7 @@ impl LogSync {
             inner.dirty_since_ns.get_or_insert(self.clock.monotonic_ns());
         }
         inner.files.push_back(file);
+        self.note_overdue(&inner);
         was_clean && inner.dirty_since_ns.is_some()
     }
 
@@ -137,6 +143,7 @@ impl LogSync {
                 let was_clean = inner.dirty_since_ns.is_none();
                 if was_clean {
                     inner.dirty_since_ns = Some(self.clock.monotonic_ns());
+                    self.note_overdue(&inner);
                 }
                 (Some(done), was_clean)
             }
@@ -149,17 +156,23 @@ impl LogSync {
 
     /// Whether writes have to wait because the interval's promise would break: bytes older than the last interval, not yet being
     /// synced, or a sync that runs for longer than an interval over that.
+    #[inline]
     pub(crate) fn is_overdue(&self) -> bool {
+        let overdue_at_ns = self.overdue_at_ns.load(Ordering::Relaxed);
+        overdue_at_ns != u64::MAX && self.clock.monotonic_ns() > overdue_at_ns
+    }
+
+    fn note_overdue(&self, inner: &Inner) {
         let SyncLevel::Interval(interval) = self.level else {
-            return false;
+            return;
         };
         let interval_ns = duration_ns(interval);
-        let inner = self.inner.lock();
         let oldest_ns = inner
             .syncing_since_ns
             .map(|ns| ns.saturating_sub(interval_ns))
             .or(inner.dirty_since_ns);
-        oldest_ns.is_some_and(|since| self.clock.monotonic_ns().saturating_sub(since) > 2 * interval_ns)
+        let at_ns = oldest_ns.map_or(u64::MAX, |ns| ns.saturating_add(interval_ns.saturating_mul(2)));
+        self.overdue_at_ns.store(at_ns, Ordering::Relaxed);
     }
 
     /// Asks for a sync of all that has been written, whatever the level.
@@ -184,6 +197,7 @@ impl LogSync {
             inner.asked = false;
             inner.dirty_since_ns = None;
             inner.syncing_since_ns = Some(started_ns);
+            self.note_overdue(&inner);
             let files: Vec<_> = inner
                 .files
                 .iter()
@@ -207,6 +221,7 @@ impl LogSync {
         let mut done: Vec<Completion> = waiting.into_iter().flat_map(|waiting| waiting.done).collect();
         let mut inner = self.inner.lock();
         inner.syncing_since_ns = None;
+        self.note_overdue(&inner);
         let synced = match outcome {
             Ok(()) => {
                 inner.sync_count += 1;
@@ -244,7 +259,7 @@ impl LogSync {
         }
         match (self.level, inner.dirty_since_ns) {
             (SyncLevel::Interval(interval), Some(since_ns)) => {
-                let due_ns = since_ns + duration_ns(interval);
+                let due_ns = since_ns.saturating_add(duration_ns(interval));
                 (now_ns < due_ns).then_some(Some(due_ns))
             }
             _ => Some(None),
