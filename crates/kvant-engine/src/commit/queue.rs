@@ -5,7 +5,8 @@ use kvant_base::Result;
 use kvant_base::lock::NamedMutex;
 
 /// Called exactly once with the outcome of a submitted batch: on the submitting thread, on that of another writer, or on the log's
-/// sync thread. It must not wait.
+/// sync thread. It must not wait, and must not own the last clone of the database: dropping that closes it, which waits for just these
+/// threads.
 pub type Completion = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// A batch that waits for its commit.

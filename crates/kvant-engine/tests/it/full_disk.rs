@@ -8,6 +8,9 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// A batch by name, and what became of it.
+type Outcome = (&'static str, Result<()>);
+
 fn world() -> (World, FaultyFs) {
     let disk = FaultyFs::new(3);
     (World::new(3, Arc::new(disk.clone())), disk)
@@ -64,7 +67,7 @@ fn a_delete_does_not_share_the_fate_of_a_put_that_finds_no_space() {
     let (world, disk) = world();
     let db = world.open(&small_options(SyncLevel::Os));
     db.put(b"old", b"1", None).expect("written");
-    let outcomes: Arc<Mutex<Vec<(&str, Result<()>)>>> = Arc::default();
+    let outcomes: Arc<Mutex<Vec<Outcome>>> = Arc::default();
     let mut delete = WriteBatch::new();
     delete.delete(b"old");
     let batches = [("put", put(b"new", b"2")), ("delete", delete)];
