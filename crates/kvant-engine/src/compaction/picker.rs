@@ -109,16 +109,21 @@ impl<'s, 'a> Picker<'s, 'a> {
     fn drop_expired(&self) -> Option<CompactionPlan> {
         let mut inputs = Vec::new();
         for (level, tables) in self.summary.levels.iter().enumerate() {
-            let gone = tables.iter().enumerate().filter(|(index, table)| {
-                let older = if level == 0 { &tables[index + 1..] } else { &[] };
+            let gone = tables.iter().filter(|table| {
+                // By their numbers, not by their place: after a repair, ranges of sequence numbers overlap on level 0.
+                let may_be_older = |other: &&TableSummary<'_>| {
+                    other.meta.num != table.meta.num && other.meta.seq_min < table.meta.seq_max
+                };
+                let beside = if level == 0 { &tables[..] } else { &[] };
                 !table.being_compacted
                     && table.meta.all_expired(self.summary.now_ms)
                     && self.summary.nothing_beneath(level, table.first(), table.last())
-                    && !older
+                    && !beside
                         .iter()
+                        .filter(may_be_older)
                         .any(|older| older.meta.overlaps(table.first(), table.last()))
             });
-            inputs.push((level, gone.map(|(_, table)| *table).collect::<Vec<_>>()));
+            inputs.push((level, gone.copied().collect::<Vec<_>>()));
         }
         let any = inputs.iter().any(|(_, tables)| !tables.is_empty());
         any.then(|| self.plan(Reason::Expiry, PlanKind::Drop, inputs, BOTTOM))

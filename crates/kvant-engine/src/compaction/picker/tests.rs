@@ -296,7 +296,17 @@ fn expired_tables_are_dropped_only_when_nothing_older_would_show_again() {
         "expiry Merge 0[2] 6[1] -> 6, bottommost"
     );
     let older = (0, of_bytes(1, "c", "d", 1000));
-    assert_eq!(at(500, &[newer, older]), "expiry Merge 0[2, 1] -> 6, bottommost");
+    assert_eq!(
+        at(500, &[newer.clone(), older]),
+        "expiry Merge 0[2, 1] -> 6, bottommost"
+    );
+    // After a repair: the table with the newest write of all holds older ones than the expired.
+    let mut around = of_bytes(3, "c", "d", 1000);
+    around.seq_min = SeqNum(1);
+    assert_eq!(
+        at(500, &[(0, around), newer]),
+        "space_amplification Merge 0[2, 3] -> 6, bottommost"
+    );
     assert_eq!(
         at(500, &[(6, of_expiring(1, "c", "d", 5, 500))]),
         "expiry Merge 6[1] -> 6, bottommost"
