@@ -10,5 +10,6 @@ mod full_disk;
 mod liveness;
 mod model;
 mod power_loss;
+mod replay;
 mod restarts;
 mod threads;
