@@ -19,6 +19,9 @@ const SMALL_GROUP: usize = 16;
 /// How often a group is divided by eight more bytes of its keys before whole keys are compared: bounds the
 /// recursion. Keys that differ only later are rare enough.
 const ROUNDS_MAX: u32 = 8;
+/// Operations that are looked up before they are inserted: side by side, their cache misses overlap. An insert
+/// ends with an atomic instruction, which the next miss would have to wait for.
+const AHEAD_COUNT: usize = 16;
 
 pub(super) struct Run {
     bytes_max: usize,
@@ -90,9 +93,14 @@ impl Run {
         }
         self.sort(&mut places, ROUNDS_MAX);
         let mut inserter = memtable.inserter();
-        for place in &places {
-            let (key, value) = self.op(place.offset());
-            inserter.insert(key, value);
+        for places in places.chunks(AHEAD_COUNT) {
+            let mut ahead = [self.op(0); AHEAD_COUNT];
+            for (op, place) in ahead.iter_mut().zip(places) {
+                *op = self.op(place.offset());
+            }
+            for &(key, value) in &ahead[..places.len()] {
+                inserter.insert(key, value);
+            }
         }
         places.clear();
         self.places = places;
