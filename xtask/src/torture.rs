@@ -2,7 +2,7 @@
 //! seed that replays.
 //!
 //! The tests are the same as in `cargo test`; they take the number of cycles and the seed from the
-//! environment.
+//! environment. A cycle is one kill -9; the engine's tests repeat in proportion, once for every 20 cycles.
 
 use crate::{Verdict, args, cargo};
 use std::io::{BufRead, BufReader};
@@ -27,6 +27,10 @@ const LONG_TESTS: &[Long] = &[
     Long {
         package: "kvant-engine",
         filter: "power_loss",
+    },
+    Long {
+        package: "kvant-engine",
+        filter: "model",
     },
 ];
 

@@ -22,7 +22,7 @@ pub fn put_u32(out: &mut Vec<u8>, value: u32) {
 /// Bytes that [`put_u64`] appends for `value`.
 #[inline]
 pub fn encoded_bytes(value: u64) -> usize {
-    ((64 - (value | 1).leading_zeros() as usize) + 6) / 7
+    (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
 
 /// Reads a `u64` from the front of `input` and advances it; `None` when it is cut short or too long.

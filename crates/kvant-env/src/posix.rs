@@ -237,5 +237,18 @@ fn statvfs_available_bytes(path: &Path) -> io::Result<u64> {
     Ok(u64::try_from(available).unwrap_or(u64::MAX))
 }
 
+/// Asks the system to back the whole huge pages of a range of memory by huge pages. It may decline; the contents stay as they are.
+pub fn advise_huge_pages(start: *const u8, bytes: usize) {
+    const HUGE_PAGE_BYTES: usize = 2 << 20;
+    let skipped_bytes = start.align_offset(HUGE_PAGE_BYTES);
+    if bytes >= skipped_bytes.saturating_add(HUGE_PAGE_BYTES) {
+        let whole_bytes = (bytes - skipped_bytes) & !(HUGE_PAGE_BYTES - 1);
+        let aligned = start.wrapping_add(skipped_bytes).cast_mut().cast();
+        // SAFETY: this advice changes neither contents nor validity of any page, whatever the range; an error means that the system
+        // does not do it, and then there is nothing to do about it.
+        unsafe { libc::madvise(aligned, whole_bytes, libc::MADV_HUGEPAGE) };
+    }
+}
+
 #[cfg(test)]
 mod tests;

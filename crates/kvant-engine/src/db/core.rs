@@ -61,6 +61,7 @@ pub(crate) struct Core {
     // locks
     pub(crate) versions: NamedMutex<VersionState>,
     pub(crate) writer: NamedMutex<Writer>,
+    /// Held while a log is made, so that logs are used in the order of their numbers.
     pub(crate) prepared_wal: NamedMutex<Option<PreparedWal>>,
     pub(crate) manual: NamedMutex<ManualCompaction>,
     tasks: NamedMutex<Option<Tasks>>,

@@ -52,11 +52,12 @@ impl Core {
     /// True when there was something to do.
     fn flush_step(&self) -> Result<bool> {
         let mut worked = false;
-        if self.prepared_wal.lock().is_none() {
-            let prepared = self.prepare_wal()?;
-            *self.prepared_wal.lock() = Some(prepared);
+        let mut prepared = self.prepared_wal.lock();
+        if prepared.is_none() {
+            *prepared = Some(self.prepare_wal()?);
             worked = true;
         }
+        drop(prepared);
         let oldest = self.views.load().sealed.last().cloned();
         let Some(oldest) = oldest else { return Ok(worked) };
         if oldest.seq_max() > SeqNum(self.visible_seq.load(Ordering::Acquire)) {

@@ -2,8 +2,7 @@
 
 use super::core::Core;
 use super::view::SuperVersion;
-use crate::format::{SeqNum, ValueKind, split_expiry};
-use crate::table::key_hash;
+use crate::format::{SeqNum, ValueKind, key_hash, split_expiry};
 use bytes::Bytes;
 use kvant_base::limits::LEVELS;
 use kvant_base::log::Level;
@@ -52,17 +51,17 @@ impl Core {
         seq: SeqNum,
         fetches: &mut u32,
     ) -> Result<Option<(Bytes, Source)>> {
+        let hash = key_hash(key);
         let memtables =
             std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
         for memtable in memtables {
-            if let Some((_, kind, stored)) = memtable.get(key, seq) {
+            if let Some((_, kind, stored)) = memtable.get(key, hash, seq) {
                 let value = self
                     .live_value(kind, stored)
                     .expect("a memtable holds what was encoded here");
                 return Ok(value.map(|value| (value, Source::Memtable)));
             }
         }
-        let hash = key_hash(key);
         // Level 0 is in order of the newest write of each table, but after a repair ranges of sequence numbers may overlap: a find
         // counts only when no later table can hold something newer.
         let mut newest: Option<(SeqNum, Option<Bytes>)> = None;

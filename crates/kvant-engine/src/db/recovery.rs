@@ -221,11 +221,11 @@ pub(crate) fn needed_wals(files: &[(FileKind, FileNum, DirEntry)], oldest: FileN
     logs[..used].iter().map(|(num, _)| *num).collect()
 }
 
-/// An empty memtable whose first allocation is small against its size.
+/// An empty memtable of the size at which it will be sealed.
 pub(crate) fn new_memtable(memory: &Arc<MemoryBudget>, options: &Options) -> Memtable {
     Memtable::new(
         memory,
-        (options.memtable_bytes / 16).clamp(1 << 10, 1 << 20) as usize,
+        usize::try_from(options.memtable_bytes).unwrap_or(usize::MAX),
     )
 }
 

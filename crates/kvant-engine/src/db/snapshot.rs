@@ -14,21 +14,27 @@ use std::sync::atomic::Ordering;
 
 /// The registered sequence numbers.
 pub(crate) struct SnapshotList {
-    /// (sequence number, identity) to the monotonic time of registration.
-    open: NamedMutex<(BTreeMap<(SeqNum, u64), u64>, u64)>,
+    open: NamedMutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    /// Sequence number and identity, to the monotonic time of registration in nanoseconds.
+    since_ns: BTreeMap<(SeqNum, u64), u64>,
+    last_identity: u64,
 }
 
 impl SnapshotList {
     pub(crate) fn new() -> SnapshotList {
         SnapshotList {
-            open: NamedMutex::new("snapshots", (BTreeMap::new(), 0)),
+            open: NamedMutex::new("snapshots", Open::default()),
         }
     }
 
     /// What a compaction that starts now must keep readable, ascending. Snapshots registered later are at least as new as every
     /// write in a table, because only visible writes are flushed.
     pub(crate) fn seqs(&self) -> Vec<SeqNum> {
-        let mut seqs: Vec<_> = self.open.lock().0.keys().map(|&(seq, _)| seq).collect();
+        let mut seqs: Vec<_> = self.open.lock().since_ns.keys().map(|&(seq, _)| seq).collect();
         seqs.dedup();
         seqs
     }
@@ -36,7 +42,7 @@ impl SnapshotList {
     /// How many are open, and since when the oldest is.
     pub(crate) fn count_and_oldest_ns(&self) -> (u64, Option<u64>) {
         let open = self.open.lock();
-        (open.0.len() as u64, open.0.values().copied().min())
+        (open.since_ns.len() as u64, open.since_ns.values().copied().min())
     }
 }
 
@@ -53,9 +59,10 @@ impl PinnedSeq {
         let mut open = core.snapshots.open.lock();
         // Read under the lock: a compaction that lists the snapshots before this one has only inputs that are visible already.
         let seq = SeqNum(core.visible_seq.load(Ordering::Acquire));
-        open.1 += 1;
-        let identity = open.1;
-        open.0.insert((seq, identity), core.env.clock.monotonic_ns());
+        open.last_identity += 1;
+        let identity = open.last_identity;
+        open.since_ns
+            .insert((seq, identity), core.env.clock.monotonic_ns());
         drop(open);
         PinnedSeq {
             core: Arc::clone(core),
@@ -75,7 +82,7 @@ impl Drop for PinnedSeq {
             .snapshots
             .open
             .lock()
-            .0
+            .since_ns
             .remove(&(self.seq, self.identity));
     }
 }

@@ -126,18 +126,18 @@ impl Core {
         assert!(last_seq <= SeqNum::MAX, "sequence numbers are used up");
         self.append_to_log(writer, group, first_seq, count)?;
         let mut seq = first_seq.0;
+        let mut inserter = writer.active.inserter();
         for pending in group {
             for op in pending.batch.ops() {
                 let op = op.expect("a batch that was built here decodes");
-                writer
-                    .active
-                    .insert(InternalKeyRef::new(op.key, SeqNum(seq), op.kind), op.stored);
+                inserter.insert(InternalKeyRef::new(op.key, SeqNum(seq), op.kind), op.stored);
                 seq += 1;
             }
             self.counters
                 .user_bytes
                 .fetch_add(pending.batch.user_bytes(), Ordering::Relaxed);
         }
+        drop(inserter);
         debug_assert_eq!(seq, last_seq.0 + 1);
         writer.next_seq = seq;
         self.counters
@@ -218,10 +218,10 @@ impl Core {
 
     /// Seals the active memtable and goes on with a new one and a new log file.
     pub(crate) fn seal(&self, writer: &mut Writer) -> Result<()> {
-        let prepared = match self.prepared_wal.lock().take() {
-            Some(prepared) => prepared,
-            None => self.prepare_wal()?,
-        };
+        let mut prepared = self.prepared_wal.lock();
+        let taken = prepared.take().map_or_else(|| self.prepare_wal(), Ok);
+        drop(prepared);
+        let prepared = taken?;
         let previous = Some(writer.wal.as_previous());
         let created = WalWriter::start(Arc::clone(&prepared.file), &prepared.path, prepared.num, previous);
         let wal = match created {

@@ -16,6 +16,7 @@
 
 use kvant_base::Reservation;
 use kvant_base::lock::NamedMutex;
+use kvant_env::posix::advise_huge_pages;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -24,9 +25,12 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 pub(super) const ALIGN: usize = 8;
 /// Alignment of chunks: a cache line.
 const CHUNK_ALIGN: usize = 64;
+/// A huge page of x86-64 and most others: a search in the list touches many pages, and translating their
+/// addresses costs as much as fetching them.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// Chunks double up to this size. Larger: fewer allocations, more memory unused at the end.
-const CHUNK_BYTES_MAX: usize = 1 << 20;
+const CHUNK_BYTES_MAX: usize = HUGE_PAGE_BYTES;
 /// A piece of more than one part in this many of a shared chunk gets a chunk of its own, so that little is
 /// lost at the end of shared ones.
 const SHARED_PARTS_MIN: usize = 4;
@@ -160,6 +164,7 @@ impl Chunks {
         let Some(chunk) = NonNull::new(unsafe { alloc(layout) }.cast::<ChunkHeader>()) else {
             handle_alloc_error(layout);
         };
+        advise_huge_pages(chunk.as_ptr().cast(), bytes);
         // SAFETY: the allocation is large enough and aligned for a header, and nobody else knows it yet.
         unsafe {
             chunk.write(ChunkHeader {
@@ -186,5 +191,18 @@ impl Drop for Chunks {
 }
 
 fn chunk_layout(bytes: usize) -> Layout {
-    Layout::from_size_align(bytes, CHUNK_ALIGN).expect("a chunk is far smaller than the address space")
+    let align = if bytes >= HUGE_PAGE_BYTES {
+        HUGE_PAGE_BYTES
+    } else {
+        CHUNK_ALIGN
+    };
+    Layout::from_size_align(bytes, align).expect("a chunk is far smaller than the address space")
+}
+
+/// Slots of value 0, whose memory the system provides when they are touched.
+pub(super) fn zeroed_slots(count: usize) -> Box<[AtomicU64]> {
+    let zeros = Box::into_raw(vec![0u64; count].into_boxed_slice());
+    advise_huge_pages(zeros.cast::<u8>(), count * size_of::<u64>());
+    // SAFETY: the pointer is a box's, and `AtomicU64` has the size, alignment and bit patterns of `u64`.
+    unsafe { Box::from_raw(zeros as *mut [AtomicU64]) }
 }

@@ -4,7 +4,7 @@
 //! ever moved or removed, and the whole is freed at once.
 //!
 //! - [`arena`]: memory that is handed out piece by piece and freed as a whole.
-//! - [`skiplist`]: the list. These two files hold the engine's only `unsafe` code; what they offer is safe.
+//! - [`skiplist`]: the list; [`index`]: the way to a key without a search. [`arena`] and [`skiplist`] hold the engine's only `unsafe` code; what they offer is safe.
 //!
 //! Invariants:
 //! 1. an internal key is inserted at most once;
@@ -20,6 +20,7 @@
     reason = "hands out uninitialised memory that several threads fill"
 )]
 mod arena;
+mod index;
 #[expect(unsafe_code, reason = "links nodes of variable size by atomic pointers")]
 mod skiplist;
 
@@ -40,11 +41,13 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
-    /// An empty memtable whose memory is counted in `memory`. `chunk_bytes` is the size of its first
-    /// allocation; later ones grow.
-    pub(crate) fn new(memory: &Arc<MemoryBudget>, chunk_bytes: usize) -> Memtable {
+    /// An empty memtable whose memory is counted in `memory`, for about `target_bytes`. It may grow beyond.
+    pub(crate) fn new(memory: &Arc<MemoryBudget>, target_bytes: usize) -> Memtable {
         Memtable {
-            list: Arc::new(SkipList::new(memory.reserve(Consumer::Memtables, 0), chunk_bytes)),
+            list: Arc::new(SkipList::new(
+                memory.reserve(Consumer::Memtables, 0),
+                target_bytes,
+            )),
             entry_count: AtomicU64::new(0),
             data_bytes: AtomicU64::new(0),
             seq_min: AtomicU64::new(u64::MAX),
@@ -70,12 +73,18 @@ impl Memtable {
     }
 
     /// The newest version of `user_key` that is visible at `visible_at`, a tombstone included: its number,
-    /// kind and stored value.
-    pub(crate) fn get(&self, user_key: &[u8], visible_at: SeqNum) -> Option<(SeqNum, ValueKind, &[u8])> {
-        let node = self.list.seek(InternalKeyRef::seek(user_key, visible_at))?;
+    /// kind and stored value. `hash` is [`crate::format::key_hash`] of the key.
+    #[inline]
+    pub(crate) fn get(
+        &self,
+        user_key: &[u8],
+        hash: u64,
+        visible_at: SeqNum,
+    ) -> Option<(SeqNum, ValueKind, &[u8])> {
+        let node = self.list.get(user_key, hash, visible_at)?;
         let key = node.key();
         let kind = key.kind().expect("only keys of a known kind are inserted");
-        (key.user_key == user_key).then(|| (key.seq(), kind, node.value()))
+        Some((key.seq(), kind, node.value()))
     }
 
     /// An iterator over all entries. It keeps the memory alive, and may or may not see what is inserted after

@@ -25,7 +25,8 @@
 //! Threads: all methods from any thread.
 
 use super::arena::{ALIGN, Arena};
-use crate::format::InternalKeyRef;
+use super::index::{HashIndex, Known};
+use crate::format::{InternalKeyRef, SeqNum, key_hash};
 use kvant_base::Reservation;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
@@ -37,6 +38,13 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 /// for many times that. (One in four would save 7 bytes an entry, but a search would follow half as many
 /// nodes more, each a cache miss.)
 const HEIGHT_MAX: usize = 20;
+/// Memory of a list for which its index has one slot. An entry with the smallest key and value takes 40 bytes
+/// on average: the index is never more than three quarters full before the list is.
+const BYTES_PER_SLOT: usize = 32;
+/// A first chunk of one part in this many keeps a list that is hardly used small.
+const CHUNKS_PER_LIST: usize = 16;
+/// Versions of one key that a read steps over before it searches.
+const VERSIONS_WALKED_MAX: usize = 8;
 
 /// The fixed part of a node. Handled by raw pointers only, because a reference to it would not cover what
 /// lies before and behind.
@@ -55,6 +63,7 @@ const _: () = assert!(size_of::<Link>().is_multiple_of(align_of::<NodeHeader>())
 
 pub(super) struct SkipList {
     arena: Arena,
+    index: HashIndex,
     /// Precedes every key; has all levels.
     head: NodePtr,
     /// Levels in use. A hint: a level above it holds nothing that is not also below.
@@ -94,8 +103,11 @@ impl<'a> Node<'a> {
 }
 
 impl SkipList {
-    pub(super) fn new(reservation: Reservation, first_chunk_bytes: usize) -> SkipList {
-        let arena = Arena::new(reservation, first_chunk_bytes);
+    /// An empty list for about `target_bytes`.
+    pub(super) fn new(mut reservation: Reservation, target_bytes: usize) -> SkipList {
+        let index = HashIndex::new(target_bytes / BYTES_PER_SLOT);
+        reservation.resize(index.memory_bytes());
+        let arena = Arena::new(reservation, target_bytes / CHUNKS_PER_LIST);
         let head = new_node(
             &arena,
             HEIGHT_MAX,
@@ -107,6 +119,7 @@ impl SkipList {
         );
         SkipList {
             arena,
+            index,
             head,
             height: AtomicUsize::new(1),
         }
@@ -137,6 +150,41 @@ impl SkipList {
         self.node(after)
     }
 
+    /// The newest entry of `user_key` that is visible at `visible_at`. `hash` is the key's.
+    pub(super) fn get(&self, user_key: &[u8], hash: u64, visible_at: SeqNum) -> Option<Node<'_>> {
+        let target = InternalKeyRef::seek(user_key, visible_at);
+        let newest = match self
+            .index
+            .find(hash, |address| self.node_at(address).key().user_key == user_key)
+        {
+            Known::Absent => return None,
+            Known::Node(address) => Some(self.node_at(address)),
+            Known::Nothing => None,
+        };
+        // Older versions follow the newest in the list: mostly it is visible itself, or one soon after it.
+        let mut node = newest;
+        for _ in 0..VERSIONS_WALKED_MAX {
+            let Some(version) = node else { break };
+            if version.key() >= target {
+                return (version.key().user_key == user_key).then_some(version);
+            }
+            // SAFETY: the node is linked in level 0.
+            node = self.node(unsafe { next_of(version.node, 0) });
+        }
+        self.seek(target).filter(|found| found.key().user_key == user_key)
+    }
+
+    /// The node at an address from the index.
+    #[inline]
+    fn node_at(&self, address: u64) -> Node<'_> {
+        let node = NonNull::new(ptr::with_exposed_provenance_mut(address as usize))
+            .expect("the index holds addresses of nodes");
+        Node {
+            node,
+            list: PhantomData,
+        }
+    }
+
     /// A place to insert at, not yet near any key.
     pub(super) fn splice(&self) -> Splice<'_> {
         Splice {
@@ -165,6 +213,7 @@ pub(super) struct Splice<'a> {
 impl Splice<'_> {
     /// Inserts an entry. The same internal key must not be inserted twice.
     pub(super) fn insert(&mut self, key: InternalKeyRef<'_>, value: &[u8]) {
+        let hash = key_hash(key.user_key);
         assert!(key.kind().is_some(), "a key that is only good for seeking");
         let list = self.list;
         let height = height_for(key);
@@ -195,6 +244,12 @@ impl Splice<'_> {
         if height > list.height.load(Ordering::Relaxed) {
             list.height.fetch_max(height, Ordering::Relaxed);
         }
+        // Last: from the node that the index names, all older versions can be reached.
+        list.index
+            .publish(hash, node.as_ptr().expose_provenance() as u64, |address| {
+                let other = list.node_at(address).key();
+                (other.user_key == key.user_key).then_some(other.trailer < key.trailer)
+            });
     }
 
     /// Whether `key` is what follows the splice.

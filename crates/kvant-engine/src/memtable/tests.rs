@@ -1,4 +1,5 @@
 use super::*;
+use crate::format::key_hash;
 use kvant_env::rng::Rng;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -101,7 +102,11 @@ fn it_behaves_like_a_sorted_map() {
             let at_or_after = model.range(from..).next();
             let visible = at_or_after.filter(|((found, _), _)| *found == key);
             let expected = visible.map(|((_, seq), (kind, value))| (SeqNum(seq.0), *kind, value.as_slice()));
-            assert_eq!(memtable.get(&key, SeqNum(seq)), expected, "seed {seed}");
+            assert_eq!(
+                memtable.get(&key, key_hash(&key), SeqNum(seq)),
+                expected,
+                "seed {seed}"
+            );
 
             let mut iter = memtable.iter();
             iter.seek(InternalKeyRef::seek(&key, SeqNum(seq))).unwrap();
@@ -127,7 +132,7 @@ fn an_empty_memtable_has_nothing() {
         ),
         (0, 0, None)
     );
-    assert_eq!(memtable.get(b"", SeqNum::MAX), None);
+    assert_eq!(memtable.get(b"", key_hash(b""), SeqNum::MAX), None);
     let mut iter = memtable.iter();
     assert!(!iter.valid());
     iter.seek_to_first().unwrap();
@@ -155,28 +160,30 @@ fn every_version_of_a_key_is_found_at_its_number() {
     assert!(versions.is_sorted_by(|a, b| a > b));
     for visible_at in 0..2 * count {
         let newest = versions.iter().copied().find(|&seq| seq <= visible_at);
-        let found = memtable.get(b"key", SeqNum(visible_at));
+        let found = memtable.get(b"key", key_hash(b"key"), SeqNum(visible_at));
         assert_eq!(
             found.map(|(seq, _, value)| (seq.0, value.to_vec())),
             newest.map(|s| (s, s.to_le_bytes().to_vec()))
         );
     }
-    assert_eq!(memtable.get(b"ke", SeqNum::MAX), None);
-    assert_eq!(memtable.get(b"key\0", SeqNum::MAX), None);
+    assert_eq!(memtable.get(b"ke", key_hash(b"ke"), SeqNum::MAX), None);
+    assert_eq!(memtable.get(b"key\0", key_hash(b"key\0"), SeqNum::MAX), None);
 }
 
 #[test]
 fn memory_is_counted_while_it_is_held() {
     let memory = MemoryBudget::new(1 << 30);
     let used = || memory.used_bytes(Consumer::Memtables);
-    let memtable = Memtable::new(&memory, 64 << 10);
-    assert_eq!((used(), memtable.memory_bytes()), (64 << 10, 64 << 10));
+    let memtable = Memtable::new(&memory, 1 << 20);
+    // A slot of eight bytes for each 32, and a first chunk of a sixteenth.
+    let expected = (256 << 10) + (64 << 10);
+    assert_eq!((used(), memtable.memory_bytes()), (expected, expected));
 
     let huge = vec![0xab; 16 << 20];
     memtable.insert(InternalKeyRef::new(b"huge", SeqNum(1), ValueKind::Put), &huge);
     let with_huge = used();
     assert!(
-        (16 << 20..(16 << 20) + (70 << 10)).contains(&with_huge),
+        (expected + (16 << 20)..expected + (16 << 20) + (8 << 10)).contains(&with_huge),
         "a huge entry gets what it needs: {with_huge}"
     );
     // It did not use up the shared chunk.
@@ -188,7 +195,7 @@ fn memory_is_counted_while_it_is_held() {
     }
     assert_eq!(used(), with_huge);
     assert_eq!(
-        memtable.get(b"huge", SeqNum::MAX),
+        memtable.get(b"huge", key_hash(b"huge"), SeqNum::MAX),
         Some((SeqNum(1), ValueKind::Put, huge.as_slice()))
     );
 
@@ -238,7 +245,7 @@ fn concurrent_inserts_and_reads() {
                             inserter = memtable.inserter();
                         }
                         let (found, _, stored) = memtable
-                            .get(&key, SeqNum(seq))
+                            .get(&key, key_hash(&key), SeqNum(seq))
                             .expect("an insert that returned is seen");
                         assert_eq!((found, stored), (SeqNum(seq), value.as_slice()));
                     }
@@ -293,7 +300,15 @@ fn concurrent_ascending_batches_interleave() {
     let found: Vec<u64> = entries(&memtable).iter().map(|((_, seq), _)| seq.0).collect();
     assert_eq!(found, (1..=2 * per_writer).collect::<Vec<_>>());
     for number in 0..2 * per_writer {
-        assert!(memtable.get(&number.to_be_bytes(), SeqNum::MAX).is_some());
+        assert!(
+            memtable
+                .get(
+                    &number.to_be_bytes(),
+                    key_hash(&number.to_be_bytes()),
+                    SeqNum::MAX
+                )
+                .is_some()
+        );
     }
 }
 

@@ -33,11 +33,5 @@ pub(crate) use verify::VerifyReport;
 /// The cache of decoded blocks that all tables share.
 pub(crate) type BlockCache = crate::cache::Cache<Block>;
 
-/// The hash of a user key that filters and hash indexes use; part of the format.
-#[inline]
-pub(crate) fn key_hash(user_key: &[u8]) -> u64 {
-    twox_hash::XxHash3_64::oneshot(user_key)
-}
-
 #[cfg(test)]
 mod tests;

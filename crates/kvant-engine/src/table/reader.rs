@@ -135,7 +135,7 @@ impl Table {
     }
 
     /// The newest version of `user_key` with a sequence number up to `visible_at`. `hash` is
-    /// [`super::key_hash`] of the key; `fetches` is raised by the data blocks fetched, from cache or disk.
+    /// [`crate::format::key_hash`] of the key; `fetches` is raised by the data blocks fetched, from cache or disk.
     pub(crate) fn get(
         &self,
         user_key: &[u8],

@@ -7,6 +7,7 @@ mod model;
 pub(super) use model::seed;
 
 use super::*;
+use crate::format::key_hash;
 use crate::format::{FileNum, InternalKeyRef, SeqNum, ValueKind};
 use crate::iter::InternalIterator;
 use crate::options::Compression;

@@ -5,11 +5,10 @@ use super::block_reader::BlockReader;
 use super::data_block::{DataBlock, DataBlockCursor};
 use super::filter::Filter;
 use super::index::Index;
-use super::key_hash;
 use super::properties::TableProperties;
 use super::reader::Table;
 use super::stored::{BlockSpan, Malformed, Parsed};
-use crate::format::{InternalKey, InternalKeyRef};
+use crate::format::{InternalKey, InternalKeyRef, key_hash};
 use kvant_base::{Consumer, Error, Result};
 
 /// What [`Table::verify`] read.

@@ -25,10 +25,16 @@ pub(crate) fn seed(test: &str) -> u64 {
     seed
 }
 
-/// How often to repeat what can be repeated: `KVANT_TEST_ROUNDS`, or what the quick suite can afford.
+/// Cycles of the kill -9 test when nobody asks for more: what makes a test quick.
+const CYCLES_QUICK: u64 = 20;
+
+/// How often to repeat what can be repeated: `quick` times, or more in proportion when `KVANT_TORTURE_CYCLES` asks for it.
 pub(crate) fn rounds(quick: u64) -> u64 {
-    std::env::var("KVANT_TEST_ROUNDS")
-        .map_or(quick, |text| text.parse().expect("KVANT_TEST_ROUNDS is a number"))
+    let cycles = match std::env::var("KVANT_TORTURE_CYCLES") {
+        Ok(text) => text.parse().expect("KVANT_TORTURE_CYCLES is a number"),
+        Err(_) => CYCLES_QUICK,
+    };
+    quick * (cycles / CYCLES_QUICK).max(1)
 }
 
 /// A world of single steps on the given disk.

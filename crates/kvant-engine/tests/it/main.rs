@@ -1,8 +1,11 @@
 //! The engine through its public interface, on simulated and real disks.
 
+#![expect(clippy::print_stdout, reason = "random tests print their seed")]
+
 mod behaviour;
 mod common;
 mod corruption;
 mod faults;
 mod model;
 mod power_loss;
+mod threads;

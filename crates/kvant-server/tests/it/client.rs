@@ -9,19 +9,19 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub version: String,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) version: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
     /// The chunks of a chunked body.
-    pub chunks: Vec<Vec<u8>>,
+    pub(crate) chunks: Vec<Vec<u8>>,
     /// The body's end was sent: by length, by last chunk, or by the close of an unframed one.
-    pub complete: bool,
+    pub(crate) complete: bool,
 }
 
 impl Answer {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self
             .headers
             .iter()
@@ -32,18 +32,18 @@ impl Answer {
         value
     }
 
-    pub fn closes(&self) -> bool {
+    pub(crate) fn closes(&self) -> bool {
         self.header("connection")
             .is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// Checks that this is a problem with everything that one has.
     #[track_caller]
-    pub fn assert_problem(&self, status: u16, kind: &str) {
+    pub(crate) fn assert_problem(&self, status: u16, kind: &str) {
         assert_eq!(self.status, status, "{self:?}");
         assert_eq!(
             self.header("content-type"),
@@ -70,12 +70,12 @@ impl Answer {
     }
 }
 
-pub struct Client {
+pub(crate) struct Client {
     stream: BufReader<TcpStream>,
 }
 
 impl Client {
-    pub fn connect(address: SocketAddr) -> Client {
+    pub(crate) fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -85,21 +85,21 @@ impl Client {
         }
     }
 
-    pub fn stream(&self) -> &TcpStream {
+    pub(crate) fn stream(&self) -> &TcpStream {
         self.stream.get_ref()
     }
 
-    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.get_mut().write_all(bytes.as_ref()).unwrap();
     }
 
     /// Sends as much as the server takes before it closes.
-    pub fn send_if_open(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+    pub(crate) fn send_if_open(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.get_mut().write_all(bytes.as_ref()).is_ok()
     }
 
     /// Sends a request with a length, if it has a body.
-    pub fn send_request(&mut self, method: &str, target: &str, body: &[u8]) {
+    pub(crate) fn send_request(&mut self, method: &str, target: &str, body: &[u8]) {
         let length = match (method, body.len()) {
             ("PUT" | "POST", len) => format!("Content-Length: {len}\r\n"),
             (_, 0) => String::new(),
@@ -109,18 +109,18 @@ impl Client {
         self.send(body);
     }
 
-    pub fn ask(&mut self, method: &str, target: &str, body: &[u8]) -> Answer {
+    pub(crate) fn ask(&mut self, method: &str, target: &str, body: &[u8]) -> Answer {
         self.send_request(method, target, body);
         self.read_answer(method)
     }
 
-    pub fn read_answer(&mut self, method: &str) -> Answer {
+    pub(crate) fn read_answer(&mut self, method: &str) -> Answer {
         self.try_read_answer(method)
             .expect("an answer before the end of the connection")
     }
 
     /// The next answer to a request of `method`; `None` when the connection has ended.
-    pub fn try_read_answer(&mut self, method: &str) -> Option<Answer> {
+    pub(crate) fn try_read_answer(&mut self, method: &str) -> Option<Answer> {
         let status_line = self.line()?;
         let mut words = status_line.splitn(3, ' ');
         let version = words.next().unwrap().to_string();
@@ -199,22 +199,22 @@ impl Client {
     }
 
     /// Whether the server has closed the connection, all answers being read.
-    pub fn is_closed(&mut self) -> bool {
+    pub(crate) fn is_closed(&mut self) -> bool {
         self.try_read_answer("GET").is_none()
     }
 
     /// Whether another request is answered.
     #[track_caller]
-    pub fn assert_goes_on(&mut self) {
+    pub(crate) fn assert_goes_on(&mut self) {
         assert_eq!(self.ask("GET", "/v0/status", b"").status, 200);
     }
 
-    pub fn shutdown_write(&self) {
+    pub(crate) fn shutdown_write(&self) {
         self.stream().shutdown(Shutdown::Write).unwrap();
     }
 }
 
 /// Percent-encodes every byte.
-pub fn encode(key: &[u8]) -> String {
+pub(crate) fn encode(key: &[u8]) -> String {
     key.iter().map(|byte| format!("%{byte:02X}")).collect()
 }

@@ -169,10 +169,7 @@ fn a_failed_fsync_leaves_the_outcome_unknown_and_fences_writes() {
         .assert_problem(500, "fenced");
     client.ask("GET", "/health", b"").assert_problem(503, "fenced");
     assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"v");
-    assert_eq!(
-        client.ask("GET", "/v0/stats", b"").json()["engine"]["fenced"].is_string(),
-        true
-    );
+    assert!(client.ask("GET", "/v0/stats", b"").json()["engine"]["fenced"].is_string());
     drop(kvant);
 }
 

@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The wall clock of every test starts here.
-pub const WALL_MS: u64 = 1_800_000_000_000;
+pub(crate) const WALL_MS: u64 = 1_800_000_000_000;
 
 /// A wait that no test should ever see the end of.
-pub const NEVER: Duration = Duration::from_secs(600);
+pub(crate) const NEVER: Duration = Duration::from_secs(600);
 
 #[derive(Default)]
-pub struct Events(Mutex<Vec<String>>);
+pub(crate) struct Events(Mutex<Vec<String>>);
 
 impl Log for Events {
     fn event(&self, level: Level, name: &'static str, fields: &[(&str, &dyn Display)]) {
@@ -31,20 +31,20 @@ impl Log for Events {
 }
 
 impl Events {
-    pub fn has(&self, part: &str) -> bool {
+    pub(crate) fn has(&self, part: &str) -> bool {
         self.0.lock().unwrap().iter().any(|event| event.contains(part))
     }
 }
 
-pub struct Fixture {
-    pub server: Server,
-    pub store: Arc<MemoryStore>,
-    pub clock: Arc<MockClock>,
-    pub events: Arc<Events>,
-    pub memory: Arc<MemoryBudget>,
+pub(crate) struct Fixture {
+    pub(crate) server: Server,
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) clock: Arc<MockClock>,
+    pub(crate) events: Arc<Events>,
+    pub(crate) memory: Arc<MemoryBudget>,
 }
 
-pub fn config() -> ServerConfig {
+pub(crate) fn config() -> ServerConfig {
     ServerConfig {
         listen: "127.0.0.1:0".parse().unwrap(),
         selectors: 2,
@@ -57,18 +57,18 @@ pub fn config() -> ServerConfig {
 
 impl Fixture {
     /// A server with its store.
-    pub fn new() -> Fixture {
+    pub(crate) fn new() -> Fixture {
         Fixture::with(config())
     }
 
-    pub fn with(config: ServerConfig) -> Fixture {
+    pub(crate) fn with(config: ServerConfig) -> Fixture {
         let fixture = Fixture::recovering(config);
         fixture.server.set_ready(fixture.store.clone());
         fixture
     }
 
     /// A server that waits for its store.
-    pub fn recovering(config: ServerConfig) -> Fixture {
+    pub(crate) fn recovering(config: ServerConfig) -> Fixture {
         let clock = Arc::new(MockClock::new(WALL_MS));
         let env = Env {
             clock: clock.clone(),
@@ -87,20 +87,20 @@ impl Fixture {
         }
     }
 
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.server.local_addr()
     }
 
-    pub fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::connect(self.address())
     }
 
     /// One request on a connection of its own.
-    pub fn ask(&self, method: &str, target: &str, body: &[u8]) -> Answer {
+    pub(crate) fn ask(&self, method: &str, target: &str, body: &[u8]) -> Answer {
         self.client().ask(method, target, body)
     }
 
-    pub fn put(&self, key: &str, value: &[u8]) {
+    pub(crate) fn put(&self, key: &str, value: &[u8]) {
         let answer = self.ask("PUT", &format!("/v0/entity?id={key}"), value);
         assert_eq!(answer.status, 201, "{answer:?}");
     }

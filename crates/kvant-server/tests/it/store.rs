@@ -13,24 +13,24 @@ type Map = BTreeMap<Vec<u8>, (Bytes, Option<u64>)>;
 
 /// What the store does instead of working.
 #[derive(Default)]
-pub struct Faults {
+pub(crate) struct Faults {
     /// Writes meet a stall until [`MemoryStore::end_stall`].
-    pub stalled: AtomicBool,
+    pub(crate) stalled: AtomicBool,
     /// Batches with a put in them fail for want of space.
-    pub disk_full: AtomicBool,
+    pub(crate) disk_full: AtomicBool,
     /// The next batch fails in its fsync; later ones are fenced.
-    pub fsync_fails: AtomicBool,
+    pub(crate) fsync_fails: AtomicBool,
     /// Completions are called on another thread.
-    pub completes_elsewhere: AtomicBool,
+    pub(crate) completes_elsewhere: AtomicBool,
     /// Reading this key finds damage.
-    pub damaged_key: Mutex<Option<Vec<u8>>>,
+    pub(crate) damaged_key: Mutex<Option<Vec<u8>>>,
 }
 
-pub struct MemoryStore {
-    pub faults: Faults,
-    pub batches: AtomicU64,
-    pub checkpoints: Mutex<Vec<PathBuf>>,
-    pub closed: AtomicBool,
+pub(crate) struct MemoryStore {
+    pub(crate) faults: Faults,
+    pub(crate) batches: AtomicU64,
+    pub(crate) checkpoints: Mutex<Vec<PathBuf>>,
+    pub(crate) closed: AtomicBool,
     clock: Arc<dyn Clock>,
     map: Mutex<Arc<Map>>,
     wakes: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
@@ -38,7 +38,7 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    pub fn new(clock: Arc<dyn Clock>) -> Arc<MemoryStore> {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Arc<MemoryStore> {
         Arc::new(MemoryStore {
             faults: Faults::default(),
             batches: AtomicU64::new(0),
@@ -52,7 +52,7 @@ impl MemoryStore {
     }
 
     /// Ends a stall and tells who waits.
-    pub fn end_stall(&self) {
+    pub(crate) fn end_stall(&self) {
         self.faults.stalled.store(false, Ordering::SeqCst);
         let wakes = std::mem::take(&mut *self.wakes.lock().unwrap());
         wakes.into_iter().for_each(|wake| wake());

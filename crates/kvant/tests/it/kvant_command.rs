@@ -40,7 +40,7 @@ pub(crate) fn run_kvant(args: &[&str]) -> Finished {
     run(kvant().args(args))
 }
 
-/// A directory that is removed at the end of the test.
+/// A directory that is removed at the end of the test; after a failure it stays, for whoever looks into it.
 #[derive(Debug)]
 pub(crate) struct TempDir(PathBuf);
 
@@ -60,6 +60,10 @@ impl TempDir {
 
 impl Drop for TempDir {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("kept {}", self.0.display());
+            return;
+        }
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
             eprintln!("cannot remove {}: {error}", self.0.display());
         }

@@ -211,5 +211,9 @@ impl Drop for Process {
         // Both are allowed on a process that has ended and was waited for.
         self.child.kill().expect("the process is ours");
         self.child.wait().expect("the process is ours");
+        if std::thread::panicking() {
+            self.lines.extend(self.incoming.iter());
+            eprintln!("the server's log:\n{}", self.lines.join("\n"));
+        }
     }
 }

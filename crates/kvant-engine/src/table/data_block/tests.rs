@@ -1,6 +1,6 @@
 use super::*;
+use crate::format::key_hash;
 use crate::format::{SeqNum, ValueKind};
-use crate::table::key_hash;
 use kvant_env::rng::Rng;
 
 /// A block of `keys` (user key and sequence number), each with its place as value.

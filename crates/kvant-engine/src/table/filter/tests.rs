@@ -1,5 +1,5 @@
 use super::*;
-use crate::table::key_hash;
+use crate::format::key_hash;
 
 /// Share of absent keys that pass a filter over `key_count` keys.
 fn measured_rate(key_count: u64, bits_per_key: f64, probe_count: u64) -> f64 {

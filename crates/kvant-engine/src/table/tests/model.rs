@@ -1,6 +1,7 @@
 //! Random tables against a sorted vector.
 
 use super::*;
+use crate::format::key_hash;
 use kvant_env::rng::{Rng, entropy_seed};
 use std::collections::BTreeMap;
 

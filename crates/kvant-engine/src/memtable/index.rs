@@ -1,0 +1,120 @@
+//! A hash index from user keys to the newest node of each, so that a point read follows no search path.
+//!
+//! A search in a list of a million entries touches twenty nodes, nearly each a cache miss; the index makes it
+//! one slot and one node. A slot holds the node's address in its low 48 bits and bits of the key's hash above,
+//! so that other keys are mostly told apart without touching their nodes.
+//!
+//! Invariants:
+//! 1. a slot that is taken stays taken, by nodes of one user key whose sequence numbers only grow;
+//! 2. of a user key there is at most one slot, within [`PROBE_SLOTS_MAX`] of the one that its hash names, and
+//!    none between is free: finding a free slot proves that no node of the key was ever indexed;
+//! 3. a key that found no slot set `overflowed` first: only then must a search follow where the index knows
+//!    nothing.
+//!
+//! Threads: any; each slot is changed by compare-and-swap.
+
+use super::arena::zeroed_slots;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Slots looked at for one key: four cache lines.
+const PROBE_SLOTS_MAX: usize = 32;
+/// User-space addresses of the processors that we know fit; others are not indexed.
+const ADDRESS_BITS: u32 = 48;
+
+pub(super) struct HashIndex {
+    slots: Box<[AtomicU64]>,
+    overflowed: AtomicBool,
+}
+
+/// What the index knows of a key.
+pub(super) enum Known {
+    /// The address of its newest node.
+    Node(u64),
+    /// It has no node.
+    Absent,
+    /// Nothing: search for it.
+    Nothing,
+}
+
+impl HashIndex {
+    /// An index of at least `slot_count` slots. Their memory is touched only as they are used.
+    pub(super) fn new(slot_count: usize) -> HashIndex {
+        let slots = zeroed_slots(slot_count.max(PROBE_SLOTS_MAX).next_power_of_two());
+        HashIndex {
+            slots,
+            overflowed: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        size_of_val(&*self.slots) as u64
+    }
+
+    /// Looks a key up. `is_key` tells whether the node at an address has it.
+    #[inline]
+    pub(super) fn find(&self, hash: u64, mut is_key: impl FnMut(u64) -> bool) -> Known {
+        for slot in self.probe(hash) {
+            let taken = slot.load(Ordering::Acquire);
+            if taken == 0 {
+                return Known::Absent;
+            }
+            if tag_of(taken) == tag_of(hash) && is_key(address_of(taken)) {
+                return Known::Node(address_of(taken));
+            }
+        }
+        if self.overflowed.load(Ordering::Acquire) {
+            Known::Nothing
+        } else {
+            Known::Absent
+        }
+    }
+
+    /// Makes the node at `address`, which is linked in the list, the one that its key leads to. `is_older`
+    /// tells of the node at another address: `None`, it has another key; else whether it is the older one.
+    #[inline]
+    pub(super) fn publish(&self, hash: u64, address: u64, mut is_older: impl FnMut(u64) -> Option<bool>) {
+        let entry = tag_of(hash) << ADDRESS_BITS | address;
+        if address >> ADDRESS_BITS == 0 {
+            for slot in self.probe(hash) {
+                let mut taken = slot.load(Ordering::Acquire);
+                loop {
+                    if taken != 0 {
+                        let other_key = tag_of(taken) != tag_of(hash);
+                        match (!other_key).then(|| is_older(address_of(taken))).flatten() {
+                            None => break,
+                            Some(false) => return,
+                            Some(true) => {}
+                        }
+                    }
+                    // Release: who finds the address finds the node whole.
+                    match slot.compare_exchange_weak(taken, entry, Ordering::Release, Ordering::Acquire) {
+                        Ok(_) => return,
+                        Err(now) => taken = now,
+                    }
+                }
+            }
+        }
+        self.overflowed.store(true, Ordering::Release);
+    }
+
+    /// The slots in which a key may be, in the order in which they are tried.
+    #[inline]
+    fn probe(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
+        let mask = self.slots.len() - 1;
+        (0..PROBE_SLOTS_MAX).map(move |step| &self.slots[(hash as usize).wrapping_add(step) & mask])
+    }
+}
+
+/// The bits above an address: of a hash, those that did not choose the slot.
+#[inline]
+fn tag_of(hash_or_entry: u64) -> u64 {
+    hash_or_entry >> ADDRESS_BITS
+}
+
+#[inline]
+fn address_of(entry: u64) -> u64 {
+    entry & ((1 << ADDRESS_BITS) - 1)
+}
+
+#[cfg(test)]
+mod tests;

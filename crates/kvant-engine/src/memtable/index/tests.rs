@@ -1,0 +1,69 @@
+use super::*;
+
+/// An index over "nodes" that are their own addresses: key = address / 1000, age = address % 1000.
+fn publish(index: &HashIndex, hash: u64, address: u64) {
+    index.publish(hash, address, |other| {
+        (other / 1000 == address / 1000).then_some(other < address)
+    });
+}
+
+fn find(index: &HashIndex, hash: u64, key: u64) -> Option<u64> {
+    match index.find(hash, |address| address / 1000 == key) {
+        Known::Node(address) => Some(address),
+        Known::Absent => None,
+        Known::Nothing => panic!("the index has overflowed"),
+    }
+}
+
+#[test]
+fn the_newest_node_of_a_key_is_found_whatever_the_order_of_publishing() {
+    let index = HashIndex::new(64);
+    for address in [7_001, 7_005, 7_003] {
+        publish(&index, 5, address);
+    }
+    assert_eq!(find(&index, 5, 7), Some(7_005));
+    assert_eq!(find(&index, 6, 7), None);
+}
+
+#[test]
+fn keys_of_one_hash_are_told_apart() {
+    let index = HashIndex::new(64);
+    for key in 1..=20 {
+        publish(&index, 9, key * 1000);
+    }
+    for key in 1..=20 {
+        assert_eq!(find(&index, 9, key), Some(key * 1000));
+    }
+    assert_eq!(find(&index, 9, 21), None);
+}
+
+#[test]
+fn only_an_overflow_makes_the_index_say_that_it_knows_nothing() {
+    let index = HashIndex::new(64);
+    for key in 1..=PROBE_SLOTS_MAX as u64 {
+        publish(&index, 3, key * 1000);
+    }
+    assert_eq!(find(&index, 3, 99), None, "full, but nothing was left out");
+    publish(&index, 3, 99_000);
+    assert!(matches!(
+        index.find(3, |address| address == 99_000),
+        Known::Nothing
+    ));
+    assert_eq!(find(&index, 3, 1), Some(1000), "what is indexed is still found");
+    assert!(
+        matches!(index.find(40, |_| false), Known::Absent),
+        "where a slot is free, nothing was left out"
+    );
+}
+
+#[test]
+fn an_address_that_does_not_fit_is_left_to_the_search() {
+    let index = HashIndex::new(64);
+    publish(&index, 1, 1 << ADDRESS_BITS);
+    publish(&index, 1, 5_000);
+    assert_eq!(find(&index, 1, 5), Some(5_000));
+    for key in 6..=5 + PROBE_SLOTS_MAX as u64 {
+        publish(&index, 1, key * 1000);
+    }
+    assert!(matches!(index.find(1, |_| false), Known::Nothing));
+}
