@@ -8,4 +8,5 @@ mod corruption;
 mod faults;
 mod model;
 mod power_loss;
+mod replay;
 mod threads;

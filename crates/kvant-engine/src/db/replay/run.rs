@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //! 1. what is in the run is in no memtable yet, and `insert_into` leaves it empty;
-//! 2. its memory is counted to [`Consumer::Memtables`].
+//! 2. what it may take is counted to [`Consumer::Memtables`] from the start.
 
 use crate::format::{InternalKeyRef, key_prefix};
 use crate::memtable::Memtable;
@@ -30,7 +30,7 @@ pub(super) struct Run {
     op_count: usize,
     /// Kept between runs for its memory.
     places: Vec<Place>,
-    reservation: Reservation,
+    _reservation: Reservation,
 }
 
 /// Where an operation is, and eight bytes of its key in front of that, in one integer that compares without a
@@ -60,7 +60,7 @@ impl Run {
             ops: Vec::new(),
             op_count: 0,
             places: Vec::new(),
-            reservation: memory.reserve(Consumer::Memtables, 0),
+            _reservation: memory.reserve(Consumer::Memtables, bytes_max as u64),
         }
     }
 
@@ -83,8 +83,6 @@ impl Run {
     pub(super) fn insert_into(&mut self, memtable: &Memtable) {
         let mut places = std::mem::take(&mut self.places);
         places.reserve_exact(self.op_count);
-        let allocated_bytes = self.ops.capacity() + places.capacity() * size_of::<Place>();
-        self.reservation.resize(allocated_bytes as u64);
         let mut offset = 0;
         while offset < self.ops.len() {
             places.push(Place::new(0, offset));
