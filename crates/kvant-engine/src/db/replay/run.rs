@@ -95,6 +95,7 @@ impl Run {
             let mut ahead = [self.op(0); AHEAD_COUNT];
             for (op, place) in ahead.iter_mut().zip(places) {
                 *op = self.op(place.offset());
+                inserter.prefetch(op.0.user_key);
             }
             for &(key, value) in &ahead[..places.len()] {
                 inserter.insert(key, value);
