@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The hidden command that fills; see [`fill`].
 pub(crate) const FILL_COMMAND: &str = "recovery-fill";
 /// From here on memtables are as large as defaults make them, whatever the machine's memory is.
-const MEMORY_BYTES: u64 = 1 << 30;
+const MEMORY_BYTES: u64 = 512 << 20;
 /// The smaller the values, the more records fill a memtable.
 const VALUE_BYTES: [u64; 2] = [12, 1000];
 const PUTS_PER_BATCH: u64 = 20;

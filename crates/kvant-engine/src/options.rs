@@ -36,7 +36,8 @@ pub struct Options {
     /// Longest accepted value, in bytes. At most a quarter of the memory and 1 GiB. Default: 16 MiB.
     pub value_bytes_max: u64,
     /// Size at which the active memtable is sealed and flushed, in bytes. Larger: fewer flushes, less write amplification, longer
-    /// recovery.
+    /// recovery. Default: a sixteenth of the memory, at most 32 MiB, so that all memtables, full of the smallest records, are
+    /// recovered within a second.
     pub memtable_bytes: u64,
     /// Sealed memtables that may wait for their flush before writes stall.
     pub memtables_sealed_max: usize,
@@ -64,7 +65,7 @@ pub struct Options {
 impl Options {
     /// Settings for a budget of `memory_bytes`.
     pub fn for_memory(memory_bytes: u64) -> Options {
-        let memtable_bytes = (memory_bytes / 16).clamp(4 << 20, 64 << 20);
+        let memtable_bytes = (memory_bytes / 16).clamp(4 << 20, 32 << 20);
         Options {
             sync: SyncLevel::Interval(Duration::from_secs(1)),
             memory_bytes,

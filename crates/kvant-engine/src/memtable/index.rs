@@ -97,6 +97,12 @@ impl HashIndex {
         self.overflowed.store(true, Ordering::Release);
     }
 
+    /// The slot that is tried first: what to fetch early.
+    #[inline]
+    pub(super) fn first_slot(&self, hash: u64) -> *const AtomicU64 {
+        &self.slots[hash as usize & (self.slots.len() - 1)]
+    }
+
     /// The slots in which a key may be, in the order in which they are tried.
     #[inline]
     fn probe(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {

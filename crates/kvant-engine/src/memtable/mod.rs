@@ -134,6 +134,12 @@ pub(crate) struct Inserter<'a> {
 }
 
 impl Inserter<'_> {
+    /// Begins to fetch what an insert of `user_key` will need, wherever it goes: for who inserts several.
+    #[inline]
+    pub(crate) fn prefetch(&self, user_key: &[u8]) {
+        self.splice.prefetch(user_key);
+    }
+
     /// Inserts one entry. The same internal key must not be inserted twice.
     pub(crate) fn insert(&mut self, key: InternalKeyRef<'_>, stored_value: &[u8]) {
         self.splice.insert(key, stored_value);

@@ -252,6 +252,12 @@ impl Splice<'_> {
             });
     }
 
+    /// Begins to fetch the slot of `user_key` in the index.
+    #[inline]
+    pub(super) fn prefetch(&self, user_key: &[u8]) {
+        prefetch(self.list.index.first_slot(key_hash(user_key)));
+    }
+
     /// Whether `key` is what follows the splice.
     fn holds(&self, key: InternalKeyRef<'_>) -> bool {
         self.list
@@ -413,16 +419,16 @@ unsafe fn is_before(node: NodePtr, key: InternalKeyRef<'_>) -> bool {
     }
 }
 
-/// Asks the processor to fetch a node, if it knows how.
+/// Asks the processor to fetch a cache line, if it knows how.
 #[inline]
-fn prefetch(node: *const NodeHeader) {
+fn prefetch<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a hint that reads nothing and may name any address.
     unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(node.cast());
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _unused = node;
+    let _unused = address;
 }
 
 /// The key of a node.

@@ -1,9 +1,80 @@
-//! What a recovery makes of the log is flushed, and the next recovery goes on behind it.
+//! The log becomes memtables again, whatever the settings were when it was written.
 
 use crate::common::{World, all_records, small_options};
-use kvant_engine::{Options, SyncLevel};
+use kvant_engine::{Db, Options, SyncLevel};
 use kvant_env::faulty::FaultyFs;
 use std::sync::Arc;
+
+/// Opens the database, uses it, and lets the process end without a word.
+fn life(disk: &FaultyFs, options: &Options, live: impl FnOnce(&World, &Db)) {
+    let world = World::new(1, Arc::new(disk.clone()));
+    let db = world.open(options);
+    live(&world, &db);
+    world.spawner.abandon_tasks();
+    std::mem::forget(db);
+    disk.release_locks();
+}
+
+fn key(number: usize) -> Vec<u8> {
+    format!("key{number:03}").into_bytes()
+}
+
+fn value(number: usize) -> Vec<u8> {
+    vec![number as u8; 400]
+}
+
+fn put(db: &Db, numbers: std::ops::Range<usize>) {
+    for number in numbers {
+        db.put(&key(number), &value(number), None).expect("written");
+    }
+}
+
+#[test]
+fn a_memtable_that_is_full_within_its_second_log_is_sealed_behind_it() {
+    let disk = FaultyFs::new(1);
+    let large = Options {
+        memtable_bytes: 256 << 10,
+        ..small_options(SyncLevel::Os)
+    };
+    let small = Options {
+        memtable_bytes: 16 << 10,
+        ..large.clone()
+    };
+    // The small memtable is not full after the first log, and long full before the end of the second.
+    life(&disk, &large, |_, db| put(db, 0..2));
+    life(&disk, &large, |_, db| put(db, 2..50));
+    // Both logs of the first memtable are needed until all of it is in a table.
+    life(&disk, &small, |world, _| world.spawner.run_until_idle());
+    life(&disk, &small, |_, db| {
+        let expected: Vec<_> = (0..50).map(|number| (key(number), value(number))).collect();
+        assert_eq!(all_records(db).expect("read"), expected);
+    });
+}
+
+#[test]
+fn values_of_all_sizes_are_replayed_into_one_order() {
+    let disk = FaultyFs::new(1);
+    let options = small_options(SyncLevel::Os);
+    // Around the size from which on values are not sorted with the others.
+    let sizes = [0, 1, 65_535, 65_536, 65_537, 300_000];
+    let write = |db: &Db| {
+        for round in 0..3 {
+            for (number, size) in sizes.iter().enumerate() {
+                db.put(&key(number), &vec![round; size + usize::from(round)], None)
+                    .expect("written");
+            }
+            db.delete(&key(usize::from(round))).expect("deleted");
+        }
+    };
+    life(&disk, &options, |_, db| write(db));
+    life(&disk, &options, |_, db| {
+        let expected = sizes.iter().enumerate().filter(|(number, _)| *number != 2);
+        let expected: Vec<_> = expected
+            .map(|(number, size)| (key(number), vec![2; size + 2]))
+            .collect();
+        assert_eq!(all_records(db).expect("read"), expected);
+    });
+}
 
 /// A memtable that got full in the middle of a file was sealed there, and its flush made that file the oldest one that is needed: the
 /// next recovery found a log that began before what it continued, and refused it.
