@@ -1,5 +1,7 @@
 //! The binary from outside: every test starts the real `kvant`.
 
+#![expect(clippy::print_stdout, reason = "random tests print their seed")]
+
 mod clients;
 mod connection;
 mod db;
