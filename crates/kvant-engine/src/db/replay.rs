@@ -2,12 +2,13 @@
 //!
 //! The log is in the order of time. Inserted in that order, every operation would search a skip list that no
 //! cache holds. So operations are collected into a [`Run`], put into key order, and inserted ascending, which
-//! needs no search as long as a memtable is one run.
+//! needs no search as long as a memtable is one run. A record that turns out bad ends the opening, and what was
+//! collected before it goes with the rest.
 //!
 //! Invariants:
 //! 1. memtables change only between log files, so that a flush frees whole files;
-//! 2. when [`Replay::run`] returns, every good record is in a memtable, and `sealed` and `active` hold the log
-//!    in the order of time;
+//! 2. when [`Replay::run`] returns, every good record is in a memtable, and `sealed` and `active` follow the
+//!    order of the log;
 //! 3. memory beyond the memtables is bounded: by [`RUN_BYTES_MAX`] and by what the log's reader needs.
 //!
 //! Threads: one, before anyone else knows the database.

@@ -19,8 +19,8 @@ const SMALL_GROUP: usize = 16;
 /// How often a group is divided by eight more bytes of its keys before whole keys are compared: bounds the
 /// recursion. Keys that differ only later are rare enough.
 const ROUNDS_MAX: u32 = 8;
-/// Operations that are looked up before they are inserted: side by side, their cache misses overlap. An insert
-/// ends with an atomic instruction, which the next miss would have to wait for.
+/// Operations that are looked up before they are inserted: side by side, their cache misses overlap. An
+/// insert ends with an atomic instruction, which the next miss would have to wait for.
 const AHEAD_COUNT: usize = 16;
 
 pub(super) struct Run {
