@@ -1,7 +1,8 @@
 //! The parts of an open database and what all of them need.
 //!
-//! Lock order, outermost first: `versions`, `writer`, the super-version's, the gate's, the log sync's. None is held while a file is
-//! read, written or synced, but `writer` (one log write) and `versions` (one manifest edit and its sync).
+//! Lock order, outermost first: `versions`, `writer`, `prepared_wal`, the super-version's, the gate's, the log sync's. None is held
+//! while a file is read, written or synced, but `writer` (one log write), `versions` (one manifest edit and its sync) and
+//! `prepared_wal` (making a log file).
 
 use super::fence::Fence;
 use super::snapshot::SnapshotList;
