@@ -27,12 +27,18 @@ mod picker;
 mod plan;
 pub(crate) mod runner;
 mod shape;
+#[cfg(test)]
 mod simulator;
 mod summary;
 
 pub(crate) use cutter::OutputCutter;
 pub(crate) use picker::{pick, pick_manual};
-pub(crate) use plan::{CompactionPlan, PlanKind, Reason};
+#[cfg(test)]
+pub(crate) use plan::Reason;
+pub(crate) use plan::{CompactionPlan, PlanKind};
 pub(crate) use shape::TreeShape;
-pub(crate) use simulator::{Simulator, Workload, Write};
-pub(crate) use summary::{CompactionOptions, TableSummary, VersionSummary};
+#[cfg(test)]
+pub(crate) use simulator::{Simulator, Write};
+#[cfg(test)]
+pub(crate) use summary::TableSummary;
+pub(crate) use summary::{CompactionOptions, VersionSummary};

@@ -4,8 +4,8 @@ use super::core::{Core, JobCounters};
 use crate::compaction::TreeShape;
 use crate::format::FileKind;
 use crate::stats::{
-    CacheStats, JobStats, LevelStats, MemoryStats, MemtableStats, ReadStats, SnapshotStats, SpaceStats,
-    Stats, WalStats, WriteStats,
+    JobStats, LevelStats, MemoryStats, MemtableStats, ReadStats, SnapshotStats, SpaceStats, Stats, WalStats,
+    WriteStats,
 };
 use kvant_base::budget::CONSUMERS;
 use kvant_base::limits::LEVELS;

@@ -4,7 +4,7 @@
 
 use super::core::Core;
 use super::view::SealedMemtable;
-use crate::compaction::runner::{self, Outputs};
+use crate::compaction::runner::Outputs;
 use crate::format::{FileKind, FileNum, SeqNum, file_path, parse_file_name};
 use crate::iter::{CompactionIter, Horizon, MergeIter};
 use crate::version::VersionEdit;

@@ -17,10 +17,10 @@ use super::Resources;
 use super::core::{Core, Parts, VersionState};
 use super::replay::Replay;
 use super::space::{self, DiskSpace};
-use super::view::{SealedMemtable, SuperVersion, Views};
+use super::view::{SuperVersion, Views};
 use super::write::Writer;
 use crate::commit::sync::{LogFile, LogSync};
-use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_path, parse_file_name};
+use crate::format::{FileKind, FileNum, SeqNum, file_path, parse_file_name};
 use crate::memtable::Memtable;
 use crate::options::{Options, SyncLevel};
 use crate::stats::RecoveryStats;
@@ -28,7 +28,7 @@ use crate::table::{BlockCache, Table, TableContext, TableStats};
 use crate::version::{
     self, ManifestState, ManifestWriter, ObsoleteQueue, RecoveredManifest, TableFile, Version, VersionEdit,
 };
-use crate::wal::{self, PreviousWal, RecoveredWal, WalWriter};
+use crate::wal::{PreviousWal, RecoveredWal, WalWriter};
 use kvant_base::log::{Level, Log};
 use kvant_base::{Error, ErrorKind, MemoryBudget, Result};
 use kvant_env::{DirEntry, Env};

@@ -112,6 +112,7 @@ impl<I: InternalIterator> CompactionIter<I> {
     }
 
     /// What happened to the entries so far.
+    #[cfg(test)]
     pub(crate) fn counts(&self) -> DropCounts {
         self.counts
     }

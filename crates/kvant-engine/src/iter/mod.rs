@@ -11,10 +11,10 @@ mod merge;
 mod test_support;
 mod visible;
 
-pub(crate) use compaction::{CompactionIter, DropCounts, Horizon, KeptEntry};
+pub(crate) use compaction::{CompactionIter, Horizon, KeptEntry};
 pub(crate) use level::{LevelIter, TableRun};
 pub(crate) use merge::MergeIter;
-pub(crate) use visible::{VisibleEntry, VisibleIter};
+pub(crate) use visible::VisibleIter;
 
 use crate::format::InternalKeyRef;
 use kvant_base::Result;

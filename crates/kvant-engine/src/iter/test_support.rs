@@ -1,7 +1,7 @@
 //! Entries in memory as an iterator, random entries, and what they mean to a reader.
 
 use super::InternalIterator;
-use crate::format::{FileNum, InternalKey, InternalKeyRef, SeqNum, ValueKind, split_expiry};
+use crate::format::{InternalKey, InternalKeyRef, SeqNum, ValueKind, split_expiry};
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::rng::Rng;
 use std::collections::BTreeMap;

@@ -72,6 +72,7 @@ impl<I: InternalIterator> VisibleIter<I> {
     }
 
     /// Positions before the first record.
+    #[cfg(test)]
     pub(crate) fn seek_to_first(&mut self) -> Result<()> {
         let sought = self.inner.seek_to_first();
         self.positioned(sought)

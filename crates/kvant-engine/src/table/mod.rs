@@ -21,14 +21,16 @@ mod stats;
 mod stored;
 mod verify;
 
-pub(crate) use block::{Block, FoundEntry};
-pub(crate) use builder::{FinishedTable, TableBuilder, TableOptions};
+pub(crate) use block::Block;
+#[cfg(test)]
+pub(crate) use builder::FinishedTable;
+pub(crate) use builder::{TableBuilder, TableOptions};
 pub(crate) use filter::bits_per_key_for;
+#[cfg(test)]
 pub(crate) use iter::TableIter;
 pub(crate) use properties::TableProperties;
 pub(crate) use reader::{Table, TableContext};
 pub(crate) use stats::TableStats;
-pub(crate) use verify::VerifyReport;
 
 /// The cache of decoded blocks that all tables share.
 pub(crate) type BlockCache = crate::cache::Cache<Block>;

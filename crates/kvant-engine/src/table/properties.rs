@@ -61,6 +61,7 @@ impl TableProperties {
     }
 
     /// Whether every entry expires at some time, so that the table can be dropped after `expiry_ms_max`.
+    #[cfg(test)]
     pub(crate) fn all_expire(&self) -> bool {
         self.expiring_count == self.entry_count
     }

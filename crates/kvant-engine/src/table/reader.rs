@@ -122,10 +122,6 @@ impl Table {
         &self.properties
     }
 
-    pub(crate) fn file_num(&self) -> FileNum {
-        self.file_num
-    }
-
     pub(crate) fn file_bytes(&self) -> u64 {
         self.file_bytes
     }

@@ -19,12 +19,14 @@ mod obsolete;
 pub(crate) mod test_support;
 
 pub(crate) use edit::VersionEdit;
-pub(crate) use file_meta::{ExpirySummary, FileMeta};
+#[cfg(test)]
+pub(crate) use file_meta::ExpirySummary;
+pub(crate) use file_meta::FileMeta;
 pub(crate) use levels::Levels;
 pub(crate) use manifest::{
     ManifestReader, ManifestState, ManifestWriter, RecoveredManifest, recover, remove_older,
 };
-pub(crate) use obsolete::{ObsoleteFile, ObsoleteQueue, TableFile};
+pub(crate) use obsolete::{ObsoleteQueue, TableFile};
 
 use crate::format::{FileNum, InternalKeyRef, SeqNum, key_prefix};
 use kvant_base::{Error, ErrorKind, Result, limits};
@@ -85,6 +87,7 @@ pub(crate) struct Version<T> {
 }
 
 impl<T> Version<T> {
+    #[cfg(test)]
     pub(crate) fn empty() -> Version<T> {
         Version::build(Default::default())
     }
@@ -189,6 +192,7 @@ impl<T> Version<T> {
     }
 
     /// The tables of a level that share a user key with `first..=last`, in the level's order.
+    #[cfg(test)]
     pub(crate) fn overlapping<'a>(
         &'a self,
         level: usize,

@@ -123,6 +123,7 @@ impl ObsoleteQueue {
     }
 
     /// Files that wait for removal.
+    #[cfg(test)]
     pub(crate) fn waiting_count(&self) -> usize {
         self.files.lock().len()
     }

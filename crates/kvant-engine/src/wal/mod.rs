@@ -22,7 +22,9 @@ mod scan;
 mod writer;
 
 pub(crate) use layout::PreviousWal;
-pub(crate) use reader::{WalEnd, WalEndReason, WalReader, WalRecord};
+pub(crate) use reader::WalRecord;
+#[cfg(test)]
+pub(crate) use reader::{WalEnd, WalEndReason, WalReader};
 pub(crate) use recovery::{RecoveredWal, recover};
 pub(crate) use writer::WalWriter;
 

@@ -12,7 +12,9 @@ use super::layout::{FILE_HEADER_BYTES, FileHeader, PreviousWal, RECORD_HEADER_BY
 use crate::format::{FileNum, SeqNum};
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Error, ErrorKind, Result, limits};
-use kvant_env::{File, Fs};
+use kvant_env::File;
+#[cfg(test)]
+use kvant_env::Fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,6 +35,7 @@ pub(crate) struct WalWriter {
 
 impl WalWriter {
     /// Creates the file and writes its header. Nothing is synced, neither the file nor its directory.
+    #[cfg(test)]
     pub(crate) fn create(
         fs: &dyn Fs,
         path: &Path,
@@ -139,16 +142,9 @@ impl WalWriter {
     }
 
     /// The file, for syncing it from another thread.
+    #[cfg(test)]
     pub(crate) fn file(&self) -> &Arc<dyn File> {
         &self.file
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(crate) fn file_num(&self) -> FileNum {
-        self.file_num
     }
 
     /// End of the last good record; the final length once the log is sealed.

@@ -112,11 +112,6 @@ impl ManifestWriter {
         error.with_kind(ErrorKind::OutcomeUnknown)
     }
 
-    /// Number of the manifest.
-    pub(crate) fn num(&self) -> FileNum {
-        self.num
-    }
-
     /// Length of the manifest.
     pub(crate) fn bytes(&self) -> u64 {
         self.end_bytes
