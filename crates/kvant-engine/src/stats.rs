@@ -10,17 +10,14 @@ pub enum StallReason {
     Memtables,
     /// Too many level-0 tables wait for compaction.
     L0Tables,
-    /// Too many bytes wait for compaction.
-    CompactionDebt,
     /// The interval sync is overdue.
     SyncOverdue,
 }
 
 /// All stall reasons, in the order of their statistics.
-pub const STALL_REASONS: [StallReason; 4] = [
+pub const STALL_REASONS: [StallReason; 3] = [
     StallReason::Memtables,
     StallReason::L0Tables,
-    StallReason::CompactionDebt,
     StallReason::SyncOverdue,
 ];
 
@@ -30,7 +27,6 @@ impl StallReason {
         match self {
             StallReason::Memtables => "memtables",
             StallReason::L0Tables => "l0_tables",
-            StallReason::CompactionDebt => "compaction_debt",
             StallReason::SyncOverdue => "sync_overdue",
         }
     }

@@ -190,8 +190,7 @@ pub(super) const URL_HOSTS: &[&str] = &[
     "localhost",
     "example.com",
     "example.org",
-    // Where Rust and its packages come from.
-    "crates.io",
+    // Where Rust comes from, and what Cargo.lock names.
     "github.com",
     "sh.rustup.rs",
     // References.

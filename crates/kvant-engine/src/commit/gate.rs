@@ -2,8 +2,8 @@
 //!
 //! A write passes, or is told that it would have to wait and why; nothing here sleeps. The gate has three positions:
 //! - **open**: one relaxed load a batch;
-//! - **slowed**: writes spend credits, which compaction earns by reading its inputs. What a compacted byte earns falls in
-//!   proportion to how far the debt is between its slow and its stop mark, so that writers and compaction meet at a steady level
+//! - **slowed**: writes spend credits, which compaction earns by the bytes that it keeps. What such a byte earns falls in
+//!   proportion to how far level 0 is between its slow and its stop mark, so that writers and compaction meet at a steady level
 //!   instead of a cliff;
 //! - **closed**: nothing passes until the cause is gone.
 //!
@@ -134,7 +134,7 @@ impl Gate {
         self.update(|| position);
     }
 
-    /// Compaction has read `bytes` of its inputs.
+    /// Compaction has written `bytes` of entries that it keeps.
     pub(crate) fn earn(&self, bytes: u64) {
         if self.open.load(Ordering::Relaxed) {
             return;

@@ -117,7 +117,6 @@ impl Db {
                 *reported.0.lock() = Some(result);
                 reported.1.notify_all();
             });
-            let bytes = batch.bytes();
             match self.submit(batch, done) {
                 Ok(()) => break,
                 Err((error, refused)) if error.kind() == ErrorKind::Stalled => {
@@ -126,7 +125,6 @@ impl Db {
                     core.env
                         .spawner
                         .wait_until(core.gate.changed(), None, &mut writable);
-                    debug_assert_eq!(bytes, batch.bytes());
                 }
                 Err((error, _)) => return Err(error),
             }

@@ -24,7 +24,7 @@ fn relative_links_lead_to_files_directories_and_headings() {
         "docs",
         "docs/b.md#the-two-words-here",
         "#a",
-        "https://crates.io/x",
+        "https://example.org/x",
     ] {
         let text = format!("# A\n[x]({link}) and [`y`]({link})\n[z]: {link}\n");
         assert_eq!(findings(&[("a.md", &text), target]), [""; 0], "{link}");
