@@ -1,0 +1,44 @@
+//! The kinds of requests that are told apart in histograms: a method and a class of paths, or what a script calls them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Most kinds of requests in a run. The rest shares the last one, [`OTHER`].
+pub const OPS_MAX: usize = 32;
+/// The name of what exceeds [`OPS_MAX`].
+pub const OTHER: &str = "(other)";
+
+/// A kind of requests: an index below [`OPS_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OpId(u8);
+
+impl OpId {
+    /// Its place in tables by kind.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// The names of all kinds of requests in a run. Cheap to clone; all clones are the same table. Callers keep the ids that
+/// they got: looking one up takes a lock.
+#[derive(Clone, Debug, Default)]
+pub struct OpNames(Arc<Mutex<Vec<String>>>);
+
+impl OpNames {
+    /// The kind called `name`, new if there is none yet.
+    pub fn intern(&self, name: &str) -> OpId {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = names.iter().position(|known| known == name) {
+            return OpId(index as u8);
+        }
+        let name = if names.len() == OPS_MAX - 1 { OTHER } else { name };
+        if names.len() < OPS_MAX {
+            names.push(name.to_owned());
+        }
+        OpId((names.len() - 1) as u8)
+    }
+
+    /// The names, by [`OpId::index`].
+    pub fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
