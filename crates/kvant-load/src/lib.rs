@@ -10,14 +10,27 @@
 //! Ideas: wrk and wrk2 (command line, Lua interface, text output), Gil Tene's HdrHistogram and his talks on
 //! coordinated omission.
 
+pub mod assertion;
+pub mod compare;
 pub mod config;
+pub mod find_max;
 pub mod histogram;
+mod http;
 pub mod load;
+mod net;
 pub mod op;
 pub mod outcome;
+mod plan;
 pub mod record;
+pub mod report;
+pub mod request;
+pub mod script;
 pub mod source;
 pub mod target;
+pub mod units;
+pub mod verdict;
+mod worker;
+pub mod workload;
 
 pub use config::{Arrival, LoadConfig, Phase, Rate, StatusSet};
 pub use histogram::Histogram;

@@ -1,5 +1,7 @@
 //! Where requests come from: one source a thread, asked for the next request at the moment when it is sent.
 
+pub mod fixed;
+
 use crate::op::OpId;
 use kvant_base::Result;
 use std::time::Duration;

@@ -1,0 +1,1 @@
+//! What a run must have reached: `p99<5ms`.

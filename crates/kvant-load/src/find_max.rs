@@ -1,0 +1,1 @@
+//! Searches for the highest rate that is sustained.

@@ -1,0 +1,1 @@
+//! Understands answers as they arrive: status line, headers, framing of the body.

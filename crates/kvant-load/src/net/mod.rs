@@ -1,0 +1,3 @@
+//! Sockets: connecting, reading, writing, waiting for events.
+
+mod tls;

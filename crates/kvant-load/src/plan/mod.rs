@@ -1,0 +1,1 @@
+//! When requests are due: rates, steps and ramps turned into planned times.

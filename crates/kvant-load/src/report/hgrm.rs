@@ -1,0 +1,1 @@
+//! Percentile distributions as text, as HdrHistogram plotters read them.

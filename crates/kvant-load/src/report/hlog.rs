@@ -1,0 +1,1 @@
+//! HdrHistogram interval logs, one line a second, kind of request and kind of latency.

@@ -1,0 +1,8 @@
+//! What is printed and written: text as wrk2 has it, JSON, HdrHistogram logs.
+
+pub mod hgrm;
+pub mod hlog;
+pub mod json;
+pub mod progress;
+pub mod summary;
+pub mod wrk2;

@@ -1,0 +1,1 @@
+//! The text that wrk2 prints, byte for byte in layout.

@@ -1,0 +1,1 @@
+//! Lua scripts, as wrk and wrk2 run them.

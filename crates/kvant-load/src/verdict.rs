@@ -1,0 +1,1 @@
+//! Who was the limit: the generator, the server, or neither.
