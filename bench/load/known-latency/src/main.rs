@@ -35,13 +35,19 @@ fn main() -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
     listener.set_nonblocking(true)?;
     std::thread::spawn(|| {
-        // What is read does not matter, nor does an error: either way nobody is there any more.
-        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        if let Err(error) = io::copy(&mut io::stdin(), &mut io::sink()) {
+            eprintln!("standard input: {error}");
+        }
         IS_OVER.store(true, Ordering::Relaxed);
     });
     let mut taken_ns = serve(&listener, Duration::from_micros(delay_us))?;
     taken_ns.sort_unstable();
-    let at = |share: f64| taken_ns.get((taken_ns.len() as f64 * share) as usize).copied().unwrap_or(0);
+    let at = |share: f64| {
+        taken_ns
+            .get((taken_ns.len() as f64 * share) as usize)
+            .copied()
+            .unwrap_or(0)
+    };
     println!("p50_ns={} p99_ns={} count={}", at(0.5), at(0.99), taken_ns.len());
     Ok(())
 }
@@ -55,7 +61,11 @@ fn serve(listener: &TcpListener, delay: Duration) -> io::Result<Vec<u64>> {
             Ok((stream, _)) => {
                 stream.set_nonblocking(true)?;
                 stream.set_nodelay(true)?;
-                connections.push(Connection { stream, matched: 0, read_at: VecDeque::new() });
+                connections.push(Connection {
+                    stream,
+                    matched: 0,
+                    read_at: VecDeque::new(),
+                });
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
@@ -73,9 +83,10 @@ fn turn(connection: &mut Connection, delay: Duration, taken_ns: &mut Vec<u64>) -
         Ok(count) => {
             let now = Instant::now();
             for &byte in &received[..count] {
-                connection.matched = match () {
-                    () if byte == HEAD_END[connection.matched] => connection.matched + 1,
-                    () => usize::from(byte == HEAD_END[0]),
+                connection.matched = if byte == HEAD_END[connection.matched] {
+                    connection.matched + 1
+                } else {
+                    usize::from(byte == HEAD_END[0])
                 };
                 if connection.matched == HEAD_END.len() {
                     connection.matched = 0;
