@@ -4,5 +4,6 @@ pub mod hgrm;
 pub mod hlog;
 pub mod json;
 pub mod progress;
+pub mod spectrum;
 pub mod summary;
 pub mod wrk2;
