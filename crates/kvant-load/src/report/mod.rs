@@ -1,5 +1,6 @@
 //! What is printed and written: text as wrk2 has it, JSON, HdrHistogram logs.
 
+pub mod encoded;
 pub mod hgrm;
 pub mod hlog;
 pub mod json;
