@@ -164,9 +164,9 @@ fn workload() -> Vec<Arg> {
         option(
             "key-bytes",
             "N|MIN..MAX",
-            "Length of keys [default: the shortest]",
+            "Length of keys [default: 12]",
         ),
-        option("value-bytes", "N|MIN..MAX", "Length of values [default: 12]"),
+        option("value-bytes", "N|MIN..MAX", "Length of values; grow:MIN..MAX for one byte more each time [default: 12]"),
         option(
             "hit-ratio",
             "0..1",
@@ -228,8 +228,8 @@ fn fill() -> Command {
         )
         .args_override_self(true)
         .arg(option("keys", "N", "How many keys to store; required"))
-        .arg(option("key-bytes", "N|MIN..MAX", "Length of keys [default: the shortest]"))
-        .arg(option("value-bytes", "N|MIN..MAX", "Length of values [default: 12]"))
+        .arg(option("key-bytes", "N|MIN..MAX", "Length of keys [default: 12]"))
+        .arg(option("value-bytes", "N|MIN..MAX", "Length of values; grow:MIN..MAX for one byte more each time [default: 12]"))
         .arg(threads("1"))
         .arg(connections("64"))
         .arg(timeout())

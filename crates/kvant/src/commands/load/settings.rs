@@ -4,6 +4,7 @@
 
 use super::reader::Reader;
 use clap::ArgMatches;
+use kvant_load::workload::{KeyBytes, KeyDist, Mix, ValueBytes, WorkloadConfig};
 use kvant_load::{Arrival, Rate, StatusSet, units};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -67,7 +68,7 @@ pub(super) enum Requests {
     /// What a script says.
     Script { file: PathBuf, args: Vec<String> },
     /// What the interface of Kvant knows.
-    Workload { pipeline: usize },
+    Workload(WorkloadConfig),
 }
 
 /// Where results go, beside standard output.
@@ -201,10 +202,32 @@ fn requests(reader: &mut Reader<'_>) -> Requests {
         return Requests::Script { file, args };
     }
     reader.refuse_given(&["args"], "are for a script, which is missing");
-    if reader.has("workload") {
-        return Requests::Workload { pipeline };
+    if let Some(workload) = workload(reader) {
+        reader.refuse_given(&["pipeline"], "a workload has one request in flight on each connection");
+        return Requests::Workload(workload);
     }
     Requests::Fixed { pipeline }
+}
+
+fn workload(reader: &mut Reader<'_>) -> Option<WorkloadConfig> {
+    let mix = reader.optional("mix", |text| Mix::parse(text).map(|_| text.to_owned()));
+    let mix = reader.optional("workload", |text| Mix::from_flags(text, mix.as_deref()))?;
+    let mut config = WorkloadConfig::new(mix);
+    config.key_dist = reader.value("key-dist", config.key_dist, KeyDist::parse);
+    config.hit_ratio = reader.value("hit-ratio", config.hit_ratio, ratio);
+    config.range_records = reader.value("range-records", config.range_records, units::parse_count);
+    keys_and_values(reader, &mut config);
+    for problem in config.problems() {
+        reader.refuse("workload", problem);
+    }
+    Some(config)
+}
+
+/// What fills and workloads have in common.
+fn keys_and_values(reader: &mut Reader<'_>, config: &mut WorkloadConfig) {
+    config.key_count = reader.value("keys", config.key_count, units::parse_count);
+    config.key_bytes = reader.value("key-bytes", config.key_bytes, KeyBytes::parse);
+    config.value_bytes = reader.value("value-bytes", config.value_bytes, ValueBytes::parse);
 }
 
 fn results(reader: &mut Reader<'_>) -> Results {
@@ -252,6 +275,10 @@ fn positive_time(text: &str) -> Result<Duration, String> {
     } else {
         Ok(time)
     }
+}
+
+fn ratio(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a number from 0 to 1, such as 0.5"))
 }
 
 fn arrival(text: &str) -> Result<Arrival, String> {
