@@ -230,6 +230,7 @@ fn fill() -> Command {
         .arg(option("keys", "N", "How many keys to store; required"))
         .arg(option("key-bytes", "N|MIN..MAX", "Length of keys [default: 12]"))
         .arg(option("value-bytes", "N|MIN..MAX", "Length of values; grow:MIN..MAX for one byte more each time [default: 12]"))
+        .arg(option("pipeline", "N", "Requests in one write, on each connection [default: 16]"))
         .arg(threads("1"))
         .arg(connections("64"))
         .arg(timeout())

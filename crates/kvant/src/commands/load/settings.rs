@@ -23,29 +23,40 @@ const WORKLOAD_ONLY: [&str; 7] = [
 const NOT_WRK2_EXACT: [&str; 5] = ["warmup", "arrival", "ramp", "find-max", "spin"];
 /// What `--find-max` has to hold unless told.
 const SLO: &str = "p99<5ms";
+/// wrk's, as all defaults that have a short option.
+const DURATION: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Most requests in one write.
-const PIPELINE_MAX: u64 = 1_000;
+const PIPELINE_MAX: usize = 1_024;
 
-/// A run.
+/// What loads and fills are both told.
 #[derive(Debug)]
-pub(super) struct LoadSettings {
+pub(super) struct Common {
     pub(super) urls: Vec<String>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) thread_count: usize,
     pub(super) connection_count: usize,
     pub(super) timeout: Duration,
+    /// `None`: to be drawn.
+    pub(super) seed: Option<u64>,
+    pub(super) ca_file: Option<PathBuf>,
+    pub(super) is_quiet: bool,
+}
+
+/// A run.
+#[derive(Debug)]
+pub(super) struct LoadSettings {
+    pub(super) common: Common,
     pub(super) plan: Plan,
     pub(super) duration: Duration,
-    pub(super) warmup: Duration,
+    /// `None`: what the plan needs.
+    pub(super) warmup: Option<Duration>,
     pub(super) arrival: Arrival,
     pub(super) wrk2_exact: bool,
     pub(super) batch_latency: bool,
     pub(super) spin: Duration,
-    /// `None`: to be drawn.
-    pub(super) seed: Option<u64>,
     pub(super) ok_statuses: StatusSet,
     pub(super) requests: Requests,
-    pub(super) ca_file: Option<PathBuf>,
     pub(super) prints_response: bool,
     pub(super) prints_service: bool,
     pub(super) results: Results,
@@ -79,7 +90,6 @@ pub(super) struct Results {
     pub(super) json: Option<PathBuf>,
     pub(super) hlog: Option<PathBuf>,
     pub(super) hgrm: Option<PathBuf>,
-    pub(super) is_quiet: bool,
 }
 
 impl LoadSettings {
@@ -90,27 +100,23 @@ impl LoadSettings {
     pub(super) fn read(args: &ArgMatches) -> Result<LoadSettings, Vec<String>> {
         let mut reader = Reader::new(args);
         let settings = LoadSettings {
-            urls: urls(&mut reader),
-            headers: reader.all("header", header),
-            thread_count: threads(&mut reader, 2),
-            connection_count: connections(&mut reader, 10),
-            timeout: reader.value("timeout", TIMEOUT, positive_time),
+            common: Common::read(&mut reader, 2, 10),
             plan: plan(&mut reader),
-            duration: reader.value("duration", Duration::from_secs(10), positive_time),
-            warmup: reader.value("warmup", Duration::ZERO, units::parse_time),
+            duration: reader.value("duration", DURATION, positive_time),
+            warmup: reader.optional("warmup", units::parse_time),
             arrival: reader.value("arrival", Arrival::Uniform, arrival),
             wrk2_exact: reader.flag("wrk2-exact"),
             batch_latency: reader.flag("batch_latency"),
             spin: reader.value("spin", Duration::ZERO, units::parse_time),
-            seed: reader.optional("seed", seed),
             ok_statuses: reader.value("ok", StatusSet::default(), statuses),
             requests: requests(&mut reader),
-            ca_file: reader.path("cacert"),
             prints_response: reader.flag("latency") || reader.flag("u_latency"),
             prints_service: reader.flag("u_latency"),
             results: results(&mut reader),
         };
-        judge_threads(&mut reader, settings.thread_count, settings.connection_count);
+        if settings.plan.phase_count() != Some(1) {
+            reader.refuse_given(&["hgrm"], "holds one distribution: give one rate, or take --json");
+        }
         if settings.wrk2_exact {
             reader.refuse_given(
                 &NOT_WRK2_EXACT,
@@ -124,35 +130,47 @@ impl LoadSettings {
     }
 }
 
-const TIMEOUT: Duration = Duration::from_secs(2);
+impl Plan {
+    /// How many phases there are; `None`: that depends on what they come to.
+    pub(super) fn phase_count(&self) -> Option<usize> {
+        match self {
+            Plan::Steps(rates) => Some(rates.len()),
+            Plan::FindMax(_) => None,
+        }
+    }
+}
+
+impl Common {
+    /// Reads what loads and fills are both told.
+    pub(super) fn read(reader: &mut Reader<'_>, thread_count: usize, connection_count: usize) -> Common {
+        let common = Common {
+            urls: urls(reader),
+            headers: reader.all("header", header),
+            thread_count: reader.value("threads", thread_count, positive_count),
+            connection_count: reader.value("connections", connection_count, positive_count),
+            timeout: reader.value("timeout", TIMEOUT, positive_time),
+            seed: reader.optional("seed", seed),
+            ca_file: reader.path("cacert"),
+            is_quiet: reader.flag("quiet"),
+        };
+        if common.thread_count > common.connection_count {
+            // wrk's words, which people search for.
+            let sentence = format!(
+                "number of connections must be >= threads: there are {} connections and {} threads",
+                common.connection_count, common.thread_count
+            );
+            reader.refuse("connections", sentence);
+        }
+        common
+    }
+}
 
 fn urls(reader: &mut Reader<'_>) -> Vec<String> {
     let urls = reader.all("url", |text| Ok(text.to_owned()));
-    if urls.is_empty() {
-        reader.refuse(
-            "url",
-            "is missing: say who is to be loaded, such as http://127.0.0.1:8080/v0/status",
-        );
+    if !reader.has("url") {
+        reader.refuse("url", "is missing: say who is to be loaded, such as http://127.0.0.1:8080/v0/status");
     }
     urls
-}
-
-fn threads(reader: &mut Reader<'_>, default: usize) -> usize {
-    reader.value("threads", default, positive_count)
-}
-
-fn connections(reader: &mut Reader<'_>, default: usize) -> usize {
-    reader.value("connections", default, positive_count)
-}
-
-fn judge_threads(reader: &mut Reader<'_>, thread_count: usize, connection_count: usize) {
-    if thread_count > connection_count {
-        // wrk's words, which people search for.
-        let sentence = format!(
-            "number of connections must be >= threads: there are {connection_count} connections and {thread_count} threads"
-        );
-        reader.refuse("connections", sentence);
-    }
 }
 
 fn plan(reader: &mut Reader<'_>) -> Plan {
@@ -187,10 +205,7 @@ fn plan(reader: &mut Reader<'_>) -> Plan {
 
 fn requests(reader: &mut Reader<'_>) -> Requests {
     let args = reader.all("args", |text| Ok(text.to_owned()));
-    let pipeline = reader.value("pipeline", 1, |text| match units::parse_count(text)? {
-        count @ 1..=PIPELINE_MAX => Ok(count as usize),
-        count => Err(format!("{count} is not between 1 and {PIPELINE_MAX}")),
-    });
+    let pipeline = pipeline(reader, 1, PIPELINE_MAX);
     if !reader.has("workload") {
         reader.refuse_given(&WORKLOAD_ONLY, "is for --workload, which is missing");
     }
@@ -209,6 +224,14 @@ fn requests(reader: &mut Reader<'_>) -> Requests {
     Requests::Fixed { pipeline }
 }
 
+/// Requests in one write.
+pub(super) fn pipeline(reader: &mut Reader<'_>, default: usize, max: usize) -> usize {
+    reader.value("pipeline", default, |text| match positive_count(text)? {
+        count if count <= max => Ok(count),
+        count => Err(format!("{count} is not between 1 and {max}")),
+    })
+}
+
 fn workload(reader: &mut Reader<'_>) -> Option<WorkloadConfig> {
     let mix = reader.optional("mix", |text| Mix::parse(text).map(|_| text.to_owned()));
     let mix = reader.optional("workload", |text| Mix::from_flags(text, mix.as_deref()))?;
@@ -224,7 +247,7 @@ fn workload(reader: &mut Reader<'_>) -> Option<WorkloadConfig> {
 }
 
 /// What fills and workloads have in common.
-fn keys_and_values(reader: &mut Reader<'_>, config: &mut WorkloadConfig) {
+pub(super) fn keys_and_values(reader: &mut Reader<'_>, config: &mut WorkloadConfig) {
     config.key_count = reader.value("keys", config.key_count, units::parse_count);
     config.key_bytes = reader.value("key-bytes", config.key_bytes, KeyBytes::parse);
     config.value_bytes = reader.value("value-bytes", config.value_bytes, ValueBytes::parse);
@@ -237,7 +260,6 @@ fn results(reader: &mut Reader<'_>) -> Results {
         json: reader.path("json"),
         hlog: reader.path("hlog"),
         hgrm: reader.path("hgrm"),
-        is_quiet: reader.flag("quiet"),
     };
     if results.baseline.is_some() && results.asserts.is_empty() {
         reader.refuse("baseline", "is what assertions compare with: --assert is missing");
