@@ -2,7 +2,9 @@
 //!
 //! With R requests a second over t threads of c connections each, a connection is to make `r = R / t / c` a second from the
 //! moment it starts. What is due is decided by the number of answers it has had, so that one that waits for an answer falls
-//! behind; then it sends at most at twice the rate until it is back on its plan. Connections of a thread start 5 ms apart.
+//! behind; then it sends at most at twice the rate until it is back on its plan. Twice the rate counts from the last send
+//! for which the connection had not to wait any more: after a late answer to a punctual request all is sent at once that was due
+//! in the meantime. Connections of a thread start 5 ms apart.
 //! wrk2 waits by a timer of 1 ms that is rounded up, which [`Wrk2Pace`] does too when it is asked for.
 
 #[cfg(test)]

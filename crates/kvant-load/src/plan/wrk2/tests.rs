@@ -19,8 +19,36 @@ fn a_connection_on_its_plan_sends_when_due_and_not_before() {
     }
 }
 
+/// When and for which planned time the next `count` requests go out that are answered at once.
+fn send(pace: &mut Wrk2Pace, mut now_ns: u64, count: usize) -> (Vec<u64>, Vec<u64>) {
+    let (mut sent_ms, mut planned_ms) = (Vec::new(), Vec::new());
+    while sent_ms.len() < count {
+        match pace.ask(now_ns) {
+            Pace::Send { planned_ns } => {
+                sent_ms.push(now_ns / MS);
+                planned_ms.push(planned_ns / MS);
+                pace.complete(1);
+            }
+            Pace::Wait { until_ns } => now_ns = until_ns,
+        }
+    }
+    (sent_ms, planned_ms)
+}
+
 #[test]
-fn one_that_is_behind_sends_at_twice_the_rate_until_it_is_not() {
+fn one_that_asks_late_sends_at_twice_the_rate_until_it_is_on_its_plan() {
+    let mut pace = pace();
+    let (sent_ms, planned_ms) = send(&mut pace, 1_100 * MS, 30);
+    let plan: Vec<u64> = (0..30).map(|n| 1_000 + 10 * n).collect();
+    assert_eq!(planned_ms, plan, "latency counts from the plan, behind or not");
+    // 100 ms behind, 5 ms gained with each: the 20th is on the plan, and so are all after it.
+    let catching_up: Vec<u64> = (0..20).map(|n| 1_100 + 5 * n).collect();
+    assert_eq!(sent_ms[..20], catching_up);
+    assert_eq!(sent_ms[20..], plan[20..]);
+}
+
+#[test]
+fn one_that_sent_in_time_and_waited_for_the_answer_makes_up_for_it_at_once() {
     let mut pace = pace();
     assert_eq!(
         pace.ask(1_000 * MS),
@@ -28,32 +56,15 @@ fn one_that_is_behind_sends_at_twice_the_rate_until_it_is_not() {
             planned_ns: 1_000 * MS
         }
     );
-    // The answer takes 100 ms: ten requests behind.
-    let mut now_ns = 1_100 * MS;
     pace.complete(1);
-    let mut sent_ns = Vec::new();
-    let mut planned_ns = Vec::new();
-    while sent_ns.len() < 25 {
-        match pace.ask(now_ns) {
-            Pace::Send { planned_ns: planned } => {
-                sent_ns.push(now_ns);
-                planned_ns.push(planned);
-                pace.complete(1);
-            }
-            Pace::Wait { until_ns } => now_ns = until_ns,
-        }
-    }
-    for (n, planned) in planned_ns.iter().enumerate() {
-        assert_eq!(
-            *planned,
-            (1_010 + 10 * n as u64) * MS,
-            "latency counts from the plan, behind or not"
-        );
-    }
-    let distances_ms: Vec<u64> = sent_ns.windows(2).map(|two| (two[1] - two[0]) / MS).collect();
-    // 90 ms behind, 5 ms gained with each: the 19th is on the plan, and so are all after it.
-    assert!(distances_ms[..18].iter().all(|ms| *ms == 5), "{distances_ms:?}");
-    assert!(distances_ms[18..].iter().all(|ms| *ms == 10), "{distances_ms:?}");
+    // Twice the rate counts from that request: 20 could be sent by now, 10 are due.
+    let (sent_ms, _) = send(&mut pace, 1_100 * MS, 12);
+    assert_eq!(
+        sent_ms,
+        [
+            1_100, 1_100, 1_100, 1_100, 1_100, 1_100, 1_100, 1_100, 1_100, 1_100, 1_110, 1_120
+        ]
+    );
 }
 
 #[test]
