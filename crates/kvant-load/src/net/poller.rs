@@ -29,6 +29,15 @@ pub(crate) struct Poller {
     waker: Arc<OwnedFd>,
 }
 
+/// Something happened to a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Happened {
+    /// The token under which it was added.
+    pub(crate) token: u64,
+    /// The peer sends no more, or the connection broke: what is left to read ends with that.
+    pub(crate) is_ending: bool,
+}
+
 /// Ends a wait of the poller that it belongs to.
 #[derive(Clone)]
 pub(crate) struct Waker(Arc<OwnedFd>);
@@ -89,10 +98,13 @@ impl Poller {
         }
     }
 
-    /// The token of an event of the last wait; `None` for the waker's.
-    pub(crate) fn token(&self, event: usize) -> Option<u64> {
-        let token = self.events[event].data.u64();
-        (token != WAKER_TOKEN).then_some(token)
+    /// An event of the last wait; `None` for the waker's.
+    #[inline]
+    pub(crate) fn event(&self, event: usize) -> Option<Happened> {
+        let Event { flags, data, .. } = self.events[event];
+        let token = data.u64();
+        let is_ending = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        (token != WAKER_TOKEN).then_some(Happened { token, is_ending })
     }
 }
 
