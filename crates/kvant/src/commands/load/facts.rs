@@ -2,9 +2,7 @@
 
 use super::settings::{LoadSettings, Requests};
 use kvant_load::find_max::FindMax;
-use kvant_load::report::json::{
-    ConfigFacts, FindMaxFacts, HostFacts, PhaseResult, ResultFile, VerdictFacts,
-};
+use kvant_load::report::json::{ConfigFacts, FindMaxFacts, HostFacts, PhaseResult, ResultFile, VerdictFacts};
 use kvant_load::verdict::Verdict;
 use kvant_load::workload::WorkloadConfig;
 use kvant_load::{LoadConfig, Outcome};
@@ -100,7 +98,10 @@ mod tests {
         for (arg, shown) in [
             ("-HAuthorization: Bearer xyz", "-HAuthorization: ..."),
             ("Authorization:Bearer xyz ", "Authorization:..."),
-            ("--header=Authorization: Bearer xyz", "--header=Authorization: ..."),
+            (
+                "--header=Authorization: Bearer xyz",
+                "--header=Authorization: ...",
+            ),
             ("http://127.0.0.1/", "http://127.0.0.1/"),
         ] {
             assert_eq!(without_secret(arg.to_owned(), &headers), shown);

@@ -56,7 +56,7 @@ pub(super) fn fill(mut settings: FillSettings, stop: &Stop) -> Result<u8> {
     let seed = common.seed.unwrap_or_else(rng::entropy_seed);
     settings.fill.workload.seed = seed;
     let load = LoadConfig {
-        targets: run::resolve(&common.urls)?,
+        targets: run::resolve(&common.targets)?,
         thread_count: common.thread_count,
         connection_count: common.connection_count,
         timeout: common.timeout,
@@ -70,10 +70,16 @@ pub(super) fn fill(mut settings: FillSettings, stop: &Stop) -> Result<u8> {
     };
     let key_count = settings.fill.workload.key_count;
     let mut line = Line::new(common.is_quiet);
-    let report = workload::fill(&settings.fill, &common.headers, load, Env::posix(), &mut |_, progress| {
-        line.show(progress, key_count);
-        !stop.is_asked()
-    });
+    let report = workload::fill(
+        &settings.fill,
+        &common.headers,
+        load,
+        Env::posix(),
+        &mut |_, progress| {
+            line.show(progress, key_count);
+            !stop.is_asked()
+        },
+    );
     line.end();
     let report = report?;
     print(&text(&report))?;
@@ -129,6 +135,3 @@ impl Line {
         self.is_shown = self.is_shown && io::stderr().write_all(text.as_bytes()).is_ok();
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,6 +5,7 @@
 //! - [`signals`]: one signal ends the load, a second one the process.
 
 pub(crate) mod definition;
+mod facts;
 mod fill;
 mod outputs;
 mod reader;
@@ -23,7 +24,9 @@ use signals::Stop;
 /// Runs the command; the result is the exit code.
 pub(crate) fn load(args: &ArgMatches) -> u8 {
     match args.subcommand() {
-        None => judged(LoadSettings::read(args), |settings, stop| run::run(&settings, stop)),
+        None => judged(LoadSettings::read(args), |settings, stop| {
+            run::run(&settings, stop)
+        }),
         Some(("fill", args)) => judged(FillSettings::read(args), fill::fill),
         Some((other, _)) => unreachable!("`{other}` is not in the definition of the command line"),
     }
@@ -53,7 +56,14 @@ fn judged<S: Send + 'static>(
 /// Says everything that is wrong with the command line.
 fn refuse(problems: &[String]) -> u8 {
     let count = problems.len();
-    let mut text = format!("{count} {} refused:", if count == 1 { "argument is" } else { "arguments are" });
+    let mut text = format!(
+        "{count} {} refused:",
+        if count == 1 {
+            "argument is"
+        } else {
+            "arguments are"
+        }
+    );
     for problem in problems {
         text.push_str(&format!("\n  {problem}"));
     }

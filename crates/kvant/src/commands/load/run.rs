@@ -2,12 +2,14 @@
 //!
 //! wrk2's text goes to standard output, and what wrk2 does not know below it; progress and warnings go to standard error.
 
+use super::facts::{self, Done};
 use super::outputs::{Outputs, print};
 use super::settings::{LoadSettings, Plan, Requests};
 use super::signals::Stop;
 use super::{search, sources};
 use kvant_base::{Error, Result};
 use kvant_env::{Env, host, rng};
+use kvant_load::report::json::{FindMaxFacts, ResultFile};
 use kvant_load::report::progress::Progress;
 use kvant_load::report::{hgrm, summary, wrk2};
 use kvant_load::verdict::{self, Verdict};
@@ -23,11 +25,13 @@ pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
     let env = Env::posix();
     let ops = OpNames::default();
     let seed = settings.common.seed.unwrap_or_else(rng::entropy_seed);
-    let targets = resolve(&settings.common.urls)?;
+    let targets = resolve(&settings.common.targets)?;
     let ca_pem = ca_pem(settings.common.ca_file.as_deref())?;
     let sources = sources::make(settings, &targets, seed, &ops)?;
     let outputs = Outputs::create(&settings.results)?;
-    let load = Load::start(config(settings, targets, seed, ca_pem), sources, ops.clone(), env.clone())?;
+    let config = config(settings, targets, seed, ca_pem);
+    let result = facts::result(settings, &config);
+    let load = Load::start(config, sources, ops.clone(), env.clone())?;
     let mut run = Run {
         settings,
         stop,
@@ -39,6 +43,7 @@ pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
             is_quiet: settings.common.is_quiet,
         },
         outputs,
+        result,
     };
     match &settings.plan {
         Plan::Steps(rates) => run.steps(rates),
@@ -55,6 +60,7 @@ pub(super) struct Run<'a> {
     load: Load,
     watch: Watch,
     outputs: Outputs,
+    result: ResultFile,
 }
 
 /// Who is told while the load goes on.
@@ -75,22 +81,26 @@ impl Run<'_> {
                 request_count_max: None,
             };
             print(&self.header())?;
-            let (outcome, verdict) = self.phase(&phase, index, rates.len())?;
-            self.print_phase(&outcome, &verdict)?;
-            let is_cut_short = outcome.is_cut_short;
-            phases.push((outcome, verdict));
+            let done = self.phase(&phase, index, rates.len())?;
+            self.print_phase(&done)?;
+            let is_cut_short = done.outcome.is_cut_short;
+            phases.push(done);
             if is_cut_short {
                 break;
             }
         }
         if phases.len() > 1 {
-            print(&summary::steps(&phases))?;
+            let table: Vec<(Outcome, Verdict)> = phases
+                .iter()
+                .map(|done| (done.outcome.clone(), done.verdict.clone()))
+                .collect();
+            print(&summary::steps(&table))?;
         }
-        self.finish(&phases)
+        self.finish(&phases, None)
     }
 
     /// Runs one phase: progress, the log of intervals, a signal that ends it.
-    pub(super) fn phase(&mut self, phase: &Phase, index: usize, count: usize) -> Result<(Outcome, Verdict)> {
+    pub(super) fn phase(&mut self, phase: &Phase, index: usize, count: usize) -> Result<Done> {
         let Run {
             stop,
             env,
@@ -112,15 +122,24 @@ impl Run<'_> {
         watch.tell(Progress::end);
         let outcome = result?;
         logged?;
-        let verdict = verdict::judge(&outcome);
-        Ok((outcome, verdict))
+        Ok(Done {
+            label: String::new(),
+            verdict: verdict::judge(&outcome),
+            outcome,
+        })
     }
 
     /// The lines that wrk2 prints before it measures.
     pub(super) fn header(&self) -> String {
         let settings = self.settings;
+        let urls: Vec<&str> = settings
+            .common
+            .targets
+            .iter()
+            .map(|target| target.url.as_str())
+            .collect();
         wrk2::header(&wrk2::Header {
-            url: &settings.common.urls.join(" "),
+            url: &urls.join(" "),
             duration: settings.duration,
             thread_count: settings.common.thread_count,
             connection_count: settings.common.connection_count,
@@ -128,7 +147,8 @@ impl Run<'_> {
     }
 
     /// wrk2's block of a phase, and what wrk2 does not know.
-    pub(super) fn print_phase(&self, outcome: &Outcome, verdict: &Verdict) -> Result<()> {
+    pub(super) fn print_phase(&self, done: &Done) -> Result<()> {
+        let Done { outcome, verdict, .. } = done;
         let parts = wrk2::Parts {
             latency: self.settings.prints_response,
             uncorrected: self.settings.prints_service,
@@ -143,14 +163,32 @@ impl Run<'_> {
     }
 
     /// Ends the threads, writes the files, judges the assertions; the result is the exit code.
-    pub(super) fn finish(self, phases: &[(Outcome, Verdict)]) -> Result<u8> {
-        self.load.stop();
-        let Outputs { json: _, hgrm, hlog } = self.outputs;
+    pub(super) fn finish(self, phases: &[Done], find_max: Option<FindMaxFacts>) -> Result<u8> {
+        let Run {
+            load,
+            outputs,
+            mut result,
+            ..
+        } = self;
+        load.stop();
+        let Outputs { json, hgrm, hlog } = outputs;
         if let Some(hlog) = hlog {
             hlog.finish()?;
         }
-        if let (Some(file), Some((outcome, _))) = (hgrm, phases.last()) {
-            file.fill(|mut out| hgrm::write(&mut out, &outcome.response(), "response time from the plan, in milliseconds"))?;
+        if let (Some(file), Some(done)) = (hgrm, phases.last()) {
+            let response = done.outcome.response();
+            file.fill(|mut out| {
+                hgrm::write(
+                    &mut out,
+                    &response,
+                    "Response time from the plan, in milliseconds",
+                )
+            })?;
+        }
+        if let Some(file) = json {
+            result.phases = phases.iter().map(facts::phase).collect();
+            result.find_max = find_max;
+            file.fill(|out| out.write_all(result.to_json().as_bytes()))?;
         }
         Ok(0)
     }
@@ -188,9 +226,9 @@ fn config(settings: &LoadSettings, targets: Vec<Target>, seed: u64, ca_pem: Opti
 /// Finds out where the URLs lead.
 ///
 /// # Errors
-/// A name that is not known, or a server that cannot be reached.
-pub(super) fn resolve(urls: &[String]) -> Result<Vec<Target>> {
-    urls.iter().map(|url| Target::parse(url)?.resolve()).collect()
+/// A name that is not known.
+pub(super) fn resolve(targets: &[Target]) -> Result<Vec<Target>> {
+    targets.iter().map(|target| target.clone().resolve()).collect()
 }
 
 /// The certificates to check servers against.

@@ -1,11 +1,12 @@
 //! `--find-max`: the highest rate that holds its objective.
 
+use super::facts::{self, Done};
 use super::outputs::print;
 use super::run::Run;
 use kvant_base::Result;
+use kvant_load::Phase;
 use kvant_load::find_max::{self, FindMax, FindMaxConfig, Limit, Means, Point, generator_limit};
 use kvant_load::units::format_time_ns;
-use kvant_load::verdict;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ const CONFIRMATION_STEPS: u32 = 3;
 ///
 /// # Errors
 /// What kept it from running.
-pub(super) fn run(mut run: Run<'_>, slo: &str) -> Result<u8> {
+pub(super) fn run(mut run: Run<'_>, goals: &[String]) -> Result<u8> {
     let settings = run.settings;
     let config = FindMaxConfig {
         saturate: settings.duration,
@@ -28,19 +29,24 @@ pub(super) fn run(mut run: Run<'_>, slo: &str) -> Result<u8> {
         ..FindMaxConfig::default()
     };
     print(&run.header())?;
-    print(&title(slo))?;
+    print(&title(goals))?;
     let mut printed = Ok(());
-    let mut index = 0;
+    let mut phases: Vec<Done> = Vec::new();
+    let mut purposes = Vec::new();
     let found = {
-        let mut run_phase = |phase: &kvant_load::Phase| {
-            index += 1;
-            run.phase(phase, index - 1, index).map(|(outcome, _)| outcome)
+        let mut run_phase = |phase: &Phase| {
+            // How many there will be depends on what they come to.
+            let done = run.phase(phase, phases.len(), phases.len() + 1)?;
+            let outcome = done.outcome.clone();
+            phases.push(done);
+            Ok(outcome)
         };
         let means = Means {
             run: &mut run_phase,
             slo: &|_| Vec::new(),
             generator: &generator_limit,
             each_point: &mut |point| {
+                purposes.push(point.purpose.name());
                 let line = print(&row(point));
                 if printed.is_ok() {
                     printed = line;
@@ -50,28 +56,55 @@ pub(super) fn run(mut run: Run<'_>, slo: &str) -> Result<u8> {
         find_max::find_max(&config, means)?
     };
     printed?;
-    print(&result(&found))?;
-    let mut phases = Vec::new();
-    if let Some(outcome) = found.at_80 {
-        let verdict = verdict::judge(&outcome);
-        print("\nAt 80 % of it:\n")?;
-        run.print_phase(&outcome, &verdict)?;
-        phases.push((outcome, verdict));
+    for (done, purpose) in phases.iter_mut().zip(purposes) {
+        done.label = purpose.to_owned();
     }
-    run.finish(&phases)
+    let said = result(&found);
+    print(&said)?;
+    if found.at_80.is_some()
+        && let Some(last) = phases.last()
+    {
+        print("\nAt 80 % of it:\n")?;
+        run.print_phase(last)?;
+    }
+    let facts = facts::find_max(&found, goals, &said);
+    run.finish(&phases, Some(facts))
 }
 
-fn title(slo: &str) -> String {
+fn title(goals: &[String]) -> String {
     format!(
-        "Highest rate that holds {slo}\n  {:<12} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9}  {}\n",
-        "phase", "rate", "achieved", "p50", "p99", "p99.9", "max", "lag p99", "holds"
+        "Highest rate that holds {}\n  {:<12} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9}  {}\n",
+        goals.join(", "),
+        "phase",
+        "rate",
+        "achieved",
+        "p50",
+        "p99",
+        "p99.9",
+        "max",
+        "lag p99",
+        "holds"
     )
 }
 
 fn row(point: &Point) -> String {
-    let rate = if point.rate > 0.0 { format!("{:.0}", point.rate) } else { "closed".to_owned() };
-    let mut line = format!("  {:<12} {rate:>10} {:>10.0}", point.purpose.name(), point.achieved);
-    for ns in [point.p50_ns, point.p99_ns, point.p999_ns, point.max_ns, point.send_lag_p99_ns] {
+    let rate = if point.rate > 0.0 {
+        format!("{:.0}", point.rate)
+    } else {
+        "closed".to_owned()
+    };
+    let mut line = format!(
+        "  {:<12} {rate:>10} {:>10.0}",
+        point.purpose.name(),
+        point.achieved
+    );
+    for ns in [
+        point.p50_ns,
+        point.p99_ns,
+        point.p999_ns,
+        point.max_ns,
+        point.send_lag_p99_ns,
+    ] {
         write!(line, " {:>9}", format_time_ns(ns)).expect("writing to a string cannot fail");
     }
     let why = if point.rate <= 0.0 {
@@ -93,9 +126,14 @@ fn result(found: &FindMax) -> String {
     };
     let interrupted = if found.is_cut_short { " (interrupted)" } else { "" };
     let limit = match &found.limit {
-        Limit::Server { rate, reasons } => format!("the server was the limit: at {rate:.0}, {}", reasons.join("; ")),
+        Limit::Server { rate, reasons } => {
+            format!("the server was the limit: at {rate:.0}, {}", reasons.join("; "))
+        }
         Limit::Generator { rate, how, reasons } => {
-            format!("the generator was the limit, the server may do more: at {rate:.0}, {how}; {}", reasons.join("; "))
+            format!(
+                "the generator was the limit, the server may do more: at {rate:.0}, {how}; {}",
+                reasons.join("; ")
+            )
         }
         Limit::None => "nothing failed up to the highest rate that was tried".to_owned(),
     };

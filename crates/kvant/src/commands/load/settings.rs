@@ -5,7 +5,7 @@
 use super::reader::Reader;
 use clap::ArgMatches;
 use kvant_load::workload::{KeyBytes, KeyDist, Mix, ValueBytes, WorkloadConfig};
-use kvant_load::{Arrival, Rate, StatusSet, units};
+use kvant_load::{Arrival, Rate, StatusSet, Target, units};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,7 +32,8 @@ const PIPELINE_MAX: usize = 1_024;
 /// What loads and fills are both told.
 #[derive(Debug)]
 pub(super) struct Common {
-    pub(super) urls: Vec<String>,
+    /// Not resolved yet.
+    pub(super) targets: Vec<Target>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) thread_count: usize,
     pub(super) connection_count: usize,
@@ -68,7 +69,7 @@ pub(super) enum Plan {
     /// One phase each.
     Steps(Vec<Rate>),
     /// Whatever it takes to find the highest that holds this.
-    FindMax(String),
+    FindMax(Vec<String>),
 }
 
 /// What is sent.
@@ -144,7 +145,7 @@ impl Common {
     /// Reads what loads and fills are both told.
     pub(super) fn read(reader: &mut Reader<'_>, thread_count: usize, connection_count: usize) -> Common {
         let common = Common {
-            urls: urls(reader),
+            targets: targets(reader),
             headers: reader.all("header", header),
             thread_count: reader.value("threads", thread_count, positive_count),
             connection_count: reader.value("connections", connection_count, positive_count),
@@ -165,22 +166,28 @@ impl Common {
     }
 }
 
-fn urls(reader: &mut Reader<'_>) -> Vec<String> {
-    let urls = reader.all("url", |text| Ok(text.to_owned()));
+fn targets(reader: &mut Reader<'_>) -> Vec<Target> {
+    let targets = reader.all("url", |url| Target::parse(url).map_err(|error| error.to_string()));
     if !reader.has("url") {
-        reader.refuse("url", "is missing: say who is to be loaded, such as http://127.0.0.1:8080/v0/status");
+        reader.refuse(
+            "url",
+            "is missing: say who is to be loaded, such as http://127.0.0.1:8080/v0/status",
+        );
     }
-    urls
+    targets
 }
 
 fn plan(reader: &mut Reader<'_>) -> Plan {
     let rates = reader.optional("rate", units::parse_rates);
     let ramp = reader.optional("ramp", units::parse_ramp);
-    let slo = reader.optional("slo", assertion);
+    let mut slos = reader.all("slo", assertion);
     match (reader.flag("find-max"), reader.has("ramp"), reader.has("rate")) {
         (true, ..) => {
             reader.refuse_given(&["rate", "ramp"], "--find-max looks for the rate: leave one of them out");
-            return Plan::FindMax(slo.unwrap_or_else(|| SLO.to_owned()));
+            if slos.is_empty() {
+                slos.push(SLO.to_owned());
+            }
+            return Plan::FindMax(slos);
         }
         (false, true, true) => reader.refuse("ramp", "takes the place of --rate: leave one of them out"),
         (false, false, false) => reader.refuse(
@@ -218,7 +225,10 @@ fn requests(reader: &mut Reader<'_>) -> Requests {
     }
     reader.refuse_given(&["args"], "are for a script, which is missing");
     if let Some(workload) = workload(reader) {
-        reader.refuse_given(&["pipeline"], "a workload has one request in flight on each connection");
+        reader.refuse_given(
+            &["pipeline"],
+            "a workload has one request in flight on each connection",
+        );
         return Requests::Workload(workload);
     }
     Requests::Fixed { pipeline }
@@ -300,7 +310,8 @@ fn positive_time(text: &str) -> Result<Duration, String> {
 }
 
 fn ratio(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| format!("`{text}` is not a number from 0 to 1, such as 0.5"))
+    text.parse()
+        .map_err(|_| format!("`{text}` is not a number from 0 to 1, such as 0.5"))
 }
 
 fn arrival(text: &str) -> Result<Arrival, String> {

@@ -2,6 +2,7 @@
 
 use super::settings::{LoadSettings, Requests};
 use kvant_base::Result;
+use kvant_load::request::{self, HeaderBlock};
 use kvant_load::source::fixed::FixedSource;
 use kvant_load::workload::{self, WorkloadConfig};
 use kvant_load::{OpNames, RequestSource, Target};
@@ -17,10 +18,19 @@ pub(super) fn make(
     ops: &OpNames,
 ) -> Result<Vec<Box<dyn RequestSource>>> {
     match &settings.requests {
-        Requests::Fixed { pipeline } => Ok(fixed(settings, targets, *pipeline, ops)),
+        Requests::Fixed { pipeline } => fixed(settings, targets, *pipeline, ops),
         Requests::Workload(config) => {
-            let config = WorkloadConfig { seed, ..config.clone() };
-            workload::sources(&config, targets, &settings.common.headers, settings.common.thread_count, ops)
+            let config = WorkloadConfig {
+                seed,
+                ..config.clone()
+            };
+            workload::sources(
+                &config,
+                targets,
+                &settings.common.headers,
+                settings.common.thread_count,
+                ops,
+            )
         }
         Requests::Script { .. } => Err(kvant_base::Error::invalid("not yet")),
     }
@@ -32,14 +42,17 @@ fn fixed(
     targets: &[Target],
     pipeline: usize,
     ops: &OpNames,
-) -> Vec<Box<dyn RequestSource>> {
+) -> Result<Vec<Box<dyn RequestSource>>> {
     let op = ops.intern("GET");
-    let requests: Vec<Vec<u8>> = targets
-        .iter()
-        .map(|target| request(target, &settings.common.headers))
-        .collect();
+    let request = |target: &Target| {
+        let headers = HeaderBlock::new(target, &settings.common.headers)?;
+        let mut bytes = Vec::new();
+        request::append_request(&mut bytes, "GET", &target.path, &headers, None);
+        Ok(bytes)
+    };
+    let requests = targets.iter().map(request).collect::<Result<Vec<_>>>()?;
     let source = FixedSource::new(&requests, op, false, pipeline);
-    (0..settings.common.thread_count)
-        .map(|_| -> Box<dyn RequestSource> { Box::new(source.clone()) })
-        .collect()
+    let sources =
+        (0..settings.common.thread_count).map(|_| -> Box<dyn RequestSource> { Box::new(source.clone()) });
+    Ok(sources.collect())
 }
