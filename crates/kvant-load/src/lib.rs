@@ -38,5 +38,5 @@ pub use load::Load;
 pub use op::{OpId, OpNames};
 pub use outcome::Outcome;
 pub use record::{Errors, Interval, OpRecord};
-pub use source::{Batch, Expected, RequestSource, ResponseView};
+pub use source::{Batch, Expected, Fate, RequestSource, ResponseView};
 pub use target::{Address, Target};
