@@ -4,7 +4,7 @@ use crate::kvant_command::{Finished, TempDir, kvant, run, run_kvant};
 use crate::server_process::TestServer;
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 /// Runs `kvant load` with `args` and the URL of `path` at the server.
@@ -176,7 +176,7 @@ fn a_signal_ends_the_load_and_prints_what_was_measured() {
     let server = TestServer::start(dir.path());
     for signal in ["INT", "TERM"] {
         let mut running = Running::start(&server, &["-t1", "-c1", "-d10m", "-R100,200", "-L"]);
-        running.wait_for_progress();
+        running.wait_for_start();
         running.signal(signal);
         let (code, stdout) = running.wait();
         assert_eq!(code, Some(0), "{stdout}");
@@ -193,7 +193,7 @@ fn a_second_signal_ends_the_process() {
     // was sent, that is no failure.
     for _ in 0..20 {
         let mut running = Running::start(&server, &["-t1", "-c1", "-d10m", "-R100"]);
-        running.wait_for_progress();
+        running.wait_for_start();
         running.signal("INT");
         std::thread::sleep(Duration::from_millis(20));
         running.signal("INT");
@@ -209,39 +209,41 @@ fn a_second_signal_ends_the_process() {
 /// A load that goes on.
 struct Running {
     child: Child,
-    progress: BufReader<std::process::ChildStderr>,
+    out: BufReader<ChildStdout>,
+    stdout: String,
 }
 
 impl Running {
     fn start(server: &TestServer, args: &[&str]) -> Running {
         let mut child = kvant()
-            .arg("load")
+            .args(["load", "--quiet"])
             .args(args)
             .arg(format!("http://{}/v0/status", server.addr()))
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
             .spawn()
             .expect("the binary can be started");
-        let progress = BufReader::new(child.stderr.take().expect("stderr is piped"));
-        Running { child, progress }
+        let out = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        Running {
+            child,
+            out,
+            stdout: String::new(),
+        }
     }
 
-    fn wait_for_progress(&mut self) {
-        let mut line = String::new();
-        let count = self.progress.read_line(&mut line).expect("progress is UTF-8");
-        assert!(count > 0, "the load ended before it began");
+    /// From then on signals are caught.
+    fn wait_for_start(&mut self) {
+        self.out.read_line(&mut self.stdout).expect("output is UTF-8");
+        assert!(self.stdout.starts_with("Running "), "the load ended before it began");
     }
 
     fn signal(&self, name: &str) {
-        let status = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status();
         // The process is not waited for yet, so that its id is still its own, whether or not it has ended.
+        let status = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status();
         assert!(status.is_ok(), "kill(1) exists");
     }
 
     fn wait(mut self) -> (Option<i32>, String) {
-        let mut stdout = String::new();
-        let mut out = self.child.stdout.take().expect("stdout is piped");
-        out.read_to_string(&mut stdout).expect("output is UTF-8");
-        (self.child.wait().expect("the process is ours").code(), stdout)
+        self.out.read_to_string(&mut self.stdout).expect("output is UTF-8");
+        (self.child.wait().expect("the process is ours").code(), self.stdout)
     }
 }

@@ -51,9 +51,9 @@ pub(super) fn phase(done: &Done) -> PhaseResult {
 }
 
 /// What a search found; `said` is what was printed of it.
-pub(super) fn find_max(found: &FindMax, goals: &[String], said: &str) -> FindMaxFacts {
+pub(super) fn find_max(found: &FindMax, goals: Vec<String>, said: &str) -> FindMaxFacts {
     FindMaxFacts {
-        goals: goals.to_vec(),
+        goals,
         rate_max_per_s: found.rate,
         said: said
             .lines()

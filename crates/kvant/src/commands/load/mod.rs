@@ -7,6 +7,7 @@
 pub(crate) mod definition;
 mod facts;
 mod fill;
+mod judgement;
 mod outputs;
 mod reader;
 mod run;

@@ -3,6 +3,7 @@
 //! wrk2's text goes to standard output, and what wrk2 does not know below it; progress and warnings go to standard error.
 
 use super::facts::{self, Done};
+use super::judgement::Judge;
 use super::outputs::{Outputs, print};
 use super::settings::{LoadSettings, Plan, Requests};
 use super::signals::Stop;
@@ -28,6 +29,7 @@ pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
     let targets = resolve(&settings.common.targets)?;
     let ca_pem = ca_pem(settings.common.ca_file.as_deref())?;
     let sources = sources::make(settings, &targets, seed, &ops)?;
+    let judge = Judge::new(&settings.results.asserts, settings.results.baseline.as_deref())?;
     let outputs = Outputs::create(&settings.results)?;
     let config = config(settings, targets, seed, ca_pem);
     let result = facts::result(settings, &config);
@@ -44,6 +46,7 @@ pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
         },
         outputs,
         result,
+        judge,
     };
     match &settings.plan {
         Plan::Steps(rates) => run.steps(rates),
@@ -61,6 +64,7 @@ pub(super) struct Run<'a> {
     watch: Watch,
     outputs: Outputs,
     result: ResultFile,
+    judge: Judge<'a>,
 }
 
 /// Who is told while the load goes on.
@@ -96,7 +100,7 @@ impl Run<'_> {
                 .collect();
             print(&summary::steps(&table))?;
         }
-        self.finish(&phases, None)
+        self.finish(&phases, 0, None)
     }
 
     /// Runs one phase: progress, the log of intervals, a signal that ends it.
@@ -162,15 +166,18 @@ impl Run<'_> {
         print(&text)
     }
 
-    /// Ends the threads, writes the files, judges the assertions; the result is the exit code.
-    pub(super) fn finish(self, phases: &[Done], find_max: Option<FindMaxFacts>) -> Result<u8> {
+    /// Ends the threads, writes the files, judges the phases from number `first_judged` on; the result is the exit code.
+    pub(super) fn finish(self, phases: &[Done], first_judged: usize, find_max: Option<FindMaxFacts>) -> Result<u8> {
         let Run {
             load,
             outputs,
             mut result,
+            judge,
             ..
         } = self;
         load.stop();
+        let judged = judge.judge(phases, first_judged);
+        print(&judged.text)?;
         let Outputs { json, hgrm, hlog } = outputs;
         if let Some(hlog) = hlog {
             hlog.finish()?;
@@ -188,9 +195,10 @@ impl Run<'_> {
         if let Some(file) = json {
             result.phases = phases.iter().map(facts::phase).collect();
             result.find_max = find_max;
+            result.assertions = judged.facts;
             file.fill(|out| out.write_all(result.to_json().as_bytes()))?;
         }
-        Ok(0)
+        Ok(judged.exit_code)
     }
 }
 

@@ -1,13 +1,15 @@
 //! `--find-max`: the highest rate that holds its objective.
 
 use super::facts::{self, Done};
+use super::judgement::EXIT_BROKEN;
 use super::outputs::print;
 use super::run::Run;
 use kvant_base::Result;
-use kvant_load::Phase;
+use kvant_load::assertion::Assertion;
 use kvant_load::find_max::{self, FindMax, FindMaxConfig, Limit, Means, Point, generator_limit};
 use kvant_load::units::format_time_ns;
 use std::fmt::Write as _;
+use kvant_load::{Outcome, Phase};
 use std::time::Duration;
 
 /// Load before each measured time, unless `--warmup` says otherwise.
@@ -19,7 +21,7 @@ const CONFIRMATION_STEPS: u32 = 3;
 ///
 /// # Errors
 /// What kept it from running.
-pub(super) fn run(mut run: Run<'_>, goals: &[String]) -> Result<u8> {
+pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
     let settings = run.settings;
     let config = FindMaxConfig {
         saturate: settings.duration,
@@ -43,7 +45,7 @@ pub(super) fn run(mut run: Run<'_>, goals: &[String]) -> Result<u8> {
         };
         let means = Means {
             run: &mut run_phase,
-            slo: &|_| Vec::new(),
+            slo: &|outcome| broken(goals, outcome),
             generator: &generator_limit,
             each_point: &mut |point| {
                 purposes.push(point.purpose.name());
@@ -61,20 +63,37 @@ pub(super) fn run(mut run: Run<'_>, goals: &[String]) -> Result<u8> {
     }
     let said = result(&found);
     print(&said)?;
+    // Assertions are for the load that the server is meant to have, not for what found it.
+    let mut first_judged = phases.len();
     if found.at_80.is_some()
         && let Some(last) = phases.last()
     {
         print("\nAt 80 % of it:\n")?;
         run.print_phase(last)?;
+        first_judged -= 1;
     }
-    let facts = facts::find_max(&found, goals, &said);
-    run.finish(&phases, Some(facts))
+    let facts = facts::find_max(&found, texts(goals), &said);
+    let exit_code = run.finish(&phases, first_judged, Some(facts))?;
+    if found.rate.is_none() && !found.is_cut_short {
+        return Ok(EXIT_BROKEN);
+    }
+    Ok(exit_code)
 }
 
-fn title(goals: &[String]) -> String {
+fn texts(goals: &[Assertion]) -> Vec<String> {
+    goals.iter().map(|goal| goal.text().to_owned()).collect()
+}
+
+/// What a phase did not hold, a sentence each.
+fn broken(goals: &[Assertion], outcome: &Outcome) -> Vec<String> {
+    let checked = goals.iter().map(|goal| goal.check(outcome, None));
+    checked.filter(|checked| !checked.is_met).map(|checked| checked.to_string()).collect()
+}
+
+fn title(goals: &[Assertion]) -> String {
     format!(
         "Highest rate that holds {}\n  {:<12} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9}  {}\n",
-        goals.join(", "),
+        texts(goals).join(", "),
         "phase",
         "rate",
         "achieved",

@@ -4,6 +4,7 @@
 
 use super::reader::Reader;
 use clap::ArgMatches;
+use kvant_load::assertion::Assertion;
 use kvant_load::workload::{KeyBytes, KeyDist, Mix, ValueBytes, WorkloadConfig};
 use kvant_load::{Arrival, Rate, StatusSet, Target, units};
 use std::path::PathBuf;
@@ -69,7 +70,7 @@ pub(super) enum Plan {
     /// One phase each.
     Steps(Vec<Rate>),
     /// Whatever it takes to find the highest that holds this.
-    FindMax(Vec<String>),
+    FindMax(Vec<Assertion>),
 }
 
 /// What is sent.
@@ -86,7 +87,7 @@ pub(super) enum Requests {
 /// Where results go, beside standard output.
 #[derive(Debug, Default)]
 pub(super) struct Results {
-    pub(super) asserts: Vec<String>,
+    pub(super) asserts: Vec<Assertion>,
     pub(super) baseline: Option<PathBuf>,
     pub(super) json: Option<PathBuf>,
     pub(super) hlog: Option<PathBuf>,
@@ -185,7 +186,7 @@ fn plan(reader: &mut Reader<'_>) -> Plan {
         (true, ..) => {
             reader.refuse_given(&["rate", "ramp"], "--find-max looks for the rate: leave one of them out");
             if slos.is_empty() {
-                slos.push(SLO.to_owned());
+                slos.extend(assertion(SLO));
             }
             return Plan::FindMax(slos);
         }
@@ -195,6 +196,9 @@ fn plan(reader: &mut Reader<'_>) -> Plan {
             "is missing: say how many requests a second to send, such as -R 10k; -R 0 sends as soon as an answer is there",
         ),
         (false, ..) => {}
+    }
+    if slos.iter().any(Assertion::needs_baseline) {
+        reader.refuse("slo", "cannot compare with a baseline");
     }
     reader.refuse_given(&["slo"], "is what --find-max has to hold: --find-max is missing");
     if let Some((from, to)) = ramp {
@@ -271,14 +275,19 @@ fn results(reader: &mut Reader<'_>) -> Results {
         hlog: reader.path("hlog"),
         hgrm: reader.path("hgrm"),
     };
-    if results.baseline.is_some() && results.asserts.is_empty() {
-        reader.refuse("baseline", "is what assertions compare with: --assert is missing");
+    let needs_baseline = results.asserts.iter().any(Assertion::needs_baseline);
+    match &results.baseline {
+        Some(_) if !needs_baseline => {
+            reader.refuse("baseline", "no --assert compares with it, such as 'p99<=base*1.1'");
+        }
+        None if needs_baseline => reader.refuse("assert", "compares with a baseline: --baseline is missing"),
+        _ => {}
     }
     results
 }
 
-fn assertion(text: &str) -> Result<String, String> {
-    Ok(text.to_owned())
+fn assertion(text: &str) -> Result<Assertion, String> {
+    Assertion::parse(text).map_err(|error| error.to_string())
 }
 
 fn header(text: &str) -> Result<(String, String), String> {
