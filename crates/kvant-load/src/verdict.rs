@@ -266,7 +266,7 @@ impl<'a> Facts<'a> {
         }
         if !is_closed && outcome.unanswered.count() > 0 && bound != Bound::Neither {
             sentences.push(format!(
-                "{} requests are without an answer, the oldest for {}: wrk2's block above leaves them out.",
+                "{} requests are without an answer, the oldest for {}: the percentiles of wrk2's block leave them out.",
                 outcome.unanswered.count(),
                 format_time_ns(outcome.unanswered.max_ns()),
             ));

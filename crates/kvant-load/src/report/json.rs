@@ -17,7 +17,9 @@ pub use phase::{
     ErrorCounts, Latency, OpResult, PhaseResult, RateFacts, SecondResult, ThreadResult, VerdictFacts,
 };
 
+use crate::assertion::Checked;
 use crate::config::{Arrival, LoadConfig, StatusSet};
+use crate::find_max::{FindMax, Limit, Point};
 use kvant_base::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -99,8 +101,33 @@ pub struct FindMaxFacts {
     pub goals: Vec<String>,
     /// The highest rate that met it, in requests a second; `None` when none did.
     pub rate_max_per_s: Option<f64>,
-    /// How it was found, in sentences.
-    pub said: Vec<String>,
+    /// Whether it held in the longer runs too.
+    pub is_confirmed: bool,
+    /// Answers a second of the closed loop at the start.
+    pub saturation_per_s: f64,
+    /// What ended the search upwards: `server`, `generator`, or `none` when nothing failed.
+    pub limit: String,
+    /// Why the next rate failed, in sentences.
+    pub reasons: Vec<String>,
+    /// How each phase was judged, in the order of the phases.
+    pub points: Vec<PointFacts>,
+}
+
+/// How a phase of a search was judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PointFacts {
+    /// Why it was run.
+    pub purpose: String,
+    /// Planned requests a second; 0 for the closed loop.
+    pub rate_per_s: f64,
+    /// Answers a second.
+    pub achieved_per_s: f64,
+    /// Whether the rate held.
+    pub is_met: bool,
+    /// Why not, in sentences.
+    pub reasons: Vec<String>,
+    /// How the generator limited it, if it did.
+    pub generator: Option<String>,
 }
 
 /// One assertion that was checked.
@@ -110,10 +137,12 @@ pub struct AssertionFacts {
     pub text: String,
     /// The phase that it was checked on, counted from 0.
     pub phase: usize,
-    /// What was met, with its unit.
+    /// What was met, with its unit; empty when it could not be decided.
     pub value: String,
-    /// Whether it holds.
+    /// Whether it holds. What could not be decided does not.
     pub is_met: bool,
+    /// Why it could not be decided, if it could not.
+    pub undecided: Option<String>,
 }
 
 impl ResultFile {
@@ -196,6 +225,50 @@ impl HostFacts {
             cpu_model: cpu_model(),
             cpu_count: kvant_env::host::cpu_count(),
             memory_bytes: kvant_env::host::memory_bytes(),
+        }
+    }
+}
+
+impl FindMaxFacts {
+    /// What `found` says; `goals` are the objectives as they were given.
+    pub fn of(found: &FindMax, goals: &[String]) -> FindMaxFacts {
+        let (limit, reasons) = match &found.limit {
+            Limit::Server { reasons, .. } => ("server", reasons.clone()),
+            Limit::Generator { how, reasons, .. } => (
+                "generator",
+                [std::slice::from_ref(how), reasons.as_slice()].concat(),
+            ),
+            Limit::None => ("none", Vec::new()),
+        };
+        let point = |point: &Point| PointFacts {
+            purpose: point.purpose.name().to_owned(),
+            rate_per_s: phase::finite(point.rate),
+            achieved_per_s: phase::finite(point.achieved),
+            is_met: point.judgement.holds(),
+            reasons: point.judgement.reasons.clone(),
+            generator: point.generator.clone(),
+        };
+        FindMaxFacts {
+            goals: goals.to_vec(),
+            rate_max_per_s: found.rate,
+            is_confirmed: found.is_confirmed,
+            saturation_per_s: phase::finite(found.saturation_rate),
+            limit: limit.to_owned(),
+            reasons,
+            points: found.points.iter().map(point).collect(),
+        }
+    }
+}
+
+impl AssertionFacts {
+    /// What `checked` says of the phase with that number, counted from 0.
+    pub fn of(checked: &Checked, phase: usize) -> AssertionFacts {
+        AssertionFacts {
+            text: checked.text.clone(),
+            phase,
+            value: checked.value.clone(),
+            is_met: checked.is_met,
+            undecided: checked.undecided.clone(),
         }
     }
 }

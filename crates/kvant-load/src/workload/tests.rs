@@ -3,15 +3,7 @@ use crate::source::Expected;
 use std::collections::BTreeMap;
 
 fn target(path: &str) -> Target {
-    Target {
-        url: format!("http://localhost:8080{path}"),
-        is_tls: false,
-        host: "localhost".into(),
-        port: Some(8080),
-        authority: "localhost:8080".into(),
-        path: path.into(),
-        addresses: Vec::new(),
-    }
+    Target::parse(&format!("http://localhost:8080{path}")).unwrap()
 }
 
 fn config(mix: &str) -> WorkloadConfig {

@@ -5,6 +5,7 @@ use crate::histogram::Histogram;
 use crate::outcome::{Outcome, Second, ThreadOutcome};
 use crate::record::{Errors, Interval, OpRecord};
 use crate::report::encoded;
+use crate::verdict::Verdict;
 use kvant_base::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -184,13 +185,15 @@ pub struct VerdictFacts {
     pub bound: String,
     /// Whether the figures are the server's: not when the generator was late by more than a tenth of what it measured.
     pub is_valid: bool,
-    /// Why, in sentences.
-    pub said: Vec<String>,
+    /// The most important reason.
+    pub headline: String,
+    /// Everything else worth saying, and what to do.
+    pub sentences: Vec<String>,
 }
 
 impl PhaseResult {
-    /// All of `outcome`.
-    pub fn of(outcome: &Outcome, label: &str, verdict: Option<VerdictFacts>) -> PhaseResult {
+    /// All of `outcome`. `label` says what the phase was for, where a run has several purposes; else empty.
+    pub fn of(outcome: &Outcome, label: &str, verdict: Option<&Verdict>) -> PhaseResult {
         let total = &outcome.total;
         PhaseResult {
             label: label.to_owned(),
@@ -220,7 +223,7 @@ impl PhaseResult {
             threads: outcome.threads.iter().map(ThreadResult::of).collect(),
             cpu_ns: total.cpu_ns,
             source_ns: total.source_ns,
-            verdict,
+            verdict: verdict.map(VerdictFacts::of),
         }
     }
 
@@ -299,6 +302,17 @@ impl Latency {
     /// `Invalid`: the text is no histogram.
     pub fn decode(&self) -> Result<Histogram> {
         encoded::decode(&self.histogram)
+    }
+}
+
+impl VerdictFacts {
+    fn of(verdict: &Verdict) -> VerdictFacts {
+        VerdictFacts {
+            bound: verdict.bound.name().to_owned(),
+            is_valid: verdict.is_valid,
+            headline: verdict.headline.clone(),
+            sentences: verdict.sentences.clone(),
+        }
     }
 }
 
@@ -465,6 +479,6 @@ pub(super) fn duration_ns(duration: Duration) -> u64 {
 }
 
 /// JSON has no infinities.
-fn finite(number: f64) -> f64 {
+pub(super) fn finite(number: f64) -> f64 {
     if number.is_finite() { number } else { 0.0 }
 }

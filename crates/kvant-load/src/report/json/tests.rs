@@ -1,10 +1,13 @@
 use super::schema::Schema;
 use super::*;
+use crate::assertion::Assertion;
 use crate::config::{Phase, Rate};
+use crate::find_max::{Judgement, Purpose};
 use crate::histogram::Histogram;
 use crate::outcome::{Outcome, Second, ThreadOutcome};
 use crate::record::Interval;
 use crate::target::{Address, Target};
+use crate::verdict::{Bound, Verdict};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -100,6 +103,39 @@ fn outcome() -> Outcome {
     }
 }
 
+fn found() -> FindMax {
+    let point = Point {
+        purpose: Purpose::Step,
+        rate: 20_000.0,
+        achieved: 19_000.5,
+        p50_ns: 1,
+        p99_ns: 2,
+        p999_ns: 3,
+        max_ns: 4,
+        service_p99_ns: 5,
+        send_lag_p99_ns: 6,
+        judgement: Judgement {
+            reasons: vec!["The backlog grew.".to_owned()],
+            achieved_part: 0.95,
+            errors_part: 0.0,
+            backlog_slope: 100.0,
+        },
+        generator: Some("It was late.".to_owned()),
+    };
+    FindMax {
+        saturation_rate: 30_000.0,
+        rate: Some(12_345.5),
+        is_confirmed: true,
+        limit: Limit::Server {
+            rate: 20_000.0,
+            reasons: vec!["The backlog grew.".to_owned()],
+        },
+        points: vec![point],
+        at_80: None,
+        is_cut_short: false,
+    }
+}
+
 /// A file in which everything is there.
 fn full() -> ResultFile {
     let command = vec!["kvant".to_owned(), "load".to_owned()];
@@ -109,24 +145,19 @@ fn full() -> ResultFile {
         ConfigFacts::of(&config(), "GET"),
     );
     file.host.cpu_model.get_or_insert_with(|| "unknown".to_owned());
-    let verdict = VerdictFacts {
-        bound: "server".to_owned(),
+    let verdict = Verdict {
+        bound: Bound::Server,
         is_valid: true,
-        said: vec!["The server was the limit.".to_owned()],
+        headline: "the backlog grew".to_owned(),
+        sentences: vec!["Ask for less.".to_owned()],
     };
     file.phases
-        .push(PhaseResult::of(&outcome(), "step", Some(verdict)));
-    file.find_max = Some(FindMaxFacts {
-        goals: vec!["p99<5ms".to_owned()],
-        rate_max_per_s: Some(12_345.5),
-        said: vec!["Confirmed twice.".to_owned()],
-    });
-    file.assertions.push(AssertionFacts {
-        text: "p99<5ms".to_owned(),
-        phase: 0,
-        value: "4.2ms".to_owned(),
-        is_met: true,
-    });
+        .push(PhaseResult::of(&outcome(), "step", Some(&verdict)));
+    file.find_max = Some(FindMaxFacts::of(&found(), &["p99<5ms".to_owned()]));
+    let mut checked = Assertion::parse("p99<5ms").unwrap().check(&outcome(), None);
+    file.assertions.push(AssertionFacts::of(&checked, 0));
+    checked.undecided = Some("no request was answered".to_owned());
+    file.assertions.push(AssertionFacts::of(&checked, 0));
     file
 }
 

@@ -24,15 +24,7 @@ fn fixture_of_thread(keys: u64, pipeline: usize, tries_max: u32, thread: usize, 
         tries_max,
         ..FillConfig::new(workload)
     };
-    let target = Target {
-        url: "http://localhost/".into(),
-        is_tls: false,
-        host: "localhost".into(),
-        port: None,
-        authority: "localhost".into(),
-        path: "/".into(),
-        addresses: Vec::new(),
-    };
+    let target = Target::parse("http://localhost/").unwrap();
     let ops = OpNames::default();
     let shared = Arc::new(Shared::new(&config.workload, &[target], &[], &ops).unwrap());
     let progress = Arc::new(FillProgress::default());
