@@ -3,7 +3,8 @@
 //! 1. Saturation: a closed loop gives the rate `X0`, about the most that the server does at all.
 //! 2. Steps at 20 to 100 % of it, until one fails.
 //! 3. Bisection between the best rate that held and the least that failed, until they are 3 % apart.
-//! 4. Confirmation: the rate that was found has to hold twice for longer. Where it does not, the search goes on below it.
+//! 4. Confirmation: the rate that was found has to hold twice for longer. Where it does not, the search goes on below it,
+//!    with runs of that length: a store that pays its debts later looks good for ten seconds at any rate.
 //! 5. A run at 80 % of it, which is where latencies are worth comparing.
 //!
 //! A rate holds when its plan is kept (see [`judge`]) and the caller's objective is met. A phase that failed by little is
@@ -230,6 +231,8 @@ pub fn find_max<'a>(config: &'a FindMaxConfig, means: Means<'a>) -> Result<FindM
         points: Vec::new(),
         good: Vec::new(),
         bad: None,
+        held_long: Vec::new(),
+        is_long: false,
         is_cut_short: false,
     };
     search.run()
@@ -244,10 +247,12 @@ pub fn generator_limit(outcome: &Outcome) -> Option<String> {
 const RAISES_MAX: usize = 8;
 /// Halvings below the first step, when that failed.
 const HALVINGS_MAX: usize = 6;
-/// How often a rate that is not confirmed is searched anew.
-const ROUNDS_MAX: usize = 4;
-/// Confirmations of a rate.
+/// Longer runs in which a rate has to hold.
 const CONFIRMATIONS: usize = 2;
+/// Longer runs at all, but for those of a bisection.
+const CONFIRMATIONS_MAX: usize = 12;
+/// After a rate failed a longer run, the next that is tried is at most this part of it.
+const FAR_PART: f64 = 0.92;
 
 struct Search<'a> {
     config: &'a FindMaxConfig,
@@ -257,6 +262,10 @@ struct Search<'a> {
     good: Vec<f64>,
     /// The least rate that failed: its place in `points`.
     bad: Option<usize>,
+    /// Rates that held in a longer run, once for each.
+    held_long: Vec<f64>,
+    /// Whether short runs have proved too short for this server.
+    is_long: bool,
     is_cut_short: bool,
 }
 
@@ -323,28 +332,33 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Whether the best rate holds for longer; searches below it when it does not.
+    /// Whether the best rate holds for longer; searches below it, with longer runs only, when it does not.
     fn confirm(&mut self) -> Result<bool> {
-        for _ in 0..ROUNDS_MAX {
-            let Some(&rate) = self.good.last() else {
-                return Ok(false);
-            };
-            let mut held = 0;
-            while held < CONFIRMATIONS {
-                if self.is_cut_short {
-                    return Ok(false);
-                }
-                let (at, _) = self.measure(Purpose::Confirmation, rate)?;
-                if !self.points[at].judgement.holds() {
-                    self.failed(at);
-                    break;
-                }
-                held += 1;
+        for _ in 0..CONFIRMATIONS_MAX {
+            let Some(&rate) = self.good.last() else { break };
+            if self.is_cut_short {
+                break;
             }
-            if held == CONFIRMATIONS {
-                return Ok(!self.is_cut_short);
+            if self.held_long.iter().filter(|held| **held == rate).count() >= CONFIRMATIONS {
+                return Ok(true);
             }
-            self.bisect()?;
+            let (at, _) = self.measure(Purpose::Confirmation, rate)?;
+            if self.is_cut_short {
+                break;
+            }
+            if self.points[at].judgement.holds() {
+                self.held_long.push(rate);
+            } else {
+                self.is_long = true;
+                self.failed(at);
+                // What is near and held for a short time only would hardly say anything else.
+                let held_long = &self.held_long;
+                self.good
+                    .retain(|good| *good <= rate * FAR_PART || held_long.contains(good));
+            }
+            if self.held_long.last() == self.good.last() {
+                self.bisect()?;
+            }
         }
         Ok(false)
     }
@@ -361,6 +375,9 @@ impl Search<'_> {
         if self.points[at].judgement.holds() {
             self.good.push(rate);
             self.good.sort_by(f64::total_cmp);
+            if self.is_long {
+                self.held_long.push(rate);
+            }
         } else {
             self.failed(at);
         }
@@ -386,6 +403,7 @@ impl Search<'_> {
         let duration = match purpose {
             Purpose::Saturation => config.saturate,
             Purpose::Confirmation => config.confirm,
+            Purpose::Bisection | Purpose::Repeat if self.is_long => config.confirm,
             Purpose::Step | Purpose::Bisection | Purpose::Repeat | Purpose::At80 => config.measure,
         };
         let phase = Phase {

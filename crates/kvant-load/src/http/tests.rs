@@ -76,8 +76,11 @@ fn samples() -> Vec<Sample> {
     ]
 }
 
-/// Feeds the pieces; the answers with headers and bodies.
-fn feed(pieces: &[&[u8]], is_head: &[bool]) -> Result<Vec<(Answer, Vec<(String, Vec<u8>)>, Vec<u8>)>, Fault> {
+/// An answer with its headers and body.
+type Seen = (Answer, Vec<(String, Vec<u8>)>, Vec<u8>);
+
+/// Feeds the pieces; what was understood.
+fn feed(pieces: &[&[u8]], is_head: &[bool]) -> Result<Vec<Seen>, Fault> {
     let mut parser = ResponseParser::new();
     let mut blind = ResponseParser::new();
     let mut collector = Collector::default();

@@ -26,7 +26,15 @@ const WAKER_TOKEN: u64 = u64::MAX;
 pub(crate) struct Poller {
     epoll: OwnedFd,
     events: Vec<Event>,
-    waker: Arc<OwnedFd>,
+}
+
+/// Something happened to a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Happened {
+    /// The token under which it was added.
+    pub(crate) token: u64,
+    /// The peer sends no more, or the connection broke: what is left to read ends with that.
+    pub(crate) is_ending: bool,
 }
 
 /// Ends a wait of the poller that it belongs to.
@@ -43,27 +51,27 @@ pub(crate) enum Patience {
 }
 
 impl Poller {
-    /// An epoll instance for this thread.
-    pub(crate) fn new() -> io::Result<Poller> {
+    /// An epoll instance, whose waits `waker` ends.
+    pub(crate) fn new(waker: &Waker) -> io::Result<Poller> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let waker = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        epoll::add(&epoll, &*waker, EventData::new_u64(WAKER_TOKEN), EventFlags::IN | EventFlags::ET)?;
+        epoll::add(
+            &epoll,
+            &*waker.0,
+            EventData::new_u64(WAKER_TOKEN),
+            EventFlags::IN | EventFlags::ET,
+        )?;
         Ok(Poller {
             epoll,
             events: Vec::with_capacity(EVENTS_PER_WAIT),
-            waker,
         })
     }
 
     /// Lets waits of the calling thread end on time.
     pub(crate) fn sharpen_timers() {
-        // Refused in some sandboxes: waits are then up to 50 us late, which shows as send lag.
-        drop(rustix::thread::set_current_timer_slack(NonZeroU64::new(1)));
-    }
-
-    /// Ends waits from other threads.
-    pub(crate) fn waker(&self) -> Waker {
-        Waker(Arc::clone(&self.waker))
+        match rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
+            // Refused in some sandboxes: waits are then up to 50 us late, which shows as send lag.
+            Ok(()) | Err(_) => {}
+        }
     }
 
     /// Watches a socket.
@@ -82,24 +90,41 @@ impl Poller {
             },
         };
         self.events.clear();
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(&timeout)) {
+        match epoll::wait(
+            &self.epoll,
+            rustix::buffer::spare_capacity(&mut self.events),
+            Some(&timeout),
+        ) {
             Ok(count) => Ok(count),
             Err(Errno::INTR) => Ok(0),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The token of an event of the last wait; `None` for the waker's.
-    pub(crate) fn token(&self, event: usize) -> Option<u64> {
-        let token = self.events[event].data.u64();
-        (token != WAKER_TOKEN).then_some(token)
+    /// An event of the last wait; `None` for the waker's.
+    #[inline]
+    pub(crate) fn event(&self, event: usize) -> Option<Happened> {
+        let Event { flags, data, .. } = self.events[event];
+        let token = data.u64();
+        let is_ending = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        (token != WAKER_TOKEN).then_some(Happened { token, is_ending })
     }
 }
 
 impl Waker {
+    /// For a poller that is to be.
+    pub(crate) fn new() -> io::Result<Waker> {
+        Ok(Waker(Arc::new(eventfd(
+            0,
+            EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK,
+        )?)))
+    }
+
     /// Ends the wait in progress, or the next one.
     pub(crate) fn wake(&self) {
-        // The counter is full only when it was woken 2^64 times: an edge is pending then.
-        drop(rustix::io::write(&*self.0, &1_u64.to_ne_bytes()));
+        match rustix::io::write(&*self.0, &1_u64.to_ne_bytes()) {
+            // Refused only when the counter is full, after 2^64 calls: an edge is pending then.
+            Ok(_) | Err(_) => {}
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! Non-blocking sockets, plain or with TLS.
 
-use super::tls::TlsStream;
 use crate::target::Address;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -11,8 +10,6 @@ use std::io;
 pub(crate) enum Stream {
     /// Bytes as they are.
     Plain(OwnedFd),
-    /// Bytes in TLS.
-    Tls(Box<TlsStream>),
 }
 
 /// Starts to connect. The socket is writable when that has ended, and [`connect_result`] says how.
@@ -20,7 +17,11 @@ pub(crate) fn connect(address: &Address) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let (socket, connected) = match address {
         Address::Tcp(address) => {
-            let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+            let family = if address.is_ipv4() {
+                AddressFamily::INET
+            } else {
+                AddressFamily::INET6
+            };
             let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
             sockopt::set_tcp_nodelay(&socket, true)?;
             let connected = rustix::net::connect(&socket, address);
@@ -48,7 +49,6 @@ impl Stream {
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Stream::Plain(socket) => socket.as_fd(),
-            Stream::Tls(tls) => tls.as_fd(),
         }
     }
 
@@ -57,7 +57,6 @@ impl Stream {
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Plain(socket) => Ok(rustix::net::recv(&*socket, buffer, RecvFlags::empty())?.0),
-            Stream::Tls(tls) => tls.read(buffer),
         }
     }
 
@@ -66,7 +65,6 @@ impl Stream {
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Plain(socket) => Ok(rustix::net::send(&*socket, bytes, SendFlags::NOSIGNAL)?),
-            Stream::Tls(tls) => tls.write(bytes),
         }
     }
 }

@@ -236,6 +236,3 @@ fn report(config: &FillConfig, progress: &FillProgress, elapsed_ns: u64, outcome
         outcome,
     }
 }
-
-#[cfg(test)]
-mod tests;

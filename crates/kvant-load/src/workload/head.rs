@@ -1,11 +1,12 @@
 //! The parts of a request's head that do not change from request to request.
 
 use super::config::{Kind, Paths};
+use crate::request::{HeaderBlock, append_decimal};
 use crate::target::Target;
 use kvant_base::{Error, Result};
 
 /// Stands for the key in a path.
-const KEY: &str = "{key}";
+const KEY: &[u8] = b"{key}";
 
 /// The head of all requests of a kind to a target: what stands before the key and what follows it. Of a `PUT` the second
 /// part ends within the `Content-Length`. A request without a key is the first part alone.
@@ -37,26 +38,36 @@ impl Head {
             Kind::Range => paths.range.replace("{limit}", &range_records.to_string()),
             Kind::Status => paths.status.clone(),
         };
-        let mut head = format!("{} {base}{path} HTTP/1.1\r\n", kind.method());
-        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
-            head += &format!("Host: {}\r\n", target.authority);
+        let block = HeaderBlock::new(target, headers)?;
+        let set_here = |name: &str| {
+            ["content-length", "transfer-encoding"]
+                .iter()
+                .any(|own| name.eq_ignore_ascii_case(own))
+        };
+        if let Some((name, _)) = headers.iter().find(|(name, _)| set_here(name)) {
+            return Err(Error::invalid(format!(
+                "a workload says itself how long bodies are, without the header {name}"
+            )));
         }
-        for (name, value) in headers {
-            head += &format!("{name}: {value}\r\n");
-        }
-        head += if kind == Kind::Put {
-            "Content-Length: "
+        let mut head = format!("{} {base}{path} HTTP/1.1\r\n", kind.method()).into_bytes();
+        head.extend_from_slice(block.as_bytes());
+        head.extend_from_slice(if kind == Kind::Put {
+            b"Content-Length: "
         } else {
-            "\r\n"
+            b"\r\n"
+        });
+        let key_at = match kind {
+            Kind::Status => None,
+            // The first: what a header of the caller holds is nothing to us.
+            _ => head.windows(KEY.len()).position(|window| window == KEY),
         };
-        // Only the first: a header of the caller may hold anything.
-        let (before_key, after_key) = match kind {
-            Kind::Status => (head.as_str(), ""),
-            _ => head.split_once(KEY).unwrap_or((head.as_str(), "")),
-        };
+        let after_key = key_at
+            .map(|at| head[at + KEY.len()..].to_vec())
+            .unwrap_or_default();
+        head.truncate(key_at.unwrap_or(head.len()));
         Ok(Head {
-            before_key: before_key.as_bytes().to_vec(),
-            after_key: after_key.as_bytes().to_vec(),
+            before_key: head,
+            after_key,
         })
     }
 }
@@ -64,18 +75,7 @@ impl Head {
 /// Appends what follows the head of a `PUT`: the length in digits, the blank line, the value.
 #[inline]
 pub(super) fn append_value(value: &[u8], out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    let mut rest = value.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
+    append_decimal(out, value.len() as u64);
     out.extend_from_slice(b"\r\n\r\n");
     out.extend_from_slice(value);
 }

@@ -1,4 +1,4 @@
-//! Zipf-distributed ranks in constant time and memory, by rejection-inversion (Hörmann and Derflinger,
+//! Zipf-distributed ranks in constant time and memory, by rejection-inversion (Hoermann and Derflinger,
 //! "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS 6(3), 1996).
 //!
 //! The probability of rank `k` is in proportion to `h(k) = k^-s`. A point is drawn below a continuous hat over the

@@ -24,11 +24,11 @@ fn a_distribution_has_comment_header_rows_and_footer() {
     assert_eq!(lines[last_row], "      10.002 1.000000000000         10");
     assert_eq!(
         lines[last_row + 1],
-        "#[Mean    =        5.501, StdDeviation   =        2.873]"
+        "#[Mean    =        5.500, StdDeviation   =        2.872]"
     );
     assert_eq!(
         lines[last_row + 2],
-        "#[Max     =        9.995, Total count    =           10]"
+        "#[Max     =        9.994, Total count    =           10]"
     );
     assert_eq!(
         lines[last_row + 3],

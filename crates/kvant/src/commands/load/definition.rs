@@ -110,7 +110,7 @@ fn plan() -> Vec<Arg> {
         option(
             "warmup",
             "T",
-            "Load that is not measured, before the first measured time [default: 0s]",
+            "Load that is not measured, before each measured time [default: 0s, and 3s with --find-max]",
         ),
         flag(
             "wrk2-exact",
@@ -121,7 +121,12 @@ fn plan() -> Vec<Arg> {
             "find-max",
             "Find the highest rate that holds --slo; -d is the length of a step",
         ),
-        option("slo", "EXPR", "What --find-max has to hold [default: p99<5ms]"),
+        option(
+            "slo",
+            "EXPR",
+            "What --find-max has to hold; may be repeated [default: p99<5ms]",
+        )
+        .action(ArgAction::Append),
         option(
             "spin",
             "T",
@@ -161,12 +166,12 @@ fn workload() -> Vec<Arg> {
             &["sequential", "uniform", "zipfian"],
             "Which keys are asked for [default: uniform]",
         ),
+        option("key-bytes", "N|MIN..MAX", "Length of keys [default: 12]"),
         option(
-            "key-bytes",
+            "value-bytes",
             "N|MIN..MAX",
-            "Length of keys [default: 12]",
+            "Length of values; grow:MIN..MAX for one byte more each time [default: 12]",
         ),
-        option("value-bytes", "N|MIN..MAX", "Length of values; grow:MIN..MAX for one byte more each time [default: 12]"),
         option(
             "hit-ratio",
             "0..1",
@@ -230,6 +235,7 @@ fn fill() -> Command {
         .arg(option("keys", "N", "How many keys to store; required"))
         .arg(option("key-bytes", "N|MIN..MAX", "Length of keys [default: 12]"))
         .arg(option("value-bytes", "N|MIN..MAX", "Length of values; grow:MIN..MAX for one byte more each time [default: 12]"))
+        .arg(option("pipeline", "N", "Requests in one write, on each connection [default: 16]"))
         .arg(threads("1"))
         .arg(connections("64"))
         .arg(timeout())

@@ -85,7 +85,10 @@ impl HlogOutput {
     /// `Io` with the file's name.
     pub(super) fn finish(self) -> Result<()> {
         let path = self.path;
-        self.writer.finish().map(|_| ()).map_err(|error| Error::io("write", &path, error))
+        self.writer
+            .finish()
+            .map(|_| ())
+            .map_err(|error| Error::io("write", &path, error))
     }
 }
 

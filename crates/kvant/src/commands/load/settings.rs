@@ -4,8 +4,9 @@
 
 use super::reader::Reader;
 use clap::ArgMatches;
+use kvant_load::assertion::Assertion;
 use kvant_load::workload::{KeyBytes, KeyDist, Mix, ValueBytes, WorkloadConfig};
-use kvant_load::{Arrival, Rate, StatusSet, units};
+use kvant_load::{Arrival, Rate, StatusSet, Target, units};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,29 +24,41 @@ const WORKLOAD_ONLY: [&str; 7] = [
 const NOT_WRK2_EXACT: [&str; 5] = ["warmup", "arrival", "ramp", "find-max", "spin"];
 /// What `--find-max` has to hold unless told.
 const SLO: &str = "p99<5ms";
+/// wrk's, as all defaults that have a short option.
+const DURATION: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Most requests in one write.
-const PIPELINE_MAX: u64 = 1_000;
+const PIPELINE_MAX: usize = 1_024;
 
-/// A run.
+/// What loads and fills are both told.
 #[derive(Debug)]
-pub(super) struct LoadSettings {
-    pub(super) urls: Vec<String>,
+pub(super) struct Common {
+    /// Not resolved yet.
+    pub(super) targets: Vec<Target>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) thread_count: usize,
     pub(super) connection_count: usize,
     pub(super) timeout: Duration,
+    /// `None`: to be drawn.
+    pub(super) seed: Option<u64>,
+    pub(super) ca_file: Option<PathBuf>,
+    pub(super) is_quiet: bool,
+}
+
+/// A run.
+#[derive(Debug)]
+pub(super) struct LoadSettings {
+    pub(super) common: Common,
     pub(super) plan: Plan,
     pub(super) duration: Duration,
-    pub(super) warmup: Duration,
+    /// `None`: what the plan needs.
+    pub(super) warmup: Option<Duration>,
     pub(super) arrival: Arrival,
     pub(super) wrk2_exact: bool,
     pub(super) batch_latency: bool,
     pub(super) spin: Duration,
-    /// `None`: to be drawn.
-    pub(super) seed: Option<u64>,
     pub(super) ok_statuses: StatusSet,
     pub(super) requests: Requests,
-    pub(super) ca_file: Option<PathBuf>,
     pub(super) prints_response: bool,
     pub(super) prints_service: bool,
     pub(super) results: Results,
@@ -57,7 +70,7 @@ pub(super) enum Plan {
     /// One phase each.
     Steps(Vec<Rate>),
     /// Whatever it takes to find the highest that holds this.
-    FindMax(String),
+    FindMax(Vec<Assertion>),
 }
 
 /// What is sent.
@@ -74,12 +87,11 @@ pub(super) enum Requests {
 /// Where results go, beside standard output.
 #[derive(Debug, Default)]
 pub(super) struct Results {
-    pub(super) asserts: Vec<String>,
+    pub(super) asserts: Vec<Assertion>,
     pub(super) baseline: Option<PathBuf>,
     pub(super) json: Option<PathBuf>,
     pub(super) hlog: Option<PathBuf>,
     pub(super) hgrm: Option<PathBuf>,
-    pub(super) is_quiet: bool,
 }
 
 impl LoadSettings {
@@ -90,27 +102,23 @@ impl LoadSettings {
     pub(super) fn read(args: &ArgMatches) -> Result<LoadSettings, Vec<String>> {
         let mut reader = Reader::new(args);
         let settings = LoadSettings {
-            urls: urls(&mut reader),
-            headers: reader.all("header", header),
-            thread_count: threads(&mut reader, 2),
-            connection_count: connections(&mut reader, 10),
-            timeout: reader.value("timeout", TIMEOUT, positive_time),
+            common: Common::read(&mut reader, 2, 10),
             plan: plan(&mut reader),
-            duration: reader.value("duration", Duration::from_secs(10), positive_time),
-            warmup: reader.value("warmup", Duration::ZERO, units::parse_time),
+            duration: reader.value("duration", DURATION, positive_time),
+            warmup: reader.optional("warmup", units::parse_time),
             arrival: reader.value("arrival", Arrival::Uniform, arrival),
             wrk2_exact: reader.flag("wrk2-exact"),
             batch_latency: reader.flag("batch_latency"),
             spin: reader.value("spin", Duration::ZERO, units::parse_time),
-            seed: reader.optional("seed", seed),
             ok_statuses: reader.value("ok", StatusSet::default(), statuses),
             requests: requests(&mut reader),
-            ca_file: reader.path("cacert"),
             prints_response: reader.flag("latency") || reader.flag("u_latency"),
             prints_service: reader.flag("u_latency"),
             results: results(&mut reader),
         };
-        judge_threads(&mut reader, settings.thread_count, settings.connection_count);
+        if settings.plan.phase_count() != Some(1) {
+            reader.refuse_given(&["hgrm"], "holds one distribution: give one rate, or take --json");
+        }
         if settings.wrk2_exact {
             reader.refuse_given(
                 &NOT_WRK2_EXACT,
@@ -124,45 +132,63 @@ impl LoadSettings {
     }
 }
 
-const TIMEOUT: Duration = Duration::from_secs(2);
+impl Plan {
+    /// How many phases there are; `None`: that depends on what they come to.
+    pub(super) fn phase_count(&self) -> Option<usize> {
+        match self {
+            Plan::Steps(rates) => Some(rates.len()),
+            Plan::FindMax(_) => None,
+        }
+    }
+}
 
-fn urls(reader: &mut Reader<'_>) -> Vec<String> {
-    let urls = reader.all("url", |text| Ok(text.to_owned()));
-    if urls.is_empty() {
+impl Common {
+    /// Reads what loads and fills are both told.
+    pub(super) fn read(reader: &mut Reader<'_>, thread_count: usize, connection_count: usize) -> Common {
+        let common = Common {
+            targets: targets(reader),
+            headers: reader.all("header", header),
+            thread_count: reader.value("threads", thread_count, positive_count),
+            connection_count: reader.value("connections", connection_count, positive_count),
+            timeout: reader.value("timeout", TIMEOUT, positive_time),
+            seed: reader.optional("seed", seed),
+            ca_file: reader.path("cacert"),
+            is_quiet: reader.flag("quiet"),
+        };
+        if common.thread_count > common.connection_count {
+            // wrk's words, which people search for.
+            let sentence = format!(
+                "number of connections must be >= threads: there are {} connections and {} threads",
+                common.connection_count, common.thread_count
+            );
+            reader.refuse("connections", sentence);
+        }
+        common
+    }
+}
+
+fn targets(reader: &mut Reader<'_>) -> Vec<Target> {
+    let targets = reader.all("url", |url| Target::parse(url).map_err(|error| error.to_string()));
+    if !reader.has("url") {
         reader.refuse(
             "url",
             "is missing: say who is to be loaded, such as http://127.0.0.1:8080/v0/status",
         );
     }
-    urls
-}
-
-fn threads(reader: &mut Reader<'_>, default: usize) -> usize {
-    reader.value("threads", default, positive_count)
-}
-
-fn connections(reader: &mut Reader<'_>, default: usize) -> usize {
-    reader.value("connections", default, positive_count)
-}
-
-fn judge_threads(reader: &mut Reader<'_>, thread_count: usize, connection_count: usize) {
-    if thread_count > connection_count {
-        // wrk's words, which people search for.
-        let sentence = format!(
-            "number of connections must be >= threads: there are {connection_count} connections and {thread_count} threads"
-        );
-        reader.refuse("connections", sentence);
-    }
+    targets
 }
 
 fn plan(reader: &mut Reader<'_>) -> Plan {
     let rates = reader.optional("rate", units::parse_rates);
     let ramp = reader.optional("ramp", units::parse_ramp);
-    let slo = reader.optional("slo", assertion);
+    let mut slos = reader.all("slo", assertion);
     match (reader.flag("find-max"), reader.has("ramp"), reader.has("rate")) {
         (true, ..) => {
             reader.refuse_given(&["rate", "ramp"], "--find-max looks for the rate: leave one of them out");
-            return Plan::FindMax(slo.unwrap_or_else(|| SLO.to_owned()));
+            if slos.is_empty() {
+                slos.extend(assertion(SLO));
+            }
+            return Plan::FindMax(slos);
         }
         (false, true, true) => reader.refuse("ramp", "takes the place of --rate: leave one of them out"),
         (false, false, false) => reader.refuse(
@@ -170,6 +196,9 @@ fn plan(reader: &mut Reader<'_>) -> Plan {
             "is missing: say how many requests a second to send, such as -R 10k; -R 0 sends as soon as an answer is there",
         ),
         (false, ..) => {}
+    }
+    if slos.iter().any(Assertion::needs_baseline) {
+        reader.refuse("slo", "cannot compare with a baseline");
     }
     reader.refuse_given(&["slo"], "is what --find-max has to hold: --find-max is missing");
     if let Some((from, to)) = ramp {
@@ -187,10 +216,7 @@ fn plan(reader: &mut Reader<'_>) -> Plan {
 
 fn requests(reader: &mut Reader<'_>) -> Requests {
     let args = reader.all("args", |text| Ok(text.to_owned()));
-    let pipeline = reader.value("pipeline", 1, |text| match units::parse_count(text)? {
-        count @ 1..=PIPELINE_MAX => Ok(count as usize),
-        count => Err(format!("{count} is not between 1 and {PIPELINE_MAX}")),
-    });
+    let pipeline = pipeline(reader, 1, PIPELINE_MAX);
     if !reader.has("workload") {
         reader.refuse_given(&WORKLOAD_ONLY, "is for --workload, which is missing");
     }
@@ -203,10 +229,21 @@ fn requests(reader: &mut Reader<'_>) -> Requests {
     }
     reader.refuse_given(&["args"], "are for a script, which is missing");
     if let Some(workload) = workload(reader) {
-        reader.refuse_given(&["pipeline"], "a workload has one request in flight on each connection");
+        reader.refuse_given(
+            &["pipeline"],
+            "a workload has one request in flight on each connection",
+        );
         return Requests::Workload(workload);
     }
     Requests::Fixed { pipeline }
+}
+
+/// Requests in one write.
+pub(super) fn pipeline(reader: &mut Reader<'_>, default: usize, max: usize) -> usize {
+    reader.value("pipeline", default, |text| match positive_count(text)? {
+        count if count <= max => Ok(count),
+        count => Err(format!("{count} is not between 1 and {max}")),
+    })
 }
 
 fn workload(reader: &mut Reader<'_>) -> Option<WorkloadConfig> {
@@ -224,7 +261,7 @@ fn workload(reader: &mut Reader<'_>) -> Option<WorkloadConfig> {
 }
 
 /// What fills and workloads have in common.
-fn keys_and_values(reader: &mut Reader<'_>, config: &mut WorkloadConfig) {
+pub(super) fn keys_and_values(reader: &mut Reader<'_>, config: &mut WorkloadConfig) {
     config.key_count = reader.value("keys", config.key_count, units::parse_count);
     config.key_bytes = reader.value("key-bytes", config.key_bytes, KeyBytes::parse);
     config.value_bytes = reader.value("value-bytes", config.value_bytes, ValueBytes::parse);
@@ -237,16 +274,20 @@ fn results(reader: &mut Reader<'_>) -> Results {
         json: reader.path("json"),
         hlog: reader.path("hlog"),
         hgrm: reader.path("hgrm"),
-        is_quiet: reader.flag("quiet"),
     };
-    if results.baseline.is_some() && results.asserts.is_empty() {
-        reader.refuse("baseline", "is what assertions compare with: --assert is missing");
+    let needs_baseline = results.asserts.iter().any(Assertion::needs_baseline);
+    match &results.baseline {
+        Some(_) if !needs_baseline => {
+            reader.refuse("baseline", "no --assert compares with it, such as 'p99<=base*1.1'");
+        }
+        None if needs_baseline => reader.refuse("assert", "compares with a baseline: --baseline is missing"),
+        _ => {}
     }
     results
 }
 
-fn assertion(text: &str) -> Result<String, String> {
-    Ok(text.to_owned())
+fn assertion(text: &str) -> Result<Assertion, String> {
+    Assertion::parse(text).map_err(|error| error.to_string())
 }
 
 fn header(text: &str) -> Result<(String, String), String> {
@@ -278,7 +319,8 @@ fn positive_time(text: &str) -> Result<Duration, String> {
 }
 
 fn ratio(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| format!("`{text}` is not a number from 0 to 1, such as 0.5"))
+    text.parse()
+        .map_err(|_| format!("`{text}` is not a number from 0 to 1, such as 0.5"))
 }
 
 fn arrival(text: &str) -> Result<Arrival, String> {

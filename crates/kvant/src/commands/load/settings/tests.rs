@@ -17,6 +17,15 @@ fn good(args: &[&str]) -> LoadSettings {
     read(args).unwrap_or_else(|problems| panic!("{args:?}: {problems:#?}"))
 }
 
+fn urls(settings: &LoadSettings) -> Vec<&str> {
+    settings
+        .common
+        .targets
+        .iter()
+        .map(|target| target.url.as_str())
+        .collect()
+}
+
 /// The only problem with `args` begins with `begin`.
 fn refused(args: &[&str], begin: &str) {
     match read(args) {
@@ -31,10 +40,13 @@ fn refused(args: &[&str], begin: &str) {
 #[test]
 fn defaults_are_wrks() {
     let settings = good(&["-R", "1000", URL]);
-    assert_eq!((settings.thread_count, settings.connection_count), (2, 10));
+    assert_eq!(
+        (settings.common.thread_count, settings.common.connection_count),
+        (2, 10)
+    );
     assert_eq!(settings.duration, Duration::from_secs(10));
-    assert_eq!(settings.timeout, Duration::from_secs(2));
-    assert_eq!(settings.warmup, Duration::ZERO);
+    assert_eq!(settings.common.timeout, Duration::from_secs(2));
+    assert_eq!(settings.warmup, None);
     assert_eq!(settings.plan, Plan::Steps(vec![Rate::Constant(1_000.0)]));
     assert_eq!((settings.arrival, settings.wrk2_exact), (Arrival::Uniform, false));
     assert_eq!(
@@ -42,7 +54,7 @@ fn defaults_are_wrks() {
         (false, false)
     );
     assert!(matches!(settings.requests, Requests::Fixed { pipeline: 1 }));
-    assert_eq!(settings.urls, [URL]);
+    assert_eq!(urls(&settings), [URL]);
 }
 
 #[test]
@@ -108,19 +120,19 @@ fn values_stand_apart_or_attached_before_and_after_the_url() {
     for line in lines {
         let settings = good(line);
         assert_eq!(
-            (settings.thread_count, settings.connection_count),
+            (settings.common.thread_count, settings.common.connection_count),
             (4, 64),
             "{line:?}"
         );
         assert_eq!(settings.duration, Duration::from_secs(30), "{line:?}");
-        assert_eq!(settings.timeout, Duration::from_millis(500), "{line:?}");
+        assert_eq!(settings.common.timeout, Duration::from_millis(500), "{line:?}");
         assert_eq!(
             settings.plan,
             Plan::Steps(vec![Rate::Constant(10_000.0)]),
             "{line:?}"
         );
         assert!(settings.prints_response && !settings.prints_service, "{line:?}");
-        assert_eq!(settings.urls, [URL], "{line:?}");
+        assert_eq!(urls(&settings), [URL], "{line:?}");
         let Requests::Script { file, args } = &settings.requests else {
             panic!("{line:?}: {settings:?}");
         };
@@ -153,16 +165,17 @@ fn the_last_of_several_values_holds_and_headers_and_assertions_add_up() {
         URL,
         URL,
     ]);
-    assert_eq!(settings.thread_count, 1);
+    assert_eq!(settings.common.thread_count, 1);
     assert_eq!(settings.plan, Plan::Steps(vec![Rate::Constant(7.0)]));
     let headers: Vec<String> = settings
+        .common
         .headers
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
     assert_eq!(headers, ["A=1", "B=2"]);
     assert_eq!(settings.results.asserts.len(), 2);
-    assert_eq!(settings.urls.len(), 2);
+    assert_eq!(settings.common.targets.len(), 2);
 }
 
 #[test]
