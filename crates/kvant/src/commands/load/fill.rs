@@ -56,7 +56,7 @@ pub(super) fn fill(mut settings: FillSettings, stop: &Stop) -> Result<u8> {
     let seed = common.seed.unwrap_or_else(rng::entropy_seed);
     settings.fill.workload.seed = seed;
     let load = LoadConfig {
-        targets: run::resolve(&common.targets)?,
+        targets: run::reach(&common.targets, common.timeout)?,
         thread_count: common.thread_count,
         connection_count: common.connection_count,
         timeout: common.timeout,

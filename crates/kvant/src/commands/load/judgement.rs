@@ -6,9 +6,9 @@
 
 use super::facts::Done;
 use kvant_base::Result;
+use kvant_load::Outcome;
 use kvant_load::assertion::{Assertion, Checked};
 use kvant_load::report::json::{AssertionFacts, ResultFile};
-use kvant_load::{Outcome, compare};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -54,14 +54,22 @@ impl<'a> Judge<'a> {
             let baseline = self.baseline_of(&done.outcome);
             for assertion in self.asserts {
                 let checked = assertion.check(&done.outcome, baseline.as_ref());
-                judged.add(index, phases.len() - first, assertion, checked, done.verdict.is_valid);
+                judged.add(
+                    index,
+                    phases.len() - first,
+                    assertion,
+                    &checked,
+                    done.verdict.is_valid,
+                );
             }
         }
         judged
     }
 
     fn baseline_of(&self, outcome: &Outcome) -> Option<Outcome> {
-        compare::baseline(self.baseline.as_ref()?, outcome)
+        self.baseline
+            .as_ref()
+        None
     }
 }
 
@@ -71,7 +79,7 @@ impl Judged {
         phase: usize,
         phase_count: usize,
         assertion: &Assertion,
-        checked: Checked,
+        checked: &Checked,
         is_valid: bool,
     ) {
         let is_doubtful = !is_valid && !assertion.is_about_failures();
@@ -95,11 +103,6 @@ impl Judged {
             ""
         };
         writeln!(self.text, "  {step}{checked}{doubt}").expect("writing to a string cannot fail");
-        self.facts.push(AssertionFacts {
-            text: checked.text,
-            phase,
-            value: checked.value,
-            is_met: checked.is_met,
-        });
+        self.facts.push(AssertionFacts::of(checked, phase));
     }
 }

@@ -17,6 +17,7 @@ use kvant_load::verdict::{self, Verdict};
 use kvant_load::{Interval, Load, LoadConfig, OpNames, Outcome, Phase, Rate, StatusSet, Target};
 use std::io::{self, IsTerminal, Stderr};
 use std::path::Path;
+use std::time::Duration;
 
 /// Runs the load that `settings` describe; the result is the exit code.
 ///
@@ -26,7 +27,7 @@ pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
     let env = Env::posix();
     let ops = OpNames::default();
     let seed = settings.common.seed.unwrap_or_else(rng::entropy_seed);
-    let targets = resolve(&settings.common.targets)?;
+    let targets = reach(&settings.common.targets, settings.common.timeout)?;
     let ca_pem = ca_pem(settings.common.ca_file.as_deref())?;
     let sources = sources::make(settings, &targets, seed, &ops)?;
     let judge = Judge::new(&settings.results.asserts, settings.results.baseline.as_deref())?;
@@ -34,7 +35,7 @@ pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
     let config = config(settings, targets, seed, ca_pem);
     let result = facts::result(settings, &config);
     let load = Load::start(config, sources, ops.clone(), env.clone())?;
-    let mut run = Run {
+    let run = Run {
         settings,
         stop,
         env,
@@ -167,7 +168,12 @@ impl Run<'_> {
     }
 
     /// Ends the threads, writes the files, judges the phases from number `first_judged` on; the result is the exit code.
-    pub(super) fn finish(self, phases: &[Done], first_judged: usize, find_max: Option<FindMaxFacts>) -> Result<u8> {
+    pub(super) fn finish(
+        self,
+        phases: &[Done],
+        first_judged: usize,
+        find_max: Option<FindMaxFacts>,
+    ) -> Result<u8> {
         let Run {
             load,
             outputs,
@@ -231,12 +237,15 @@ fn config(settings: &LoadSettings, targets: Vec<Target>, seed: u64, ca_pem: Opti
     }
 }
 
-/// Finds out where the URLs lead.
+/// Finds out where the URLs lead, and whether anybody listens there.
 ///
 /// # Errors
-/// A name that is not known.
-pub(super) fn resolve(targets: &[Target]) -> Result<Vec<Target>> {
-    targets.iter().map(|target| target.clone().resolve()).collect()
+/// A name that is not known, or a server that cannot be reached.
+pub(super) fn reach(targets: &[Target], wait_max: Duration) -> Result<Vec<Target>> {
+    targets
+        .iter()
+        .map(|target| target.clone().resolve()?.reach(wait_max))
+        .collect()
 }
 
 /// The certificates to check servers against.

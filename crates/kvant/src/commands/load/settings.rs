@@ -278,7 +278,10 @@ fn results(reader: &mut Reader<'_>) -> Results {
     let needs_baseline = results.asserts.iter().any(Assertion::needs_baseline);
     match &results.baseline {
         Some(_) if !needs_baseline => {
-            reader.refuse("baseline", "no --assert compares with it, such as 'p99<=base*1.1'");
+            reader.refuse(
+                "baseline",
+                "no --assert compares with it, such as 'p99<=base*1.1'",
+            );
         }
         None if needs_baseline => reader.refuse("assert", "compares with a baseline: --baseline is missing"),
         _ => {}
