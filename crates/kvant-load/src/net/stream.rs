@@ -17,7 +17,11 @@ pub(crate) fn connect(address: &Address) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let (socket, connected) = match address {
         Address::Tcp(address) => {
-            let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+            let family = if address.is_ipv4() {
+                AddressFamily::INET
+            } else {
+                AddressFamily::INET6
+            };
             let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
             sockopt::set_tcp_nodelay(&socket, true)?;
             let connected = rustix::net::connect(&socket, address);

@@ -21,7 +21,10 @@ impl FixedSource {
     pub fn new(requests: &[Vec<u8>], op: OpId, is_head: bool, pipeline_count: usize) -> FixedSource {
         let pipeline_count = pipeline_count.max(1);
         FixedSource {
-            bytes: requests.iter().map(|bytes| bytes.repeat(pipeline_count)).collect(),
+            bytes: requests
+                .iter()
+                .map(|bytes| bytes.repeat(pipeline_count))
+                .collect(),
             expected: vec![Expected { op, is_head }; pipeline_count],
         }
     }

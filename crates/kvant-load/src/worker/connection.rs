@@ -107,7 +107,11 @@ impl Connection {
     pub(super) fn count_failure(&mut self) {
         // A socket that brought nothing is a failure, however politely it was closed: otherwise a server that accepts and
         // closes would be connected to as fast as it can.
-        self.failures = if self.has_answered { 0 } else { self.failures.saturating_add(1) };
+        self.failures = if self.has_answered {
+            0
+        } else {
+            self.failures.saturating_add(1)
+        };
         self.has_answered = false;
     }
 

@@ -37,6 +37,8 @@ pub(crate) enum News {
     Ready,
     /// A second of the measured time is over.
     Second(Second),
+    /// Not from a worker: somebody wants the run to end.
+    StopAsked,
     /// The phase is over for this worker.
     Ended(Box<Ended>),
     /// The worker is gone: a source or the system failed, or (`None`) it panicked.
@@ -75,7 +77,10 @@ pub(crate) struct Quota {
 impl Quota {
     /// Places for `max` requests; `None` for any number.
     pub(crate) fn new(max: Option<u64>) -> Quota {
-        Quota { max: max.unwrap_or(u64::MAX), taken: AtomicU64::new(0) }
+        Quota {
+            max: max.unwrap_or(u64::MAX),
+            taken: AtomicU64::new(0),
+        }
     }
 
     /// Whether there is a limit.
@@ -97,7 +102,7 @@ impl Quota {
         taken < self.max
     }
 
-    /// Gives places back, or (negative) takes some for a batch that turned out to have more requests.
+    /// Gives places back.
     pub(crate) fn give_back(&self, count: u64) {
         self.taken.fetch_sub(count, Ordering::Relaxed);
     }

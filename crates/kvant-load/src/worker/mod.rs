@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //! 1. Nothing is allocated, locked or registered for a request.
-//! 2. Between two looks at the sockets at most [`SENDS_PER_TURN`] batches are sent and [`EVENTS_PER_WAIT`] sockets handled,
+//! 2. Between two looks at the sockets at most [`SENDS_PER_TURN`] batches are sent and [`crate::net::poller::EVENTS_PER_WAIT`] sockets handled,
 //!    so that what happened is noticed soon: the generator's own delay must not look like the server's.
 //! 3. The clock is read after each look at the sockets, after each read, and before each write.
 //! 4. Connections that fail are opened again after a back-off: no failure makes the loop spin.
@@ -24,7 +24,7 @@ mod send;
 mod timers;
 
 use crate::config::LoadConfig;
-use crate::net::poller::{EVENTS_PER_WAIT, Patience, Poller, Waker};
+use crate::net::poller::{Patience, Poller, Waker};
 use crate::record::Interval;
 use crate::source::RequestSource;
 use crate::target::Address;
@@ -56,14 +56,31 @@ pub(crate) struct Parts {
     pub(crate) config: Arc<LoadConfig>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) source: Box<dyn RequestSource>,
+    /// Ends waits of the worker, so that it looks for orders.
+    pub(crate) waker: Waker,
     pub(crate) orders: Receiver<Order>,
     pub(crate) reports: Sender<Report>,
     /// Empty intervals, to be filled.
     pub(crate) empty: Receiver<Box<Interval>>,
 }
 
+/// Runs phases until the coordinator hangs up or something fails.
+pub(crate) fn run(parts: Parts) {
+    let gone = Gone {
+        thread: parts.thread,
+        reports: parts.reports.clone(),
+        error: None,
+    };
+    Poller::sharpen_timers();
+    let served = match Worker::new(parts) {
+        Ok(mut worker) => worker.serve(),
+        Err(error) => Err(failure("make an epoll instance", error)),
+    };
+    gone.tell(served.err());
+}
+
 /// An event loop.
-pub(crate) struct Worker {
+struct Worker {
     thread: usize,
     config: Arc<LoadConfig>,
     clock: Arc<dyn Clock>,
@@ -99,13 +116,22 @@ pub(crate) struct Worker {
     buffer: Vec<u8>,
     recorder: Recorder,
     source_calls: u64,
+    phase_number: u64,
     run: Run,
 }
 
 impl Worker {
-    /// A worker with its poller, which can be woken from now on.
-    pub(crate) fn new(parts: Parts) -> io::Result<Worker> {
-        let Parts { thread, config, clock, source, orders, reports, empty } = parts;
+    fn new(parts: Parts) -> io::Result<Worker> {
+        let Parts {
+            thread,
+            config,
+            clock,
+            source,
+            waker,
+            orders,
+            reports,
+            empty,
+        } = parts;
         let collects = source.observes() || source.follows();
         let connections: Vec<Connection> = (thread..config.connection_count)
             .step_by(config.thread_count)
@@ -121,7 +147,7 @@ impl Worker {
             source,
             orders,
             reports,
-            poller: Poller::new()?,
+            poller: Poller::new(&waker)?,
             now_ns: 0,
             turn_ns: 0,
             timeout_ns: u64::try_from(config.timeout.as_nanos()).unwrap_or(u64::MAX),
@@ -138,23 +164,11 @@ impl Worker {
             buffer: vec![0; READ_BYTES],
             recorder: Recorder::new(empty, config.ok_statuses.clone()),
             source_calls: 0,
+            phase_number: 0,
             run: Run::default(),
             config,
             clock,
         })
-    }
-
-    /// Ends waits of this worker.
-    pub(crate) fn waker(&self) -> Waker {
-        self.poller.waker()
-    }
-
-    /// Runs phases until the coordinator hangs up or something fails.
-    pub(crate) fn run(mut self) {
-        Poller::sharpen_timers();
-        let gone = Gone { thread: self.thread, reports: self.reports.clone(), error: None };
-        let error = self.serve().err();
-        gone.tell(error);
     }
 
     /// Waits for orders while there is no phase; turns while there is one.
@@ -172,7 +186,7 @@ impl Worker {
                 },
             };
             match order {
-                Ok(order) => self.obey(order),
+                Ok(order) => self.obey(order)?,
                 Err(()) => return Ok(()),
             }
         }
@@ -183,7 +197,7 @@ impl Worker {
         loop {
             self.cross_boundaries();
             self.expire()?;
-            self.fire_timers()?;
+            self.fire_timers();
             self.open_some();
             self.dispatch(SENDS_PER_TURN)?;
             self.check_stage();
@@ -191,7 +205,10 @@ impl Worker {
                 return Ok(());
             }
             let patience = self.patience();
-            let count = self.poller.wait(patience).map_err(|error| failure("wait for sockets", error))?;
+            let count = self
+                .poller
+                .wait(patience)
+                .map_err(|error| failure("wait for sockets", error))?;
             self.read_clock();
             self.turn_ns = self.now_ns;
             let mut is_woken = false;
@@ -223,7 +240,7 @@ impl Worker {
         if !self.unread.is_empty() {
             return Patience::None;
         }
-        let send_ns = self.next_send_ns().min(self.next_precise_timer_ns());
+        let send_ns = self.next_send_ns().min(self.next_waiting_ns());
         let other_ns = self.next_other_ns();
         // What is to be sent is waited for with open eyes at the end: waking up takes longer than a look.
         let spin_ns = self.run.spin_ns;
@@ -237,7 +254,10 @@ impl Worker {
 
     fn report(&self, news: News) {
         // A coordinator that is gone hears nothing and needs not: the next order says that it hung up.
-        drop(self.reports.send(Report { thread: self.thread, news }));
+        drop(self.reports.send(Report {
+            thread: self.thread,
+            news,
+        }));
     }
 }
 
@@ -260,7 +280,10 @@ impl Gone {
 impl Drop for Gone {
     fn drop(&mut self) {
         let error = self.error.take();
-        drop(self.reports.send(Report { thread: self.thread, news: News::Failed(error) }));
+        drop(self.reports.send(Report {
+            thread: self.thread,
+            news: News::Failed(error),
+        }));
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::Worker;
 use super::connection::State;
+use super::phase::Stage;
 use crate::net::stream::{self, Stream};
 use std::io;
 
@@ -12,6 +13,9 @@ pub(super) const OPENING_MAX: usize = 64;
 impl Worker {
     /// Opens connections whose turn it is.
     pub(super) fn open_some(&mut self) {
+        if self.config.wrk2_exact && self.run.stage != Stage::Running {
+            return;
+        }
         while self.opening.count() < self.opening_max {
             let Some(index) = self.to_open.pop_front() else {
                 return;
@@ -44,7 +48,10 @@ impl Worker {
     /// Something happened to a connection that is being opened.
     pub(super) fn go_on_opening(&mut self, index: usize) -> kvant_base::Result<()> {
         let connection = &self.connections[index];
-        let stream = connection.stream.as_ref().expect("a connection that is being opened has a socket");
+        let stream = connection
+            .stream
+            .as_ref()
+            .expect("a connection that is being opened has a socket");
         match stream::connect_result(stream.as_fd()) {
             Ok(()) => self.opened(index),
             Err(error) => {
@@ -59,7 +66,10 @@ impl Worker {
         let now_ns = self.read_clock();
         let connection = &mut self.connections[index];
         connection.addresses_failed = 0;
-        self.recorder.interval.connect.record_ns(now_ns - connection.opening_ns);
+        self.recorder
+            .interval
+            .connect
+            .record_ns(now_ns - connection.opening_ns);
         self.ready_to_send(index)
     }
 

@@ -5,11 +5,13 @@
 //!    is not sent before it is crossed.
 //! 2. When the phase ends, what is in flight is counted and then forgotten: its answers are in no record.
 
+use super::connection::State;
 use super::messages::{Ended, News, Order, Quota};
 use super::pace::Pace;
 use super::{CALIBRATION_NS, STAGGER_NS, Worker};
 use crate::config::{Phase, Rate};
 use crate::histogram::Histogram;
+use kvant_base::Result;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +20,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 const PATIENCE_NS: u64 = 1_000_000_000;
 /// Connections on their way (a lost SYN is sent again after 1 s and 3 s), or with old requests in flight, are waited for so
 /// long without any getting free, in nanoseconds.
-const PATIENCE_PROGRESS_NS: u64 = 5_000_000_000;
+const PATIENCE_UNDERWAY_NS: u64 = 5_000_000_000;
 
 /// How far a phase is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +61,8 @@ pub(super) struct Run {
     pub(super) unpaused_ns: u64,
     /// How long before a moment the loop polls instead of sleeping.
     pub(super) spin_ns: u64,
-    /// When connections are waited for no longer.
-    patience_ns: u64,
+    /// While connections are opened: when the number of those that are open last changed.
+    progress_ns: u64,
     free_count: usize,
 }
 
@@ -88,7 +90,7 @@ impl Default for Run {
             paused_until_ns: 0,
             unpaused_ns: 0,
             spin_ns: 0,
-            patience_ns: 0,
+            progress_ns: 0,
             free_count: 0,
         }
     }
@@ -96,34 +98,69 @@ impl Default for Run {
 
 impl Worker {
     /// Does what the coordinator says.
-    pub(super) fn obey(&mut self, order: Order) {
+    pub(super) fn obey(&mut self, order: Order) -> Result<()> {
         self.read_clock();
         self.turn_ns = self.now_ns;
         match order {
             Order::Prepare(phase, quota) => {
+                self.phase_number += 1;
                 self.run = Run {
                     stage: Stage::Preparing,
                     phase,
                     is_limited: quota.is_limited(),
                     quota,
-                    patience_ns: self.now_ns + PATIENCE_PROGRESS_NS,
+                    progress_ns: self.now_ns,
                     ..Run::default()
                 };
             }
-            Order::Begin { begin_ns } => self.begin(begin_ns),
+            Order::Begin { begin_ns } => self.begin(begin_ns)?,
             Order::End { end_ns } => self.end_early(end_ns),
         }
+        Ok(())
     }
 
-    fn begin(&mut self, begin_ns: u64) {
+    fn begin(&mut self, begin_ns: u64) -> Result<()> {
         let run = &mut self.run;
         run.stage = Stage::Running;
         run.begin_ns = begin_ns;
         run.measured_ns = begin_ns.saturating_add(nanos(run.phase.warmup));
         run.end_ns = run.measured_ns.saturating_add(nanos(run.phase.duration));
         run.boundary_ns = run.measured_ns;
-        run.pace = Pace::new(&self.config, &run.phase, self.thread, begin_ns);
+        run.pace = Pace::new(
+            &self.config,
+            &run.phase,
+            self.phase_number,
+            self.thread,
+            self.connections.len(),
+            begin_ns,
+        );
         run.spin_ns = nanos(self.config.spin);
+        if self.config.wrk2_exact {
+            self.stagger(begin_ns);
+        } else if self.source_delays {
+            for _ in 0..self.free.count() {
+                let index = self.free.first().expect("it has so many");
+                self.free.remove(&mut self.links, index);
+                self.delay(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// As wrk2 does, connections start 5 ms after each other, be they open or not.
+    fn stagger(&mut self, begin_ns: u64) {
+        self.to_open.clear();
+        for index in 0..self.connections.len() {
+            let start_ns = begin_ns.saturating_add(STAGGER_NS * index as u64);
+            match self.connections[index].state {
+                State::Closed => self.timers.set(index, start_ns),
+                State::Free => {
+                    self.free.remove(&mut self.links, index);
+                    self.wait_until(index, start_ns);
+                }
+                State::Opening | State::Waiting | State::Busy => {}
+            }
+        }
     }
 
     /// Goes on with the phase when its time, or its reason to wait, is over.
@@ -155,14 +192,20 @@ impl Worker {
         let free_count = self.free.count();
         if free_count != self.run.free_count {
             self.run.free_count = free_count;
-            self.run.patience_ns = self.now_ns + PATIENCE_PROGRESS_NS;
+            self.run.progress_ns = self.now_ns;
         }
-        let has_hope = self.opening.count() + self.busy.count() + self.to_open.len() != 0;
-        let patience_ns = match has_hope {
-            true => self.run.patience_ns,
-            false => self.run.patience_ns - (PATIENCE_PROGRESS_NS - PATIENCE_NS),
-        };
-        free_count == self.connections.len() || self.now_ns >= patience_ns
+        free_count == self.connections.len() || self.now_ns >= self.patience_ends_ns()
+    }
+
+    /// Until when connections are waited for.
+    fn patience_ends_ns(&self) -> u64 {
+        let is_underway = self.opening.count() + self.busy.count() + self.to_open.len() != 0;
+        self.run.progress_ns
+            + if is_underway {
+                PATIENCE_UNDERWAY_NS
+            } else {
+                PATIENCE_NS
+            }
     }
 
     /// Crosses the boundaries that have passed.
@@ -183,7 +226,11 @@ impl Worker {
                 self.end(at_ns);
                 return;
             } else {
-                if self.recorder.calibrates_ns().is_some_and(|calibrates_ns| calibrates_ns <= at_ns) {
+                if self
+                    .recorder
+                    .calibrates_ns()
+                    .is_some_and(|calibrates_ns| calibrates_ns <= at_ns)
+                {
                     self.recorder.calibrate(at_ns);
                 }
                 if at_ns >= self.recorder.start_ns() + SECOND_NS {
@@ -201,25 +248,26 @@ impl Worker {
         let stagger_ns = STAGGER_NS * self.connections.len() as u64;
         let calibrates_after_ns = self.config.wrk2_exact.then_some(CALIBRATION_NS + stagger_ns);
         self.recorder.begin(at_ns, calibrates_after_ns);
-        self.run.planned_before = match &mut self.run.pace {
-            Pace::Closed => 0,
-            Pace::Shared(shared) => shared.count_before(at_ns).0,
-        };
+        self.run.planned_before = self.count_before(at_ns).0;
     }
 
-    /// Planned requests between the begin of the measured time and `at_ns`, and the backlog then.
-    fn planned(&mut self, at_ns: u64) -> (u64, u64) {
-        match &mut self.run.pace {
-            Pace::Closed => (self.run.sent, 0),
-            Pace::Shared(shared) => {
-                let (planned, backlog) = shared.count_before(at_ns);
-                (planned - self.run.planned_before, backlog)
-            }
-        }
+    /// Planned requests before `at_ns`, and the backlog then.
+    fn count_before(&mut self, at_ns: u64) -> (u64, u64) {
+        let connections = &self.connections;
+        let in_flight = |index: usize| connections[index].flight.unanswered().len() as u64;
+        self.run.pace.count_before(at_ns, in_flight)
     }
 
     fn end_second(&mut self, at_ns: u64) {
-        let (planned, backlog) = self.planned(at_ns);
+        let (planned, backlog) = match self.run.pace {
+            Pace::Closed => (self.run.sent, 0),
+            Pace::Shared(_) | Pace::Private(_) => {
+                let (planned, backlog) = self.count_before(at_ns);
+                // A source that stopped leaves nothing undone.
+                let skipped = if self.run.is_stopped { backlog } else { 0 };
+                (planned - self.run.planned_before - skipped, backlog - skipped)
+            }
+        };
         let second = self.recorder.end_interval(at_ns, planned, backlog);
         self.report(News::Second(second));
     }
@@ -253,12 +301,15 @@ impl Worker {
         let mut backlog = 0;
         let mut measured_ns = 0;
         if self.run.is_measuring {
-            // A source that stopped left nothing undone.
-            if let (Pace::Shared(shared), false) = (&self.run.pace, self.run.is_stopped) {
-                for at_ns in shared.undone_before(end_ns).filter(|at_ns| *at_ns >= self.run.measured_ns) {
-                    unanswered.record_ns(end_ns - at_ns);
-                    backlog += 1;
-                }
+            if !self.run.is_stopped {
+                let connections = &self.connections;
+                let in_flight = |index: usize| connections[index].flight.unanswered().len() as u64;
+                self.run
+                    .pace
+                    .each_undone(self.run.measured_ns, end_ns, in_flight, |at_ns| {
+                        unanswered.record_ns(end_ns - at_ns);
+                        backlog += 1;
+                    });
             }
             measured_ns = end_ns.saturating_sub(self.run.measured_ns);
             if end_ns > self.recorder.start_ns() {
@@ -268,6 +319,12 @@ impl Worker {
         let outcome = self.recorder.finish(end_ns);
         let is_stopped = self.run.is_stopped;
         self.run = Run::default();
+        for index in 0..self.connections.len() {
+            if self.connections[index].state == State::Waiting {
+                self.timers.cancel(index);
+                self.set_free(index);
+            }
+        }
         self.report(News::Ended(Box::new(Ended {
             outcome,
             backlog,
@@ -282,14 +339,19 @@ impl Worker {
     pub(super) fn next_other_ns(&mut self) -> u64 {
         let mut next_ns = self.timers.next_ns().unwrap_or(u64::MAX);
         if let Some(index) = self.busy.first() {
-            next_ns = next_ns.min(self.connections[index].flight.written_ns.saturating_add(self.timeout_ns));
+            next_ns = next_ns.min(
+                self.connections[index]
+                    .flight
+                    .written_ns
+                    .saturating_add(self.timeout_ns),
+            );
         }
         if let Some(index) = self.opening.first() {
             next_ns = next_ns.min(self.connections[index].opening_ns.saturating_add(self.timeout_ns));
         }
         match self.run.stage {
             Stage::Running => next_ns.min(self.run.boundary_ns),
-            Stage::Preparing => next_ns.min(self.run.patience_ns - (PATIENCE_PROGRESS_NS - PATIENCE_NS)),
+            Stage::Preparing => next_ns.min(self.patience_ends_ns()),
             Stage::Idle | Stage::Ready => next_ns,
         }
     }

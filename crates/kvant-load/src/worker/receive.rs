@@ -5,8 +5,9 @@
 
 use super::Worker;
 use super::connection::{State, of_token};
-use super::send::Loss;
+use super::pace::Pace;
 use super::recorder::SOURCE_SAMPLE;
+use super::send::Loss;
 use crate::http::Answer;
 use crate::net::poller::Happened;
 use crate::source::{Fate, ResponseView};
@@ -96,7 +97,10 @@ impl Worker {
                 return Ok(());
             };
             let collector = connection.collector.as_deref_mut();
-            let step = match connection.parser.parse(&self.buffer[at..count], expected.is_head, collector) {
+            let step = match connection
+                .parser
+                .parse(&self.buffer[at..count], expected.is_head, collector)
+            {
                 Ok(step) => step,
                 Err(_) => return self.lose(index, Loss::Read),
             };
@@ -121,9 +125,13 @@ impl Worker {
         let expected = flight.expected[request];
         flight.answered += 1;
         let is_last = flight.answered == flight.expected.len();
+        if let Pace::Private(paces) = &mut self.run.pace {
+            paces[index].complete(1);
+        }
         if flight.is_recorded {
             let is_timed = is_last || !self.config.batch_latency;
-            self.recorder.answer(flight, expected, answer.status, self.now_ns, is_timed);
+            self.recorder
+                .answer(flight, expected, answer.status, self.now_ns, is_timed);
         }
         if connection.collector.is_some() {
             self.show(index, request, answer.status)?;
@@ -134,7 +142,8 @@ impl Worker {
         let connection = &self.connections[index];
         if !is_last {
             self.lose(index, Loss::Read)?;
-        } else if has_more || !answer.keeps_alive || connection.is_ending || !connection.unwritten.is_empty() {
+        } else if has_more || !answer.keeps_alive || connection.is_ending || !connection.unwritten.is_empty()
+        {
             // Done with, or the server answers what was not asked.
             self.close(index);
         } else {
@@ -159,7 +168,10 @@ impl Worker {
         let (source, observes, follows) = (&mut self.source, self.source_observes, self.source_follows);
         collector.with_view(status, |view| {
             if follows {
-                let fate = Fate::Answered { status, retry_after_s: retry_after_s(view) };
+                let fate = Fate::Answered {
+                    status,
+                    retry_after_s: retry_after_s(view),
+                };
                 source.settled(cookie, request, fate, now_ns);
             }
             if observes { source.observe(view) } else { Ok(()) }
@@ -181,7 +193,10 @@ impl Worker {
             // An answer that has no length ends with the connection.
             return match connection.parser.end() {
                 Ok(Some(answer)) => {
-                    let answer = Answer { keeps_alive: false, ..answer };
+                    let answer = Answer {
+                        keeps_alive: false,
+                        ..answer
+                    };
                     self.answered(index, answer, false).map(drop)
                 }
                 Ok(None) | Err(_) => self.lose(index, Loss::Read),
@@ -203,6 +218,9 @@ impl Worker {
 
 /// `Retry-After`, where it is a number of seconds.
 fn retry_after_s(view: &ResponseView<'_>) -> Option<u32> {
-    let (_, value) = view.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"))?;
+    let (_, value) = view
+        .headers
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("retry-after"))?;
     str::from_utf8(value).ok()?.trim().parse().ok()
 }

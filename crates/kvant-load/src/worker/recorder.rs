@@ -90,7 +90,11 @@ impl Recorder {
 
     fn sample_rates(&mut self, sample_ns: u64, start_ns: u64) {
         self.outcome.sample_ns = sample_ns;
-        self.rates = Some(RateSampler { sample_ns, start_ns, count: 0 });
+        self.rates = Some(RateSampler {
+            sample_ns,
+            start_ns,
+            count: 0,
+        });
     }
 
     /// An answer. `is_timed`: its times go to the histograms too.

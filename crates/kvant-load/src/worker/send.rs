@@ -1,10 +1,11 @@
 //! Sends requests: which moment, which connection, and the write itself.
 
+use super::Worker;
 use super::connection::State;
 use super::pace::Pace;
 use super::phase::Stage;
 use super::recorder::SOURCE_SAMPLE;
-use super::Worker;
+use crate::plan::Wrk2Step;
 use crate::source::Fate;
 use kvant_base::Result;
 use std::io;
@@ -22,12 +23,31 @@ impl Worker {
     /// Sends what is due on the connections that are free, at most `batches_max` batches.
     #[inline]
     pub(super) fn dispatch(&mut self, batches_max: usize) -> Result<()> {
-        for _ in 0..batches_max {
+        let mut batches = 0;
+        while batches < batches_max {
             let Some(index) = self.free.first() else {
                 return Ok(());
             };
-            let Some(cause) = self.due() else {
+            let run = &self.run;
+            if run.stage != Stage::Running || run.is_stopped || self.now_ns < run.begin_ns {
                 return Ok(());
+            }
+            let (now_ns, boundary_ns) = (self.now_ns, self.run.boundary_ns);
+            let cause = match &mut self.run.pace {
+                Pace::Closed => Cause::Free,
+                Pace::Shared(shared) => match shared.next_ns() {
+                    // What lies behind the boundary belongs to the time after it, which has not begun.
+                    next_ns if next_ns > now_ns || next_ns >= boundary_ns => return Ok(()),
+                    next_ns => Cause::Planned(next_ns),
+                },
+                Pace::Private(paces) => match paces[index].ask(now_ns) {
+                    Wrk2Step::Send { planned_ns } => Cause::Planned(planned_ns),
+                    Wrk2Step::Wait { until_ns } => {
+                        self.free.remove(&mut self.links, index);
+                        self.wait_until(index, until_ns);
+                        continue;
+                    }
+                },
             };
             if self.source.is_stopped() {
                 self.run.is_stopped = true;
@@ -41,25 +61,9 @@ impl Worker {
             }
             self.free.remove(&mut self.links, index);
             self.send(index, cause)?;
+            batches += 1;
         }
         Ok(())
-    }
-
-    /// What is to be sent by now.
-    #[inline]
-    fn due(&self) -> Option<Cause> {
-        let run = &self.run;
-        if run.stage != Stage::Running || run.is_stopped || self.now_ns < run.begin_ns {
-            return None;
-        }
-        match &run.pace {
-            Pace::Closed => Some(Cause::Free),
-            // What lies behind the boundary belongs to the time after it, which has not begun.
-            Pace::Shared(shared) => {
-                let at_ns = shared.peek()?;
-                (at_ns <= self.now_ns && at_ns < run.boundary_ns).then_some(Cause::Planned(at_ns))
-            }
-        }
     }
 
     /// When [`Worker::dispatch`] has something to do again; `u64::MAX` when that is not a question of time.
@@ -70,10 +74,18 @@ impl Worker {
             return u64::MAX;
         }
         let due_ns = match &run.pace {
-            Pace::Closed => run.begin_ns,
-            Pace::Shared(shared) => shared.peek().unwrap_or(u64::MAX),
+            Pace::Closed | Pace::Private(_) => run.begin_ns,
+            Pace::Shared(shared) => shared.next_ns(),
         };
         due_ns.max(run.paused_until_ns)
+    }
+
+    /// When the first connection that waits for a moment of its own is to send, where that is to be met precisely.
+    pub(super) fn next_waiting_ns(&mut self) -> u64 {
+        if self.config.wrk2_exact {
+            return u64::MAX;
+        }
+        self.timers.next_ns().unwrap_or(u64::MAX)
     }
 
     /// Whether the source has nothing to send at the moment.
@@ -108,7 +120,10 @@ impl Worker {
         flight.answered = 0;
         flight.written_ns = written_ns;
         let count = batch.requests.len();
-        let free_ns = connection.free_ns.max(self.run.begin_ns).max(self.run.unpaused_ns);
+        let free_ns = connection
+            .free_ns
+            .max(self.run.begin_ns)
+            .max(self.run.unpaused_ns);
         let sendable_ns = match cause {
             Cause::Free => {
                 flight.planned_ns = written_ns;
@@ -122,7 +137,10 @@ impl Worker {
         flight.is_recorded = self.run.is_measuring && flight.planned_ns >= self.run.measured_ns;
         let is_recorded = flight.is_recorded;
 
-        let stream = connection.stream.as_mut().expect("a free connection has a socket");
+        let stream = connection
+            .stream
+            .as_mut()
+            .expect("a free connection has a socket");
         let is_written = loop {
             match stream.write(batch.bytes) {
                 Ok(taken) => {
@@ -154,7 +172,9 @@ impl Worker {
         if is_recorded {
             let interval = &mut self.recorder.interval;
             interval.sent += count as u64;
-            interval.send_lag.record_ns(written_ns.saturating_sub(sendable_ns));
+            interval
+                .send_lag
+                .record_ns(written_ns.saturating_sub(sendable_ns));
             self.run.sent += count as u64;
         }
         Ok(())
@@ -163,7 +183,10 @@ impl Worker {
     /// Writes more of what the kernel did not take.
     pub(super) fn write_on(&mut self, index: usize) -> Result<()> {
         let connection = &mut self.connections[index];
-        let stream = connection.stream.as_mut().expect("a busy connection has a socket");
+        let stream = connection
+            .stream
+            .as_mut()
+            .expect("a busy connection has a socket");
         let mut taken_bytes = 0;
         while taken_bytes < connection.unwritten.len() {
             match stream.write(&connection.unwritten[taken_bytes..]) {
@@ -178,10 +201,9 @@ impl Worker {
         Ok(())
     }
 
-    /// A connection is open and nothing is in flight on it.
+    /// A connection, which is in no list, is open and nothing is in flight on it.
     pub(super) fn ready_to_send(&mut self, index: usize) -> Result<()> {
-        let connection = &mut self.connections[index];
-        connection.free_ns = self.turn_ns;
+        self.connections[index].free_ns = self.turn_ns;
         if self.source_delays && self.run.stage == Stage::Running {
             return self.delay(index);
         }
@@ -194,37 +216,46 @@ impl Worker {
         let delay_ns = u64::try_from(self.source.delay()?.as_nanos()).unwrap_or(u64::MAX);
         if delay_ns == 0 {
             self.set_free(index);
-            return Ok(());
+        } else {
+            let until_ns = self.now_ns.max(self.run.begin_ns).saturating_add(delay_ns);
+            self.connections[index].free_ns = until_ns;
+            self.wait_until(index, until_ns);
         }
-        self.connections[index].state = State::Waiting;
-        self.timers.set(index, self.now_ns.saturating_add(delay_ns));
         Ok(())
     }
 
-    fn set_free(&mut self, index: usize) {
+    /// Puts an open connection, which is in no list, among the free ones.
+    pub(super) fn set_free(&mut self, index: usize) {
         self.connections[index].state = State::Free;
         self.free.push(&mut self.links, index);
     }
 
+    /// Lets a connection, which is in no list, wait for a moment of its own.
+    pub(super) fn wait_until(&mut self, index: usize, until_ns: u64) {
+        self.connections[index].state = State::Waiting;
+        self.timers.set(index, until_ns);
+    }
+
     /// What connections have waited for has come.
-    pub(super) fn fire_timers(&mut self) -> Result<()> {
+    pub(super) fn fire_timers(&mut self) {
         while let Some(index) = self.timers.pop_due(self.now_ns) {
             match self.connections[index].state {
                 State::Closed => self.to_open.push_back(index),
-                State::Waiting => {
-                    self.connections[index].free_ns = self.now_ns;
-                    self.set_free(index);
-                }
+                State::Waiting => self.set_free(index),
                 State::Opening | State::Free | State::Busy => {}
             }
         }
-        Ok(())
     }
 
     /// Deadlines that have passed.
     pub(super) fn expire(&mut self) -> Result<()> {
         while let Some(index) = self.busy.first() {
-            if self.connections[index].flight.written_ns.saturating_add(self.timeout_ns) > self.now_ns {
+            if self.connections[index]
+                .flight
+                .written_ns
+                .saturating_add(self.timeout_ns)
+                > self.now_ns
+            {
                 break;
             }
             self.lose(index, Loss::Timeout)?;
@@ -256,9 +287,13 @@ impl Worker {
                 self.run.quota.give_back(count);
             }
         }
+        if let (Pace::Private(paces), false) = (&mut self.run.pace, self.config.wrk2_exact) {
+            paces[index].complete(count);
+        }
         if self.source_follows {
             for request in flight.answered..flight.expected.len() {
-                self.source.settled(flight.cookie, request, Fate::Lost, self.now_ns);
+                self.source
+                    .settled(flight.cookie, request, Fate::Lost, self.now_ns);
             }
             self.run.paused_until_ns = self.run.paused_until_ns.min(self.now_ns);
         }

@@ -34,12 +34,6 @@ impl Timers {
         self.waiting_ns[index] = None;
     }
 
-    /// Lets nobody wait.
-    pub(super) fn clear(&mut self) {
-        self.heap.clear();
-        self.waiting_ns.fill(None);
-    }
-
     /// The soonest moment.
     pub(super) fn next_ns(&mut self) -> Option<u64> {
         while let Some(&Reverse((at_ns, index))) = self.heap.peek() {
