@@ -1,0 +1,3 @@
+//! Load on small servers in this process.
+
+mod core;
