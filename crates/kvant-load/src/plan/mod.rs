@@ -17,7 +17,7 @@ mod curve;
 mod tests;
 mod wrk2;
 
-pub(crate) use wrk2::{Wrk2Pace, stagger};
+pub(crate) use wrk2::{Pace as Wrk2Step, Wrk2Pace, stagger};
 
 use crate::config::{Arrival, Rate};
 use curve::Curve;
@@ -97,6 +97,10 @@ impl Plan {
         match self.scout.arrivals {
             Arrivals::Even { .. } => self.scout.even_before(before_ns),
             Arrivals::Poisson { .. } => {
+                // What was taken need not be counted again.
+                if self.scout.taken < self.taker.taken {
+                    self.scout = self.taker.clone();
+                }
                 while self.scout.next_ns.is_some_and(|next_ns| next_ns < before_ns) {
                     self.scout.advance();
                 }

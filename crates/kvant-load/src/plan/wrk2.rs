@@ -104,7 +104,8 @@ impl Wrk2Pace {
         self.completed
     }
 
-    fn planned_ns(&self, index: u64) -> u64 {
+    /// When the request number `index` is planned.
+    pub(crate) fn planned_ns(&self, index: u64) -> u64 {
         after(self.start_ns, index, self.period_ns)
     }
 

@@ -14,5 +14,9 @@ fn a_thousand_connections_are_all_used() {
     assert_eq!(outcome.total.errors, Errors::default(), "{}", text(&outcome));
     assert_eq!(server.counts.connections(), 1_024);
     assert!(outcome.total.completed >= 1_500, "{}", text(&outcome));
-    assert!(outcome.response().percentile_ns(50.0) < 700_000_000, "{}", text(&outcome));
+    assert!(
+        outcome.response().percentile_ns(50.0) < 700_000_000,
+        "{}",
+        text(&outcome)
+    );
 }

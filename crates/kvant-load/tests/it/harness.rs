@@ -51,7 +51,10 @@ impl Setup {
     }
 
     pub(crate) fn ca_pem(self, pem: String) -> Setup {
-        Setup { ca_pem: Some(pem), ..self }
+        Setup {
+            ca_pem: Some(pem),
+            ..self
+        }
     }
 
     /// Starts the threads.
@@ -59,7 +62,13 @@ impl Setup {
         let target = Target::parse(&self.url)?.resolve()?;
         let ops = OpNames::default();
         let mut request = Vec::new();
-        append_request(&mut request, "GET", &target.path, &HeaderBlock::new(&target, &[])?, None);
+        append_request(
+            &mut request,
+            "GET",
+            &target.path,
+            &HeaderBlock::new(&target, &[])?,
+            None,
+        );
         let source = FixedSource::new(&[request], ops.intern("GET"), false, self.pipeline);
         let config = LoadConfig {
             targets: vec![target],
@@ -91,11 +100,20 @@ impl Setup {
 
 /// Runs one phase and checks [`check_sums`].
 pub(crate) fn run(load: &mut Load, rate: f64, duration: Duration) -> Outcome {
-    let phase = Phase { rate: Rate::Constant(rate), warmup: Duration::ZERO, duration, request_count_max: None };
+    let phase = Phase {
+        rate: Rate::Constant(rate),
+        warmup: Duration::ZERO,
+        duration,
+        request_count_max: None,
+    };
     let outcome = load.run(&phase, &mut |_| true).unwrap();
     let planned = (rate * duration.as_secs_f64()).ceil() as u64;
     assert_eq!(outcome.total.planned, planned, "{}", text(&outcome));
-    assert!(outcome.measured_ns.abs_diff(duration.as_nanos() as u64) < 1_000, "{}", text(&outcome));
+    assert!(
+        outcome.measured_ns.abs_diff(duration.as_nanos() as u64) < 1_000,
+        "{}",
+        text(&outcome)
+    );
     check_sums(&outcome);
     outcome
 }
@@ -105,12 +123,42 @@ pub(crate) fn check_sums(outcome: &Outcome) {
     let total = &outcome.total;
     let errors = &total.errors;
     let ended = total.completed + errors.timeout + errors.read + errors.write;
-    assert_eq!(total.planned, ended + outcome.in_flight + outcome.backlog, "{}", text(outcome));
-    assert_eq!(total.sent, ended - errors.write + outcome.in_flight, "{}", text(outcome));
-    assert_eq!(outcome.unanswered.count(), outcome.in_flight + outcome.backlog, "{}", text(outcome));
-    assert_eq!(outcome.response().count(), total.completed + errors.timeout, "{}", text(outcome));
-    assert_eq!(outcome.service().count(), total.completed + errors.timeout, "{}", text(outcome));
-    let statuses: u64 = total.ops.iter().flat_map(|op| &op.statuses).map(|(_, count)| count).sum();
+    assert_eq!(
+        total.planned,
+        ended + outcome.in_flight + outcome.backlog,
+        "{}",
+        text(outcome)
+    );
+    assert_eq!(
+        total.sent,
+        ended - errors.write + outcome.in_flight,
+        "{}",
+        text(outcome)
+    );
+    assert_eq!(
+        outcome.unanswered.count(),
+        outcome.in_flight + outcome.backlog,
+        "{}",
+        text(outcome)
+    );
+    assert_eq!(
+        outcome.response().count(),
+        total.completed + errors.timeout,
+        "{}",
+        text(outcome)
+    );
+    assert_eq!(
+        outcome.service().count(),
+        total.completed + errors.timeout,
+        "{}",
+        text(outcome)
+    );
+    let statuses: u64 = total
+        .ops
+        .iter()
+        .flat_map(|op| &op.statuses)
+        .map(|(_, count)| count)
+        .sum();
     assert_eq!(statuses, total.completed, "{}", text(outcome));
     let by_thread: u64 = outcome.threads.iter().map(|thread| thread.completed).sum();
     assert_eq!(by_thread, total.completed, "{}", text(outcome));
@@ -119,7 +167,11 @@ pub(crate) fn check_sums(outcome: &Outcome) {
 /// The generator had most of its time to itself: it did not spin. Generous: a spinning thread uses all of it.
 pub(crate) fn check_no_spin(outcome: &Outcome) {
     let threads = outcome.threads.len() as u64;
-    assert!(outcome.total.cpu_ns * 2 < outcome.measured_ns * threads, "{}", text(outcome));
+    assert!(
+        outcome.total.cpu_ns * 2 < outcome.measured_ns * threads,
+        "{}",
+        text(outcome)
+    );
 }
 
 /// The counts, for messages.

@@ -1,8 +1,10 @@
 //! Load over real sockets, against servers whose behaviour is known.
 
 mod connections;
+mod core;
 mod harness;
 mod known_servers;
+
 mod server;
 mod tls;
 mod transports;

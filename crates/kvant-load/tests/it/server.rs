@@ -35,7 +35,11 @@ pub(crate) enum Behaviour {
     /// Answers this long after the request was read.
     After(Duration),
     /// Answers at once, but nothing from `from` to `to` of each period since the first request.
-    Stall { period: Duration, from: Duration, to: Duration },
+    Stall {
+        period: Duration,
+        from: Duration,
+        to: Duration,
+    },
     /// Every so many requests (over all connections) the connection ends; the others are answered at once.
     Drop { every: u64, place: Place },
     /// One byte at a time, this long after each other.
@@ -118,7 +122,12 @@ impl Server {
             first_request: None,
         };
         let thread = std::thread::spawn(move || serving.run());
-        Server { counts, address, stop, thread: Some(thread) }
+        Server {
+            counts,
+            address,
+            stop,
+            thread: Some(thread),
+        }
     }
 
     /// `http://` and where it listens.
@@ -190,8 +199,11 @@ struct Connection {
 impl Serving {
     fn run(&mut self) {
         // Refused in some sandboxes: answers are then a little later.
-        drop(rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)));
-        let add = |fd: &OwnedFd, token| epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN);
+        drop(rustix::thread::set_current_timer_slack(
+            std::num::NonZeroU64::new(1),
+        ));
+        let add =
+            |fd: &OwnedFd, token| epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN);
         add(&self.listener, LISTENER).unwrap();
         add(&self.stop, STOP).unwrap();
         let mut events: Vec<Event> = Vec::with_capacity(64);
@@ -203,10 +215,17 @@ impl Serving {
             }
             let timeout = self.due.peek().map(|Reverse(due)| {
                 let wait = due.at.saturating_duration_since(now);
-                Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() }
+                Timespec {
+                    tv_sec: wait.as_secs() as i64,
+                    tv_nsec: wait.subsec_nanos().into(),
+                }
             });
             events.clear();
-            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
+            match epoll::wait(
+                &self.epoll,
+                rustix::buffer::spare_capacity(&mut events),
+                timeout.as_ref(),
+            ) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => panic!("{error}"),
             }
@@ -231,13 +250,21 @@ impl Serving {
             self.next_id += 1;
             epoll::add(&self.epoll, &socket, EventData::new_u64(id), EventFlags::IN).unwrap();
             let tls = self.tls.clone().map(ServerSide::new);
-            let connection = Connection { socket, tls, newlines: 0, answered: 0, is_mute: false };
+            let connection = Connection {
+                socket,
+                tls,
+                newlines: 0,
+                answered: 0,
+                is_mute: false,
+            };
             self.connections.insert(id, connection);
         }
     }
 
     fn read(&mut self, id: u64) {
-        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
         let mut buffer = [0; 16 << 10];
         let read = match rustix::net::recv(&connection.socket, &mut buffer, RecvFlags::empty()) {
             Ok((read, _)) if read > 0 => read,
@@ -266,21 +293,33 @@ impl Serving {
                 let delay = match self.behaviour {
                     Behaviour::After(delay) => delay,
                     Behaviour::Stall { period, from, to } => {
-                        let within = Duration::from_nanos(((now - first).as_nanos() % period.as_nanos()) as u64);
-                        if within >= from && within < to { to - within } else { Duration::ZERO }
+                        let within =
+                            Duration::from_nanos(((now - first).as_nanos() % period.as_nanos()) as u64);
+                        if within >= from && within < to {
+                            to - within
+                        } else {
+                            Duration::ZERO
+                        }
                     }
                     Behaviour::Silent => continue,
                     _ => Duration::ZERO,
                 };
                 let order = self.counts.requests();
-                self.due.push(Reverse(Due { at: now + delay, order, connection: id, from_byte: 0 }));
+                self.due.push(Reverse(Due {
+                    at: now + delay,
+                    order,
+                    connection: id,
+                    from_byte: 0,
+                }));
             }
         }
     }
 
     /// Sends an answer, or its next byte; does what the behaviour does at an answer.
     fn answer(&mut self, due: Due) {
-        let Some(connection) = self.connections.get_mut(&due.connection) else { return };
+        let Some(connection) = self.connections.get_mut(&due.connection) else {
+            return;
+        };
         if connection.is_mute {
             return;
         }
@@ -301,7 +340,11 @@ impl Serving {
                 connection.send(&answer[due.from_byte..=due.from_byte]);
                 if due.from_byte + 1 < answer.len() {
                     let at = due.at + distance;
-                    self.due.push(Reverse(Due { at, from_byte: due.from_byte + 1, ..due }));
+                    self.due.push(Reverse(Due {
+                        at,
+                        from_byte: due.from_byte + 1,
+                        ..due
+                    }));
                 }
             }
             Behaviour::HalfClose { answers } => {

@@ -17,7 +17,9 @@ fn check(outcome: &Outcome) {
 fn tls_works_with_any_certificate_and_with_one_that_is_asked_for() {
     let (config, pem) = tls::server_config();
     let server = Server::start_tls(AT_ONCE, config);
-    let setup = Setup::new(format!("https://{}/", server.address())).connections(4).threads(2);
+    let setup = Setup::new(format!("https://{}/", server.address()))
+        .connections(4)
+        .threads(2);
     check(&setup.run(200.0, Duration::from_secs(1)));
     check(&setup.ca_pem(pem).run(200.0, Duration::from_secs(1)));
 }
@@ -29,7 +31,12 @@ fn a_certificate_that_is_not_believed_is_a_connection_that_cannot_be_opened() {
     let server = Server::start_tls(AT_ONCE, config);
     let setup = Setup::new(format!("https://{}/", server.address())).ca_pem(other_pem);
     let outcome = setup.run(50.0, Duration::from_millis(500));
-    assert_eq!((outcome.total.completed, outcome.backlog), (0, 25), "{}", text(&outcome));
+    assert_eq!(
+        (outcome.total.completed, outcome.backlog),
+        (0, 25),
+        "{}",
+        text(&outcome)
+    );
     assert_eq!(server.counts.requests(), 0);
 }
 
@@ -51,7 +58,9 @@ fn unix_sockets_are_spoken_to() {
     let path = directory.join("it.sock");
     let server = Server::start_unix(AT_ONCE, &path);
     let host = path.to_str().unwrap().replace('/', "%2F");
-    let outcome = Setup::new(format!("http+unix://{host}/v0")).connections(4).run(200.0, Duration::from_secs(1));
+    let outcome = Setup::new(format!("http+unix://{host}/v0"))
+        .connections(4)
+        .run(200.0, Duration::from_secs(1));
     drop(server);
     std::fs::remove_dir_all(&directory).unwrap();
     check(&outcome);
