@@ -5,4 +5,6 @@ pub mod hlog;
 pub mod json;
 pub mod progress;
 pub mod summary;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod wrk2;
