@@ -6,8 +6,8 @@
 
 use super::facts::Done;
 use kvant_base::Result;
-use kvant_load::Outcome;
 use kvant_load::assertion::{Assertion, Checked};
+use kvant_load::compare;
 use kvant_load::report::json::{AssertionFacts, ResultFile};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -44,14 +44,21 @@ impl<'a> Judge<'a> {
     }
 
     /// Holds all assertions against all phases from number `first` on.
-    pub(super) fn judge(&self, phases: &[Done], first: usize) -> Judged {
+    ///
+    /// # Errors
+    /// `Invalid`: a histogram of the baseline cannot be read.
+    pub(super) fn judge(&self, phases: &[Done], first: usize) -> Result<Judged> {
         let mut judged = Judged {
             facts: Vec::new(),
             exit_code: 0,
             text: String::new(),
         };
         for (index, done) in phases.iter().enumerate().skip(first) {
-            let baseline = self.baseline_of(&done.outcome);
+            let rate = done.outcome.phase.rate;
+            let baseline = match &self.baseline {
+                Some(file) => compare::baseline(file, rate)?,
+                None => None,
+            };
             for assertion in self.asserts {
                 let checked = assertion.check(&done.outcome, baseline.as_ref());
                 judged.add(
@@ -63,13 +70,7 @@ impl<'a> Judge<'a> {
                 );
             }
         }
-        judged
-    }
-
-    fn baseline_of(&self, outcome: &Outcome) -> Option<Outcome> {
-        self.baseline
-            .as_ref()
-        None
+        Ok(judged)
     }
 }
 
