@@ -159,8 +159,15 @@ impl TlsStream {
     /// Tells the peer that nothing more comes, as far as the kernel takes that at once.
     pub(crate) fn close_notify(&mut self) {
         self.tls.send_close_notify();
-        // Who is leaving has no use for an error.
-        drop(self.flush());
+        self.flush_in_vain();
+    }
+
+    /// As [`TlsStream::flush`], at the end of the connection.
+    fn flush_in_vain(&mut self) {
+        match self.flush() {
+            // Whoever is leaving has no use for an error.
+            Ok(()) | Err(_) => {}
+        }
     }
 
     /// Takes what the socket has; how many bytes. `WouldBlock` when it has none.
@@ -168,7 +175,7 @@ impl TlsStream {
         let received_bytes = self.tls.read_tls(&mut Socket(self.socket.as_fd()))?;
         if let Err(error) = self.tls.process_new_packets() {
             // The peer is told why.
-            drop(self.flush());
+            self.flush_in_vain();
             return Err(io::Error::new(io::ErrorKind::InvalidData, error));
         }
         Ok(received_bytes)
