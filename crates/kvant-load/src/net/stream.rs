@@ -2,7 +2,7 @@
 
 use super::tls::TlsStream;
 use crate::target::Address;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::io;
@@ -48,14 +48,6 @@ pub(crate) fn connect_result(socket: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 impl Stream {
-    /// The socket.
-    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Stream::Plain(socket) => socket.as_fd(),
-            Stream::Tls(tls) => tls.as_fd(),
-        }
-    }
-
     /// Reads what there is; 0 when the peer sends no more.
     #[inline]
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

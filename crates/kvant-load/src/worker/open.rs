@@ -62,7 +62,10 @@ impl Worker {
     /// Connects, and shakes hands, as far as that goes now; whether all is done.
     fn is_open(&mut self, index: usize) -> io::Result<bool> {
         let connection = &mut self.connections[index];
-        let stream = connection.stream.take().expect("a connection that is being opened has a socket");
+        let stream = connection
+            .stream
+            .take()
+            .expect("a connection that is being opened has a socket");
         let mut tls = match (stream, &self.tls) {
             (Stream::Tls(tls), _) => tls,
             (Stream::Plain(socket), connector) => {
