@@ -6,7 +6,7 @@
 //!
 //! Threads: each source has its own, so that finding a kind that was there before takes no lock.
 
-use crate::op::{OpId, OpNames};
+use crate::op::OpNames;
 use crate::source::Expected;
 
 /// Most beginnings of requests that are remembered as they stand. Paths that are classes themselves are few; what exceeds

@@ -1,7 +1,8 @@
 //! The part of Lua's library `debug` that scripts use and that cannot break the state: `traceback`, and `getinfo` as far as it
 //! says where code stands.
 
-use mlua::{Debug, Function, Lua, Table, Value};
+use mlua::debug::Debug;
+use mlua::{Function, Lua, Table, Value};
 
 /// Puts `debug` into `lua`.
 pub(super) fn install(lua: &Lua) -> mlua::Result<()> {

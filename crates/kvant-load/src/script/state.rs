@@ -49,7 +49,7 @@ impl State {
     /// Runs the top level of the script.
     pub(super) fn run(&self, source: &[u8]) -> Result<()> {
         let chunk = self.lua.load(source).set_name(format!("@{}", self.script_name));
-        let outcome = chunk.set_mode(mlua::ChunkMode::Text).exec();
+        let outcome = chunk.set_mode(mlua::chunk::ChunkMode::Text).exec();
         outcome.map_err(|error| failure::in_script(&self.script_name, &error))
     }
 

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 const DEPTH_MAX: usize = 100;
 
 /// What a thread's source and the handles of scripts share.
-#[derive(Debug)]
 pub(super) struct ThreadShared {
     is_stopped: AtomicBool,
     address: Mutex<Option<Address>>,
@@ -57,7 +56,7 @@ impl ThreadShared {
 }
 
 /// A thread in the hands of a script.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct ThreadHandle(pub(super) Arc<ThreadShared>);
 
 impl UserData for ThreadHandle {
