@@ -1,6 +1,7 @@
 //! Simulated servers whose knee is known by calculation.
 
 use super::*;
+use crate::config::Rate;
 use crate::histogram::Histogram;
 use crate::op::OpNames;
 use crate::outcome::Second;

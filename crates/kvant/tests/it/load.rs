@@ -16,7 +16,13 @@ pub(crate) fn load(server: &TestServer, args: &[&str], path: &str) -> Finished {
 /// As [`load`]; fails the test unless the exit code is 0.
 pub(crate) fn good_load(server: &TestServer, args: &[&str], path: &str) -> String {
     let done = load(server, args, path);
-    assert_eq!(done.code, Some(0), "{args:?} {path}\n{}\n{}", done.stdout, done.stderr);
+    assert_eq!(
+        done.code,
+        Some(0),
+        "{args:?} {path}\n{}\n{}",
+        done.stdout,
+        done.stderr
+    );
     done.stdout
 }
 
@@ -42,7 +48,9 @@ impl Classic {
             panic!("this is not wrk2's text:\n{text}");
         };
         let bad = line("Non-2xx or 3xx responses:").and_then(|line| line.rsplit(' ').next()?.parse().ok());
-        let rows = text.lines().skip_while(|line| !line.contains("Percentile spectrum"));
+        let rows = text
+            .lines()
+            .skip_while(|line| !line.contains("Percentile spectrum"));
         let row = |line: &str| {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[..] {
@@ -57,7 +65,10 @@ impl Classic {
             rate,
             socket_errors: line("Socket errors:").map(str::to_owned),
             bad_statuses: bad.unwrap_or(0),
-            spectrum: rows.take_while(|line| !line.contains("#[Mean")).filter_map(row).collect(),
+            spectrum: rows
+                .take_while(|line| !line.contains("#[Mean"))
+                .filter_map(row)
+                .collect(),
         }
     }
 
@@ -78,9 +89,16 @@ fn the_text_is_wrk2s_and_the_rate_is_kept() {
     let done = load(&server, &["-t2", "-c4", "-d1s", "-R500", "-L"], "/v0/status");
     assert_eq!(done.code, Some(0), "{done:?}");
     let url = format!("http://{}/v0/status", server.addr());
-    let begin = format!("Running 1s test @ {url}\n  2 threads and 4 connections\n  Thread Stats   Avg      Stdev     Max   +/- Stdev\n");
+    let begin = format!(
+        "Running 1s test @ {url}\n  2 threads and 4 connections\n  Thread Stats   Avg      Stdev     Max   +/- Stdev\n"
+    );
     assert!(done.stdout.starts_with(&begin), "{}", done.stdout);
-    assert!(done.stdout.contains("\n  Latency Distribution (HdrHistogram - Recorded Latency)\n"), "{}", done.stdout);
+    assert!(
+        done.stdout
+            .contains("\n  Latency Distribution (HdrHistogram - Recorded Latency)\n"),
+        "{}",
+        done.stdout
+    );
     assert!(!done.stdout.contains("Uncorrected"), "{}", done.stdout);
     let classic = Classic::parse(&done.stdout);
     classic.assert_clean();
@@ -88,10 +106,17 @@ fn the_text_is_wrk2s_and_the_rate_is_kept() {
     assert!((250..=500).contains(&classic.requests), "{classic:?}");
     let last = classic.spectrum.last().expect("there are rows");
     assert_eq!((last.1, last.2), (1.0, classic.requests), "{classic:?}");
-    assert!(classic.spectrum.is_sorted_by(|a, b| a.0 <= b.0 && a.1 < b.1), "{classic:?}");
+    assert!(
+        classic.spectrum.is_sorted_by(|a, b| a.0 <= b.0 && a.1 < b.1),
+        "{classic:?}"
+    );
     assert!(!done.stderr.is_empty(), "progress goes to standard error");
 
-    let quiet = load(&server, &["-t1", "-c1", "-d200ms", "-R100", "-U", "--quiet"], "/v0/status");
+    let quiet = load(
+        &server,
+        &["-t1", "-c1", "-d200ms", "-R100", "-U", "--quiet"],
+        "/v0/status",
+    );
     assert_eq!(quiet.stderr, "", "{quiet:?}");
     assert!(quiet.stdout.contains("Uncorrected Latency"), "{}", quiet.stdout);
 }
@@ -102,38 +127,85 @@ fn plans_of_several_rates_ramps_and_none() {
     let server = TestServer::start(dir.path());
     let small = ["-t1", "-c2", "-d300ms", "--quiet"];
 
-    let steps = good_load(&server, &[&small[..], &["-R", "100,200,400"]].concat(), "/v0/status");
+    let steps = good_load(
+        &server,
+        &[&small[..], &["-R", "100,200,400"]].concat(),
+        "/v0/status",
+    );
     assert_eq!(steps.matches("Running ").count(), 3, "{steps}");
     let blocks: Vec<Classic> = steps.split("Running ").skip(1).map(Classic::parse).collect();
     blocks.iter().for_each(Classic::assert_clean);
     let planned = [30, 60, 120];
-    assert!(blocks.iter().zip(planned).all(|(block, planned)| block.requests <= planned), "{blocks:?}");
+    assert!(
+        blocks
+            .iter()
+            .zip(planned)
+            .all(|(block, planned)| block.requests <= planned),
+        "{blocks:?}"
+    );
 
-    let ramp = good_load(&server, &[&small[..], &["--ramp", "0..1k"]].concat(), "/v0/status");
+    let ramp = good_load(
+        &server,
+        &[&small[..], &["--ramp", "0..1k"]].concat(),
+        "/v0/status",
+    );
     Classic::parse(&ramp).assert_clean();
     assert!(Classic::parse(&ramp).requests <= 151, "{ramp}");
 
     let closed = good_load(&server, &[&small[..], &["-R", "0"]].concat(), "/v0/status");
     Classic::parse(&closed).assert_clean();
 
-    let poisson = good_load(&server, &[&small[..], &["-R", "500", "--arrival", "poisson", "--seed", "7"]].concat(), "/v0/status");
+    let poisson = good_load(
+        &server,
+        &[&small[..], &["-R", "500", "--arrival", "poisson", "--seed", "7"]].concat(),
+        "/v0/status",
+    );
     Classic::parse(&poisson).assert_clean();
 
-    let batches = good_load(&server, &[&small[..], &["-R", "500", "--pipeline", "4", "-B"]].concat(), "/v0/status");
+    let batches = good_load(
+        &server,
+        &[&small[..], &["-R", "500", "--pipeline", "4", "-B"]].concat(),
+        "/v0/status",
+    );
     Classic::parse(&batches).assert_clean();
 
-    let exact = good_load(&server, &[&small[..], &["-R", "100", "--wrk2-exact"]].concat(), "/v0/status");
+    let exact = good_load(
+        &server,
+        &[&small[..], &["-R", "100", "--wrk2-exact"]].concat(),
+        "/v0/status",
+    );
     Classic::parse(&exact).assert_clean();
 
-    let warm = good_load(&server, &[&small[..], &["-R", "100", "--warmup", "200ms", "-T", "1s", "-H", "Accept: */*"]].concat(), "/v0/status");
-    assert!(Classic::parse(&warm).requests <= 30, "what the warm-up sends is not counted: {warm}");
+    let warm = good_load(
+        &server,
+        &[
+            &small[..],
+            &["-R", "100", "--warmup", "200ms", "-T", "1s", "-H", "Accept: */*"],
+        ]
+        .concat(),
+        "/v0/status",
+    );
+    assert!(
+        Classic::parse(&warm).requests <= 30,
+        "what the warm-up sends is not counted: {warm}"
+    );
 }
 
 #[test]
 fn the_highest_rate_is_found() {
     let dir = TempDir::new();
     let server = TestServer::start(dir.path());
-    let args = ["-t1", "-c2", "-d200ms", "--warmup", "20ms", "--find-max", "--slo", "p99<1s", "--quiet"];
+    let args = [
+        "-t1",
+        "-c2",
+        "-d200ms",
+        "--warmup",
+        "20ms",
+        "--find-max",
+        "--slo",
+        "p99<1s",
+        "--quiet",
+    ];
     let text = good_load(&server, &args, "/v0/status");
     assert!(text.contains("saturation") && text.contains("closed"), "{text}");
     assert!(text.contains("\nMaximum: "), "{text}");
@@ -149,7 +221,10 @@ fn bad_arguments_are_all_told_at_once() {
         assert!(done.stderr.contains(&format!("\n  {name}: ")), "{name}: {done:?}");
     }
     let done = run_kvant(&["load", "-R5", "-t3", "-c2", "http://127.0.0.1/"]);
-    assert!(done.stderr.contains("number of connections must be >= threads"), "{done:?}");
+    assert!(
+        done.stderr.contains("number of connections must be >= threads"),
+        "{done:?}"
+    );
     for url in ["127.0.0.1:80", "ftp://127.0.0.1/"] {
         let done = run_kvant(&["load", "-R5", url]);
         assert_eq!(done.code, Some(2), "{done:?}");
@@ -161,12 +236,17 @@ fn bad_arguments_are_all_told_at_once() {
 #[test]
 fn a_server_that_is_not_there_is_told_as_wrk_does() {
     // An address that nobody listens on any more.
-    let addr = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("loopback");
+    let addr = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("loopback");
     let url = format!("http://{addr}/");
     for args in [&["load", "-R5", &url][..], &["load", "fill", "--keys", "5", &url]] {
         let done = run_kvant(args);
         assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{done:?}");
-        assert!(done.stderr.contains(&format!("unable to connect to {addr}")), "{done:?}");
+        assert!(
+            done.stderr.contains(&format!("unable to connect to {addr}")),
+            "{done:?}"
+        );
     }
 }
 
@@ -181,7 +261,11 @@ fn a_signal_ends_the_load_and_prints_what_was_measured() {
         let (code, stdout) = running.wait();
         assert_eq!(code, Some(0), "{stdout}");
         Classic::parse(&stdout).assert_clean();
-        assert_eq!(stdout.matches("Running ").count(), 1, "no other rate follows: {stdout}");
+        assert_eq!(
+            stdout.matches("Running ").count(),
+            1,
+            "no other rate follows: {stdout}"
+        );
     }
 }
 
@@ -233,17 +317,27 @@ impl Running {
     /// From then on signals are caught.
     fn wait_for_start(&mut self) {
         self.out.read_line(&mut self.stdout).expect("output is UTF-8");
-        assert!(self.stdout.starts_with("Running "), "the load ended before it began");
+        assert!(
+            self.stdout.starts_with("Running "),
+            "the load ended before it began"
+        );
     }
 
     fn signal(&self, name: &str) {
         // The process is not waited for yet, so that its id is still its own, whether or not it has ended.
-        let status = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status();
+        let status = Command::new("kill")
+            .args([format!("-{name}"), self.child.id().to_string()])
+            .status();
         assert!(status.is_ok(), "kill(1) exists");
     }
 
     fn wait(mut self) -> (Option<i32>, String) {
-        self.out.read_to_string(&mut self.stdout).expect("output is UTF-8");
-        (self.child.wait().expect("the process is ours").code(), self.stdout)
+        self.out
+            .read_to_string(&mut self.stdout)
+            .expect("output is UTF-8");
+        (
+            self.child.wait().expect("the process is ours").code(),
+            self.stdout,
+        )
     }
 }

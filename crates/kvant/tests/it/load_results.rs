@@ -18,7 +18,18 @@ fn files_say_what_the_text_says() {
     let dir = TempDir::new();
     let server = TestServer::start(&dir.path().join("data"));
     let [json, hlog, hgrm] = ["new/a.json", "a.hlog", "a.hgrm"].map(|name| dir.path().join(name));
-    let files = ["--json", text(&json), "--hlog", text(&hlog), "--hgrm", text(&hgrm), "-H", "Authorization: hush", "--seed", "5"];
+    let files = [
+        "--json",
+        text(&json),
+        "--hlog",
+        text(&hlog),
+        "--hgrm",
+        text(&hgrm),
+        "-H",
+        "Authorization: hush",
+        "--seed",
+        "5",
+    ];
     let printed = good_load(&server, &[&SMALL[..], &files].concat(), "/v0/status");
     let classic = Classic::parse(&printed);
     classic.assert_clean();
@@ -26,7 +37,9 @@ fn files_say_what_the_text_says() {
     let result = ResultFile::read(&json).expect("a result");
     assert_eq!(result.config.seed, 5);
     assert!(!result.command.join(" ").contains("hush"), "{:?}", result.command);
-    let [phase] = &result.phases[..] else { panic!("one phase: {}", result.phases.len()) };
+    let [phase] = &result.phases[..] else {
+        panic!("one phase: {}", result.phases.len())
+    };
     assert_eq!(phase.completed, classic.requests);
     assert_eq!(phase.planned, 360);
     let response = phase.response.decode().expect("a histogram");
@@ -39,11 +52,17 @@ fn files_say_what_the_text_says() {
     assert_eq!(merged.count(), classic.requests);
     for &(value_ms, percentile, _) in &classic.spectrum {
         let of_log_ms = merged.percentile_ns(percentile * 100.0) as f64 / 1e6;
-        assert!((of_log_ms - value_ms).abs() <= 0.001 + value_ms * 0.001, "{percentile}: {of_log_ms} {value_ms}");
+        assert!(
+            (of_log_ms - value_ms).abs() <= 0.001 + value_ms * 0.001,
+            "{percentile}: {of_log_ms} {value_ms}"
+        );
     }
 
     let plotted = std::fs::read_to_string(&hgrm).expect("written");
-    let rows = plotted.lines().filter(|line| !line.starts_with('#') && line.split_whitespace().count() == 4).count();
+    let rows = plotted
+        .lines()
+        .filter(|line| !line.starts_with('#') && line.split_whitespace().count() == 4)
+        .count();
     assert!(rows >= classic.spectrum.len(), "{plotted}");
 }
 
@@ -52,14 +71,30 @@ fn steps_are_phases_of_one_result() {
     let dir = TempDir::new();
     let server = TestServer::start(&dir.path().join("data"));
     let json = dir.path().join("a.json");
-    let args = ["-t1", "-c1", "-d200ms", "-R100,200", "--quiet", "--json", text(&json)];
+    let args = [
+        "-t1",
+        "-c1",
+        "-d200ms",
+        "-R100,200",
+        "--quiet",
+        "--json",
+        text(&json),
+    ];
     good_load(&server, &args, "/v0/status");
     let result = ResultFile::read(&json).expect("a result");
     let planned: Vec<u64> = result.phases.iter().map(|phase| phase.planned).collect();
     assert_eq!(planned, [20, 40]);
     // One distribution cannot say what two rates came to.
     let hgrm = dir.path().join("a.hgrm");
-    assert_eq!(load(&server, &[&args[..5], &["--hgrm", text(&hgrm)]].concat(), "/v0/status").code, Some(2));
+    assert_eq!(
+        load(
+            &server,
+            &[&args[..5], &["--hgrm", text(&hgrm)]].concat(),
+            "/v0/status"
+        )
+        .code,
+        Some(2)
+    );
 }
 
 #[test]
@@ -70,13 +105,28 @@ fn a_file_that_cannot_be_written_or_read_is_told_before_the_load() {
     let taken = text(dir.path());
     for option in ["--json", "--hlog", "--hgrm"] {
         let done = load(&server, &[&SMALL[..], &[option, taken]].concat(), "/v0/status");
-        assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{option}: {done:?}");
+        assert_eq!(
+            (done.code, done.stdout.as_str()),
+            (Some(1), ""),
+            "{option}: {done:?}"
+        );
         assert!(done.stderr.contains(taken), "{option}: {done:?}");
     }
-    for args in [&["-s", "no.lua"][..], &["--baseline", "no.json", "--assert", "p99<5ms"], &["--cacert", "no.pem"]] {
+    for args in [
+        &["-s", "no.lua"][..],
+        &["--baseline", "no.json", "--assert", "p99<5ms"],
+        &["--cacert", "no.pem"],
+    ] {
         let done = load(&server, &[&SMALL[..], args].concat(), "/v0/status");
-        assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{args:?}: {done:?}");
+        assert_eq!(
+            (done.code, done.stdout.as_str()),
+            (Some(1), ""),
+            "{args:?}: {done:?}"
+        );
         assert!(done.stderr.contains(args[1]), "{args:?}: {done:?}");
     }
-    assert_eq!(run_kvant(&["load", "compare", "no-a.json", "no-b.json"]).code, Some(1));
+    assert_eq!(
+        run_kvant(&["load", "compare", "no-a.json", "no-b.json"]).code,
+        Some(1)
+    );
 }

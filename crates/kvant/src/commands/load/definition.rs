@@ -316,7 +316,7 @@ fn seed() -> Arg {
     option(
         "seed",
         "N",
-        "Seed of everything random; each thread has its own from it [default: drawn anew, and printed]",
+        "Seed of everything random; each thread has its own from it [default: 1: runs repeat]",
     )
 }
 

@@ -1,8 +1,7 @@
 //! The JSON of a run: what was asked of whom, on which machine, and what each phase came to.
 
 use super::settings::{LoadSettings, Requests};
-use kvant_load::find_max::FindMax;
-use kvant_load::report::json::{ConfigFacts, FindMaxFacts, HostFacts, PhaseResult, ResultFile, VerdictFacts};
+use kvant_load::report::json::{ConfigFacts, HostFacts, PhaseResult, ResultFile};
 use kvant_load::verdict::Verdict;
 use kvant_load::workload::WorkloadConfig;
 use kvant_load::{LoadConfig, Outcome};
@@ -36,31 +35,7 @@ pub(super) fn result(settings: &LoadSettings, config: &LoadConfig) -> ResultFile
 
 /// A phase and how it was judged.
 pub(super) fn phase(done: &Done) -> PhaseResult {
-    let Done {
-        label,
-        outcome,
-        verdict,
-    } = done;
-    let said = std::iter::once(&verdict.headline).chain(&verdict.sentences);
-    let facts = VerdictFacts {
-        is_valid: verdict.is_valid,
-        bound: verdict.bound.name().to_owned(),
-        said: said.filter(|sentence| !sentence.is_empty()).cloned().collect(),
-    };
-    PhaseResult::of(outcome, label, Some(facts))
-}
-
-/// What a search found; `said` is what was printed of it.
-pub(super) fn find_max(found: &FindMax, goals: Vec<String>, said: &str) -> FindMaxFacts {
-    FindMaxFacts {
-        goals,
-        rate_max_per_s: found.rate,
-        said: said
-            .lines()
-            .map(|line| line.trim().to_owned())
-            .filter(|line| !line.is_empty())
-            .collect(),
-    }
+    PhaseResult::of(&done.outcome, &done.label, Some(&done.verdict))
 }
 
 /// `workload get=90,put=10, 1000000 keys`.

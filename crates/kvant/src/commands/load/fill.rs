@@ -7,7 +7,7 @@ use super::settings::{self, Common};
 use super::signals::Stop;
 use clap::ArgMatches;
 use kvant_base::Result;
-use kvant_env::{Env, rng};
+use kvant_env::Env;
 use kvant_load::units::{format_binary, format_metric, format_time_ns};
 use kvant_load::workload::{self, FillConfig, FillProgress, FillReport, Kind, Mix, WorkloadConfig};
 use kvant_load::{Arrival, LoadConfig, StatusSet};
@@ -39,6 +39,7 @@ impl FillSettings {
         }
         let mut fill = FillConfig::new(workload);
         fill.pipeline = settings::pipeline(&mut reader, fill.pipeline, workload::fill::PIPELINE_MAX);
+        fill.workload.seed = common.seed;
         fill.time_max = TIME_MAX;
         for problem in fill.problems() {
             reader.refuse("keys", problem);
@@ -51,17 +52,15 @@ impl FillSettings {
 ///
 /// # Errors
 /// What kept it from running.
-pub(super) fn fill(mut settings: FillSettings, stop: &Stop) -> Result<u8> {
+pub(super) fn fill(settings: &FillSettings, stop: &Stop) -> Result<u8> {
     let common = &settings.common;
-    let seed = common.seed.unwrap_or_else(rng::entropy_seed);
-    settings.fill.workload.seed = seed;
     let load = LoadConfig {
-        targets: run::resolve(&common.targets)?,
+        targets: run::reach(&common.targets, common.timeout)?,
         thread_count: common.thread_count,
         connection_count: common.connection_count,
         timeout: common.timeout,
         arrival: Arrival::Uniform,
-        seed,
+        seed: common.seed,
         ok_statuses: StatusSet::default(),
         batch_latency: false,
         wrk2_exact: false,

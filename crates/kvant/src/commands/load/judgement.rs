@@ -7,8 +7,8 @@
 use super::facts::Done;
 use kvant_base::Result;
 use kvant_load::assertion::{Assertion, Checked};
+use kvant_load::compare;
 use kvant_load::report::json::{AssertionFacts, ResultFile};
-use kvant_load::{Outcome, compare};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -44,24 +44,33 @@ impl<'a> Judge<'a> {
     }
 
     /// Holds all assertions against all phases from number `first` on.
-    pub(super) fn judge(&self, phases: &[Done], first: usize) -> Judged {
+    ///
+    /// # Errors
+    /// `Invalid`: a histogram of the baseline cannot be read.
+    pub(super) fn judge(&self, phases: &[Done], first: usize) -> Result<Judged> {
         let mut judged = Judged {
             facts: Vec::new(),
             exit_code: 0,
             text: String::new(),
         };
         for (index, done) in phases.iter().enumerate().skip(first) {
-            let baseline = self.baseline_of(&done.outcome);
+            let rate = done.outcome.phase.rate;
+            let baseline = match &self.baseline {
+                Some(file) => compare::baseline(file, rate)?,
+                None => None,
+            };
             for assertion in self.asserts {
                 let checked = assertion.check(&done.outcome, baseline.as_ref());
-                judged.add(index, phases.len() - first, assertion, checked, done.verdict.is_valid);
+                judged.add(
+                    index,
+                    phases.len() - first,
+                    assertion,
+                    &checked,
+                    done.verdict.is_valid,
+                );
             }
         }
-        judged
-    }
-
-    fn baseline_of(&self, outcome: &Outcome) -> Option<Outcome> {
-        compare::baseline(self.baseline.as_ref()?, outcome)
+        Ok(judged)
     }
 }
 
@@ -71,7 +80,7 @@ impl Judged {
         phase: usize,
         phase_count: usize,
         assertion: &Assertion,
-        checked: Checked,
+        checked: &Checked,
         is_valid: bool,
     ) {
         let is_doubtful = !is_valid && !assertion.is_about_failures();
@@ -95,11 +104,6 @@ impl Judged {
             ""
         };
         writeln!(self.text, "  {step}{checked}{doubt}").expect("writing to a string cannot fail");
-        self.facts.push(AssertionFacts {
-            text: checked.text,
-            phase,
-            value: checked.value,
-            is_met: checked.is_met,
-        });
+        self.facts.push(AssertionFacts::of(checked, phase));
     }
 }

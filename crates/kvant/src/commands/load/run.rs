@@ -5,18 +5,21 @@
 use super::facts::{self, Done};
 use super::judgement::Judge;
 use super::outputs::{Outputs, print};
+use super::search;
 use super::settings::{LoadSettings, Plan, Requests};
 use super::signals::Stop;
-use super::{search, sources};
+use super::sources::{self, Sources};
 use kvant_base::{Error, Result};
-use kvant_env::{Env, host, rng};
+use kvant_env::{Env, host};
 use kvant_load::report::json::{FindMaxFacts, ResultFile};
 use kvant_load::report::progress::Progress;
 use kvant_load::report::{hgrm, summary, wrk2};
+use kvant_load::script::Script;
 use kvant_load::verdict::{self, Verdict};
 use kvant_load::{Interval, Load, LoadConfig, OpNames, Outcome, Phase, Rate, StatusSet, Target};
 use std::io::{self, IsTerminal, Stderr};
 use std::path::Path;
+use std::time::Duration;
 
 /// Runs the load that `settings` describe; the result is the exit code.
 ///
@@ -25,16 +28,15 @@ use std::path::Path;
 pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
     let env = Env::posix();
     let ops = OpNames::default();
-    let seed = settings.common.seed.unwrap_or_else(rng::entropy_seed);
-    let targets = resolve(&settings.common.targets)?;
+    let targets = reach(&settings.common.targets, settings.common.timeout)?;
     let ca_pem = ca_pem(settings.common.ca_file.as_deref())?;
-    let sources = sources::make(settings, &targets, seed, &ops)?;
+    let Sources { sources, script } = sources::make(settings, &targets, &ops, &env)?;
     let judge = Judge::new(&settings.results.asserts, settings.results.baseline.as_deref())?;
     let outputs = Outputs::create(&settings.results)?;
-    let config = config(settings, targets, seed, ca_pem);
+    let config = config(settings, targets, ca_pem);
     let result = facts::result(settings, &config);
     let load = Load::start(config, sources, ops.clone(), env.clone())?;
-    let mut run = Run {
+    let run = Run {
         settings,
         stop,
         env,
@@ -47,6 +49,7 @@ pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
         outputs,
         result,
         judge,
+        script,
     };
     match &settings.plan {
         Plan::Steps(rates) => run.steps(rates),
@@ -65,6 +68,7 @@ pub(super) struct Run<'a> {
     outputs: Outputs,
     result: ResultFile,
     judge: Judge<'a>,
+    script: Option<Script>,
 }
 
 /// Who is told while the load goes on.
@@ -150,7 +154,7 @@ impl Run<'_> {
         })
     }
 
-    /// wrk2's block of a phase, and what wrk2 does not know.
+    /// wrk2's block of a phase, what the script's `done()` says to it, and what wrk2 does not know.
     pub(super) fn print_phase(&self, done: &Done) -> Result<()> {
         let Done { outcome, verdict, .. } = done;
         let parts = wrk2::Parts {
@@ -158,8 +162,11 @@ impl Run<'_> {
             uncorrected: self.settings.prints_service,
             exact: self.settings.wrk2_exact,
         };
-        let mut text = wrk2::body(outcome, parts);
-        text.push_str(&summary::phase(outcome, verdict));
+        print(&wrk2::body(outcome, parts))?;
+        if let Some(script) = &self.script {
+            script.done(outcome)?;
+        }
+        let mut text = summary::phase(outcome, verdict);
         if matches!(outcome.phase.rate, Rate::Ramp { .. }) {
             text.push_str(&summary::seconds(outcome));
         }
@@ -167,7 +174,12 @@ impl Run<'_> {
     }
 
     /// Ends the threads, writes the files, judges the phases from number `first_judged` on; the result is the exit code.
-    pub(super) fn finish(self, phases: &[Done], first_judged: usize, find_max: Option<FindMaxFacts>) -> Result<u8> {
+    pub(super) fn finish(
+        self,
+        phases: &[Done],
+        first_judged: usize,
+        find_max: Option<FindMaxFacts>,
+    ) -> Result<u8> {
         let Run {
             load,
             outputs,
@@ -176,7 +188,7 @@ impl Run<'_> {
             ..
         } = self;
         load.stop();
-        let judged = judge.judge(phases, first_judged);
+        let judged = judge.judge(phases, first_judged)?;
         print(&judged.text)?;
         let Outputs { json, hgrm, hlog } = outputs;
         if let Some(hlog) = hlog {
@@ -211,7 +223,7 @@ impl Watch {
     }
 }
 
-fn config(settings: &LoadSettings, targets: Vec<Target>, seed: u64, ca_pem: Option<Vec<u8>>) -> LoadConfig {
+fn config(settings: &LoadSettings, targets: Vec<Target>, ca_pem: Option<Vec<u8>>) -> LoadConfig {
     let expected = match &settings.requests {
         Requests::Workload(workload) => workload.expected_statuses(),
         Requests::Fixed { .. } | Requests::Script { .. } => StatusSet::default(),
@@ -222,7 +234,7 @@ fn config(settings: &LoadSettings, targets: Vec<Target>, seed: u64, ca_pem: Opti
         connection_count: settings.common.connection_count,
         timeout: settings.common.timeout,
         arrival: settings.arrival,
-        seed,
+        seed: settings.common.seed,
         ok_statuses: settings.ok_statuses.union(&expected),
         batch_latency: settings.batch_latency,
         wrk2_exact: settings.wrk2_exact,
@@ -231,12 +243,15 @@ fn config(settings: &LoadSettings, targets: Vec<Target>, seed: u64, ca_pem: Opti
     }
 }
 
-/// Finds out where the URLs lead.
+/// Finds out where the URLs lead, and whether anybody listens there.
 ///
 /// # Errors
-/// A name that is not known.
-pub(super) fn resolve(targets: &[Target]) -> Result<Vec<Target>> {
-    targets.iter().map(|target| target.clone().resolve()).collect()
+/// A name that is not known, or a server that cannot be reached.
+pub(super) fn reach(targets: &[Target], wait_max: Duration) -> Result<Vec<Target>> {
+    targets
+        .iter()
+        .map(|target| target.clone().resolve()?.reach(wait_max))
+        .collect()
 }
 
 /// The certificates to check servers against.

@@ -1,15 +1,16 @@
 //! `--find-max`: the highest rate that holds its objective.
 
-use super::facts::{self, Done};
+use super::facts::Done;
 use super::judgement::EXIT_BROKEN;
 use super::outputs::print;
 use super::run::Run;
 use kvant_base::Result;
 use kvant_load::assertion::Assertion;
 use kvant_load::find_max::{self, FindMax, FindMaxConfig, Limit, Means, Point, generator_limit};
+use kvant_load::report::json::FindMaxFacts;
 use kvant_load::units::format_time_ns;
-use std::fmt::Write as _;
 use kvant_load::{Outcome, Phase};
+use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Load before each measured time, unless `--warmup` says otherwise.
@@ -61,8 +62,7 @@ pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
     for (done, purpose) in phases.iter_mut().zip(purposes) {
         done.label = purpose.to_owned();
     }
-    let said = result(&found);
-    print(&said)?;
+    print(&result(&found))?;
     // Assertions are for the load that the server is meant to have, not for what found it.
     let mut first_judged = phases.len();
     if found.at_80.is_some()
@@ -72,7 +72,7 @@ pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
         run.print_phase(last)?;
         first_judged -= 1;
     }
-    let facts = facts::find_max(&found, texts(goals), &said);
+    let facts = FindMaxFacts::of(&found, &texts(goals));
     let exit_code = run.finish(&phases, first_judged, Some(facts))?;
     if found.rate.is_none() && !found.is_cut_short {
         return Ok(EXIT_BROKEN);
@@ -87,7 +87,10 @@ fn texts(goals: &[Assertion]) -> Vec<String> {
 /// What a phase did not hold, a sentence each.
 fn broken(goals: &[Assertion], outcome: &Outcome) -> Vec<String> {
     let checked = goals.iter().map(|goal| goal.check(outcome, None));
-    checked.filter(|checked| !checked.is_met).map(|checked| checked.to_string()).collect()
+    checked
+        .filter(|checked| !checked.is_met)
+        .map(|checked| checked.to_string())
+        .collect()
 }
 
 fn title(goals: &[Assertion]) -> String {

@@ -27,6 +27,8 @@ const SLO: &str = "p99<5ms";
 /// wrk's, as all defaults that have a short option.
 const DURATION: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// Runs repeat unless told otherwise.
+const SEED: u64 = 1;
 /// Most requests in one write.
 const PIPELINE_MAX: usize = 1_024;
 
@@ -39,8 +41,7 @@ pub(super) struct Common {
     pub(super) thread_count: usize,
     pub(super) connection_count: usize,
     pub(super) timeout: Duration,
-    /// `None`: to be drawn.
-    pub(super) seed: Option<u64>,
+    pub(super) seed: u64,
     pub(super) ca_file: Option<PathBuf>,
     pub(super) is_quiet: bool,
 }
@@ -151,7 +152,7 @@ impl Common {
             thread_count: reader.value("threads", thread_count, positive_count),
             connection_count: reader.value("connections", connection_count, positive_count),
             timeout: reader.value("timeout", TIMEOUT, positive_time),
-            seed: reader.optional("seed", seed),
+            seed: reader.value("seed", SEED, seed),
             ca_file: reader.path("cacert"),
             is_quiet: reader.flag("quiet"),
         };
@@ -278,7 +279,10 @@ fn results(reader: &mut Reader<'_>) -> Results {
     let needs_baseline = results.asserts.iter().any(Assertion::needs_baseline);
     match &results.baseline {
         Some(_) if !needs_baseline => {
-            reader.refuse("baseline", "no --assert compares with it, such as 'p99<=base*1.1'");
+            reader.refuse(
+                "baseline",
+                "no --assert compares with it, such as 'p99<=base*1.1'",
+            );
         }
         None if needs_baseline => reader.refuse("assert", "compares with a baseline: --baseline is missing"),
         _ => {}

@@ -2,37 +2,60 @@
 
 use super::settings::{LoadSettings, Requests};
 use kvant_base::Result;
+use kvant_env::Env;
 use kvant_load::request::{self, HeaderBlock};
+use kvant_load::script::{Options, Script};
 use kvant_load::source::fixed::FixedSource;
 use kvant_load::workload::{self, WorkloadConfig};
 use kvant_load::{OpNames, RequestSource, Target};
+
+/// Where the requests of a run come from.
+pub(super) struct Sources {
+    /// One a thread.
+    pub(super) sources: Vec<Box<dyn RequestSource>>,
+    /// What made them, for `done()` at the end.
+    pub(super) script: Option<Script>,
+}
 
 /// The sources that `settings` ask for.
 ///
 /// # Errors
 /// A script that cannot be read or fails at its start; what a workload does not accept.
-pub(super) fn make(
-    settings: &LoadSettings,
-    targets: &[Target],
-    seed: u64,
-    ops: &OpNames,
-) -> Result<Vec<Box<dyn RequestSource>>> {
+pub(super) fn make(settings: &LoadSettings, targets: &[Target], ops: &OpNames, env: &Env) -> Result<Sources> {
+    let common = &settings.common;
+    let without_script = |sources| Sources {
+        sources,
+        script: None,
+    };
     match &settings.requests {
-        Requests::Fixed { pipeline } => fixed(settings, targets, *pipeline, ops),
+        Requests::Fixed { pipeline } => fixed(settings, targets, *pipeline, ops).map(without_script),
         Requests::Workload(config) => {
             let config = WorkloadConfig {
-                seed,
+                seed: common.seed,
                 ..config.clone()
             };
-            workload::sources(
-                &config,
-                targets,
-                &settings.common.headers,
-                settings.common.thread_count,
-                ops,
-            )
+            let sources = workload::sources(&config, targets, &common.headers, common.thread_count, ops);
+            sources.map(without_script)
         }
-        Requests::Script { .. } => Err(kvant_base::Error::invalid("not yet")),
+        Requests::Script { file, args } => {
+            let options = Options {
+                targets: targets.to_vec(),
+                headers: common.headers.clone(),
+                args: args.clone(),
+                thread_count: common.thread_count,
+                seed: Some(common.seed),
+                is_wrk2_exact: settings.wrk2_exact,
+                ops: ops.clone(),
+            };
+            let mut script = Script::load(file, &options, env)?;
+            for warning in script.warnings() {
+                crate::complain(&format!("warning: {}: {warning}", file.display()));
+            }
+            Ok(Sources {
+                sources: script.sources(),
+                script: Some(script),
+            })
+        }
     }
 }
 
