@@ -29,8 +29,8 @@ def variants(settings):
         def drive(url):
             result, cpu_s = harness.run_load(settings.kvant, settings.client_core, settings.seconds,
                                              settings.connections, url, "-R0", *options)
-            outcome = result["outcomes"][0]
-            if outcome["errors"]["total"]:
+            outcome = result["phases"][0]
+            if sum(outcome["errors"].values()):
                 raise harness.BenchError(f"kvant load met errors: {outcome['errors']}")
             return outcome["completed"], cpu_s
         return drive

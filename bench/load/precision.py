@@ -20,17 +20,17 @@ def measure(settings):
 
     def load(url, connections, *options):
         outcomes, _ = harness.run_load(settings.kvant, settings.client_core, settings.seconds, connections, url, *options)
-        return outcomes["outcomes"][0]
+        return outcomes["phases"][0]
 
     floor, known = harness.floor_program(), harness.known_latency_program()
     for round_number in range(1, settings.repeats + 1):
         with harness.server(str(settings.server_core), lambda port: [floor, str(port)]) as (port, _):
             url = f"http://127.0.0.1:{port}/v0/status"
-            max_rate = load(url, settings.connections, "-R0")["rate_achieved"]
+            max_rate = load(url, settings.connections, "-R0")["rate_achieved_per_s"]
             result["max_rate"].append(max_rate)
             half = load(url, settings.connections, f"-R{int(max_rate / 2)}")
             result["lag"].append({name: half["send_lag"][f"{name}_ns"] for name in ("p50", "p99", "p99_9", "max")}
-                                 | {"achieved": half["rate_achieved"]})
+                                 | {"achieved": half["rate_achieved_per_s"]})
             slow = load(url, 1, "-R1000")
             result["floor"].append({name: slow["response"][f"{name}_ns"] for name in ("p50", "p99", "p99_9", "max")})
         for delay in DELAYS_US:

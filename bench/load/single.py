@@ -44,18 +44,18 @@ def measure(settings):
 
 def _load(settings, url, seconds, *options):
     outcomes, _ = harness.run_load(settings.kvant, settings.client_core, seconds, 1, url, *options)
-    return outcomes["outcomes"][0]
+    return outcomes["phases"][0]
 
 
 def _figures(outcome, rate):
-    return {"rate": rate, "achieved": outcome["rate_achieved"], "errors": outcome["errors"]["total"],
+    return {"rate": rate, "achieved": outcome["rate_achieved_per_s"], "errors": sum(outcome["errors"].values()),
             "response": {name: outcome["response"][f"{name}_ns"] for name in PERCENTILES},
             "service": {name: outcome["service"][f"{name}_ns"] for name in PERCENTILES},
             "send_lag": {name: outcome["send_lag"][f"{name}_ns"] for name in PERCENTILES}}
 
 
 def _round(settings, url, result):
-    maximum = _load(settings, url, 3, "-R0", "--workload", "status")["rate_achieved"]
+    maximum = _load(settings, url, 3, "-R0", "--workload", "status")["rate_achieved_per_s"]
     result["maximum"].append(maximum)
     for kind, rates in RATES.items():
         for named in rates:
