@@ -26,7 +26,9 @@ pub(super) fn message(error: &mlua::Error) -> String {
 
 /// `text` without a place in the prelude before it.
 fn without_prelude(text: &str) -> &str {
-    let place = text.strip_prefix(PRELUDE_NAME).and_then(|rest| rest.strip_prefix(':'));
+    let place = text
+        .strip_prefix(PRELUDE_NAME)
+        .and_then(|rest| rest.strip_prefix(':'));
     match place.and_then(|rest| rest.split_once(": ")) {
         Some((line, message)) if line.bytes().all(|byte| byte.is_ascii_digit()) => message,
         _ => text,
@@ -36,8 +38,9 @@ fn without_prelude(text: &str) -> &str {
 /// Errors of our own functions know no line: the first of a script in the traceback is where it called them.
 fn located(text: &str, traceback: &str) -> String {
     let frames = traceback.lines().map(str::trim);
-    let mut in_scripts =
-        frames.filter(|frame| !frame.starts_with("[C]") && !frame.starts_with(PRELUDE_NAME) && !frame.starts_with("stack traceback"));
+    let mut in_scripts = frames.filter(|frame| {
+        !frame.starts_with("[C]") && !frame.starts_with(PRELUDE_NAME) && !frame.starts_with("stack traceback")
+    });
     match in_scripts.find_map(place_of_frame) {
         Some(place) => format!("{place}: {text}"),
         None => text.to_owned(),

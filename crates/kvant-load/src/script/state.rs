@@ -43,7 +43,12 @@ impl State {
         let lua = Lua::new();
         let entries = prepare(&lua, start, thread, &tags)
             .map_err(|error| failure::in_script("cannot start Lua", &error))?;
-        Ok(State { lua, entries, tags, script_name: start.name.to_owned() })
+        Ok(State {
+            lua,
+            entries,
+            tags,
+            script_name: start.name.to_owned(),
+        })
     }
 
     /// Runs the top level of the script.
@@ -55,12 +60,16 @@ impl State {
 
     /// An entry of the prelude.
     pub(super) fn entry(&self, name: &str) -> Result<Function> {
-        self.entries.get(name).map_err(|error| failure::in_script(name, &error))
+        self.entries
+            .get(name)
+            .map_err(|error| failure::in_script(name, &error))
     }
 
     /// Calls an entry of the prelude, which is called `function` in messages.
     pub(super) fn call<R: mlua::FromLuaMulti>(&self, name: &str, args: impl mlua::IntoLuaMulti) -> Result<R> {
-        self.entry(name)?.call(args).map_err(|error| self.failed(name, &error))
+        self.entry(name)?
+            .call(args)
+            .map_err(|error| self.failed(name, &error))
     }
 
     /// Whether the script defines the global function `name` (now).
@@ -75,12 +84,17 @@ impl State {
 
     /// `init`'s table: the first argument is number 0.
     pub(super) fn args<'a>(&self, args: impl Iterator<Item = &'a str>) -> Result<Table> {
-        self.lua.create_table_from(args.enumerate()).map_err(|error| self.failed("init", &error))
+        self.lua
+            .create_table_from(args.enumerate())
+            .map_err(|error| self.failed("init", &error))
     }
 
     /// Sets the pace of the collector; collects what the start left.
     pub(super) fn tune_collector(&self) -> Result<()> {
-        self.call("tune_collector", (COLLECTOR_LIVE_MAX_KIB, COLLECTOR_PAUSE, COLLECTOR_STEP_MULTIPLIER))
+        self.call(
+            "tune_collector",
+            (COLLECTOR_LIVE_MAX_KIB, COLLECTOR_PAUSE, COLLECTOR_STEP_MULTIPLIER),
+        )
     }
 }
 

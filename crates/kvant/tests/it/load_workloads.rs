@@ -7,7 +7,7 @@ use kvant_load::report::json::ResultFile;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-const SMALL: [&str; 5] = ["-t2", "-c4", "-d300ms", "-R400", "--quiet"];
+const SMALL: [&str; 5] = ["-t2", "-c4", "-d700ms", "-R400", "--quiet"];
 /// Keys that the tests fill a store with.
 const KEYS: &str = "2000";
 
@@ -17,7 +17,8 @@ fn scripts_dir() -> PathBuf {
 
 /// A server whose store has [`KEYS`].
 fn filled(dir: &TempDir) -> TestServer {
-    let server = TestServer::start(&dir.path().join("data"));
+    // Writes never wait for this machine's disk.
+    let server = TestServer::start_with(&dir.path().join("data"), &["--sync", "os"]);
     let url = format!("http://{}", server.addr());
     let done = run(kvant().args(["load", "fill", "--keys", KEYS, "--value-bytes", "1..100", &url]));
     assert_eq!(done.code, Some(0), "{done:?}");
