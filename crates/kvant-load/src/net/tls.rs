@@ -79,6 +79,7 @@ pub(crate) struct TlsStream {
 
 impl TlsStream {
     /// The socket.
+    #[cfg(test)]
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -140,6 +141,7 @@ impl TlsStream {
     }
 
     /// Whether bytes that were taken wait for the socket to become writable.
+    #[cfg(test)]
     pub(crate) fn wants_write(&self) -> bool {
         self.tls.wants_write()
     }
