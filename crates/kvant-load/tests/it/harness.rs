@@ -41,6 +41,7 @@ pub(crate) struct Setup {
     pub(crate) connections: usize,
     pub(crate) timeout: Duration,
     pub(crate) pipeline: usize,
+    pub(crate) arrival: Arrival,
     pub(crate) ca_pem: Option<String>,
 }
 
@@ -52,6 +53,7 @@ impl Setup {
             connections: 1,
             timeout: Duration::from_secs(10),
             pipeline: 1,
+            arrival: Arrival::Uniform,
             ca_pem: None,
         }
     }
@@ -70,6 +72,10 @@ impl Setup {
 
     pub(crate) fn pipeline(self, pipeline: usize) -> Setup {
         Setup { pipeline, ..self }
+    }
+
+    pub(crate) fn arrival(self, arrival: Arrival) -> Setup {
+        Setup { arrival, ..self }
     }
 
     pub(crate) fn ca_pem(self, pem: String) -> Setup {
@@ -97,7 +103,7 @@ impl Setup {
             thread_count: self.threads,
             connection_count: self.connections,
             timeout: self.timeout,
-            arrival: Arrival::Uniform,
+            arrival: self.arrival,
             seed: 1,
             ok_statuses: StatusSet::default(),
             batch_latency: false,
