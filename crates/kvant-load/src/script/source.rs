@@ -83,7 +83,13 @@ impl ScriptSource {
             });
             Requests::Prebuilt(made.collect::<Result<_>>()?)
         };
-        let defined = |name: &str| if state.defines(name)? { state.entry(name).map(Some) } else { Ok(None) };
+        let defined = |name: &str| {
+            if state.defines(name)? {
+                state.entry(name).map(Some)
+            } else {
+                Ok(None)
+            }
+        };
         Ok(ScriptSource {
             requests,
             response: defined("response")?,
@@ -120,7 +126,10 @@ fn check(bytes: &[u8]) -> std::result::Result<(), Malformed> {
     let mut first_lines = Ok(());
     let boundaries = batch::for_each_request(bytes, |request| {
         let checked = batch::check_first_line(request);
-        let checked = checked.map_err(|malformed| Malformed { offset_bytes: start + malformed.offset_bytes, ..malformed });
+        let checked = checked.map_err(|malformed| Malformed {
+            offset_bytes: start + malformed.offset_bytes,
+            ..malformed
+        });
         first_lines = first_lines.and(checked);
         start += request.len();
     });
@@ -141,7 +150,10 @@ impl RequestSource for ScriptSource {
                 &caller.last
             }
         };
-        Ok(Batch { bytes: &made.bytes, requests: &made.requests })
+        Ok(Batch {
+            bytes: &made.bytes,
+            requests: &made.requests,
+        })
     }
 
     fn address(&self) -> Option<Address> {
@@ -175,7 +187,9 @@ impl RequestSource for ScriptSource {
         let Some(delay) = &self.delay else {
             return Ok(Duration::ZERO);
         };
-        let delay_ms: f64 = delay.call(()).map_err(|error| self.state.failed("delay", &error))?;
+        let delay_ms: f64 = delay
+            .call(())
+            .map_err(|error| self.state.failed("delay", &error))?;
         // Negative, or not a number: none.
         Ok(Duration::from_secs_f64(delay_ms.max(0.0).min(DELAY_MAX_MS) / 1e3))
     }
@@ -188,7 +202,9 @@ impl RequestSource for ScriptSource {
 impl Caller {
     fn new(state: &Arc<State>, targets: &[Target], ops: &OpNames) -> Result<Caller> {
         let tables = if targets.len() > 1 { targets } else { &[] };
-        let tables = tables.iter().map(|target| state::target_table(&state.lua, target));
+        let tables = tables
+            .iter()
+            .map(|target| state::target_table(&state.lua, target));
         Ok(Caller {
             request: state.entry("request")?,
             last: Made::default(),
@@ -198,7 +214,9 @@ impl Caller {
                 known_tags: Vec::new(),
                 last_tag: 0,
             },
-            targets: tables.collect::<mlua::Result<_>>().map_err(|error| state.failed("request", &error))?,
+            targets: tables
+                .collect::<mlua::Result<_>>()
+                .map_err(|error| state.failed("request", &error))?,
             target: 0,
             state: Arc::clone(state),
         })
@@ -244,8 +262,12 @@ impl Reader {
             return self.classifier.classify(request);
         }
         if tag > self.known_tags.len() {
-            self.known_tags.clone_from(&self.tags.lock().unwrap_or_else(PoisonError::into_inner));
+            self.known_tags
+                .clone_from(&self.tags.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        Expected { op: self.known_tags[tag - 1], is_head: classify::is_head(request) }
+        Expected {
+            op: self.known_tags[tag - 1],
+            is_head: classify::is_head(request),
+        }
     }
 }
