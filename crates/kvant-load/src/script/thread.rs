@@ -69,7 +69,7 @@ impl UserData for ThreadHandle {
     fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
         fields.add_field_method_get("addr", |_, this| Ok(this.0.address().map(AddressHandle)));
         fields.add_field_method_set("addr", |_, this, value: Value| {
-            let address = value.as_userdata().and_then(|data| address_of(data));
+            let address = value.as_userdata().and_then(address_of);
             let Some(address) = address else {
                 let kind = type_name(&value);
                 return Err(failed(&format!(
