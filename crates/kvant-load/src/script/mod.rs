@@ -72,6 +72,8 @@ pub struct Options {
 pub struct Script {
     name: String,
     main: State,
+    /// Kept for `thread:get` when the sources are gone.
+    states: Vec<Arc<State>>,
     sources: Vec<ScriptSource>,
     warnings: Vec<String>,
     batch_size: usize,
@@ -122,25 +124,24 @@ impl Script {
         let mut script = Script {
             name: name.to_owned(),
             main,
+            states: Vec::new(),
             sources: Vec::new(),
             warnings: Vec::new(),
             batch_size: 0,
             is_static: true,
         };
-        let mut states = Vec::new();
         for thread in 0..options.thread_count {
-            let state = script.start_thread(&start, source, thread)?;
-            states.push(state);
+            script.start_thread(&start, source, thread)?;
         }
-        script.warnings = warnings(source, &states, options)?;
-        for state in &states {
+        script.warnings = warnings(source, &script.states, options)?;
+        for state in &script.states {
             state.tune_collector()?;
         }
         script.main.call::<()>("flush", ())?;
         Ok(script)
     }
 
-    fn start_thread(&mut self, start: &Start<'_>, source: &[u8], thread: usize) -> Result<Arc<State>> {
+    fn start_thread(&mut self, start: &Start<'_>, source: &[u8], thread: usize) -> Result<()> {
         let options = start.options;
         let state = Arc::new(State::new(start, Some(thread))?);
         state.run(source)?;
@@ -156,7 +157,8 @@ impl Script {
             self.is_static = source.is_static();
         }
         self.sources.push(source);
-        Ok(state)
+        self.states.push(state);
+        Ok(())
     }
 
     /// The sources of requests, one a thread; they are handed out once.

@@ -33,7 +33,7 @@ enum Requests {
     /// The script makes none: always the same, by target.
     Prebuilt(Vec<Made>),
     /// The script makes them.
-    Called(Caller),
+    Called(Box<Caller>),
 }
 
 /// Text with the requests in it.
@@ -75,7 +75,7 @@ impl ScriptSource {
         let mut caller = Caller::new(state, targets, ops)?;
         // Decided once, as in wrk: what `request` becomes later is called, but not found where there was none.
         let requests = if state.defines("request")? {
-            Requests::Called(caller)
+            Requests::Called(Box::new(caller))
         } else {
             let made = (0..targets.len()).map(|target| {
                 caller.make(target)?;
@@ -190,8 +190,13 @@ impl RequestSource for ScriptSource {
         let delay_ms: f64 = delay
             .call(())
             .map_err(|error| self.state.failed("delay", &error))?;
-        // Negative, or not a number: none.
-        Ok(Duration::from_secs_f64(delay_ms.max(0.0).min(DELAY_MAX_MS) / 1e3))
+        // Negative, or no number at all: none.
+        let delay_ms = if delay_ms > 0.0 {
+            delay_ms.min(DELAY_MAX_MS)
+        } else {
+            0.0
+        };
+        Ok(Duration::from_secs_f64(delay_ms / 1e3))
     }
 
     fn is_stopped(&self) -> bool {

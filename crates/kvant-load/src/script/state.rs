@@ -42,7 +42,7 @@ impl State {
         let tags = TagTable::default();
         let lua = Lua::new();
         let entries = prepare(&lua, start, thread, &tags)
-            .map_err(|error| failure::in_script("cannot start Lua", &error))?;
+            .map_err(|error| failure::in_script(start.name, None, &error))?;
         Ok(State {
             lua,
             entries,
@@ -55,14 +55,12 @@ impl State {
     pub(super) fn run(&self, source: &[u8]) -> Result<()> {
         let chunk = self.lua.load(source).set_name(format!("@{}", self.script_name));
         let outcome = chunk.set_mode(mlua::chunk::ChunkMode::Text).exec();
-        outcome.map_err(|error| failure::in_script(&self.script_name, &error))
+        outcome.map_err(|error| failure::in_script(&self.script_name, None, &error))
     }
 
     /// An entry of the prelude.
     pub(super) fn entry(&self, name: &str) -> Result<Function> {
-        self.entries
-            .get(name)
-            .map_err(|error| failure::in_script(name, &error))
+        self.entries.get(name).map_err(|error| self.failed(name, &error))
     }
 
     /// Calls an entry of the prelude, which is called `function` in messages.
@@ -79,7 +77,7 @@ impl State {
 
     /// What went wrong in the script's function `name`.
     pub(super) fn failed(&self, name: &str, error: &mlua::Error) -> Error {
-        failure::in_script(&format!("{}: {name}()", self.script_name), error)
+        failure::in_script(&self.script_name, Some(name), error)
     }
 
     /// `init`'s table: the first argument is number 0.

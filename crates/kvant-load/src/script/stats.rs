@@ -160,6 +160,3 @@ impl UserData for StatsHandle {
         });
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -69,11 +69,11 @@ impl UserData for ThreadHandle {
     fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
         fields.add_field_method_get("addr", |_, this| Ok(this.0.address().map(AddressHandle)));
         fields.add_field_method_set("addr", |_, this, value: Value| {
-            let address = value.as_userdata().and_then(|data| address_of(data));
+            let address = value.as_userdata().and_then(address_of);
             let Some(address) = address else {
-                let kind = value.type_name();
+                let kind = type_name(&value);
                 return Err(failed(&format!(
-                    "thread.addr takes an address of wrk.lookup, not a {kind} value"
+                    "thread.addr takes an address of wrk.lookup, not a {kind}"
                 )));
             };
             this.0.set_address(address);
@@ -98,7 +98,7 @@ impl UserData for ThreadHandle {
         methods.add_meta_method(
             MetaMethod::NewIndex,
             |_, _, (_name, value): (Value, Value)| -> mlua::Result<()> {
-                Err(failed(&format!("cannot set '{}' on thread", value.type_name())))
+                Err(failed(&format!("cannot set '{}' on thread", type_name(&value))))
             },
         );
     }
@@ -168,4 +168,12 @@ impl Carried {
 
 fn failed(message: &str) -> mlua::Error {
     mlua::Error::RuntimeError(message.to_owned())
+}
+
+/// As Lua 5.1 names it: it knows no integers.
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Integer(_) => "number",
+        other => other.type_name(),
+    }
 }
