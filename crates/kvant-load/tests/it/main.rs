@@ -6,6 +6,8 @@ mod harness;
 mod known_servers;
 
 mod server;
+mod store;
 mod tls;
 mod transports;
 mod troublesome_servers;
+mod workloads;
