@@ -2,6 +2,7 @@
 
 use super::FindMaxConfig;
 use crate::outcome::{Outcome, Second};
+use crate::verdict::{self, Bound};
 
 /// Growth of the backlog over a phase below this part of the plan is no growth, whatever the statistics say.
 const GROWTH_MIN_PART: f64 = 0.001;
@@ -132,17 +133,10 @@ fn student_95(freedom: f64) -> f64 {
     z + first / freedom + second / freedom.powi(2) + third / freedom.powi(3)
 }
 
-/// How the generator limited a phase: its send lag is a tenth of the latency, or its threads were busy all the time.
+/// How the generator limited a phase, by its verdict.
 pub(super) fn generator_limit(outcome: &Outcome) -> Option<String> {
-    let lag_ns = outcome.total.send_lag.percentile_ns(99.0);
-    let response_ns = outcome.response_with_unanswered().percentile_ns(99.0);
-    if lag_ns > 100_000 && lag_ns > response_ns / 10 {
-        let (lag_us, response_us) = (lag_ns / 1_000, response_ns / 1_000);
-        return Some(format!(
-            "it sent late: p99 of its lag is {lag_us} us, of the latency {response_us} us"
-        ));
-    }
-    None
+    let verdict = verdict::judge(outcome);
+    (verdict.bound == Bound::Generator || !verdict.is_valid).then_some(verdict.headline)
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ mod known_servers;
 
 mod plans;
 mod server;
+mod store;
 mod tls;
 mod transports;
 mod troublesome_servers;
+mod workloads;

@@ -180,5 +180,5 @@ fn lateness_that_matters_is_blamed_on_the_generator() {
     outcome.total.send_lag.record_many_ns(150_000, 1_000);
     assert_eq!(generator_limit(&outcome), None, "less than a tenth");
     outcome.total.send_lag.record_many_ns(900_000, 1_000);
-    assert!(generator_limit(&outcome).unwrap().contains("sent late"));
+    assert!(generator_limit(&outcome).unwrap().contains("send lag"));
 }
