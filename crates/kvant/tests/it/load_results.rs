@@ -48,7 +48,7 @@ fn files_say_what_the_text_says() {
     // The percentiles of the text are those of the merged log.
     let bytes = std::fs::read(&hlog).expect("written");
     let tags = hlog::read(&bytes[..], &hlog).expect("a log").merged();
-    let merged = &tags["GET/response"];
+    let merged = &tags["GET /v0/status/response"];
     assert_eq!(merged.count(), classic.requests);
     for &(value_ms, percentile, _) in &classic.spectrum {
         let of_log_ms = merged.percentile_ns(percentile * 100.0) as f64 / 1e6;
