@@ -4,8 +4,8 @@ mod connections;
 mod core;
 mod harness;
 mod known_servers;
-
 mod server;
+mod sources;
 mod tls;
 mod transports;
 mod troublesome_servers;
