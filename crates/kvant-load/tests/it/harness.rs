@@ -24,13 +24,11 @@ pub(crate) use ensure;
 /// alone: what must hold on any machine is asserted and fails at once.
 pub(crate) fn experiment(make: impl Fn() -> Result<(), String>) {
     const TRIES: usize = 5;
-    for number in 1..=TRIES {
-        match make() {
-            Ok(()) => return,
-            Err(problem) => println!("try {number} of {TRIES}: {problem}"),
-        }
+    let mut problems = Vec::new();
+    while let Err(problem) = make() {
+        problems.push(problem);
+        assert!(problems.len() < TRIES, "{TRIES} tries failed: {problems:#?}");
     }
-    panic!("{TRIES} tries failed");
 }
 
 /// Who is loaded and how.

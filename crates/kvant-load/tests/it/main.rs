@@ -4,10 +4,13 @@ mod connections;
 mod core;
 mod harness;
 mod known_servers;
-
 mod plans;
 mod server;
+<<<<<<< HEAD
 mod store;
+=======
+mod sources;
+>>>>>>> load-core
 mod tls;
 mod transports;
 mod troublesome_servers;

@@ -62,7 +62,7 @@ fn drops(place: Place) -> Result<(Outcome, Server), String> {
 
 #[test]
 fn a_server_that_drops_connections_before_or_within_the_answer_makes_an_error_each() {
-    for place in [Place::BeforeAnswer, Place::WithinAnswer] {
+    for place in [Place::Before, Place::Within] {
         experiment(|| {
             let (outcome, server) = drops(place)?;
             let errors = outcome.total.errors;
@@ -87,7 +87,7 @@ fn a_server_that_drops_connections_before_or_within_the_answer_makes_an_error_ea
 #[test]
 fn a_server_that_closes_after_the_answer_costs_a_connection_and_little_else() {
     experiment(|| {
-        let (outcome, server) = drops(Place::AfterAnswer)?;
+        let (outcome, server) = drops(Place::After)?;
         let errors = outcome.total.errors;
         let dropped = server.counts.dropped();
         // The answer counts. A request that crosses the end on its way fails.
