@@ -34,7 +34,7 @@ pub mod workload;
 
 pub use config::{Arrival, LoadConfig, Phase, Rate, StatusSet};
 pub use histogram::Histogram;
-pub use load::Load;
+pub use load::{Load, Stopper};
 pub use op::{OpId, OpNames};
 pub use outcome::Outcome;
 pub use record::{Errors, Interval, OpRecord};

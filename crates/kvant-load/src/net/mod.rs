@@ -1,3 +1,5 @@
-//! Sockets: connecting, reading, writing, waiting for events.
+//! Sockets: readiness, connecting, TLS.
 
-mod tls;
+pub(crate) mod poller;
+pub(crate) mod stream;
+pub(crate) mod tls;

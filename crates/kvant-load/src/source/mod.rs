@@ -3,6 +3,7 @@
 pub mod fixed;
 
 use crate::op::OpId;
+use crate::target::Address;
 use kvant_base::Result;
 use std::time::Duration;
 
@@ -13,6 +14,12 @@ pub trait RequestSource: Send {
     /// # Errors
     /// A script failed: the run ends with this error.
     fn next(&mut self, target: usize) -> Result<Batch<'_>>;
+
+    /// Where this thread connects, whatever the addresses of its targets are (wrk's `thread.addr`); asked once, at the
+    /// start.
+    fn address(&self) -> Option<Address> {
+        None
+    }
 
     /// Whether [`RequestSource::observe`] wants to see answers; asked once, at the start.
     fn observes(&self) -> bool {

@@ -1,0 +1,54 @@
+//! The limit on open descriptors: a connection is one, and there are to be thousands.
+
+use kvant_base::{Error, ErrorKind, Result};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Descriptors for everything that is no connection: standard streams, files, what the process has open already.
+const DESCRIPTORS_KEPT: u64 = 64;
+/// Descriptors of a worker: its epoll instance and what wakes it.
+const DESCRIPTORS_PER_THREAD: u64 = 2;
+
+/// Sees to it that so many connections can be open.
+pub(super) fn raise_limit(connection_count: usize, thread_count: usize) -> Result<()> {
+    let Some(limit) = raised(
+        getrlimit(Resource::Nofile),
+        connection_count as u64,
+        thread_count as u64,
+    )?
+    else {
+        return Ok(());
+    };
+    setrlimit(Resource::Nofile, limit).map_err(|error| {
+        Error::new(
+            ErrorKind::Io,
+            format!("cannot raise the limit on open file descriptors: {error}"),
+        )
+    })
+}
+
+/// The limit that has to be set; `None` when the present one is enough.
+fn raised(limit: Rlimit, connection_count: u64, thread_count: u64) -> Result<Option<Rlimit>> {
+    let kept = DESCRIPTORS_KEPT + DESCRIPTORS_PER_THREAD * thread_count;
+    let needed = connection_count + kept;
+    if limit.current.is_none_or(|current| current >= needed) {
+        return Ok(None);
+    }
+    match limit.maximum {
+        Some(maximum) if maximum < needed => Err(Error::new(
+            ErrorKind::Io,
+            format!(
+                "{connection_count} connections need {needed} file descriptors, but the hard limit is {maximum}: raise it \
+                 (`ulimit -Hn {needed}` as root, `nofile` in limits.conf, `LimitNOFILE={needed}` in a systemd unit), or use at \
+                 most {} connections",
+                maximum.saturating_sub(kept)
+            ),
+        )),
+        maximum => Ok(Some(Rlimit {
+            current: Some(needed),
+            maximum,
+        })),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,11 @@
+//! Load over real sockets, against servers whose behaviour is known.
+
+mod connections;
+mod core;
+mod harness;
+mod known_servers;
+
+mod server;
+mod tls;
+mod transports;
+mod troublesome_servers;
