@@ -4,7 +4,8 @@
 //! (`1.5k`), and `ms` and `us` in times.
 //!
 //! Printed: the next unit is taken from 0.85 of it on (`0.93ms`, but `828.07us`), and the last unit of each list is
-//! never reached: two hours are `120m`.
+//! never reached: two hours are `120m`. Where the third decimal is exactly a half, the second may be another than wrk's,
+//! which computes in 80 bits.
 
 use std::time::Duration;
 

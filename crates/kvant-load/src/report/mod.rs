@@ -7,4 +7,6 @@ pub mod json;
 pub mod progress;
 pub mod spectrum;
 pub mod summary;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod wrk2;
