@@ -5,12 +5,10 @@ mod core;
 mod harness;
 mod known_servers;
 mod plans;
+mod result_files;
 mod server;
-<<<<<<< HEAD
-mod store;
-=======
 mod sources;
->>>>>>> load-core
+mod store;
 mod tls;
 mod transports;
 mod troublesome_servers;
