@@ -2,8 +2,20 @@
 //!
 //! A unix socket is written as a URL whose host is its path, percent-encoded: `http+unix://%2Frun%2Fkvant.sock/v0/status`.
 
-use std::net::SocketAddr;
+#[cfg(test)]
+mod tests;
+
+use kvant_base::{Error, ErrorKind, Result};
+use percent_encoding::percent_decode_str;
+use std::ffi::OsString;
+use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+
+/// Longest path of a unix socket, in bytes: what `sockaddr_un` holds, less its final zero.
+const UNIX_PATH_BYTES_MAX: usize = 107;
+/// What a request over a unix socket calls its server.
+const UNIX_HOST: &str = "localhost";
 
 /// A URL and where it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +24,7 @@ pub struct Target {
     pub url: String,
     /// Whether TLS is spoken.
     pub is_tls: bool,
-    /// Host without port, for TLS and scripts; without the brackets of an IPv6 address.
+    /// Host without port, for TLS and scripts; without the brackets of an IPv6 address. `localhost` for a unix socket.
     pub host: String,
     /// Port as it was written, if it was.
     pub port: Option<u16>,
@@ -20,7 +32,7 @@ pub struct Target {
     pub authority: String,
     /// Path and query; at least `/`.
     pub path: String,
-    /// Where to connect; the first is used, the others when it cannot be reached.
+    /// Where to connect; the first is used, the others when it cannot be reached. Empty until [`Target::resolve`] was called.
     pub addresses: Vec<Address>,
 }
 
@@ -31,4 +43,180 @@ pub enum Address {
     Tcp(SocketAddr),
     /// A path in the file system.
     Unix(PathBuf),
+}
+
+/// What a URL begins with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scheme {
+    Http,
+    Https,
+    Unix,
+}
+
+impl Target {
+    /// Understands a URL. Path and query stay as they are given; a fragment is dropped, as it is nothing to a server.
+    ///
+    /// # Errors
+    /// `Invalid`, with what is wrong with the URL.
+    pub fn parse(url: &str) -> Result<Target> {
+        parse(url).map_err(|problem| Error::invalid(format!("the URL `{}` {problem}", url.escape_debug())))
+    }
+
+    /// Looks the host up. The order of its addresses is the one that the system prefers, IPv4 and IPv6 mixed.
+    ///
+    /// # Errors
+    /// `Io` when the host has no address.
+    pub fn resolve(mut self) -> Result<Target> {
+        if matches!(self.addresses[..], [Address::Unix(_)]) {
+            return Ok(self);
+        }
+        let port = self.port.unwrap_or(if self.is_tls { 443 } else { 80 });
+        let failed = |why: String| {
+            Error::new(
+                ErrorKind::Io,
+                format!("cannot find the host `{}`: {why}", self.host),
+            )
+        };
+        let found = (self.host.as_str(), port)
+            .to_socket_addrs()
+            .map_err(|error| failed(error.to_string()))?;
+        let mut addresses: Vec<Address> = Vec::new();
+        for address in found.map(Address::Tcp) {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        if addresses.is_empty() {
+            return Err(failed("it has no address".to_owned()));
+        }
+        self.addresses = addresses;
+        Ok(self)
+    }
+}
+
+/// The error says how the URL goes on after its name: "has no host".
+fn parse(url: &str) -> std::result::Result<Target, String> {
+    if let Some(bad) = url
+        .chars()
+        .find(|c| c.is_ascii_control() || c.is_ascii_whitespace())
+    {
+        return Err(format!(
+            "has the character {bad:?}, which must be percent-encoded"
+        ));
+    }
+    let (scheme, rest) = scheme(url)?;
+    let rest = rest.split('#').next().unwrap_or_default();
+    let authority_bytes = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(authority_bytes);
+    let path = match path.as_bytes().first() {
+        Some(b'/') => path.to_owned(),
+        // A query alone, or nothing.
+        _ => format!("/{path}"),
+    };
+    if authority.contains('@') {
+        return Err("has a user name: send credentials as a header, -H 'Authorization: ...'".to_owned());
+    }
+    let mut target = Target {
+        url: url.to_owned(),
+        is_tls: scheme == Scheme::Https,
+        host: UNIX_HOST.to_owned(),
+        port: None,
+        authority: UNIX_HOST.to_owned(),
+        path,
+        addresses: Vec::new(),
+    };
+    if scheme == Scheme::Unix {
+        target.addresses.push(Address::Unix(unix_path(authority)?));
+    } else {
+        (target.host, target.port) = host_and_port(authority)?;
+        target.authority = match target.port {
+            Some(_) => authority.to_owned(),
+            // A colon without a port.
+            None => authority.trim_end_matches(':').to_owned(),
+        };
+    }
+    Ok(target)
+}
+
+fn scheme(url: &str) -> std::result::Result<(Scheme, &str), String> {
+    const EXPECTED: &str =
+        "expected http://, https:// or http+unix:// (with the path of a socket, percent-encoded, for a host)";
+    let (scheme, rest) = url
+        .split_once("://")
+        .ok_or_else(|| format!("has no scheme; {EXPECTED}"))?;
+    let known = [
+        ("http", Scheme::Http),
+        ("https", Scheme::Https),
+        ("http+unix", Scheme::Unix),
+    ];
+    match known.iter().find(|(name, _)| scheme.eq_ignore_ascii_case(name)) {
+        Some((_, scheme)) => Ok((*scheme, rest)),
+        None => Err(format!("has the scheme `{scheme}`; {EXPECTED}")),
+    }
+}
+
+fn unix_path(authority: &str) -> std::result::Result<PathBuf, String> {
+    if authority.is_empty() {
+        return Err(
+            "has no socket: percent-encode its path, as in http+unix://%2Frun%2Fkvant.sock/".to_owned(),
+        );
+    }
+    if authority.contains(':') {
+        return Err("has a port, which a unix socket has not (a colon of its path is %3A)".to_owned());
+    }
+    let path: Vec<u8> = percent_decode_str(authority).collect();
+    if path.contains(&0) {
+        return Err("has a zero byte in the path of its socket".to_owned());
+    }
+    if path.len() > UNIX_PATH_BYTES_MAX {
+        return Err(format!(
+            "has a socket whose path is longer than {UNIX_PATH_BYTES_MAX} bytes"
+        ));
+    }
+    Ok(PathBuf::from(OsString::from_vec(path)))
+}
+
+fn host_and_port(authority: &str) -> std::result::Result<(String, Option<u16>), String> {
+    let (host, after_host) = match authority.strip_prefix('[') {
+        Some(bracketed) => {
+            let (host, after_host) = bracketed.split_once(']').ok_or("has `[` without `]`")?;
+            if host.parse::<Ipv6Addr>().is_err() {
+                return Err(format!("has `{host}` in brackets, which is no IPv6 address"));
+            }
+            (host, after_host)
+        }
+        None => {
+            let host_bytes = authority.find(':').unwrap_or(authority.len());
+            let (host, after_host) = authority.split_at(host_bytes);
+            if after_host.matches(':').count() > 1 {
+                return Err(
+                    "has more than one colon in its host: an IPv6 address stands in brackets".to_owned(),
+                );
+            }
+            if let Some(bad) = host
+                .chars()
+                .find(|c| !(c.is_ascii_alphanumeric() || "-._~".contains(*c)))
+            {
+                return Err(format!("has the character {bad:?} in its host"));
+            }
+            (host, after_host)
+        }
+    };
+    if host.is_empty() {
+        return Err("has no host".to_owned());
+    }
+    let port = match after_host {
+        "" | ":" => None,
+        _ => {
+            let digits = after_host
+                .strip_prefix(':')
+                .ok_or("has something between `]` and the port")?;
+            let port = digits
+                .parse::<u16>()
+                .ok()
+                .filter(|port| *port != 0 && !digits.starts_with('+'));
+            Some(port.ok_or_else(|| format!("has the port `{digits}`, which is not from 1 to 65535"))?)
+        }
+    };
+    Ok((host.to_owned(), port))
 }

@@ -93,7 +93,9 @@ impl Connection {
 
     /// Drops the socket and what belongs to it. The lists are the worker's business.
     pub(super) fn drop_socket(&mut self) {
-        self.stream = None;
+        if let Some(stream) = self.stream.take() {
+            stream.close();
+        }
         self.generation = self.generation.wrapping_add(1);
         self.state = State::Closed;
         self.is_ending = false;

@@ -25,6 +25,7 @@ mod timers;
 
 use crate::config::LoadConfig;
 use crate::net::poller::{Patience, Poller, Waker};
+use crate::net::tls::TlsConnector;
 use crate::record::Interval;
 use crate::source::RequestSource;
 use crate::target::Address;
@@ -55,6 +56,8 @@ pub(crate) struct Parts {
     pub(crate) thread: usize,
     pub(crate) config: Arc<LoadConfig>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Where a target speaks TLS.
+    pub(crate) tls: Option<TlsConnector>,
     pub(crate) source: Box<dyn RequestSource>,
     /// Ends waits of the worker, so that it looks for orders.
     pub(crate) waker: Waker,
@@ -110,6 +113,7 @@ struct Worker {
     opening_max: usize,
     /// By target: index of the address that was last found to work.
     addresses: Vec<usize>,
+    tls: Option<TlsConnector>,
     timers: Timers,
     /// Connections whose sockets have more than was read in one go.
     unread: Vec<usize>,
@@ -126,6 +130,7 @@ impl Worker {
             thread,
             config,
             clock,
+            tls,
             source,
             waker,
             orders,
@@ -159,6 +164,7 @@ impl Worker {
             to_open: (0..count).collect(),
             opening_max: (open::OPENING_MAX / config.thread_count).max(1),
             addresses: vec![0; config.targets.len()],
+            tls,
             timers: Timers::new(count),
             unread: Vec::new(),
             buffer: vec![0; READ_BYTES],

@@ -181,24 +181,26 @@ impl Worker {
     }
 
     /// Writes more of what the kernel did not take.
-    pub(super) fn write_on(&mut self, index: usize) -> Result<()> {
+    #[inline]
+    pub(super) fn write_on(&mut self, index: usize) {
         let connection = &mut self.connections[index];
-        let stream = connection
-            .stream
-            .as_mut()
-            .expect("a busy connection has a socket");
+        let Some(stream) = &mut connection.stream else {
+            return;
+        };
+        // Errors are left to reading: the server may have answered before it closed.
+        let is_flushed = stream.flush().is_ok();
+        if !is_flushed || connection.unwritten.is_empty() {
+            return;
+        }
         let mut taken_bytes = 0;
         while taken_bytes < connection.unwritten.len() {
             match stream.write(&connection.unwritten[taken_bytes..]) {
                 Ok(taken) => taken_bytes += taken,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // The server may have answered before it closed: reading says more than this error.
                 Err(_) => break,
             }
         }
         connection.unwritten.drain(..taken_bytes);
-        Ok(())
     }
 
     /// A connection, which is in no list, is open and nothing is in flight on it.

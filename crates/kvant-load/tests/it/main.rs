@@ -1,3 +1,12 @@
-//! Load on small servers in this process.
+//! Load over real sockets, against servers whose behaviour is known.
 
+mod connections;
 mod core;
+mod harness;
+mod known_servers;
+
+mod plans;
+mod server;
+mod tls;
+mod transports;
+mod troublesome_servers;

@@ -1,0 +1,217 @@
+//! Runs load against a server and checks what holds for every run.
+
+use kvant_env::Env;
+use kvant_load::request::{HeaderBlock, append_request};
+use kvant_load::source::fixed::FixedSource;
+use kvant_load::{
+    Arrival, Load, LoadConfig, OpNames, Outcome, Phase, Rate, RequestSource, StatusSet, Target,
+};
+use std::time::Duration;
+
+pub(crate) const MS: u64 = 1_000_000;
+
+/// Ends an experiment whose timing was not as it should be.
+macro_rules! ensure {
+    ($holds:expr, $($text:tt)+) => {
+        if !$holds {
+            return Err(format!($($text)+));
+        }
+    };
+}
+pub(crate) use ensure;
+
+/// Makes an experiment whose timing must be right; a busy machine may spoil it, so that it has several tries. It is for `ensure!`
+/// alone: what must hold on any machine is asserted and fails at once.
+pub(crate) fn experiment(make: impl Fn() -> Result<(), String>) {
+    const TRIES: usize = 5;
+    let mut problems = Vec::new();
+    while let Err(problem) = make() {
+        problems.push(problem);
+        assert!(problems.len() < TRIES, "{TRIES} tries failed: {problems:#?}");
+    }
+}
+
+/// Who is loaded and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) url: String,
+    pub(crate) threads: usize,
+    pub(crate) connections: usize,
+    pub(crate) timeout: Duration,
+    pub(crate) pipeline: usize,
+    pub(crate) arrival: Arrival,
+    pub(crate) ca_pem: Option<String>,
+}
+
+impl Setup {
+    pub(crate) fn new(url: impl Into<String>) -> Setup {
+        Setup {
+            url: url.into(),
+            threads: 1,
+            connections: 1,
+            timeout: Duration::from_secs(10),
+            pipeline: 1,
+            arrival: Arrival::Uniform,
+            ca_pem: None,
+        }
+    }
+
+    pub(crate) fn connections(self, connections: usize) -> Setup {
+        Setup { connections, ..self }
+    }
+
+    pub(crate) fn threads(self, threads: usize) -> Setup {
+        Setup { threads, ..self }
+    }
+
+    pub(crate) fn timeout(self, timeout: Duration) -> Setup {
+        Setup { timeout, ..self }
+    }
+
+    pub(crate) fn pipeline(self, pipeline: usize) -> Setup {
+        Setup { pipeline, ..self }
+    }
+
+    pub(crate) fn arrival(self, arrival: Arrival) -> Setup {
+        Setup { arrival, ..self }
+    }
+
+    pub(crate) fn ca_pem(self, pem: String) -> Setup {
+        Setup {
+            ca_pem: Some(pem),
+            ..self
+        }
+    }
+
+    /// Starts the threads.
+    pub(crate) fn start(&self) -> kvant_base::Result<Load> {
+        let target = Target::parse(&self.url)?.resolve()?;
+        let ops = OpNames::default();
+        let mut request = Vec::new();
+        append_request(
+            &mut request,
+            "GET",
+            &target.path,
+            &HeaderBlock::new(&target, &[])?,
+            None,
+        );
+        let source = FixedSource::new(&[request], ops.intern("GET"), false, self.pipeline);
+        let config = LoadConfig {
+            targets: vec![target],
+            thread_count: self.threads,
+            connection_count: self.connections,
+            timeout: self.timeout,
+            arrival: self.arrival,
+            seed: 1,
+            ok_statuses: StatusSet::default(),
+            batch_latency: false,
+            wrk2_exact: false,
+            spin: Duration::ZERO,
+            ca_pem: self.ca_pem.clone().map(String::into_bytes),
+        };
+        let sources = (0..self.threads)
+            .map(|_| Box::new(source.clone()) as Box<dyn RequestSource>)
+            .collect();
+        Load::start(config, sources, ops, Env::posix())
+    }
+
+    /// Runs one phase at this rate and checks [`check_sums`].
+    pub(crate) fn run(&self, rate: f64, duration: Duration) -> Outcome {
+        let mut load = self.start().unwrap();
+        let outcome = run(&mut load, rate, duration);
+        load.stop();
+        outcome
+    }
+}
+
+/// Runs one phase and checks [`check_sums`].
+pub(crate) fn run(load: &mut Load, rate: f64, duration: Duration) -> Outcome {
+    let phase = Phase {
+        rate: Rate::Constant(rate),
+        warmup: Duration::ZERO,
+        duration,
+        request_count_max: None,
+    };
+    let outcome = load.run(&phase, &mut |_| true).unwrap();
+    let planned = (rate * duration.as_secs_f64()).ceil() as u64;
+    assert_eq!(outcome.total.planned, planned, "{}", text(&outcome));
+    assert!(
+        outcome.measured_ns.abs_diff(duration.as_nanos() as u64) < 1_000,
+        "{}",
+        text(&outcome)
+    );
+    check_sums(&outcome);
+    outcome
+}
+
+/// What was planned is answered, failed, in flight or unsent: nothing is lost, nothing counted twice.
+pub(crate) fn check_sums(outcome: &Outcome) {
+    let total = &outcome.total;
+    let errors = &total.errors;
+    let ended = total.completed + errors.timeout + errors.read + errors.write;
+    assert_eq!(
+        total.planned,
+        ended + outcome.in_flight + outcome.backlog,
+        "{}",
+        text(outcome)
+    );
+    assert_eq!(
+        total.sent,
+        ended - errors.write + outcome.in_flight,
+        "{}",
+        text(outcome)
+    );
+    assert_eq!(
+        outcome.unanswered.count(),
+        outcome.in_flight + outcome.backlog,
+        "{}",
+        text(outcome)
+    );
+    assert_eq!(
+        outcome.response().count(),
+        total.completed + errors.timeout,
+        "{}",
+        text(outcome)
+    );
+    assert_eq!(
+        outcome.service().count(),
+        total.completed + errors.timeout,
+        "{}",
+        text(outcome)
+    );
+    let statuses: u64 = total
+        .ops
+        .iter()
+        .flat_map(|op| &op.statuses)
+        .map(|(_, count)| count)
+        .sum();
+    assert_eq!(statuses, total.completed, "{}", text(outcome));
+    let by_thread: u64 = outcome.threads.iter().map(|thread| thread.completed).sum();
+    assert_eq!(by_thread, total.completed, "{}", text(outcome));
+}
+
+/// The generator slept most of the time. Generous: a spinning thread uses all of it, a good one a few hundredths.
+pub(crate) fn check_no_spin(outcome: &Outcome) {
+    let threads = outcome.threads.len() as u64;
+    assert!(
+        outcome.total.cpu_ns * 2 < outcome.measured_ns * threads,
+        "{}",
+        text(outcome)
+    );
+}
+
+/// The counts, for messages.
+pub(crate) fn text(outcome: &Outcome) -> String {
+    let total = &outcome.total;
+    format!(
+        "planned {} sent {} completed {} in flight {} backlog {} {:?} cpu {} ms of {} ms",
+        total.planned,
+        total.sent,
+        total.completed,
+        outcome.in_flight,
+        outcome.backlog,
+        total.errors,
+        total.cpu_ns / MS,
+        outcome.measured_ns / MS
+    )
+}
