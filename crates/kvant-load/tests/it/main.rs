@@ -4,9 +4,9 @@ mod connections;
 mod core;
 mod harness;
 mod known_servers;
-
 mod plans;
 mod server;
+mod sources;
 mod tls;
 mod transports;
 mod troublesome_servers;
