@@ -12,6 +12,7 @@ mod tally;
 
 use crate::config::{LoadConfig, Phase};
 use crate::net::poller::Waker;
+use crate::net::tls::TlsConnector;
 use crate::op::OpNames;
 use crate::outcome::Outcome;
 use crate::record::Interval;
@@ -35,6 +36,7 @@ const INTERVALS_IN_STOCK: usize = 2;
 /// Worker threads with open connections, ready for phases.
 pub struct Load {
     config: Arc<LoadConfig>,
+    tls: Option<TlsConnector>,
     ops: OpNames,
     env: Env,
     workers: Vec<Handle>,
@@ -64,7 +66,8 @@ impl Load {
     ///
     /// # Errors
     /// `Invalid` when the configuration contradicts itself (more threads than connections, no target). `Io` when there
-    /// are not enough descriptors, with what to do about it, or a thread cannot be started.
+    /// are not enough descriptors, with what to do about it, or a thread cannot be started. `Invalid` also for a file of
+    /// certificates that has none.
     pub fn start(
         config: LoadConfig,
         sources: Vec<Box<dyn RequestSource>>,
@@ -73,6 +76,10 @@ impl Load {
     ) -> Result<Load> {
         check(&config, sources.len())?;
         descriptors::raise_limit(config.connection_count, config.thread_count)?;
+        let tls = match config.targets.iter().any(|target| target.is_tls) {
+            true => Some(TlsConnector::new(config.ca_pem.as_deref())?),
+            false => None,
+        };
         let config = Arc::new(config);
         let (report, reports) = mpsc::channel();
         let stopper = Stopper {
@@ -81,6 +88,7 @@ impl Load {
         };
         let mut load = Load {
             config,
+            tls,
             ops,
             env,
             workers: Vec::new(),
@@ -119,6 +127,7 @@ impl Load {
             waker: waker.clone(),
             config: Arc::clone(&self.config),
             clock: Arc::clone(&self.env.clock),
+            tls: self.tls.clone(),
             source,
             orders: worker_orders,
             reports,

@@ -29,8 +29,6 @@ pub(crate) struct Wrk2Pace {
     period_ns: f64,
     rounds_to_ms: bool,
     completed: u64,
-    /// Answers at the moment of the last send.
-    completed_at_send: u64,
     /// Since when, and since how many answers, the connection has been behind its plan.
     behind_since: Option<(u64, u64)>,
 }
@@ -59,7 +57,6 @@ impl Wrk2Pace {
             period_ns: 1e9 / rate_per_connection,
             rounds_to_ms,
             completed: 0,
-            completed_at_send: 0,
             behind_since: None,
         }
     }
@@ -77,7 +74,6 @@ impl Wrk2Pace {
         if due_ns > now_ns {
             return self.wait(now_ns, due_ns);
         }
-        self.completed_at_send = self.completed;
         Pace::Send {
             planned_ns: self.planned_ns(self.completed),
         }
@@ -86,11 +82,6 @@ impl Wrk2Pace {
     /// `count` answers have come: all of a pipelined batch, or one by one.
     pub(crate) fn complete(&mut self, count: u64) {
         self.completed += count;
-    }
-
-    /// From when the corrected latency of what was last sent counts, for every request of its batch.
-    pub(crate) fn corrected_from_ns(&self) -> u64 {
-        self.planned_ns(self.completed_at_send)
     }
 
     /// How many requests are planned before `before_ns`.

@@ -5,6 +5,8 @@ use super::Worker;
 use super::connection::State;
 use super::phase::Stage;
 use crate::net::stream::{self, Stream};
+use kvant_base::Result;
+use rustix::fd::AsFd;
 use std::io;
 
 /// Connections being opened at once, over all threads: fewer than a listener's queue commonly holds.
@@ -46,14 +48,10 @@ impl Worker {
     }
 
     /// Something happened to a connection that is being opened.
-    pub(super) fn go_on_opening(&mut self, index: usize) -> kvant_base::Result<()> {
-        let connection = &self.connections[index];
-        let stream = connection
-            .stream
-            .as_ref()
-            .expect("a connection that is being opened has a socket");
-        match stream::connect_result(stream.as_fd()) {
-            Ok(()) => self.opened(index),
+    pub(super) fn go_on_opening(&mut self, index: usize) -> Result<()> {
+        match self.is_open(index) {
+            Ok(true) => self.opened(index),
+            Ok(false) => Ok(()),
             Err(error) => {
                 self.open_failed(index, &error);
                 Ok(())
@@ -61,7 +59,36 @@ impl Worker {
         }
     }
 
-    fn opened(&mut self, index: usize) -> kvant_base::Result<()> {
+    /// Connects, and shakes hands, as far as that goes now; whether all is done.
+    fn is_open(&mut self, index: usize) -> io::Result<bool> {
+        let connection = &mut self.connections[index];
+        let stream = connection
+            .stream
+            .take()
+            .expect("a connection that is being opened has a socket");
+        let mut tls = match (stream, &self.tls) {
+            (Stream::Tls(tls), _) => tls,
+            (Stream::Plain(socket), connector) => {
+                stream::connect_result(socket.as_fd())?;
+                let target = &self.config.targets[connection.target];
+                match connector {
+                    Some(connector) if target.is_tls => {
+                        let tls = connector.start(socket, &target.host);
+                        Box::new(tls.map_err(io::Error::other)?)
+                    }
+                    _ => {
+                        connection.stream = Some(Stream::Plain(socket));
+                        return Ok(true);
+                    }
+                }
+            }
+        };
+        let is_done = tls.handshake()?;
+        connection.stream = Some(Stream::Tls(tls));
+        Ok(is_done)
+    }
+
+    fn opened(&mut self, index: usize) -> Result<()> {
         self.opening.remove(&mut self.links, index);
         let now_ns = self.read_clock();
         let connection = &mut self.connections[index];

@@ -31,9 +31,7 @@ impl Worker {
             State::Opening => self.go_on_opening(index),
             State::Waiting | State::Free | State::Busy => {
                 connection.is_ending |= happened.is_ending;
-                if !connection.unwritten.is_empty() {
-                    self.write_on(index)?;
-                }
+                self.write_on(index);
                 self.receive(index)
             }
         }
@@ -61,7 +59,8 @@ impl Worker {
                 Ok(count) => {
                     let generation = connection.generation;
                     // A short read says that the kernel has no more, unless the end of the stream stands behind it.
-                    let is_drained = count < self.buffer.len() && !connection.is_ending;
+                    let is_drained =
+                        count < self.buffer.len() && stream.ends_with_short_read() && !connection.is_ending;
                     self.read_clock();
                     self.cross_boundaries();
                     if self.run.is_measuring {
@@ -80,7 +79,7 @@ impl Worker {
                 }
             }
         }
-        self.unread.push(index);
+        self.unread.push_back(index);
         Ok(())
     }
 

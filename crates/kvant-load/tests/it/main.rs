@@ -4,8 +4,8 @@ mod connections;
 mod core;
 mod harness;
 mod known_servers;
-
 mod server;
+mod sources;
 mod store;
 mod tls;
 mod transports;

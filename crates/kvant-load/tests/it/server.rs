@@ -199,9 +199,7 @@ struct Connection {
 impl Serving {
     fn run(&mut self) {
         // Refused in some sandboxes: answers are then a little later.
-        drop(rustix::thread::set_current_timer_slack(
-            std::num::NonZeroU64::new(1),
-        ));
+        rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).ok();
         let add =
             |fd: &OwnedFd, token| epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN);
         add(&self.listener, LISTENER).unwrap();
@@ -244,7 +242,7 @@ impl Serving {
             rustix::net::accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)
         {
             // No matter for a unix socket.
-            drop(rustix::net::sockopt::set_tcp_nodelay(&socket, true));
+            rustix::net::sockopt::set_tcp_nodelay(&socket, true).ok();
             self.counts.connections.fetch_add(1, Ordering::Relaxed);
             let id = self.next_id;
             self.next_id += 1;
@@ -354,7 +352,7 @@ impl Serving {
                 connection.answered += 1;
                 if connection.answered >= answers {
                     connection.is_mute = true;
-                    drop(rustix::net::shutdown(&connection.socket, Shutdown::Write));
+                    rustix::net::shutdown(&connection.socket, Shutdown::Write).ok();
                     self.counts.dropped.fetch_add(1, Ordering::Relaxed);
                 }
             }
