@@ -104,6 +104,11 @@ fn the_text_is_wrk2s_and_the_rate_is_kept() {
     classic.assert_clean();
     // A machine that stands still loses some of them, and never gains any.
     assert!((250..=500).contains(&classic.requests), "{classic:?}");
+    // Measured for one second.
+    assert!(
+        (classic.rate - classic.requests as f64).abs() <= 0.02 * classic.rate,
+        "{classic:?}"
+    );
     let last = classic.spectrum.last().expect("there are rows");
     assert_eq!((last.1, last.2), (1.0, classic.requests), "{classic:?}");
     assert!(

@@ -67,11 +67,14 @@ fn what_is_filled_is_found_and_what_is_not_is_not() {
     assert_eq!(half, BTreeSet::from([200, 404]));
 }
 
+/// Options, and the kinds with their statuses that come of them.
+type Case = (&'static [&'static str], &'static [(&'static str, u16)]);
+
 #[test]
 fn every_workload_gets_the_answers_that_it_expects() {
     let dir = TempDir::new();
     let server = filled(&dir);
-    let cases: [(&[&str], &[(&str, u16)]); 6] = [
+    let cases: [Case; 6] = [
         (&["status"], &[("status", 200)]),
         (
             &["put", "--value-bytes", "1..10000", "--key-bytes", "100..2000"],
@@ -151,7 +154,7 @@ fn every_script_gets_the_answers_that_it_expects() {
         let found: BTreeSet<u16> = result.phases[0]
             .ops
             .iter()
-            .flat_map(|op| op.statuses.iter().map(|(status, _)| *status))
+            .flat_map(|op| op.statuses.keys().copied())
             .collect();
         let wanted: BTreeSet<u16> = statuses_expected.iter().copied().collect();
         assert_eq!(found, wanted, "{name}: {}", done.stdout);
