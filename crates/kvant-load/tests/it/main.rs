@@ -4,6 +4,7 @@ mod connections;
 mod core;
 mod harness;
 mod known_servers;
+mod plans;
 mod server;
 mod sources;
 mod store;
