@@ -139,7 +139,8 @@ fn parse(url: &str) -> std::result::Result<Target, String> {
 }
 
 fn scheme(url: &str) -> std::result::Result<(Scheme, &str), String> {
-    const EXPECTED: &str = "expected http://host, https://host or http+unix://%2Fpath%2Fof%2Fsocket";
+    const EXPECTED: &str =
+        "expected http://, https:// or http+unix:// (with the path of a socket, percent-encoded, for a host)";
     let (scheme, rest) = url
         .split_once("://")
         .ok_or_else(|| format!("has no scheme; {EXPECTED}"))?;

@@ -79,7 +79,7 @@ impl Worker {
                 }
             }
         }
-        self.unread.push(index);
+        self.unread.push_back(index);
         Ok(())
     }
 

@@ -41,6 +41,7 @@ impl Worker {
                     next_ns => Cause::Planned(next_ns),
                 },
                 Pace::Private(paces) => match paces[index].ask(now_ns) {
+                    Wrk2Step::Send { planned_ns } if planned_ns >= boundary_ns => return Ok(()),
                     Wrk2Step::Send { planned_ns } => Cause::Planned(planned_ns),
                     Wrk2Step::Wait { until_ns } => {
                         self.free.remove(&mut self.links, index);
@@ -144,12 +145,12 @@ impl Worker {
         let is_written = loop {
             match stream.write(batch.bytes) {
                 Ok(taken) => {
-                    connection.unwritten.extend_from_slice(&batch.bytes[taken..]);
+                    connection.unwritten.add(&batch.bytes[taken..]);
                     break true;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    connection.unwritten.extend_from_slice(batch.bytes);
+                    connection.unwritten.add(batch.bytes);
                     break true;
                 }
                 Err(_) => break false,
@@ -192,15 +193,13 @@ impl Worker {
         if !is_flushed || connection.unwritten.is_empty() {
             return;
         }
-        let mut taken_bytes = 0;
-        while taken_bytes < connection.unwritten.len() {
-            match stream.write(&connection.unwritten[taken_bytes..]) {
-                Ok(taken) => taken_bytes += taken,
+        while !connection.unwritten.is_empty() {
+            match stream.write(connection.unwritten.bytes()) {
+                Ok(taken) => connection.unwritten.written(taken),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break,
+                Err(_) => return,
             }
         }
-        connection.unwritten.drain(..taken_bytes);
     }
 
     /// A connection, which is in no list, is open and nothing is in flight on it.

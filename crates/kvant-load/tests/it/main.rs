@@ -4,9 +4,10 @@ mod connections;
 mod core;
 mod harness;
 mod known_servers;
-
+mod plans;
 mod result_files;
 mod server;
+mod sources;
 mod tls;
 mod transports;
 mod troublesome_servers;
