@@ -33,6 +33,12 @@ const BENCHES: &[Bench] = &[
         about: "memory, read cost, space amplification and recovery: a command each",
         needs_kvant: true,
     },
+    Bench {
+        name: "load",
+        command: &["python3", "bench/load/run.py"],
+        about: "the load generator: CPU per request against wrk, its own lateness, single-connection latency of Kvant",
+        needs_kvant: true,
+    },
 ];
 
 /// Runs one benchmark, or lists them all.

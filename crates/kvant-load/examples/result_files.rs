@@ -56,7 +56,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// One second: nothing in the third; the third kind comes late.
 fn interval(names: &OpNames, phase: u64, second: u64) -> Interval {
-    let kinds = ["GET /v0/entity", "put, 100 % größe\n", "late/kind:x"].map(|name| names.intern(name));
+    let kinds =
+        ["GET /v0/entity", "put, 100 % gr\u{f6}\u{df}e\n", "late/kind:x"].map(|name| names.intern(name));
     let mut interval = Interval {
         start_ns: second * SECOND_NS,
         end_ns: (second + 1) * SECOND_NS,

@@ -5,6 +5,7 @@ mod core;
 mod harness;
 mod known_servers;
 mod plans;
+mod result_files;
 mod server;
 mod sources;
 mod store;

@@ -11,10 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+type Observe = dyn FnMut(&ResponseView<'_>) -> Result<()> + Send;
+
 /// A source made of closures.
 struct Scripted {
     next: Box<dyn FnMut() -> Result<&'static [u8]> + Send>,
-    observe: Box<dyn FnMut(&ResponseView<'_>) -> Result<()> + Send>,
+    observe: Box<Observe>,
     delay: Duration,
     is_stopped: Arc<AtomicBool>,
     expected: Vec<Expected>,
