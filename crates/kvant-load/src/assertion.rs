@@ -114,6 +114,11 @@ impl Assertion {
         &self.text
     }
 
+    /// Whether it is about failures alone: a slow generator makes none, so that it means the same in a run that is not valid.
+    pub fn is_about_failures(&self) -> bool {
+        matches!(self.measure, Measure::Count(Counter::Errors | Counter::Timeouts))
+    }
+
     /// Whether it compares with a baseline.
     pub fn needs_baseline(&self) -> bool {
         matches!(self.bound, Bound::Base(_))
