@@ -204,7 +204,7 @@ fn puts_and_deletes_arrive_whole() {
     assert!(
         stored
             .keys()
-            .all(|key| key.len() == 12 && *key < "000000000100".into())
+            .all(|key| key.len() == 12 && key.as_str() < "000000000100")
     );
     assert!(stored.values().all(|(length, _)| (1..=10_000).contains(length)));
 }
