@@ -59,6 +59,8 @@ pub(super) struct Connection {
 pub(super) struct Flight {
     pub(super) planned_ns: u64,
     pub(super) written_ns: u64,
+    /// Whether it belongs to the phase that runs. What an earlier one left is waited for and told to nobody.
+    pub(super) is_current: bool,
     /// Whether it belongs to the measured time.
     pub(super) is_recorded: bool,
     /// What the source calls it.
@@ -174,6 +176,15 @@ impl Flight {
     /// Requests without an answer.
     pub(super) fn unanswered(&self) -> &[Expected] {
         &self.expected[self.answered..]
+    }
+
+    /// How many requests of the phase that runs have no answer.
+    pub(super) fn in_flight(&self) -> u64 {
+        if self.is_current {
+            self.unanswered().len() as u64
+        } else {
+            0
+        }
     }
 }
 

@@ -119,7 +119,9 @@ struct Worker {
     unread: VecDeque<usize>,
     buffer: Vec<u8>,
     recorder: Recorder,
-    source_calls: u64,
+    /// Calls of the source: for requests, and with answers.
+    next_calls: u64,
+    show_calls: u64,
     phase_number: u64,
     run: Run,
 }
@@ -169,7 +171,8 @@ impl Worker {
             unread: VecDeque::new(),
             buffer: vec![0; READ_BYTES],
             recorder: Recorder::new(empty, config.ok_statuses.clone()),
-            source_calls: 0,
+            next_calls: 0,
+            show_calls: 0,
             phase_number: 0,
             run: Run::default(),
             config,

@@ -165,3 +165,6 @@ impl Shared {
         self.look();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -258,7 +258,7 @@ impl Worker {
     /// Planned requests before `at_ns`, and the backlog then.
     fn count_before(&mut self, at_ns: u64) -> (u64, u64) {
         let connections = &self.connections;
-        let in_flight = |index: usize| connections[index].flight.unanswered().len() as u64;
+        let in_flight = |index: usize| connections[index].flight.in_flight();
         self.run.pace.count_before(at_ns, in_flight)
     }
 
@@ -307,7 +307,7 @@ impl Worker {
         if self.run.is_measuring {
             if !self.run.is_stopped {
                 let connections = &self.connections;
-                let in_flight = |index: usize| connections[index].flight.unanswered().len() as u64;
+                let in_flight = |index: usize| connections[index].flight.in_flight();
                 self.run
                     .pace
                     .each_undone(self.run.measured_ns, end_ns, in_flight, |at_ns| {
@@ -324,6 +324,7 @@ impl Worker {
         let is_stopped = self.run.is_stopped;
         self.run = Run::default();
         for index in 0..self.connections.len() {
+            self.connections[index].flight.is_current = false;
             if self.connections[index].state == State::Waiting {
                 self.timers.cancel(index);
                 self.set_free(index);

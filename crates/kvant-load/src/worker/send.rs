@@ -105,8 +105,8 @@ impl Worker {
     /// Writes the next batch on a connection that is in no list.
     fn send(&mut self, index: usize, cause: Cause) -> Result<()> {
         let connection = &mut self.connections[index];
-        self.source_calls += 1;
-        let is_sampled = self.source_calls.is_multiple_of(SOURCE_SAMPLE);
+        self.next_calls += 1;
+        let is_sampled = self.next_calls.is_multiple_of(SOURCE_SAMPLE);
         let asked_ns = if is_sampled { self.clock.monotonic_ns() } else { 0 };
         let batch = self.source.next(connection.target)?;
         let written_ns = self.clock.monotonic_ns();
@@ -119,6 +119,7 @@ impl Worker {
         flight.expected.clear();
         flight.expected.extend_from_slice(batch.requests);
         flight.answered = 0;
+        flight.is_current = true;
         flight.written_ns = written_ns;
         let count = batch.requests.len();
         let free_ns = connection
@@ -165,7 +166,11 @@ impl Worker {
             shared.take(count);
         }
         if self.run.is_limited && self.run.is_measuring {
-            self.run.quota.take_more(count as u64 - 1);
+            // One place was taken before the batch was known. What the warm-up planned needs none.
+            match is_recorded {
+                true => self.run.quota.take_more(count as u64 - 1),
+                false => self.run.quota.give_back(1),
+            }
         }
         if !is_written {
             return self.lose(index, Loss::Write);
@@ -288,10 +293,15 @@ impl Worker {
                 self.run.quota.give_back(count);
             }
         }
-        if let (Pace::Private(paces), false) = (&mut self.run.pace, self.config.wrk2_exact) {
+        let is_current = flight.is_current;
+        // wrk2 goes on with the plan when an answer comes, and only then.
+        if let Pace::Private(paces) = &mut self.run.pace
+            && is_current
+            && !self.config.wrk2_exact
+        {
             paces[index].complete(count);
         }
-        if self.source_follows {
+        if self.source_follows && is_current {
             for request in flight.answered..flight.expected.len() {
                 self.source
                     .settled(flight.cookie, request, Fate::Lost, self.now_ns);
