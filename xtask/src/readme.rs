@@ -1,8 +1,8 @@
 //! `cargo xtask readme [--release]`: the README's examples, run as they stand against a real server.
 //!
-//! Every `sh` block of the README's section [`SECTION`] is run by bash, in order, in one temporary directory,
-//! against a server that is started on a free port of the loopback address; [`ADDRESS`] in a block stands for
-//! that server. A `text` block that follows is what the block must print: a line `...` stands for any lines,
+//! Every `sh` block of the README's [`SECTIONS`] is run by bash, in order, in one temporary directory, with
+//! `kvant` in the path, against a server that is started on a free port of the loopback address; [`ADDRESS`] in
+//! a block stands for that server. A `text` block that follows is what the block must print: a line `...` stands for any lines,
 //! and `...` in a line for any characters.
 
 mod example;
@@ -12,10 +12,11 @@ use crate::{Verdict, cargo};
 use example::Example;
 use server::Server;
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The section whose examples are run.
-const SECTION: &str = "## Five minutes with curl";
+/// The sections whose examples are run.
+const SECTIONS: [&str; 2] = ["## Five minutes with curl", "## How fast is it?"];
 /// The default address, as the README writes it.
 const ADDRESS: &str = "127.0.0.1:8080";
 
@@ -28,9 +29,13 @@ pub(crate) fn run(arguments: &[String]) -> Verdict {
     };
     let readme =
         fs::read_to_string(cargo::root().join("README.md")).map_err(|error| format!("README.md: {error}"))?;
-    let examples = example::of_section(&readme, SECTION);
-    if examples.is_empty() {
-        return Err(format!("README.md has no sh block in the section {SECTION:?}"));
+    let mut examples = Vec::new();
+    for section in SECTIONS {
+        let of_section = example::of_section(&readme, section);
+        if of_section.is_empty() {
+            return Err(format!("README.md has no sh block in the section {section:?}"));
+        }
+        examples.extend(of_section);
     }
     let mut build = cargo::cargo();
     build
@@ -47,8 +52,9 @@ pub(crate) fn run(arguments: &[String]) -> Verdict {
     // Without a terminal curl would draw its progress into the output.
     fs::write(work.join(".curlrc"), "silent\nshow-error\n").map_err(|error| format!(".curlrc: {error}"))?;
 
-    let mut server = Server::start(&target.join(profile).join("kvant"), &work)?;
-    let outcome = run_all(&examples, &server);
+    let binaries = target.join(profile);
+    let mut server = Server::start(&binaries.join("kvant"), &work)?;
+    let outcome = run_all(&examples, &server, &binaries);
     let stopped = server.stop();
     if !matches!(outcome, Ok(true)) || stopped.is_err() {
         println!("readme: the server's log:\n{}", server.log());
@@ -56,10 +62,10 @@ pub(crate) fn run(arguments: &[String]) -> Verdict {
     stopped.and(outcome)
 }
 
-fn run_all(examples: &[Example], server: &Server) -> Verdict {
+fn run_all(examples: &[Example], server: &Server, binaries: &Path) -> Verdict {
     let mut all_match = true;
     for example in examples {
-        let printed = output_of(example, server)?;
+        let printed = output_of(example, server, binaries)?;
         if let Some(difference) = example.difference(&printed) {
             println!("README.md:{}: {difference}", example.line);
             all_match = false;
@@ -78,7 +84,8 @@ fn run_all(examples: &[Example], server: &Server) -> Verdict {
 }
 
 /// What a block prints, standard error included, with the server's address replaced by the README's.
-fn output_of(example: &Example, server: &Server) -> Result<String, String> {
+fn output_of(example: &Example, server: &Server, binaries: &Path) -> Result<String, String> {
+    let path = std::env::var("PATH").unwrap_or_default();
     let script = example.script.replace(ADDRESS, &server.address);
     let output = Command::new("timeout")
         .args([
@@ -91,6 +98,7 @@ fn output_of(example: &Example, server: &Server) -> Result<String, String> {
         ])
         .current_dir(&server.work)
         .env("CURL_HOME", &server.work)
+        .env("PATH", format!("{}:{path}", binaries.display()))
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("timeout 60 bash: {error}"))?;

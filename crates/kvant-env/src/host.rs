@@ -4,7 +4,7 @@
 //! the machine for its own inside a container is killed by the kernel.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::thread;
 
@@ -36,6 +36,18 @@ pub fn write_file(path: &Path, contents: &[u8]) -> io::Result<()> {
         fs::create_dir_all(dir)?;
     }
     fs::write(path, contents)
+}
+
+/// Creates a file that is not the database's, or empties it, and its directory if there is none. For what grows while the
+/// process runs; buffered, and nothing is synced.
+///
+/// # Errors
+/// As the system reports them.
+pub fn create_file(path: &Path) -> io::Result<Box<dyn Write + Send>> {
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir)?;
+    }
+    Ok(Box::new(io::BufWriter::new(fs::File::create(path)?)))
 }
 
 fn memory_bytes_from(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {

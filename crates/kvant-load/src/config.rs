@@ -86,6 +86,12 @@ impl StatusSet {
         StatusSet(statuses)
     }
 
+    /// All statuses of both sets.
+    #[must_use]
+    pub fn union(&self, other: &StatusSet) -> StatusSet {
+        StatusSet::new(self.0.iter().chain(&other.0).copied())
+    }
+
     /// Whether `status` is in the set.
     pub fn contains(&self, status: u16) -> bool {
         self.0.binary_search(&status).is_ok()

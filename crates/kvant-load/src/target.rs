@@ -8,9 +8,12 @@ mod tests;
 use kvant_base::{Error, ErrorKind, Result};
 use percent_encoding::percent_decode_str;
 use std::ffi::OsString;
-use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
+use std::{fmt, io};
 
 /// Longest path of a unix socket, in bytes: what `sockaddr_un` holds, less its final zero.
 const UNIX_PATH_BYTES_MAX: usize = 107;
@@ -91,6 +94,49 @@ impl Target {
         }
         self.addresses = addresses;
         Ok(self)
+    }
+
+    /// Opens a connection and closes it, as wrk does before it begins. The first address that can be reached becomes the first.
+    ///
+    /// # Errors
+    /// `Io` when none of the addresses can be reached, in wrk's words.
+    pub fn reach(mut self, wait_max: Duration) -> Result<Target> {
+        let mut last = None;
+        for at in 0..self.addresses.len() {
+            match self.addresses[at].reach(wait_max) {
+                Ok(()) => {
+                    self.addresses[..=at].rotate_right(1);
+                    return Ok(self);
+                }
+                Err(error) => last = Some((at, error)),
+            }
+        }
+        let (where_to, why) = match last {
+            Some((at, error)) => (self.addresses[at].to_string(), error.to_string()),
+            None => (self.host, "it has no address".to_owned()),
+        };
+        Err(Error::new(
+            ErrorKind::Io,
+            format!("unable to connect to {where_to} {why}"),
+        ))
+    }
+}
+
+impl Address {
+    fn reach(&self, wait_max: Duration) -> io::Result<()> {
+        match self {
+            Address::Tcp(address) => TcpStream::connect_timeout(address, wait_max).map(|_| ()),
+            Address::Unix(path) => UnixStream::connect(path).map(|_| ()),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(address) => address.fmt(f),
+            Address::Unix(path) => path.display().fmt(f),
+        }
     }
 }
 

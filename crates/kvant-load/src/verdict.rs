@@ -1,1 +1,321 @@
-//! Who was the limit: the generator, the server, or neither.
+//! Who was the limit of a phase: the generator, the server or neither; and whether its latencies are the server's.
+//!
+//! 1. Not valid: the 99th percentile of the send lag is over a tenth of that of the response time (with the unanswered), and
+//!    over [`LAG_FLOOR_NS`]. A tenth of a latency of 100 us is 10 us, which a scheduler takes at any time; below the
+//!    floor nobody is misled.
+//! 2. Generator-bound, and not valid either: it was that late, or the plan was not kept (or there is none: a closed
+//!    loop) and one of its threads had no CPU left or the script took half of the time of all. A full thread alone
+//!    is no sign: it may poll until the next planned moment.
+//! 3. Server-bound: the plan was not kept although the generator had CPU left. In a closed loop the server sets the
+//!    pace by definition, unless the generator does.
+//! 4. A plan is kept when at most [`MISSING_PART_MAX`] of it is unanswered at the end, beyond what is on its way
+//!    at any moment: the rate times the service time.
+
+use crate::config::Rate;
+use crate::outcome::Outcome;
+use crate::units::{format_metric, format_time_ns};
+
+/// A send lag up to this is no reason to distrust a run, however fast the server is.
+pub const LAG_FLOOR_NS: u64 = 50_000;
+/// Part of the response time that the send lag may have, both at their 99th percentile.
+pub const LAG_PART_MAX: f64 = 0.1;
+/// Part of a plan that may be unanswered.
+pub const MISSING_PART_MAX: f64 = 0.005;
+/// A thread that was on a core for this part of the time has no CPU left.
+pub const CPU_PART_FULL: f64 = 0.9;
+/// Part of the time of all threads from which on the script decides how fast they are.
+pub const SCRIPT_PART_MAX: f64 = 0.5;
+/// Of the rate at which a server is at its limit: where its latencies mean something again.
+const CALM_PART: f64 = 0.8;
+
+/// What limited a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// This program, or its machine.
+    Generator,
+    /// The server, or the network to it.
+    Server,
+    /// The plan was kept.
+    Neither,
+}
+
+/// A judgement of a phase, in words that can be acted on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What limited it.
+    pub bound: Bound,
+    /// Whether its latencies are those of the server.
+    pub is_valid: bool,
+    /// The most important reason, without a final period; short.
+    pub headline: String,
+    /// Everything else worth saying, and what to do: whole sentences.
+    pub sentences: Vec<String>,
+}
+
+impl Bound {
+    /// `generator`, `server`, `neither`: as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Bound::Generator => "generator",
+            Bound::Server => "server",
+            Bound::Neither => "neither",
+        }
+    }
+}
+
+impl Verdict {
+    /// `valid, server-bound` and the like: for tables.
+    pub fn label(&self) -> String {
+        let validity = if self.is_valid { "valid" } else { "NOT VALID" };
+        match self.bound {
+            Bound::Neither => format!("{validity}, bound by neither"),
+            bound => format!("{validity}, {}-bound", bound.name()),
+        }
+    }
+
+    /// One line: `Verdict: valid, server-bound: ...`, without a line feed.
+    pub fn line(&self) -> String {
+        format!("Verdict: {}: {}", self.label(), self.headline)
+    }
+}
+
+/// Judges a phase.
+pub fn judge(outcome: &Outcome) -> Verdict {
+    let facts = Facts::new(outcome);
+    let is_closed = outcome.phase.rate == Rate::Closed;
+    let (bound, is_valid, headline) = if outcome.total.sent == 0 {
+        facts.nothing_sent()
+    } else if is_closed {
+        facts.closed()
+    } else {
+        facts.planned()
+    };
+    let mut sentences = facts.advice(bound, is_closed);
+    sentences.extend(facts.remarks(bound, is_closed));
+    Verdict {
+        bound,
+        is_valid,
+        headline,
+        sentences,
+    }
+}
+
+/// What a judgement is made of.
+struct Facts<'a> {
+    outcome: &'a Outcome,
+    lag_p99_ns: u64,
+    response_p99_ns: u64,
+    /// Of the thread with most, 0 to 1.
+    cpu_part: f64,
+    /// Of the time of all threads.
+    script_part: f64,
+    /// Of the generator's CPU time.
+    script_cpu_part: f64,
+    answered_part: f64,
+    is_kept: bool,
+}
+
+impl<'a> Facts<'a> {
+    fn new(outcome: &'a Outcome) -> Facts<'a> {
+        let total = &outcome.total;
+        let measured_ns = outcome.measured_ns as f64;
+        let busiest_ns = outcome
+            .threads
+            .iter()
+            .map(|thread| thread.cpu_ns)
+            .max()
+            .unwrap_or(0);
+        let threads_ns = measured_ns * outcome.threads.len() as f64;
+        let missing = total.planned.saturating_sub(total.completed) as f64;
+        let per_ns = part(total.planned as f64, measured_ns);
+        // Twice, as what is on its way varies, and one, as something may always be.
+        let on_its_way = 2.0 * per_ns * outcome.service().mean_ns() + 1.0;
+        Facts {
+            outcome,
+            lag_p99_ns: total.send_lag.percentile_ns(99.0),
+            response_p99_ns: outcome.response_with_unanswered().percentile_ns(99.0),
+            cpu_part: part(busiest_ns as f64, measured_ns),
+            script_part: part(total.source_ns as f64, threads_ns),
+            script_cpu_part: part(total.source_ns as f64, total.cpu_ns as f64),
+            answered_part: part(total.completed as f64, total.planned as f64),
+            is_kept: total.completed > 0 && missing <= total.planned as f64 * MISSING_PART_MAX + on_its_way,
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        let limit_ns = (self.response_p99_ns as f64 * LAG_PART_MAX).max(LAG_FLOOR_NS as f64);
+        self.lag_p99_ns as f64 > limit_ns
+    }
+
+    fn is_full(&self) -> bool {
+        self.cpu_part >= CPU_PART_FULL
+    }
+
+    fn is_script_slow(&self) -> bool {
+        self.script_part >= SCRIPT_PART_MAX
+    }
+
+    fn nothing_sent(&self) -> (Bound, bool, String) {
+        let total = &self.outcome.total;
+        if total.errors.connect > 0 {
+            return (Bound::Server, false, "no connection could be opened".to_string());
+        }
+        if total.planned > 0 {
+            return (
+                Bound::Generator,
+                false,
+                format!("nothing of {} was sent", total.planned),
+            );
+        }
+        (
+            Bound::Neither,
+            false,
+            "nothing was planned in the measured time".to_string(),
+        )
+    }
+
+    fn closed(&self) -> (Bound, bool, String) {
+        if self.is_full() || self.is_script_slow() {
+            return (Bound::Generator, false, format!("closed loop, {}", self.busy()));
+        }
+        let rate = format_metric(self.outcome.rate_achieved());
+        (
+            Bound::Server,
+            true,
+            format!("closed loop, {rate} answers a second"),
+        )
+    }
+
+    fn planned(&self) -> (Bound, bool, String) {
+        let (lag, response) = (
+            format_time_ns(self.lag_p99_ns),
+            format_time_ns(self.response_p99_ns),
+        );
+        if self.is_late() {
+            let headline = if self.response_p99_ns as f64 * LAG_PART_MAX < LAG_FLOOR_NS as f64 {
+                format!("send lag p99 {lag}, response p99 {response}")
+            } else {
+                format!("send lag p99 {lag} is over 10 % of response p99 {response}")
+            };
+            return (Bound::Generator, false, headline);
+        }
+        let answered = format!("{:.2} % of the plan answered", self.answered_part * 100.0);
+        if self.is_kept {
+            return (Bound::Neither, true, format!("{answered}, send lag p99 {lag}"));
+        }
+        if self.is_full() || self.is_script_slow() {
+            return (Bound::Generator, false, format!("{answered}, {}", self.busy()));
+        }
+        let cpu = percent(self.cpu_part);
+        (Bound::Server, true, format!("{answered}, generator at {cpu} CPU"))
+    }
+
+    fn busy(&self) -> String {
+        if self.is_full() {
+            format!("a generator thread at {} CPU", percent(self.cpu_part))
+        } else {
+            format!("the script took {} of the time", percent(self.script_part))
+        }
+    }
+
+    /// What to do about the bound.
+    fn advice(&self, bound: Bound, is_closed: bool) -> Vec<String> {
+        let mut sentences = Vec::new();
+        match bound {
+            Bound::Generator if self.outcome.total.sent > 0 => {
+                sentences.push("These figures are the generator's own, not the server's.".to_string());
+                if self.script_cpu_part >= SCRIPT_PART_MAX {
+                    let part = percent(self.script_cpu_part);
+                    sentences.push(format!(
+                        "The script took {part} of the generator's CPU: make its strings once, at the top level, or use \
+                         --workload, which needs no script."
+                    ));
+                }
+                sentences.push(if self.is_full() {
+                    "Use more threads (-t), a lower rate, or another machine for the generator.".to_string()
+                } else {
+                    "Its threads waited for a core: something else on this machine uses it, perhaps the server. Give them \
+                     cores of their own (taskset), or lower the rate."
+                        .to_string()
+                });
+            }
+            Bound::Server if !is_closed && self.outcome.total.completed > 0 => {
+                let achieved = self.outcome.rate_achieved();
+                sentences.push(format!(
+                    "The server, or the network to it, did {} requests a second. Latencies at that limit are a queue's: \
+                     for the server's own, try -R {}.",
+                    format_metric(achieved),
+                    rounded(achieved * CALM_PART),
+                ));
+            }
+            _ => {}
+        }
+        sentences
+    }
+
+    fn remarks(&self, bound: Bound, is_closed: bool) -> Vec<String> {
+        let outcome = self.outcome;
+        let errors = &outcome.total.errors;
+        let mut sentences = Vec::new();
+        if is_closed {
+            sentences.push(
+                "In a closed loop each connection asks when its answer is there: these latencies leave out what was not \
+                 asked while the server was slow. Plan a rate (-R) to see it."
+                    .to_string(),
+            );
+        }
+        if !is_closed && outcome.unanswered.count() > 0 && bound != Bound::Neither {
+            sentences.push(format!(
+                "{} requests are without an answer, the oldest for {}: the percentiles of wrk2's block leave them out.",
+                outcome.unanswered.count(),
+                format_time_ns(outcome.unanswered.max_ns()),
+            ));
+        }
+        if errors.connect > 0 {
+            sentences.push(format!(
+                "{} attempts to connect failed; the plan went to the other connections. Is the server listening, are \
+                 there enough descriptors (ulimit -n) and ports?",
+                errors.connect
+            ));
+        }
+        if errors.read + errors.write > 0 {
+            sentences.push(format!(
+                "{} requests were lost with their connections, which were opened anew.",
+                errors.read + errors.write
+            ));
+        }
+        if outcome.is_cut_short {
+            sentences.push(format!(
+                "It was ended after {} of {}.",
+                format_time_ns(outcome.measured_ns),
+                format_time_ns(u64::try_from(outcome.phase.duration.as_nanos()).unwrap_or(u64::MAX)),
+            ));
+        }
+        sentences
+    }
+}
+
+fn part(amount: f64, of: f64) -> f64 {
+    if of > 0.0 { amount / of } else { 0.0 }
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.0} %", part * 100.0)
+}
+
+/// A rate with two digits, as one writes it after `-R`.
+fn rounded(rate: f64) -> String {
+    if rate < 10.0 {
+        return format!("{rate:.1}");
+    }
+    let unit = 10_f64.powf(rate.log10().floor() - 1.0);
+    let rate = (rate / unit).floor() * unit;
+    if rate >= 10_000.0 {
+        format!("{:.0}k", rate / 1_000.0)
+    } else {
+        format!("{rate:.0}")
+    }
+}
+
+#[cfg(test)]
+mod tests;

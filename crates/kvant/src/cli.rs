@@ -1,5 +1,6 @@
 //! The command line, defined once: parsing, help, the manual pages and the shell completions all come from [`command`].
 
+use crate::commands::load;
 use crate::settings::{DefaultValue, Kind, Presence, SETTINGS, Setting};
 use clap::builder::{PossibleValue, TypedValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgGroup, Command, value_parser};
@@ -7,8 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 /// Commands of the contract that a later version will have, and what they will do.
-pub(crate) const PLANNED: [(&str, &str); 3] = [
-    ("load", "Load a server at a constant rate, as wrk2 does"),
+pub(crate) const PLANNED: [(&str, &str); 2] = [
     ("profile", "Profile a running server"),
     ("lab", "Run experiments and write reports"),
 ];
@@ -37,6 +37,7 @@ pub(crate) fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(serve())
+        .subcommand(load::definition::command())
         .subcommand(db())
         .subcommand(man())
         .subcommand(completions())
@@ -119,7 +120,7 @@ fn setting_arg(setting: &'static Setting) -> Arg {
 /// Takes any value and offers words to the shell's completion: values are judged with all other settings, so that all bad ones
 /// are reported at once.
 #[derive(Clone)]
-struct Suggested(Vec<&'static str>);
+pub(crate) struct Suggested(pub(crate) Vec<&'static str>);
 
 impl TypedValueParser for Suggested {
     type Value = OsString;

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
     let (name, args) = matches.subcommand().expect("clap requires a command");
     match name {
         "serve" => serve(args),
+        "load" => ExitCode::from(commands::load::load(args)),
         "db" => db(args),
         "man" => finish(commands::generate::man(
             cli::command(),

@@ -1,1 +1,260 @@
-//! What is printed after the classic text: the plan kept, three latencies, kinds of requests, the verdict.
+//! What is printed after wrk2's block: all that wrk2 does not know.
+//!
+//! 1. No line is longer than [`WIDTH`]; numbers end in columns.
+//! 2. No line looks like one of wrk2's to what reads those.
+
+use crate::config::Rate;
+use crate::histogram::Histogram;
+use crate::outcome::Outcome;
+use crate::record::{Errors, OpRecord};
+use crate::units::{format_metric, format_time_ns};
+use crate::verdict::Verdict;
+
+/// Columns that are used at most.
+pub const WIDTH: usize = 100;
+
+/// Rows of a table by second; where there are more seconds, several share a row.
+const SECOND_ROWS_MAX: u64 = 60;
+/// Columns for the name of a kind of requests.
+const NAME_WIDTH: usize = 24;
+
+/// The block of one phase: counts, three latencies, kinds of requests, errors, the verdict.
+pub fn phase(outcome: &Outcome, verdict: &Verdict) -> String {
+    let mut text = counts(outcome);
+    text += &latencies(outcome);
+    text += &kinds(outcome);
+    text += &errors(&outcome.total.errors);
+    text += &judgement(verdict);
+    text
+}
+
+/// A table of phases, one row each: what was planned and what came of it. For runs with several. Percentiles are those
+/// of the response time, the unanswered at the age that they had.
+pub fn steps(phases: &[(Outcome, Verdict)]) -> String {
+    let mut text = format!(
+        "  {:>4} {:>13} {:>10} {:>9} {:>9} {:>9} {:>8}  {}\n",
+        "Step", "planned/s", "answered/s", "p50", "p99", "p99.9", "errors", "verdict"
+    );
+    for (index, (outcome, verdict)) in phases.iter().enumerate() {
+        let response = outcome.response_with_unanswered();
+        text += &format!(
+            "  {:>4} {:>13} {:>10} {} {:>8}  {}\n",
+            index + 1,
+            rate(outcome.phase.rate),
+            format_metric(outcome.rate_achieved()),
+            cells(&response, &[50.0, 99.0, 99.9], 9),
+            count(all_errors(&outcome.total.errors)),
+            verdict.label(),
+        );
+    }
+    text
+}
+
+/// A table by second of a phase: for ramps. Where seconds share a row, its latencies and its backlog are the largest of
+/// theirs (percentiles cannot be averaged).
+pub fn seconds(outcome: &Outcome) -> String {
+    let count_of_seconds = outcome.seconds.len() as u64;
+    let per_row = count_of_seconds.div_ceil(SECOND_ROWS_MAX).max(1);
+    let mut text = format!(
+        "  {:>8} {:>11} {:>11} {:>9} {:>9} {:>10} {:>10} {:>10}\n",
+        "Second", "planned/s", "answered/s", "backlog", "errors", "p50", "p99", "max"
+    );
+    for row in outcome.seconds.chunks(per_row as usize) {
+        let (first, last) = (&row[0], &row[row.len() - 1]);
+        let time_s = last.end_ns.saturating_sub(first.start_ns) as f64 / 1e9;
+        let per_second = |sum: u64| format_metric(if time_s > 0.0 { sum as f64 / time_s } else { 0.0 });
+        let largest = |of: fn(&crate::outcome::Second) -> u64| row.iter().map(of).max().unwrap_or(0);
+        text += &format!(
+            "  {:>8} {:>11} {:>11} {:>9} {:>9} {:>10} {:>10} {:>10}\n",
+            last.end_ns.div_ceil(1_000_000_000),
+            per_second(row.iter().map(|second| second.planned).sum()),
+            per_second(row.iter().map(|second| second.completed).sum()),
+            count(largest(|second| second.backlog)),
+            count(row.iter().map(|second| second.errors).sum()),
+            format_time_ns(largest(|second| second.p50_ns)),
+            format_time_ns(largest(|second| second.p99_ns)),
+            format_time_ns(largest(|second| second.max_ns)),
+        );
+    }
+    text
+}
+
+fn counts(outcome: &Outcome) -> String {
+    let total = &outcome.total;
+    format!(
+        "  {} planned, {} sent, {} completed, backlog {}, in flight {}\n",
+        total.planned, total.sent, total.completed, outcome.backlog, outcome.in_flight
+    )
+}
+
+fn latencies(outcome: &Outcome) -> String {
+    let mut text = format!(
+        "  {:<15}{:>10} {:>10} {:>10} {:>10} {:>10}\n",
+        "Percentiles", "p50", "p90", "p99", "p99.9", "max"
+    );
+    let mut row = |name: &str, histogram: &Histogram, from: &str| {
+        let percentiles = cells(histogram, &[50.0, 90.0, 99.0, 99.9, 100.0], 10);
+        text += &format!("  {name:<15}{percentiles}  {from}\n");
+    };
+    row("response time", &outcome.response(), "from the planned time");
+    if !outcome.unanswered.is_empty() {
+        row(
+            "  + unanswered",
+            &outcome.response_with_unanswered(),
+            "and those at their age",
+        );
+    }
+    row("service time", &outcome.service(), "from the write");
+    row("send lag", &outcome.total.send_lag, "the generator's own");
+    if !outcome.total.connect.is_empty() {
+        row("connect", &outcome.total.connect, "once a connection");
+    }
+    text
+}
+
+/// Kinds of requests, when there are several, or several statuses.
+fn kinds(outcome: &Outcome) -> String {
+    let used: Vec<(&str, &OpRecord)> = outcome
+        .total
+        .ops
+        .iter()
+        .enumerate()
+        .filter(|(_, op)| !op.response.is_empty() || !op.statuses.is_empty())
+        .map(|(index, op)| (outcome.op_names.get(index).map_or("?", String::as_str), op))
+        .collect();
+    if used.len() < 2 && used.iter().all(|(_, op)| op.statuses.len() < 2) {
+        return String::new();
+    }
+    let mut text = format!(
+        "  {:<NAME_WIDTH$} {:>9} {:>10} {:>10} {:>10}  {}\n",
+        "Kind", "count", "p50", "p99", "p99.9", "statuses"
+    );
+    let left = WIDTH - text.trim_end_matches("statuses\n").len();
+    for (name, op) in used {
+        text += &format!(
+            "  {:<NAME_WIDTH$} {:>9} {}  {}\n",
+            cut(name, NAME_WIDTH),
+            count(op.response.count()),
+            cells(&op.response, &[50.0, 99.0, 99.9], 10),
+            statuses(&op.statuses, left),
+        );
+    }
+    text
+}
+
+fn errors(errors: &Errors) -> String {
+    let kinds = [
+        (errors.connect, "attempts to connect failed"),
+        (errors.read, "answers broke off or were no HTTP"),
+        (errors.write, "requests could not be written"),
+        (
+            errors.timeout,
+            "met their deadline (recorded with what they had waited)",
+        ),
+        (errors.status, "answers had a status that is not accepted"),
+    ];
+    let words: Vec<String> = kinds
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if words.is_empty() {
+        return String::new();
+    }
+    wrapped(&format!("Failures: {}", words.join(", ")), "  ")
+}
+
+fn judgement(verdict: &Verdict) -> String {
+    let mut text = wrapped(&verdict.line(), "");
+    for sentence in &verdict.sentences {
+        text += &wrapped(sentence, "  ");
+    }
+    text
+}
+
+/// Percentiles in columns of `width`, a space between; `-` where nothing was recorded.
+fn cells(histogram: &Histogram, percents: &[f64], width: usize) -> String {
+    let cell = |percent: &f64| {
+        let is_known = !histogram.is_empty();
+        let text = if is_known {
+            format_time_ns(histogram.percentile_ns(*percent))
+        } else {
+            "-".to_string()
+        };
+        format!("{text:>width$}")
+    };
+    percents.iter().map(cell).collect::<Vec<String>>().join(" ")
+}
+
+fn rate(rate: Rate) -> String {
+    match rate {
+        Rate::Closed => "closed".to_string(),
+        Rate::Constant(rate) => format_metric(rate),
+        Rate::Ramp { from, to } => format!("{}..{}", format_metric(from), format_metric(to)),
+    }
+}
+
+fn all_errors(errors: &Errors) -> u64 {
+    errors.connect + errors.read + errors.write + errors.timeout + errors.status
+}
+
+/// A count as it is, or with a unit where it would not fit.
+fn count(number: u64) -> String {
+    if number < 10_000_000 {
+        number.to_string()
+    } else {
+        format_metric(number as f64)
+    }
+}
+
+/// `200: 19998, 404: 12`, as many as there is room for.
+fn statuses(statuses: &[(u16, u64)], width: usize) -> String {
+    let mut text = String::new();
+    for (index, (status, number)) in statuses.iter().enumerate() {
+        let separator = if index == 0 { "" } else { ", " };
+        let next = format!("{separator}{status}: {}", count(*number));
+        let rest = statuses.len() - index;
+        let more = format!("{separator}{rest} more");
+        let is_last = rest == 1;
+        if text.len() + next.len() + if is_last { 0 } else { ", 99 more".len() } > width {
+            return text + &more;
+        }
+        text += &next;
+    }
+    text
+}
+
+/// The beginning of `name`, with `..` where something is left out.
+fn cut(name: &str, width: usize) -> String {
+    let name: String = name
+        .chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect();
+    if name.chars().count() <= width {
+        return name;
+    }
+    name.chars().take(width - 2).chain("..".chars()).collect()
+}
+
+/// `text` in lines of at most [`WIDTH`], the first with `indent` before it and the others with two spaces more.
+fn wrapped(text: &str, indent: &str) -> String {
+    let mut lines = Vec::new();
+    let mut line = indent.to_string();
+    let mut is_empty = true;
+    for word in text.split(' ') {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push(std::mem::replace(&mut line, format!("{indent}  ")));
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    lines.push(line);
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
-//! The commands, one file each. A command returns the exit code of the process.
+//! The commands, one file or directory each. A command returns the exit code of the process.
 
 pub(crate) mod db;
 pub(crate) mod generate;
+pub(crate) mod load;
 pub(crate) mod serve;

@@ -1,0 +1,218 @@
+//! Holds assertions against what a phase came to.
+
+use super::{Assertion, Bound, Counter, Measure, Series, Statistic};
+use crate::histogram::Histogram;
+use crate::outcome::Outcome;
+use crate::record::OpRecord;
+use std::fmt;
+
+/// An assertion that was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// As it was given.
+    pub text: String,
+    /// What was met, with its unit, and what it was compared with where the assertion does not say; empty when it could
+    /// not be decided.
+    pub value: String,
+    /// Whether it holds. What cannot be decided does not.
+    pub is_met: bool,
+    /// Why it could not be decided, if it could not.
+    pub undecided: Option<String>,
+}
+
+impl fmt::Display for Checked {
+    /// `p99<5ms: holds (4.21ms)`, in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.undecided, self.is_met) {
+            (Some(why), _) => write!(f, "{}: not decided: {why}", self.text),
+            (None, true) => write!(f, "{}: holds ({})", self.text, self.value),
+            (None, false) => write!(f, "{}: broken ({})", self.text, self.value),
+        }
+    }
+}
+
+impl Assertion {
+    /// Holds the assertion against a phase. `baseline` is what an earlier run at the same rate came to
+    /// ([`crate::compare::baseline`] finds it).
+    pub fn check(&self, outcome: &Outcome, baseline: Option<&Outcome>) -> Checked {
+        match self.decide(outcome, baseline) {
+            Ok((is_met, value)) => Checked {
+                text: self.text.clone(),
+                value,
+                is_met,
+                undecided: None,
+            },
+            Err(why) => Checked {
+                text: self.text.clone(),
+                value: String::new(),
+                is_met: false,
+                undecided: Some(why),
+            },
+        }
+    }
+
+    fn decide(&self, outcome: &Outcome, baseline: Option<&Outcome>) -> Result<(bool, String), String> {
+        let value = self.value(outcome)?;
+        match self.bound {
+            Bound::Value(bound) => Ok((self.comparison.holds(value, bound), self.shown(value))),
+            Bound::Share(bound) => {
+                let whole = self.whole(outcome)?;
+                let is_met = self.comparison.holds(value, bound * whole);
+                let share = self.share(value, whole);
+                Ok((is_met, share))
+            }
+            Bound::Base(factor) => {
+                let baseline = baseline.ok_or("there is no baseline of this rate")?;
+                let base = self
+                    .value(baseline)
+                    .map_err(|why| format!("in the baseline, {why}"))?;
+                let is_met = self.comparison.holds(value, base * factor);
+                Ok((
+                    is_met,
+                    format!("{}, baseline {}", self.shown(value), self.shown(base)),
+                ))
+            }
+        }
+    }
+
+    /// In the unit of the measure.
+    fn value(&self, outcome: &Outcome) -> Result<f64, String> {
+        let op = self.kind.as_deref().map(|kind| find(outcome, kind)).transpose()?;
+        match self.measure {
+            Measure::Latency(series, statistic) => latency_ns(outcome, op, series, statistic),
+            Measure::Rate if outcome.measured_ns == 0 => Err("nothing was measured".to_owned()),
+            Measure::Rate => Ok(completed(outcome, op) as f64 * 1e9 / outcome.measured_ns as f64),
+            Measure::Count(counter) => {
+                let count = count(outcome, op, counter);
+                // No failure among no answers says nothing.
+                if count == 0 && counter != Counter::Completed && outcome.total.completed == 0 {
+                    return Err("no request was answered".to_owned());
+                }
+                Ok(count as f64)
+            }
+        }
+    }
+
+    /// What a share is of, in the unit of the measure.
+    fn whole(&self, outcome: &Outcome) -> Result<f64, String> {
+        let total = &outcome.total;
+        let (what, requests) = match self.measure {
+            Measure::Count(Counter::Errors | Counter::Timeouts) => ("sent", total.sent),
+            _ => ("planned", total.planned),
+        };
+        if requests == 0 {
+            return Err(format!("no request was {what}"));
+        }
+        match self.measure {
+            Measure::Rate => Ok(requests as f64 * 1e9 / outcome.measured_ns as f64),
+            _ => Ok(requests as f64),
+        }
+    }
+
+    fn share(&self, value: f64, whole: f64) -> String {
+        format!(
+            "{:.4}%, {} of {}",
+            100.0 * value / whole,
+            self.shown(value),
+            self.shown(whole)
+        )
+    }
+
+    fn shown(&self, value: f64) -> String {
+        match self.measure {
+            Measure::Latency(..) => shown_ns(value),
+            Measure::Rate => format!("{value:.2}/s"),
+            Measure::Count(_) => format!("{value}"),
+        }
+    }
+}
+
+/// The kind called `name`: exactly, or the only one that differs in upper and lower case alone.
+fn find<'a>(outcome: &'a Outcome, name: &str) -> Result<&'a OpRecord, String> {
+    let names = &outcome.op_names;
+    let index = names.iter().position(|known| known == name).or_else(|| {
+        let alike = |known: &String| known.to_lowercase() == name.to_lowercase();
+        let first = names.iter().position(alike)?;
+        names[first + 1..]
+            .iter()
+            .all(|other| !alike(other))
+            .then_some(first)
+    });
+    let Some(index) = index else {
+        return Err(format!(
+            "there is no kind of requests {name:?}: there are {names:?}"
+        ));
+    };
+    outcome
+        .total
+        .ops
+        .get(index)
+        .ok_or_else(|| format!("no request of the kind {name:?} was answered"))
+}
+
+fn latency_ns(
+    outcome: &Outcome,
+    op: Option<&OpRecord>,
+    series: Series,
+    statistic: Statistic,
+) -> Result<f64, String> {
+    let (ended, is_response) = match (series, op) {
+        (Series::Response, Some(op)) => (op.response.clone(), true),
+        (Series::Response, None) => (outcome.response(), true),
+        (Series::Service, Some(op)) => (op.service.clone(), false),
+        (Series::Service, None) => (outcome.service(), false),
+        (Series::SendLag, _) => (outcome.total.send_lag.clone(), false),
+        (Series::Connect, _) => (outcome.total.connect.clone(), false),
+    };
+    if ended.is_empty() {
+        return Err(match series {
+            Series::Response | Series::Service => "no request was answered".to_owned(),
+            Series::SendLag => "no request was sent".to_owned(),
+            Series::Connect => "no connection was opened".to_owned(),
+        });
+    }
+    let value = statistic_ns(&ended, statistic);
+    if !is_response || outcome.unanswered.is_empty() {
+        return Ok(value);
+    }
+    let mut all = ended;
+    all.add(&outcome.unanswered);
+    Ok(value.max(statistic_ns(&all, statistic)))
+}
+
+fn statistic_ns(histogram: &Histogram, statistic: Statistic) -> f64 {
+    match statistic {
+        Statistic::Percentile(percent) => histogram.percentile_ns(percent) as f64,
+        // The end of its unit of resolution, as of percentiles: `max<20ms` does not pass 20.00 ms.
+        Statistic::Max => histogram.as_hdr().max() as f64,
+        Statistic::Min => histogram.min_ns() as f64,
+        Statistic::Mean => histogram.mean_ns(),
+        Statistic::Stdev => histogram.stdev_ns(),
+    }
+}
+
+fn completed(outcome: &Outcome, op: Option<&OpRecord>) -> u64 {
+    match op {
+        Some(op) => op.statuses.iter().map(|(_, count)| count).sum(),
+        None => outcome.total.completed,
+    }
+}
+
+fn count(outcome: &Outcome, op: Option<&OpRecord>, counter: Counter) -> u64 {
+    let errors = &outcome.total.errors;
+    match counter {
+        Counter::Errors => errors.connect + errors.read + errors.write + errors.status + errors.timeout,
+        Counter::Timeouts => errors.timeout,
+        Counter::Backlog => outcome.backlog,
+        Counter::Completed => completed(outcome, op),
+    }
+}
+
+/// With more digits than reports have: a bound that was missed by little must not look as if it had been met.
+fn shown_ns(ns: f64) -> String {
+    match ns {
+        1e9.. => format!("{:.4}s", ns / 1e9),
+        1e6.. => format!("{:.3}ms", ns / 1e6),
+        _ => format!("{:.1}us", ns / 1e3),
+    }
+}

@@ -1,0 +1,194 @@
+//! What makes a comparison doubtful, and how it is to be read.
+
+use super::{Comparison, SAME_RATE_PART, TAIL_VALUES_MIN, is_same, rate_text};
+use crate::config::Rate;
+use crate::outcome::Outcome;
+use crate::report::json::{ConfigFacts, ResultFile};
+use crate::verdict;
+
+/// Less of the plan than this was answered: latency was that of a growing queue.
+const KEPT_PART_MIN: f64 = 0.99;
+/// Runs whose lengths differ by more saw different maxima.
+const LENGTH_RATIO_MAX: f64 = 1.5;
+
+/// Every reason to doubt the comparison, a sentence each.
+pub(super) fn of(files: [&ResultFile; 2], sides: &[Vec<Outcome>; 2], names: [&str; 2]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    warnings.extend(differences(&files[0].config, &files[1].config));
+    warnings.extend(hosts(files));
+    for ((file, outcomes), name) in files.into_iter().zip(sides).zip(names) {
+        for (index, outcome) in outcomes.iter().enumerate() {
+            let run = format!("{name}, run {} ({})", index + 1, rate_text(outcome.phase.rate));
+            warnings.extend(validity(file, index, outcome).map(|problem| format!("{run}: {problem}")));
+            warnings.extend(kept(outcome).map(|problem| format!("{run}: {problem}")));
+            if outcome.is_cut_short {
+                warnings.push(format!("{run}: it was ended before its time."));
+            }
+        }
+    }
+    warnings.extend(rates(sides, names));
+    warnings
+}
+
+/// How to read it.
+pub(super) fn notes(comparison: &Comparison, sides: &[Vec<Outcome>; 2]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if comparison.rates.is_empty() {
+        notes.push("Nothing is compared: A and B have no rate in common.".to_owned());
+        return notes;
+    }
+    let is_single = |counts: &[usize; 2]| counts.contains(&1);
+    if comparison.rates.iter().any(|rate| is_single(&rate.run_counts)) {
+        notes.push(
+            "With one run of a rate, a difference may be chance: repeats of the same program differ as well. Run each \
+             several times, in turns, before you conclude anything."
+                .to_owned(),
+        );
+    }
+    if comparison.rates.iter().any(|rate| !is_single(&rate.run_counts)) {
+        notes.push(
+            "Of several runs, the median is compared, with the lowest and highest behind it; \"apart\": every run of one \
+             lies beyond every run of the other."
+                .to_owned(),
+        );
+    }
+    let mut rows = comparison.rates.iter().flat_map(|rate| &rate.rows);
+    if rows.any(|row| row.is_thin) {
+        notes.push(format!(
+            "~ rests on fewer than {TAIL_VALUES_MIN} values in a run."
+        ));
+    }
+    if sides
+        .iter()
+        .flatten()
+        .any(|outcome| !outcome.unanswered.is_empty())
+    {
+        notes.push(
+            "Response times of all kinds together count what was not answered at the end with the time that it had waited: \
+             the least that they can be. Those of a kind do not."
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+fn differences(a: &ConfigFacts, b: &ConfigFacts) -> Vec<String> {
+    let mut differences = Vec::new();
+    let mut differ = |what: &str, a: String, b: String| {
+        if a != b {
+            differences.push(format!("Different {what}: A {a}, B {b}."));
+        }
+    };
+    differ("requests", a.requests.clone(), b.requests.clone());
+    differ("URLs", a.urls.join(" "), b.urls.join(" "));
+    differ(
+        "connections",
+        a.connection_count.to_string(),
+        b.connection_count.to_string(),
+    );
+    differ("threads", a.thread_count.to_string(), b.thread_count.to_string());
+    differ("arrival", a.arrival.clone(), b.arrival.clone());
+    differ(
+        "timeout",
+        format!("{} ms", a.timeout_ns / 1_000_000),
+        format!("{} ms", b.timeout_ns / 1_000_000),
+    );
+    differ(
+        "statuses that are no errors",
+        format!("{:?}", a.ok_statuses),
+        format!("{:?}", b.ok_statuses),
+    );
+    differ("measurement of batches", batches(a), batches(b));
+    differ("schedule", schedule(a), schedule(b));
+    differences
+}
+
+fn batches(config: &ConfigFacts) -> String {
+    if config.batch_latency {
+        "the last answer"
+    } else {
+        "each answer"
+    }
+    .to_owned()
+}
+
+fn schedule(config: &ConfigFacts) -> String {
+    if config.wrk2_exact { "wrk2's own" } else { "ours" }.to_owned()
+}
+
+fn hosts(files: [&ResultFile; 2]) -> Option<String> {
+    let [a, b] = files.map(|file| {
+        let host = &file.host;
+        let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "?".to_owned());
+        format!(
+            "{}, {} x {}, {}",
+            text(&host.name),
+            host.cpu_count,
+            text(&host.cpu_model),
+            text(&host.kernel)
+        )
+    });
+    (a != b).then(|| format!("Different machines: A {a}; B {b}."))
+}
+
+fn validity(file: &ResultFile, index: usize, outcome: &Outcome) -> Option<String> {
+    let (is_valid, bound, why) = match file.phases.get(index).and_then(|phase| phase.verdict.as_ref()) {
+        Some(verdict) => (verdict.is_valid, verdict.bound.clone(), verdict.headline.clone()),
+        None => {
+            let verdict = verdict::judge(outcome);
+            (
+                verdict.is_valid,
+                verdict.bound.name().to_owned(),
+                verdict.headline,
+            )
+        }
+    };
+    if !is_valid {
+        return Some(format!("it is not valid: {why}."));
+    }
+    (bound == verdict::Bound::Generator.name()).then(|| format!("the generator was the limit: {why}."))
+}
+
+fn kept(outcome: &Outcome) -> Option<String> {
+    if outcome.phase.rate == Rate::Closed || outcome.total.planned == 0 {
+        return None;
+    }
+    let part = outcome.total.completed as f64 / outcome.total.planned as f64;
+    (part < KEPT_PART_MIN).then(|| {
+        format!(
+            "{:.1} % of the plan was answered: near or beyond saturation, latency is the length of the queue, and differences of \
+             it say little about the program.",
+            100.0 * part
+        )
+    })
+}
+
+fn rates(sides: &[Vec<Outcome>; 2], names: [&str; 2]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (mine, others, name) in [(&sides[0], &sides[1], names[0]), (&sides[1], &sides[0], names[1])] {
+        let mut alone: Vec<String> = Vec::new();
+        for outcome in mine {
+            let rate = outcome.phase.rate;
+            match others.iter().find(|other| is_same(other.phase.rate, rate)) {
+                None => alone.push(rate_text(rate)),
+                Some(other) if std::ptr::eq(mine, &sides[0]) => warnings.extend(lengths(outcome, other)),
+                Some(_) => {}
+            }
+        }
+        alone.dedup();
+        if !alone.is_empty() {
+            warnings.push(format!("Only {name} has {}.", alone.join(", ")));
+        }
+    }
+    warnings.dedup();
+    warnings
+}
+
+fn lengths(a: &Outcome, b: &Outcome) -> Option<String> {
+    let [a_s, b_s] = [a, b].map(|outcome| outcome.measured_ns as f64 / 1e9);
+    let is_near = a_s.max(b_s) <= LENGTH_RATIO_MAX * a_s.min(b_s) + SAME_RATE_PART;
+    let rate = rate_text(a.phase.rate);
+    (!is_near).then(|| {
+        format!("Different lengths at {rate}: A {a_s:.1} s, B {b_s:.1} s; the longer one meets rarer events.")
+    })
+}

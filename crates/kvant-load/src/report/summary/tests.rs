@@ -1,0 +1,181 @@
+use super::*;
+use crate::outcome::Second;
+use crate::report::testing::{Classic, calm, overloaded};
+use crate::report::wrk2;
+use crate::verdict::judge;
+use std::time::Duration;
+
+/// Two kinds of requests, statuses, failures of all kinds.
+fn mixed() -> Outcome {
+    let mut outcome = calm(2_000);
+    let mut range = outcome.total.ops[0].clone();
+    range.response.record_many_ns(71_000_000, 40);
+    range.statuses = vec![(200, 19_000), (404, 900), (429, 60), (500, 30), (503, 10)];
+    outcome
+        .op_names
+        .push("GET /v0/entities?start=&end= of everything".to_string());
+    outcome.op_names.push("never sent".to_string());
+    outcome.total.ops.push(range);
+    outcome.total.ops.push(OpRecord::default());
+    outcome.total.errors = Errors {
+        connect: 8,
+        read: 12,
+        write: 3,
+        timeout: 232,
+        status: 100,
+    };
+    outcome
+}
+
+fn ramp(count: u64) -> Outcome {
+    let mut outcome = calm(1_000);
+    outcome.phase.rate = Rate::Ramp {
+        from: 0.0,
+        to: 50_000.0,
+    };
+    outcome.phase.duration = Duration::from_secs(count);
+    outcome.seconds = (0..count)
+        .map(|second| Second {
+            start_ns: second * 1_000_000_000,
+            end_ns: (second + 1) * 1_000_000_000,
+            planned: 5_000 * second,
+            completed: 5_000 * second.min(7),
+            backlog: 5_000 * second.saturating_sub(7),
+            errors: second % 2,
+            p50_ns: 700_000 + 1_000 * second,
+            p99_ns: 5_000_000 * (second + 1),
+            max_ns: 7_000_000 * (second + 1),
+        })
+        .collect();
+    outcome
+}
+
+fn closed() -> Outcome {
+    let mut outcome = calm(20_000);
+    outcome.phase.rate = Rate::Closed;
+    outcome
+}
+
+fn steps_of_three() -> String {
+    let ramp = Outcome {
+        phase: ramp(10).phase,
+        ..calm(1_000)
+    };
+    let phases = [calm(10_000), overloaded(20_000, 72), ramp, closed()];
+    let judged: Vec<(Outcome, Verdict)> = phases
+        .into_iter()
+        .map(|outcome| {
+            let verdict = judge(&outcome);
+            (outcome, verdict)
+        })
+        .collect();
+    steps(&judged)
+}
+
+fn judged(outcome: &Outcome) -> String {
+    phase(outcome, &judge(outcome))
+}
+
+/// `KVANT_BLESS=1` rewrites the file.
+fn assert_golden(name: &str, text: &str, golden: &str) {
+    let path = format!("{}/../../testdata/golden/load/{name}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("KVANT_BLESS").is_some() {
+        std::fs::write(path, text).unwrap();
+        return;
+    }
+    for (index, (found, expected)) in text.lines().zip(golden.lines()).enumerate() {
+        assert_eq!(found, expected, "{name}, line {}", index + 1);
+    }
+    assert_eq!(text, golden, "{name}");
+}
+
+macro_rules! golden {
+    ($name:literal, $text:expr) => {
+        let golden = include_str!(concat!("../../../../../testdata/golden/load/", $name));
+        assert_golden($name, &$text, golden);
+    };
+}
+
+#[test]
+fn summaries_are_as_in_the_golden_files() {
+    golden!("summary-calm.txt", judged(&calm(2_000)));
+    golden!("summary-overload.txt", judged(&overloaded(20_000, 72)));
+    golden!("summary-mixed.txt", judged(&mixed()));
+    golden!("summary-steps.txt", steps_of_three());
+    golden!("summary-ramp.txt", seconds(&ramp(10)));
+}
+
+#[test]
+fn no_line_is_longer_than_the_width_or_ends_with_a_space() {
+    let texts = [
+        judged(&calm(2_000)),
+        judged(&overloaded(20_000, 72)),
+        judged(&mixed()),
+        judged(&closed()),
+        steps_of_three(),
+        seconds(&ramp(10)),
+        seconds(&ramp(1_000)),
+    ];
+    for line in texts.iter().flat_map(|text| text.lines()) {
+        assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.len());
+        assert_eq!(line, line.trim_end());
+    }
+}
+
+#[test]
+fn readers_of_wrk2_do_not_see_the_summary() {
+    for outcome in [calm(2_000), overloaded(20_000, 72), mixed()] {
+        let parts = wrk2::Parts {
+            uncorrected: true,
+            ..wrk2::Parts::default()
+        };
+        let classic = wrk2::body(&outcome, parts);
+        let all = classic.clone() + &judged(&outcome) + &steps_of_three() + &seconds(&ramp(10));
+        assert_eq!(Classic::parse(&all), Classic::parse(&classic));
+    }
+}
+
+#[test]
+fn a_long_ramp_has_a_bounded_table() {
+    let text = seconds(&ramp(1_000));
+    assert_eq!(text.lines().count(), 1 + 59);
+    // 17 seconds a row: its latency is the largest of theirs.
+    let first: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(
+        first,
+        [
+            "17", "40.00k", "26.76k", "45000", "8", "716.00us", "85.00ms", "119.00ms"
+        ]
+    );
+    assert_eq!(
+        seconds(&Outcome {
+            seconds: Vec::new(),
+            ..ramp(1)
+        })
+        .lines()
+        .count(),
+        1
+    );
+}
+
+#[test]
+fn one_kind_with_one_status_needs_no_table() {
+    assert!(!judged(&calm(2_000)).contains("statuses"));
+    let mut outcome = calm(2_000);
+    outcome.total.ops[0].statuses = vec![(200, 19_000), (404, 1_000)];
+    assert!(judged(&outcome).contains("200: 19000, 404: 1000"));
+}
+
+#[test]
+fn what_does_not_fit_is_cut() {
+    assert_eq!(cut("short", 8), "short");
+    assert_eq!(cut("much too long", 8), "much t..");
+    assert_eq!(cut("a\tb\u{1b}", 8), "a?b?");
+    assert_eq!(statuses(&[(200, 5), (404, 6)], 16), "200: 5, 404: 6");
+    assert_eq!(statuses(&[(200, 5), (404, 6), (500, 7)], 18), "200: 5, 2 more");
+    let long = wrapped(&"word ".repeat(50), "  ");
+    assert!(
+        long.lines().all(|line| line.len() <= WIDTH) && long.lines().count() == 3,
+        "{long}"
+    );
+}

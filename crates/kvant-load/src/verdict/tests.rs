@@ -1,0 +1,198 @@
+use super::*;
+use crate::histogram::Histogram;
+use crate::report::testing::{calm, outcome, overloaded};
+
+fn with_lag(mut outcome: Outcome, lag_ns: u64) -> Outcome {
+    outcome.total.send_lag.clear();
+    outcome.total.send_lag.record_many_ns(lag_ns, 1_000);
+    outcome
+}
+
+fn with_cpu(mut outcome: Outcome, part: f64) -> Outcome {
+    let cpu_ns = (outcome.measured_ns as f64 * part) as u64;
+    outcome.total.cpu_ns = cpu_ns;
+    outcome.threads[0].cpu_ns = cpu_ns;
+    outcome
+}
+
+fn says(verdict: &Verdict, words: &str) -> bool {
+    verdict.sentences.iter().any(|sentence| sentence.contains(words))
+}
+
+#[test]
+fn a_plan_that_was_kept_has_no_limit() {
+    let verdict = judge(&calm(1_000));
+    assert_eq!(
+        verdict.line(),
+        "Verdict: valid, bound by neither: 100.00 % of the plan answered, send lag p99 13.82us"
+    );
+    assert_eq!(verdict.sentences, [""; 0]);
+}
+
+/// The limit of the lag is a tenth of the response time's 99th percentile, here 502 us.
+#[test]
+fn a_late_generator_makes_a_run_invalid() {
+    let verdict = judge(&with_lag(calm(1_000), 480_000));
+    assert!(verdict.is_valid, "{verdict:?}");
+    let verdict = judge(&with_lag(calm(1_000), 520_000));
+    assert_eq!((verdict.bound, verdict.is_valid), (Bound::Generator, false));
+    assert!(
+        verdict
+            .line()
+            .starts_with("Verdict: NOT VALID, generator-bound: send lag p99 520."),
+        "{}",
+        verdict.line()
+    );
+    assert!(says(&verdict, "cores of their own"), "{verdict:?}");
+}
+
+#[test]
+fn microseconds_of_lag_do_not_invalidate_a_fast_server() {
+    let mut response = Histogram::new();
+    response.record_many_ns(60_000, 10_000);
+    let fast = |lag_ns| {
+        let mut fast = calm(1_000);
+        fast.total.ops[0].response = response.clone();
+        judge(&with_lag(fast, lag_ns))
+    };
+    assert!(fast(45_000).is_valid);
+    let late = fast(56_000);
+    assert!(!late.is_valid);
+    assert!(!late.headline.contains("10 %"), "{}", late.headline);
+}
+
+#[test]
+fn an_overloaded_server_is_told_from_an_overloaded_generator() {
+    let verdict = judge(&overloaded(20_000, 72));
+    assert_eq!((verdict.bound, verdict.is_valid), (Bound::Server, true));
+    assert_eq!(
+        verdict.line(),
+        "Verdict: valid, server-bound: 72.00 % of the plan answered, generator at 30 % CPU"
+    );
+    assert!(
+        says(&verdict, "14.40k requests a second") && says(&verdict, "-R 11k"),
+        "{verdict:?}"
+    );
+    assert!(
+        says(&verdict, "56000 requests are without an answer"),
+        "{verdict:?}"
+    );
+
+    let verdict = judge(&with_cpu(overloaded(20_000, 72), 0.97));
+    assert_eq!((verdict.bound, verdict.is_valid), (Bound::Generator, false));
+    assert!(verdict.headline.contains("97 % CPU"), "{}", verdict.headline);
+    assert!(says(&verdict, "more threads"), "{verdict:?}");
+}
+
+#[test]
+fn a_thread_that_polls_and_is_in_time_is_no_limit() {
+    let verdict = judge(&with_cpu(calm(1_000), 0.99));
+    assert_eq!((verdict.bound, verdict.is_valid), (Bound::Neither, true));
+}
+
+#[test]
+fn a_slow_script_is_named() {
+    let mut slow = with_cpu(overloaded(20_000, 50), 0.8);
+    slow.total.source_ns = slow.measured_ns * 6 / 10;
+    let verdict = judge(&slow);
+    assert_eq!(verdict.bound, Bound::Generator);
+    assert!(
+        verdict.headline.contains("the script took 60 % of the time"),
+        "{}",
+        verdict.headline
+    );
+    assert!(says(&verdict, "--workload"), "{verdict:?}");
+}
+
+/// Half a percent may be missing, and what is on its way at any moment.
+#[test]
+fn what_is_on_its_way_at_the_end_is_no_backlog() {
+    let mut slow = calm(1_000);
+    // Answers take 1 s: 1,000 of 10,000 are in flight at any moment.
+    for op in &mut slow.total.ops {
+        op.service.clear();
+        op.service.record_many_ns(1_000_000_000, 9_000);
+        op.response = op.service.clone();
+    }
+    slow.total.completed = 9_000;
+    slow.in_flight = 1_000;
+    slow.unanswered.record_many_ns(500_000_000, 1_000);
+    assert_eq!(judge(&slow).bound, Bound::Neither);
+
+    let missing = |count| {
+        let mut outcome = calm(1_000);
+        outcome.total.completed -= count;
+        outcome.backlog = count;
+        judge(&outcome).bound
+    };
+    assert_eq!(missing(40), Bound::Neither);
+    assert_eq!(missing(100), Bound::Server);
+}
+
+#[test]
+fn a_closed_loop_says_what_its_latency_leaves_out() {
+    let mut closed = calm(1_000);
+    closed.phase.rate = Rate::Closed;
+    let verdict = judge(&closed);
+    assert_eq!((verdict.bound, verdict.is_valid), (Bound::Server, true));
+    assert_eq!(
+        verdict.line(),
+        "Verdict: valid, server-bound: closed loop, 1.00k answers a second"
+    );
+    assert!(says(&verdict, "leave out what was not asked"), "{verdict:?}");
+    let verdict = judge(&with_cpu(closed, 0.95));
+    assert_eq!((verdict.bound, verdict.is_valid), (Bound::Generator, false));
+}
+
+#[test]
+fn failures_are_put_into_words() {
+    let mut failing = calm(1_000);
+    failing.total.errors.connect = 7;
+    failing.total.errors.read = 2;
+    failing.total.errors.write = 3;
+    failing.is_cut_short = true;
+    let verdict = judge(&failing);
+    for words in ["7 attempts to connect", "5 requests were lost", "ended after"] {
+        assert!(says(&verdict, words), "{words}: {verdict:?}");
+    }
+}
+
+#[test]
+fn a_run_without_answers_or_requests_is_not_judged_well() {
+    let empty = || outcome(1.0, Histogram::new(), Histogram::new());
+    assert!(!judge(&empty()).is_valid);
+    let mut refused = empty();
+    refused.total.planned = 1_000;
+    refused.total.errors.connect = 12;
+    let verdict = judge(&refused);
+    assert_eq!((verdict.bound, verdict.is_valid), (Bound::Server, false));
+    assert_eq!(verdict.headline, "no connection could be opened");
+    let mut silent = empty();
+    silent.total.planned = 1_000;
+    silent.total.sent = 64;
+    silent.backlog = 936;
+    silent.unanswered.record_many_ns(500_000_000, 1_000);
+    assert_eq!(judge(&silent).bound, Bound::Server);
+}
+
+#[test]
+fn every_headline_fits_a_line() {
+    for outcome in [
+        calm(1_000),
+        with_lag(calm(1_000), 900_000_000),
+        overloaded(20_000, 1),
+        with_cpu(overloaded(20_000, 99), 1.0),
+    ] {
+        let line = judge(&outcome).line();
+        assert!(line.len() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn advised_rates_are_round() {
+    assert_eq!(rounded(11_520.0), "11k");
+    assert_eq!(rounded(119_999.0), "110k");
+    assert_eq!(rounded(1_234.0), "1200");
+    assert_eq!(rounded(57.9), "57");
+    assert_eq!(rounded(3.27), "3.3");
+}

@@ -1,0 +1,114 @@
+//! Values: slices of one table of random letters and digits, so that a long value costs no more to make than to copy.
+//!
+//! What repeats is at least [`WINDOW_BYTES`] of other values apart on average: compression of blocks finds as little in them
+//! as in random text.
+
+use super::config::{length_problems, parse_lengths};
+use kvant_env::rng::Rng;
+
+/// The longest value, in bytes.
+pub const BYTES_MAX: u64 = 1 << 30;
+
+/// Positions at which a value may begin in the table: a power of two.
+const WINDOW_BYTES: u64 = 1 << 18;
+
+/// The length of values, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueBytes {
+    /// Always the same.
+    Fixed(u64),
+    /// Each length from `min` to `max` with the same probability.
+    Random {
+        /// The shortest.
+        min: u64,
+        /// The longest.
+        max: u64,
+    },
+    /// `min` for the first request, one more for each that follows over all threads, and `min` again after `max`.
+    Growing {
+        /// The shortest.
+        min: u64,
+        /// The longest.
+        max: u64,
+    },
+}
+
+impl Default for ValueBytes {
+    fn default() -> ValueBytes {
+        ValueBytes::Fixed(12)
+    }
+}
+
+impl ValueBytes {
+    /// Parses `N`, `A..B` (random), or `grow:A..B`.
+    ///
+    /// # Errors
+    /// A sentence naming the text and the accepted forms.
+    pub fn parse(text: &str) -> Result<ValueBytes, String> {
+        if let Some(lengths) = text.strip_prefix("grow:") {
+            let (min, max) = parse_lengths(lengths)?;
+            return Ok(ValueBytes::Growing { min, max });
+        }
+        let (min, max) = parse_lengths(text)?;
+        Ok(if text.contains("..") {
+            ValueBytes::Random { min, max }
+        } else {
+            ValueBytes::Fixed(min)
+        })
+    }
+
+    /// The longest that comes.
+    pub fn max(self) -> u64 {
+        match self {
+            ValueBytes::Fixed(length) => length,
+            ValueBytes::Random { max, .. } | ValueBytes::Growing { max, .. } => max,
+        }
+    }
+
+    pub(super) fn problems(self) -> Vec<String> {
+        let (min, max) = match self {
+            ValueBytes::Fixed(length) => (length, length),
+            ValueBytes::Random { min, max } | ValueBytes::Growing { min, max } => (min, max),
+        };
+        length_problems("values", min, max, 0, BYTES_MAX)
+    }
+}
+
+/// Hands out values.
+#[derive(Debug)]
+pub(super) struct Values {
+    lengths: ValueBytes,
+    table: Vec<u8>,
+}
+
+impl Values {
+    /// Values of these lengths, which must have no [`ValueBytes::problems`].
+    pub(super) fn new(lengths: ValueBytes, seed: u64) -> Values {
+        let table_bytes = WINDOW_BYTES + lengths.max();
+        Values {
+            lengths,
+            table: letters(&mut Rng::new(seed), table_bytes as usize),
+        }
+    }
+
+    /// The next value for the `number`th put over all threads.
+    #[inline]
+    pub(super) fn next(&self, number: u64, rng: &mut Rng) -> &[u8] {
+        let start = (rng.next_u64() & (WINDOW_BYTES - 1)) as usize;
+        let length = match self.lengths {
+            ValueBytes::Fixed(length) => length,
+            ValueBytes::Random { min, max } => min + rng.below(max - min + 1),
+            ValueBytes::Growing { min, max } => min + number % (max - min + 1),
+        };
+        &self.table[start..start + length as usize]
+    }
+}
+
+/// `count` random letters and digits.
+pub(super) fn letters(rng: &mut Rng, count: usize) -> Vec<u8> {
+    const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    (0..count).map(|_| ALPHABET[rng.below(62) as usize]).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! The JSON of a run: what was asked of whom, on which machine, and what each phase came to.
+
+use super::settings::{LoadSettings, Requests};
+use kvant_load::report::json::{ConfigFacts, HostFacts, PhaseResult, ResultFile};
+use kvant_load::verdict::Verdict;
+use kvant_load::workload::WorkloadConfig;
+use kvant_load::{LoadConfig, Outcome};
+
+/// A phase that is over.
+#[derive(Debug)]
+pub(super) struct Done {
+    /// What it was for, where there are phases of several purposes; else empty.
+    pub(super) label: String,
+    pub(super) outcome: Outcome,
+    pub(super) verdict: Verdict,
+}
+
+/// A result without phases.
+pub(super) fn result(settings: &LoadSettings, config: &LoadConfig) -> ResultFile {
+    let args = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
+    let command = args
+        .map(|arg| without_secret(arg, &settings.common.headers))
+        .collect();
+    let requests = match &settings.requests {
+        Requests::Fixed { .. } => "GET".to_owned(),
+        Requests::Script { file, .. } => format!("script {}", file.display()),
+        Requests::Workload(config) => workload(config),
+    };
+    ResultFile::new(
+        command,
+        HostFacts::of_this_machine(),
+        ConfigFacts::of(config, &requests),
+    )
+}
+
+/// A phase and how it was judged.
+pub(super) fn phase(done: &Done) -> PhaseResult {
+    PhaseResult::of(&done.outcome, &done.label, Some(&done.verdict))
+}
+
+/// `workload get=90,put=10, 1000000 keys`.
+fn workload(config: &WorkloadConfig) -> String {
+    let parts = config.mix.parts();
+    let mix: Vec<String> = parts
+        .iter()
+        .map(|(kind, weight)| match parts.len() {
+            1 => kind.name().to_owned(),
+            _ => format!("{}={weight}", kind.name()),
+        })
+        .collect();
+    format!("workload {}, {} keys", mix.join(","), config.key_count)
+}
+
+/// An argument of the command line without the value of a header: that may be a password.
+fn without_secret(arg: String, headers: &[(String, String)]) -> String {
+    let trimmed = arg.trim_end();
+    let header = headers.iter().find(|(name, value)| {
+        !value.is_empty() && trimmed.contains(&format!("{name}:")) && trimmed.ends_with(value.as_str())
+    });
+    match header {
+        Some((_, value)) => format!("{}...", &trimmed[..trimmed.len() - value.len()]),
+        None => arg,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_secret;
+
+    #[test]
+    fn values_of_headers_are_left_out_of_the_command_line() {
+        let headers = [("Authorization".to_owned(), "Bearer xyz".to_owned())];
+        for (arg, shown) in [
+            ("-HAuthorization: Bearer xyz", "-HAuthorization: ..."),
+            ("Authorization:Bearer xyz ", "Authorization:..."),
+            (
+                "--header=Authorization: Bearer xyz",
+                "--header=Authorization: ...",
+            ),
+            ("http://127.0.0.1/", "http://127.0.0.1/"),
+        ] {
+            assert_eq!(without_secret(arg.to_owned(), &headers), shown);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `kvant load`: the load generator's command line, and what connects it with kvant-load.
+//!
+//! - [`definition`]: options, as clap has them.
+//! - [`reader`], [`settings`]: values taken out of it and judged, all bad ones at once.
+//! - [`signals`]: one signal ends the load, a second one the process.
+//! - [`run`]: phases of load, from [`sources`], printed and written to [`outputs`], the JSON as [`facts`] has it.
+//! - [`search`]: the highest rate; [`judgement`]: assertions and the exit code; [`fill`]: filling a store.
+
+pub(crate) mod definition;
+mod facts;
+mod fill;
+mod judgement;
+mod outputs;
+mod reader;
+mod run;
+mod search;
+mod settings;
+mod signals;
+mod sources;
+
+use clap::ArgMatches;
+use fill::FillSettings;
+use kvant_base::Result;
+use kvant_load::compare;
+use kvant_load::report::json::ResultFile;
+use settings::LoadSettings;
+use signals::Stop;
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::path::Path;
+
+/// Runs the command; the result is the exit code.
+pub(crate) fn load(args: &ArgMatches) -> u8 {
+    match args.subcommand() {
+        None => judged(LoadSettings::read(args), |settings, stop| {
+            run::run(&settings, stop)
+        }),
+        Some(("fill", args)) => judged(FillSettings::read(args), |settings, stop| {
+            fill::fill(&settings, stop)
+        }),
+        Some(("compare", args)) => done(compare(args)),
+        Some((other, _)) => unreachable!("`{other}` is not in the definition of the command line"),
+    }
+}
+
+/// Works with settings, unless they are refused.
+fn judged<S: Send + 'static>(
+    settings: std::result::Result<S, Vec<String>>,
+    work: fn(S, &Stop) -> Result<u8>,
+) -> u8 {
+    let settings = match settings {
+        Ok(settings) => settings,
+        Err(problems) => return refuse(&problems),
+    };
+    done(signals::run(move |stop| done(work(settings, &stop))))
+}
+
+/// The exit code; says what went wrong.
+fn done(result: std::result::Result<u8, impl Display>) -> u8 {
+    result.unwrap_or_else(|error| {
+        crate::complain(&error.to_string());
+        crate::EXIT_FAILED
+    })
+}
+
+/// Two results side by side. Whatever comes out is no failure: `--baseline` is for that.
+fn compare(args: &ArgMatches) -> Result<u8> {
+    let file = |id: &str| Path::new(args.get_one::<OsString>(id).expect("clap requires the argument"));
+    let [a, b] = [file("A"), file("B")];
+    let names = [a.to_string_lossy(), b.to_string_lossy()];
+    let comparison = compare::compare(
+        &ResultFile::read(a)?,
+        &ResultFile::read(b)?,
+        [&names[0], &names[1]],
+    )?;
+    outputs::print(&comparison.to_string())?;
+    Ok(0)
+}
+
+/// Says everything that is wrong with the command line.
+fn refuse(problems: &[String]) -> u8 {
+    let count = problems.len();
+    let mut text = format!(
+        "{count} {} refused:",
+        if count == 1 {
+            "argument is"
+        } else {
+            "arguments are"
+        }
+    );
+    for problem in problems {
+        text.push_str(&format!("\n  {problem}"));
+    }
+    crate::complain(&text);
+    crate::EXIT_USAGE
+}

@@ -1,0 +1,169 @@
+//! `--find-max`: the highest rate that holds its objective.
+
+use super::facts::Done;
+use super::judgement::EXIT_BROKEN;
+use super::outputs::print;
+use super::run::Run;
+use kvant_base::Result;
+use kvant_load::assertion::Assertion;
+use kvant_load::find_max::{self, FindMax, FindMaxConfig, Limit, Means, Point, generator_limit};
+use kvant_load::report::json::FindMaxFacts;
+use kvant_load::units::format_time_ns;
+use kvant_load::{Outcome, Phase};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// Load before each measured time, unless `--warmup` says otherwise.
+const SETTLE: Duration = Duration::from_secs(3);
+/// A confirmation is as long as this many steps.
+const CONFIRMATION_STEPS: u32 = 3;
+
+/// Searches, prints each phase as it is judged, and then what was found; the result is the exit code.
+///
+/// # Errors
+/// What kept it from running.
+pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
+    let settings = run.settings;
+    let config = FindMaxConfig {
+        saturate: settings.duration,
+        settle: settings.warmup.unwrap_or(SETTLE),
+        measure: settings.duration,
+        confirm: settings.duration * CONFIRMATION_STEPS,
+        ..FindMaxConfig::default()
+    };
+    print(&run.header())?;
+    print(&title(goals))?;
+    let mut printed = Ok(());
+    let mut phases: Vec<Done> = Vec::new();
+    let mut purposes = Vec::new();
+    let found = {
+        let mut run_phase = |phase: &Phase| {
+            // How many there will be depends on what they come to.
+            let done = run.phase(phase, phases.len(), phases.len() + 1)?;
+            let outcome = done.outcome.clone();
+            phases.push(done);
+            Ok(outcome)
+        };
+        let means = Means {
+            run: &mut run_phase,
+            slo: &|outcome| broken(goals, outcome),
+            generator: &generator_limit,
+            each_point: &mut |point| {
+                purposes.push(point.purpose.name());
+                let line = print(&row(point));
+                if printed.is_ok() {
+                    printed = line;
+                }
+            },
+        };
+        find_max::find_max(&config, means)?
+    };
+    printed?;
+    for (done, purpose) in phases.iter_mut().zip(purposes) {
+        done.label = purpose.to_owned();
+    }
+    print(&result(&found))?;
+    // Assertions are for the load that the server is meant to have, not for what found it.
+    let mut first_judged = phases.len();
+    if found.at_80.is_some()
+        && let Some(last) = phases.last()
+    {
+        print("\nAt 80 % of it:\n")?;
+        run.print_phase(last)?;
+        first_judged -= 1;
+    }
+    let facts = FindMaxFacts::of(&found, &texts(goals));
+    let exit_code = run.finish(&phases, first_judged, Some(facts))?;
+    if found.rate.is_none() && !found.is_cut_short {
+        return Ok(EXIT_BROKEN);
+    }
+    Ok(exit_code)
+}
+
+fn texts(goals: &[Assertion]) -> Vec<String> {
+    goals.iter().map(|goal| goal.text().to_owned()).collect()
+}
+
+/// What a phase did not hold, a sentence each.
+fn broken(goals: &[Assertion], outcome: &Outcome) -> Vec<String> {
+    let checked = goals.iter().map(|goal| goal.check(outcome, None));
+    checked
+        .filter(|checked| !checked.is_met)
+        .map(|checked| checked.to_string())
+        .collect()
+}
+
+fn title(goals: &[Assertion]) -> String {
+    format!(
+        "Highest rate that holds {}\n  {:<12} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9}  {}\n",
+        texts(goals).join(", "),
+        "phase",
+        "rate",
+        "achieved",
+        "p50",
+        "p99",
+        "p99.9",
+        "max",
+        "lag p99",
+        "holds"
+    )
+}
+
+fn row(point: &Point) -> String {
+    let rate = if point.rate > 0.0 {
+        format!("{:.0}", point.rate)
+    } else {
+        "closed".to_owned()
+    };
+    let mut line = format!(
+        "  {:<12} {rate:>10} {:>10.0}",
+        point.purpose.name(),
+        point.achieved
+    );
+    for ns in [
+        point.p50_ns,
+        point.p99_ns,
+        point.p999_ns,
+        point.max_ns,
+        point.send_lag_p99_ns,
+    ] {
+        write!(line, " {:>9}", format_time_ns(ns)).expect("writing to a string cannot fail");
+    }
+    let why = if point.rate <= 0.0 {
+        String::new()
+    } else if point.judgement.holds() {
+        "yes".to_owned()
+    } else {
+        format!("no: {}", point.judgement.reasons.join("; "))
+    };
+    format!("{line}  {why}\n")
+}
+
+fn result(found: &FindMax) -> String {
+    let mut text = String::new();
+    let what = match found.rate {
+        Some(rate) if found.is_confirmed => format!("{rate:.0} requests/sec hold, confirmed twice"),
+        Some(rate) => format!("{rate:.0} requests/sec held, not confirmed"),
+        None => "no rate holds".to_owned(),
+    };
+    let interrupted = if found.is_cut_short { " (interrupted)" } else { "" };
+    let limit = match &found.limit {
+        Limit::Server { rate, reasons } => {
+            format!("the server was the limit: at {rate:.0}, {}", reasons.join("; "))
+        }
+        Limit::Generator { rate, how, reasons } => {
+            format!(
+                "the generator was the limit, the server may do more: at {rate:.0}, {how}; {}",
+                reasons.join("; ")
+            )
+        }
+        Limit::None => "nothing failed up to the highest rate that was tried".to_owned(),
+    };
+    writeln!(
+        text,
+        "\nMaximum: {what}{interrupted}\n  closed loop: {:.0} requests/sec\n  {limit}",
+        found.saturation_rate
+    )
+    .expect("writing to a string cannot fail");
+    text
+}

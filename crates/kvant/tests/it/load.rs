@@ -1,0 +1,343 @@
+//! `kvant load` as a process, against a real server: wrk2's text, plans, signals, refusals.
+
+use crate::kvant_command::{Finished, TempDir, kvant, run, run_kvant};
+use crate::server_process::TestServer;
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+/// Runs `kvant load` with `args` and the URL of `path` at the server.
+pub(crate) fn load(server: &TestServer, args: &[&str], path: &str) -> Finished {
+    let url = format!("http://{}{path}", server.addr());
+    run(kvant().arg("load").args(args).arg(url))
+}
+
+/// As [`load`]; fails the test unless the exit code is 0.
+pub(crate) fn good_load(server: &TestServer, args: &[&str], path: &str) -> String {
+    let done = load(server, args, path);
+    assert_eq!(
+        done.code,
+        Some(0),
+        "{args:?} {path}\n{}\n{}",
+        done.stdout,
+        done.stderr
+    );
+    done.stdout
+}
+
+/// What wrk2's readers take out of its text.
+#[derive(Debug)]
+pub(crate) struct Classic {
+    pub(crate) requests: u64,
+    pub(crate) rate: f64,
+    pub(crate) socket_errors: Option<String>,
+    pub(crate) bad_statuses: u64,
+    /// Values in milliseconds, percentiles from 0 to 1, counts.
+    pub(crate) spectrum: Vec<(f64, f64, u64)>,
+}
+
+impl Classic {
+    pub(crate) fn parse(text: &str) -> Classic {
+        let line = |part: &str| text.lines().find(|line| line.contains(part));
+        let word = |line: &str, at: usize| line.split_whitespace().nth(at).map(str::to_owned);
+        let number = |line: Option<&str>, at: usize| line.and_then(|line| word(line, at));
+        let requests = number(line(" requests in "), 0).and_then(|word| word.parse().ok());
+        let rate = number(line("Requests/sec:"), 1).and_then(|word| word.parse().ok());
+        let (Some(requests), Some(rate)) = (requests, rate) else {
+            panic!("this is not wrk2's text:\n{text}");
+        };
+        let bad = line("Non-2xx or 3xx responses:").and_then(|line| line.rsplit(' ').next()?.parse().ok());
+        let rows = text
+            .lines()
+            .skip_while(|line| !line.contains("Percentile spectrum"));
+        let row = |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                [value, percentile, count, _] => {
+                    Some((value.parse().ok()?, percentile.parse().ok()?, count.parse().ok()?))
+                }
+                _ => None,
+            }
+        };
+        Classic {
+            requests,
+            rate,
+            socket_errors: line("Socket errors:").map(str::to_owned),
+            bad_statuses: bad.unwrap_or(0),
+            spectrum: rows
+                .take_while(|line| !line.contains("#[Mean"))
+                .filter_map(row)
+                .collect(),
+        }
+    }
+
+    /// Fails the test if anything went wrong.
+    #[track_caller]
+    pub(crate) fn assert_clean(&self) {
+        assert!(
+            self.socket_errors.is_none() && self.bad_statuses == 0 && self.requests > 0,
+            "{self:?}"
+        );
+    }
+}
+
+#[test]
+fn the_text_is_wrk2s_and_the_rate_is_kept() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path());
+    let done = load(&server, &["-t2", "-c4", "-d1s", "-R500", "-L"], "/v0/status");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let url = format!("http://{}/v0/status", server.addr());
+    let begin = format!(
+        "Running 1s test @ {url}\n  2 threads and 4 connections\n  Thread Stats   Avg      Stdev     Max   +/- Stdev\n"
+    );
+    assert!(done.stdout.starts_with(&begin), "{}", done.stdout);
+    assert!(
+        done.stdout
+            .contains("\n  Latency Distribution (HdrHistogram - Recorded Latency)\n"),
+        "{}",
+        done.stdout
+    );
+    assert!(!done.stdout.contains("Uncorrected"), "{}", done.stdout);
+    let classic = Classic::parse(&done.stdout);
+    classic.assert_clean();
+    // A machine that stands still loses some of them, and never gains any.
+    assert!((250..=500).contains(&classic.requests), "{classic:?}");
+    let last = classic.spectrum.last().expect("there are rows");
+    assert_eq!((last.1, last.2), (1.0, classic.requests), "{classic:?}");
+    assert!(
+        classic.spectrum.is_sorted_by(|a, b| a.0 <= b.0 && a.1 < b.1),
+        "{classic:?}"
+    );
+    assert!(!done.stderr.is_empty(), "progress goes to standard error");
+
+    let quiet = load(
+        &server,
+        &["-t1", "-c1", "-d200ms", "-R100", "-U", "--quiet"],
+        "/v0/status",
+    );
+    assert_eq!(quiet.stderr, "", "{quiet:?}");
+    assert!(quiet.stdout.contains("Uncorrected Latency"), "{}", quiet.stdout);
+}
+
+#[test]
+fn plans_of_several_rates_ramps_and_none() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path());
+    let small = ["-t1", "-c2", "-d300ms", "--quiet"];
+
+    let steps = good_load(
+        &server,
+        &[&small[..], &["-R", "100,200,400"]].concat(),
+        "/v0/status",
+    );
+    assert_eq!(steps.matches("Running ").count(), 3, "{steps}");
+    let blocks: Vec<Classic> = steps.split("Running ").skip(1).map(Classic::parse).collect();
+    blocks.iter().for_each(Classic::assert_clean);
+    let planned = [30, 60, 120];
+    assert!(
+        blocks
+            .iter()
+            .zip(planned)
+            .all(|(block, planned)| block.requests <= planned),
+        "{blocks:?}"
+    );
+
+    let ramp = good_load(
+        &server,
+        &[&small[..], &["--ramp", "0..1k"]].concat(),
+        "/v0/status",
+    );
+    Classic::parse(&ramp).assert_clean();
+    assert!(Classic::parse(&ramp).requests <= 151, "{ramp}");
+
+    let closed = good_load(&server, &[&small[..], &["-R", "0"]].concat(), "/v0/status");
+    Classic::parse(&closed).assert_clean();
+
+    let poisson = good_load(
+        &server,
+        &[&small[..], &["-R", "500", "--arrival", "poisson", "--seed", "7"]].concat(),
+        "/v0/status",
+    );
+    Classic::parse(&poisson).assert_clean();
+
+    let batches = good_load(
+        &server,
+        &[&small[..], &["-R", "500", "--pipeline", "4", "-B"]].concat(),
+        "/v0/status",
+    );
+    Classic::parse(&batches).assert_clean();
+
+    let exact = good_load(
+        &server,
+        &[&small[..], &["-R", "100", "--wrk2-exact"]].concat(),
+        "/v0/status",
+    );
+    Classic::parse(&exact).assert_clean();
+
+    let warm = good_load(
+        &server,
+        &[
+            &small[..],
+            &["-R", "100", "--warmup", "200ms", "-T", "1s", "-H", "Accept: */*"],
+        ]
+        .concat(),
+        "/v0/status",
+    );
+    assert!(
+        Classic::parse(&warm).requests <= 30,
+        "what the warm-up sends is not counted: {warm}"
+    );
+}
+
+#[test]
+fn the_highest_rate_is_found() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path());
+    let args = [
+        "-t1",
+        "-c2",
+        "-d200ms",
+        "--warmup",
+        "20ms",
+        "--find-max",
+        "--slo",
+        "p99<1s",
+        "--quiet",
+    ];
+    let text = good_load(&server, &args, "/v0/status");
+    assert!(text.contains("saturation") && text.contains("closed"), "{text}");
+    assert!(text.contains("\nMaximum: "), "{text}");
+}
+
+#[test]
+fn bad_arguments_are_all_told_at_once() {
+    let done = run_kvant(&["load", "-t0", "-d", "soon", "--json"]);
+    assert_eq!(done.code, Some(2), "{done:?}");
+    let done = run_kvant(&["load", "-t0", "-d", "soon"]);
+    assert_eq!((done.code, done.stdout.as_str()), (Some(2), ""), "{done:?}");
+    for name in ["URL", "--rate", "--threads", "--duration"] {
+        assert!(done.stderr.contains(&format!("\n  {name}: ")), "{name}: {done:?}");
+    }
+    let done = run_kvant(&["load", "-R5", "-t3", "-c2", "http://127.0.0.1/"]);
+    assert!(
+        done.stderr.contains("number of connections must be >= threads"),
+        "{done:?}"
+    );
+    for url in ["127.0.0.1:80", "ftp://127.0.0.1/"] {
+        let done = run_kvant(&["load", "-R5", url]);
+        assert_eq!(done.code, Some(2), "{done:?}");
+    }
+    assert_eq!(run_kvant(&["load", "--no-such-option"]).code, Some(2));
+    assert_eq!(run_kvant(&["load", "fill", "http://127.0.0.1/"]).code, Some(2));
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_as_wrk_does() {
+    // An address that nobody listens on any more.
+    let addr = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("loopback");
+    let url = format!("http://{addr}/");
+    for args in [&["load", "-R5", &url][..], &["load", "fill", "--keys", "5", &url]] {
+        let done = run_kvant(args);
+        assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{done:?}");
+        assert!(
+            done.stderr.contains(&format!("unable to connect to {addr}")),
+            "{done:?}"
+        );
+    }
+}
+
+#[test]
+fn a_signal_ends_the_load_and_prints_what_was_measured() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path());
+    for signal in ["INT", "TERM"] {
+        let mut running = Running::start(&server, &["-t1", "-c1", "-d10m", "-R100,200", "-L"]);
+        running.wait_for_start();
+        running.signal(signal);
+        let (code, stdout) = running.wait();
+        assert_eq!(code, Some(0), "{stdout}");
+        Classic::parse(&stdout).assert_clean();
+        assert_eq!(
+            stdout.matches("Running ").count(),
+            1,
+            "no other rate follows: {stdout}"
+        );
+    }
+}
+
+#[test]
+fn a_second_signal_ends_the_process() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path());
+    // The first signal is looked at within a second. Where the machine was so slow that this was over before the second one
+    // was sent, that is no failure.
+    for _ in 0..20 {
+        let mut running = Running::start(&server, &["-t1", "-c1", "-d10m", "-R100"]);
+        running.wait_for_start();
+        running.signal("INT");
+        std::thread::sleep(Duration::from_millis(20));
+        running.signal("INT");
+        let (code, stdout) = running.wait();
+        if code == Some(130) {
+            return;
+        }
+        assert_eq!(code, Some(0), "{stdout}");
+    }
+    panic!("20 second signals came too late");
+}
+
+/// A load that goes on.
+struct Running {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    stdout: String,
+}
+
+impl Running {
+    fn start(server: &TestServer, args: &[&str]) -> Running {
+        let mut child = kvant()
+            .args(["load", "--quiet"])
+            .args(args)
+            .arg(format!("http://{}/v0/status", server.addr()))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the binary can be started");
+        let out = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        Running {
+            child,
+            out,
+            stdout: String::new(),
+        }
+    }
+
+    /// From then on signals are caught.
+    fn wait_for_start(&mut self) {
+        self.out.read_line(&mut self.stdout).expect("output is UTF-8");
+        assert!(
+            self.stdout.starts_with("Running "),
+            "the load ended before it began"
+        );
+    }
+
+    fn signal(&self, name: &str) {
+        // The process is not waited for yet, so that its id is still its own, whether or not it has ended.
+        let status = Command::new("kill")
+            .args([format!("-{name}"), self.child.id().to_string()])
+            .status();
+        assert!(status.is_ok(), "kill(1) exists");
+    }
+
+    fn wait(mut self) -> (Option<i32>, String) {
+        self.out
+            .read_to_string(&mut self.stdout)
+            .expect("output is UTF-8");
+        (
+            self.child.wait().expect("the process is ours").code(),
+            self.stdout,
+        )
+    }
+}

@@ -1,0 +1,215 @@
+//! `kvant load` with scripts, native workloads and fills, against a real server.
+
+use crate::kvant_command::{TempDir, kvant, run};
+use crate::load::{Classic, good_load, load};
+use crate::server_process::TestServer;
+use kvant_load::report::json::ResultFile;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+const SMALL: [&str; 5] = ["-t2", "-c4", "-d700ms", "-R400", "--quiet"];
+/// Keys that the tests fill a store with.
+const KEYS: &str = "2000";
+
+fn scripts_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/workloads")
+}
+
+/// A server whose store has [`KEYS`].
+fn filled(dir: &TempDir) -> TestServer {
+    // Writes never wait for this machine's disk.
+    let server = TestServer::start_with(&dir.path().join("data"), &["--sync", "os"]);
+    let url = format!("http://{}", server.addr());
+    let done = run(kvant().args(["load", "fill", "--keys", KEYS, "--value-bytes", "1..100", &url]));
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(
+        done.stdout.starts_with("2000 of 2000 keys stored in "),
+        "{done:?}"
+    );
+    server
+}
+
+/// Loads with `args` and returns how many answers had each status, by kind of requests.
+fn statuses(server: &TestServer, dir: &TempDir, args: &[&str]) -> Vec<(String, u16, u64)> {
+    let json = dir.path().join("result.json");
+    let args = [&SMALL[..], &["--json", json.to_str().expect("ASCII")], args].concat();
+    good_load(server, &args, "");
+    let result = ResultFile::read(&json).expect("a result");
+    let ops = result.phases[0].ops.iter();
+    ops.flat_map(|op| {
+        op.statuses
+            .iter()
+            .map(|(status, count)| (op.name.clone(), *status, *count))
+    })
+    .collect()
+}
+
+#[test]
+fn what_is_filled_is_found_and_what_is_not_is_not() {
+    let dir = TempDir::new();
+    let server = filled(&dir);
+    let get = |ratio: &str| {
+        statuses(
+            &server,
+            &dir,
+            &["--workload", "get", "--keys", KEYS, "--hit-ratio", ratio],
+        )
+    };
+    let only = |found: Vec<(String, u16, u64)>| {
+        let [(kind, status, _)] = &found[..] else {
+            panic!("{found:?}")
+        };
+        (kind.clone(), *status)
+    };
+    assert_eq!(only(get("1")), ("get".to_owned(), 200));
+    assert_eq!(only(get("0")), ("get".to_owned(), 404));
+    let half: BTreeSet<u16> = get("0.5").iter().map(|(_, status, _)| *status).collect();
+    assert_eq!(half, BTreeSet::from([200, 404]));
+}
+
+#[test]
+fn every_workload_gets_the_answers_that_it_expects() {
+    let dir = TempDir::new();
+    let server = filled(&dir);
+    let cases: [(&[&str], &[(&str, u16)]); 6] = [
+        (&["status"], &[("status", 200)]),
+        (
+            &["put", "--value-bytes", "1..10000", "--key-bytes", "100..2000"],
+            &[("put", 201)],
+        ),
+        (
+            &["put", "--value-bytes", "grow:1..500", "--key-dist", "sequential"],
+            &[("put", 201)],
+        ),
+        (&["range", "--range-records", "20"], &[("range", 200)]),
+        (
+            &["mixed", "--mix", "get=50,put=50", "--key-dist", "zipfian"],
+            &[("get", 200), ("put", 201)],
+        ),
+        // What it leaves is no filled store any more.
+        (&["delete"], &[("delete", 202)]),
+    ];
+    for (args, expected) in cases {
+        let args = [&["--keys", KEYS, "--workload"], args].concat();
+        let found = statuses(&server, &dir, &args);
+        let found: BTreeSet<(&str, u16)> = found
+            .iter()
+            .map(|(kind, status, _)| (kind.as_str(), *status))
+            .collect();
+        assert_eq!(found, expected.iter().copied().collect(), "{args:?}");
+    }
+}
+
+/// Every file in `lab/workloads/`, with the statuses that it is to get.
+#[test]
+fn every_script_gets_the_answers_that_it_expects() {
+    let expected: [(&str, &[u16]); 12] = [
+        ("delete.lua", &[202]),
+        ("get-absent.lua", &[404]),
+        ("get-existing.lua", &[200]),
+        ("get-mixed.lua", &[200, 404]),
+        ("get-one.lua", &[200]),
+        ("put-fixed.lua", &[201]),
+        ("put-growing.lua", &[201]),
+        ("put-long-keys.lua", &[201]),
+        ("put-random.lua", &[201]),
+        ("range.lua", &[200]),
+        ("status-beside-put.lua", &[200, 201]),
+        ("status.lua", &[200]),
+    ];
+    let mut names: Vec<String> = std::fs::read_dir(scripts_dir())
+        .expect("the scripts are in the repository")
+        .map(|entry| entry.expect("readable").file_name().into_string().expect("ASCII"))
+        .filter(|name| name.ends_with(".lua"))
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        expected.map(|(name, _)| name),
+        "a script without an expectation, or the reverse"
+    );
+
+    let dir = TempDir::new();
+    let server = filled(&dir);
+    // What deletes comes last.
+    for (name, statuses_expected) in expected.iter().rev() {
+        let script = scripts_dir().join(name);
+        let args = ["-s", script.to_str().expect("UTF-8"), "--ok", "404", "--", KEYS];
+        // ARGS stand behind the URL.
+        let url = format!("http://{}", server.addr());
+        let json = dir.path().join("result.json");
+        let done = run(kvant()
+            .arg("load")
+            .args(SMALL)
+            .args(["--json", json.to_str().expect("ASCII")])
+            .args(&args[..4])
+            .arg(url)
+            .args(&args[4..]));
+        assert_eq!(done.code, Some(0), "{name}: {done:?}");
+        Classic::parse(&done.stdout).assert_clean();
+        let result = ResultFile::read(&json).expect("a result");
+        let found: BTreeSet<u16> = result.phases[0]
+            .ops
+            .iter()
+            .flat_map(|op| op.statuses.iter().map(|(status, _)| *status))
+            .collect();
+        let wanted: BTreeSet<u16> = statuses_expected.iter().copied().collect();
+        assert_eq!(found, wanted, "{name}: {}", done.stdout);
+    }
+}
+
+#[test]
+fn scripts_get_their_arguments_and_may_speak_at_the_end() {
+    let dir = TempDir::new();
+    let server = TestServer::start(&dir.path().join("data"));
+    let script = dir.path().join("args.lua");
+    std::fs::write(
+        &script,
+        "function init(args) wrk.path = '/v0/entity?id=' .. args[1] .. args[2]; wrk.method = 'PUT'; wrk.body = args[0] end\n\
+         function done(summary, latency, requests) io.write('requests: ' .. summary.requests .. '\\n') end\n",
+    )
+    .expect("writable");
+    let url = format!("http://{}/", server.addr());
+    let done = run(kvant()
+        .arg("load")
+        .args(SMALL)
+        .arg("-s")
+        .arg(&script)
+        .args([&url, "--", "a", "-b"]));
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let classic = Classic::parse(&done.stdout);
+    classic.assert_clean();
+    assert!(
+        done.stdout.contains(&format!("requests: {}\n", classic.requests)),
+        "{}",
+        done.stdout
+    );
+    let stored = server.exchange(b"GET /v0/entity?id=a-b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert!(
+        stored.ends_with(url.as_bytes()),
+        "{}",
+        String::from_utf8_lossy(&stored)
+    );
+}
+
+#[test]
+fn a_script_that_fails_is_told_with_its_line() {
+    let dir = TempDir::new();
+    let server = TestServer::start(&dir.path().join("data"));
+    let at_start = "local x = nil\nx()\n";
+    let on_the_way = "local n = 0\nfunction request()\n  n = n + 1\n  if n > 20 then error('enough') end\n  return wrk.format()\nend\n";
+    for (text, line) in [(at_start, ":2:"), (on_the_way, ":4:"), ("function (", ":1:")] {
+        let script = dir.path().join("broken.lua");
+        std::fs::write(&script, text).expect("writable");
+        let done = load(
+            &server,
+            &[&SMALL[..], &["-s", script.to_str().expect("ASCII")]].concat(),
+            "/v0/status",
+        );
+        assert_eq!(done.code, Some(1), "{text}: {done:?}");
+        assert!(
+            done.stderr.contains("broken.lua") && done.stderr.contains(line),
+            "{text}: {done:?}"
+        );
+    }
+}

@@ -1,0 +1,28 @@
+-- GET of random keys, of which half exist. The others are answered 404.
+-- Arguments: KEYS (1000000), SEED (1).
+-- Store: filled with at least KEYS keys.
+
+local keys = 1000000
+local threads = 0
+
+function setup(thread)
+  thread:set("number", threads)
+  threads = threads + 1
+end
+
+function init(args)
+  keys = tonumber(args[1]) or keys
+  math.randomseed((tonumber(args[2]) or 1) * 1000 + number)
+end
+
+local function key(index)
+  return string.format("%012d", index)
+end
+
+function request()
+  local id = key(math.random(0, keys - 2))
+  if math.random() < 0.5 then
+    id = id .. "-"
+  end
+  return wrk.format("GET", "/v0/entity?id=" .. id)
+end
