@@ -62,7 +62,10 @@ impl Target {
     /// # Errors
     /// `Invalid`, with what is wrong with the URL.
     pub fn parse(url: &str) -> Result<Target> {
-        parse(url).map_err(|problem| Error::invalid(format!("the URL `{}` {problem}", url.escape_debug())))
+        parse(url).map_err(|problem| {
+            let shown = without_credentials(url);
+            Error::invalid(format!("the URL `{}` {problem}", shown.escape_debug()))
+        })
     }
 
     /// Looks the host up. The order of its addresses is the one that the system prefers, IPv4 and IPv6 mixed.
@@ -137,6 +140,18 @@ impl fmt::Display for Address {
             Address::Tcp(address) => address.fmt(f),
             Address::Unix(path) => path.display().fmt(f),
         }
+    }
+}
+
+/// A URL as it may be shown: a message ends up in logs, where no password belongs.
+fn without_credentials(url: &str) -> String {
+    let host_at = url.find("://").map_or(0, |at| at + 3);
+    let authority_bytes = url[host_at..]
+        .find(['/', '?', '#'])
+        .unwrap_or(url.len() - host_at);
+    match url[host_at..host_at + authority_bytes].rfind('@') {
+        Some(at) => format!("{}...{}", &url[..host_at], &url[host_at + at..]),
+        None => url.to_owned(),
     }
 }
 
