@@ -262,10 +262,13 @@ fn bodies_may_hold_any_bytes() {
     let script = "function request() return wrk.format('PUT', '/', nil, '\\0\\255\\r\\n\\r\\n\\0') end";
     let mut source = load(script).sources().remove(0);
     let batch = source.next(0).expect("a request");
+    // The order of headers is that of a table, which differs from state to state.
+    assert!(batch.bytes.ends_with(b"\r\n\r\n\0\xff\r\n\r\n\0"));
     assert!(
         batch
             .bytes
-            .ends_with(b"Content-Length: 7\r\n\r\n\0\xff\r\n\r\n\0")
+            .windows(19)
+            .any(|part| part == b"Content-Length: 7\r\n")
     );
     assert_eq!(batch.requests.len(), 1);
 }
@@ -314,14 +317,11 @@ fn format_is_compiled_and_requests_are_still_right_after_many() {
     let mut source = load(script).sources().remove(0);
     for n in 2..5_000 {
         let request = next(&mut source);
-        let body = if n % 3 == 0 {
-            "Content-Length: 9\r\n\r\nlong body"
-        } else {
-            "\r\n"
-        };
-        assert_eq!(
-            request,
-            format!("PUT /v0/entity?id={n} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n{body}")
-        );
+        let line = format!("PUT /v0/entity?id={n} HTTP/1.1");
+        let host = "Host: 127.0.0.1:8080";
+        match n % 3 {
+            0 => assert_request(&request, &[&line, "Content-Length: 9", host], "long body"),
+            _ => assert_request(&request, &[&line, host], ""),
+        }
     }
 }
