@@ -5,7 +5,7 @@
 --
 -- `wrk.format` is called for nearly every request, so it is written to be compiled as one trace: without loops, which would be
 -- traces of their own that the caller's cannot contain. It keeps nothing from call to call, so whatever scripts do to their
--- tables of headers is seen. The order of headers is that of `next`, which differs from state to state.
+-- tables of headers is seen. Headers stand in the order of `next`, which differs from state to state.
 
 local run = ...
 local next, type, tostring = next, type, tostring
