@@ -13,10 +13,9 @@ const PRELUDE: &str = include_str!("prelude.lua");
 /// Begins messages that Lua locates in the prelude, which says nothing to who wrote the script.
 pub(super) const PRELUDE_NAME: &str = "[wrk]";
 
-/// Garbage of requests is collected when memory has grown to this per cent of what was live, and at twice the speed at which
-/// LuaJIT does by default: a state is small, and walking all of it again whenever it has doubled costs a third of the time of
-/// a request with `wrk.format`. More than this and live memory creeps up, because what is allocated during a collection
-/// survives it.
+/// Garbage of requests is collected when memory has grown to this per cent of what was live, and in steps twice as large as
+/// LuaJIT's: a state is small, and at the default of 200 it would be walked all over again every few hundred requests.
+/// Much more than this and memory creeps up, because what is allocated during a collection survives it and counts as live.
 const COLLECTOR_PAUSE: u32 = 400;
 const COLLECTOR_STEP_MULTIPLIER: u32 = 400;
 /// Scripts that hold more than this when they start keep LuaJIT's default, so that they do not need four times as much.
