@@ -9,6 +9,7 @@
 mod args;
 mod bench;
 mod cargo;
+mod hlog_check;
 mod readme;
 mod tidy;
 mod torture;
@@ -23,6 +24,9 @@ Kvant's chores. Usage: cargo xtask NAME
   readme [--release]                run the README's examples against a real server and compare their output
   torture [--cycles N] [--seed S]   kill -9 and power-loss tests, N cycles (1000) each, in release mode
   soak [--minutes M] [--seed S]     torture in rounds with a new seed each, until M minutes (60) have passed
+  hlog-check [RUN.hlog RUN.json [RUN.hgrm]]
+                                    have the files of `kvant load` read by HdrHistogram's Python library and
+                                    a JSON Schema validator (from PyPI), and compare; needs Python 3
   bench [NAME [ARG]...]             run a benchmark; without a name, list them
 ";
 
@@ -41,6 +45,7 @@ fn main() -> ExitCode {
         "readme" => readme::run(rest),
         "torture" => torture::run(rest),
         "soak" => torture::soak(rest),
+        "hlog-check" => hlog_check::run(rest),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

@@ -62,7 +62,10 @@ impl Target {
     /// # Errors
     /// `Invalid`, with what is wrong with the URL.
     pub fn parse(url: &str) -> Result<Target> {
-        parse(url).map_err(|problem| Error::invalid(format!("the URL `{}` {problem}", url.escape_debug())))
+        parse(url).map_err(|problem| {
+            let shown = without_credentials(url);
+            Error::invalid(format!("the URL `{}` {problem}", shown.escape_debug()))
+        })
     }
 
     /// Looks the host up. The order of its addresses is the one that the system prefers, IPv4 and IPv6 mixed.
@@ -140,6 +143,18 @@ impl fmt::Display for Address {
     }
 }
 
+/// A URL as it may be shown: a message ends up in logs, where no password belongs.
+fn without_credentials(url: &str) -> String {
+    let host_at = url.find("://").map_or(0, |at| at + 3);
+    let authority_bytes = url[host_at..]
+        .find(['/', '?', '#'])
+        .unwrap_or(url.len() - host_at);
+    match url[host_at..host_at + authority_bytes].rfind('@') {
+        Some(at) => format!("{}...{}", &url[..host_at], &url[host_at + at..]),
+        None => url.to_owned(),
+    }
+}
+
 /// The error says how the URL goes on after its name: "has no host".
 fn parse(url: &str) -> std::result::Result<Target, String> {
     if let Some(bad) = url
@@ -185,7 +200,8 @@ fn parse(url: &str) -> std::result::Result<Target, String> {
 }
 
 fn scheme(url: &str) -> std::result::Result<(Scheme, &str), String> {
-    const EXPECTED: &str = "expected http://host, https://host or http+unix://%2Fpath%2Fof%2Fsocket";
+    const EXPECTED: &str =
+        "expected http://, https:// or http+unix:// (with the path of a socket, percent-encoded, for a host)";
     let (scheme, rest) = url
         .split_once("://")
         .ok_or_else(|| format!("has no scheme; {EXPECTED}"))?;

@@ -70,9 +70,15 @@ fn file(outcomes: &[Outcome]) -> ResultFile {
         ..HostFacts::default()
     };
     let mut file = ResultFile::new(Vec::new(), host, config());
+    let verdict = Verdict {
+        bound: Bound::Neither,
+        is_valid: true,
+        headline: "the plan was kept".to_owned(),
+        sentences: Vec::new(),
+    };
     file.phases = outcomes
         .iter()
-        .map(|outcome| PhaseResult::of(outcome, "", None))
+        .map(|outcome| PhaseResult::of(outcome, "", Some(&verdict)))
         .collect();
     file
 }

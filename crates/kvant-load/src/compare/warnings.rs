@@ -37,7 +37,7 @@ pub(super) fn notes(comparison: &Comparison, sides: &[Vec<Outcome>; 2]) -> Vec<S
         notes.push("Nothing is compared: A and B have no rate in common.".to_owned());
         return notes;
     }
-    let is_single = |counts: &[usize; 2]| counts.iter().any(|count| *count == 1);
+    let is_single = |counts: &[usize; 2]| counts.contains(&1);
     if comparison.rates.iter().any(|rate| is_single(&rate.run_counts)) {
         notes.push(
             "With one run of a rate, a difference may be chance: repeats of the same program differ as well. Run each \

@@ -258,7 +258,7 @@ fn a_generator_that_is_too_slow_says_so() {
     let Limit::Generator { how, .. } = &found.limit else {
         panic!("{:?}", found.limit)
     };
-    assert!(how.contains("late"), "{how}");
+    assert!(how.contains("send lag"), "{how}");
 }
 
 #[test]

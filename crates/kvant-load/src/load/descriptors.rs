@@ -34,15 +34,18 @@ fn raised(limit: Rlimit, connection_count: u64, thread_count: u64) -> Result<Opt
         return Ok(None);
     }
     match limit.maximum {
-        Some(maximum) if maximum < needed => Err(Error::new(
-            ErrorKind::Io,
-            format!(
+        Some(maximum) if maximum < needed => {
+            let fitting = match maximum.saturating_sub(kept) {
+                0 => String::new(),
+                fitting => format!(", or use at most {fitting} connections"),
+            };
+            let message = format!(
                 "{connection_count} connections need {needed} file descriptors, but the hard limit is {maximum}: raise it \
-                 (`ulimit -Hn {needed}` as root, `nofile` in limits.conf, `LimitNOFILE={needed}` in a systemd unit), or use at \
-                 most {} connections",
-                maximum.saturating_sub(kept)
-            ),
-        )),
+                 (`ulimit -Hn {needed}` as root, `nofile` in limits.conf, `LimitNOFILE={needed}` in a systemd \
+                 unit){fitting}"
+            );
+            Err(Error::new(ErrorKind::Io, message))
+        }
         maximum => Ok(Some(Rlimit {
             current: Some(needed),
             maximum,

@@ -4,7 +4,7 @@
 //! 1. A socket is registered once, edge-triggered, for all that can happen to it: no request costs a change of the
 //!    registration. Whoever is told of an edge reads (or writes) until the kernel has no more.
 //! 2. Closing a descriptor takes it out; tokens carry a generation, so that an event of an old socket is known as such.
-//! 3. Waits end to the nanosecond that the kernel can do (timer slack 1 ns), not to the millisecond.
+//! 3. Waits end to the nanosecond that the kernel can do (timer slack 1 ns), not to the millisecond. That takes Linux 5.11.
 //!
 //! Threads: belongs to one; a [`Waker`] may be used from any.
 

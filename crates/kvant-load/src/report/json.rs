@@ -7,15 +7,15 @@
 //! 3. Fields are added, never renamed or given another meaning, within a version. Readers ignore fields that they do not
 //!    know, and refuse a later version.
 
+mod parts;
 mod phase;
 #[cfg(test)]
 mod schema;
 #[cfg(test)]
 mod tests;
 
-pub use phase::{
-    ErrorCounts, Latency, OpResult, PhaseResult, RateFacts, SecondResult, ThreadResult, VerdictFacts,
-};
+pub use parts::{ErrorCounts, Latency, OpResult, RateFacts, SecondResult, ThreadResult, VerdictFacts};
+pub use phase::PhaseResult;
 
 use crate::assertion::Checked;
 use crate::config::{Arrival, LoadConfig, StatusSet};

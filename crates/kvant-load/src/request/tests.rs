@@ -2,7 +2,7 @@ use super::*;
 use percent_encoding::percent_decode;
 
 fn block(headers: &[(&str, &str)]) -> Result<HeaderBlock> {
-    let target = Target::parse("http://host:8080/x").unwrap();
+    let target = Target::parse("http://example.com:8080/x").unwrap();
     let headers: Vec<_> = headers
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -20,7 +20,7 @@ fn request(method: &str, headers: &[(&str, &str)], body: Option<&[u8]>) -> Strin
 fn a_request_has_host_and_the_headers_given() {
     assert_eq!(
         request("GET", &[], None),
-        "GET /a?b HTTP/1.1\r\nHost: host:8080\r\n\r\n"
+        "GET /a?b HTTP/1.1\r\nHost: example.com:8080\r\n\r\n"
     );
     assert_eq!(
         request("GET", &[("Accept", "x"), ("HOST", "other")], None),
@@ -32,19 +32,19 @@ fn a_request_has_host_and_the_headers_given() {
 fn a_body_has_its_length_once() {
     assert_eq!(
         request("PUT", &[], Some(b"hello")),
-        "PUT /a?b HTTP/1.1\r\nHost: host:8080\r\nContent-Length: 5\r\n\r\nhello"
+        "PUT /a?b HTTP/1.1\r\nHost: example.com:8080\r\nContent-Length: 5\r\n\r\nhello"
     );
     assert_eq!(
         request("PUT", &[], Some(b"")),
-        "PUT /a?b HTTP/1.1\r\nHost: host:8080\r\nContent-Length: 0\r\n\r\n"
+        "PUT /a?b HTTP/1.1\r\nHost: example.com:8080\r\nContent-Length: 0\r\n\r\n"
     );
     assert_eq!(
         request("PUT", &[("content-length", "5")], Some(b"hello")),
-        "PUT /a?b HTTP/1.1\r\nHost: host:8080\r\ncontent-length: 5\r\n\r\nhello"
+        "PUT /a?b HTTP/1.1\r\nHost: example.com:8080\r\ncontent-length: 5\r\n\r\nhello"
     );
     assert_eq!(
         request("PUT", &[("Transfer-Encoding", "chunked")], Some(b"0\r\n\r\n")),
-        "PUT /a?b HTTP/1.1\r\nHost: host:8080\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        "PUT /a?b HTTP/1.1\r\nHost: example.com:8080\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     );
 }
 

@@ -35,10 +35,16 @@ pub(super) fn lookup(_: &Lua, (host, service): (String, Option<Value>)) -> mlua:
     let port = match service.as_str() {
         "http" => 80,
         "https" => 443,
-        number => number.parse().map_err(|_| failed("the service is neither a port, http nor https"))?,
+        number => number
+            .parse()
+            .map_err(|_| failed("the service is neither a port, http nor https"))?,
     };
-    let addresses = (host.as_str(), port).to_socket_addrs().map_err(|error| failed(&error.to_string()))?;
-    Ok(addresses.map(|address| AddressHandle(Address::Tcp(address))).collect())
+    let addresses = (host.as_str(), port)
+        .to_socket_addrs()
+        .map_err(|error| failed(&error.to_string()))?;
+    Ok(addresses
+        .map(|address| AddressHandle(Address::Tcp(address)))
+        .collect())
 }
 
 /// `wrk.connect(addr)`: whether something accepts a connection there.

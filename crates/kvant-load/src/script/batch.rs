@@ -19,7 +19,10 @@ impl Malformed {
         let before = &text[..self.offset_bytes.min(text.len())];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
         let column = before.iter().rev().take_while(|&&byte| byte != b'\n').count() + 1;
-        format!("{} at {line}:{column} of the text that request() returned", self.what)
+        format!(
+            "{} at {line}:{column} of the text that request() returned",
+            self.what
+        )
     }
 }
 
@@ -27,7 +30,10 @@ impl Malformed {
 pub(super) fn for_each_request<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8])) -> Result<(), Malformed> {
     let mut start = 0;
     if text.is_empty() {
-        return Err(Malformed { what: "no request", offset_bytes: 0 });
+        return Err(Malformed {
+            what: "no request",
+            offset_bytes: 0,
+        });
     }
     while start < text.len() {
         let end = end_of_request(text, start)?;
@@ -42,12 +48,18 @@ pub(super) fn check_first_line(request: &[u8]) -> Result<(), Malformed> {
     let line = request.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let malformed = |what, offset_bytes| Err(Malformed { what, offset_bytes });
-    let method_len = line.iter().take_while(|byte| byte.is_ascii_alphabetic() || b"-_".contains(byte)).count();
+    let method_len = line
+        .iter()
+        .take_while(|byte| byte.is_ascii_alphabetic() || b"-_".contains(byte))
+        .count();
     if method_len == 0 || line.get(method_len) != Some(&b' ') {
         return malformed("invalid method", method_len);
     }
     let path_start = method_len + 1;
-    let path_len = line[path_start..].iter().take_while(|&&byte| byte > b' ' && byte != 0x7f).count();
+    let path_len = line[path_start..]
+        .iter()
+        .take_while(|&&byte| byte > b' ' && byte != 0x7f)
+        .count();
     if path_len == 0 {
         return malformed("no path", path_start);
     }
@@ -55,7 +67,10 @@ pub(super) fn check_first_line(request: &[u8]) -> Result<(), Malformed> {
     match &line[version_start..] {
         b" HTTP/1.1" | b" HTTP/1.0" => Ok(()),
         b"" => malformed("no HTTP version", version_start),
-        _ => malformed("neither HTTP/1.1 nor HTTP/1.0 after the path (a space in the path?)", version_start),
+        _ => malformed(
+            "neither HTTP/1.1 nor HTTP/1.0 after the path (a space in the path?)",
+            version_start,
+        ),
     }
 }
 
@@ -65,7 +80,10 @@ fn end_of_request(text: &[u8], start: usize) -> Result<usize, Malformed> {
     let mut line_start = start;
     loop {
         let Some(line_len) = text[line_start..].iter().position(|&byte| byte == b'\n') else {
-            return Err(Malformed { what: "incomplete request: no empty line after the headers", offset_bytes: text.len() });
+            return Err(Malformed {
+                what: "incomplete request: no empty line after the headers",
+                offset_bytes: text.len(),
+            });
         };
         let line = &text[line_start..line_start + line_len];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -75,9 +93,14 @@ fn end_of_request(text: &[u8], start: usize) -> Result<usize, Malformed> {
             break;
         }
         if let Some(value) = value_of(line, b"content-length") {
-            let parsed = std::str::from_utf8(value).ok().and_then(|value| value.trim().parse::<usize>().ok());
+            let parsed = std::str::from_utf8(value)
+                .ok()
+                .and_then(|value| value.trim().parse::<usize>().ok());
             let Some(parsed) = parsed else {
-                return Err(Malformed { what: "invalid Content-Length", offset_bytes: line_start });
+                return Err(Malformed {
+                    what: "invalid Content-Length",
+                    offset_bytes: line_start,
+                });
             };
             content_length = parsed;
         } else if let Some(value) = value_of(line, b"transfer-encoding") {
@@ -85,21 +108,41 @@ fn end_of_request(text: &[u8], start: usize) -> Result<usize, Malformed> {
         }
         line_start = next_start;
     }
-    let end = if is_chunked { end_of_chunks(text, line_start)? } else { line_start.saturating_add(content_length) };
+    let end = if is_chunked {
+        end_of_chunks(text, line_start)?
+    } else {
+        line_start.saturating_add(content_length)
+    };
     if end > text.len() {
-        return Err(Malformed { what: "incomplete request: the body is shorter than its Content-Length", offset_bytes: text.len() });
+        return Err(Malformed {
+            what: "incomplete request: the body is shorter than its Content-Length",
+            offset_bytes: text.len(),
+        });
     }
     Ok(end)
 }
 
 fn end_of_chunks(text: &[u8], mut start: usize) -> Result<usize, Malformed> {
-    let incomplete = Malformed { what: "incomplete request: no last chunk", offset_bytes: text.len() };
+    let incomplete = Malformed {
+        what: "incomplete request: no last chunk",
+        offset_bytes: text.len(),
+    };
     loop {
-        let line_len = text[start..].iter().position(|&byte| byte == b'\n').ok_or(incomplete)?;
-        let digits: Vec<u8> = text[start..start + line_len].iter().copied().take_while(u8::is_ascii_hexdigit).collect();
+        let line_len = text[start..]
+            .iter()
+            .position(|&byte| byte == b'\n')
+            .ok_or(incomplete)?;
+        let digits: Vec<u8> = text[start..start + line_len]
+            .iter()
+            .copied()
+            .take_while(u8::is_ascii_hexdigit)
+            .collect();
         let digits = String::from_utf8(digits).unwrap_or_default();
         let Ok(chunk_len) = usize::from_str_radix(&digits, 16) else {
-            return Err(Malformed { what: "invalid length of a chunk", offset_bytes: start });
+            return Err(Malformed {
+                what: "invalid length of a chunk",
+                offset_bytes: start,
+            });
         };
         start += line_len + 1;
         if chunk_len == 0 {
@@ -112,7 +155,10 @@ fn end_of_chunks(text: &[u8], mut start: usize) -> Result<usize, Malformed> {
     }
     // Trailers, up to an empty line.
     loop {
-        let line_len = text[start..].iter().position(|&byte| byte == b'\n').ok_or(incomplete)?;
+        let line_len = text[start..]
+            .iter()
+            .position(|&byte| byte == b'\n')
+            .ok_or(incomplete)?;
         let is_empty = matches!(&text[start..start + line_len], b"" | b"\r");
         start += line_len + 1;
         if is_empty {

@@ -31,7 +31,12 @@ pub(super) struct Classifier {
 impl Classifier {
     /// Nothing remembered.
     pub(super) fn new(ops: OpNames) -> Classifier {
-        Classifier { ops, prefixes: Vec::new(), classes: Vec::new(), scratch: String::new() }
+        Classifier {
+            ops,
+            prefixes: Vec::new(),
+            classes: Vec::new(),
+            scratch: String::new(),
+        }
     }
 
     /// The kind of `request`, and whether it is a `HEAD`.
@@ -51,7 +56,10 @@ impl Classifier {
         if let Some((_, known)) = self.classes.iter().find(|(class, _)| *class == self.scratch) {
             return *known;
         }
-        let expected = Expected { op: self.ops.intern(&self.scratch), is_head: method == b"HEAD" };
+        let expected = Expected {
+            op: self.ops.intern(&self.scratch),
+            is_head: method == b"HEAD",
+        };
         if is_literal && self.prefixes.len() < PREFIXES_MAX {
             let prefix = &request[..method.len() + 1 + target.len()];
             self.prefixes.push((prefix.into(), expected));
@@ -73,10 +81,16 @@ fn ends_path(byte: u8) -> bool {
 
 /// Method and path of a request, without the query.
 fn split(request: &[u8]) -> (&[u8], &[u8]) {
-    let method_len = request.iter().position(|&byte| ends_path(byte)).unwrap_or(request.len());
+    let method_len = request
+        .iter()
+        .position(|&byte| ends_path(byte))
+        .unwrap_or(request.len());
     let (method, rest) = request.split_at(method_len);
     let rest = rest.get(1..).unwrap_or_default();
-    let path_len = rest.iter().position(|&byte| ends_path(byte)).unwrap_or(rest.len());
+    let path_len = rest
+        .iter()
+        .position(|&byte| ends_path(byte))
+        .unwrap_or(rest.len());
     (method, &rest[..path_len])
 }
 
@@ -103,9 +117,14 @@ fn write_class(class: &mut String, method: &[u8], target: &[u8]) -> bool {
 
 /// Proxies are asked for whole URLs.
 fn without_authority(target: &[u8]) -> &[u8] {
-    let rest = target.strip_prefix(b"http://").or_else(|| target.strip_prefix(b"https://"));
+    let rest = target
+        .strip_prefix(b"http://")
+        .or_else(|| target.strip_prefix(b"https://"));
     match rest {
-        Some(rest) => rest.iter().position(|&byte| byte == b'/').map_or(b"/", |at| &rest[at..]),
+        Some(rest) => rest
+            .iter()
+            .position(|&byte| byte == b'/')
+            .map_or(b"/", |at| &rest[at..]),
         None => target,
     }
 }
@@ -118,7 +137,9 @@ fn is_id(segment: &[u8]) -> bool {
         return true;
     }
     if segment.len() == 36 && [8, 13, 18, 23].iter().all(|&at| segment[at] == b'-') {
-        return segment.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
+        return segment
+            .iter()
+            .all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
     }
     segment.len() >= HEX_DIGITS_MIN && segment.iter().all(u8::is_ascii_hexdigit)
 }

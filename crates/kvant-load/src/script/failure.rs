@@ -3,9 +3,23 @@
 use super::state::PRELUDE_NAME;
 use kvant_base::Error;
 
-/// `error`, which occurred in `place` (`put.lua` or `put.lua: init()`), without the Rust around it.
-pub(super) fn in_script(place: &str, error: &mlua::Error) -> Error {
-    Error::invalid(format!("{place}: {}", message(error)))
+/// `error`, which occurred at the top level of `script`, or in its `function`.
+pub(super) fn in_script(script: &str, function: Option<&str>, error: &mlua::Error) -> Error {
+    let message = message(error);
+    // LuaJIT shortens the beginning of a long path to dots.
+    let is_located = message.starts_with("...")
+        || message
+            .strip_prefix(script)
+            .is_some_and(|rest| rest.starts_with(':'));
+    let message = if is_located {
+        message
+    } else {
+        format!("{script}: {message}")
+    };
+    Error::invalid(match function {
+        Some(function) => format!("{function}() failed: {message}"),
+        None => message,
+    })
 }
 
 /// What Lua said, with file and line where it gave them, without its traceback.
@@ -26,7 +40,9 @@ pub(super) fn message(error: &mlua::Error) -> String {
 
 /// `text` without a place in the prelude before it.
 fn without_prelude(text: &str) -> &str {
-    let place = text.strip_prefix(PRELUDE_NAME).and_then(|rest| rest.strip_prefix(':'));
+    let place = text
+        .strip_prefix(PRELUDE_NAME)
+        .and_then(|rest| rest.strip_prefix(':'));
     match place.and_then(|rest| rest.split_once(": ")) {
         Some((line, message)) if line.bytes().all(|byte| byte.is_ascii_digit()) => message,
         _ => text,
@@ -36,8 +52,12 @@ fn without_prelude(text: &str) -> &str {
 /// Errors of our own functions know no line: the first of a script in the traceback is where it called them.
 fn located(text: &str, traceback: &str) -> String {
     let frames = traceback.lines().map(str::trim);
-    let mut in_scripts =
-        frames.filter(|frame| !frame.starts_with("[C]") && !frame.starts_with(PRELUDE_NAME) && !frame.starts_with("stack traceback"));
+    let mut in_scripts = frames.filter(|frame| {
+        !frame.starts_with("[C]")
+            && !frame.starts_with(PRELUDE_NAME)
+            && !frame.starts_with("__mlua")
+            && !frame.starts_with("stack traceback")
+    });
     match in_scripts.find_map(place_of_frame) {
         Some(place) => format!("{place}: {text}"),
         None => text.to_owned(),

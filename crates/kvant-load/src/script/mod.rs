@@ -23,6 +23,7 @@ mod classify;
 mod debug;
 mod failure;
 mod random_use;
+mod response;
 mod source;
 mod state;
 mod stats;
@@ -72,6 +73,8 @@ pub struct Options {
 pub struct Script {
     name: String,
     main: State,
+    /// Kept for `thread:get` when the sources are gone.
+    states: Vec<Arc<State>>,
     sources: Vec<ScriptSource>,
     warnings: Vec<String>,
     batch_size: usize,
@@ -92,7 +95,10 @@ impl Script {
     /// # Errors
     /// `Io` when the file cannot be read. `Invalid` when the script fails, with file and line, or does not make requests.
     pub fn load(file: &Path, options: &Options, env: &Env) -> Result<Script> {
-        let source = env.fs.read(file).map_err(|error| Error::io("read", file, error))?;
+        let source = env
+            .fs
+            .read(file)
+            .map_err(|error| Error::io("read", file, error))?;
         Script::from_source(&file.to_string_lossy(), &source, options, env)
     }
 
@@ -104,34 +110,39 @@ impl Script {
         let Some(target) = options.targets.first() else {
             return Err(Error::invalid("a script needs a target"));
         };
-        let start = Start { name, options, clock: Arc::clone(&env.clock) };
+        let start = Start {
+            name,
+            options,
+            clock: Arc::clone(&env.clock),
+        };
         let main = State::new(&start, None)?;
         main.run(source)?;
-        let service = target.port.map_or_else(|| scheme(target).to_owned(), |port| port.to_string());
+        let service = target
+            .port
+            .map_or_else(|| scheme(target).to_owned(), |port| port.to_string());
         main.call::<()>("resolve", (target.host.as_str(), service))?;
 
         let mut script = Script {
             name: name.to_owned(),
             main,
+            states: Vec::new(),
             sources: Vec::new(),
             warnings: Vec::new(),
             batch_size: 0,
             is_static: true,
         };
-        let mut states = Vec::new();
         for thread in 0..options.thread_count {
-            let state = script.start_thread(&start, source, thread)?;
-            states.push(state);
+            script.start_thread(&start, source, thread)?;
         }
-        script.warnings = warnings(source, &states, options)?;
-        for state in &states {
+        script.warnings = warnings(source, &script.states, options)?;
+        for state in &script.states {
             state.tune_collector()?;
         }
         script.main.call::<()>("flush", ())?;
         Ok(script)
     }
 
-    fn start_thread(&mut self, start: &Start<'_>, source: &[u8], thread: usize) -> Result<Arc<State>> {
+    fn start_thread(&mut self, start: &Start<'_>, source: &[u8], thread: usize) -> Result<()> {
         let options = start.options;
         let state = Arc::new(State::new(start, Some(thread))?);
         state.run(source)?;
@@ -147,13 +158,17 @@ impl Script {
             self.is_static = source.is_static();
         }
         self.sources.push(source);
-        Ok(state)
+        self.states.push(state);
+        Ok(())
     }
 
     /// The sources of requests, one a thread; they are handed out once.
     pub fn sources(&mut self) -> Vec<Box<dyn RequestSource>> {
         let sources = std::mem::take(&mut self.sources);
-        sources.into_iter().map(|source| -> Box<dyn RequestSource> { Box::new(source) }).collect()
+        sources
+            .into_iter()
+            .map(|source| -> Box<dyn RequestSource> { Box::new(source) })
+            .collect()
     }
 
     /// How many requests the first text of the script has.
@@ -184,9 +199,15 @@ impl Script {
         if !self.main.defines("done")? {
             return Ok(());
         }
-        let summary = stats::summary(&self.main.lua, outcome).map_err(|error| self.main.failed("done", &error))?;
+        let summary =
+            stats::summary(&self.main.lua, outcome).map_err(|error| self.main.failed("done", &error))?;
         let latency = StatsHandle::of_latencies(outcome.response());
-        let requests = StatsHandle::of_rates(outcome.threads.iter().flat_map(|thread| thread.rates.iter().copied()));
+        let requests = StatsHandle::of_rates(
+            outcome
+                .threads
+                .iter()
+                .flat_map(|thread| thread.rates.iter().copied()),
+        );
         self.main.call::<()>("done", (summary, latency, requests))?;
         self.main.call::<()>("flush", ())
     }
@@ -194,8 +215,16 @@ impl Script {
 
 impl std::fmt::Debug for Script {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Script { name, batch_size, is_static, .. } = self;
-        write!(f, "Script({name}, batch_size: {batch_size}, is_static: {is_static})")
+        let Script {
+            name,
+            batch_size,
+            is_static,
+            ..
+        } = self;
+        write!(
+            f,
+            "Script({name}, batch_size: {batch_size}, is_static: {is_static})"
+        )
     }
 }
 
@@ -213,7 +242,11 @@ impl Start<'_> {
             return None;
         }
         let base = options.seed.unwrap_or(SEED_DEFAULT);
-        let base = if base <= SEED_MAX { base } else { (base ^ (base >> 52)) & SEED_MAX };
+        let base = if base <= SEED_MAX {
+            base
+        } else {
+            (base ^ (base >> 52)) & SEED_MAX
+        };
         Some((base + thread.unwrap_or(options.thread_count) as u64) as f64)
     }
 }
@@ -227,17 +260,21 @@ fn warnings(source: &[u8], states: &[Arc<State>], options: &Options) -> Result<V
     if !random_use::uses_random(source) {
         return Ok(Vec::new());
     }
-    let seeds: Vec<Option<f64>> =
-        states.iter().map(|state| state.call("seed_of_script", ())).collect::<Result<_>>()?;
+    let seeds: Vec<Option<f64>> = states
+        .iter()
+        .map(|state| state.call("seed_of_script", ()))
+        .collect::<Result<_>>()?;
     let first = seeds.first().copied().flatten();
     let warning = match first {
         None if seeds.iter().any(Option::is_some) => return Ok(Vec::new()),
         None if options.is_wrk2_exact => {
             "this script never seeds its generator: every thread sends the same sequence".to_owned()
         }
-        None => "this script never seeds its generator: under wrk2 every thread would send the same sequence; \
+        None => {
+            "this script never seeds its generator: under wrk2 every thread would send the same sequence; \
                  here each thread has its own seed"
-            .to_owned(),
+                .to_owned()
+        }
         Some(seed) if seeds.len() > 1 && seeds.iter().all(|other| *other == first) => format!(
             "this script seeds the generator of each thread with the same number ({seed}): every thread sends the \
              same sequence; add wrk.thread_id to the seed"

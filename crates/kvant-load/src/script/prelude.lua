@@ -3,13 +3,12 @@
 -- Called once for each state with what the run was told. Returns the entries that the generator keeps. The names of fields and
 -- functions, and what they do to each other (which tables are changed, what stays), are those of wrk and wrk2.
 --
--- `wrk.format` is called for nearly every request, so it is written to be compiled as one trace: it compares the headers with
--- those of the last call and formats them anew only when one has changed. The walk is a `while` over `next` because the loop of a
--- `for` would be a trace of its own, which the trace of the caller cannot contain.
+-- `wrk.format` is called for nearly every request, so it is written to be compiled as one trace: without loops, which would be
+-- traces of their own that the caller's cannot contain. It keeps nothing from call to call, so whatever scripts do to their
+-- tables of headers is seen. Headers stand in the order of `next`, which differs from state to state.
 
 local run = ...
-local next, type, tostring, rawequal = next, type, tostring, rawequal
-local concat = table.concat
+local next, type, tostring = next, type, tostring
 
 local wrk = {
   scheme = run.scheme,
@@ -28,34 +27,41 @@ local wrk = {
 _G.wrk = wrk
 package.loaded.wrk = wrk
 
--- Headers as they were formatted last, without Content-Length: names[1..formatted], their values, and the text, which begins
--- after the path.
-local names, values = {}, {}
-local formatted = -1
-local text_of_headers
 -- What `wrk.format` returned last: one request, whose end needs no looking for.
 local made
 
-local function is_plain(value)
-  local kind = type(value)
-  return kind == "string" or kind == "number" or kind == "boolean"
+-- Up to this many headers are written without a loop.
+local HEADERS_UNROLLED = 12
+
+local function join_many(method, path, headers, body)
+  local lines = { method .. " " .. path .. " HTTP/1.1" }
+  for name, value in next, headers do
+    lines[#lines + 1] = tostring(name) .. ": " .. tostring(value)
+  end
+  lines[#lines + 1] = ""
+  lines[#lines + 1] = body
+  return table.concat(lines, "\r\n")
 end
 
-local function format_headers(headers)
-  local lines, count, cacheable = { " HTTP/1.1" }, 0, true
-  for name, value in next, headers do
-    if name ~= "Content-Length" then
-      count = count + 1
-      names[count], values[count] = name, value
-      lines[count + 1] = tostring(name) .. ": " .. tostring(value)
-      -- What another value turns into may change while it stays the same.
-      cacheable = cacheable and is_plain(name) and is_plain(value)
-    end
+-- Takes the headers one after the other from `next`; after the last, one concatenation makes the text.
+local function join_unrolled()
+  local code = { "local next, type, tostring, join_many = ...", "return function(method, path, headers, body)" }
+  local function add(line) code[#code + 1] = line end
+  local text, key = [[method .. " " .. path .. " HTTP/1.1\r\n"]], ""
+  for i = 1, HEADERS_UNROLLED + 1 do
+    add(("local k%d, v%d = next(headers%s)"):format(i, i, key))
+    add(([[if k%d == nil then return %s .. "\r\n" .. body end]]):format(i, text))
+    add(("local n%d = k%d"):format(i, i))
+    add(("if type(n%d) ~= 'string' then n%d = tostring(n%d) end"):format(i, i, i))
+    add(("if type(v%d) ~= 'string' then v%d = tostring(v%d) end"):format(i, i, i))
+    text = text .. ([[ .. n%d .. ": " .. v%d .. "\r\n"]]):format(i, i)
+    key = ", k" .. i
   end
-  lines[count + 2] = ""
-  text_of_headers = concat(lines, "\r\n")
-  formatted = cacheable and count or -1
+  add("return join_many(method, path, headers, body)")
+  add("end")
+  return loadstring(table.concat(code, "\n"), "=[wrk]")(next, type, tostring, join_many)
 end
+local join = join_unrolled()
 
 local function check_text(what, value)
   if type(value) == "number" then
@@ -77,30 +83,8 @@ function wrk.format(method, path, headers, body)
   if not headers.Host then
     headers.Host = wrk.headers.Host
   end
-  local length = body and #body or nil
-  headers["Content-Length"] = length
-
-  local count = 0
-  local name, value = next(headers)
-  while name ~= nil do
-    if name ~= "Content-Length" then
-      count = count + 1
-      if names[count] ~= name or values[count] ~= value then
-        count = -2
-        break
-      end
-    end
-    name, value = next(headers, name)
-  end
-  if count ~= formatted then
-    format_headers(headers)
-  end
-
-  if length then
-    made = method .. " " .. path .. text_of_headers .. "Content-Length: " .. length .. "\r\n\r\n" .. body
-  else
-    made = method .. " " .. path .. text_of_headers .. "\r\n"
-  end
+  headers["Content-Length"] = body and #body or nil
+  made = join(method, path, headers, body or "")
   return made
 end
 
@@ -187,7 +171,7 @@ function entries.request()
   if type(text) ~= "string" then
     text = check_request(text)
   end
-  local code = rawequal(text, made) and 1 or 0
+  local code = text == made and 1 or 0
   local tag = wrk.tag
   if tag ~= nil then
     code = code + 2 * (tags[tag] or number_tag(tag))
@@ -196,6 +180,19 @@ function entries.request()
 end
 
 function entries.response(status, headers, body)
+  return response(status, headers, body)
+end
+
+-- The same with up to seven headers given one by one: the table is made here, in compiled code.
+function entries.response_of_few(status, body, n1, v1, n2, v2, n3, v3, n4, v4, n5, v5, n6, v6, n7, v7)
+  local headers = {}
+  if n1 then headers[n1] = v1 end
+  if n2 then headers[n2] = v2 end
+  if n3 then headers[n3] = v3 end
+  if n4 then headers[n4] = v4 end
+  if n5 then headers[n5] = v5 end
+  if n6 then headers[n6] = v6 end
+  if n7 then headers[n7] = v7 end
   return response(status, headers, body)
 end
 

@@ -53,7 +53,11 @@ fn code_of(source: &[u8]) -> Vec<u8> {
 
 /// Length of the `[[...]]` or `[=[...]=]` that `text` begins with.
 fn long_bracket_len(text: &[u8]) -> Option<usize> {
-    let level = text.strip_prefix(b"[")?.iter().take_while(|&&byte| byte == b'=').count();
+    let level = text
+        .strip_prefix(b"[")?
+        .iter()
+        .take_while(|&&byte| byte == b'=')
+        .count();
     if text.get(1 + level) != Some(&b'[') {
         return None;
     }

@@ -7,6 +7,7 @@
 
 use super::batch::{self, Malformed};
 use super::classify::{self, Classifier};
+use super::response::Response;
 use super::state::{self, State, TagTable};
 use super::thread::ThreadShared;
 use crate::op::{OpId, OpNames};
@@ -25,7 +26,7 @@ pub(super) struct ScriptSource {
     state: Arc<State>,
     shared: Arc<ThreadShared>,
     requests: Requests,
-    response: Option<Function>,
+    response: Option<Response>,
     delay: Option<Function>,
 }
 
@@ -33,7 +34,7 @@ enum Requests {
     /// The script makes none: always the same, by target.
     Prebuilt(Vec<Made>),
     /// The script makes them.
-    Called(Caller),
+    Called(Box<Caller>),
 }
 
 /// Text with the requests in it.
@@ -75,7 +76,7 @@ impl ScriptSource {
         let mut caller = Caller::new(state, targets, ops)?;
         // Decided once, as in wrk: what `request` becomes later is called, but not found where there was none.
         let requests = if state.defines("request")? {
-            Requests::Called(caller)
+            Requests::Called(Box::new(caller))
         } else {
             let made = (0..targets.len()).map(|target| {
                 caller.make(target)?;
@@ -83,11 +84,18 @@ impl ScriptSource {
             });
             Requests::Prebuilt(made.collect::<Result<_>>()?)
         };
-        let defined = |name: &str| if state.defines(name)? { state.entry(name).map(Some) } else { Ok(None) };
         Ok(ScriptSource {
             requests,
-            response: defined("response")?,
-            delay: defined("delay")?,
+            response: if state.defines("response")? {
+                Some(Response::new(state)?)
+            } else {
+                None
+            },
+            delay: if state.defines("delay")? {
+                Some(state.entry("delay")?)
+            } else {
+                None
+            },
             state: Arc::clone(state),
             shared: Arc::clone(shared),
         })
@@ -120,7 +128,10 @@ fn check(bytes: &[u8]) -> std::result::Result<(), Malformed> {
     let mut first_lines = Ok(());
     let boundaries = batch::for_each_request(bytes, |request| {
         let checked = batch::check_first_line(request);
-        let checked = checked.map_err(|malformed| Malformed { offset_bytes: start + malformed.offset_bytes, ..malformed });
+        let checked = checked.map_err(|malformed| Malformed {
+            offset_bytes: start + malformed.offset_bytes,
+            ..malformed
+        });
         first_lines = first_lines.and(checked);
         start += request.len();
     });
@@ -141,7 +152,10 @@ impl RequestSource for ScriptSource {
                 &caller.last
             }
         };
-        Ok(Batch { bytes: &made.bytes, requests: &made.requests })
+        Ok(Batch {
+            bytes: &made.bytes,
+            requests: &made.requests,
+        })
     }
 
     fn address(&self) -> Option<Address> {
@@ -156,15 +170,9 @@ impl RequestSource for ScriptSource {
         let Some(response) = &self.response else {
             return Ok(());
         };
-        let called = (|| {
-            let lua = &self.state.lua;
-            let headers = lua.create_table_with_capacity(0, view.headers.len())?;
-            for (name, value) in view.headers {
-                headers.raw_set(*name, lua.create_string(value)?)?;
-            }
-            response.call::<()>((view.status, headers, lua.create_string(view.body)?))
-        })();
-        called.map_err(|error| self.state.failed("response", &error))
+        response
+            .call(&self.state.lua, view)
+            .map_err(|error| self.state.failed("response", &error))
     }
 
     fn delays(&self) -> bool {
@@ -175,9 +183,16 @@ impl RequestSource for ScriptSource {
         let Some(delay) = &self.delay else {
             return Ok(Duration::ZERO);
         };
-        let delay_ms: f64 = delay.call(()).map_err(|error| self.state.failed("delay", &error))?;
-        // Negative, or not a number: none.
-        Ok(Duration::from_secs_f64(delay_ms.max(0.0).min(DELAY_MAX_MS) / 1e3))
+        let delay_ms: f64 = delay
+            .call(())
+            .map_err(|error| self.state.failed("delay", &error))?;
+        // Negative, or no number at all: none.
+        let delay_ms = if delay_ms > 0.0 {
+            delay_ms.min(DELAY_MAX_MS)
+        } else {
+            0.0
+        };
+        Ok(Duration::from_secs_f64(delay_ms / 1e3))
     }
 
     fn is_stopped(&self) -> bool {
@@ -188,7 +203,9 @@ impl RequestSource for ScriptSource {
 impl Caller {
     fn new(state: &Arc<State>, targets: &[Target], ops: &OpNames) -> Result<Caller> {
         let tables = if targets.len() > 1 { targets } else { &[] };
-        let tables = tables.iter().map(|target| state::target_table(&state.lua, target));
+        let tables = tables
+            .iter()
+            .map(|target| state::target_table(&state.lua, target));
         Ok(Caller {
             request: state.entry("request")?,
             last: Made::default(),
@@ -198,7 +215,9 @@ impl Caller {
                 known_tags: Vec::new(),
                 last_tag: 0,
             },
-            targets: tables.collect::<mlua::Result<_>>().map_err(|error| state.failed("request", &error))?,
+            targets: tables
+                .collect::<mlua::Result<_>>()
+                .map_err(|error| state.failed("request", &error))?,
             target: 0,
             state: Arc::clone(state),
         })
@@ -244,8 +263,12 @@ impl Reader {
             return self.classifier.classify(request);
         }
         if tag > self.known_tags.len() {
-            self.known_tags.clone_from(&self.tags.lock().unwrap_or_else(PoisonError::into_inner));
+            self.known_tags
+                .clone_from(&self.tags.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        Expected { op: self.known_tags[tag - 1], is_head: classify::is_head(request) }
+        Expected {
+            op: self.known_tags[tag - 1],
+            is_head: classify::is_head(request),
+        }
     }
 }

@@ -13,10 +13,9 @@ const PRELUDE: &str = include_str!("prelude.lua");
 /// Begins messages that Lua locates in the prelude, which says nothing to who wrote the script.
 pub(super) const PRELUDE_NAME: &str = "[wrk]";
 
-/// Garbage of requests is collected when memory has grown to this per cent of what was live, and at twice the speed at which
-/// LuaJIT does by default: a state is small, and walking all of it again whenever it has doubled costs a third of the time of
-/// a request with `wrk.format`. More than this and live memory creeps up, because what is allocated during a collection
-/// survives it.
+/// Garbage of requests is collected when memory has grown to this per cent of what was live, and in steps twice as large as
+/// LuaJIT's: a state is small, and at the default of 200 it would be walked all over again every few hundred requests.
+/// Much more than this and memory creeps up, because what is allocated during a collection survives it and counts as live.
 const COLLECTOR_PAUSE: u32 = 400;
 const COLLECTOR_STEP_MULTIPLIER: u32 = 400;
 /// Scripts that hold more than this when they start keep LuaJIT's default, so that they do not need four times as much.
@@ -42,25 +41,32 @@ impl State {
         let tags = TagTable::default();
         let lua = Lua::new();
         let entries = prepare(&lua, start, thread, &tags)
-            .map_err(|error| failure::in_script("cannot start Lua", &error))?;
-        Ok(State { lua, entries, tags, script_name: start.name.to_owned() })
+            .map_err(|error| failure::in_script(start.name, None, &error))?;
+        Ok(State {
+            lua,
+            entries,
+            tags,
+            script_name: start.name.to_owned(),
+        })
     }
 
     /// Runs the top level of the script.
     pub(super) fn run(&self, source: &[u8]) -> Result<()> {
         let chunk = self.lua.load(source).set_name(format!("@{}", self.script_name));
         let outcome = chunk.set_mode(mlua::chunk::ChunkMode::Text).exec();
-        outcome.map_err(|error| failure::in_script(&self.script_name, &error))
+        outcome.map_err(|error| failure::in_script(&self.script_name, None, &error))
     }
 
     /// An entry of the prelude.
     pub(super) fn entry(&self, name: &str) -> Result<Function> {
-        self.entries.get(name).map_err(|error| failure::in_script(name, &error))
+        self.entries.get(name).map_err(|error| self.failed(name, &error))
     }
 
     /// Calls an entry of the prelude, which is called `function` in messages.
     pub(super) fn call<R: mlua::FromLuaMulti>(&self, name: &str, args: impl mlua::IntoLuaMulti) -> Result<R> {
-        self.entry(name)?.call(args).map_err(|error| self.failed(name, &error))
+        self.entry(name)?
+            .call(args)
+            .map_err(|error| self.failed(name, &error))
     }
 
     /// Whether the script defines the global function `name` (now).
@@ -70,17 +76,22 @@ impl State {
 
     /// What went wrong in the script's function `name`.
     pub(super) fn failed(&self, name: &str, error: &mlua::Error) -> Error {
-        failure::in_script(&format!("{}: {name}()", self.script_name), error)
+        failure::in_script(&self.script_name, Some(name), error)
     }
 
     /// `init`'s table: the first argument is number 0.
     pub(super) fn args<'a>(&self, args: impl Iterator<Item = &'a str>) -> Result<Table> {
-        self.lua.create_table_from(args.enumerate()).map_err(|error| self.failed("init", &error))
+        self.lua
+            .create_table_from(args.enumerate())
+            .map_err(|error| self.failed("init", &error))
     }
 
     /// Sets the pace of the collector; collects what the start left.
     pub(super) fn tune_collector(&self) -> Result<()> {
-        self.call("tune_collector", (COLLECTOR_LIVE_MAX_KIB, COLLECTOR_PAUSE, COLLECTOR_STEP_MULTIPLIER))
+        self.call(
+            "tune_collector",
+            (COLLECTOR_LIVE_MAX_KIB, COLLECTOR_PAUSE, COLLECTOR_STEP_MULTIPLIER),
+        )
     }
 }
 

@@ -50,7 +50,12 @@ impl StatsHandle {
         let hdr = histogram.as_hdr();
         let recorded = hdr.iter_recorded();
         let distinct = recorded
-            .map(|step| (us(hdr.lowest_equivalent(step.value_iterated_to())), step.count_at_value()))
+            .map(|step| {
+                (
+                    us(hdr.lowest_equivalent(step.value_iterated_to())),
+                    step.count_at_value(),
+                )
+            })
             .collect();
         StatsHandle {
             distinct,
@@ -74,14 +79,22 @@ impl StatsHandle {
             }
         }
         let count = samples.len() as f64;
-        let mean = if samples.is_empty() { 0.0 } else { samples.iter().sum::<f64>() / count };
+        let mean = if samples.is_empty() {
+            0.0
+        } else {
+            samples.iter().sum::<f64>() / count
+        };
         let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
         StatsHandle {
             distinct,
             min: samples.first().copied().unwrap_or(0.0),
             max: samples.last().copied().unwrap_or(0.0),
             mean,
-            stdev: if samples.len() < 2 { 0.0 } else { (squares / (count - 1.0)).sqrt() },
+            stdev: if samples.len() < 2 {
+                0.0
+            } else {
+                (squares / (count - 1.0)).sqrt()
+            },
             values: Values::Samples(samples),
         }
     }
@@ -98,7 +111,10 @@ impl StatsHandle {
             Values::Latencies(histogram) => us(histogram.percentile_ns(percent.clamp(0.0, 100.0))),
             Values::Samples(samples) => {
                 let rank = (percent / 100.0 * samples.len() as f64).ceil().max(1.0) as usize;
-                samples.get(rank.min(samples.len()).wrapping_sub(1)).copied().unwrap_or(0.0)
+                samples
+                    .get(rank.min(samples.len()).wrapping_sub(1))
+                    .copied()
+                    .unwrap_or(0.0)
             }
         }
     }
@@ -129,14 +145,18 @@ impl UserData for StatsHandle {
         methods.add_method("percentile", |_, this, percent: f64| Ok(this.percentile(percent)));
         methods.add_meta_method(MetaMethod::Len, |_, this, ()| Ok(this.count()));
         methods.add_meta_method(MetaMethod::Index, |_, this, key: Value| {
-            Ok(key.as_number().or(key.as_integer().map(|index| index as f64)).and_then(|index| this.ranked(index)))
+            Ok(key
+                .as_number()
+                .or(key.as_integer().map(|index| index as f64))
+                .and_then(|index| this.ranked(index)))
         });
         methods.add_meta_method(MetaMethod::Call, |_, this, index: f64| {
             let at = (index - 1.0).max(0.0) as usize;
-            Ok(if index < 1.0 { (0.0, 0) } else { this.distinct.get(at).copied().unwrap_or((0.0, 0)) })
+            Ok(if index < 1.0 {
+                (0.0, 0)
+            } else {
+                this.distinct.get(at).copied().unwrap_or((0.0, 0))
+            })
         });
     }
 }
-
-#[cfg(test)]
-mod tests;

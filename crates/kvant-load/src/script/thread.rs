@@ -33,7 +33,8 @@ impl ThreadShared {
 
     /// The address that a script gave it in place of the one it had.
     pub(super) fn chosen_address(&self) -> Option<Address> {
-        self.address().filter(|address| Some(address) != self.default_address.as_ref())
+        self.address()
+            .filter(|address| Some(address) != self.default_address.as_ref())
     }
 
     /// Whether a script called `thread:stop()`.
@@ -43,7 +44,10 @@ impl ThreadShared {
     }
 
     fn address(&self) -> Option<Address> {
-        self.address.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.address
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn set_address(&self, address: Address) {
@@ -51,7 +55,9 @@ impl ThreadShared {
     }
 
     fn state(&self) -> mlua::Result<Lua> {
-        self.state.try_upgrade().ok_or_else(|| failed("the thread has ended"))
+        self.state
+            .try_upgrade()
+            .ok_or_else(|| failed("the thread has ended"))
     }
 }
 
@@ -63,10 +69,12 @@ impl UserData for ThreadHandle {
     fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
         fields.add_field_method_get("addr", |_, this| Ok(this.0.address().map(AddressHandle)));
         fields.add_field_method_set("addr", |_, this, value: Value| {
-            let address = value.as_userdata().and_then(|data| address_of(data));
+            let address = value.as_userdata().and_then(address_of);
             let Some(address) = address else {
-                let kind = value.type_name();
-                return Err(failed(&format!("thread.addr takes an address of wrk.lookup, not a {kind} value")));
+                let kind = type_name(&value);
+                return Err(failed(&format!(
+                    "thread.addr takes an address of wrk.lookup, not a {kind}"
+                )));
             };
             this.0.set_address(address);
             Ok(())
@@ -87,9 +95,12 @@ impl UserData for ThreadHandle {
             this.0.is_stopped.store(true, Ordering::Relaxed);
             Ok(())
         });
-        methods.add_meta_method(MetaMethod::NewIndex, |_, _, (_name, value): (Value, Value)| -> mlua::Result<()> {
-            Err(failed(&format!("cannot set '{}' on thread", value.type_name())))
-        });
+        methods.add_meta_method(
+            MetaMethod::NewIndex,
+            |_, _, (_name, value): (Value, Value)| -> mlua::Result<()> {
+                Err(failed(&format!("cannot set '{}' on thread", type_name(&value))))
+            },
+        );
     }
 }
 
@@ -114,10 +125,17 @@ fn carry_out(value: &Value, depth: usize) -> mlua::Result<Carried> {
         Value::Number(value) => Carried::Number(*value),
         Value::String(text) => Carried::Text(text.as_bytes().to_vec()),
         Value::Table(_) if depth == DEPTH_MAX => {
-            return Err(failed(&format!("cannot transfer tables nested deeper than {DEPTH_MAX} to thread")));
+            return Err(failed(&format!(
+                "cannot transfer tables nested deeper than {DEPTH_MAX} to thread"
+            )));
         }
         Value::Table(table) => Carried::Entries(carry_out_entries(table, depth)?),
-        other => return Err(failed(&format!("cannot transfer '{}' to thread", other.type_name()))),
+        other => {
+            return Err(failed(&format!(
+                "cannot transfer '{}' to thread",
+                other.type_name()
+            )));
+        }
     })
 }
 
@@ -150,4 +168,12 @@ impl Carried {
 
 fn failed(message: &str) -> mlua::Error {
     mlua::Error::RuntimeError(message.to_owned())
+}
+
+/// As Lua 5.1 names it: it knows no integers.
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Integer(_) => "number",
+        other => other.type_name(),
+    }
 }

@@ -47,8 +47,8 @@ pub(super) struct Connection {
     /// Since when it has been free, as far as the event loop knows: the start of the turn in which it became so.
     pub(super) free_ns: u64,
     pub(super) flight: Flight,
-    /// Bytes of the batch that the kernel has not taken.
-    pub(super) unwritten: Vec<u8>,
+    /// What the kernel has not taken of the batch.
+    pub(super) unwritten: Unwritten,
     pub(super) parser: ResponseParser,
     /// Headers and body, where the source wants to see them.
     pub(super) collector: Option<Box<Collector>>,
@@ -59,6 +59,8 @@ pub(super) struct Connection {
 pub(super) struct Flight {
     pub(super) planned_ns: u64,
     pub(super) written_ns: u64,
+    /// Whether it belongs to the phase that runs. What an earlier one left is waited for and told to nobody.
+    pub(super) is_current: bool,
     /// Whether it belongs to the measured time.
     pub(super) is_recorded: bool,
     /// What the source calls it.
@@ -85,7 +87,7 @@ impl Connection {
             opening_ns: 0,
             free_ns: 0,
             flight: Flight::default(),
-            unwritten: Vec::new(),
+            unwritten: Unwritten::default(),
             parser: ResponseParser::new(),
             collector: collects.then(Box::default),
         }
@@ -131,10 +133,58 @@ impl Connection {
     }
 }
 
+/// Bytes that wait for the socket to become writable.
+#[derive(Debug, Default)]
+pub(super) struct Unwritten {
+    bytes: Vec<u8>,
+    written_bytes: usize,
+}
+
+impl Unwritten {
+    /// Whether nothing waits.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.written_bytes..]
+    }
+
+    /// Adds bytes.
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The first `count` were written.
+    pub(super) fn written(&mut self, count: usize) {
+        self.written_bytes += count;
+        if self.written_bytes == self.bytes.len() {
+            self.clear();
+        }
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.written_bytes = 0;
+    }
+}
+
 impl Flight {
     /// Requests without an answer.
     pub(super) fn unanswered(&self) -> &[Expected] {
         &self.expected[self.answered..]
+    }
+
+    /// How many requests of the phase that runs have no answer.
+    pub(super) fn in_flight(&self) -> u64 {
+        if self.is_current {
+            self.unanswered().len() as u64
+        } else {
+            0
+        }
     }
 }
 
@@ -142,3 +192,6 @@ impl Flight {
 pub(super) fn of_token(token: u64) -> (usize, u32) {
     ((token & 0xffff_ffff) as usize, (token >> 32) as u32)
 }
+
+#[cfg(test)]
+mod tests;

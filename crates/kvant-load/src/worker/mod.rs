@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //! 1. Nothing is allocated, locked or registered for a request.
-//! 2. Between two looks at the sockets at most [`SENDS_PER_TURN`] batches are sent and [`crate::net::poller::EVENTS_PER_WAIT`] sockets handled,
+//! 2. Between two looks at the sockets at most [`SENDS_PER_TURN`] batches are sent and [`EVENTS_PER_WAIT`] sockets handled,
 //!    so that what happened is noticed soon: the generator's own delay must not look like the server's.
 //! 3. The clock is read after each look at the sockets, after each read, and before each write.
 //! 4. Connections that fail are opened again after a back-off: no failure makes the loop spin.
@@ -24,7 +24,7 @@ mod send;
 mod timers;
 
 use crate::config::LoadConfig;
-use crate::net::poller::{Patience, Poller, Waker};
+use crate::net::poller::{EVENTS_PER_WAIT, Patience, Poller, Waker};
 use crate::net::tls::TlsConnector;
 use crate::record::Interval;
 use crate::source::RequestSource;
@@ -116,10 +116,12 @@ struct Worker {
     tls: Option<TlsConnector>,
     timers: Timers,
     /// Connections whose sockets have more than was read in one go.
-    unread: Vec<usize>,
+    unread: VecDeque<usize>,
     buffer: Vec<u8>,
     recorder: Recorder,
-    source_calls: u64,
+    /// Calls of the source: for requests, and with answers.
+    next_calls: u64,
+    show_calls: u64,
     phase_number: u64,
     run: Run,
 }
@@ -166,10 +168,11 @@ impl Worker {
             addresses: vec![0; config.targets.len()],
             tls,
             timers: Timers::new(count),
-            unread: Vec::new(),
+            unread: VecDeque::new(),
             buffer: vec![0; READ_BYTES],
             recorder: Recorder::new(empty, config.ok_statuses.clone()),
-            source_calls: 0,
+            next_calls: 0,
+            show_calls: 0,
             phase_number: 0,
             run: Run::default(),
             config,
@@ -217,6 +220,7 @@ impl Worker {
                 .map_err(|error| failure("wait for sockets", error))?;
             self.read_clock();
             self.turn_ns = self.now_ns;
+            self.run.has_seen_all |= count < EVENTS_PER_WAIT;
             let mut is_woken = false;
             for event in 0..count {
                 match self.poller.event(event) {
@@ -225,8 +229,9 @@ impl Worker {
                 }
             }
             for _ in 0..self.unread.len() {
-                let index = self.unread.swap_remove(0);
-                self.receive_more(index)?;
+                if let Some(index) = self.unread.pop_front() {
+                    self.receive_more(index)?;
+                }
             }
             if is_woken {
                 return Ok(());
@@ -243,7 +248,7 @@ impl Worker {
     /// How long the loop may wait.
     fn patience(&mut self) -> Patience {
         let now_ns = self.now_ns;
-        if !self.unread.is_empty() {
+        if !self.unread.is_empty() || !self.run.has_seen_all {
             return Patience::None;
         }
         let send_ns = self.next_send_ns().min(self.next_waiting_ns());

@@ -6,6 +6,7 @@ use crate::config::{Arrival, LoadConfig, Phase, Rate};
 use crate::plan::{Plan, Wrk2Pace, stagger};
 
 /// The plan of a worker in one phase.
+#[expect(clippy::large_enum_variant, reason = "a worker has one")]
 pub(super) enum Pace {
     /// Each connection sends when its answer is there.
     Closed,
@@ -164,3 +165,6 @@ impl Shared {
         self.look();
     }
 }
+
+#[cfg(test)]
+mod tests;

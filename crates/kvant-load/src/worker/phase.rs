@@ -61,6 +61,8 @@ pub(super) struct Run {
     pub(super) unpaused_ns: u64,
     /// How long before a moment the loop polls instead of sleeping.
     pub(super) spin_ns: u64,
+    /// What happened to the sockets before this phase has been handled: connections may have been closed since the last one.
+    pub(super) has_seen_all: bool,
     /// While connections are opened: when the number of those that are open last changed.
     progress_ns: u64,
     free_count: usize,
@@ -90,6 +92,7 @@ impl Default for Run {
             paused_until_ns: 0,
             unpaused_ns: 0,
             spin_ns: 0,
+            has_seen_all: false,
             progress_ns: 0,
             free_count: 0,
         }
@@ -194,7 +197,8 @@ impl Worker {
             self.run.free_count = free_count;
             self.run.progress_ns = self.now_ns;
         }
-        free_count == self.connections.len() || self.now_ns >= self.patience_ends_ns()
+        let has_all = self.run.has_seen_all && free_count == self.connections.len();
+        has_all || self.now_ns >= self.patience_ends_ns()
     }
 
     /// Until when connections are waited for.
@@ -254,7 +258,7 @@ impl Worker {
     /// Planned requests before `at_ns`, and the backlog then.
     fn count_before(&mut self, at_ns: u64) -> (u64, u64) {
         let connections = &self.connections;
-        let in_flight = |index: usize| connections[index].flight.unanswered().len() as u64;
+        let in_flight = |index: usize| connections[index].flight.in_flight();
         self.run.pace.count_before(at_ns, in_flight)
     }
 
@@ -303,7 +307,7 @@ impl Worker {
         if self.run.is_measuring {
             if !self.run.is_stopped {
                 let connections = &self.connections;
-                let in_flight = |index: usize| connections[index].flight.unanswered().len() as u64;
+                let in_flight = |index: usize| connections[index].flight.in_flight();
                 self.run
                     .pace
                     .each_undone(self.run.measured_ns, end_ns, in_flight, |at_ns| {
@@ -320,6 +324,7 @@ impl Worker {
         let is_stopped = self.run.is_stopped;
         self.run = Run::default();
         for index in 0..self.connections.len() {
+            self.connections[index].flight.is_current = false;
             if self.connections[index].state == State::Waiting {
                 self.timers.cancel(index);
                 self.set_free(index);

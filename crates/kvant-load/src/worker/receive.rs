@@ -79,7 +79,7 @@ impl Worker {
                 }
             }
         }
-        self.unread.push(index);
+        self.unread.push_back(index);
         Ok(())
     }
 
@@ -124,7 +124,8 @@ impl Worker {
         let expected = flight.expected[request];
         flight.answered += 1;
         let is_last = flight.answered == flight.expected.len();
-        if let Pace::Private(paces) = &mut self.run.pace {
+        let is_current = flight.is_current;
+        if let (Pace::Private(paces), true) = (&mut self.run.pace, is_current) {
             paces[index].complete(1);
         }
         if flight.is_recorded {
@@ -132,7 +133,7 @@ impl Worker {
             self.recorder
                 .answer(flight, expected, answer.status, self.now_ns, is_timed);
         }
-        if connection.collector.is_some() {
+        if connection.collector.is_some() && is_current {
             self.show(index, request, answer.status)?;
         }
         if !is_last && answer.keeps_alive {
@@ -160,8 +161,8 @@ impl Worker {
             return Ok(());
         };
         let cookie = connection.flight.cookie;
-        self.source_calls += 1;
-        let is_sampled = self.source_calls.is_multiple_of(SOURCE_SAMPLE);
+        self.show_calls += 1;
+        let is_sampled = self.show_calls.is_multiple_of(SOURCE_SAMPLE);
         let asked_ns = if is_sampled { self.clock.monotonic_ns() } else { 0 };
         let now_ns = self.now_ns;
         let (source, observes, follows) = (&mut self.source, self.source_observes, self.source_follows);

@@ -41,6 +41,7 @@ impl Worker {
                     next_ns => Cause::Planned(next_ns),
                 },
                 Pace::Private(paces) => match paces[index].ask(now_ns) {
+                    Wrk2Step::Send { planned_ns } if planned_ns >= boundary_ns => return Ok(()),
                     Wrk2Step::Send { planned_ns } => Cause::Planned(planned_ns),
                     Wrk2Step::Wait { until_ns } => {
                         self.free.remove(&mut self.links, index);
@@ -104,8 +105,8 @@ impl Worker {
     /// Writes the next batch on a connection that is in no list.
     fn send(&mut self, index: usize, cause: Cause) -> Result<()> {
         let connection = &mut self.connections[index];
-        self.source_calls += 1;
-        let is_sampled = self.source_calls.is_multiple_of(SOURCE_SAMPLE);
+        self.next_calls += 1;
+        let is_sampled = self.next_calls.is_multiple_of(SOURCE_SAMPLE);
         let asked_ns = if is_sampled { self.clock.monotonic_ns() } else { 0 };
         let batch = self.source.next(connection.target)?;
         let written_ns = self.clock.monotonic_ns();
@@ -118,6 +119,7 @@ impl Worker {
         flight.expected.clear();
         flight.expected.extend_from_slice(batch.requests);
         flight.answered = 0;
+        flight.is_current = true;
         flight.written_ns = written_ns;
         let count = batch.requests.len();
         let free_ns = connection
@@ -144,12 +146,12 @@ impl Worker {
         let is_written = loop {
             match stream.write(batch.bytes) {
                 Ok(taken) => {
-                    connection.unwritten.extend_from_slice(&batch.bytes[taken..]);
+                    connection.unwritten.add(&batch.bytes[taken..]);
                     break true;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    connection.unwritten.extend_from_slice(batch.bytes);
+                    connection.unwritten.add(batch.bytes);
                     break true;
                 }
                 Err(_) => break false,
@@ -164,7 +166,11 @@ impl Worker {
             shared.take(count);
         }
         if self.run.is_limited && self.run.is_measuring {
-            self.run.quota.take_more(count as u64 - 1);
+            // One place was taken before the batch was known. What the warm-up planned needs none.
+            match is_recorded {
+                true => self.run.quota.take_more(count as u64 - 1),
+                false => self.run.quota.give_back(1),
+            }
         }
         if !is_written {
             return self.lose(index, Loss::Write);
@@ -192,15 +198,13 @@ impl Worker {
         if !is_flushed || connection.unwritten.is_empty() {
             return;
         }
-        let mut taken_bytes = 0;
-        while taken_bytes < connection.unwritten.len() {
-            match stream.write(&connection.unwritten[taken_bytes..]) {
-                Ok(taken) => taken_bytes += taken,
+        while !connection.unwritten.is_empty() {
+            match stream.write(connection.unwritten.bytes()) {
+                Ok(taken) => connection.unwritten.written(taken),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break,
+                Err(_) => return,
             }
         }
-        connection.unwritten.drain(..taken_bytes);
     }
 
     /// A connection, which is in no list, is open and nothing is in flight on it.
@@ -289,10 +293,15 @@ impl Worker {
                 self.run.quota.give_back(count);
             }
         }
-        if let (Pace::Private(paces), false) = (&mut self.run.pace, self.config.wrk2_exact) {
+        let is_current = flight.is_current;
+        // wrk2 goes on with the plan when an answer comes, and only then.
+        if let Pace::Private(paces) = &mut self.run.pace
+            && is_current
+            && !self.config.wrk2_exact
+        {
             paces[index].complete(count);
         }
-        if self.source_follows {
+        if self.source_follows && is_current {
             for request in flight.answered..flight.expected.len() {
                 self.source
                     .settled(flight.cookie, request, Fate::Lost, self.now_ns);

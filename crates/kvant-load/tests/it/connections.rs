@@ -4,7 +4,7 @@
 //! Ten thousand need ten thousand descriptors on either side, more than many systems let one process have: the server is then this
 //! program once more, as a child that runs [`serve_for_a_parent`] alone.
 
-use crate::harness::{Setup, text};
+use crate::harness::{Setup, ensure, experiment, text};
 use crate::server::{Behaviour, Server};
 use kvant_load::Errors;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -19,31 +19,31 @@ const URL: &str = "serving at ";
 #[test]
 fn a_thousand_connections_are_busy_at_once() {
     raise_descriptor_limit();
-    // Each is busy for 0.5 s with a request: at 1,900 a second, 950 are busy at any time.
-    let server = Server::start(Behaviour::After(Duration::from_millis(500)));
-    let setup = Setup::new(server.url()).connections(1_024).threads(3);
-    let outcome = setup.run(1_900.0, Duration::from_millis(1_500));
-    assert_eq!(outcome.total.errors, Errors::default(), "{}", text(&outcome));
-    assert_eq!(server.counts.connections(), 1_024);
-    assert!(outcome.total.completed >= 1_500, "{}", text(&outcome));
-    assert!(
-        outcome.response().percentile_ns(50.0) < 700_000_000,
-        "{}",
-        text(&outcome)
-    );
+    experiment(|| {
+        // Each is busy for 0.5 s with a request: at 1,900 a second, 950 are busy at any time.
+        let server = Server::start(Behaviour::After(Duration::from_millis(500)));
+        let setup = Setup::new(server.url()).connections(1_024).threads(3);
+        let outcome = setup.run(1_900.0, Duration::from_millis(1_500));
+        assert_eq!(outcome.total.errors, Errors::default(), "{}", text(&outcome));
+        assert_eq!(server.counts.connections(), 1_024);
+        ensure!(outcome.total.completed >= 1_500, "{}", text(&outcome));
+        ensure!(
+            outcome.response().percentile_ns(50.0) < 700_000_000,
+            "{}",
+            text(&outcome)
+        );
+        Ok(())
+    });
 }
 
 #[test]
 #[ignore = "needs 10,100 descriptors in each of two processes"]
 fn ten_thousand_connections_are_busy_at_once() {
-    let (mut child, mut output, url) = serve_in_a_child();
-    let setup = Setup::new(url).connections(10_000).threads(2);
+    let server = ChildServer::start();
+    let setup = Setup::new(server.url.as_str()).connections(10_000).threads(2);
     // Answers take 0.9 s: at 10,000 a second, 9,000 are busy at any time.
     let outcome = setup.run(10_000.0, Duration::from_secs(3));
-    drop(child.stdin.take());
-    output.read_to_end(&mut Vec::new()).unwrap();
-    assert!(child.wait().unwrap().success());
-    println!("{}", text(&outcome));
+    drop(server);
     assert_eq!(outcome.total.errors, Errors::default(), "{}", text(&outcome));
     assert!(outcome.total.completed >= 20_000, "{}", text(&outcome));
     assert_eq!(outcome.total.connect.count(), 10_000);
@@ -63,30 +63,53 @@ fn serve_for_a_parent() {
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
 }
 
-/// The child, what it writes, and its URL. It ends with its input.
-fn serve_in_a_child() -> (Child, BufReader<ChildStdout>, String) {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "connections::serve_for_a_parent",
-            "--exact",
-            "--ignored",
-            "--nocapture",
-        ])
-        .env(ROLE, "1")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    loop {
-        let mut line = String::new();
-        assert!(
-            output.read_line(&mut line).unwrap() > 0,
-            "the child does not say where it listens"
-        );
-        if let Some((_, url)) = line.trim_end().split_once(URL) {
-            return (child, output, url.to_owned());
+/// A server in a process of its own, which ends with this.
+struct ChildServer {
+    child: Child,
+    /// Open as long as the child may write to it.
+    output: BufReader<ChildStdout>,
+    url: String,
+}
+
+impl ChildServer {
+    fn start() -> ChildServer {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "connections::serve_for_a_parent",
+                "--exact",
+                "--ignored",
+                "--nocapture",
+            ])
+            .env(ROLE, "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut server = ChildServer {
+            child,
+            output,
+            url: String::new(),
+        };
+        while server.url.is_empty() {
+            let mut line = String::new();
+            assert!(
+                server.output.read_line(&mut line).unwrap() > 0,
+                "the child does not say where it listens"
+            );
+            if let Some((_, url)) = line.trim_end().split_once(URL) {
+                server.url = url.to_owned();
+            }
         }
+        server
+    }
+}
+
+impl Drop for ChildServer {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let status = self.child.wait().unwrap();
+        assert!(status.success() || std::thread::panicking(), "{status}");
     }
 }
 

@@ -1,20 +1,23 @@
 //! The event loop against servers that behave, and servers that do not.
 
+use crate::harness::{check_sums, text};
 use kvant_env::Env;
 use kvant_load::source::fixed::FixedSource;
 use kvant_load::{
-    Address, Arrival, Load, LoadConfig, OpNames, Outcome, Phase, Rate, RequestSource, StatusSet, Target,
+    Address, Arrival, Interval, Load, LoadConfig, OpNames, Outcome, Phase, Rate, RequestSource, StatusSet,
+    Target,
 };
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+pub(crate) const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+pub(crate) const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// A server that hands each connection to `serve` on a thread of its own. It lives as long as the test.
-fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
+pub(crate) fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let serve = Arc::new(serve);
@@ -28,7 +31,7 @@ fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
 }
 
 /// Calls `answer` for each request (a head without a body) until it says `false` or the client is gone.
-fn each_request(mut stream: TcpStream, mut answer: impl FnMut(&mut TcpStream) -> bool) {
+pub(crate) fn each_request(mut stream: TcpStream, mut answer: impl FnMut(&mut TcpStream) -> bool) {
     stream.set_nodelay(true).unwrap();
     let mut unread = Vec::new();
     let mut buffer = [0; 4096];
@@ -46,11 +49,11 @@ fn each_request(mut stream: TcpStream, mut answer: impl FnMut(&mut TcpStream) ->
     }
 }
 
-fn instant() -> SocketAddr {
+pub(crate) fn instant() -> SocketAddr {
     server(|stream| each_request(stream, |stream| stream.write_all(OK).is_ok()))
 }
 
-fn target(address: SocketAddr) -> Target {
+pub(crate) fn target(address: SocketAddr) -> Target {
     Target {
         url: format!("http://{address}/"),
         is_tls: false,
@@ -62,7 +65,7 @@ fn target(address: SocketAddr) -> Target {
     }
 }
 
-fn config(address: SocketAddr, thread_count: usize, connection_count: usize) -> LoadConfig {
+pub(crate) fn config(address: SocketAddr, thread_count: usize, connection_count: usize) -> LoadConfig {
     LoadConfig {
         targets: vec![target(address)],
         thread_count,
@@ -78,7 +81,7 @@ fn config(address: SocketAddr, thread_count: usize, connection_count: usize) -> 
     }
 }
 
-fn phase(rate: Rate, duration: Duration) -> Phase {
+pub(crate) fn phase(rate: Rate, duration: Duration) -> Phase {
     Phase {
         rate,
         warmup: Duration::ZERO,
@@ -87,7 +90,11 @@ fn phase(rate: Rate, duration: Duration) -> Phase {
     }
 }
 
-fn fixed(config: &LoadConfig, ops: &OpNames, pipeline_count: usize) -> Vec<Box<dyn RequestSource>> {
+pub(crate) fn fixed(
+    config: &LoadConfig,
+    ops: &OpNames,
+    pipeline_count: usize,
+) -> Vec<Box<dyn RequestSource>> {
     let source = FixedSource::new(&[GET.to_vec()], ops.intern("GET /"), false, pipeline_count);
     (0..config.thread_count)
         .map(|_| Box::new(source.clone()) as Box<dyn RequestSource>)
@@ -104,35 +111,7 @@ fn run(config: LoadConfig, phase: Phase) -> Outcome {
     load(config, 1).run(&phase, &mut |_| true).unwrap()
 }
 
-const SECOND: Duration = Duration::from_secs(1);
-
-/// What holds for every outcome.
-fn check_sums(outcome: &Outcome) {
-    let total = &outcome.total;
-    let statuses: u64 = total
-        .ops
-        .iter()
-        .flat_map(|op| &op.statuses)
-        .map(|(_, count)| count)
-        .sum();
-    assert_eq!(statuses, total.completed);
-    assert_eq!(total.response().count(), total.completed + total.errors.timeout);
-    assert_eq!(total.service().count(), total.completed + total.errors.timeout);
-    assert_eq!(outcome.unanswered.count(), outcome.backlog + outcome.in_flight);
-    assert_eq!(
-        total.sent,
-        total.completed + total.errors.read + total.errors.timeout + outcome.in_flight
-    );
-    assert_eq!(total.planned, total.sent + total.errors.write + outcome.backlog);
-    assert_eq!(
-        outcome.seconds.iter().map(|second| second.completed).sum::<u64>(),
-        total.completed
-    );
-    assert_eq!(
-        outcome.seconds.iter().map(|second| second.planned).sum::<u64>(),
-        total.planned
-    );
-}
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_closed_loop_keeps_every_connection_busy() {
@@ -164,4 +143,232 @@ fn a_constant_rate_is_kept_to_the_request() {
         lag_ns < 1_000_000,
         "half of the requests are sent {lag_ns} ns late"
     );
+}
+
+#[test]
+fn threads_share_a_random_plan() {
+    let mut config = config(instant(), 3, 3);
+    config.arrival = Arrival::Poisson;
+    let outcome = run(config, phase(Rate::Constant(1_000.0), SECOND));
+    check_sums(&outcome);
+    // 6 standard deviations.
+    assert!(outcome.total.planned.abs_diff(1_000) < 190, "{}", text(&outcome));
+}
+
+#[test]
+fn a_ramp_plans_the_mean_of_its_rates() {
+    let ramp = Rate::Ramp {
+        from: 0.0,
+        to: 1_000.0,
+    };
+    let outcome = run(config(instant(), 1, 2), phase(ramp, SECOND * 2));
+    check_sums(&outcome);
+    assert_eq!(outcome.total.planned, 1_000);
+    assert!(
+        outcome.seconds[1].planned > 2 * outcome.seconds[0].planned,
+        "{:?}",
+        outcome.seconds
+    );
+}
+
+#[test]
+fn connections_with_plans_of_their_own_make_the_whole_rate() {
+    let mut config = config(instant(), 2, 7);
+    config.arrival = Arrival::Wrk2;
+    let outcome = run(config, phase(Rate::Constant(700.0), SECOND));
+    check_sums(&outcome);
+    assert_eq!(outcome.total.planned, 700);
+    assert!(outcome.total.completed >= 600, "{}", text(&outcome));
+}
+
+#[test]
+fn the_literal_schedule_opens_connections_after_each_other() {
+    let mut config = config(instant(), 1, 20);
+    config.arrival = Arrival::Wrk2;
+    config.wrk2_exact = true;
+    let mut load = load(config, 1);
+    for connects in [20, 0] {
+        let outcome = load
+            .run(&phase(Rate::Constant(1_000.0), SECOND), &mut |_| true)
+            .unwrap();
+        check_sums(&outcome);
+        assert_eq!(outcome.total.connect.count(), connects);
+        // The last starts after 95 ms: on average, 47.5 ms of 1 s are not planned.
+        assert!(outcome.total.planned.abs_diff(952) <= 20, "{}", text(&outcome));
+        assert_eq!(
+            outcome.threads[0].calibration_mean_ns, None,
+            "there was no time for it"
+        );
+        assert!(outcome.threads[0].rates.is_empty());
+    }
+}
+
+#[test]
+fn a_warm_up_is_sent_and_not_recorded() {
+    let asked = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&asked);
+    let address = server(move |stream| {
+        each_request(stream, |stream| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            stream.write_all(OK).is_ok()
+        });
+    });
+    for rate in [Rate::Constant(200.0), Rate::Closed] {
+        asked.store(0, Ordering::Relaxed);
+        let warmup = Duration::from_millis(500);
+        let outcome = run(
+            config(address, 1, 2),
+            Phase {
+                warmup,
+                ..phase(rate, SECOND / 2)
+            },
+        );
+        check_sums(&outcome);
+        assert_eq!(outcome.measured_ns, 500_000_000);
+        let asked = asked.load(Ordering::Relaxed);
+        assert!(
+            asked >= outcome.total.completed + 50,
+            "{asked} requests, {}",
+            text(&outcome)
+        );
+        assert_eq!(
+            outcome.total.connect.count(),
+            2,
+            "connections are recorded though"
+        );
+        if rate != Rate::Closed {
+            assert_eq!(outcome.total.planned, 100);
+        }
+    }
+}
+
+#[test]
+fn a_number_of_requests_is_met_exactly() {
+    let limited = Phase {
+        request_count_max: Some(1_234),
+        ..phase(Rate::Closed, SECOND * 60)
+    };
+    let outcome = run(config(instant(), 3, 10), limited);
+    check_sums(&outcome);
+    assert_eq!(outcome.total.completed, 1_234);
+    assert_eq!(outcome.in_flight, 0);
+    assert!(!outcome.is_cut_short);
+}
+
+#[test]
+fn a_number_of_requests_is_met_though_some_are_lost() {
+    let asked = AtomicU64::new(0);
+    let address = server(move |stream| {
+        each_request(stream, |stream| {
+            let is_lost = asked.fetch_add(1, Ordering::Relaxed) % 10 == 5;
+            !is_lost && stream.write_all(OK).is_ok()
+        });
+    });
+    let limited = Phase {
+        request_count_max: Some(300),
+        ..phase(Rate::Closed, SECOND * 60)
+    };
+    let outcome = run(config(address, 2, 4), limited);
+    check_sums(&outcome);
+    assert_eq!(outcome.total.completed, 300);
+    assert!(outcome.total.errors.read >= 30, "{}", text(&outcome));
+}
+
+#[test]
+fn each_second_is_shown_and_may_be_the_last() {
+    let mut load = load(config(instant(), 2, 2), 1);
+    let mut seen = Vec::new();
+    let see = &mut |second: &Interval| {
+        seen.push((second.start_ns, second.end_ns, second.planned));
+        seen.len() < 2
+    };
+    let outcome = load.run(&phase(Rate::Constant(100.0), SECOND * 60), see).unwrap();
+    check_sums(&outcome);
+    let second_ns = 1_000_000_000;
+    assert_eq!(seen[..2], [(0, second_ns, 100), (second_ns, 2 * second_ns, 100)]);
+    assert!(outcome.is_cut_short);
+    assert!(outcome.measured_ns < 30 * second_ns);
+}
+
+#[test]
+fn a_run_can_be_stopped_from_elsewhere_at_any_time() {
+    let mut load = load(config(instant(), 2, 2), 1);
+    let stopper = load.stopper();
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        stopper.stop();
+    });
+    let warmup = SECOND * 60;
+    for rate in [Rate::Constant(100.0), Rate::Closed] {
+        let outcome = load
+            .run(
+                &Phase {
+                    warmup,
+                    ..phase(rate, SECOND * 60)
+                },
+                &mut |_| true,
+            )
+            .unwrap();
+        check_sums(&outcome);
+        assert!(outcome.is_cut_short);
+        assert_eq!((outcome.measured_ns, outcome.total.planned), (0, 0));
+    }
+    thread.join().unwrap();
+}
+
+#[test]
+fn all_targets_are_loaded() {
+    let asked = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
+    let targets = asked.each_ref().map(|asked| {
+        let asked = Arc::clone(asked);
+        target(server(move |stream| {
+            each_request(stream, |stream| {
+                asked.fetch_add(1, Ordering::Relaxed);
+                stream.write_all(OK).is_ok()
+            });
+        }))
+    });
+    let config = LoadConfig {
+        targets: targets.to_vec(),
+        ..config(instant(), 1, 4)
+    };
+    let ops = OpNames::default();
+    let source = FixedSource::new(&[GET.to_vec(), GET.to_vec()], ops.intern("GET"), false, 1);
+    let mut load = Load::start(config, vec![Box::new(source)], ops, Env::posix()).unwrap();
+    let outcome = load
+        .run(&phase(Rate::Constant(400.0), SECOND / 2), &mut |_| true)
+        .unwrap();
+    check_sums(&outcome);
+    let asked = asked.map(|asked| asked.load(Ordering::Relaxed));
+    assert!(asked.iter().all(|asked| *asked >= 80), "{asked:?}");
+}
+
+#[test]
+fn with_batch_latency_only_the_last_answer_of_a_batch_is_timed() {
+    let mut config = config(instant(), 1, 2);
+    config.batch_latency = true;
+    let outcome = load(config, 4)
+        .run(&phase(Rate::Constant(400.0), SECOND / 2), &mut |_| true)
+        .unwrap();
+    assert!(outcome.total.completed >= 150, "{}", text(&outcome));
+    assert_eq!(outcome.response().count() * 4, outcome.total.completed);
+}
+
+#[test]
+fn a_configuration_that_contradicts_itself_is_refused() {
+    let refuse = |config: LoadConfig, source_count: usize| {
+        let mut sources = fixed(&config, &OpNames::default(), 1);
+        sources.truncate(source_count);
+        let refused = Load::start(config, sources, OpNames::default(), Env::posix());
+        refused.err().expect("it is refused").to_string()
+    };
+    let address = "127.0.0.1:1".parse().unwrap();
+    assert!(refuse(config(address, 4, 3), 4).contains("4 threads cannot share 3 connections"));
+    assert!(refuse(config(address, 2, 3), 1).contains("2 threads need as many sources"));
+    let without_target = LoadConfig {
+        targets: Vec::new(),
+        ..config(address, 1, 1)
+    };
+    assert!(refuse(without_target, 1).contains("at least one target"));
+    assert!(refuse(config(address, 1, 1 << 40), 1).contains("file descriptors"));
 }

@@ -4,8 +4,12 @@ mod connections;
 mod core;
 mod harness;
 mod known_servers;
-
+mod plans;
+mod result_files;
 mod server;
+mod sources;
+mod store;
 mod tls;
 mod transports;
 mod troublesome_servers;
+mod workloads;

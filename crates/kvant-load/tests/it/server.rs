@@ -53,10 +53,12 @@ pub(crate) enum Behaviour {
 /// Where a connection is dropped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
-    BeforeAnswer,
-    WithinAnswer,
-    /// After a whole answer that did not say so.
-    AfterAnswer,
+    /// Before the answer.
+    Before,
+    /// Within it.
+    Within,
+    /// After all of it, which did not say so.
+    After,
 }
 
 /// What happened, as the server saw it.
@@ -326,10 +328,10 @@ impl Serving {
             Behaviour::After(_) | Behaviour::Stall { .. } => connection.send(ANSWER),
             Behaviour::Silent => {}
             Behaviour::Drop { every, place } => {
-                is_over = due.order % every == 0;
+                is_over = due.order.is_multiple_of(every);
                 let answer_bytes = match place {
-                    Place::BeforeAnswer if is_over => 0,
-                    Place::WithinAnswer if is_over => ANSWER.len() / 2,
+                    Place::Before if is_over => 0,
+                    Place::Within if is_over => ANSWER.len() / 2,
                     _ => ANSWER.len(),
                 };
                 connection.send(&ANSWER[..answer_bytes]);

@@ -1,16 +1,19 @@
 //! The ways to a server that are not plain TCP.
 
-use crate::harness::{Setup, text};
-use crate::server::{Behaviour, Server};
+use crate::harness::{Setup, ensure, experiment, text};
+use crate::server::{Behaviour, CHUNKED_ANSWER, Server};
 use crate::tls;
-use kvant_load::{Errors, Outcome};
+use kvant_load::Errors;
 use std::time::Duration;
 
 const AT_ONCE: Behaviour = Behaviour::After(Duration::ZERO);
 
-fn check(outcome: &Outcome) {
-    assert_eq!(outcome.total.errors, Errors::default(), "{}", text(outcome));
-    assert!(outcome.total.completed >= 180, "{}", text(outcome));
+/// Load that must be answered, all but a little on a busy machine.
+fn check(setup: &Setup) -> Result<(), String> {
+    let outcome = setup.run(200.0, Duration::from_millis(500));
+    assert_eq!(outcome.total.errors, Errors::default(), "{}", text(&outcome));
+    ensure!(outcome.total.completed >= 80, "{}", text(&outcome));
+    Ok(())
 }
 
 #[test]
@@ -20,8 +23,8 @@ fn tls_works_with_any_certificate_and_with_one_that_is_asked_for() {
     let setup = Setup::new(format!("https://{}/", server.address()))
         .connections(4)
         .threads(2);
-    check(&setup.run(200.0, Duration::from_secs(1)));
-    check(&setup.ca_pem(pem).run(200.0, Duration::from_secs(1)));
+    experiment(|| check(&setup));
+    experiment(|| check(&setup.clone().ca_pem(pem.clone())));
 }
 
 #[test]
@@ -30,10 +33,15 @@ fn a_certificate_that_is_not_believed_is_a_connection_that_cannot_be_opened() {
     let (_, other_pem) = tls::server_config();
     let server = Server::start_tls(AT_ONCE, config);
     let setup = Setup::new(format!("https://{}/", server.address())).ca_pem(other_pem);
-    let outcome = setup.run(50.0, Duration::from_millis(500));
+    let outcome = setup.run(50.0, Duration::from_millis(1_500));
     assert_eq!(
         (outcome.total.completed, outcome.backlog),
-        (0, 25),
+        (0, 75),
+        "{}",
+        text(&outcome)
+    );
+    assert!(
+        (1..=20).contains(&outcome.total.errors.connect),
         "{}",
         text(&outcome)
     );
@@ -43,12 +51,12 @@ fn a_certificate_that_is_not_believed_is_a_connection_that_cannot_be_opened() {
 #[test]
 fn tls_answers_that_come_byte_by_byte_are_understood() {
     let (config, _) = tls::server_config();
-    let behaviour = Behaviour::Bytewise(crate::server::CHUNKED_ANSWER, Duration::from_micros(100));
-    let server = Server::start_tls(behaviour, config);
+    let server = Server::start_tls(
+        Behaviour::Bytewise(CHUNKED_ANSWER, Duration::from_micros(100)),
+        config,
+    );
     let setup = Setup::new(format!("https://{}/", server.address())).connections(20);
-    let outcome = setup.run(100.0, Duration::from_secs(1));
-    assert_eq!(outcome.total.errors, Errors::default(), "{}", text(&outcome));
-    assert!(outcome.total.completed >= 80, "{}", text(&outcome));
+    experiment(|| check(&setup));
 }
 
 #[test]
@@ -58,19 +66,20 @@ fn unix_sockets_are_spoken_to() {
     let path = directory.join("it.sock");
     let server = Server::start_unix(AT_ONCE, &path);
     let host = path.to_str().unwrap().replace('/', "%2F");
-    let outcome = Setup::new(format!("http+unix://{host}/v0"))
-        .connections(4)
-        .run(200.0, Duration::from_secs(1));
+    let setup = Setup::new(format!("http+unix://{host}/v0")).connections(4);
+    experiment(|| check(&setup));
     drop(server);
     std::fs::remove_dir_all(&directory).unwrap();
-    check(&outcome);
 }
 
 #[test]
 fn an_address_that_refuses_is_passed_over_for_the_next() {
     // `localhost` may be ::1 first, where nobody listens.
     let server = Server::start(AT_ONCE);
-    let url = format!("http://localhost:{}/", server.address().port());
-    let outcome = Setup::new(url).connections(2).run(200.0, Duration::from_secs(1));
-    assert!(outcome.total.completed >= 180, "{}", text(&outcome));
+    let setup = Setup::new(format!("http://localhost:{}/", server.address().port())).connections(2);
+    experiment(|| {
+        let outcome = setup.run(200.0, Duration::from_millis(500));
+        ensure!(outcome.total.completed >= 80, "{}", text(&outcome));
+        Ok(())
+    });
 }

@@ -1,43 +1,50 @@
 //! Servers that fail: failures are counted once each, the rate is kept, and no core spins.
 
-use crate::harness::{MS, Setup, check_no_spin, run, text};
+use crate::harness::{MS, Setup, check_no_spin, ensure, experiment, run, text};
 use crate::server::{Behaviour, Place, Server};
+use kvant_load::Outcome;
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
 #[test]
 fn a_server_that_never_answers_makes_timeouts_and_a_backlog() {
-    let server = Server::start(Behaviour::Silent);
-    let setup = Setup::new(server.url())
-        .connections(4)
-        .timeout(Duration::from_millis(250));
-    let outcome = setup.run(100.0, Duration::from_millis(1_600));
-    let total = &outcome.total;
-    assert_eq!(total.completed, 0, "{}", text(&outcome));
-    // Each connection meets a deadline each 250 ms, and opens anew: at most 6 in 1.6 s. Deadlines late by half would be 4.
-    assert!((16..=24).contains(&total.errors.timeout), "{}", text(&outcome));
-    assert_eq!(
-        (total.errors.read, total.errors.write, total.errors.status),
-        (0, 0, 0)
-    );
-    // What timed out is in the histograms with what it had waited.
-    assert!(
-        outcome.service().min_ns() >= 249 * MS,
-        "{}",
-        outcome.service().min_ns()
-    );
-    assert!(outcome.response().max_ns() >= outcome.service().max_ns());
-    assert!(outcome.backlog >= 100, "{}", text(&outcome));
-    assert_eq!(server.counts.requests(), total.sent);
-    check_no_spin(&outcome);
+    experiment(|| {
+        let server = Server::start(Behaviour::Silent);
+        let setup = Setup::new(server.url())
+            .connections(4)
+            .timeout(Duration::from_millis(250));
+        let outcome = setup.run(100.0, Duration::from_millis(1_600));
+        let total = &outcome.total;
+        assert_eq!(total.completed, 0, "{}", text(&outcome));
+        assert_eq!(
+            (total.errors.read, total.errors.write, total.errors.status),
+            (0, 0, 0)
+        );
+        // Each connection meets a deadline each 250 ms, and opens anew: at most 6 in 1.6 s.
+        assert!(total.errors.timeout <= 24, "{}", text(&outcome));
+        // What timed out is in the histograms with what it had waited.
+        assert!(
+            outcome.service().min_ns() >= 249 * MS,
+            "{}",
+            outcome.service().min_ns()
+        );
+        assert!(outcome.response().max_ns() >= outcome.service().max_ns());
+        assert!(outcome.backlog >= 130, "{}", text(&outcome));
+        check_no_spin(&outcome);
+        // The last may have been closed before the server looked.
+        let requests = server.counts.requests();
+        assert!(requests <= total.sent, "{requests} requests, {}", text(&outcome));
+        ensure!(total.errors.timeout >= 16, "{}", text(&outcome));
+        Ok(())
+    });
 }
 
 /// Every 10th request is met by the end of its connection.
-fn drops(place: Place) -> (kvant_load::Outcome, Server) {
+fn drops(place: Place) -> Result<(Outcome, Server), String> {
     let server = Server::start(Behaviour::Drop { every: 10, place });
     let outcome = Setup::new(server.url())
         .connections(8)
-        .run(500.0, Duration::from_millis(1_500));
+        .run(500.0, Duration::from_secs(1));
     let errors = outcome.total.errors;
     assert_eq!(
         (errors.timeout, errors.status, errors.connect),
@@ -45,61 +52,68 @@ fn drops(place: Place) -> (kvant_load::Outcome, Server) {
         "{}",
         text(&outcome)
     );
-    // The plan is kept although connections come and go.
-    assert!(outcome.backlog + outcome.in_flight <= 75, "{}", text(&outcome));
-    assert!(
-        server.counts.connections() > 40,
-        "{}",
-        server.counts.connections()
-    );
     check_no_spin(&outcome);
-    (outcome, server)
+    // The plan is kept although connections come and go.
+    ensure!(outcome.backlog + outcome.in_flight <= 50, "{}", text(&outcome));
+    let connections = server.counts.connections();
+    ensure!(connections > 40, "{connections} connections");
+    Ok((outcome, server))
 }
 
 #[test]
 fn a_server_that_drops_connections_before_or_within_the_answer_makes_an_error_each() {
-    for place in [Place::BeforeAnswer, Place::WithinAnswer] {
-        let (outcome, server) = drops(place);
-        let errors = outcome.total.errors;
-        let failed = errors.read + errors.write;
-        let dropped = server.counts.dropped();
-        assert!(
-            failed <= dropped && dropped <= failed + outcome.in_flight,
-            "{dropped} dropped, {}",
-            text(&outcome)
-        );
-        assert!(failed >= 60, "{place:?}: {}", text(&outcome));
+    for place in [Place::Before, Place::Within] {
+        experiment(|| {
+            let (outcome, server) = drops(place)?;
+            let errors = outcome.total.errors;
+            let failed = errors.read + errors.write;
+            let dropped = server.counts.dropped();
+            assert!(
+                failed <= dropped,
+                "{place:?}: {dropped} dropped, {}",
+                text(&outcome)
+            );
+            assert!(
+                dropped <= failed + outcome.in_flight,
+                "{place:?}: {dropped} dropped, {}",
+                text(&outcome)
+            );
+            ensure!(failed >= 40, "{place:?}: {}", text(&outcome));
+            Ok(())
+        });
     }
 }
 
 #[test]
 fn a_server_that_closes_after_the_answer_costs_a_connection_and_little_else() {
-    let (outcome, server) = drops(Place::AfterAnswer);
-    let errors = outcome.total.errors;
-    // The answer counts. A request that crosses the end on its way fails: at this rate few do.
-    assert!(errors.read + errors.write <= 20, "{}", text(&outcome));
-    assert!(server.counts.dropped() >= 60, "{}", server.counts.dropped());
+    experiment(|| {
+        let (outcome, server) = drops(Place::After)?;
+        let errors = outcome.total.errors;
+        let dropped = server.counts.dropped();
+        // The answer counts. A request that crosses the end on its way fails.
+        assert!(errors.read + errors.write <= dropped, "{}", text(&outcome));
+        ensure!(errors.read + errors.write <= 15, "{}", text(&outcome));
+        ensure!(dropped >= 40, "{dropped} dropped");
+        Ok(())
+    });
 }
 
 #[test]
 fn a_server_that_ends_its_side_is_left_for_a_new_connection() {
-    let server = Server::start(Behaviour::HalfClose { answers: 5 });
-    let outcome = Setup::new(server.url())
-        .connections(4)
-        .run(200.0, Duration::from_secs(1));
-    let errors = outcome.total.errors;
-    assert!(outcome.total.completed >= 160, "{}", text(&outcome));
-    assert!(
-        errors.read + errors.write <= 20 && errors.timeout == 0,
-        "{}",
-        text(&outcome)
-    );
-    assert!(
-        server.counts.connections() >= 30,
-        "{}",
-        server.counts.connections()
-    );
-    check_no_spin(&outcome);
+    experiment(|| {
+        let server = Server::start(Behaviour::HalfClose { answers: 5 });
+        let outcome = Setup::new(server.url())
+            .connections(4)
+            .run(200.0, Duration::from_secs(1));
+        let errors = outcome.total.errors;
+        assert_eq!(errors.timeout, 0, "{}", text(&outcome));
+        check_no_spin(&outcome);
+        ensure!(outcome.total.completed >= 160, "{}", text(&outcome));
+        ensure!(errors.read + errors.write <= 20, "{}", text(&outcome));
+        let connections = server.counts.connections();
+        ensure!(connections >= 30, "{connections} connections");
+        Ok(())
+    });
 }
 
 #[test]
@@ -111,7 +125,7 @@ fn a_server_that_ends_its_side_instead_of_answering_makes_errors_and_no_spin() {
     let errors = outcome.total.errors;
     assert_eq!(outcome.total.completed, 0);
     // A connection that brings nothing backs off, 1 ms to 1 s: ten attempts a second, not thousands.
-    assert!((4..=80).contains(&errors.read), "{}", text(&outcome));
+    assert!((1..=80).contains(&errors.read), "{}", text(&outcome));
     assert!(
         server.counts.connections() <= 100,
         "{}",
@@ -129,11 +143,11 @@ fn a_server_that_refuses_is_asked_again_with_patience() {
         .unwrap();
     let outcome = Setup::new(format!("http://{address}/"))
         .connections(4)
-        .run(100.0, Duration::from_secs(1));
+        .run(100.0, Duration::from_millis(1_500));
     let errors = outcome.total.errors;
     assert_eq!(
         (outcome.total.completed, outcome.backlog),
-        (0, 100),
+        (0, 150),
         "{}",
         text(&outcome)
     );
@@ -149,23 +163,25 @@ fn a_server_that_refuses_is_asked_again_with_patience() {
 
 #[test]
 fn what_is_left_of_a_phase_is_not_in_the_next() {
-    let server = Server::start(Behaviour::After(Duration::from_millis(300)));
-    let setup = Setup::new(server.url()).connections(3);
-    let mut load = setup.start().unwrap();
-    let overload = run(&mut load, 100.0, Duration::from_millis(700));
-    assert!(overload.backlog >= 50, "{}", text(&overload));
-    let next = run(&mut load, 4.0, Duration::from_secs(1));
-    load.stop();
-    assert!(next.total.completed >= 2, "{}", text(&next));
-    // With anything of the backlog before them, they would have waited for seconds.
-    assert!(
-        next.response().max_ns() < 500 * MS,
-        "{} us",
-        next.response().max_ns() / 1_000
-    );
-    assert_eq!(
-        server.counts.connections(),
-        3,
-        "connections are kept from phase to phase"
-    );
+    experiment(|| {
+        let server = Server::start(Behaviour::After(Duration::from_millis(300)));
+        let mut load = Setup::new(server.url()).connections(3).start().unwrap();
+        let overload = run(&mut load, 100.0, Duration::from_millis(700));
+        assert!(overload.backlog >= 50, "{}", text(&overload));
+        let next = run(&mut load, 4.0, Duration::from_secs(1));
+        load.stop();
+        assert_eq!(
+            server.counts.connections(),
+            3,
+            "connections are kept from phase to phase"
+        );
+        // With anything of the backlog before them, they would have waited for seconds.
+        ensure!(
+            next.response().max_ns() < 500 * MS,
+            "{} us",
+            next.response().max_ns() / 1_000
+        );
+        ensure!(next.total.completed >= 2, "{}", text(&next));
+        Ok(())
+    });
 }

@@ -57,9 +57,57 @@ fn every_command_explains_itself() {
             help.stdout
         );
     }
+    for command in ["fill", "compare"] {
+        let help = run_kvant(&["load", command, "--help"]);
+        assert_eq!(help.code, Some(0), "{command}");
+        assert!(
+            help.stdout.contains(&format!("Usage: kvant load {command}")),
+            "{}",
+            help.stdout
+        );
+        assert!(help.stdout.contains("Exit codes:"), "{}", help.stdout);
+    }
     for command in ["man", "completions", "db"] {
         assert_eq!(run_kvant(&[command, "--help"]).code, Some(0), "{command}");
     }
+}
+
+#[test]
+fn help_of_load_has_wrk2s_options_ours_and_the_exit_codes() {
+    let help = run_kvant(&["load", "--help"]).stdout;
+    for option in [
+        "-t, --threads",
+        "-c, --connections",
+        "-d, --duration",
+        "-R, --rate",
+        "-s, --script",
+        "-H, --header",
+        "-L, --latency",
+        "-U, --u_latency",
+        "-B, --batch_latency",
+        "-T, --timeout",
+        "-v, --version",
+        "-h, --help",
+        "--find-max",
+        "--assert",
+        "--workload",
+        "--wrk2-exact",
+    ] {
+        assert!(help.contains(option), "{option}\n{help}");
+    }
+    for code in [
+        "0 done",
+        "1 could not run",
+        "2 wrong usage",
+        "3 an assertion",
+        "4 an assertion",
+        "130",
+    ] {
+        assert!(help.replace('\n', " ").contains(code), "{code}\n{help}");
+    }
+    let version = run_kvant(&["load", "-v"]);
+    assert_eq!(version.code, Some(0), "{version:?}");
+    assert!(version.stdout.contains(env!("CARGO_PKG_VERSION")), "{version:?}");
 }
 
 #[test]
@@ -85,13 +133,19 @@ fn manual_pages_one_file_a_command() {
         "-db-repair",
         "-db-restore",
     ];
-    for page in expected
-        .iter()
-        .chain(&["-db-stats", "-db-verify", "-man", "-serve"])
-    {
+    let more = [
+        "-db-stats",
+        "-db-verify",
+        "-load",
+        "-load-compare",
+        "-load-fill",
+        "-man",
+        "-serve",
+    ];
+    for page in expected.iter().chain(&more) {
         assert!(pages.contains(&format!("kvant{page}.1")), "{page}: {pages:?}");
     }
-    assert_eq!(pages.len(), expected.len() + 4, "{pages:?}");
+    assert_eq!(pages.len(), expected.len() + more.len(), "{pages:?}");
     let serve = std::fs::read_to_string(dir.path().join("new/kvant-serve.1")).expect("readable");
     for setting in SETTINGS {
         assert!(serve.contains(&setting.replace('-', "\\-")), "{setting}");

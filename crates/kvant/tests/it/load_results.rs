@@ -48,7 +48,7 @@ fn files_say_what_the_text_says() {
     // The percentiles of the text are those of the merged log.
     let bytes = std::fs::read(&hlog).expect("written");
     let tags = hlog::read(&bytes[..], &hlog).expect("a log").merged();
-    let merged = &tags["GET/response"];
+    let merged = &tags["GET /v0/status/response"];
     assert_eq!(merged.count(), classic.requests);
     for &(value_ms, percentile, _) in &classic.spectrum {
         let of_log_ms = merged.percentile_ns(percentile * 100.0) as f64 / 1e6;
@@ -114,7 +114,7 @@ fn a_file_that_cannot_be_written_or_read_is_told_before_the_load() {
     }
     for args in [
         &["-s", "no.lua"][..],
-        &["--baseline", "no.json", "--assert", "p99<5ms"],
+        &["--baseline", "no.json", "--assert", "p99<=base*1.1"],
         &["--cacert", "no.pem"],
     ] {
         let done = load(&server, &[&SMALL[..], args].concat(), "/v0/status");
@@ -129,4 +129,115 @@ fn a_file_that_cannot_be_written_or_read_is_told_before_the_load() {
         run_kvant(&["load", "compare", "no-a.json", "no-b.json"]).code,
         Some(1)
     );
+}
+
+#[test]
+fn assertions_are_all_told_and_decide_the_exit_code() {
+    let dir = TempDir::new();
+    let server = TestServer::start(&dir.path().join("data"));
+    let json = dir.path().join("a.json");
+    let assert = |asserts: &[&str], path: &str| {
+        let asserts: Vec<&str> = asserts.iter().flat_map(|assert| ["--assert", assert]).collect();
+        load(
+            &server,
+            &[&SMALL[..], &asserts, &["--json", text(&json)]].concat(),
+            path,
+        )
+    };
+    // What a slow machine cannot break.
+    let held = assert(&["errors==0", "completed>0", "max<10m"], "/v0/status");
+    assert_eq!(held.code, Some(0), "{held:?}");
+    assert_eq!(held.stdout.matches(": holds (").count(), 3, "{}", held.stdout);
+
+    // 404 is a failure here.
+    let broken = assert(&["max<10m", "errors==0", "errors<50%"], "/v0/entity?id=none");
+    assert_eq!(broken.code, Some(3), "{broken:?}");
+    assert_eq!(
+        broken.stdout.matches(": broken (").count(),
+        2,
+        "{}",
+        broken.stdout
+    );
+    let result = ResultFile::read(&json).expect("written although assertions broke");
+    let met: Vec<bool> = result
+        .assertions
+        .iter()
+        .map(|assertion| assertion.is_met)
+        .collect();
+    assert_eq!(met, [true, false, false]);
+    let accepted = load(
+        &server,
+        &[&SMALL[..], &["--ok", "404", "--assert", "errors==0"]].concat(),
+        "/v0/entity?id=none",
+    );
+    assert_eq!(accepted.code, Some(0), "{accepted:?}");
+
+    // Whether 4 or 3 depends on how late this machine was.
+    let slow = assert(&["p50<1us"], "/v0/status");
+    assert!(matches!(slow.code, Some(3 | 4)), "{slow:?}");
+}
+
+#[test]
+fn runs_are_compared_with_earlier_ones() {
+    let dir = TempDir::new();
+    let server = TestServer::start(&dir.path().join("data"));
+    let [a, b] = ["a.json", "b.json"].map(|name| dir.path().join(name));
+    good_load(
+        &server,
+        &[&SMALL[..], &["--json", text(&a)]].concat(),
+        "/v0/status",
+    );
+    let against = ["--json", text(&b), "--baseline", text(&a)];
+    let asserts = ["--assert", "rate<=base*100", "--assert", "max<=base*100000"];
+    let printed = good_load(&server, &[&SMALL[..], &against, &asserts].concat(), "/v0/status");
+    assert!(printed.contains("baseline "), "{printed}");
+
+    let compared = run_kvant(&["load", "compare", text(&a), text(&b)]);
+    assert_eq!(
+        (compared.code, compared.stderr.as_str()),
+        (Some(0), ""),
+        "{compared:?}"
+    );
+    for part in ["a.json", "b.json", "p99"] {
+        assert!(compared.stdout.contains(part), "{}", compared.stdout);
+    }
+    // Something else than a result.
+    std::fs::write(&b, "{}").expect("writable");
+    let refused = run_kvant(&["load", "compare", text(&a), text(&b)]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("b.json"), "{refused:?}");
+}
+
+#[test]
+fn a_search_that_finds_nothing_is_told_and_written() {
+    let dir = TempDir::new();
+    let server = TestServer::start(&dir.path().join("data"));
+    let json = dir.path().join("a.json");
+    let args = [
+        "-t1",
+        "-c1",
+        "-d100ms",
+        "--warmup",
+        "0",
+        "--find-max",
+        "--slo",
+        "p50<1us",
+        "--json",
+        text(&json),
+    ];
+    let done = load(&server, &[&args[..], &["--quiet"]].concat(), "/v0/status");
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(
+        done.stdout.contains("\nMaximum: no rate holds"),
+        "{}",
+        done.stdout
+    );
+    let result = ResultFile::read(&json).expect("a result");
+    let found = result.find_max.expect("what was found");
+    assert_eq!(
+        (found.rate_max_per_s, found.goals),
+        (None, vec!["p50<1us".to_owned()])
+    );
+    assert_eq!(found.points.len(), result.phases.len());
+    assert_eq!(result.phases[0].label, "saturation");
 }

@@ -82,6 +82,18 @@ fn a_plan_that_was_not_kept_fails_with_figures() {
 }
 
 #[test]
+fn a_hiccup_at_the_end_is_tried_again_and_a_queue_that_grows_is_not() {
+    let mut hiccup = [0.0; 10];
+    hiccup[9] = 500.0;
+    let judge = |outcome: &Outcome| judge(outcome, &FindMaxConfig::default(), Vec::new());
+    let judged = judge(&outcome(10_000, 9_500, 0, &hiccup));
+    assert!(!judged.holds() && judged.is_close(), "{judged:?}");
+    let grows: Vec<f64> = (1..=10).map(|second| 50.0 * f64::from(second)).collect();
+    let judged = judge(&outcome(10_000, 9_500, 0, &grows));
+    assert!(!judged.holds() && !judged.is_close(), "{judged:?}");
+}
+
+#[test]
 fn errors_of_any_kind_count() {
     let mut outcome = outcome(10_000, 10_000, 0, &[0.0; 10]);
     outcome.total.errors.status = 6;
@@ -180,5 +192,5 @@ fn lateness_that_matters_is_blamed_on_the_generator() {
     outcome.total.send_lag.record_many_ns(150_000, 1_000);
     assert_eq!(generator_limit(&outcome), None, "less than a tenth");
     outcome.total.send_lag.record_many_ns(900_000, 1_000);
-    assert!(generator_limit(&outcome).unwrap().contains("sent late"));
+    assert!(generator_limit(&outcome).unwrap().contains("send lag"));
 }

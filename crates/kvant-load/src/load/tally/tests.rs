@@ -1,1 +1,125 @@
+use super::Tally;
+use crate::config::{Phase, Rate};
+use crate::histogram::Histogram;
+use crate::op::OpNames;
+use crate::outcome::ThreadOutcome;
+use crate::record::Interval;
+use crate::worker::messages::{Ended, Second};
+use std::time::Duration;
 
+const S: u64 = 1_000_000_000;
+
+/// A second in which there were so many answers.
+fn second(number: u64, completed: u64, starts_anew: bool) -> Second {
+    let op = OpNames::default().intern("op");
+    let mut interval = Interval {
+        start_ns: number * S,
+        end_ns: (number + 1) * S,
+        completed,
+        planned: completed + 1,
+        ..Interval::default()
+    };
+    interval.op_mut(op).response.record_many_ns(S, completed);
+    Second {
+        interval: Box::new(interval),
+        backlog: 1,
+        starts_anew,
+    }
+}
+
+fn ended(measured_ns: u64, is_stopped: bool) -> Ended {
+    Ended {
+        outcome: ThreadOutcome {
+            completed: 1,
+            ..ThreadOutcome::default()
+        },
+        backlog: 2,
+        in_flight: 3,
+        unanswered: Histogram::new(),
+        measured_ns,
+        is_stopped,
+    }
+}
+
+const PHASE: Phase = Phase {
+    rate: Rate::Closed,
+    warmup: Duration::ZERO,
+    duration: Duration::from_secs(2),
+    request_count_max: None,
+};
+
+#[test]
+fn shows_a_second_when_all_threads_have_reported_it() {
+    let mut tally = Tally::new(2);
+    let mut shown = Vec::new();
+    let emptied = tally.add(0, second(0, 10, false));
+    assert_eq!((emptied.completed, emptied.response().count()), (0, 0));
+    tally.add(0, second(1, 20, false));
+    assert!(tally.complete_seconds(&mut |_| panic!("the other thread has not reported")));
+    tally.add(1, second(0, 1, false));
+    let mut show = |second: &Interval| {
+        shown.push((
+            second.start_ns,
+            second.end_ns,
+            second.completed,
+            second.response().count(),
+        ));
+        true
+    };
+    assert!(tally.complete_seconds(&mut show));
+    tally.end(1, ended(S, false));
+    assert!(
+        tally.complete_seconds(&mut show),
+        "a thread that has ended is not waited for"
+    );
+    assert!(!tally.has_ended());
+    tally.end(0, ended(2 * S, false));
+    assert!(tally.has_ended());
+    assert_eq!(shown, [(0, S, 11, 11), (S, 2 * S, 20, 20)]);
+
+    let outcome = tally.finish(&PHASE, 5, vec!["op".to_owned()], false);
+    assert_eq!(
+        (
+            outcome.total.completed,
+            outcome.total.planned,
+            outcome.response().count()
+        ),
+        (31, 34, 31)
+    );
+    assert_eq!(
+        (outcome.backlog, outcome.in_flight, outcome.measured_ns),
+        (4, 6, 2 * S)
+    );
+    let seconds: Vec<_> = outcome
+        .seconds
+        .iter()
+        .map(|second| (second.completed, second.backlog))
+        .collect();
+    assert_eq!(seconds, [(11, 2), (20, 1)]);
+    assert!(!outcome.is_cut_short);
+}
+
+#[test]
+fn what_was_before_a_calibration_is_not_in_the_histograms() {
+    let mut tally = Tally::new(1);
+    tally.add(0, second(0, 10, false));
+    tally.add(0, second(1, 20, true));
+    tally.add(0, second(2, 30, false));
+    tally.end(0, ended(3 * S, false));
+    let outcome = tally.finish(&PHASE, 0, Vec::new(), false);
+    assert_eq!((outcome.total.completed, outcome.response().count()), (60, 50));
+}
+
+#[test]
+fn is_cut_short_when_all_sources_stopped() {
+    for (stopped, is_cut_short) in [([true, true], true), ([true, false], false)] {
+        let mut tally = Tally::new(2);
+        for (thread, is_stopped) in stopped.into_iter().enumerate() {
+            tally.end(thread, ended(S, is_stopped));
+        }
+        assert_eq!(
+            tally.finish(&PHASE, 0, Vec::new(), false).is_cut_short,
+            is_cut_short
+        );
+    }
+}

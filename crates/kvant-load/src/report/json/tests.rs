@@ -119,6 +119,7 @@ fn found() -> FindMax {
             achieved_part: 0.95,
             errors_part: 0.0,
             backlog_slope: 100.0,
+            ..Judgement::default()
         },
         generator: Some("It was late.".to_owned()),
     };

@@ -107,3 +107,6 @@ impl Judged {
         self.facts.push(AssertionFacts::of(checked, phase));
     }
 }
+
+#[cfg(test)]
+mod tests;

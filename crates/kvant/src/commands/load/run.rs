@@ -36,9 +36,9 @@ pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
     let config = config(settings, targets, ca_pem);
     let result = facts::result(settings, &config);
     let load = Load::start(config, sources, ops.clone(), env.clone())?;
+    stop.attach(load.stopper());
     let run = Run {
         settings,
-        stop,
         env,
         ops,
         load,
@@ -60,7 +60,6 @@ pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
 /// A run whose threads wait for phases.
 pub(super) struct Run<'a> {
     pub(super) settings: &'a LoadSettings,
-    pub(super) stop: &'a Stop,
     env: Env,
     ops: OpNames,
     load: Load,
@@ -110,7 +109,6 @@ impl Run<'_> {
     /// Runs one phase: progress, the log of intervals, a signal that ends it.
     pub(super) fn phase(&mut self, phase: &Phase, index: usize, count: usize) -> Result<Done> {
         let Run {
-            stop,
             env,
             ops,
             load,
@@ -125,7 +123,7 @@ impl Run<'_> {
             if let Some(hlog) = &mut outputs.hlog {
                 logged = hlog.append(|writer| writer.write(interval, &ops.all(), env.clock.wall_ms()));
             }
-            logged.is_ok() && !stop.is_asked()
+            logged.is_ok()
         });
         watch.tell(Progress::end);
         let outcome = result?;

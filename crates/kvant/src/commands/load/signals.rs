@@ -2,23 +2,55 @@
 //!
 //! Threads: the main thread waits here for signals; the command works on another.
 
+use kvant_load::Stopper;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::spawn_blocking;
 
 /// What a shell reports for a process that SIGINT ended.
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// Whether a signal has come.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Stop(Arc<AtomicBool>);
+/// Whether a signal has come, and the load that it ends.
+#[derive(Clone, Default)]
+pub(super) struct Stop(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    is_asked: AtomicBool,
+    stopper: Mutex<Option<Stopper>>,
+}
 
 impl Stop {
     /// Whether the load is to end early.
     pub(super) fn is_asked(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.is_asked.load(Ordering::SeqCst)
+    }
+
+    /// Ends this load when a signal comes, or at once if one has come.
+    pub(super) fn attach(&self, stopper: Stopper) {
+        *self.stopper() = Some(stopper);
+        if self.is_asked() {
+            self.end();
+        }
+    }
+
+    /// A signal has come; returns whether it is not the first.
+    fn ask(&self) -> bool {
+        let is_second = self.0.is_asked.swap(true, Ordering::SeqCst);
+        self.end();
+        is_second
+    }
+
+    fn end(&self) {
+        if let Some(stopper) = self.stopper().as_ref() {
+            stopper.stop();
+        }
+    }
+
+    fn stopper(&self) -> MutexGuard<'_, Option<Stopper>> {
+        self.0.stopper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -44,7 +76,7 @@ pub(super) fn run(work: impl FnOnce(Stop) -> u8 + Send + 'static) -> io::Result<
                     return Ok(exit_code.expect("a panic in a blocking task has ended the process, or the test"));
                 }
                 () = either(&mut interrupt, &mut terminate) => {
-                    if stop.0.swap(true, Ordering::Relaxed) {
+                    if stop.ask() {
                         return Ok(EXIT_INTERRUPTED);
                     }
                 }

@@ -66,7 +66,7 @@ fn fixed(
     pipeline: usize,
     ops: &OpNames,
 ) -> Result<Vec<Box<dyn RequestSource>>> {
-    let op = ops.intern("GET");
+    let op = ops.intern(&kind(targets));
     let request = |target: &Target| {
         let headers = HeaderBlock::new(target, &settings.common.headers)?;
         let mut bytes = Vec::new();
@@ -78,4 +78,17 @@ fn fixed(
     let sources =
         (0..settings.common.thread_count).map(|_| -> Box<dyn RequestSource> { Box::new(source.clone()) });
     Ok(sources.collect())
+}
+
+/// What the requests are called: method and path, as those of scripts are; the method alone where paths differ.
+fn kind(targets: &[Target]) -> String {
+    let mut paths = targets
+        .iter()
+        .map(|target| target.path.split('?').next().unwrap_or_default());
+    let first = paths.next().unwrap_or_default();
+    if paths.all(|path| path == first) {
+        format!("GET {first}")
+    } else {
+        "GET".to_owned()
+    }
 }

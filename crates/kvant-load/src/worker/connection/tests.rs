@@ -1,0 +1,54 @@
+use super::{BACK_OFF_MAX_NS, Connection, Unwritten, of_token};
+
+#[test]
+fn failures_in_a_row_double_the_back_off_and_an_answer_ends_it() {
+    let mut connection = Connection::new(0, false);
+    assert_eq!(connection.back_off_ns(), 0);
+    let mut waits = Vec::new();
+    for _ in 0..100 {
+        connection.count_failure();
+        waits.push(connection.back_off_ns() / 1_000_000);
+    }
+    assert_eq!(waits[..11], [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000]);
+    assert_eq!(connection.back_off_ns(), BACK_OFF_MAX_NS);
+    connection.has_answered = true;
+    connection.count_failure();
+    assert_eq!(
+        connection.back_off_ns(),
+        0,
+        "a socket that brought an answer is no failure"
+    );
+    connection.count_failure();
+    assert_eq!(
+        connection.back_off_ns(),
+        1_000_000,
+        "the next one has to bring its own"
+    );
+}
+
+#[test]
+fn an_old_socket_has_another_token() {
+    let mut connection = Connection::new(0, false);
+    let token = connection.token(7);
+    assert_eq!(of_token(token), (7, 0));
+    connection.drop_socket();
+    assert_eq!(of_token(connection.token(7)), (7, 1));
+    connection.generation = u32::MAX;
+    assert_eq!(of_token(connection.token(7)), (7, u32::MAX));
+    connection.drop_socket();
+    assert_eq!(of_token(connection.token(7)), (7, 0));
+}
+
+#[test]
+fn what_is_unwritten_is_written_in_order() {
+    let mut unwritten = Unwritten::default();
+    unwritten.add(b"");
+    assert!(unwritten.is_empty());
+    unwritten.add(b"hello");
+    unwritten.written(2);
+    assert_eq!(unwritten.bytes(), b"llo");
+    unwritten.written(3);
+    assert!(unwritten.is_empty());
+    unwritten.add(b"x");
+    assert_eq!(unwritten.bytes(), b"x");
+}

@@ -1,0 +1,123 @@
+use super::Pace;
+use crate::config::{Arrival, LoadConfig, Phase, Rate, StatusSet};
+use std::time::Duration;
+
+const S: u64 = 1_000_000_000;
+const BEGIN_NS: u64 = 7 * S;
+
+fn config(arrival: Arrival, wrk2_exact: bool) -> LoadConfig {
+    LoadConfig {
+        targets: Vec::new(),
+        thread_count: 2,
+        connection_count: 5,
+        timeout: Duration::from_secs(1),
+        arrival,
+        seed: 1,
+        ok_statuses: StatusSet::default(),
+        batch_latency: false,
+        wrk2_exact,
+        spin: Duration::ZERO,
+        ca_pem: None,
+    }
+}
+
+/// The plans of both threads for one second at 100 requests a second.
+fn paces(arrival: Arrival, wrk2_exact: bool, phase_number: u64) -> Vec<Pace> {
+    let phase = Phase {
+        rate: Rate::Constant(100.0),
+        warmup: Duration::ZERO,
+        duration: Duration::from_secs(1),
+        request_count_max: None,
+    };
+    let config = config(arrival, wrk2_exact);
+    [3, 2]
+        .into_iter()
+        .enumerate()
+        .map(|(thread, connections)| Pace::new(&config, &phase, phase_number, thread, connections, BEGIN_NS))
+        .collect()
+}
+
+/// All planned moments within `from_ns..to_ns`, in nanoseconds since the begin.
+fn undone(paces: &[Pace], from_ns: u64, to_ns: u64) -> Vec<u64> {
+    let mut all = Vec::new();
+    for pace in paces {
+        pace.each_undone(from_ns, to_ns, |_| 0, |at_ns| all.push(at_ns - BEGIN_NS));
+    }
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn plans_of_connections_together_are_as_even_as_the_shared_one() {
+    let even: Vec<u64> = (0..100).map(|number| number * S / 100).collect();
+    for arrival in [Arrival::Uniform, Arrival::Wrk2] {
+        let paces = paces(arrival, false, 1);
+        assert_eq!(undone(&paces, 0, BEGIN_NS + S), even, "{arrival:?}");
+        assert_eq!(
+            undone(&paces, BEGIN_NS + S / 2, BEGIN_NS + S),
+            even[50..],
+            "{arrival:?}"
+        );
+    }
+}
+
+#[test]
+fn counts_what_it_shows() {
+    for (arrival, wrk2_exact) in [
+        (Arrival::Uniform, false),
+        (Arrival::Poisson, false),
+        (Arrival::Wrk2, true),
+    ] {
+        let mut paces = paces(arrival, wrk2_exact, 1);
+        for at_ns in [BEGIN_NS, BEGIN_NS + S / 3, BEGIN_NS + S] {
+            let shown = undone(&paces, 0, at_ns).len() as u64;
+            let counted: Vec<_> = paces
+                .iter_mut()
+                .map(|pace| pace.count_before(at_ns, |_| 0))
+                .collect();
+            assert_eq!(
+                counted.iter().map(|(planned, _)| planned).sum::<u64>(),
+                shown,
+                "{arrival:?}"
+            );
+            assert_eq!(
+                counted.iter().map(|(_, backlog)| backlog).sum::<u64>(),
+                shown,
+                "{arrival:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_was_taken_or_is_in_flight_is_no_backlog() {
+    let mut shared = paces(Arrival::Uniform, false, 1).swap_remove(0);
+    let Pace::Shared(plan) = &mut shared else {
+        panic!("it is shared")
+    };
+    assert_eq!(plan.next_ns(), BEGIN_NS);
+    plan.take(3);
+    assert_eq!(
+        plan.next_ns(),
+        BEGIN_NS + 6 * S / 100,
+        "the other thread has every second one"
+    );
+    assert_eq!(shared.count_before(BEGIN_NS + S, |_| 0), (50, 47));
+
+    let mut private = paces(Arrival::Wrk2, false, 1).swap_remove(0);
+    let Pace::Private(plans) = &mut private else {
+        panic!("they are private")
+    };
+    plans[0].complete(3);
+    assert_eq!(
+        private.count_before(BEGIN_NS + S, |index| u64::from(index == 1)),
+        (60, 56)
+    );
+}
+
+#[test]
+fn random_arrivals_differ_from_phase_to_phase() {
+    let of_phase = |number| undone(&paces(Arrival::Poisson, false, number), 0, BEGIN_NS + S);
+    assert_eq!(of_phase(1), of_phase(1));
+    assert_ne!(of_phase(1), of_phase(2));
+}

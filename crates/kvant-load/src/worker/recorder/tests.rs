@@ -1,0 +1,135 @@
+use super::super::connection::Flight;
+use super::{RATE_SAMPLE_NS, Recorder};
+use crate::config::StatusSet;
+use crate::op::OpNames;
+use crate::record::Interval;
+use crate::source::Expected;
+use std::sync::mpsc;
+
+const S: u64 = 1_000_000_000;
+const MS: u64 = 1_000_000;
+
+fn recorder() -> Recorder {
+    // Without a stock, boxes are made.
+    Recorder::new(mpsc::channel().1, StatusSet::new([404]))
+}
+
+fn expected() -> Expected {
+    Expected {
+        op: OpNames::default().intern("op"),
+        is_head: false,
+    }
+}
+
+fn flight(planned_ns: u64, written_ns: u64) -> Flight {
+    Flight {
+        planned_ns,
+        written_ns,
+        ..Flight::default()
+    }
+}
+
+/// About, as a histogram keeps it.
+fn is_about(value_ns: u64, expected_ns: u64) -> bool {
+    value_ns.abs_diff(expected_ns) <= expected_ns / 500 + 256
+}
+
+#[test]
+fn keeps_response_service_and_status_of_answers() {
+    let mut recorder = recorder();
+    recorder.begin(10 * S, None);
+    for (status, done_ms) in [(200, 30), (404, 30), (500, 40)] {
+        recorder.answer(
+            &flight(10 * S, 10 * S + 10 * MS),
+            expected(),
+            status,
+            10 * S + done_ms * MS,
+            true,
+        );
+    }
+    recorder.timeout(&flight(10 * S, 10 * S + 10 * MS), expected(), 10 * S + 500 * MS);
+    let second = recorder.end_interval(11 * S, 7, 3);
+    let interval = &second.interval;
+    assert_eq!(
+        (
+            interval.start_ns,
+            interval.end_ns,
+            interval.planned,
+            second.backlog
+        ),
+        (0, S, 7, 3)
+    );
+    assert_eq!(
+        (
+            interval.completed,
+            interval.errors.status,
+            interval.errors.timeout
+        ),
+        (3, 1, 1)
+    );
+    assert_eq!(interval.ops[0].statuses, [(200, 1), (404, 1), (500, 1)]);
+    assert_eq!((interval.response().count(), interval.service().count()), (4, 4));
+    assert!(is_about(interval.response().max_ns(), 500 * MS));
+    assert!(is_about(interval.service().min_ns(), 20 * MS));
+
+    let second = recorder.end_interval(11 * S + S / 2, 9, 0);
+    let interval = &second.interval;
+    assert_eq!(
+        (interval.start_ns, interval.end_ns, interval.planned),
+        (S, S * 3 / 2, 2)
+    );
+    assert_eq!(interval.completed, 0);
+    assert_eq!(recorder.finish(12 * S).completed, 3);
+}
+
+#[test]
+fn forgets_a_warm_up_but_for_connections() {
+    let mut recorder = recorder();
+    recorder.interval.connect.record_ns(5 * MS);
+    recorder.interval.errors.connect = 2;
+    recorder.interval.errors.read = 1;
+    recorder.interval.sent = 3;
+    recorder.begin(S, None);
+    let interval: Interval = *recorder.end_interval(2 * S, 0, 0).interval;
+    assert_eq!((interval.connect.count(), interval.errors.connect), (1, 2));
+    assert_eq!((interval.errors.read, interval.sent), (0, 0));
+}
+
+#[test]
+fn samples_the_rate_of_answers_also_while_there_are_none() {
+    let mut recorder = recorder();
+    recorder.begin(0, None);
+    for at_ms in [10, 20, 130, 450] {
+        recorder.answer(&flight(0, 0), expected(), 200, at_ms * MS, true);
+    }
+    let outcome = recorder.finish(S * 7 / 10);
+    assert_eq!(outcome.sample_ns, RATE_SAMPLE_NS);
+    assert_eq!(outcome.rates, [20.0, 10.0, 0.0, 0.0, 10.0, 0.0, 0.0]);
+}
+
+#[test]
+fn calibrates_as_wrk2_does() {
+    let mut recorder = recorder();
+    recorder.begin(0, Some(10 * S));
+    assert_eq!(recorder.calibrates_ns(), Some(10 * S));
+    recorder.calibrate(10 * S);
+    assert_eq!(
+        recorder.calibrates_ns(),
+        Some(20 * S),
+        "without an answer it is tried again 10 s later"
+    );
+
+    recorder.answer(&flight(0, 0), expected(), 200, 40 * MS, true);
+    recorder.calibrate(20 * S);
+    assert_eq!(recorder.calibrates_ns(), None);
+    recorder.answer(&flight(20 * S, 20 * S), expected(), 200, 20 * S + MS, true);
+    let second = recorder.end_interval(21 * S, 2, 0);
+    assert!(second.starts_anew);
+    assert_eq!(second.interval.completed, 2, "requests are counted all the time");
+    assert_eq!(second.interval.response().count(), 1, "histograms start anew");
+    assert!(!recorder.end_interval(22 * S, 2, 0).starts_anew);
+    let outcome = recorder.finish(22 * S);
+    assert_eq!(outcome.sample_ns, 80 * MS, "twice the 90th percentile");
+    assert!(is_about(outcome.calibration_mean_ns.unwrap() as u64, 40 * MS));
+    assert_eq!(outcome.rates.len(), 25, "samples begin after calibration");
+}

@@ -1,0 +1,79 @@
+//! The plans other than a constant rate for all connections together.
+
+use crate::harness::{MS, Setup, check_sums, ensure, experiment, text};
+use crate::server::{Behaviour, Server};
+use kvant_load::{Arrival, Errors, Outcome, Phase, Rate};
+use std::time::Duration;
+
+const AT_ONCE: Behaviour = Behaviour::After(Duration::ZERO);
+
+/// One phase of 1 s against a server that is new.
+fn run(behaviour: Behaviour, arrival: Arrival, rate: Rate) -> Outcome {
+    let server = Server::start(behaviour);
+    let setup = Setup::new(server.url())
+        .connections(4)
+        .threads(2)
+        .arrival(arrival);
+    let mut load = setup.start().unwrap();
+    let phase = Phase {
+        rate,
+        warmup: Duration::from_millis(100),
+        duration: Duration::from_secs(1),
+        request_count_max: None,
+    };
+    let outcome = load.run(&phase, &mut |_| true).unwrap();
+    load.stop();
+    assert_eq!(outcome.total.errors, Errors::default(), "{}", text(&outcome));
+    check_sums(&outcome);
+    outcome
+}
+
+#[test]
+fn a_ramp_sends_the_area_under_it() {
+    experiment(|| {
+        let outcome = run(AT_ONCE, Arrival::Uniform, Rate::Ramp { from: 0.0, to: 600.0 });
+        assert_eq!(outcome.total.planned, 300, "{}", text(&outcome));
+        ensure!(outcome.total.completed >= 280, "{}", text(&outcome));
+        Ok(())
+    });
+}
+
+#[test]
+fn random_arrivals_come_to_the_rate() {
+    let outcome = run(AT_ONCE, Arrival::Poisson, Rate::Constant(900.0));
+    // Six standard deviations of 30; the seed is fixed, but not the plan that is made of it.
+    assert!(outcome.total.planned.abs_diff(900) <= 180, "{}", text(&outcome));
+}
+
+#[test]
+fn with_plans_of_their_own_connections_keep_the_rate_together() {
+    experiment(|| {
+        let outcome = run(AT_ONCE, Arrival::Wrk2, Rate::Constant(400.0));
+        assert!(outcome.total.planned.abs_diff(400) <= 4, "{}", text(&outcome));
+        ensure!(outcome.total.completed >= 360, "{}", text(&outcome));
+        Ok(())
+    });
+}
+
+#[test]
+fn with_plans_of_their_own_slow_connections_fall_behind_and_say_so() {
+    experiment(|| {
+        // Each connection makes 20 a second of its 50: 30 are missing after a second, and the last to be answered was planned when
+        // 40 % of the time had passed, warm-up included.
+        let outcome = run(
+            Behaviour::After(Duration::from_millis(50)),
+            Arrival::Wrk2,
+            Rate::Constant(200.0),
+        );
+        assert!(outcome.total.completed <= 84, "{}", text(&outcome));
+        ensure!(outcome.total.completed >= 60, "{}", text(&outcome));
+        let (response_ns, service_ns) = (outcome.response().max_ns(), outcome.service().percentile_ns(50.0));
+        ensure!(
+            response_ns > 500 * MS,
+            "response: at most {} us",
+            response_ns / 1_000
+        );
+        ensure!(service_ns < 75 * MS, "service: p50 is {} us", service_ns / 1_000);
+        Ok(())
+    });
+}

@@ -1,0 +1,139 @@
+//! What is written of real runs: the interval log and the JSON hold what was printed.
+
+use crate::harness::{Setup, check_sums};
+use crate::server::{Behaviour, Server};
+use kvant_load::assertion::Assertion;
+use kvant_load::report::hlog::{self, HlogWriter};
+use kvant_load::report::json::PhaseResult;
+use kvant_load::{Histogram, Outcome, Phase, Rate, compare};
+use std::path::Path;
+use std::time::Duration;
+
+const PERCENTILES: [f64; 7] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 100.0];
+
+/// Two phases with warm-up, on several threads, and their log.
+fn run(server: &Server, rates: [Rate; 2]) -> (Vec<Outcome>, Vec<u8>) {
+    let setup = Setup::new(server.url())
+        .connections(8)
+        .threads(2)
+        .timeout(Duration::from_millis(400));
+    let mut load = setup.start().unwrap();
+    let mut log = HlogWriter::new(Vec::new());
+    let mut wall_ms = 1_700_000_000_000;
+    let mut outcomes = Vec::new();
+    for rate in rates {
+        let phase = Phase {
+            rate,
+            warmup: Duration::from_millis(300),
+            duration: Duration::from_millis(2_300),
+            request_count_max: None,
+        };
+        let mut each_second = |interval: &kvant_load::Interval| {
+            wall_ms += 1_000;
+            log.write(interval, &["GET".to_owned()], wall_ms).unwrap();
+            true
+        };
+        outcomes.push(load.run(&phase, &mut each_second).unwrap());
+    }
+    load.stop();
+    (outcomes, log.finish().unwrap())
+}
+
+fn assert_same(what: &str, found: &Histogram, wanted: &Histogram) {
+    assert_eq!(found.count(), wanted.count(), "{what}");
+    for percent in PERCENTILES {
+        assert_eq!(
+            found.percentile_ns(percent),
+            wanted.percentile_ns(percent),
+            "{what} p{percent}"
+        );
+    }
+    assert_eq!(found.as_hdr(), wanted.as_hdr(), "{what}");
+}
+
+fn sum<'a>(outcomes: &'a [Outcome], of: impl Fn(&'a Outcome) -> Histogram) -> Histogram {
+    outcomes.iter().fold(Histogram::new(), |mut sum, outcome| {
+        sum.add(&of(outcome));
+        sum
+    })
+}
+
+#[test]
+fn a_log_merges_to_the_printed_percentiles() {
+    // Half a second of each second nothing is answered, and requests meet their deadline: those are in the log too.
+    let behaviour = Behaviour::Stall {
+        period: Duration::from_secs(1),
+        from: Duration::from_millis(200),
+        to: Duration::from_millis(700),
+    };
+    let server = Server::start(behaviour);
+    let (outcomes, log) = run(&server, [Rate::Constant(500.0), Rate::Closed]);
+    outcomes.iter().take(1).for_each(check_sums);
+    let merged = hlog::read(log.as_slice(), Path::new("run.hlog"))
+        .unwrap()
+        .merged();
+    assert_same(
+        "response",
+        &merged["GET/response"],
+        &sum(&outcomes, Outcome::response),
+    );
+    assert_same(
+        "service",
+        &merged["GET/service"],
+        &sum(&outcomes, Outcome::service),
+    );
+    assert_same(
+        "send lag",
+        &merged[hlog::SEND_LAG],
+        &sum(&outcomes, |outcome| outcome.total.send_lag.clone()),
+    );
+    let connect = merged.get(hlog::CONNECT).cloned().unwrap_or_default();
+    assert_same(
+        "connect",
+        &connect,
+        &sum(&outcomes, |outcome| outcome.total.connect.clone()),
+    );
+    assert!(merged["GET/response"].count() > 500);
+}
+
+#[test]
+fn a_result_brings_back_the_printed_percentiles() {
+    let server = Server::start(Behaviour::After(Duration::from_millis(1)));
+    let (outcomes, _) = run(
+        &server,
+        [Rate::Constant(400.0), Rate::Ramp { from: 0.0, to: 800.0 }],
+    );
+    for outcome in &outcomes {
+        let text = serde_json::to_string(&PhaseResult::of(outcome, "", None)).unwrap();
+        let result: PhaseResult = serde_json::from_str(&text).unwrap();
+        let back = result.outcome().unwrap();
+        assert_same("response", &back.response(), &outcome.response());
+        assert_same("service", &back.service(), &outcome.service());
+        assert_eq!(result.response.p99_ns, outcome.response().percentile_ns(99.0));
+        assert_eq!(back.seconds, outcome.seconds);
+        assert_eq!(back.total.errors, outcome.total.errors);
+        assert!(compare::is_same(back.phase.rate, outcome.phase.rate));
+    }
+}
+
+#[test]
+fn a_server_that_hangs_passes_no_assertion() {
+    let server = Server::start(Behaviour::Silent);
+    // The deadline is beyond the end, so that no request fails: they only wait.
+    let outcome = Setup::new(server.url())
+        .connections(2)
+        .run(100.0, Duration::from_millis(500));
+    assert_eq!(outcome.total.completed, 0);
+    for text in [
+        "p99<1h",
+        "max<1h",
+        "service.p99<1h",
+        "errors==0",
+        "timeouts<1%",
+        "rate>=1",
+        "completed>=1%",
+    ] {
+        let checked = Assertion::parse(text).unwrap().check(&outcome, None);
+        assert!(!checked.is_met, "{checked}");
+    }
+}

@@ -1,0 +1,385 @@
+//! What the event loop promises to sources of requests.
+
+use crate::core::{GET, OK, SECOND, config, each_request, instant, phase, server};
+use crate::harness::{check_sums, text};
+use kvant_base::{Error, Result};
+use kvant_env::Env;
+use kvant_load::{Batch, Errors, Expected, Fate, Load, OpNames, Outcome, Rate, RequestSource, ResponseView};
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+type Observe = dyn FnMut(&ResponseView<'_>) -> Result<()> + Send;
+
+/// A source made of closures.
+struct Scripted {
+    next: Box<dyn FnMut() -> Result<&'static [u8]> + Send>,
+    observe: Box<Observe>,
+    delay: Duration,
+    is_stopped: Arc<AtomicBool>,
+    expected: Vec<Expected>,
+}
+
+impl Default for Scripted {
+    fn default() -> Scripted {
+        Scripted {
+            next: Box::new(|| Ok(GET)),
+            observe: Box::new(|_| Ok(())),
+            delay: Duration::ZERO,
+            is_stopped: Arc::default(),
+            expected: Vec::new(),
+        }
+    }
+}
+
+impl RequestSource for Scripted {
+    fn next(&mut self, _: usize) -> Result<Batch<'_>> {
+        Ok(Batch {
+            bytes: (self.next)()?,
+            requests: &self.expected,
+        })
+    }
+
+    fn observes(&self) -> bool {
+        true
+    }
+
+    fn observe(&mut self, response: &ResponseView<'_>) -> Result<()> {
+        (self.observe)(response)
+    }
+
+    fn delays(&self) -> bool {
+        self.delay > Duration::ZERO
+    }
+
+    fn delay(&mut self) -> Result<Duration> {
+        Ok(self.delay)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+}
+
+/// Half a second on one connection.
+fn run(address: SocketAddr, rate: Rate, mut source: Scripted) -> Result<Outcome> {
+    let ops = OpNames::default();
+    source.expected = vec![Expected {
+        op: ops.intern("op"),
+        is_head: false,
+    }];
+    let mut load = Load::start(config(address, 1, 1), vec![Box::new(source)], ops, Env::posix())?;
+    let outcome = load.run(&phase(rate, SECOND / 2), &mut |_| true)?;
+    check_sums(&outcome);
+    Ok(outcome)
+}
+
+#[test]
+fn a_source_that_fails_ends_the_run_with_its_error() {
+    let mut left = 10;
+    let next = Box::new(move || {
+        left -= 1;
+        if left == 0 {
+            Err(Error::invalid("line 3: no"))
+        } else {
+            Ok(GET)
+        }
+    });
+    let failed = run(
+        instant(),
+        Rate::Closed,
+        Scripted {
+            next,
+            ..Scripted::default()
+        },
+    );
+    assert_eq!(failed.unwrap_err().message(), "line 3: no");
+
+    let observe = Box::new(|_: &ResponseView<'_>| Err(Error::invalid("line 4: no")));
+    let failed = run(
+        instant(),
+        Rate::Closed,
+        Scripted {
+            observe,
+            ..Scripted::default()
+        },
+    );
+    assert_eq!(failed.unwrap_err().message(), "line 4: no");
+}
+
+#[test]
+fn a_source_that_panics_ends_the_run_with_an_error() {
+    let mut left = 10;
+    let next = Box::new(move || {
+        left -= 1;
+        assert!(left > 0, "this panic belongs to the test");
+        Ok(GET)
+    });
+    let failed = run(
+        instant(),
+        Rate::Closed,
+        Scripted {
+            next,
+            ..Scripted::default()
+        },
+    );
+    assert!(failed.unwrap_err().message().contains("panicked"));
+}
+
+#[test]
+fn a_source_that_stops_ends_the_phase() {
+    for rate in [Rate::Closed, Rate::Constant(1_000.0)] {
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&is_stopped);
+        let mut left = 10;
+        let observe = Box::new(move |_: &ResponseView<'_>| {
+            left -= 1;
+            stop.store(left == 0, Ordering::Relaxed);
+            Ok(())
+        });
+        let outcome = run(
+            instant(),
+            rate,
+            Scripted {
+                observe,
+                is_stopped,
+                ..Scripted::default()
+            },
+        )
+        .unwrap();
+        assert_eq!(outcome.total.completed, 10, "{}", text(&outcome));
+        assert!(outcome.is_cut_short);
+        assert!(outcome.measured_ns < 500_000_000);
+    }
+}
+
+#[test]
+fn a_delay_comes_before_each_request() {
+    let delay = Duration::from_millis(20);
+    let outcome = run(
+        instant(),
+        Rate::Closed,
+        Scripted {
+            delay,
+            ..Scripted::default()
+        },
+    )
+    .unwrap();
+    assert!((5..25).contains(&outcome.total.completed), "{}", text(&outcome));
+    assert!(
+        outcome.response().percentile_ns(50.0) < 20_000_000,
+        "the delay is no latency"
+    );
+    assert!(
+        outcome.total.send_lag.percentile_ns(50.0) < 10_000_000,
+        "nor is it the generator's"
+    );
+}
+
+#[test]
+fn a_source_sees_headers_and_bodies() {
+    let address = server(|stream| {
+        let answer = b"HTTP/1.1 404 no\r\nX-A: 1\r\nTransfer-Encoding: chunked\r\n\r\n\
+            2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n";
+        each_request(stream, |stream| stream.write_all(answer).is_ok());
+    });
+    let observe = Box::new(|response: &ResponseView<'_>| {
+        assert_eq!(response.status, 404);
+        assert_eq!(response.headers[0], ("X-A", b"1".as_slice()));
+        assert_eq!(response.body, b"hello");
+        Ok(())
+    });
+    let outcome = run(
+        address,
+        Rate::Constant(100.0),
+        Scripted {
+            observe,
+            ..Scripted::default()
+        },
+    )
+    .unwrap();
+    assert!(outcome.total.completed >= 30, "{}", text(&outcome));
+    assert_eq!(outcome.total.errors.status, outcome.total.completed);
+}
+
+/// Sends ten requests, and again those that were refused or lost.
+struct Following {
+    left: u64,
+    in_flight: u64,
+    cookie: u64,
+    expected: [Expected; 1],
+    answered: Arc<AtomicU64>,
+    waits_until_ns: u64,
+}
+
+impl RequestSource for Following {
+    fn next(&mut self, _: usize) -> Result<Batch<'_>> {
+        assert!(self.left > 0);
+        self.left -= 1;
+        self.in_flight += 1;
+        self.cookie += 1;
+        Ok(Batch {
+            bytes: GET,
+            requests: &self.expected,
+        })
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.left + self.in_flight == 0
+    }
+
+    fn follows(&self) -> bool {
+        true
+    }
+
+    fn cookie(&self) -> u64 {
+        self.cookie
+    }
+
+    fn settled(&mut self, cookie: u64, index: usize, fate: Fate, now_ns: u64) {
+        assert!(cookie <= self.cookie && index == 0);
+        self.in_flight -= 1;
+        match fate {
+            Fate::Answered { status: 200, .. } => {
+                self.answered.fetch_add(1, Ordering::Relaxed);
+            }
+            Fate::Answered { retry_after_s, .. } => {
+                assert_eq!(retry_after_s, Some(7));
+                self.waits_until_ns = now_ns + 50_000_000;
+                self.left += 1;
+            }
+            Fate::Lost => self.left += 1,
+        }
+    }
+
+    fn paused_until(&mut self, now_ns: u64) -> Option<u64> {
+        if self.left == 0 {
+            return Some(u64::MAX);
+        }
+        (self.waits_until_ns > now_ns).then_some(self.waits_until_ns)
+    }
+}
+
+#[test]
+fn a_source_that_follows_its_requests_hears_of_each_and_may_wait() {
+    let asked = AtomicU64::new(0);
+    let address = server(move |stream| {
+        each_request(stream, |stream| match asked.fetch_add(1, Ordering::Relaxed) {
+            2 | 7 => stream
+                .write_all(b"HTTP/1.1 503 busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n")
+                .is_ok(),
+            3 => false,
+            _ => stream.write_all(OK).is_ok(),
+        });
+    });
+    let ops = OpNames::default();
+    let answered = Arc::new(AtomicU64::new(0));
+    let source = Following {
+        left: 10,
+        in_flight: 0,
+        cookie: 0,
+        expected: [Expected {
+            op: ops.intern("op"),
+            is_head: false,
+        }],
+        answered: Arc::clone(&answered),
+        waits_until_ns: 0,
+    };
+    let mut load = Load::start(config(address, 1, 3), vec![Box::new(source)], ops, Env::posix()).unwrap();
+    let outcome = load
+        .run(&phase(Rate::Closed, SECOND * 30), &mut |_| true)
+        .unwrap();
+    check_sums(&outcome);
+    assert_eq!(answered.load(Ordering::Relaxed), 10);
+    assert_eq!(outcome.total.sent, 13, "{}", text(&outcome));
+    assert!(outcome.measured_ns >= 50_000_000, "it did not wait");
+    assert!(outcome.measured_ns < 20_000_000_000);
+}
+
+/// A `PUT` of 32 MiB, more than sockets hold.
+fn large_request() -> &'static [u8] {
+    const BODY_BYTES: usize = 32 << 20;
+    let mut request = format!("PUT / HTTP/1.1\r\nContent-Length: {BODY_BYTES}\r\n\r\n").into_bytes();
+    request.resize(request.len() + BODY_BYTES, b'x');
+    request.leak()
+}
+
+#[test]
+fn a_large_request_is_written_as_the_server_takes_it() {
+    let request = large_request();
+    let address = server(move |mut stream| {
+        let mut received = vec![0; request.len()];
+        while stream.read_exact(&mut received).is_ok() {
+            assert!(received == request, "the request arrives as it was made");
+            stream.write_all(OK).unwrap();
+        }
+    });
+    let next = Box::new(move || Ok(request));
+    let outcome = run(
+        address,
+        Rate::Constant(10.0),
+        Scripted {
+            next,
+            ..Scripted::default()
+        },
+    )
+    .unwrap();
+    assert!(outcome.total.completed >= 1, "{}", text(&outcome));
+    assert_eq!(outcome.total.errors, Errors::default());
+}
+
+#[test]
+fn an_answer_before_the_request_is_written_counts_and_ends_the_connection() {
+    let request = large_request();
+    let address = server(|mut stream| {
+        let mut some = [0; 1_000];
+        if stream.read(&mut some).is_ok_and(|count| count > 0) {
+            stream
+                .write_all(b"HTTP/1.1 413 no\r\nContent-Length: 0\r\n\r\n")
+                .unwrap();
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    });
+    let next = Box::new(move || Ok(request));
+    let outcome = run(
+        address,
+        Rate::Constant(10.0),
+        Scripted {
+            next,
+            ..Scripted::default()
+        },
+    )
+    .unwrap();
+    assert!(outcome.total.completed >= 2, "{}", text(&outcome));
+    let errors = &outcome.total.errors;
+    assert_eq!(errors.status, outcome.total.completed);
+    assert_eq!(
+        (errors.read, errors.write, errors.timeout),
+        (0, 0, 0),
+        "{}",
+        text(&outcome)
+    );
+}
+
+#[test]
+fn a_server_that_closes_idle_connections_costs_nothing_but_connections() {
+    let farewell = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n";
+    for last_words in [b"".as_slice(), farewell] {
+        let address = server(move |mut stream| {
+            stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+            each_request(stream.try_clone().unwrap(), |stream| stream.write_all(OK).is_ok());
+            // The client may be gone.
+            drop(stream.write_all(last_words));
+        });
+        let outcome = run(address, Rate::Constant(10.0), Scripted::default()).unwrap();
+        let errors = &outcome.total.errors;
+        assert_eq!((errors.status, errors.connect), (0, 0), "{}", text(&outcome));
+        assert!(errors.read + errors.write <= 2, "{}", text(&outcome));
+        assert!(outcome.total.completed >= 3, "{}", text(&outcome));
+        // About one each 20 ms, not as fast as possible.
+        let connects = outcome.total.connect.count();
+        assert!((3..100).contains(&connects), "{connects}");
+    }
+}

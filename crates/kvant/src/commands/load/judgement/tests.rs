@@ -1,0 +1,126 @@
+use super::{EXIT_BROKEN, EXIT_NOT_VALID, Judge, Judged};
+use crate::commands::load::facts::Done;
+use kvant_load::assertion::Assertion;
+use kvant_load::verdict::{Bound, Verdict};
+use kvant_load::{Histogram, Interval, OpRecord, Outcome, Phase, Rate};
+use std::time::Duration;
+
+/// A phase of one second: 100 answers after 2 ms, and one failure.
+fn done(is_valid: bool) -> Done {
+    let mut response = Histogram::new();
+    response.record_many_ns(2_000_000, 100);
+    let op = OpRecord {
+        service: response.clone(),
+        response,
+        statuses: vec![(200, 99), (500, 1)],
+    };
+    let mut total = Interval {
+        end_ns: 1_000_000_000,
+        ops: vec![op],
+        planned: 100,
+        sent: 100,
+        completed: 100,
+        ..Interval::default()
+    };
+    total.errors.status = 1;
+    let outcome = Outcome {
+        phase: Phase {
+            rate: Rate::Constant(100.0),
+            warmup: Duration::ZERO,
+            duration: Duration::from_secs(1),
+            request_count_max: None,
+        },
+        start_wall_ms: 0,
+        measured_ns: 1_000_000_000,
+        op_names: vec!["GET".to_owned()],
+        total,
+        seconds: Vec::new(),
+        backlog: 0,
+        in_flight: 0,
+        unanswered: Histogram::new(),
+        threads: Vec::new(),
+        is_cut_short: false,
+    };
+    let verdict = Verdict {
+        bound: if is_valid {
+            Bound::Neither
+        } else {
+            Bound::Generator
+        },
+        is_valid,
+        headline: String::new(),
+        sentences: Vec::new(),
+    };
+    Done {
+        label: String::new(),
+        outcome,
+        verdict,
+    }
+}
+
+fn judge(asserts: &[&str], phases: &[Done]) -> Judged {
+    let asserts: Vec<Assertion> = asserts
+        .iter()
+        .map(|text| Assertion::parse(text).expect("an assertion"))
+        .collect();
+    let judge = Judge::new(&asserts, None).expect("there is no file to read");
+    judge.judge(phases, 0).expect("there is no baseline")
+}
+
+#[test]
+fn no_assertion_no_word() {
+    let judged = judge(&[], &[done(true), done(false)]);
+    assert_eq!((judged.exit_code, judged.text.as_str()), (0, ""));
+}
+
+#[test]
+fn what_is_broken_in_a_valid_run_is_the_servers() {
+    for (assert, exit_code) in [
+        ("p99<5ms", 0),
+        ("p99<1ms", EXIT_BROKEN),
+        ("errors==0", EXIT_BROKEN),
+        ("rate>=99%", 0),
+    ] {
+        assert_eq!(judge(&[assert], &[done(true)]).exit_code, exit_code, "{assert}");
+    }
+}
+
+#[test]
+fn what_is_broken_in_a_run_that_is_not_valid_may_be_the_generators() {
+    for (asserts, exit_code) in [
+        (&["p99<5ms"][..], 0),
+        (&["p99<1ms"], EXIT_NOT_VALID),
+        (&["rate>100%"], EXIT_NOT_VALID),
+        (&["errors==0"], EXIT_BROKEN),
+        (&["p99<1ms", "errors==0"], EXIT_BROKEN),
+        (&["errors==0", "p99<1ms"], EXIT_BROKEN),
+    ] {
+        let judged = judge(asserts, &[done(false)]);
+        assert_eq!(judged.exit_code, exit_code, "{asserts:?}");
+        let doubts = judged.text.contains("not valid");
+        assert_eq!(
+            doubts,
+            exit_code != 0 && asserts.contains(&"p99<1ms") || asserts == ["rate>100%"],
+            "{}",
+            judged.text
+        );
+    }
+}
+
+#[test]
+fn each_assertion_is_held_against_each_phase() {
+    let judged = judge(&["p99<1ms", "p99<5ms"], &[done(false), done(true)]);
+    assert_eq!(judged.exit_code, EXIT_BROKEN);
+    let phases: Vec<(usize, bool)> = judged
+        .facts
+        .iter()
+        .map(|fact| (fact.phase, fact.is_met))
+        .collect();
+    assert_eq!(phases, [(0, false), (0, true), (1, false), (1, true)]);
+    assert_eq!(judged.text.lines().count(), 5, "{}", judged.text);
+    assert!(
+        judged.text.contains("\n  step 2: p99<1ms: broken ("),
+        "{}",
+        judged.text
+    );
+}
