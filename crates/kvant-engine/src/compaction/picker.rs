@@ -151,8 +151,11 @@ impl<'s, 'a> Picker<'s, 'a> {
                 self.summary.idle_bytes(0).saturating_sub(oldest_bytes),
             )
         } else {
-            let above_bytes = (0..last_level).map(|level| self.summary.idle_bytes(level)).sum();
-            (self.summary.bytes(last_level), above_bytes)
+            let above_bytes: u64 = (0..last_level).map(|level| self.summary.idle_bytes(level)).sum();
+            (
+                self.summary.bytes(last_level),
+                above_bytes.saturating_sub(self.options.space_amplification_bytes_min),
+            )
         };
         if above_bytes as f64 <= self.options.space_amplification_share * last_bytes as f64 {
             return None;
