@@ -56,7 +56,7 @@ pub struct Options {
     /// Ratio of the sizes of neighbouring levels.
     pub level_ratio: u64,
     /// Data above the last level, as a share of the last level, beyond which compaction goes on although no level is over its
-    /// target: bounds space amplification to one plus this.
+    /// target: bounds space amplification to one plus this, and half a memtable.
     pub space_amplification_share: f64,
     /// Part of the point reads of absent keys that may fetch a data block, all levels together.
     pub filter_false_positive_share: f64,

@@ -26,6 +26,7 @@ pub(crate) struct Exchange {
 }
 
 /// What of a request is needed to answer it.
+#[derive(Default)]
 pub(crate) struct Reply {
     version: Version,
     headers: HeaderMap,
@@ -125,6 +126,14 @@ impl Body {
 
     pub(crate) fn full(bytes: Bytes) -> Body {
         Body::Full(bytes)
+    }
+
+    /// All of it, where it is known.
+    pub(crate) fn bytes(&self) -> Option<&Bytes> {
+        match self {
+            Body::Full(bytes) => Some(bytes),
+            Body::Range(_) => None,
+        }
     }
 
     /// Bytes whose memory stays reserved until the last of them has left.

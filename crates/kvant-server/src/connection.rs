@@ -1,5 +1,6 @@
 //! One connection from its first byte to its last.
 
+use crate::express;
 use crate::io::{Socket, SocketState};
 use crate::routes::Plane;
 use crate::selector::Selector;
@@ -58,13 +59,18 @@ pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plan
         return;
     }
     let state = Rc::new(SocketState::default());
-    let socket = Socket::new(
+    let mut socket = Socket::new(
         stream,
         Rc::clone(&state),
         Rc::clone(&selector.scratch),
         Arc::clone(&selector.counters),
         config.range_idle_max,
     );
+    match express::serve(&selector, plane, &mut socket).await {
+        Ok(express::End::HandedOver) => {}
+        Ok(express::End::Closed) => return,
+        Err(_) => return socket.abort(),
+    }
     let service = HttpService::new(Rc::clone(&selector), state, plane);
     let mut connection = selector.http.serve_connection(socket, service);
     let mut told_to_stop = false;

@@ -1,5 +1,5 @@
-//! One socket under hyper: reads through a buffer of the selector, writes that can be held back, and a watch over readers that
-//! take nothing.
+//! One socket, under hyper or before it: reads through a buffer of the selector, writes that can be held back, and a watch over
+//! readers that take nothing.
 //!
 //! Invariants:
 //! 1. While an answer's body is corked, writes are gathered in the backlog, up to [`BACKLOG_BYTES`]; whoever corks uncorks before
@@ -65,6 +65,8 @@ pub(crate) struct Socket {
     state: Rc<SocketState>,
     scratch: Scratch,
     counters: Arc<Counters>,
+    /// Received before hyper reads.
+    unread: Vec<u8>,
     backlog: Vec<u8>,
     backlog_sent_bytes: usize,
     idle_max: Duration,
@@ -88,6 +90,7 @@ impl Socket {
             state,
             scratch,
             counters,
+            unread: Vec::new(),
             backlog: Vec::new(),
             backlog_sent_bytes: 0,
             idle_max,
@@ -95,6 +98,33 @@ impl Socket {
             first_line_bytes: Some(0),
             eof: false,
         }
+    }
+
+    /// Receives into the selector's buffer: how many bytes, at most [`READ_BYTES_MAX`]; 0 at the peer's end.
+    pub(crate) fn poll_receive(&mut self, bytes_max: usize, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut scratch = self.scratch.borrow_mut();
+        let mut buffer = ReadBuf::new(&mut scratch[..bytes_max]);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
+        let received_bytes = buffer.filled().len();
+        self.eof = received_bytes == 0;
+        counters::add(&self.counters.received_bytes, received_bytes as u64);
+        Poll::Ready(Ok(received_bytes))
+    }
+
+    /// Leaves to hyper the first bytes of the selector's buffer, which were received last.
+    pub(crate) fn hand_over(&mut self, received_bytes: usize) {
+        self.unread = self.scratch.borrow()[..received_bytes].to_vec();
+    }
+
+    /// Sends all of `bytes`, what the kernel does not take by way of the backlog.
+    pub(crate) fn send(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> io::Result<()> {
+        let sent_bytes = match Pin::new(&mut self.stream).poll_write(cx, bytes) {
+            Poll::Ready(sent_bytes) => sent_bytes?,
+            Poll::Pending => 0,
+        };
+        self.progressed(sent_bytes);
+        self.backlog.extend_from_slice(&bytes[sent_bytes..]);
+        Ok(())
     }
 
     /// Takes what the peer still sends until it closes its side, so that the answer that ended the connection is not destroyed by
@@ -172,7 +202,7 @@ impl Socket {
     }
 
     /// Sends the backlog.
-    fn poll_backlog(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_backlog(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.backlog_sent_bytes < self.backlog.len() {
             match Pin::new(&mut self.stream).poll_write(cx, &self.backlog[self.backlog_sent_bytes..]) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
@@ -198,13 +228,17 @@ impl Read for Socket {
         mut cursor: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let socket = self.get_mut();
-        let mut scratch = socket.scratch.borrow_mut();
-        let want_bytes = cursor.remaining().min(READ_BYTES_MAX);
-        let mut buffer = ReadBuf::new(&mut scratch[..want_bytes]);
-        ready!(Pin::new(&mut socket.stream).poll_read(cx, &mut buffer))?;
-        socket.eof = buffer.filled().is_empty();
-        let bytes = buffer.filled();
-        counters::add(&socket.counters.received_bytes, bytes.len() as u64);
+        let bytes_max = cursor.remaining().min(READ_BYTES_MAX);
+        let (scratch, unread);
+        let bytes = if socket.unread.is_empty() {
+            let received_bytes = ready!(socket.poll_receive(bytes_max, cx))?;
+            scratch = socket.scratch.borrow();
+            &scratch[..received_bytes]
+        } else {
+            let rest = socket.unread.split_off(bytes_max.min(socket.unread.len()));
+            unread = std::mem::replace(&mut socket.unread, rest);
+            &unread
+        };
         if let Some(line_bytes) = &mut socket.first_line_bytes {
             *line_bytes += bytes.len();
             if bytes.contains(&b'\n') {

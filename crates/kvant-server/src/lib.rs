@@ -3,7 +3,8 @@
 //! A request goes through these modules, in this order: `selector` (threads, accepting) -> `connection`, `io` (one socket, hyper's
 //! HTTP/1 state machine on it) -> `service`, `head` (what is refused before any route) -> `routes` (one file each), with `query`,
 //! `request_body`, `answer`, `range` and `problem` -> `dispatch` (where storage is called) and `batcher` (writes of one turn of the
-//! event loop, committed together) -> `stores`.
+//! event loop, committed together) -> `stores`. The commonest requests take a shorter way from `io` to `dispatch` and `batcher`:
+//! `plain_request` and `express`.
 //!
 //! `docs/http.md` is the interface; `openapi.json` the same for machines.
 //!
@@ -21,11 +22,13 @@ mod counters;
 )]
 mod descriptors;
 mod dispatch;
+mod express;
 mod head;
 mod io;
 mod key;
 mod lifecycle;
 mod memory;
+mod plain_request;
 mod problem;
 mod query;
 mod range;

@@ -10,10 +10,10 @@ use kvant_base::{Error, ErrorKind};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-static PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+pub(crate) static PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 /// Bytes of the commonest problem, so that an absent key costs no more than a present one.
-const NOT_FOUND: &[u8] =
+pub(crate) const NOT_FOUND: &[u8] =
     br#"{"type":"not-found","title":"No such entity","status":404,"detail":"the key is absent, was deleted, or has expired"}"#;
 
 /// An error answer.

@@ -85,7 +85,14 @@ fn parameters(query: Option<&str>) -> impl Iterator<Item = (&str, &str)> {
     query
         .unwrap_or("")
         .split('&')
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .map(|pair| split_once(pair, b'=').unwrap_or((pair, "")))
+}
+
+/// As [`str::split_once`] by an ASCII character. For text of a few bytes, which a search made for long text is too much for.
+#[inline]
+pub(crate) fn split_once(text: &str, at: u8) -> Option<(&str, &str)> {
+    let position = text.bytes().position(|byte| byte == at)?;
+    Some((&text[..position], &text[position + 1..]))
 }
 
 fn set<'a>(slot: &mut Option<&'a str>, name: &'static str, value: &'a str) -> Result<(), Problem> {

@@ -10,6 +10,7 @@ use crate::config::ServerConfig;
 use crate::connection;
 use crate::counters::{self, Counters};
 use crate::dispatch::Dispatch;
+use crate::express::DateText;
 use crate::io::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Scratch};
 use crate::lifecycle::Lifecycle;
 use crate::memory::RequestMemory;
@@ -67,6 +68,9 @@ pub(crate) struct Selector {
     pub(crate) batcher: Batcher,
     pub(crate) http: http1::Builder,
     pub(crate) scratch: Scratch,
+    /// Where answers are put together that hyper does not write.
+    pub(crate) answer_bytes: RefCell<Vec<u8>>,
+    pub(crate) date: RefCell<DateText>,
     pub(crate) stopping: Cell<bool>,
     /// The tasks of open connections, to be woken when the server stops.
     connections: RefCell<HashMap<u64, Waker>>,
@@ -86,6 +90,8 @@ impl Selector {
             batcher: Batcher::default(),
             http,
             scratch: Rc::new(RefCell::new(vec![0; READ_BYTES_MAX].into_boxed_slice())),
+            answer_bytes: RefCell::default(),
+            date: RefCell::default(),
             stopping: Cell::new(false),
             connections: RefCell::default(),
             connection_count: AtomicU64::new(0),

@@ -2,8 +2,8 @@
 //!
 //! In this order: whole tables of expired entries are dropped, which costs nothing; then the level with the
 //! highest score, level 0 by its count and the others by their targets; then, when no level is over its
-//! target, whatever brings the data above the last level under its share; then tables full of tombstones;
-//! then tables full of expired entries.
+//! target, whatever brings the data above the last level under its share and half a memtable; then tables full
+//! of tombstones; then tables full of expired entries.
 //!
 //! Within a level the table with the least overlap in the next level for its size goes first: the least
 //! written for what moves.
@@ -151,8 +151,11 @@ impl<'s, 'a> Picker<'s, 'a> {
                 self.summary.idle_bytes(0).saturating_sub(oldest_bytes),
             )
         } else {
-            let above_bytes = (0..last_level).map(|level| self.summary.idle_bytes(level)).sum();
-            (self.summary.bytes(last_level), above_bytes)
+            let above_bytes: u64 = (0..last_level).map(|level| self.summary.idle_bytes(level)).sum();
+            (
+                self.summary.bytes(last_level),
+                above_bytes.saturating_sub(self.options.space_amplification_bytes_min),
+            )
         };
         if above_bytes as f64 <= self.options.space_amplification_share * last_bytes as f64 {
             return None;

@@ -15,6 +15,8 @@ pub(crate) struct CompactionOptions {
     pub(crate) base_bytes: u64,
     pub(crate) level_ratio: u64,
     pub(crate) space_amplification_share: f64,
+    /// Bytes above the last level that are always allowed: in a small tree a share is not worth a rewrite.
+    pub(crate) space_amplification_bytes_min: u64,
     /// Target size of a table.
     pub(crate) table_bytes: u64,
 }
@@ -28,6 +30,7 @@ impl CompactionOptions {
                 .saturating_mul(options.l0_compact_count as u64),
             level_ratio: options.level_ratio,
             space_amplification_share: options.space_amplification_share,
+            space_amplification_bytes_min: options.memtable_bytes / 2,
             table_bytes: options.table_bytes,
         }
     }

@@ -136,21 +136,17 @@ impl Core {
         let last_seq = SeqNum(writer.next_seq + count as u64 - 1);
         assert!(last_seq <= SeqNum::MAX, "sequence numbers are used up");
         self.append_to_log(writer, group, first_seq, count)?;
-        let mut seq = first_seq.0;
-        let mut inserter = writer.active.inserter();
-        for pending in group {
-            for op in pending.batch.ops() {
+        let ops = group.iter().flat_map(|pending| pending.batch.ops());
+        writer
+            .active
+            .inserter()
+            .insert_all(ops.zip(first_seq.0..).map(|(op, seq)| {
                 let op = op.expect("a batch that was built here decodes");
-                inserter.insert(InternalKeyRef::new(op.key, SeqNum(seq), op.kind), op.stored);
-                seq += 1;
-            }
-            self.counters
-                .user_bytes
-                .fetch_add(pending.batch.user_bytes(), Ordering::Relaxed);
-        }
-        drop(inserter);
-        debug_assert_eq!(seq, last_seq.0 + 1);
-        writer.next_seq = seq;
+                (InternalKeyRef::new(op.key, SeqNum(seq), op.kind), op.stored)
+            }));
+        writer.next_seq = last_seq.0 + 1;
+        let user_bytes = group.iter().map(|pending| pending.batch.user_bytes()).sum();
+        self.counters.user_bytes.fetch_add(user_bytes, Ordering::Relaxed);
         self.counters
             .operations
             .fetch_add(count as u64, Ordering::Relaxed);

@@ -27,7 +27,7 @@ mod skiplist;
 use crate::format::{InternalKeyRef, SeqNum, ValueKind};
 use crate::iter::InternalIterator;
 use kvant_base::{Consumer, MemoryBudget, Result};
-use skiplist::{Cursor, SkipList, Splice};
+use skiplist::{ABREAST_MAX, Cursor, SkipList, Splice};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -143,7 +143,46 @@ impl Inserter<'_> {
 
     /// Inserts one entry. The same internal key must not be inserted twice.
     pub(crate) fn insert(&mut self, key: InternalKeyRef<'_>, stored_value: &[u8]) {
+        self.count(key, stored_value);
         self.splice.insert(key, stored_value);
+    }
+
+    /// As one insert each, but the cache misses of several overlap.
+    pub(crate) fn insert_all<'a>(
+        &mut self,
+        mut entries: impl Iterator<Item = (InternalKeyRef<'a>, &'a [u8])>,
+    ) {
+        let nothing = (
+            InternalKeyRef {
+                user_key: &[],
+                trailer: 0,
+            },
+            &[][..],
+        );
+        let mut abreast = [nothing; ABREAST_MAX];
+        loop {
+            let mut count = 0;
+            for (slot, entry) in abreast.iter_mut().zip(entries.by_ref()) {
+                *slot = entry;
+                count += 1;
+            }
+            let abreast = &abreast[..count];
+            abreast.iter().for_each(|(key, value)| self.count(*key, value));
+            if abreast.is_sorted_by(|(a, _), (b, _)| a < b) {
+                // Mostly each belongs directly behind the one before: nothing to search for.
+                abreast
+                    .iter()
+                    .for_each(|(key, value)| self.splice.insert(*key, value));
+            } else {
+                self.splice.insert_abreast(abreast);
+            }
+            if count < ABREAST_MAX {
+                return;
+            }
+        }
+    }
+
+    fn count(&mut self, key: InternalKeyRef<'_>, stored_value: &[u8]) {
         self.entry_count += 1;
         self.data_bytes += (key.user_key.len() + stored_value.len()) as u64;
         self.seq_min = self.seq_min.min(key.seq().0);

@@ -26,7 +26,7 @@
 
 use super::arena::{ALIGN, Arena};
 use super::index::{HashIndex, Known};
-use crate::format::{InternalKeyRef, SeqNum, key_hash};
+use crate::format::{InternalKeyRef, SeqNum, key_hash, key_prefix};
 use kvant_base::Reservation;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
@@ -43,6 +43,8 @@ const HEIGHT_MAX: usize = 20;
 const BYTES_PER_SLOT: usize = 32;
 /// A first chunk of one part in this many keeps a list that is hardly used small.
 const CHUNKS_PER_LIST: usize = 16;
+/// Keys whose places are searched for side by side: while one waits for memory, the others go on.
+pub(super) const ABREAST_MAX: usize = 8;
 /// Versions of one key that a read steps over before it searches.
 const VERSIONS_WALKED_MAX: usize = 8;
 
@@ -53,6 +55,22 @@ struct NodeHeader {
     trailer: u64,
     value_bytes: u32,
     key_bytes: u32,
+}
+
+/// A key that is searched for, with what most comparisons need of it.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    key: InternalKeyRef<'a>,
+    prefix: u64,
+}
+
+impl<'a> From<InternalKeyRef<'a>> for Target<'a> {
+    fn from(key: InternalKeyRef<'a>) -> Target<'a> {
+        Target {
+            key,
+            prefix: key_prefix(key.user_key),
+        }
+    }
 }
 
 type NodePtr = NonNull<NodeHeader>;
@@ -141,6 +159,7 @@ impl SkipList {
 
     /// The first entry at or after `target`.
     pub(super) fn seek(&self, target: InternalKeyRef<'_>) -> Option<Node<'_>> {
+        let target = Target::from(target);
         let mut before = self.head;
         let mut after = ptr::null_mut();
         for level in (0..self.height.load(Ordering::Relaxed)).rev() {
@@ -200,6 +219,12 @@ impl SkipList {
             list: PhantomData,
         })
     }
+
+    /// Begins to fetch the slot of `user_key` in the index.
+    #[inline]
+    fn prefetch(&self, user_key: &[u8]) {
+        prefetch(self.index.first_slot(key_hash(user_key)));
+    }
 }
 
 /// Where the last insert of one inserter took place: on each level, the node before it and the one that
@@ -213,14 +238,43 @@ pub(super) struct Splice<'a> {
 impl Splice<'_> {
     /// Inserts an entry. The same internal key must not be inserted twice.
     pub(super) fn insert(&mut self, key: InternalKeyRef<'_>, value: &[u8]) {
-        let hash = key_hash(key.user_key);
+        let target = Target::from(key);
+        if !self.is_just_before(target) {
+            self.search(target);
+        }
+        self.link(target, value);
+    }
+
+    /// As several inserts, of at most [`ABREAST_MAX`] entries in any order.
+    pub(super) fn insert_abreast(&mut self, entries: &[(InternalKeyRef<'_>, &[u8])]) {
+        let list = self.list;
+        let mut splices = [const { None }; ABREAST_MAX];
+        for (splice, (key, _)) in splices.iter_mut().zip(entries) {
+            list.prefetch(key.user_key);
+            *splice = Some(Searching::new(list, Target::from(*key)));
+        }
+        let searching = &mut splices[..entries.len()];
+        // One step of each in turn: what a step needs was asked for a round before.
+        let mut any_left = true;
+        while any_left {
+            any_left = false;
+            for one in searching.iter_mut().flatten() {
+                any_left |= one.step();
+            }
+        }
+        for (one, (_, value)) in searching.iter_mut().flatten().zip(entries) {
+            // Where an entry before went in at the same place, linking looks on from there.
+            one.splice.link(one.target, value);
+        }
+    }
+
+    /// Puts an entry where the splice is, which is its place, or was when it was searched for.
+    fn link(&mut self, target: Target<'_>, value: &[u8]) {
+        let Target { key, .. } = target;
         assert!(key.kind().is_some(), "a key that is only good for seeking");
+        debug_assert!(!self.holds(key), "{key:?} is inserted twice");
         let list = self.list;
         let height = height_for(key);
-        if !self.is_just_before(key) {
-            self.search(height, key);
-        }
-        debug_assert!(!self.holds(key), "{key:?} is inserted twice");
         let node = new_node(&list.arena, height, key, value);
         for level in 0..height {
             let (mut before, mut after) = (self.before[level], self.after[level]);
@@ -236,7 +290,7 @@ impl Splice<'_> {
                 }
                 // Something else went in after `before`: look on from there (invariant 4).
                 // SAFETY: `before` has this level.
-                (before, after) = unsafe { find(before, ptr::null_mut(), level, key) };
+                (before, after) = unsafe { find(before, ptr::null_mut(), level, target) };
             }
             self.before[level] = node;
             self.after[level] = after;
@@ -245,17 +299,20 @@ impl Splice<'_> {
             list.height.fetch_max(height, Ordering::Relaxed);
         }
         // Last: from the node that the index names, all older versions can be reached.
-        list.index
-            .publish(hash, node.as_ptr().expose_provenance() as u64, |address| {
+        list.index.publish(
+            key_hash(key.user_key),
+            node.as_ptr().expose_provenance() as u64,
+            |address| {
                 let other = list.node_at(address).key();
                 (other.user_key == key.user_key).then_some(other.trailer < key.trailer)
-            });
+            },
+        );
     }
 
     /// Begins to fetch the slot of `user_key` in the index.
     #[inline]
     pub(super) fn prefetch(&self, user_key: &[u8]) {
-        prefetch(self.list.index.first_slot(key_hash(user_key)));
+        self.list.prefetch(user_key);
     }
 
     /// Whether `key` is what follows the splice.
@@ -265,34 +322,85 @@ impl Splice<'_> {
             .is_some_and(|after| after.key() == key)
     }
 
-    /// Whether `key` belongs directly behind the entry that was inserted last, which makes a search needless:
+    /// Whether `target` belongs directly behind the entry that was inserted last, which makes a search needless:
     /// keys that ascend.
     ///
     /// When nothing lies between `before[0]` and `after[0]` now, then nothing that was seen on a higher level
-    /// before now lies between them either (invariant 3): all of `after` is still at or behind `key`.
-    fn is_just_before(&self, key: InternalKeyRef<'_>) -> bool {
+    /// before now lies between them either (invariant 3): all of `after` is still at or behind `target`.
+    fn is_just_before(&self, target: Target<'_>) -> bool {
         let (before, after) = (self.before[0], self.after[0]);
         if before == self.list.head {
             return false;
         }
         // SAFETY: both are linked in level 0 of a list that is borrowed.
         unsafe {
-            is_before(before, key)
+            is_before(before, target)
                 && next_of(before, 0) == after
-                && NonNull::new(after).is_none_or(|after| !is_before(after, key))
+                && NonNull::new(after).is_none_or(|after| !is_before(after, target))
         }
     }
 
-    /// Finds the place of `key` on all levels of which a node of `height` will be a part.
-    fn search(&mut self, height: usize, key: InternalKeyRef<'_>) {
+    /// Finds the place of `target` on all levels of which its node will be a part.
+    fn search(&mut self, target: Target<'_>) {
         let list = self.list;
+        let height = height_for(target.key);
         let mut before = list.head;
         let mut after = ptr::null_mut();
         for level in (0..list.height.load(Ordering::Relaxed).max(height)).rev() {
             // SAFETY: `before` is the head, or was found in this level or one above, and so has this level.
-            (before, after) = unsafe { find(before, after, level, key) };
+            (before, after) = unsafe { find(before, after, level, target) };
             (self.before[level], self.after[level]) = (before, after);
         }
+    }
+}
+
+/// [`Splice::search`], step by step.
+struct Searching<'a, 'k> {
+    splice: Splice<'a>,
+    target: Target<'k>,
+    before: NodePtr,
+    /// A node known not to precede the target, or null.
+    bound: *mut NodeHeader,
+    /// Levels that are left.
+    levels: usize,
+}
+
+impl<'a, 'k> Searching<'a, 'k> {
+    fn new(list: &'a SkipList, target: Target<'k>) -> Searching<'a, 'k> {
+        Searching {
+            splice: list.splice(),
+            target,
+            before: list.head,
+            bound: ptr::null_mut(),
+            levels: list.height.load(Ordering::Relaxed).max(height_for(target.key)),
+        }
+    }
+
+    /// Goes one node along or one level down, and begins to fetch what comes then. False when the place is found.
+    #[inline]
+    fn step(&mut self) -> bool {
+        let Some(level) = self.levels.checked_sub(1) else {
+            return false;
+        };
+        // SAFETY: `before` is the head, or was found in this level or one above, and so has this level.
+        let after = unsafe { next_of(self.before, level) };
+        match NonNull::new(after) {
+            // SAFETY: what is found in a level is linked in it.
+            Some(node) if after != self.bound && unsafe { is_before(node, self.target) } => {
+                self.before = node;
+            }
+            _ => {
+                self.bound = after;
+                (self.splice.before[level], self.splice.after[level]) = (self.before, after);
+                self.levels = level;
+            }
+        }
+        let Some(level) = self.levels.checked_sub(1) else {
+            return false;
+        };
+        // SAFETY: as above.
+        prefetch(unsafe { next_of(self.before, level) });
+        true
     }
 }
 
@@ -374,8 +482,8 @@ fn new_node(arena: &Arena, height: usize, key: InternalKeyRef<'_>, value: &[u8])
     }
 }
 
-/// Goes along `level` from `before`, which precedes `key`, and returns the last node before `key` and what
-/// follows it there. `bound` is a node known not to precede `key`, or null.
+/// Goes along `level` from `before`, which precedes `target`, and returns the last node before `target` and
+/// what follows it there. `bound` is a node known not to precede `target`, or null.
 ///
 /// # Safety
 /// `before` is linked in `level`, or is the head.
@@ -384,7 +492,7 @@ unsafe fn find(
     mut before: NodePtr,
     bound: *mut NodeHeader,
     level: usize,
-    key: InternalKeyRef<'_>,
+    target: Target<'_>,
 ) -> (NodePtr, *mut NodeHeader) {
     loop {
         // SAFETY: the caller's promise, kept by each step: what is found in a level is linked in it.
@@ -397,25 +505,24 @@ unsafe fn find(
         }
         match NonNull::new(after) {
             // SAFETY: as above.
-            Some(node) if after != bound && unsafe { is_before(node, key) } => before = node,
+            Some(node) if after != bound && unsafe { is_before(node, target) } => before = node,
             _ => return (before, after),
         }
     }
 }
 
-/// Whether a node precedes `key`.
+/// Whether a node precedes `target`.
 ///
 /// # Safety
 /// `node` is a linked node, not the head, of a list that is alive.
 #[inline]
-unsafe fn is_before(node: NodePtr, key: InternalKeyRef<'_>) -> bool {
+unsafe fn is_before(node: NodePtr, target: Target<'_>) -> bool {
     // SAFETY: the caller's promise.
     let node_key = unsafe { key_of(node) };
-    match (node_key.user_key.first_chunk(), key.user_key.first_chunk()) {
-        // The order of most pairs shows in their first eight bytes: cheaper than a call that compares any
-        // number.
-        (Some(a), Some(b)) if a != b => u64::from_be_bytes(*a) < u64::from_be_bytes(*b),
-        _ => node_key < key,
+    // The order of most pairs shows in their first eight bytes: cheaper than a call that compares any number.
+    match key_prefix(node_key.user_key).cmp(&target.prefix) {
+        std::cmp::Ordering::Equal => node_key < target.key,
+        order => order.is_lt(),
     }
 }
 

@@ -72,6 +72,7 @@ fn it_behaves_like_a_sorted_map() {
         let mut model = Model::new();
         let mut inserter = memtable.inserter();
         let count = 1 + rng.below(scaled(600).max(20));
+        let mut group = Vec::new();
         for seq in 1..=count {
             let (key, kind) = (random_key(&mut rng), random_kind(&mut rng));
             let value_bytes = if rng.one_in(50) {
@@ -80,8 +81,26 @@ fn it_behaves_like_a_sorted_map() {
                 rng.below(20) as usize
             };
             let value = rng.bytes(value_bytes);
-            inserter.insert(InternalKeyRef::new(&key, SeqNum(seq), kind), &value);
+            group.push((key.clone(), seq, kind, value.clone()));
             model.insert((key, std::cmp::Reverse(seq)), (kind, value));
+            // Groups of one and of many, in order and not.
+            if seq < count && !rng.one_in(12) {
+                continue;
+            }
+            if rng.one_in(4) {
+                group.sort_by_key(|(key, seq, ..): &(Vec<u8>, u64, _, _)| {
+                    (key.clone(), std::cmp::Reverse(*seq))
+                });
+            }
+            let mut ops = group.iter().map(|(key, seq, kind, value)| {
+                (InternalKeyRef::new(key, SeqNum(*seq), *kind), value.as_slice())
+            });
+            if rng.one_in(4) {
+                ops.for_each(|(key, value)| inserter.insert(key, value));
+            } else {
+                inserter.insert_all(&mut ops);
+            }
+            group.clear();
             if rng.one_in(10) {
                 inserter = memtable.inserter();
             }
@@ -275,6 +294,45 @@ fn concurrent_inserts_and_reads() {
     seqs.sort_unstable();
     assert_eq!(seqs, (1..=WRITERS * per_writer).collect::<Vec<_>>());
     assert_eq!(memtable.entry_count(), WRITERS * per_writer);
+}
+
+/// Groups that several threads insert into the same places: what a search found may be old when the entry is linked.
+#[test]
+fn concurrent_groups_meet_at_the_same_keys() {
+    const WRITERS: u64 = 3;
+    const GROUP: u64 = 20;
+    let seed = test_seed();
+    let groups = scaled(1_000);
+    let (_, memtable) = new_memtable();
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let memtable = &memtable;
+            scope.spawn(move || {
+                let mut rng = Rng::new(seed.wrapping_add(writer));
+                let mut inserter = memtable.inserter();
+                for index in 0..groups {
+                    let first_seq = 1 + (index * WRITERS + writer) * GROUP;
+                    let keys: Vec<_> = (0..GROUP).map(|_| rng.below(50).to_be_bytes()).collect();
+                    let ops = keys.iter().zip(first_seq..);
+                    inserter.insert_all(ops.map(|(key, seq)| {
+                        (
+                            InternalKeyRef::new(key, SeqNum(seq), ValueKind::Put),
+                            key.as_slice(),
+                        )
+                    }));
+                }
+            });
+        }
+    });
+    let found = entries(&memtable);
+    assert!(found.is_sorted_by(|a, b| a.0 < b.0));
+    let mut seqs: Vec<u64> = found.iter().map(|((_, seq), _)| seq.0).collect();
+    seqs.sort_unstable();
+    assert_eq!(seqs, (1..=WRITERS * groups * GROUP).collect::<Vec<_>>());
+    for ((key, seq), _) in found.iter().filter(|((_, seq), _)| seq.0 % 7 == 0) {
+        let (newest, _, _) = memtable.get(key, key_hash(key), SeqNum(seq.0)).unwrap();
+        assert_eq!(newest, SeqNum(seq.0), "seed {seed}");
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 /// Values longer than this hold memory of the budget until they have left.
-const VALUE_BYTES_UNCOUNTED: usize = 64 << 10;
+pub(crate) const VALUE_BYTES_UNCOUNTED: usize = 64 << 10;
 
 pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
     let selector = &call.selector;
@@ -200,7 +200,7 @@ pub(crate) fn written(
 
 /// Explains an error of the store; what a person has to look at goes to the log, too.
 #[cold]
-pub(super) fn failed(selector: &Selector, error: &Error) -> Problem {
+pub(crate) fn failed(selector: &Selector, error: &Error) -> Problem {
     if matches!(
         error.kind(),
         ErrorKind::Corruption | ErrorKind::Io | ErrorKind::OutcomeUnknown

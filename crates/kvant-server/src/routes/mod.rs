@@ -11,7 +11,7 @@ mod health;
 mod metrics;
 mod openapi;
 mod stats;
-mod status;
+pub(crate) mod status;
 
 /// A known path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -105,8 +105,8 @@ impl Client {
             (_, 0) => String::new(),
             (_, len) => format!("Content-Length: {len}\r\n"),
         };
-        self.send(format!("{method} {target} HTTP/1.1\r\nHost: x\r\n{length}\r\n").as_bytes());
-        self.send(body);
+        let head = format!("{method} {target} HTTP/1.1\r\nHost: x\r\n{length}\r\n");
+        self.send([head.as_bytes(), body].concat());
     }
 
     pub(crate) fn ask(&mut self, method: &str, target: &str, body: &[u8]) -> Answer {

@@ -6,6 +6,7 @@ mod client;
 mod engine;
 mod entities;
 mod entity;
+mod express;
 mod faults;
 mod fixture;
 mod heads;

@@ -9,6 +9,7 @@ fn options() -> CompactionOptions {
         base_bytes: 4000,
         level_ratio: 10,
         space_amplification_share: 0.2,
+        space_amplification_bytes_min: 0,
         table_bytes: 1000,
     }
 }

@@ -6,14 +6,18 @@ const ENTRY_BYTES: u64 = 1000;
 const MEMTABLE_ENTRIES: usize = 1000;
 
 fn simulator() -> Simulator {
-    let options = CompactionOptions {
+    Simulator::new(options(), ENTRY_BYTES)
+}
+
+fn options() -> CompactionOptions {
+    CompactionOptions {
         l0_compact_count: 4,
         base_bytes: 4 * MEMTABLE_ENTRIES as u64 * ENTRY_BYTES,
         level_ratio: 10,
         space_amplification_share: 0.2,
+        space_amplification_bytes_min: 0,
         table_bytes: 1_000_000,
-    };
-    Simulator::new(options, ENTRY_BYTES)
+    }
 }
 
 #[test]
@@ -51,6 +55,29 @@ fn overwriting_keeps_space_and_write_amplification_low() {
             );
         }
     }
+}
+
+#[test]
+fn a_small_tree_is_not_rewritten_for_the_sake_of_little_space() {
+    let bytes_min = 2 * MEMTABLE_ENTRIES as u64 * ENTRY_BYTES;
+    let written = |space_amplification_bytes_min| {
+        let mut tree = Simulator::new(
+            CompactionOptions {
+                space_amplification_bytes_min,
+                ..options()
+            },
+            ENTRY_BYTES,
+        );
+        let workload = Workload::Uniform { key_count: 2000 };
+        tree.fill(workload, &mut test_rng(), 60, MEMTABLE_ENTRIES, usize::MAX);
+        let summary = tree.summary();
+        let above_bytes: u64 = (0..BOTTOM).map(|level| summary.bytes(level)).sum();
+        let allowed_bytes = summary.bytes(BOTTOM) / 5 + space_amplification_bytes_min;
+        assert!(above_bytes <= allowed_bytes, "{tree}");
+        tree.write_amplification()
+    };
+    let (without, with) = (written(0), written(bytes_min));
+    assert!(with <= 0.6 * without, "{without} without, {with} with");
 }
 
 #[test]

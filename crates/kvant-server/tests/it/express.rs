@@ -1,0 +1,162 @@
+//! Plain requests are answered without hyper. Nobody may notice.
+
+use crate::client::{Answer, Client};
+use crate::fixture::{Fixture, config};
+use kvant_server::ServerConfig;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+/// Asks on a fresh connection, with a further header or none.
+fn ask_with(fixture: &Fixture, header: &str, method: &str, target: &str, body: &str) -> Answer {
+    let mut client = fixture.client();
+    let length = match method {
+        "PUT" => format!("Content-Length: {}\r\n", body.len()),
+        _ => String::new(),
+    };
+    client.send(format!(
+        "{method} {target} HTTP/1.1\r\nHost: x\r\n{length}{header}\r\n{body}"
+    ));
+    let answer = client.read_answer(method);
+    client.assert_goes_on();
+    answer
+}
+
+/// Asks once plainly and once with a header that only hyper understands; the answers have to be the same. Returns the status.
+#[track_caller]
+fn ask_both_ways(fixture: &Fixture, method: &str, target: &str, body: &str) -> u16 {
+    let [plain, by_hyper] = ["", "TE: trailers\r\n"].map(|header| {
+        let mut answer = ask_with(fixture, header, method, target, body);
+        for (name, value) in &mut answer.headers {
+            if name == "date" {
+                assert!(value.len() == 29 && value.ends_with(" GMT"), "{value}");
+                value.clear();
+            }
+        }
+        answer
+    });
+    assert!(plain.header("date").is_some());
+    assert_eq!(format!("{plain:?}"), format!("{by_hyper:?}"), "{method} {target}");
+    plain.status
+}
+
+#[test]
+fn plain_requests_get_the_answers_that_others_get() {
+    let fixture = Fixture::new();
+    let status = |method, target, body| ask_both_ways(&fixture, method, target, body);
+    assert_eq!(status("GET", "/v0/status", ""), 200);
+    assert_eq!(status("GET", "/v0/status?x=y", ""), 200);
+    assert_eq!(status("PUT", "/v0/entity?id=a", "value"), 201);
+    assert_eq!(status("GET", "/v0/entity?id=a", ""), 200);
+    assert_eq!(status("GET", "/v0/entity?id=%61&ack=1&from=1", ""), 200);
+    assert_eq!(status("PUT", "/v0/entity?id=a&ttl=1", ""), 201);
+    assert_eq!(status("GET", "/v0/entity?id=a", ""), 200);
+    fixture.clock.advance(Duration::from_secs(2));
+    assert_eq!(status("GET", "/v0/entity?id=a", ""), 404);
+    assert_eq!(status("DELETE", "/v0/entity?id=a", ""), 202);
+    let long = "v".repeat(60_000);
+    for value in ["x", &long[..8192], &long[..8193], &long] {
+        assert_eq!(status("PUT", "/v0/entity?id=b", value), 201);
+        assert_eq!(
+            ask_with(&fixture, "", "GET", "/v0/entity?id=b", "").body,
+            value.as_bytes()
+        );
+        assert_eq!(status("GET", "/v0/entity?id=b", ""), 200);
+    }
+    assert_eq!(status("GET", "/v0/entity", ""), 400);
+    assert_eq!(status("GET", "/v0/entity?id=%zz", ""), 400);
+    assert_eq!(status("PUT", "/v0/entity?id=a&ttl=0", "x"), 400);
+    assert_eq!(status("GET", "/nowhere", ""), 400);
+    assert_eq!(status("DELETE", "/v0/status", ""), 405);
+    assert_eq!(fixture.ask("GET", "/v0/stats", b"").status, 200);
+}
+
+#[test]
+fn plain_requests_get_the_problems_that_others_get() {
+    let fixture = Fixture::with(ServerConfig {
+        queue_wait_max: Duration::from_millis(10),
+        ..config()
+    });
+    let status = |method, target, body| ask_both_ways(&fixture, method, target, body);
+    let faults = &fixture.store.faults;
+    *faults.damaged_key.lock().unwrap() = Some(b"damaged".to_vec());
+    assert_eq!(status("GET", "/v0/entity?id=damaged", ""), 500);
+    faults.disk_full.store(true, SeqCst);
+    assert_eq!(status("PUT", "/v0/entity?id=a", "x"), 507);
+    faults.disk_full.store(false, SeqCst);
+    faults.stalled.store(true, SeqCst);
+    assert_eq!(status("PUT", "/v0/entity?id=a", "x"), 503);
+    fixture.store.end_stall();
+    faults.completes_elsewhere.store(true, SeqCst);
+    assert_eq!(status("PUT", "/v0/entity?id=a", "x"), 201);
+    faults.fsync_fails.store(true, SeqCst);
+    fixture
+        .ask("DELETE", "/v0/entity?id=a", b"")
+        .assert_problem(500, "outcome-unknown");
+    assert_eq!(status("DELETE", "/v0/entity?id=a", ""), 500);
+}
+
+#[test]
+fn before_the_store_is_open_requests_wait_for_nothing() {
+    let fixture = Fixture::recovering(config());
+    assert_eq!(ask_both_ways(&fixture, "GET", "/v0/status", ""), 200);
+    assert_eq!(ask_both_ways(&fixture, "GET", "/v0/entity?id=a", ""), 503);
+}
+
+/// Plain requests, then such as are not, on one connection: nothing is lost or answered twice where hyper takes over.
+#[test]
+fn a_connection_goes_over_to_hyper_with_all_that_was_received() {
+    let fixture = Fixture::new();
+    let get = "GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\n\r\n";
+    let put = "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n";
+    let value = "0123456789".repeat(2000);
+    for cut in [
+        1,
+        30,
+        put.len() - 1,
+        put.len(),
+        put.len() + 10_000,
+        put.len() + value.len(),
+    ] {
+        let mut client = fixture.client();
+        client.assert_goes_on();
+        client.send(get);
+        client.read_answer("GET");
+        let all = format!("{put}{value}{get}{get}");
+        client.send(&all[..cut]);
+        std::thread::sleep(Duration::from_millis(5));
+        client.send(&all[cut..]);
+        assert_eq!(client.read_answer("PUT").status, 201);
+        for _ in 0..2 {
+            assert_eq!(client.read_answer("GET").body, value.as_bytes());
+        }
+        client.assert_goes_on();
+    }
+}
+
+#[test]
+fn a_slow_reader_gets_every_answer() {
+    let fixture = Fixture::new();
+    let value = "v".repeat(50_000);
+    fixture.put("a", value.as_bytes());
+    let mut client = fixture.client();
+    const COUNT: usize = 400;
+    for _ in 0..COUNT {
+        client.send("GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\n\r\n");
+        // One by one, as far as nothing stands in the way.
+        std::thread::sleep(Duration::from_micros(300));
+    }
+    for _ in 0..COUNT {
+        assert_eq!(client.read_answer("GET").body, value.as_bytes());
+    }
+    client.assert_goes_on();
+}
+
+#[test]
+fn a_client_may_close_its_side_before_it_reads() {
+    let fixture = Fixture::new();
+    let mut client: Client = fixture.client();
+    client.send("GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\n");
+    client.shutdown_write();
+    assert_eq!(client.read_answer("GET").status, 200);
+    assert!(client.is_closed());
+}
