@@ -193,6 +193,10 @@ pub(super) const UNSAFE_FILES: &[UnsafeFile] = &[
         reason: "calls libc for what std does not offer",
     },
     UnsafeFile {
+        path: "crates/kvant-load/src/script/state.rs",
+        reason: "scripts of wrk may use LuaJIT's ffi, which only an unsafe call opens",
+    },
+    UnsafeFile {
         path: "crates/kvant-server/src/descriptors.rs",
         reason: "std offers no resource limits",
     },

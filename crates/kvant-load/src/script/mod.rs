@@ -12,7 +12,7 @@
 //! 4. `wrk.tag` (a string, or nil) names the kind of the requests that `request()` returns, until the script changes it;
 //!    `wrk.thread_id` counts from 0 and is nil in the main state; `wrk.threads` is their number.
 //!
-//! Not there: `ffi`, modules written in C, and most of `debug`: they could break this process.
+//! All libraries of LuaJIT are there, `ffi` and `debug` included: a script can break the process, as it can break wrk.
 //!
 //! Threads: a script is loaded, and `done` called, on the caller's thread; in between each source calls its own state on the thread
 //! that it was moved to.
@@ -20,7 +20,6 @@
 mod address;
 mod batch;
 mod classify;
-mod debug;
 mod failure;
 mod random_use;
 mod response;

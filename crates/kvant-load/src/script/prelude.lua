@@ -259,10 +259,6 @@ function entries.tune_collector(live_max_kib, pause, step_multiplier)
   end
 end
 
-function package.preload.ffi()
-  error("ffi is not available: scripts run without direct access to memory", 0)
-end
-
 if run.directory then
   package.path = package.path .. ";" .. run.directory .. "/?.lua"
 end

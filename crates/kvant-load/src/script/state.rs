@@ -1,12 +1,12 @@
 //! A Lua state with what a script finds in it, and the entries through which it is called.
 
 use super::address::{self, AddressHandle};
-use super::{Start, debug, failure, scheme};
+use super::{Start, failure, scheme};
 use crate::op::{OpId, OpNames};
 use crate::target::Target;
 use kvant_base::{Error, Result};
 use kvant_env::Clock;
-use mlua::{Function, Lua, Table};
+use mlua::{Function, Lua, LuaOptions, StdLib, Table};
 use std::sync::{Arc, Mutex, PoisonError};
 
 const PRELUDE: &str = include_str!("prelude.lua");
@@ -20,6 +20,17 @@ const COLLECTOR_PAUSE: u32 = 400;
 const COLLECTOR_STEP_MULTIPLIER: u32 = 400;
 /// Scripts that hold more than this when they start keep LuaJIT's default, so that they do not need four times as much.
 const COLLECTOR_LIVE_MAX_KIB: u32 = 64 * 1024;
+
+/// A state with all libraries of LuaJIT, as wrk has them: scripts may use `ffi` and `debug`.
+#[expect(
+    unsafe_code,
+    reason = "mlua opens ffi and debug only where the caller answers for the script"
+)]
+fn new_lua() -> Lua {
+    // SAFETY: a script is a program that the user starts, with the same rights as this process and in place of wrk: what it does
+    // to memory through `ffi` or `debug` is its own doing, as under wrk. The generator stores nothing that others rely on.
+    unsafe { Lua::unsafe_new_with(StdLib::ALL, LuaOptions::default()) }
+}
 
 /// One state.
 pub(super) struct State {
@@ -39,7 +50,7 @@ impl State {
     /// A state for `thread`, or the main state. The script has not run in it yet.
     pub(super) fn new(start: &Start<'_>, thread: Option<usize>) -> Result<State> {
         let tags = TagTable::default();
-        let lua = Lua::new();
+        let lua = new_lua();
         let entries = prepare(&lua, start, thread, &tags)
             .map_err(|error| failure::in_script(start.name, None, &error))?;
         Ok(State {
@@ -96,7 +107,6 @@ impl State {
 }
 
 fn prepare(lua: &Lua, start: &Start<'_>, thread: Option<usize>, tags: &TagTable) -> mlua::Result<Table> {
-    debug::install(lua)?;
     let options = start.options;
     let target = &options.targets[0];
     let run = target_table(lua, target)?;

@@ -70,10 +70,6 @@ fn a_script_that_fails_does_not_start() {
             "request() failed: test.lua: wrk.tag is a table, not a string",
         ),
         (
-            "require 'ffi'",
-            "test.lua: ffi is not available: scripts run without direct access to memory",
-        ),
-        (
             "wrk.lookup('127.0.0.1', 'no-such-service')",
             "test.lua:1: unable to resolve 127.0.0.1:no-such-service: the service is neither a port, http nor https",
         ),
@@ -160,4 +156,21 @@ fn a_script_may_catch_errors_itself() {
         assert(debug.traceback('here'):find('stack traceback'))
         assert(debug.getinfo(1).currentline == 7 and debug.getinfo(1, 'S').source == '@test.lua')";
     load(script);
+}
+
+#[test]
+fn a_script_has_all_libraries_of_luajit() {
+    load(
+        "
+        local ffi = require 'ffi'
+        ffi.cdef 'int getpid(void);'
+        assert(ffi.C.getpid() > 0)
+        local count = 0
+        debug.sethook(function() count = count + 1 end, 'l')
+        local x = 1
+        debug.sethook()
+        assert(count > 0)
+        assert(bit.band(6, 3) == 2 and jit.status() == true and string.format('%q', 'a') == '\"a\"')
+        assert(io.open and os.getenv and table.concat and math.floor and coroutine.wrap)",
+    );
 }
