@@ -26,7 +26,9 @@ pub struct LoadConfig {
     /// wrk2's literal schedule and measurement: private plans that start 5 ms apart, catching up at twice the rate, waits
     /// rounded up to milliseconds, 10 s of calibration within the duration after which histograms start anew.
     pub wrk2_exact: bool,
-    /// How long before a planned time a worker stops sleeping and polls, so that waking late does not make it late.
+    /// How long before a planned time a worker stops sleeping and polls, so that waking late does not make it late. No more than
+    /// [`SPIN_SHARE_MAX`] of the distance between its requests is polled away, so that slow plans are met precisely and fast
+    /// ones, which hardly sleep, do not cost a core.
     pub spin: Duration,
     /// Check the server's certificate against this PEM file. `None`: certificates are not checked, as in wrk and wrk2.
     pub ca_pem: Option<Vec<u8>>,
@@ -73,6 +75,27 @@ pub enum Arrival {
     Wrk2,
 }
 
+/// The largest share of the time between two planned requests of a thread that it polls before the second.
+pub const SPIN_SHARE_MAX: f64 = 0.1;
+
+impl LoadConfig {
+    /// How long workers poll before a planned time in a phase of this rate.
+    pub fn spin_in(&self, rate: &Rate) -> Duration {
+        let rate_max = match *rate {
+            Rate::Closed => return Duration::ZERO,
+            Rate::Constant(rate) => rate,
+            Rate::Ramp { from, to } => from.max(to),
+        };
+        let distance_s = self.thread_count as f64 / rate_max;
+        if distance_s.is_finite() {
+            self.spin
+                .min(Duration::from_secs_f64((distance_s * SPIN_SHARE_MAX).min(1.0)))
+        } else {
+            self.spin
+        }
+    }
+}
+
 /// A set of HTTP statuses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusSet(Vec<u16>);
@@ -102,3 +125,6 @@ impl StatusSet {
         status <= 399 || self.contains(status)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -137,7 +137,7 @@ impl Worker {
             self.connections.len(),
             begin_ns,
         );
-        run.spin_ns = nanos(self.config.spin);
+        run.spin_ns = nanos(self.config.spin_in(&run.phase.rate));
         if self.config.wrk2_exact {
             self.stagger(begin_ns);
         } else if self.source_delays {

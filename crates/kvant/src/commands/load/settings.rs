@@ -10,6 +10,8 @@ use kvant_load::{Arrival, Rate, StatusSet, Target, units};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// About what waking up takes, so that a request is not late by it.
+const SPIN: Duration = Duration::from_micros(20);
 /// Options that only a workload understands.
 const WORKLOAD_ONLY: [&str; 7] = [
     "keys",
@@ -102,6 +104,12 @@ impl LoadSettings {
     /// Everything that is wrong with them, a sentence each.
     pub(super) fn read(args: &ArgMatches) -> Result<LoadSettings, Vec<String>> {
         let mut reader = Reader::new(args);
+        // wrk2's waits are in milliseconds: there is nothing to meet precisely.
+        let default_spin = if reader.flag("wrk2-exact") {
+            Duration::ZERO
+        } else {
+            SPIN
+        };
         let settings = LoadSettings {
             common: Common::read(&mut reader, 2, 10),
             plan: plan(&mut reader),
@@ -110,7 +118,7 @@ impl LoadSettings {
             arrival: reader.value("arrival", Arrival::Uniform, arrival),
             wrk2_exact: reader.flag("wrk2-exact"),
             batch_latency: reader.flag("batch_latency"),
-            spin: reader.value("spin", Duration::ZERO, units::parse_time),
+            spin: reader.value("spin", default_spin, units::parse_time),
             ok_statuses: reader.value("ok", StatusSet::default(), statuses),
             requests: requests(&mut reader),
             prints_response: reader.flag("latency") || reader.flag("u_latency"),

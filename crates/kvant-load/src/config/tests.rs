@@ -1,0 +1,36 @@
+use super::*;
+
+#[test]
+fn polling_takes_a_tenth_of_the_time_at_most() {
+    let config = LoadConfig {
+        targets: Vec::new(),
+        thread_count: 2,
+        connection_count: 2,
+        timeout: Duration::from_secs(2),
+        arrival: Arrival::Uniform,
+        seed: 1,
+        ok_statuses: StatusSet::default(),
+        batch_latency: false,
+        wrk2_exact: false,
+        spin: Duration::from_micros(20),
+        ca_pem: None,
+    };
+    for (rate, spin_ns) in [
+        (Rate::Closed, 0),
+        // Two threads, 2 ms between the requests of each.
+        (Rate::Constant(1_000.0), 20_000),
+        // 50 us between them.
+        (Rate::Constant(40_000.0), 5_000),
+        (
+            Rate::Ramp {
+                from: 40_000.0,
+                to: 0.0,
+            },
+            5_000,
+        ),
+        (Rate::Constant(0.001), 20_000),
+    ] {
+        let spin = config.spin_in(&rate);
+        assert!(spin.as_nanos().abs_diff(spin_ns) <= 1, "{rate:?}: {spin:?}");
+    }
+}
