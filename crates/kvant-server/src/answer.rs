@@ -1,5 +1,6 @@
 //! Requests and responses as the routes see them, and the bodies of responses.
 
+use crate::express::Found;
 use crate::memory::Held;
 use crate::range::RangeBody;
 use bytes::Bytes;
@@ -22,6 +23,8 @@ pub(crate) struct Exchange {
     pub(crate) uri: Uri,
     /// Unless it is empty.
     pub(crate) body: Option<Incoming>,
+    /// What was read for it already.
+    pub(crate) found: Option<Found>,
     pub(crate) reply: Reply,
 }
 
@@ -34,7 +37,11 @@ pub(crate) struct Reply {
 }
 
 impl Exchange {
-    pub(crate) fn new(request: http::Request<Incoming>, expects_continue: bool) -> Exchange {
+    pub(crate) fn new(
+        request: http::Request<Incoming>,
+        expects_continue: bool,
+        found: Option<Found>,
+    ) -> Exchange {
         let (parts, body) = request.into_parts();
         let http::request::Parts {
             method,
@@ -48,6 +55,7 @@ impl Exchange {
             method,
             uri,
             body,
+            found,
             reply: Reply {
                 version,
                 headers,

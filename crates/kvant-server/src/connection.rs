@@ -66,12 +66,12 @@ pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plan
         Arc::clone(&selector.counters),
         config.range_idle_max,
     );
-    match express::serve(&selector, plane, &mut socket).await {
-        Ok(express::End::HandedOver) => {}
+    let found = match express::serve(&selector, plane, &mut socket).await {
+        Ok(express::End::HandedOver(found)) => found,
         Ok(express::End::Closed) => return,
         Err(_) => return socket.abort(),
-    }
-    let service = HttpService::new(Rc::clone(&selector), state, plane);
+    };
+    let service = HttpService::new(Rc::clone(&selector), state, plane, found);
     let mut connection = selector.http.serve_connection(socket, service);
     let mut told_to_stop = false;
     let result = poll_fn(|cx| {

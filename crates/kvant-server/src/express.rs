@@ -1,7 +1,8 @@
 //! The commonest requests, answered without hyper: status, and entities with short values.
 //!
 //! A connection begins here and goes over to hyper, for good, with the first request that is not plain ([`PlainRequest`]) or whose answer is
-//! not: long values, problems of the request, other routes. Such a request has done nothing yet: hyper reads it from its first byte.
+//! not: long values, problems of the request, other routes. Such a request has changed nothing yet: hyper reads it from its first byte, and
+//! takes over the long value that was read for it.
 //!
 //! Why there are two ways is in `docs/decisions/0005-plain-requests-without-hyper.md`.
 //!
@@ -14,6 +15,7 @@ use crate::answer::{JSON, OCTETS, Reply, Response};
 use crate::batcher::Written;
 use crate::counters::Column;
 use crate::io::Socket;
+use crate::key::Key;
 use crate::memory::SMALL_BYTES;
 use crate::plain_request::{PlainRequest, REQUEST_BYTES_MAX};
 use crate::problem::{NOT_FOUND, PROBLEM_JSON};
@@ -33,8 +35,18 @@ use std::time::{Duration, UNIX_EPOCH};
 pub(crate) enum End {
     /// By the peer.
     Closed,
-    /// Hyper is to go on.
-    HandedOver,
+    /// Hyper is to go on. What was read for its first request is with it: reading is all that such a request has done.
+    HandedOver(Option<Found>),
+}
+
+/// A key and its value.
+pub(crate) type Found = (Key, Bytes);
+
+/// What became of what was received.
+enum Beginning {
+    Begun(Begun),
+    /// Hyper has to answer.
+    Left(Option<Found>),
 }
 
 /// A request that was begun.
@@ -64,14 +76,17 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
             false => socket.poll_receive(REQUEST_BYTES_MAX, cx).map_ok(Some),
         });
         let received_bytes = match received.await? {
-            None => return Ok(End::HandedOver),
+            None => return Ok(End::HandedOver(None)),
             Some(0) => return Ok(End::Closed),
             Some(count) => count,
         };
         let begun = begin(selector, plane, &selector.scratch.borrow()[..received_bytes]);
-        let Some(Begun { route, column, step }) = begun else {
-            socket.hand_over(received_bytes);
-            return Ok(End::HandedOver);
+        let Begun { route, column, step } = match begun {
+            Beginning::Begun(begun) => begun,
+            Beginning::Left(found) => {
+                socket.hand_over(received_bytes);
+                return Ok(End::HandedOver(found));
+            }
         };
         let answer = match step {
             Step::Answer(answer) => answer,
@@ -96,7 +111,17 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
 }
 
 /// Begins what was received, unless hyper has to.
-fn begin(selector: &Selector, plane: Plane, received: &[u8]) -> Option<Begun> {
+fn begin(selector: &Selector, plane: Plane, received: &[u8]) -> Beginning {
+    let mut found = None;
+    match try_begin(selector, plane, received, &mut found) {
+        Some(begun) => Beginning::Begun(begun),
+        None => Beginning::Left(found),
+    }
+}
+
+/// `None` when hyper has to; then `found` is what was read for it.
+#[inline]
+fn try_begin(selector: &Selector, plane: Plane, received: &[u8], found: &mut Option<Found>) -> Option<Begun> {
     let request = PlainRequest::parse(received)?;
     let route = Route::of(request.path).filter(|route| plane.serves(*route))?;
     let store = selector.shared.lifecycle.store()?;
@@ -110,7 +135,10 @@ fn begin(selector: &Selector, plane: Plane, received: &[u8]) -> Option<Begun> {
             let query = query::entity(request.query, request.method == Method::PUT).ok()?;
             match request.method {
                 Method::GET => match selector.shared.dispatch.get(&**store, &query.key) {
-                    Ok(Some(value)) if value.len() > VALUE_BYTES_UNCOUNTED => return None,
+                    Ok(Some(value)) if value.len() > VALUE_BYTES_UNCOUNTED => {
+                        *found = Some((query.key, value));
+                        return None;
+                    }
                     Ok(Some(value)) => plain(StatusCode::OK, Some(&OCTETS), value),
                     Ok(None) => plain(
                         StatusCode::NOT_FOUND,

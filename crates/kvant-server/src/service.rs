@@ -5,6 +5,7 @@
 use crate::answer::{Exchange, Reply, Response};
 use crate::batcher::Written;
 use crate::counters::Column;
+use crate::express::Found;
 use crate::head;
 use crate::io::SocketState;
 use crate::problem::{self, Problem};
@@ -14,6 +15,7 @@ use crate::routes::{self, Plane, Route};
 use crate::selector::Selector;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -24,6 +26,8 @@ use std::task::{Context, Poll, ready};
 pub(crate) struct HttpService {
     call: Call,
     plane: Plane,
+    /// Read for the first request before it came here.
+    found: Cell<Option<Found>>,
 }
 
 /// Where requests come from: what every route is given.
@@ -34,10 +38,16 @@ pub(crate) struct Call {
 }
 
 impl HttpService {
-    pub(crate) fn new(selector: Rc<Selector>, socket: Rc<SocketState>, plane: Plane) -> HttpService {
+    pub(crate) fn new(
+        selector: Rc<Selector>,
+        socket: Rc<SocketState>,
+        plane: Plane,
+        found: Option<Found>,
+    ) -> HttpService {
         HttpService {
             call: Call { selector, socket },
             plane,
+            found: Cell::new(found),
         }
     }
 }
@@ -51,7 +61,7 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
         let checked = head::check(request.version(), request.uri(), request.headers());
         let route = Route::of(request.uri().path()).filter(|route| self.plane.serves(*route));
         let column = Column::from(request.method());
-        let mut exchange = Exchange::new(request, *checked.as_ref().unwrap_or(&false));
+        let mut exchange = Exchange::new(request, *checked.as_ref().unwrap_or(&false), self.found.take());
         let refuse = |exchange: Exchange, problem| {
             request_body::refuse(
                 &self.call.selector.shared.config,

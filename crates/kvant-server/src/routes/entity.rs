@@ -1,6 +1,7 @@
 //! `GET`, `HEAD`, `PUT` and `DELETE /v0/entity?id=K`: one record.
 
 use crate::answer::{Body, Exchange, OCTETS, Reply, Response};
+use crate::express::Found;
 use crate::key::Key;
 use crate::memory::SMALL_BYTES;
 use crate::problem::{self, Problem};
@@ -27,7 +28,11 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
     let query = query::entity(exchange.query(), exchange.method == Method::PUT);
     let ready = query.and_then(|query| Ok((query, selector.shared.lifecycle.ready()?)));
     let Exchange {
-        method, body, reply, ..
+        method,
+        body,
+        found,
+        reply,
+        ..
     } = exchange;
     let (query, store) = match ready {
         Ok(ready) => ready,
@@ -40,12 +45,22 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
             selector.batcher.write(query.key, None, None),
             StatusCode::ACCEPTED,
         ),
-        _ => get(selector, store, reply, query.key),
+        _ => get(selector, store, reply, query.key, found),
     }
 }
 
-fn get(selector: &Rc<Selector>, store: &Arc<dyn Store>, mut reply: Reply, key: Key) -> Step {
-    let value = match selector.shared.dispatch.get(&**store, &key) {
+fn get(
+    selector: &Rc<Selector>,
+    store: &Arc<dyn Store>,
+    mut reply: Reply,
+    key: Key,
+    found: Option<Found>,
+) -> Step {
+    let read = match found {
+        Some((found_key, value)) if *found_key == *key => Ok(Some(value)),
+        _ => selector.shared.dispatch.get(&**store, &key),
+    };
+    let value = match read {
         Ok(Some(value)) => value,
         Ok(None) => return Step::answer(problem::not_found(&mut reply)),
         Err(error) => return Step::answer(failed(selector, &error).answer(&mut reply)),

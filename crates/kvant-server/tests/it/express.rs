@@ -160,3 +160,17 @@ fn a_client_may_close_its_side_before_it_reads() {
     assert_eq!(client.read_answer("GET").status, 200);
     assert!(client.is_closed());
 }
+
+/// What is too long for this way is not read anew for the other.
+#[test]
+fn a_long_value_is_read_once() {
+    let fixture = Fixture::new();
+    let value = "v".repeat(65_537);
+    fixture.put("a", value.as_bytes());
+    let mut client = fixture.client();
+    for count in 1..=3 {
+        assert_eq!(client.ask("GET", "/v0/entity?id=a", b"").body, value.as_bytes());
+        assert_eq!(fixture.store.reads.load(SeqCst), count);
+    }
+    assert_eq!(client.ask("GET", "/v0/entity?id=b", b"").status, 404);
+}

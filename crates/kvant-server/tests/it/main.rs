@@ -2,6 +2,7 @@
 
 mod admin_listener;
 mod bodies;
+mod both_ways;
 mod client;
 mod engine;
 mod entities;

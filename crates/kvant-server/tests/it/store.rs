@@ -29,6 +29,7 @@ pub(crate) struct Faults {
 pub(crate) struct MemoryStore {
     pub(crate) faults: Faults,
     pub(crate) batches: AtomicU64,
+    pub(crate) reads: AtomicU64,
     pub(crate) checkpoints: Mutex<Vec<PathBuf>>,
     pub(crate) closed: AtomicBool,
     clock: Arc<dyn Clock>,
@@ -42,6 +43,7 @@ impl MemoryStore {
         Arc::new(MemoryStore {
             faults: Faults::default(),
             batches: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
             checkpoints: Mutex::default(),
             closed: AtomicBool::new(false),
             clock,
@@ -76,6 +78,7 @@ impl MemoryStore {
 
 impl Store for MemoryStore {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
         if self.faults.damaged_key.lock().unwrap().as_deref() == Some(key) {
             return Err(Error::corruption(
                 Path::new("000007.table"),
