@@ -23,6 +23,7 @@ mod classify;
 mod debug;
 mod failure;
 mod random_use;
+mod response;
 mod source;
 mod state;
 mod stats;

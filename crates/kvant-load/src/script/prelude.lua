@@ -5,7 +5,7 @@
 --
 -- `wrk.format` is called for nearly every request, so it is written to be compiled as one trace: without loops, which would be
 -- traces of their own that the caller's cannot contain. It keeps nothing from call to call, so whatever scripts do to their
--- tables of headers is seen.
+-- tables of headers is seen. The order of headers is that of `next`, which differs from state to state.
 
 local run = ...
 local next, type, tostring = next, type, tostring
@@ -180,6 +180,19 @@ function entries.request()
 end
 
 function entries.response(status, headers, body)
+  return response(status, headers, body)
+end
+
+-- The same with up to seven headers given one by one: the table is made here, in compiled code.
+function entries.response_of_few(status, body, n1, v1, n2, v2, n3, v3, n4, v4, n5, v5, n6, v6, n7, v7)
+  local headers = {}
+  if n1 then headers[n1] = v1 end
+  if n2 then headers[n2] = v2 end
+  if n3 then headers[n3] = v3 end
+  if n4 then headers[n4] = v4 end
+  if n5 then headers[n5] = v5 end
+  if n6 then headers[n6] = v6 end
+  if n7 then headers[n7] = v7 end
   return response(status, headers, body)
 end
 

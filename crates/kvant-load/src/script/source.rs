@@ -7,6 +7,7 @@
 
 use super::batch::{self, Malformed};
 use super::classify::{self, Classifier};
+use super::response::Response;
 use super::state::{self, State, TagTable};
 use super::thread::ThreadShared;
 use crate::op::{OpId, OpNames};
@@ -25,7 +26,7 @@ pub(super) struct ScriptSource {
     state: Arc<State>,
     shared: Arc<ThreadShared>,
     requests: Requests,
-    response: Option<Function>,
+    response: Option<Response>,
     delay: Option<Function>,
 }
 
@@ -92,8 +93,16 @@ impl ScriptSource {
         };
         Ok(ScriptSource {
             requests,
-            response: defined("response")?,
-            delay: defined("delay")?,
+            response: if state.defines("response")? {
+                Some(Response::new(state)?)
+            } else {
+                None
+            },
+            delay: if state.defines("delay")? {
+                Some(state.entry("delay")?)
+            } else {
+                None
+            },
             state: Arc::clone(state),
             shared: Arc::clone(shared),
         })
@@ -168,15 +177,9 @@ impl RequestSource for ScriptSource {
         let Some(response) = &self.response else {
             return Ok(());
         };
-        let called = (|| {
-            let lua = &self.state.lua;
-            let headers = lua.create_table_with_capacity(0, view.headers.len())?;
-            for (name, value) in view.headers {
-                headers.raw_set(*name, lua.create_string(value)?)?;
-            }
-            response.call::<()>((view.status, headers, lua.create_string(view.body)?))
-        })();
-        called.map_err(|error| self.state.failed("response", &error))
+        response
+            .call(&self.state.lua, view)
+            .map_err(|error| self.state.failed("response", &error))
     }
 
     fn delays(&self) -> bool {

@@ -181,7 +181,7 @@ fn headers_given_to_format_are_changed_by_it() {
 
 #[test]
 fn a_changed_header_is_never_missed() {
-    // Every way in which a table can change between two calls, beside the cache of formatted headers.
+    // Every way in which a table can change between two calls.
     let script = "
         local changes = {
             function(h) h.A = '1' end, function(h) h.A = '2' end, function(h) h.B = h.A end, function(h) h.A = nil end,
@@ -314,14 +314,33 @@ fn format_is_compiled_and_requests_are_still_right_after_many() {
     let mut source = load(script).sources().remove(0);
     for n in 2..5_000 {
         let request = next(&mut source);
-        let body = if n % 3 == 0 {
-            "Content-Length: 9\r\n\r\nlong body"
-        } else {
-            "\r\n"
-        };
-        assert_eq!(
-            request,
-            format!("PUT /v0/entity?id={n} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n{body}")
-        );
+        let (line, host) = (format!("PUT /v0/entity?id={n} HTTP/1.1"), "Host: 127.0.0.1:8080");
+        match n % 3 {
+            0 => assert_request(&request, &[&line, "Content-Length: 9", host], "long body"),
+            _ => assert_request(&request, &[&line, host], ""),
+        }
+    }
+}
+
+#[test]
+fn any_number_of_headers_is_sent() {
+    let script = "
+        local n = -1
+        function request()
+            n = n + 1
+            local headers = { Host = 'a' }
+            for i = 1, n do headers[string.format('X-%02d', i)] = i end
+            return wrk.format('PUT', '/', headers, 'body')
+        end";
+    let mut source = load(script).sources().remove(0);
+    for count in 1..40 {
+        let mut head = vec![
+            "PUT / HTTP/1.1".to_owned(),
+            "Content-Length: 4".to_owned(),
+            "Host: a".to_owned(),
+        ];
+        head.extend((1..=count).map(|n| format!("X-{n:02}: {n}")));
+        let head: Vec<&str> = head.iter().map(String::as_str).collect();
+        assert_request(&next(&mut source), &head, "body");
     }
 }

@@ -128,19 +128,52 @@ fn answers_are_shown_to_the_script() {
     let script = "
         function request() return wrk.format('GET', '/' .. (seen or 'nothing')) end
         function response(status, headers, body)
-            seen = status .. '/' .. headers['X-Token'] .. '/' .. #body .. '/' .. type(headers['x-token'])
+            local count = 0
+            for name, value in pairs(headers) do count = count + 1 end
+            seen = status .. '/' .. headers['X-Token'] .. '/' .. #body .. '/' .. type(headers['x-token']) .. '/' .. count
         end";
     let mut source = load(script).sources().remove(0);
     assert!(source.observes());
-    let headers: [(&str, &[u8]); 3] = [("X-Token", b"first"), ("Other", b"\xff"), ("X-Token", b"last")];
-    source
-        .observe(&ResponseView {
-            status: 201,
-            headers: &headers,
-            body: b"\0\xfe!",
-        })
-        .expect("looks at it");
-    assert!(next(&mut source).starts_with("GET /201/last/3/nil HTTP/1.1"));
+    let mut show = |headers: &[(&str, &[u8])], body: &[u8]| {
+        source
+            .observe(&ResponseView {
+                status: 201,
+                headers,
+                body,
+            })
+            .expect("looks at it");
+        next(&mut source)
+            .split(' ')
+            .nth(1)
+            .map(str::to_owned)
+            .expect("a path")
+    };
+    assert_eq!(
+        show(
+            &[("X-Token", b"first"), ("Other", b""), ("X-Token", b"last")],
+            b"abc"
+        ),
+        "/201/last/3/nil/2"
+    );
+    // Bytes that are no text, in headers or body.
+    assert_eq!(
+        show(
+            &[("X-Token", b"first"), ("Other", b"\xff"), ("X-Token", b"last")],
+            b""
+        ),
+        "/201/last/0/nil/2"
+    );
+    assert_eq!(show(&[("X-Token", b"t")], b"\0\xfe!"), "/201/t/3/nil/1");
+    // More than go the short way.
+    let names: Vec<String> = (0..20).map(|n| format!("X-{n}")).collect();
+    for count in 0..20 {
+        let mut headers: Vec<(&str, &[u8])> = names[..count]
+            .iter()
+            .map(|name| (name.as_str(), &b"v"[..]))
+            .collect();
+        headers.push(("X-Token", b"end"));
+        assert_eq!(show(&headers, b"1"), format!("/201/end/1/nil/{}", count + 1));
+    }
     assert!(!load("").sources()[0].observes());
 }
 
