@@ -84,13 +84,6 @@ impl ScriptSource {
             });
             Requests::Prebuilt(made.collect::<Result<_>>()?)
         };
-        let defined = |name: &str| {
-            if state.defines(name)? {
-                state.entry(name).map(Some)
-            } else {
-                Ok(None)
-            }
-        };
         Ok(ScriptSource {
             requests,
             response: if state.defines("response")? {
