@@ -20,7 +20,8 @@ pub struct Interval {
     pub send_lag: Histogram,
     /// From the call of connect to the socket being writable, and the TLS handshake.
     pub connect: Histogram,
-    /// Requests whose planned time lies in this interval. In a closed loop: those sent.
+    /// Requests whose planned time lies in this interval. In a closed loop: those sent, or tried in vain. Pipelined requests
+    /// lie where the first of their batch does.
     pub planned: u64,
     /// Requests written.
     pub sent: u64,

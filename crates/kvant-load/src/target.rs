@@ -5,8 +5,11 @@
 #[cfg(test)]
 mod tests;
 
+use crate::net::tls::TlsConnector;
 use kvant_base::{Error, ErrorKind, Result};
 use percent_encoding::percent_decode_str;
+use rustix::fd::OwnedFd;
+use rustix::net::sockopt;
 use std::ffi::OsString;
 use std::net::{Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::ffi::OsStringExt;
@@ -125,11 +128,46 @@ impl Target {
     }
 }
 
+impl Target {
+    /// Opens a connection, where it speaks TLS, as far as the first request: what is wrong with a certificate would be wrong with that of
+    /// every connection. `ca_pem` is what certificates are checked against, if they are.
+    ///
+    /// # Errors
+    /// `Io` with the reason for which no connection can be had. `Invalid` when `ca_pem` has no certificate.
+    pub fn shake_hands(&self, ca_pem: Option<&[u8]>, wait_max: Duration) -> Result<()> {
+        let Some(address) = self.addresses.first().filter(|_| self.is_tls) else {
+            return Ok(());
+        };
+        let connector = TlsConnector::new(ca_pem)?;
+        let shaken = address.open(wait_max).and_then(|socket| {
+            sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(wait_max))?;
+            let mut tls = connector.start(socket, &self.host).map_err(io::Error::other)?;
+            let is_open = tls.handshake()?;
+            tls.close_notify();
+            Ok(is_open)
+        });
+        let why = match shaken {
+            Ok(true) => return Ok(()),
+            Ok(false) => "the server does not answer".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        Err(Error::new(
+            ErrorKind::Io,
+            format!("unable to speak TLS to {address} ({}): {why}", self.host),
+        ))
+    }
+}
+
 impl Address {
     fn reach(&self, wait_max: Duration) -> io::Result<()> {
+        self.open(wait_max).map(drop)
+    }
+
+    /// A socket that blocks.
+    fn open(&self, wait_max: Duration) -> io::Result<OwnedFd> {
         match self {
-            Address::Tcp(address) => TcpStream::connect_timeout(address, wait_max).map(|_| ()),
-            Address::Unix(path) => UnixStream::connect(path).map(|_| ()),
+            Address::Tcp(address) => TcpStream::connect_timeout(address, wait_max).map(OwnedFd::from),
+            Address::Unix(path) => UnixStream::connect(path).map(OwnedFd::from),
         }
     }
 }

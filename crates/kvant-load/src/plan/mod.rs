@@ -13,6 +13,7 @@
 //! Threads: none of its own; each worker has its plan.
 
 mod curve;
+mod left;
 #[cfg(test)]
 mod tests;
 mod wrk2;
@@ -109,14 +110,27 @@ impl Plan {
         }
     }
 
-    /// The planned times before `before_ns` that were not taken: those of the backlog.
-    pub(crate) fn left_before(&self, before_ns: u64) -> impl Iterator<Item = u64> {
-        let mut process = self.taker.clone();
-        std::iter::from_fn(move || {
-            let next_ns = process.next_ns.filter(|next_ns| *next_ns < before_ns)?;
-            process.advance();
-            Some(next_ns)
-        })
+    /// Shows the planned times within `from_ns..to_ns` that were not taken, as [`left::each`] does.
+    pub(crate) fn each_left(&self, from_ns: u64, to_ns: u64, mut show: impl FnMut(u64, u64)) {
+        match self.taker.arrivals {
+            Arrivals::Even { .. } => {
+                let count_before = |at_ns| self.taker.even_before(at_ns);
+                let time_of_ns = |number: u64| {
+                    let position = self.taker.thread_index + number * self.taker.thread_count;
+                    self.taker.phase.time_of_position_ns(position)
+                };
+                left::each(self.taken(), from_ns, to_ns, count_before, time_of_ns, show);
+            }
+            Arrivals::Poisson { .. } => {
+                let mut process = self.taker.clone();
+                while let Some(next_ns) = process.next_ns.filter(|next_ns| *next_ns < to_ns) {
+                    if next_ns >= from_ns {
+                        show(next_ns, 1);
+                    }
+                    process.advance();
+                }
+            }
+        }
     }
 }
 

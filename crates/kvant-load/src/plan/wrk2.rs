@@ -100,6 +100,13 @@ impl Wrk2Pace {
         after(self.start_ns, index, self.period_ns)
     }
 
+    /// Shows the planned moments number `taken` and following within `from_ns..to_ns`, with how many there are; many as one.
+    pub(crate) fn each_left(&self, taken: u64, from_ns: u64, to_ns: u64, show: impl FnMut(u64, u64)) {
+        let count_before = |at_ns| self.planned_before(at_ns);
+        let time_of_ns = |number| Some(self.planned_ns(number));
+        super::left::each(taken, from_ns, to_ns, count_before, time_of_ns, show);
+    }
+
     fn wait(&self, now_ns: u64, due_ns: u64) -> Pace {
         let wait_ns = due_ns - now_ns;
         let wait_ns = if self.rounds_to_ms {

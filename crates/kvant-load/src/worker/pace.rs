@@ -22,6 +22,8 @@ pub(super) struct Shared {
     begin_ns: u64,
     /// The next planned moment; `u64::MAX` when there is none.
     next_ns: u64,
+    /// Planned before the measured time.
+    before_measured: u64,
 }
 
 impl Pace {
@@ -85,53 +87,83 @@ impl Pace {
         Pace::Private(paces.collect())
     }
 
-    /// Planned requests before `at_ns`, and how many of them have not been sent. `in_flight` are those of a connection.
-    pub(super) fn count_before(&mut self, at_ns: u64, in_flight: impl Fn(usize) -> u64) -> (u64, u64) {
-        match self {
-            Pace::Closed => (0, 0),
-            Pace::Shared(shared) => {
-                let planned = shared.plan.planned_before(at_ns.saturating_sub(shared.begin_ns));
-                (planned, planned.saturating_sub(shared.plan.taken()))
-            }
-            Pace::Private(paces) => {
-                let mut sum = (0, 0);
-                for (index, pace) in paces.iter().enumerate() {
-                    let planned = pace.planned_before(at_ns);
-                    sum.0 += planned;
-                    sum.1 += planned.saturating_sub(pace.completed() + in_flight(index));
-                }
-                sum
-            }
+    /// What is planned from now on belongs to the measured time, which begins at `at_ns`.
+    pub(super) fn begin_measuring(&mut self, at_ns: u64) {
+        if let Pace::Shared(shared) = self {
+            shared.before_measured = shared.planned_before(at_ns);
         }
     }
 
-    /// Shows the planned moments within `from_ns..to_ns` that were not sent.
+    /// Planned requests before `at_ns` that were not sent: of the measured time, which began at `measured_ns`, and of all. `in_flight`
+    /// are those of a connection.
+    pub(super) fn undone_before(
+        &mut self,
+        measured_ns: u64,
+        at_ns: u64,
+        in_flight: impl Fn(usize) -> u64,
+    ) -> Undone {
+        let mut sum = Undone::default();
+        // What is planned is sent in its order: what is undone is the end of it.
+        let mut add = |planned: u64, before_measured: u64, taken: u64| {
+            let of_all = planned.saturating_sub(taken);
+            sum.of_all += of_all;
+            sum.of_measured += of_all.min(planned.saturating_sub(before_measured));
+        };
+        match self {
+            Pace::Closed => {}
+            Pace::Shared(shared) => {
+                let planned = shared.planned_before(at_ns);
+                add(planned, shared.before_measured, shared.plan.taken());
+            }
+            Pace::Private(paces) => {
+                for (index, pace) in paces.iter().enumerate() {
+                    let taken = pace.completed() + in_flight(index);
+                    add(
+                        pace.planned_before(at_ns),
+                        pace.planned_before(measured_ns),
+                        taken,
+                    );
+                }
+            }
+        }
+        sum
+    }
+
+    /// Shows the planned moments within `from_ns..to_ns` that were not sent, with how many there are. Where they are many, moments
+    /// whose ages at `to_ns` no histogram tells apart are shown as one.
     pub(super) fn each_undone(
         &self,
         from_ns: u64,
         to_ns: u64,
         in_flight: impl Fn(usize) -> u64,
-        mut show: impl FnMut(u64),
+        mut show: impl FnMut(u64, u64),
     ) {
         match self {
             Pace::Closed => {}
             Pace::Shared(shared) => {
-                let left = shared.plan.left_before(to_ns.saturating_sub(shared.begin_ns));
-                left.map(|at_ns| at_ns + shared.begin_ns)
-                    .filter(|at_ns| *at_ns >= from_ns)
-                    .for_each(show);
+                let begin_ns = shared.begin_ns;
+                let (from_ns, to_ns) = (from_ns.saturating_sub(begin_ns), to_ns.saturating_sub(begin_ns));
+                shared
+                    .plan
+                    .each_left(from_ns, to_ns, |at_ns, count| show(at_ns + begin_ns, count));
             }
             Pace::Private(paces) => {
                 for (index, pace) in paces.iter().enumerate() {
-                    let first = pace.completed() + in_flight(index);
-                    (first..pace.planned_before(to_ns))
-                        .map(|number| pace.planned_ns(number))
-                        .filter(|at_ns| *at_ns >= from_ns)
-                        .for_each(&mut show);
+                    let taken = pace.completed() + in_flight(index);
+                    pace.each_left(taken, from_ns, to_ns, &mut show);
                 }
             }
         }
     }
+}
+
+/// How many planned requests were not sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Undone {
+    /// Of those of the measured time.
+    pub(super) of_measured: u64,
+    /// Of those of the warm-up too.
+    pub(super) of_all: u64,
 }
 
 impl Shared {
@@ -140,6 +172,7 @@ impl Shared {
             plan,
             begin_ns,
             next_ns: 0,
+            before_measured: 0,
         };
         shared.look();
         shared
@@ -148,6 +181,10 @@ impl Shared {
     fn look(&mut self) {
         let next_ns = self.plan.peek_ns();
         self.next_ns = next_ns.map_or(u64::MAX, |next_ns| next_ns.saturating_add(self.begin_ns));
+    }
+
+    fn planned_before(&mut self, at_ns: u64) -> u64 {
+        self.plan.planned_before(at_ns.saturating_sub(self.begin_ns))
     }
 
     /// The next planned moment; `u64::MAX` when there is none.

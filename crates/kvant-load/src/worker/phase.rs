@@ -49,12 +49,10 @@ pub(super) struct Run {
     /// The next moment at which something of the above, or a second, is over.
     pub(super) boundary_ns: u64,
     pub(super) is_measuring: bool,
-    /// The source wants no more.
-    pub(super) is_stopped: bool,
-    /// Recorded requests that were written.
-    pub(super) sent: u64,
-    /// Planned requests before the measured time.
-    planned_before: u64,
+    /// Since when the source has wanted no more, which is when its plan ends.
+    stopped_ns: Option<u64>,
+    /// Recorded requests that were written, or could not be.
+    pub(super) tried: u64,
     /// The source has nothing to send until then; 0 when it has.
     pub(super) paused_until_ns: u64,
     /// Since when it has had something again.
@@ -86,9 +84,8 @@ impl Default for Run {
             end_ns: 0,
             boundary_ns: u64::MAX,
             is_measuring: false,
-            is_stopped: false,
-            sent: 0,
-            planned_before: 0,
+            stopped_ns: None,
+            tried: 0,
             paused_until_ns: 0,
             unpaused_ns: 0,
             spin_ns: 0,
@@ -96,6 +93,19 @@ impl Default for Run {
             progress_ns: 0,
             free_count: 0,
         }
+    }
+}
+
+impl Run {
+    /// Whether the source wants no more.
+    #[inline]
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped_ns.is_some()
+    }
+
+    /// Nothing is planned from this moment on.
+    fn plan_end_ns(&self) -> u64 {
+        self.stopped_ns.unwrap_or(u64::MAX)
     }
 }
 
@@ -176,15 +186,24 @@ impl Worker {
                 }
             }
             Stage::Running => {
-                let run = &mut self.run;
-                run.is_stopped |= self.source.is_stopped();
+                let is_stopped = self.is_source_stopped();
+                let run = &self.run;
                 let has_no_room = run.is_limited && run.is_measuring && !run.quota.has_room();
-                if (run.is_stopped || has_no_room) && self.busy.first().is_none() {
+                if (is_stopped || has_no_room) && self.busy.first().is_none() {
                     self.end_early(self.now_ns);
                 }
             }
             Stage::Idle | Stage::Ready => {}
         }
+    }
+
+    /// Whether the source wants no more; to be asked as soon as that may be new.
+    #[inline]
+    pub(super) fn is_source_stopped(&mut self) -> bool {
+        if self.run.stopped_ns.is_none() && self.source.is_stopped() {
+            self.run.stopped_ns = Some(self.now_ns);
+        }
+        self.run.is_stopped()
     }
 
     /// Whether all connections are open, or those that are not are not worth waiting for.
@@ -252,26 +271,17 @@ impl Worker {
         let stagger_ns = STAGGER_NS * self.connections.len() as u64;
         let calibrates_after_ns = self.config.wrk2_exact.then_some(CALIBRATION_NS + stagger_ns);
         self.recorder.begin(at_ns, calibrates_after_ns);
-        self.run.planned_before = self.count_before(at_ns).0;
-    }
-
-    /// Planned requests before `at_ns`, and the backlog then.
-    fn count_before(&mut self, at_ns: u64) -> (u64, u64) {
-        let connections = &self.connections;
-        let in_flight = |index: usize| connections[index].flight.in_flight();
-        self.run.pace.count_before(at_ns, in_flight)
+        self.run.pace.begin_measuring(at_ns);
     }
 
     fn end_second(&mut self, at_ns: u64) {
-        let (planned, backlog) = match self.run.pace {
-            Pace::Closed => (self.run.sent, 0),
-            Pace::Shared(_) | Pace::Private(_) => {
-                let (planned, backlog) = self.count_before(at_ns);
-                // A source that stopped leaves nothing undone.
-                let skipped = if self.run.is_stopped { backlog } else { 0 };
-                (planned - self.run.planned_before - skipped, backlog - skipped)
-            }
-        };
+        let connections = &self.connections;
+        let in_flight = |index: usize| connections[index].flight.in_flight();
+        let run = &mut self.run;
+        let until_ns = at_ns.min(run.plan_end_ns());
+        let undone = run.pace.undone_before(run.measured_ns, until_ns, in_flight);
+        // A batch counts with its first request, wherever the moments of the others lie.
+        let (planned, backlog) = (run.tried + undone.of_measured, undone.of_all);
         let second = self.recorder.end_interval(at_ns, planned, backlog);
         self.report(News::Second(second));
     }
@@ -305,23 +315,22 @@ impl Worker {
         let mut backlog = 0;
         let mut measured_ns = 0;
         if self.run.is_measuring {
-            if !self.run.is_stopped {
-                let connections = &self.connections;
-                let in_flight = |index: usize| connections[index].flight.in_flight();
-                self.run
-                    .pace
-                    .each_undone(self.run.measured_ns, end_ns, in_flight, |at_ns| {
-                        unanswered.record_ns(end_ns - at_ns);
-                        backlog += 1;
-                    });
-            }
+            let connections = &self.connections;
+            let in_flight = |index: usize| connections[index].flight.in_flight();
+            let run = &self.run;
+            let until_ns = end_ns.min(run.plan_end_ns());
+            run.pace
+                .each_undone(run.measured_ns, until_ns, in_flight, |at_ns, count| {
+                    unanswered.record_many_ns(end_ns - at_ns, count);
+                    backlog += count;
+                });
             measured_ns = end_ns.saturating_sub(self.run.measured_ns);
             if end_ns > self.recorder.start_ns() {
                 self.end_second(end_ns);
             }
         }
         let outcome = self.recorder.finish(end_ns);
-        let is_stopped = self.run.is_stopped;
+        let is_stopped = self.run.is_stopped();
         self.run = Run::default();
         for index in 0..self.connections.len() {
             self.connections[index].flight.is_current = false;

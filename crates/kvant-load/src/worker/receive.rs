@@ -135,6 +135,7 @@ impl Worker {
         }
         if connection.collector.is_some() && is_current {
             self.show(index, request, answer.status)?;
+            self.is_source_stopped();
         }
         if !is_last && answer.keeps_alive {
             return Ok(true);

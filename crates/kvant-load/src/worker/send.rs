@@ -29,7 +29,7 @@ impl Worker {
                 return Ok(());
             };
             let run = &self.run;
-            if run.stage != Stage::Running || run.is_stopped || self.now_ns < run.begin_ns {
+            if run.stage != Stage::Running || run.is_stopped() || self.now_ns < run.begin_ns {
                 return Ok(());
             }
             let (now_ns, boundary_ns) = (self.now_ns, self.run.boundary_ns);
@@ -50,8 +50,7 @@ impl Worker {
                     }
                 },
             };
-            if self.source.is_stopped() {
-                self.run.is_stopped = true;
+            if self.is_source_stopped() {
                 return Ok(());
             }
             if self.source_follows && self.is_paused() {
@@ -62,6 +61,7 @@ impl Worker {
             }
             self.free.remove(&mut self.links, index);
             self.send(index, cause)?;
+            self.is_source_stopped();
             batches += 1;
         }
         Ok(())
@@ -71,7 +71,7 @@ impl Worker {
     pub(super) fn next_send_ns(&self) -> u64 {
         let run = &self.run;
         let has_no_room = run.is_limited && !run.quota.has_room();
-        if run.stage != Stage::Running || run.is_stopped || has_no_room || self.free.first().is_none() {
+        if run.stage != Stage::Running || run.is_stopped() || has_no_room || self.free.first().is_none() {
             return u64::MAX;
         }
         let due_ns = match &run.pace {
@@ -172,6 +172,9 @@ impl Worker {
                 false => self.run.quota.give_back(1),
             }
         }
+        if is_recorded {
+            self.run.tried += count as u64;
+        }
         if !is_written {
             return self.lose(index, Loss::Write);
         }
@@ -181,7 +184,6 @@ impl Worker {
             interval
                 .send_lag
                 .record_ns(written_ns.saturating_sub(sendable_ns));
-            self.run.sent += count as u64;
         }
         Ok(())
     }

@@ -46,6 +46,32 @@ fn random_arrivals_come_to_the_rate() {
 }
 
 #[test]
+fn pipelined_requests_add_up_although_batches_lie_across_the_ends_of_the_measured_time() {
+    for arrival in [Arrival::Uniform, Arrival::Wrk2] {
+        let server = Server::start(AT_ONCE);
+        let setup = Setup::new(server.url())
+            .connections(3)
+            .threads(2)
+            .pipeline(7)
+            .arrival(arrival);
+        let mut load = setup.start().unwrap();
+        let phase = Phase {
+            rate: Rate::Constant(100.0),
+            warmup: Duration::from_millis(100),
+            duration: Duration::from_millis(530),
+            request_count_max: None,
+        };
+        let outcome = load.run(&phase, &mut |_| true).unwrap();
+        load.stop();
+        check_sums(&outcome);
+        // Within a batch for each thread or connection at either end.
+        assert!(outcome.total.planned.abs_diff(53) <= 42, "{}", text(&outcome));
+        let by_second: u64 = outcome.seconds.iter().map(|second| second.planned).sum();
+        assert_eq!(by_second, outcome.total.planned, "{}", text(&outcome));
+    }
+}
+
+#[test]
 fn with_plans_of_their_own_connections_keep_the_rate_together() {
     experiment(|| {
         let outcome = run(AT_ONCE, Arrival::Wrk2, Rate::Constant(400.0));

@@ -4,7 +4,9 @@ use crate::core::{GET, OK, SECOND, config, each_request, instant, phase, server}
 use crate::harness::{check_sums, text};
 use kvant_base::{Error, Result};
 use kvant_env::Env;
-use kvant_load::{Batch, Errors, Expected, Fate, Load, OpNames, Outcome, Rate, RequestSource, ResponseView};
+use kvant_load::{
+    Batch, Errors, Expected, Fate, Load, OpNames, Outcome, Phase, Rate, RequestSource, ResponseView,
+};
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -152,6 +154,46 @@ fn a_source_that_stops_ends_the_phase() {
         assert_eq!(outcome.total.completed, 10, "{}", text(&outcome));
         assert!(outcome.is_cut_short);
         assert!(outcome.measured_ns < 500_000_000);
+    }
+}
+
+#[test]
+fn a_source_that_stops_leaves_what_was_due_until_then() {
+    for warmup in [Duration::ZERO, SECOND / 2] {
+        let address = server(|stream| {
+            each_request(stream, |stream| {
+                std::thread::sleep(Duration::from_millis(50));
+                stream.write_all(OK).is_ok()
+            });
+        });
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&is_stopped);
+        let mut left = 25;
+        let observe = Box::new(move |_: &ResponseView<'_>| {
+            left -= 1;
+            stop.store(left <= 0, Ordering::Relaxed);
+            Ok(())
+        });
+        let ops = OpNames::default();
+        let source = Scripted {
+            observe,
+            is_stopped,
+            expected: vec![Expected {
+                op: ops.intern("op"),
+                is_head: false,
+            }],
+            ..Scripted::default()
+        };
+        let mut load = Load::start(config(address, 1, 1), vec![Box::new(source)], ops, Env::posix()).unwrap();
+        let phase = Phase {
+            warmup,
+            ..phase(Rate::Constant(100.0), SECOND * 10)
+        };
+        let outcome = load.run(&phase, &mut |_| true).unwrap();
+        // After the warm-up its backlog is sent, and told to nobody.
+        check_sums(&outcome);
+        assert!(outcome.is_cut_short && outcome.backlog > 50, "{}", text(&outcome));
+        assert!(outcome.total.planned < 500, "{}", text(&outcome));
     }
 }
 

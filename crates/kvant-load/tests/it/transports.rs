@@ -3,7 +3,7 @@
 use crate::harness::{Setup, ensure, experiment, text};
 use crate::server::{Behaviour, CHUNKED_ANSWER, Server};
 use crate::tls;
-use kvant_load::Errors;
+use kvant_load::{Errors, Target};
 use std::time::Duration;
 
 const AT_ONCE: Behaviour = Behaviour::After(Duration::ZERO);
@@ -46,6 +46,26 @@ fn a_certificate_that_is_not_believed_is_a_connection_that_cannot_be_opened() {
         text(&outcome)
     );
     assert_eq!(server.counts.requests(), 0);
+}
+
+#[test]
+fn the_reason_for_which_no_tls_can_be_had_is_told_beforehand() {
+    let wait_max = Duration::from_secs(5);
+    let reason = |server: &Server, ca_pem: Option<&str>| {
+        let target = Target::parse(&format!("https://{}/", server.address())).unwrap();
+        let target = target.resolve().unwrap().reach(wait_max).unwrap();
+        target.shake_hands(ca_pem.map(str::as_bytes), wait_max)
+    };
+    let (config, pem) = tls::server_config();
+    let (_, other_pem) = tls::server_config();
+    let server = Server::start_tls(AT_ONCE, config);
+    reason(&server, None).unwrap();
+    reason(&server, Some(&pem)).unwrap();
+    let unbelieved = reason(&server, Some(&other_pem)).unwrap_err();
+    assert!(unbelieved.message().contains("certificate"), "{unbelieved}");
+    let plain = Server::start(AT_ONCE);
+    let without = Target::parse(&plain.url()).unwrap().resolve().unwrap();
+    without.shake_hands(None, wait_max).unwrap();
 }
 
 #[test]

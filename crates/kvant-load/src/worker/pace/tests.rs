@@ -41,7 +41,7 @@ fn paces(arrival: Arrival, wrk2_exact: bool, phase_number: u64) -> Vec<Pace> {
 fn undone(paces: &[Pace], from_ns: u64, to_ns: u64) -> Vec<u64> {
     let mut all = Vec::new();
     for pace in paces {
-        pace.each_undone(from_ns, to_ns, |_| 0, |at_ns| all.push(at_ns - BEGIN_NS));
+        pace.each_undone(from_ns, to_ns, |_| 0, |at_ns, _| all.push(at_ns - BEGIN_NS));
     }
     all.sort_unstable();
     all
@@ -71,21 +71,31 @@ fn counts_what_it_shows() {
         let mut paces = paces(arrival, wrk2_exact, 1);
         for at_ns in [BEGIN_NS, BEGIN_NS + S / 3, BEGIN_NS + S] {
             let shown = undone(&paces, 0, at_ns).len() as u64;
-            let counted: Vec<_> = paces
-                .iter_mut()
-                .map(|pace| pace.count_before(at_ns, |_| 0))
+            let counted = paces.iter_mut().map(|pace| pace.undone_before(0, at_ns, |_| 0));
+            let sums: Vec<_> = counted
+                .map(|undone| (undone.of_measured, undone.of_all))
                 .collect();
             assert_eq!(
-                counted.iter().map(|(planned, _)| planned).sum::<u64>(),
+                sums.iter().map(|(measured, _)| measured).sum::<u64>(),
                 shown,
                 "{arrival:?}"
             );
-            assert_eq!(
-                counted.iter().map(|(_, backlog)| backlog).sum::<u64>(),
-                shown,
-                "{arrival:?}"
-            );
+            assert_eq!(sums.iter().map(|(_, all)| all).sum::<u64>(), shown, "{arrival:?}");
         }
+    }
+}
+
+#[test]
+fn what_the_warm_up_left_is_none_of_the_measured_time() {
+    for arrival in [Arrival::Uniform, Arrival::Poisson, Arrival::Wrk2] {
+        let mut pace = paces(arrival, false, 1).swap_remove(0);
+        let measured_ns = BEGIN_NS + S / 2;
+        pace.begin_measuring(measured_ns);
+        let undone = pace.undone_before(measured_ns, BEGIN_NS + S, |_| 0);
+        let mut shown = 0;
+        pace.each_undone(measured_ns, BEGIN_NS + S, |_| 0, |_, count| shown += count);
+        assert_eq!(undone.of_measured, shown, "{arrival:?}");
+        assert!(undone.of_all > shown, "{arrival:?}: {undone:?}");
     }
 }
 
@@ -102,17 +112,15 @@ fn what_was_taken_or_is_in_flight_is_no_backlog() {
         BEGIN_NS + 6 * S / 100,
         "the other thread has every second one"
     );
-    assert_eq!(shared.count_before(BEGIN_NS + S, |_| 0), (50, 47));
+    assert_eq!(shared.undone_before(0, BEGIN_NS + S, |_| 0).of_all, 47);
 
     let mut private = paces(Arrival::Wrk2, false, 1).swap_remove(0);
     let Pace::Private(plans) = &mut private else {
         panic!("they are private")
     };
     plans[0].complete(3);
-    assert_eq!(
-        private.count_before(BEGIN_NS + S, |index| u64::from(index == 1)),
-        (60, 56)
-    );
+    let undone = private.undone_before(0, BEGIN_NS + S, |index| u64::from(index == 1));
+    assert_eq!(undone.of_all, 56);
 }
 
 #[test]

@@ -54,8 +54,9 @@ impl FillSettings {
 /// What kept it from running.
 pub(super) fn fill(settings: &FillSettings, stop: &Stop) -> Result<u8> {
     let common = &settings.common;
+    let (targets, ca_pem) = run::reach(common)?;
     let load = LoadConfig {
-        targets: run::reach(&common.targets, common.timeout)?,
+        targets,
         thread_count: common.thread_count,
         connection_count: common.connection_count,
         timeout: common.timeout,
@@ -65,7 +66,7 @@ pub(super) fn fill(settings: &FillSettings, stop: &Stop) -> Result<u8> {
         batch_latency: false,
         wrk2_exact: false,
         spin: Duration::ZERO,
-        ca_pem: run::ca_pem(common.ca_file.as_deref())?,
+        ca_pem,
     };
     let key_count = settings.fill.workload.key_count;
     let mut line = Line::new(common.is_quiet);

@@ -6,7 +6,7 @@ use super::facts::{self, Done};
 use super::judgement::Judge;
 use super::outputs::{Outputs, print};
 use super::search;
-use super::settings::{LoadSettings, Plan, Requests};
+use super::settings::{Common, LoadSettings, Plan, Requests};
 use super::signals::Stop;
 use super::sources::{self, Sources};
 use kvant_base::{Error, Result};
@@ -19,7 +19,6 @@ use kvant_load::verdict::{self, Verdict};
 use kvant_load::{Interval, Load, LoadConfig, OpNames, Outcome, Phase, Rate, StatusSet, Target};
 use std::io::{self, IsTerminal, Stderr};
 use std::path::Path;
-use std::time::Duration;
 
 /// Runs the load that `settings` describe; the result is the exit code.
 ///
@@ -28,8 +27,7 @@ use std::time::Duration;
 pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
     let env = Env::posix();
     let ops = OpNames::default();
-    let targets = reach(&settings.common.targets, settings.common.timeout)?;
-    let ca_pem = ca_pem(settings.common.ca_file.as_deref())?;
+    let (targets, ca_pem) = reach(&settings.common)?;
     let Sources { sources, script } = sources::make(settings, &targets, &ops, &env)?;
     let judge = Judge::new(&settings.results.asserts, settings.results.baseline.as_deref())?;
     let outputs = Outputs::create(&settings.results)?;
@@ -241,22 +239,27 @@ fn config(settings: &LoadSettings, targets: Vec<Target>, ca_pem: Option<Vec<u8>>
     }
 }
 
-/// Finds out where the URLs lead, and whether anybody listens there.
+/// Finds out where the URLs lead, and whether anybody listens there and speaks what they say; and reads the certificates to check
+/// servers against.
 ///
 /// # Errors
-/// A name that is not known, or a server that cannot be reached.
-pub(super) fn reach(targets: &[Target], wait_max: Duration) -> Result<Vec<Target>> {
-    targets
-        .iter()
-        .map(|target| target.clone().resolve()?.reach(wait_max))
-        .collect()
+/// A name that is not known, or a server that cannot be reached or is not believed; a file that cannot be read.
+pub(super) fn reach(common: &Common) -> Result<(Vec<Target>, Option<Vec<u8>>)> {
+    let ca_pem = ca_pem(common.ca_file.as_deref())?;
+    let reach = |target: &Target| {
+        let target = target.clone().resolve()?.reach(common.timeout)?;
+        target.shake_hands(ca_pem.as_deref(), common.timeout)?;
+        Ok(target)
+    };
+    let targets = common.targets.iter().map(reach).collect::<Result<_>>()?;
+    Ok((targets, ca_pem))
 }
 
 /// The certificates to check servers against.
 ///
 /// # Errors
 /// `Io` with the file that cannot be read.
-pub(super) fn ca_pem(file: Option<&Path>) -> Result<Option<Vec<u8>>> {
+fn ca_pem(file: Option<&Path>) -> Result<Option<Vec<u8>>> {
     let read = |file: &Path| {
         let text = host::read_text(file).map_err(|error| Error::io("read", file, error))?;
         Ok(text.into_bytes())
