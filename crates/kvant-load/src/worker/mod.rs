@@ -8,7 +8,9 @@
 //! 2. Between two looks at the sockets at most [`SENDS_PER_TURN`] batches are sent and [`EVENTS_PER_WAIT`] sockets handled,
 //!    so that what happened is noticed soon: the generator's own delay must not look like the server's.
 //! 3. The clock is read after each look at the sockets, after each read, and before each write.
-//! 4. Connections that fail are opened again after a back-off: no failure makes the loop spin.
+//! 4. A deadline has passed only when all sockets were looked at after it: an answer that waits in one while this thread has no
+//!    core is no timeout.
+//! 5. Connections that fail are opened again after a back-off: no failure makes the loop spin.
 //!
 //! Threads: a worker owns its thread and everything in it; it hears and answers the coordinator through channels.
 
@@ -100,6 +102,7 @@ struct Worker {
     now_ns: u64,
     /// The clock after the last look at the sockets.
     turn_ns: u64,
+    looks: Looks,
     timeout_ns: u64,
     connections: Vec<Connection>,
     links: Links,
@@ -157,6 +160,7 @@ impl Worker {
             poller: Poller::new(&waker)?,
             now_ns: 0,
             turn_ns: 0,
+            looks: Looks::default(),
             timeout_ns: u64::try_from(config.timeout.as_nanos()).unwrap_or(u64::MAX),
             connections,
             links: Links::new(count),
@@ -214,6 +218,7 @@ impl Worker {
                 return Ok(());
             }
             let patience = self.patience();
+            self.looks.begin(self.now_ns, self.connections.len());
             let count = self
                 .poller
                 .wait(patience)
@@ -233,6 +238,7 @@ impl Worker {
                     self.receive_more(index)?;
                 }
             }
+            self.looks.end(count);
             if is_woken {
                 return Ok(());
             }
@@ -269,6 +275,37 @@ impl Worker {
             thread: self.thread,
             news,
         }));
+    }
+}
+
+/// Until when the sockets have been looked at.
+#[derive(Debug, Default)]
+struct Looks {
+    /// What had happened before this moment is known.
+    seen_ns: u64,
+    /// What `seen_ns` will be when there is nothing left to see.
+    seeing_ns: u64,
+    /// As many looks may find as much as they take: then all sockets have had their turn.
+    left: usize,
+}
+
+impl Looks {
+    fn begin(&mut self, now_ns: u64, connection_count: usize) {
+        if self.left == 0 {
+            self.seeing_ns = now_ns;
+            self.left = connection_count.div_ceil(EVENTS_PER_WAIT) + 1;
+        }
+    }
+
+    fn end(&mut self, event_count: usize) {
+        self.left = if event_count < EVENTS_PER_WAIT {
+            0
+        } else {
+            self.left.saturating_sub(1)
+        };
+        if self.left == 0 {
+            self.seen_ns = self.seeing_ns;
+        }
     }
 }
 

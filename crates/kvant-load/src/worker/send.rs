@@ -262,14 +262,14 @@ impl Worker {
                 .flight
                 .written_ns
                 .saturating_add(self.timeout_ns)
-                > self.now_ns
+                > self.looks.seen_ns
             {
                 break;
             }
             self.lose(index, Loss::Timeout)?;
         }
         while let Some(index) = self.opening.first() {
-            if self.connections[index].opening_ns.saturating_add(self.timeout_ns) > self.now_ns {
+            if self.connections[index].opening_ns.saturating_add(self.timeout_ns) > self.looks.seen_ns {
                 break;
             }
             self.open_failed(index, &io::ErrorKind::TimedOut.into());

@@ -1,11 +1,12 @@
 //! What the event loop promises to sources of requests.
 
 use crate::core::{GET, OK, SECOND, config, each_request, instant, phase, server};
-use crate::harness::{check_sums, text};
+use crate::harness::{check_sums, ensure, experiment, text};
 use kvant_base::{Error, Result};
 use kvant_env::Env;
 use kvant_load::{
-    Batch, Errors, Expected, Fate, Load, OpNames, Outcome, Phase, Rate, RequestSource, ResponseView,
+    Batch, Errors, Expected, Fate, Load, LoadConfig, OpNames, Outcome, Phase, Rate, RequestSource,
+    ResponseView,
 };
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -195,6 +196,47 @@ fn a_source_that_stops_leaves_what_was_due_until_then() {
         assert!(outcome.is_cut_short && outcome.backlog > 50, "{}", text(&outcome));
         assert!(outcome.total.planned < 500, "{}", text(&outcome));
     }
+}
+
+#[test]
+fn answers_that_wait_while_the_generator_is_held_up_are_no_timeouts() {
+    experiment(|| {
+        let address = server(|stream| {
+            each_request(stream, |stream| {
+                std::thread::sleep(Duration::from_millis(100));
+                stream.write_all(OK).is_ok()
+            });
+        });
+        let mut calls = 0;
+        let next = Box::new(move || {
+            calls += 1;
+            if calls == 300 {
+                std::thread::sleep(SECOND);
+            }
+            Ok(GET)
+        });
+        let ops = OpNames::default();
+        let source = Scripted {
+            next,
+            expected: vec![Expected {
+                op: ops.intern("op"),
+                is_head: false,
+            }],
+            ..Scripted::default()
+        };
+        // Many more are in flight than one look at the sockets takes.
+        let config = LoadConfig {
+            timeout: Duration::from_millis(600),
+            ..config(address, 1, 120)
+        };
+        let mut load = Load::start(config, vec![Box::new(source)], ops, Env::posix()).unwrap();
+        let outcome = load
+            .run(&phase(Rate::Constant(1_000.0), SECOND * 2), &mut |_| true)
+            .unwrap();
+        check_sums(&outcome);
+        ensure!(outcome.total.errors.timeout == 0, "{}", text(&outcome));
+        Ok(())
+    });
 }
 
 #[test]
