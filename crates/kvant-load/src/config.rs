@@ -28,7 +28,8 @@ pub struct LoadConfig {
     pub wrk2_exact: bool,
     /// How long before a planned time a worker stops sleeping and polls, so that waking late does not make it late. No more than
     /// [`SPIN_SHARE_MAX`] of the distance between its requests is polled away, so that slow plans are met precisely and fast
-    /// ones, which hardly sleep, do not cost a core.
+    /// ones, which hardly sleep, do not cost a core. [`SPIN_ALWAYS`]: workers never sleep while a phase runs, not even for
+    /// answers; each takes a core of its own.
     pub spin: Duration,
     /// Check the server's certificate against this PEM file. `None`: certificates are not checked, as in wrk and wrk2.
     pub ca_pem: Option<Vec<u8>>,
@@ -75,12 +76,17 @@ pub enum Arrival {
     Wrk2,
 }
 
+/// Polling all the time.
+pub const SPIN_ALWAYS: Duration = Duration::MAX;
 /// The largest share of the time between two planned requests of a thread that it polls before the second.
 pub const SPIN_SHARE_MAX: f64 = 0.1;
 
 impl LoadConfig {
     /// How long workers poll before a planned time in a phase of this rate.
     pub fn spin_in(&self, rate: &Rate) -> Duration {
+        if self.spin == SPIN_ALWAYS {
+            return SPIN_ALWAYS;
+        }
         let rate_max = match *rate {
             Rate::Closed => return Duration::ZERO,
             Rate::Constant(rate) => rate,

@@ -32,5 +32,10 @@ fn polling_takes_a_tenth_of_the_time_at_most() {
     ] {
         let spin = config.spin_in(&rate);
         assert!(spin.as_nanos().abs_diff(spin_ns) <= 1, "{rate:?}: {spin:?}");
+        let always = LoadConfig {
+            spin: SPIN_ALWAYS,
+            ..config.clone()
+        };
+        assert_eq!(always.spin_in(&rate), SPIN_ALWAYS);
     }
 }

@@ -254,7 +254,8 @@ impl Worker {
     /// How long the loop may wait.
     fn patience(&mut self) -> Patience {
         let now_ns = self.now_ns;
-        if !self.unread.is_empty() || !self.run.has_seen_all {
+        let never_sleeps = self.run.spin_ns == u64::MAX && self.run.stage == Stage::Running;
+        if never_sleeps || !self.unread.is_empty() || !self.run.has_seen_all {
             return Patience::None;
         }
         let send_ns = self.next_send_ns().min(self.next_waiting_ns());

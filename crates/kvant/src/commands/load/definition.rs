@@ -130,8 +130,8 @@ fn plan() -> Vec<Arg> {
         option(
             "spin",
             "T",
-            "How long before a planned time a thread stops sleeping, but at most a tenth of the time between its requests: \
-             less send lag for more CPU [default: 20us; 0s with --wrk2-exact]",
+            "How long before a planned time a thread polls instead of sleeping, at most a tenth of the time between its \
+             requests; `always`: it never sleeps, for a core each [default: 20us; 0s with --wrk2-exact]",
         ),
     ];
     headed(PLAN, args)

@@ -5,6 +5,7 @@
 use super::reader::Reader;
 use clap::ArgMatches;
 use kvant_load::assertion::Assertion;
+use kvant_load::config::SPIN_ALWAYS;
 use kvant_load::workload::{KeyBytes, KeyDist, Mix, ValueBytes, WorkloadConfig};
 use kvant_load::{Arrival, Rate, StatusSet, Target, units};
 use std::path::PathBuf;
@@ -118,7 +119,7 @@ impl LoadSettings {
             arrival: reader.value("arrival", Arrival::Uniform, arrival),
             wrk2_exact: reader.flag("wrk2-exact"),
             batch_latency: reader.flag("batch_latency"),
-            spin: reader.value("spin", default_spin, units::parse_time),
+            spin: reader.value("spin", default_spin, spin),
             ok_statuses: reader.value("ok", StatusSet::default(), statuses),
             requests: requests(&mut reader),
             prints_response: reader.flag("latency") || reader.flag("u_latency"),
@@ -318,6 +319,13 @@ fn positive_count(text: &str) -> Result<usize, String> {
     match units::parse_count(text)? {
         0 => Err("must be at least 1".to_owned()),
         count => usize::try_from(count).map_err(|_| format!("{count} is too many")),
+    }
+}
+
+fn spin(text: &str) -> Result<Duration, String> {
+    match text {
+        "always" => Ok(SPIN_ALWAYS),
+        _ => units::parse_time(text),
     }
 }
 
