@@ -8,12 +8,14 @@
 //! - [`varint`], [`checksum`]: the two encodings that all file formats use.
 //! - [`budget`]: the one memory budget and who uses how much of it.
 //! - [`lock`]: mutexes with a name, a wait counter and no poisoning.
+//! - [`events`]: the latest flushes, compactions, stalls, slow fsyncs and times of overload.
 //! - [`log`]: the log as components see it: named events with fields.
 
 pub mod budget;
 pub mod checksum;
 pub mod duration;
 pub mod error;
+pub mod events;
 pub mod limits;
 pub mod lock;
 pub mod log;
@@ -22,4 +24,5 @@ pub mod varint;
 
 pub use budget::{Consumer, MemoryBudget, Reservation};
 pub use error::{Error, ErrorKind, Result};
+pub use events::{Event, EventKind, Events};
 pub use log::{Level, Log, NoLog};

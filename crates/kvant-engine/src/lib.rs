@@ -25,7 +25,7 @@ mod wal;
 
 pub use batch::WriteBatch;
 pub use commit::queue::Completion;
-pub use db::{Db, RangeIter, Record, RecoveryProgress, Refusable, Resources, Snapshot};
+pub use db::{Db, Lookup, RangeIter, ReadTrace, Record, RecoveryProgress, Refusable, Resources, Snapshot};
 pub use format::{FileNum, SeqNum};
 pub use options::{Compression, Options, SyncLevel};
 pub use stats::*;

@@ -4,6 +4,32 @@ use kvant_base::limits;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+/// Which threads do the storage work of a request (`--dispatch`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DispatchMode {
+    /// The selector that read the request. A cold read holds up its other connections.
+    Inline,
+    /// Workers, behind a bounded queue.
+    Pool,
+    /// The selector where no disk is needed, else the workers.
+    Hybrid,
+}
+
+/// What happens to requests beyond what the server can do (`--overload`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overload {
+    /// The limit follows the measured latency; dear requests are refused before cheap ones.
+    Adaptive,
+    /// A request that finds the queue full is refused.
+    Reject,
+    /// The same, called discarded: Java's `DiscardPolicy`, but answered.
+    Discard,
+    /// The request that has waited longest is refused instead.
+    DiscardOldest,
+    /// The selector does the work itself.
+    CallerRuns,
+}
+
 /// Settings of one server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -13,14 +39,32 @@ pub struct ServerConfig {
     pub admin_listen: Option<SocketAddr>,
     /// Event loops, one thread each; at least 1. Default: the CPUs that this process may use.
     pub selectors: usize,
+    /// CPUs that the selectors are bound to, one each in turn; empty: none is bound.
+    pub selector_cpus: Vec<usize>,
+    /// Which threads do the storage work.
+    pub dispatch: DispatchMode,
+    /// Threads that do what selectors do not; at least 1.
+    pub workers: usize,
+    /// Requests that may wait for a worker.
+    pub queue_capacity: usize,
+    /// What happens beyond that.
+    pub overload: Overload,
     /// Longest accepted value, in bytes: the same as the engine's setting.
     pub value_bytes_max: u64,
-    /// Longest time that a request waits for a write stall to end or for memory for its body; then `503`.
+    /// Longest time that a request waits before its storage work: in the queue, for a stall to end, for memory; then `503`.
     pub queue_wait_max: Duration,
     /// Longest time that a reader may take nothing of an answer before its connection is cut.
     pub range_idle_max: Duration,
+    /// Longest time that a connection may be open without a request before it is closed.
+    pub connection_idle_max: Duration,
+    /// Longest time from the first byte of a request's head to its last.
+    pub head_wait_max: Duration,
     /// Connections open at once, both listeners together. `None`: the descriptor limit, raised to the hard one, less 1,000.
     pub connections_max: Option<usize>,
+}
+
+fn cpu_count() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 impl Default for ServerConfig {
@@ -28,10 +72,17 @@ impl Default for ServerConfig {
         ServerConfig {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
             admin_listen: None,
-            selectors: std::thread::available_parallelism().map_or(1, usize::from),
+            selectors: cpu_count(),
+            selector_cpus: Vec::new(),
+            dispatch: DispatchMode::Inline,
+            workers: 2 * cpu_count(),
+            queue_capacity: 1024,
+            overload: Overload::Reject,
             value_bytes_max: limits::VALUE_BYTES_MAX_DEFAULT,
             queue_wait_max: Duration::from_secs(1),
             range_idle_max: Duration::from_secs(30),
+            connection_idle_max: Duration::from_secs(300),
+            head_wait_max: Duration::from_secs(10),
             connections_max: None,
         }
     }

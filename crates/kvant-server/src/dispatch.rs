@@ -9,6 +9,7 @@
 use crate::stores::{Records, Store};
 use bytes::Bytes;
 use kvant_base::Result;
+use kvant_engine::ReadTrace;
 
 /// How storage calls are carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +24,7 @@ impl Dispatch {
     #[inline]
     pub(crate) fn get(self, store: &dyn Store, key: &[u8]) -> Result<Option<Bytes>> {
         match self {
-            Dispatch::Inline => store.get(key),
+            Dispatch::Inline => store.get(key, &mut ReadTrace::default()),
         }
     }
 

@@ -39,8 +39,9 @@ mod selector;
 mod server;
 mod service;
 mod stores;
+mod timing;
 
-pub use config::ServerConfig;
+pub use config::{DispatchMode, Overload, ServerConfig};
 pub use key::Key;
 pub use server::Server;
 pub use stores::{Completion, LsmStore, Records, Store, Write};

@@ -16,7 +16,7 @@ use crate::lifecycle::Lifecycle;
 use crate::memory::RequestMemory;
 use crate::routes::Plane;
 use hyper::server::conn::http1;
-use kvant_base::{Level, Log};
+use kvant_base::{Events, Level, Log};
 use kvant_env::Env;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -44,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) dispatch: Dispatch,
     pub(crate) lifecycle: Arc<Lifecycle>,
     pub(crate) log: Arc<dyn Log>,
+    pub(crate) events: Arc<Events>,
     pub(crate) counters: Vec<Arc<Counters>>,
     pub(crate) started_ns: u64,
     /// Told of every connection that closes.

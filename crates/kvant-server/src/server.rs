@@ -8,7 +8,7 @@ use crate::memory::RequestMemory;
 use crate::routes::Plane;
 use crate::selector::{self, Mailbox, Message, Shared};
 use crate::stores::Store;
-use kvant_base::{Level, Log, MemoryBudget};
+use kvant_base::{Events, Level, Log, MemoryBudget};
 use kvant_engine::RecoveryProgress;
 use kvant_env::Env;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -32,7 +32,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds the listeners and starts the selectors.
+    /// Binds the listeners and starts the selectors. `events` is where the store's events are, and the server's own go.
     ///
     /// # Errors
     /// An address cannot be bound, a thread cannot be started, or the settings contradict each other.
@@ -41,6 +41,7 @@ impl Server {
         env: Env,
         memory: Arc<MemoryBudget>,
         log: Arc<dyn Log>,
+        events: Arc<Events>,
     ) -> io::Result<Server> {
         let problems = config.problems();
         if !problems.is_empty() {
@@ -67,6 +68,7 @@ impl Server {
             dispatch: Dispatch::Inline,
             lifecycle: Arc::default(),
             log,
+            events,
             counters: (0..selectors).map(|_| Arc::new(Counters::default())).collect(),
             started_ns,
             connection_closed: Notify::new(),

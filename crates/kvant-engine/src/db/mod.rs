@@ -23,6 +23,7 @@ mod view;
 mod write;
 
 pub use self::range::{RangeIter, Record};
+pub use self::read::{Lookup, ReadTrace};
 pub use self::recovery::RecoveryProgress;
 pub use self::snapshot::Snapshot;
 pub use self::write::Refusable;
@@ -36,7 +37,7 @@ use crate::stats::{StallReason, Stats};
 use bytes::Bytes;
 use kvant_base::lock::NamedMutex;
 use kvant_base::log::{Level, Log, NoLog};
-use kvant_base::{Error, ErrorKind, MemoryBudget, Result};
+use kvant_base::{Error, ErrorKind, Events, MemoryBudget, Result};
 use kvant_env::{Env, Signal};
 use std::path::Path;
 use std::sync::Arc;
@@ -46,8 +47,10 @@ use std::sync::Arc;
 pub struct Resources {
     /// The budget that it shares with whoever else is in the process.
     pub memory: Arc<MemoryBudget>,
-    /// Where its events go.
+    /// Where its events go, as lines for people.
     pub log: Arc<dyn Log>,
+    /// Where flushes, compactions, stalls and slow fsyncs go, with their times.
+    pub events: Arc<Events>,
     /// Where it says how far recovery is.
     pub progress: Arc<RecoveryProgress>,
 }
@@ -58,6 +61,7 @@ impl Resources {
         Resources {
             memory: MemoryBudget::new(options.memory_bytes),
             log: Arc::new(NoLog),
+            events: Events::new(1),
             progress: Arc::default(),
         }
     }
@@ -102,6 +106,24 @@ impl Db {
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         self.0.core.get(key)
+    }
+
+    /// As [`Db::get`]; adds what the read touched to `trace`.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    #[inline]
+    pub fn get_traced(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Option<Bytes>> {
+        self.0.core.get_traced(key, trace)
+    }
+
+    /// As [`Db::get_traced`], but does not wait for the disk: for event loops.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    #[inline]
+    pub fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
+        self.0.core.try_get(key, trace)
     }
 
     /// Commits a batch and waits until the sync level is reached; waits out stalls.

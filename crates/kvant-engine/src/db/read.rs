@@ -9,6 +9,28 @@ use kvant_base::log::Level;
 use kvant_base::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// What reads touched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadTrace {
+    /// Tables whose filter let the read through.
+    pub table_count: u32,
+    /// Data blocks that were looked into.
+    pub block_count: u32,
+    /// Blocks that were not in the block cache.
+    pub block_read_count: u32,
+    /// What these blocks take in their files.
+    pub block_read_bytes: u64,
+}
+
+/// What is known of a key without waiting for the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// Its newest value; `None` when absent, deleted or expired.
+    Known(Option<Bytes>),
+    /// A block that is neither in the block cache nor in the page cache has to be read.
+    NeedsDisk,
+}
+
 /// Where a read found the newest version of its key.
 enum Source {
     Memtable,
@@ -22,6 +44,14 @@ impl Core {
         let view = self.views.load();
         let seq = SeqNum(self.visible_seq.load(Ordering::Acquire));
         self.get_at(&view, key, seq)
+    }
+
+    pub(crate) fn get_traced(&self, key: &[u8], _trace: &mut ReadTrace) -> Result<Option<Bytes>> {
+        self.get(key)
+    }
+
+    pub(crate) fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
+        self.get_traced(key, trace).map(Lookup::Known)
     }
 
     pub(crate) fn get_at(&self, view: &SuperVersion, key: &[u8], seq: SeqNum) -> Result<Option<Bytes>> {

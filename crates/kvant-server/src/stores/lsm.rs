@@ -3,7 +3,7 @@
 use super::{Completion, Records, Store, Write, lsm_metrics};
 use bytes::Bytes;
 use kvant_base::{Error, Result};
-use kvant_engine::{Db, RangeIter, WriteBatch};
+use kvant_engine::{Db, Lookup, RangeIter, ReadTrace, StallReason, WriteBatch};
 use std::path::Path;
 
 /// A [`Db`] as the routes see it.
@@ -19,8 +19,16 @@ impl LsmStore {
 }
 
 impl Store for LsmStore {
-    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.db.get(key)
+    fn get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Option<Bytes>> {
+        self.db.get_traced(key, trace)
+    }
+
+    fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
+        self.db.try_get(key, trace)
+    }
+
+    fn stall(&self) -> Option<&'static str> {
+        self.db.stall().map(StallReason::name)
     }
 
     fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) -> Result<()> {

@@ -6,6 +6,7 @@
 use crate::key::Key;
 use bytes::Bytes;
 use kvant_base::{Error, Result};
+use kvant_engine::{Lookup, ReadTrace};
 use std::path::Path;
 
 mod lsm;
@@ -35,8 +36,11 @@ pub trait Records: Send {
 
 /// A storage engine behind the HTTP interface.
 pub trait Store: Send + Sync {
-    /// The newest value of `key`; `None` when absent, deleted or expired.
-    fn get(&self, key: &[u8]) -> Result<Option<Bytes>>;
+    /// The newest value of `key`; `None` when absent, deleted or expired. What the read touches is added to `trace`.
+    fn get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Option<Bytes>>;
+
+    /// As [`Store::get`], without waiting for the disk.
+    fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup>;
 
     /// Commits `writes` together: all or none of them. `Ok(())`: `done` has been or will be called when the sync level is reached.
     ///
@@ -46,6 +50,9 @@ pub trait Store: Send + Sync {
 
     /// Calls `wake` once as soon as a stalled write may succeed (at once when it may already), on any thread.
     fn on_writable(&self, wake: Box<dyn FnOnce() + Send>);
+
+    /// Why writes would wait now, in one word.
+    fn stall(&self) -> Option<&'static str>;
 
     /// Records with `start <= key`, and `key < end` where an end is given.
     fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records>>;

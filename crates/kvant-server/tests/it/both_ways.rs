@@ -256,7 +256,12 @@ fn stopping_is_the_same_both_ways() {
         let mut answers = [writer.read_answer("PUT"), half_closed.read_answer("DELETE")];
         assert!(writer.is_closed() && half_closed.is_closed());
         stopping.join().unwrap().unwrap();
-        assert!(store.get(b"c").unwrap().is_some());
+        assert!(
+            store
+                .get(b"c", &mut kvant_engine::ReadTrace::default())
+                .unwrap()
+                .is_some()
+        );
         for answer in &mut answers {
             assert!(answer.closes());
             answer

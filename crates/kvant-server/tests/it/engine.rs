@@ -32,7 +32,15 @@ impl Kvant {
         };
         let memory = MemoryBudget::new(MEMORY_BYTES);
         let events = Arc::new(Events::default());
-        let server = Server::start(config(), env.clone(), memory.clone(), events.clone()).unwrap();
+        let recent = kvant_base::Events::new(64);
+        let server = Server::start(
+            config(),
+            env.clone(),
+            memory.clone(),
+            events.clone(),
+            recent.clone(),
+        )
+        .unwrap();
         let options = Options {
             sync,
             ..Options::for_memory(MEMORY_BYTES)
@@ -40,6 +48,7 @@ impl Kvant {
         let resources = Resources {
             memory,
             log: events.clone(),
+            events: recent,
             progress: server.recovery_progress(),
         };
         let db = Db::open(env, Path::new("/data"), options, resources).unwrap();

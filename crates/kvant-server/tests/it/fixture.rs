@@ -76,7 +76,8 @@ impl Fixture {
         };
         let events = Arc::new(Events::default());
         let memory = MemoryBudget::new(256 << 20);
-        let server = Server::start(config, env, memory.clone(), events.clone()).unwrap();
+        let recent = kvant_base::Events::new(64);
+        let server = Server::start(config, env, memory.clone(), events.clone(), recent).unwrap();
         let store = MemoryStore::new(clock.clone() as Arc<dyn Clock>);
         Fixture {
             server,

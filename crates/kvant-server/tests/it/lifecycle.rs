@@ -175,6 +175,7 @@ fn contradicting_settings_are_refused_all_at_once() {
         kvant_env::Env::posix(),
         memory,
         std::sync::Arc::new(kvant_base::NoLog),
+        kvant_base::Events::new(1),
     )
     .err();
     let text = error.unwrap().to_string();
@@ -194,6 +195,7 @@ fn an_address_in_use_is_named() {
         kvant_env::Env::posix(),
         memory,
         std::sync::Arc::new(kvant_base::NoLog),
+        kvant_base::Events::new(1),
     )
     .err();
     assert!(

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use kvant_base::{Error, ErrorKind, Result};
+use kvant_engine::{Lookup, ReadTrace};
 use kvant_env::Clock;
 use kvant_server::{Completion, Records, Store, Write};
 use std::collections::BTreeMap;
@@ -77,7 +78,7 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+    fn get(&self, key: &[u8], _trace: &mut ReadTrace) -> Result<Option<Bytes>> {
         self.reads.fetch_add(1, Ordering::SeqCst);
         if self.faults.damaged_key.lock().unwrap().as_deref() == Some(key) {
             return Err(Error::corruption(
@@ -92,6 +93,14 @@ impl Store for MemoryStore {
             .get(key)
             .filter(|(_, expiry)| expiry.is_none_or(|at| now_ms < at))
             .map(|(value, _)| value.clone()))
+    }
+
+    fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
+        self.get(key, trace).map(Lookup::Known)
+    }
+
+    fn stall(&self) -> Option<&'static str> {
+        self.faults.stalled.load(Ordering::SeqCst).then_some("test")
     }
 
     fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) -> Result<()> {

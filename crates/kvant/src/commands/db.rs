@@ -6,7 +6,7 @@ use crate::log::StderrLog;
 use crate::settings::Settings;
 use clap::ArgMatches;
 use kvant_base::log::Log;
-use kvant_base::{Error, ErrorKind, MemoryBudget, Result, size};
+use kvant_base::{Error, ErrorKind, Events, MemoryBudget, Result, size};
 use kvant_engine::tools::{self, DumpTarget};
 use kvant_engine::{Db, Resources};
 use kvant_env::Env;
@@ -52,6 +52,7 @@ pub(crate) fn run_open(name: &str, args: &ArgMatches, settings: &Settings) -> Re
     let resources = Resources {
         memory: MemoryBudget::new(settings.memory_bytes),
         log,
+        events: Events::new(1),
         progress: Arc::default(),
     };
     let db = Db::open(env, dir, settings.engine_options(), resources)?;

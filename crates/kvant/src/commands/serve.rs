@@ -9,7 +9,7 @@
 use crate::log::StderrLog;
 use crate::settings::{Config, SETTINGS, Settings};
 use kvant_base::log::{Level, Log};
-use kvant_base::{Error, ErrorKind, MemoryBudget, duration};
+use kvant_base::{Error, ErrorKind, Events, MemoryBudget, duration};
 use kvant_engine::{Db, Resources};
 use kvant_env::Env;
 use kvant_server::{LsmStore, Server, ServerConfig};
@@ -21,6 +21,9 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 /// What a shell reports for a process that SIGINT ended.
 const EXIT_INTERRUPTED: u8 = 130;
+
+/// Entries of the ring behind `/v0/events` and `/v0/slow`: several minutes of a busy store.
+const EVENTS_KEPT: usize = 4096;
 
 /// Serves until a signal; the result is the exit code.
 pub(crate) fn serve(config: &Config) -> u8 {
@@ -44,11 +47,13 @@ fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
         let mut signals = Signals::catch()?;
         log_start(config, log.as_ref());
         let memory = MemoryBudget::new(settings.memory_bytes);
+        let events = Events::new(EVENTS_KEPT);
         let server = Server::start(
             server_config(settings),
             env.clone(),
             Arc::clone(&memory),
             Arc::clone(log),
+            Arc::clone(&events),
         )?;
 
         let progress = server.recovery_progress();
@@ -57,6 +62,7 @@ fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
             let resources = Resources {
                 memory,
                 log: Arc::clone(log),
+                events,
                 progress,
             };
             spawn_blocking(move || Db::open(env, &dir, options, resources))
@@ -167,7 +173,7 @@ fn server_config(settings: &Settings) -> ServerConfig {
         value_bytes_max: settings.value_bytes_max,
         queue_wait_max: settings.queue_wait_max,
         range_idle_max: settings.range_idle_max,
-        connections_max: None,
+        ..ServerConfig::default()
     }
 }
 

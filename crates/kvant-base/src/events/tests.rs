@@ -1,0 +1,53 @@
+use super::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+#[test]
+fn the_ring_keeps_the_latest() {
+    let events = Events::new(3);
+    let span = events.begin(EventKind::Flush, 10, Vec::new());
+    events.whole(EventKind::Fsync, 12, 15, vec![("us", Field::Number(3))]);
+    events.end(EventKind::Flush, span, 10, 20, Vec::new());
+    let other = events.begin(EventKind::Compaction, 30, Vec::new());
+    assert_ne!(span, other);
+    let numbers: Vec<u64> = events.after(0).iter().map(|event| event.number).collect();
+    assert_eq!((numbers, events.last_number()), (vec![2, 3, 4], 4));
+    assert_eq!(events.after(3)[0].kind, EventKind::Compaction);
+}
+
+#[test]
+fn what_overlaps_is_told_once_and_what_goes_on_too() {
+    let events = Events::new(16);
+    let flush = events.begin(EventKind::Flush, 10, Vec::new());
+    events.begin(EventKind::Compaction, 15, Vec::new());
+    events.end(EventKind::Flush, flush, 10, 20, Vec::new());
+    events.whole(EventKind::Fsync, 40, 50, Vec::new());
+    let kinds = |start_ns, end_ns| -> Vec<EventKind> {
+        let found = events.overlapping(start_ns, end_ns);
+        found.iter().map(|event| event.kind).collect()
+    };
+    assert_eq!(kinds(0, 9), []);
+    assert_eq!(kinds(12, 13), [EventKind::Flush]);
+    assert_eq!(kinds(20, 20), [EventKind::Compaction, EventKind::Flush]);
+    assert_eq!(kinds(21, 45), [EventKind::Compaction, EventKind::Fsync]);
+}
+
+#[test]
+fn a_listener_hears_of_the_next_event_or_at_once_of_one_it_missed() {
+    let events = Events::new(4);
+    let heard = Arc::new(AtomicU64::new(0));
+    let listener = || -> Listener {
+        let heard = Arc::clone(&heard);
+        Box::new(move || {
+            heard.fetch_add(1, Ordering::Relaxed);
+        })
+    };
+    events.on_after(0, listener());
+    assert_eq!(heard.load(Ordering::Relaxed), 0);
+    events.begin(EventKind::Stall, 1, Vec::new());
+    assert_eq!(heard.load(Ordering::Relaxed), 1);
+    events.on_after(0, listener());
+    assert_eq!(heard.load(Ordering::Relaxed), 2);
+    events.on_after(1, listener());
+    events.begin(EventKind::Stall, 2, Vec::new());
+    assert_eq!(heard.load(Ordering::Relaxed), 3);
+}
