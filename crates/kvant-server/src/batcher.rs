@@ -21,6 +21,7 @@ use crate::counters;
 use crate::key::Key;
 use crate::selector::Selector;
 use crate::stores::{Store, Write};
+use crate::timing::StorageWork;
 use bytes::Bytes;
 use kvant_base::{Error, ErrorKind, Result};
 use std::cell::{Cell, RefCell};
@@ -51,23 +52,30 @@ struct Op {
     outcome: Rc<Outcome>,
     /// Only known of writes that met a stall.
     waits_since: Option<Instant>,
+    work: StorageWork,
 }
 
 #[derive(Default)]
 struct Outcome {
-    result: Cell<Option<Result<()>>>,
+    result: Cell<Option<Written>>,
     waiter: Cell<Option<Waker>>,
 }
 
+/// What became of a write, and when.
+pub(crate) struct Written {
+    pub(crate) result: Result<()>,
+    pub(crate) work: StorageWork,
+}
+
 /// Resolves when a write has its outcome. Dropping it does not take the write back.
-pub(crate) struct Written(Rc<Outcome>);
+pub(crate) struct Writing(Rc<Outcome>);
 
-impl Future for Written {
-    type Output = Result<()>;
+impl Future for Writing {
+    type Output = Written;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Written> {
         match self.0.result.take() {
-            Some(result) => Poll::Ready(result),
+            Some(written) => Poll::Ready(written),
             None => {
                 self.0.waiter.set(Some(cx.waker().clone()));
                 Poll::Pending
@@ -77,8 +85,17 @@ impl Future for Written {
 }
 
 impl Op {
-    fn finish(self, result: Result<()>) {
-        self.outcome.result.set(Some(result));
+    /// `done_ns`: when the outcome was known.
+    fn finish(self, result: Result<()>, done_ns: u64) {
+        let mut work = self.work;
+        work.done_ns = done_ns;
+        // One that never came to storage has waited all the time.
+        work.started_ns = if work.started_ns == 0 {
+            done_ns
+        } else {
+            work.started_ns
+        };
+        self.outcome.result.set(Some(Written { result, work }));
         if let Some(waiter) = self.outcome.waiter.take() {
             waiter.wake();
         }
@@ -96,8 +113,14 @@ enum Submitted {
 }
 
 impl Batcher {
-    /// Appends a write to this turn's batch. No value: a delete.
-    pub(crate) fn write(&self, key: Key, value: Option<Bytes>, ttl_ms: Option<u64>) -> Written {
+    /// Appends a write to this turn's batch, at `queued_ns`. No value: a delete.
+    pub(crate) fn write(
+        &self,
+        key: Key,
+        value: Option<Bytes>,
+        ttl_ms: Option<u64>,
+        queued_ns: u64,
+    ) -> Writing {
         let outcome = Rc::<Outcome>::default();
         let waits_since = self.stalled.get().then(Instant::now);
         let write = Write {
@@ -110,11 +133,15 @@ impl Batcher {
             ttl_ms,
             outcome: Rc::clone(&outcome),
             waits_since,
+            work: StorageWork {
+                queued_ns,
+                ..StorageWork::default()
+            },
         });
         if let Some(committer) = self.committer.take() {
             committer.wake();
         }
-        Written(outcome)
+        Writing(outcome)
     }
 
     /// Moves what has been appended to the end of `ops`, waiting for the first.
@@ -144,7 +171,7 @@ pub(crate) async fn run(selector: Rc<Selector>) {
         let Some(store) = selector.shared.lifecycle.store().cloned() else {
             // Routes append only when there is a store.
             let closed = Error::new(ErrorKind::Closed, "there is no store");
-            ops.drain(..).for_each(|op| op.finish(Err(closed.clone())));
+            finish_all(&selector, ops.drain(..), &Err(closed));
             continue;
         };
         while !ops.is_empty() {
@@ -177,7 +204,9 @@ fn batch_len(ops: &[Op]) -> usize {
 
 fn submit(selector: &Selector, store: &Arc<dyn Store>, ops: &mut [Op]) -> Submitted {
     let mut now_ms = None;
+    let started_ns = selector.now_ns();
     for op in ops.iter_mut() {
+        op.work.started_ns = started_ns;
         if let Some(ttl_ms) = op.ttl_ms {
             let now_ms = *now_ms.get_or_insert_with(|| selector.shared.env.clock.wall_ms());
             // The clock shows whole milliseconds, rounded down: one more, or the last part of one would be taken off.
@@ -222,17 +251,20 @@ fn finish(
         Err(error) if error.kind() == ErrorKind::NoSpace && ops.len() > 1 => {
             let (puts, deletes): (Vec<Op>, Vec<Op>) = ops.partition(|op| op.write.value.is_some());
             if puts.is_empty() || deletes.is_empty() {
-                puts.into_iter()
-                    .chain(deletes)
-                    .for_each(|op| op.finish(Err(error.clone())));
+                finish_all(selector, puts.into_iter().chain(deletes), &Err(error));
             } else {
-                puts.into_iter().for_each(|op| op.finish(Err(error.clone())));
+                finish_all(selector, puts.into_iter(), &Err(error));
                 let (selector, store) = (Rc::clone(selector), Arc::clone(store));
                 tokio::task::spawn_local(commit_deletes(selector, store, deletes));
             }
         }
-        result => ops.for_each(|op| op.finish(result.clone())),
+        result => finish_all(selector, ops, &result),
     }
+}
+
+fn finish_all(selector: &Selector, ops: impl Iterator<Item = Op>, result: &Result<()>) {
+    let done_ns = selector.now_ns();
+    ops.for_each(|op| op.finish(result.clone(), done_ns));
 }
 
 async fn commit_deletes(selector: Rc<Selector>, store: Arc<dyn Store>, mut deletes: Vec<Op>) {
@@ -240,13 +272,14 @@ async fn commit_deletes(selector: Rc<Selector>, store: Arc<dyn Store>, mut delet
         Submitted::Done(result) => result,
         Submitted::Later(outcome) => outcome.await.unwrap_or_else(|_| Err(lost_outcome())),
         // A full disk and a stall at once: the clients may as well retry.
-        Submitted::Stalled => Err(stalled_too_long()),
+        Submitted::Stalled => Err(stalled_too_long(store.stall())),
     };
-    deletes.into_iter().for_each(|op| op.finish(result.clone()));
+    finish_all(&selector, deletes.into_iter(), &result);
 }
 
-fn stalled_too_long() -> Error {
-    Error::new(ErrorKind::Stalled, "the write path stayed over its limits")
+fn stalled_too_long(reason: Option<&'static str>) -> Error {
+    // The stall may just have ended.
+    Error::new(ErrorKind::Stalled, reason.unwrap_or("over"))
 }
 
 /// A stall is over.
@@ -268,13 +301,15 @@ async fn wait_out_stall(selector: &Selector, store: &Arc<dyn Store>, ops: &mut V
     while !is_over {
         ops.append(&mut batcher.queue.borrow_mut());
         let now = Instant::now();
-        ops.iter_mut()
-            .for_each(|op| op.waits_since = op.waits_since.or(Some(now)));
+        let reason = store.stall();
+        for op in ops.iter_mut() {
+            op.waits_since = op.waits_since.or(Some(now));
+            op.work.stall = op.work.stall.or(reason);
+        }
         let is_late = |op: &&Op| op.waits_since.is_some_and(|since| since + wait_max <= now);
         let late_count = ops.iter().take_while(is_late).count();
         counters::add(&selector.counters.stalled_out, late_count as u64);
-        ops.drain(..late_count)
-            .for_each(|op| op.finish(Err(stalled_too_long())));
+        finish_all(selector, ops.drain(..late_count), &Err(stalled_too_long(reason)));
         let Some(first_since) = ops.first().and_then(|op| op.waits_since) else {
             break;
         };

@@ -9,7 +9,6 @@ use kvant_base::{Consumer, Level, Reservation};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
@@ -41,7 +40,8 @@ impl Drop for Presence {
 pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plane) {
     let shared = &selector.shared;
     let config = &shared.config;
-    let id = poll_fn(|cx| Poll::Ready(selector.enter(cx.waker()))).await;
+    let task = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
+    let id = selector.enter(&task);
     let memory = shared
         .memory
         .budget()
@@ -59,13 +59,7 @@ pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plan
         return;
     }
     let state = Rc::new(SocketState::default());
-    let mut socket = Socket::new(
-        stream,
-        Rc::clone(&state),
-        Rc::clone(&selector.scratch),
-        Arc::clone(&selector.counters),
-        config.range_idle_max,
-    );
+    let mut socket = Socket::new(stream, Rc::clone(&state), Rc::clone(&selector), task);
     let found = match express::serve(&selector, plane, &mut socket).await {
         Ok(express::End::HandedOver(found)) => found,
         Ok(express::End::Closed) => return,

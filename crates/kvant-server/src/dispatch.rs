@@ -22,9 +22,9 @@ pub(crate) enum Dispatch {
 impl Dispatch {
     /// [`Store::get`].
     #[inline]
-    pub(crate) fn get(self, store: &dyn Store, key: &[u8]) -> Result<Option<Bytes>> {
+    pub(crate) fn get(self, store: &dyn Store, key: &[u8], trace: &mut ReadTrace) -> Result<Option<Bytes>> {
         match self {
-            Dispatch::Inline => store.get(key, &mut ReadTrace::default()),
+            Dispatch::Inline => store.get(key, trace),
         }
     }
 

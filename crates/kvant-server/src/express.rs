@@ -12,9 +12,9 @@
 //! 3. Between receiving and parsing no other connection runs: the bytes are in the selector's buffer.
 
 use crate::answer::{JSON, OCTETS, Reply, Response};
-use crate::batcher::Written;
+use crate::batcher::{Writing, Written};
 use crate::counters::Column;
-use crate::io::Socket;
+use crate::io::{Socket, SocketState};
 use crate::key::Key;
 use crate::memory::SMALL_BYTES;
 use crate::plain_request::{PlainRequest, REQUEST_BYTES_MAX};
@@ -23,6 +23,7 @@ use crate::query;
 use crate::routes::entity::{self, VALUE_BYTES_UNCOUNTED};
 use crate::routes::{Plane, Route, status};
 use crate::selector::Selector;
+use crate::timing::{KeyStart, Operation, Trace};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE};
 use http::{Method, StatusCode};
@@ -54,12 +55,13 @@ struct Begun {
     route: Route,
     column: Column,
     step: Step,
+    trace: Trace,
 }
 
 enum Step {
     Answer(Answer),
     /// Wait for the batch with this write, then answer with this status.
-    Write(Written, StatusCode),
+    Write(Writing, StatusCode),
 }
 
 /// An answer that is at hand.
@@ -71,17 +73,27 @@ enum Answer {
 /// Serves plain requests until another comes, the peer closes, or the server stops.
 pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket) -> io::Result<End> {
     loop {
-        let received = poll_fn(|cx| match selector.stopping.get() {
+        let received = poll_fn(|_| match selector.stopping.get() {
             true => Poll::Ready(Ok(None)),
-            false => socket.poll_receive(REQUEST_BYTES_MAX, cx).map_ok(Some),
+            false => socket.poll_receive(REQUEST_BYTES_MAX).map_ok(Some),
         });
         let received_bytes = match received.await? {
             None => return Ok(End::HandedOver(None)),
             Some(0) => return Ok(End::Closed),
             Some(count) => count,
         };
-        let begun = begin(selector, plane, &selector.scratch.borrow()[..received_bytes]);
-        let Begun { route, column, step } = match begun {
+        let begun = begin(
+            selector,
+            plane,
+            socket.state(),
+            &selector.scratch.borrow()[..received_bytes],
+        );
+        let Begun {
+            route,
+            column,
+            step,
+            mut trace,
+        } = match begun {
             Beginning::Begun(begun) => begun,
             Beginning::Left(found) => {
                 socket.hand_over(received_bytes);
@@ -90,11 +102,16 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
         };
         let answer = match step {
             Step::Answer(answer) => answer,
-            Step::Write(written, status) => match written.await {
-                Ok(()) => Answer::Plain(status, None, Bytes::new()),
-                Err(error) => problem(selector, &error),
-            },
+            Step::Write(writing, status) => {
+                let Written { result, work } = writing.await;
+                trace.storage(&work);
+                match result {
+                    Ok(()) => Answer::Plain(status, None, Bytes::new()),
+                    Err(error) => problem(selector, &error),
+                }
+            }
         };
+        trace.status = answer.status();
         selector.counters.request(Some(route), column, answer.status());
         let mut to_send = Some(answer);
         poll_fn(|cx| {
@@ -107,13 +124,15 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
             socket.poll_backlog(cx)
         })
         .await?;
+        socket.state().complete(&mut trace, selector.now_ns());
+        selector.timings.record(&trace);
     }
 }
 
 /// Begins what was received, unless hyper has to.
-fn begin(selector: &Selector, plane: Plane, received: &[u8]) -> Beginning {
+fn begin(selector: &Selector, plane: Plane, state: &SocketState, received: &[u8]) -> Beginning {
     let mut found = None;
-    match try_begin(selector, plane, received, &mut found) {
+    match try_begin(selector, plane, state, received, &mut found) {
         Some(begun) => Beginning::Begun(begun),
         None => Beginning::Left(found),
     }
@@ -121,11 +140,19 @@ fn begin(selector: &Selector, plane: Plane, received: &[u8]) -> Beginning {
 
 /// `None` when hyper has to; then `found` is what was read for it.
 #[inline]
-fn try_begin(selector: &Selector, plane: Plane, received: &[u8], found: &mut Option<Found>) -> Option<Begun> {
+fn try_begin(
+    selector: &Selector,
+    plane: Plane,
+    state: &SocketState,
+    received: &[u8],
+    found: &mut Option<Found>,
+) -> Option<Begun> {
     let request = PlainRequest::parse(received)?;
     let route = Route::of(request.path).filter(|route| plane.serves(*route))?;
     let store = selector.shared.lifecycle.store()?;
     let column = Column::from(&request.method);
+    let parsed_ns = selector.now_ns();
+    let mut trace = Trace::begin(Operation::of(route, &request.method), parsed_ns);
     let plain = |status, content_type, body| Step::Answer(Answer::Plain(status, content_type, body));
     let step = match route {
         Route::Status if request.method == Method::GET => {
@@ -133,38 +160,54 @@ fn try_begin(selector: &Selector, plane: Plane, received: &[u8], found: &mut Opt
         }
         Route::Entity => {
             let query = query::entity(request.query, request.method == Method::PUT).ok()?;
+            trace.key = KeyStart::of(&query.key);
             match request.method {
-                Method::GET => match selector.shared.dispatch.get(&**store, &query.key) {
-                    Ok(Some(value)) if value.len() > VALUE_BYTES_UNCOUNTED => {
-                        *found = Some((query.key, value));
-                        return None;
+                Method::GET => {
+                    let read = selector
+                        .shared
+                        .dispatch
+                        .get(&**store, &query.key, &mut trace.read);
+                    trace.stamps.done_ns = selector.now_ns();
+                    match read {
+                        Ok(Some(value)) if value.len() > VALUE_BYTES_UNCOUNTED => {
+                            *found = Some((query.key, value));
+                            return None;
+                        }
+                        Ok(Some(value)) => plain(StatusCode::OK, Some(&OCTETS), value),
+                        Ok(None) => plain(
+                            StatusCode::NOT_FOUND,
+                            Some(&PROBLEM_JSON),
+                            Bytes::from_static(NOT_FOUND),
+                        ),
+                        Err(error) => Step::Answer(problem(selector, &error)),
                     }
-                    Ok(Some(value)) => plain(StatusCode::OK, Some(&OCTETS), value),
-                    Ok(None) => plain(
-                        StatusCode::NOT_FOUND,
-                        Some(&PROBLEM_JSON),
-                        Bytes::from_static(NOT_FOUND),
-                    ),
-                    Err(error) => Step::Answer(problem(selector, &error)),
-                },
+                }
                 Method::PUT => {
                     let value_bytes_max = selector.shared.config.value_bytes_max.min(SMALL_BYTES);
                     if request.body.len() as u64 > value_bytes_max {
                         return None;
                     }
                     let value = Bytes::copy_from_slice(request.body);
-                    let written = selector.batcher.write(query.key, Some(value), query.ttl_ms);
-                    Step::Write(written, StatusCode::CREATED)
+                    let writing = selector
+                        .batcher
+                        .write(query.key, Some(value), query.ttl_ms, parsed_ns);
+                    Step::Write(writing, StatusCode::CREATED)
                 }
                 _ => Step::Write(
-                    selector.batcher.write(query.key, None, None),
+                    selector.batcher.write(query.key, None, None, parsed_ns),
                     StatusCode::ACCEPTED,
                 ),
             }
         }
         _ => return None,
     };
-    Some(Begun { route, column, step })
+    trace.stamps.arrival_ns = state.take_arrived_ns();
+    Some(Begun {
+        route,
+        column,
+        step,
+        trace,
+    })
 }
 
 #[cold]

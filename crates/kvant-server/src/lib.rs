@@ -1,7 +1,7 @@
 //! Kvant over HTTP.
 //!
 //! A request goes through these modules, in this order: `selector` (threads, accepting) -> `connection`, `io` (one socket, hyper's
-//! HTTP/1 state machine on it) -> `service`, `head` (what is refused before any route) -> `routes` (one file each), with `query`,
+//! HTTP/1 state machine on it; `arrival` says when there was something to read) -> `service`, `head` (what is refused before any route) -> `routes` (one file each), with `query`,
 //! `request_body`, `answer`, `range` and `problem` -> `dispatch` (where storage is called) and `batcher` (writes of one turn of the
 //! event loop, committed together) -> `stores`. The commonest requests take a shorter way from `io` to `dispatch` and `batcher`:
 //! `plain_request` and `express`.
@@ -12,6 +12,7 @@
 //! is the store, the memory budget, the lifecycle and the counters that `/metrics` reads.
 
 mod answer;
+mod arrival;
 mod batcher;
 mod config;
 mod connection;

@@ -124,7 +124,8 @@ impl Problem {
         .retry_after(60)
     }
 
-    pub(crate) fn stalled() -> Problem {
+    /// `reason`: what writes wait for, in one word.
+    pub(crate) fn stalled(reason: &str) -> Problem {
         let detail =
             "nothing was written: flushes and compactions are behind and the write waited too long; retry";
         Problem::new(
@@ -134,6 +135,7 @@ impl Problem {
             detail,
         )
         .retry_after(1)
+        .with("reason", reason)
     }
 
     pub(crate) fn no_memory() -> Problem {
@@ -272,7 +274,7 @@ impl From<&Error> for Problem {
                 "an fsync failed while this write waited for it: it may or may not be there after a restart",
             ),
             ErrorKind::Fenced => Problem::fenced(error),
-            ErrorKind::Stalled => Problem::stalled(),
+            ErrorKind::Stalled => Problem::stalled(error.message()),
             ErrorKind::Closed => Problem::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "stopping",

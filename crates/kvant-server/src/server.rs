@@ -8,6 +8,7 @@ use crate::memory::RequestMemory;
 use crate::routes::Plane;
 use crate::selector::{self, Mailbox, Message, Shared};
 use crate::stores::Store;
+use crate::timing::Timings;
 use kvant_base::{Events, Level, Log, MemoryBudget};
 use kvant_engine::RecoveryProgress;
 use kvant_env::Env;
@@ -70,6 +71,7 @@ impl Server {
             log,
             events,
             counters: (0..selectors).map(|_| Arc::new(Counters::default())).collect(),
+            timings: (0..selectors).map(|_| Arc::new(Timings::default())).collect(),
             started_ns,
             connection_closed: Notify::new(),
             config,

@@ -70,7 +70,7 @@ fn open(
     let body =
         records.and_then(|records| RangeBody::open(records, format, query.limit, held, call, until_close));
     match body {
-        Ok(body) => head(reply, format, Body::Range(Box::new(body))),
+        Ok(body) => head(reply, format, Body::range(body)),
         Err(error) => failed(&call.selector, &error).answer(reply),
     }
 }

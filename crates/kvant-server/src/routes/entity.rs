@@ -1,6 +1,7 @@
 //! `GET`, `HEAD`, `PUT` and `DELETE /v0/entity?id=K`: one record.
 
 use crate::answer::{Body, Exchange, OCTETS, Reply, Response};
+use crate::batcher::Written;
 use crate::express::Found;
 use crate::key::Key;
 use crate::memory::SMALL_BYTES;
@@ -10,12 +11,13 @@ use crate::request_body::{self, Unread, broken_body, discard, no_memory, read_va
 use crate::selector::Selector;
 use crate::service::{Call, Step};
 use crate::stores::Store;
+use crate::timing::{KeyStart, StorageWork};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use hyper::body::{Body as _, Incoming};
 use kvant_base::{Error, ErrorKind, Level, Result};
+use kvant_engine::ReadTrace;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -26,6 +28,9 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
     let selector = &call.selector;
     let config = &selector.shared.config;
     let query = query::entity(exchange.query(), exchange.method == Method::PUT);
+    if let Ok(query) = &query {
+        call.socket.note(|trace| trace.key = KeyStart::of(&query.key));
+    }
     let ready = query.and_then(|query| Ok((query, selector.shared.lifecycle.ready()?)));
     let Exchange {
         method,
@@ -39,26 +44,21 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
         Err(problem) => return request_body::refuse(config, body, reply, problem),
     };
     match method {
-        Method::PUT => put(selector, reply, body, query),
+        Method::PUT => put(call, reply, body, query),
         Method::DELETE => Step::Write(
             reply,
-            selector.batcher.write(query.key, None, None),
+            selector.batcher.write(query.key, None, None, selector.now_ns()),
             StatusCode::ACCEPTED,
         ),
-        _ => get(selector, store, reply, query.key, found),
+        _ => get(call, store, reply, query.key, found),
     }
 }
 
-fn get(
-    selector: &Rc<Selector>,
-    store: &Arc<dyn Store>,
-    mut reply: Reply,
-    key: Key,
-    found: Option<Found>,
-) -> Step {
+fn get(call: &Call, store: &Arc<dyn Store>, mut reply: Reply, key: Key, found: Option<Found>) -> Step {
+    let selector = &call.selector;
     let read = match found {
         Some((found_key, value)) if *found_key == *key => Ok(Some(value)),
-        _ => selector.shared.dispatch.get(&**store, &key),
+        _ => read(call, &**store, &key),
     };
     let value = match read {
         Ok(Some(value)) => value,
@@ -72,7 +72,7 @@ fn get(
     match selector.shared.memory.try_hold(value_bytes) {
         Some(held) => Step::answer(reply.answer(StatusCode::OK, Some(&OCTETS), Body::reserved(value, held))),
         None => Step::slow(get_later(
-            Rc::clone(selector),
+            call.clone(),
             Arc::clone(store),
             reply,
             key,
@@ -83,36 +83,55 @@ fn get(
 
 /// Reads a long value when there is memory for it.
 async fn get_later(
-    selector: Rc<Selector>,
+    call: Call,
     store: Arc<dyn Store>,
     mut reply: Reply,
     key: Key,
     value_bytes: u64,
 ) -> Response {
+    let selector = &call.selector;
     let shared = &selector.shared;
     let Some(mut held) = shared
         .memory
         .hold(value_bytes, shared.config.queue_wait_max)
         .await
     else {
-        return no_memory(&selector).answer(&mut reply);
+        return no_memory(selector).answer(&mut reply);
     };
-    match shared.dispatch.get(&*store, &key) {
+    match read(&call, &*store, &key) {
         Ok(Some(value)) => {
             held.resize(value.len() as u64);
             reply.answer(StatusCode::OK, Some(&OCTETS), Body::reserved(value, held))
         }
         Ok(None) => problem::not_found(&mut reply),
-        Err(error) => failed(&selector, &error).answer(&mut reply),
+        Err(error) => failed(selector, &error).answer(&mut reply),
     }
 }
 
-fn put(selector: &Rc<Selector>, reply: Reply, body: Option<Incoming>, query: EntityQuery) -> Step {
+fn read(call: &Call, store: &dyn Store, key: &[u8]) -> Result<Option<Bytes>> {
+    let started_ns = call.selector.now_ns();
+    let mut trace = ReadTrace::default();
+    let result = call.selector.shared.dispatch.get(store, key, &mut trace);
+    let work = StorageWork {
+        queued_ns: started_ns,
+        started_ns,
+        done_ns: call.selector.now_ns(),
+        read: trace,
+        stall: None,
+    };
+    call.socket.note(|trace| trace.storage(&work));
+    result
+}
+
+fn put(call: &Call, reply: Reply, body: Option<Incoming>, query: EntityQuery) -> Step {
     let EntityQuery { key, ttl_ms } = query;
+    let selector = &call.selector;
     let Some(body) = body else {
         return Step::Write(
             reply,
-            selector.batcher.write(key, Some(Bytes::new()), ttl_ms),
+            selector
+                .batcher
+                .write(key, Some(Bytes::new()), ttl_ms, selector.now_ns()),
             StatusCode::CREATED,
         );
     };
@@ -131,7 +150,7 @@ fn put(selector: &Rc<Selector>, reply: Reply, body: Option<Incoming>, query: Ent
             ttl_ms,
         }))),
         _ => Step::slow(put_slowly(
-            Rc::clone(selector),
+            call.clone(),
             PutParts {
                 reply,
                 body,
@@ -154,7 +173,7 @@ struct PutParts {
 }
 
 impl Put {
-    pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>, selector: &Rc<Selector>) -> Poll<Step> {
+    pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>, call: &Call) -> Poll<Step> {
         let parts = self.0.as_mut().expect("not polled after its end");
         let frame = ready!(Pin::new(&mut parts.body).poll_frame(cx));
         let mut parts = self.0.take().expect("it was there just now");
@@ -164,15 +183,19 @@ impl Put {
             Some(Ok(Err(_))) | None => Bytes::new(),
         };
         if !parts.body.is_end_stream() {
-            return Poll::Ready(Step::slow(put_slowly(Rc::clone(selector), parts, Some(data))));
+            return Poll::Ready(Step::slow(put_slowly(call.clone(), parts, Some(data))));
         }
-        let written = selector.batcher.write(parts.key, Some(data), parts.ttl_ms);
-        Poll::Ready(Step::Write(parts.reply, written, StatusCode::CREATED))
+        let selector = &call.selector;
+        let writing = selector
+            .batcher
+            .write(parts.key, Some(data), parts.ttl_ms, selector.now_ns());
+        Poll::Ready(Step::Write(parts.reply, writing, StatusCode::CREATED))
     }
 }
 
 /// Reads and writes a value that is long, of unknown length, or comes in pieces.
-async fn put_slowly(selector: Rc<Selector>, parts: PutParts, first: Option<Bytes>) -> Response {
+async fn put_slowly(call: Call, parts: PutParts, first: Option<Bytes>) -> Response {
+    let selector = &call.selector;
     let PutParts {
         mut reply,
         mut body,
@@ -183,13 +206,12 @@ async fn put_slowly(selector: Rc<Selector>, parts: PutParts, first: Option<Bytes
     if first.is_some() {
         reply.continue_sent();
     }
-    match read_value(&selector, &mut reply, &mut body, first, config.value_bytes_max).await {
+    match read_value(selector, &mut reply, &mut body, first, config.value_bytes_max).await {
         Ok(value) => {
-            let result = selector
+            let writing = selector
                 .batcher
-                .write(key, Some(value.bytes.clone()), ttl_ms)
-                .await;
-            written(&selector, &mut reply, StatusCode::CREATED, result)
+                .write(key, Some(value.bytes.clone()), ttl_ms, selector.now_ns());
+            written(&call, &mut reply, StatusCode::CREATED, writing.await)
         }
         Err(Unread { problem, taken_bytes }) => {
             let can_go_on = !problem.is_closing() && discard(config, body, &reply, taken_bytes).await;
@@ -201,15 +223,11 @@ async fn put_slowly(selector: Rc<Selector>, parts: PutParts, first: Option<Bytes
 
 /// The answer to a write with its outcome.
 #[inline]
-pub(crate) fn written(
-    selector: &Selector,
-    reply: &mut Reply,
-    status: StatusCode,
-    result: Result<()>,
-) -> Response {
-    match result {
+pub(crate) fn written(call: &Call, reply: &mut Reply, status: StatusCode, written: Written) -> Response {
+    call.socket.note(|trace| trace.storage(&written.work));
+    match written.result {
         Ok(()) => reply.answer(status, None, Body::empty()),
-        Err(error) => failed(selector, &error).answer(reply),
+        Err(error) => failed(&call.selector, &error).answer(reply),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What one request went through, and when.
 
-use http::StatusCode;
+use crate::routes::Route;
+use http::{Method, StatusCode};
 use kvant_engine::ReadTrace;
 
 /// What a request asks for, as far as its cost goes.
@@ -25,6 +26,18 @@ impl Operation {
         Operation::Range,
         Operation::Other,
     ];
+
+    #[inline]
+    pub(crate) fn of(route: Route, method: &Method) -> Operation {
+        match (route, method) {
+            (Route::Status, _) => Operation::Status,
+            (Route::Entity, &Method::PUT) => Operation::Put,
+            (Route::Entity, &Method::DELETE) => Operation::Delete,
+            (Route::Entity, _) => Operation::Get,
+            (Route::Entities, _) => Operation::Range,
+            _ => Operation::Other,
+        }
+    }
 
     /// Its name in metrics and statistics.
     pub(crate) fn name(self) -> &'static str {
@@ -156,4 +169,33 @@ pub(crate) struct Trace {
     /// Of values, keys and framing: what was received and sent for it.
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
+}
+
+impl Trace {
+    /// A request that was understood at `parsed_ns`, and that has no more to wait for unless it is said.
+    #[inline]
+    pub(crate) fn begin(operation: Operation, parsed_ns: u64) -> Trace {
+        Trace {
+            operation,
+            stamps: Stamps {
+                arrival_ns: parsed_ns,
+                parsed_ns,
+                queued_ns: parsed_ns,
+                started_ns: parsed_ns,
+                done_ns: parsed_ns,
+                written_ns: parsed_ns,
+            },
+            ..Trace::default()
+        }
+    }
+
+    /// Storage has done this for it. Where it was asked several times, the first waited and the last was done.
+    #[inline]
+    pub(crate) fn storage(&mut self, work: &StorageWork) {
+        self.stamps.queued_ns = work.queued_ns;
+        self.stamps.started_ns = work.started_ns;
+        self.stamps.done_ns = work.done_ns;
+        self.read = work.read;
+        self.stall = work.stall;
+    }
 }
