@@ -11,6 +11,7 @@
 //! Threads: each selector thread runs a single-threaded runtime and owns its connections; what they share with the other selectors
 //! is the store, the memory budget, the lifecycle and the counters that `/metrics` reads.
 
+mod admission;
 mod answer;
 mod arrival;
 mod batcher;
@@ -30,6 +31,7 @@ mod key;
 mod lifecycle;
 mod memory;
 mod plain_request;
+mod pool;
 mod problem;
 mod query;
 mod range;

@@ -2,6 +2,7 @@
 //!
 //! `type` is a bare token (a relative reference), stable, listed in `docs/http.md`; `detail` says what the caller can do.
 
+use crate::admission::Refusal;
 use crate::answer::{Body, Reply, Response};
 use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION, HeaderValue, RETRY_AFTER};
@@ -147,6 +148,41 @@ impl Problem {
             detail,
         )
         .retry_after(1)
+    }
+
+    /// A request that was not let in, or given up before any of it was done.
+    pub(crate) fn refused(refusal: Refusal) -> Problem {
+        let (kind, title, detail) = match refusal {
+            Refusal::QueueFull => (
+                "overloaded",
+                "Queue full",
+                "nothing was done: as many requests wait for a worker as --queue-capacity allows; retry later",
+            ),
+            Refusal::Overloaded => (
+                "overloaded",
+                "Too much to do",
+                "nothing was done: more is asked of the server than it can do, and the request would have waited too long; \
+                 retry later, or send less",
+            ),
+            Refusal::Discarded => (
+                "discarded",
+                "Request discarded",
+                "nothing was done: the queue was full and --overload discards; retry later",
+            ),
+            Refusal::WaitedTooLong => (
+                "waited-too-long",
+                "Waited too long",
+                "nothing was done: the request waited for longer than --queue-wait-max; retry later, or send less",
+            ),
+            Refusal::Stopping => (
+                "stopping",
+                "Server stopping",
+                "nothing was done: the server stops; retry when it is back",
+            ),
+        };
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, kind, title, detail)
+            .retry_after(1)
+            .with("reason", refusal.name())
     }
 
     pub(crate) fn request_timeout() -> Problem {
