@@ -17,8 +17,11 @@
 //!
 //! Threads: all of it belongs to one selector. Only a store's completion may run elsewhere; it sends the outcome back.
 
+use crate::config::DispatchMode;
 use crate::counters;
+use crate::dispatch::Failure;
 use crate::key::Key;
+use crate::pool::{self, Work};
 use crate::selector::Selector;
 use crate::stores::{Store, Write};
 use crate::timing::StorageWork;
@@ -41,6 +44,8 @@ const BATCH_BYTES_MAX: usize = 1 << 20;
 #[derive(Default)]
 pub(crate) struct Batcher {
     queue: RefCell<Vec<Op>>,
+    /// What workers could not write for a stall: goes before the queue.
+    again: RefCell<Vec<Op>>,
     committer: Cell<Option<Waker>>,
     /// The committer waits for a stall to end: writes note when they came.
     stalled: Cell<bool>,
@@ -48,7 +53,6 @@ pub(crate) struct Batcher {
 
 struct Op {
     write: Write,
-    ttl_ms: Option<u64>,
     outcome: Rc<Outcome>,
     /// Only known of writes that met a stall.
     waits_since: Option<Instant>,
@@ -63,7 +67,7 @@ struct Outcome {
 
 /// What became of a write, and when.
 pub(crate) struct Written {
-    pub(crate) result: Result<()>,
+    pub(crate) result: std::result::Result<(), Failure>,
     pub(crate) work: StorageWork,
 }
 
@@ -86,7 +90,7 @@ impl Future for Writing {
 
 impl Op {
     /// `done_ns`: when the outcome was known.
-    fn finish(self, result: Result<()>, done_ns: u64) {
+    fn finish(self, result: std::result::Result<(), Failure>, done_ns: u64) {
         let mut work = self.work;
         work.done_ns = done_ns;
         // One that never came to storage has waited all the time.
@@ -126,11 +130,11 @@ impl Batcher {
         let write = Write {
             key,
             value,
+            ttl_ms,
             expires_at_ms: None,
         };
         self.queue.borrow_mut().push(Op {
             write,
-            ttl_ms,
             outcome: Rc::clone(&outcome),
             waits_since,
             work: StorageWork {
@@ -148,7 +152,7 @@ impl Batcher {
     async fn take_into(&self, ops: &mut Vec<Op>) {
         poll_fn(|cx| {
             let mut queue = self.queue.borrow_mut();
-            if queue.is_empty() {
+            if queue.is_empty() && self.again.borrow().is_empty() {
                 self.committer.set(Some(cx.waker().clone()));
                 return Poll::Pending;
             }
@@ -161,6 +165,14 @@ impl Batcher {
         })
         .await;
     }
+
+    /// Takes back what has to wait for the end of a stall.
+    fn wait_with(&self, ops: Vec<Op>) {
+        self.again.borrow_mut().extend(ops);
+        if let Some(committer) = self.committer.take() {
+            committer.wake();
+        }
+    }
 }
 
 /// The committer: submits what the selector's handlers append, for ever.
@@ -171,11 +183,21 @@ pub(crate) async fn run(selector: Rc<Selector>) {
         let Some(store) = selector.shared.lifecycle.store().cloned() else {
             // Routes append only when there is a store.
             let closed = Error::new(ErrorKind::Closed, "there is no store");
-            finish_all(&selector, ops.drain(..), &Err(closed));
+            finish_all(&selector, ops.drain(..), &Err(closed.into()));
             continue;
         };
+        let mut again = selector.batcher.again.take();
+        if !again.is_empty() {
+            wait_out_stall(&selector, &store, &mut again).await;
+            again.append(&mut ops);
+            ops = again;
+        }
         while !ops.is_empty() {
             let count = batch_len(&ops);
+            if selector.shared.config.dispatch == DispatchMode::Pool {
+                send(&selector, &store, ops.drain(..count).collect());
+                continue;
+            }
             match submit(&selector, &store, &mut ops[..count]) {
                 Submitted::Done(result) => finish(&selector, &store, ops.drain(..count), result),
                 Submitted::Later(outcome) => {
@@ -202,15 +224,43 @@ fn batch_len(ops: &[Op]) -> usize {
     fits.count().max(1)
 }
 
+/// Has a worker commit a batch.
+fn send(selector: &Rc<Selector>, store: &Arc<dyn Store>, mut batch: Vec<Op>) {
+    let writes = batch.iter().map(|op| op.write.clone()).collect();
+    let later = selector.port().send(Work::Write(writes));
+    let (selector, store) = (Rc::clone(selector), Arc::clone(store));
+    tokio::task::spawn_local(async move {
+        let done = later.await;
+        for op in &mut batch {
+            op.work.started_ns = done.work.started_ns;
+        }
+        let result = match done.outcome {
+            pool::Outcome::Written(result) => result.map_err(|unwritten| unwritten.error),
+            pool::Outcome::RunHere(_) => match submit(&selector, &store, &mut batch) {
+                Submitted::Done(result) => result,
+                Submitted::Later(outcome) => outcome.await.unwrap_or_else(|_| Err(lost_outcome())),
+                Submitted::Stalled => return selector.batcher.wait_with(batch),
+            },
+            pool::Outcome::Refused(refusal, _) => {
+                return finish_all(&selector, batch.into_iter(), &Err(Failure::Refused(refusal)));
+            }
+            _ => unreachable!("the outcome of writes is one of writes"),
+        };
+        match result {
+            Err(error) if error.kind() == ErrorKind::Stalled => selector.batcher.wait_with(batch),
+            result => finish(&selector, &store, batch.into_iter(), result),
+        }
+    });
+}
+
 fn submit(selector: &Selector, store: &Arc<dyn Store>, ops: &mut [Op]) -> Submitted {
-    let mut now_ms = None;
     let started_ns = selector.now_ns();
+    let mut wall_ms = None;
     for op in ops.iter_mut() {
         op.work.started_ns = started_ns;
-        if let Some(ttl_ms) = op.ttl_ms {
-            let now_ms = *now_ms.get_or_insert_with(|| selector.shared.env.clock.wall_ms());
-            // The clock shows whole milliseconds, rounded down: one more, or the last part of one would be taken off.
-            op.write.expires_at_ms = Some(now_ms + ttl_ms + 1);
+        if op.write.ttl_ms.is_some() {
+            op.write
+                .start_ttl(*wall_ms.get_or_insert_with(|| selector.shared.env.clock.wall_ms()));
         }
     }
     let (sender, mut receiver) = oneshot::channel();
@@ -251,18 +301,18 @@ fn finish(
         Err(error) if error.kind() == ErrorKind::NoSpace && ops.len() > 1 => {
             let (puts, deletes): (Vec<Op>, Vec<Op>) = ops.partition(|op| op.write.value.is_some());
             if puts.is_empty() || deletes.is_empty() {
-                finish_all(selector, puts.into_iter().chain(deletes), &Err(error));
+                finish_all(selector, puts.into_iter().chain(deletes), &Err(error.into()));
             } else {
-                finish_all(selector, puts.into_iter(), &Err(error));
+                finish_all(selector, puts.into_iter(), &Err(error.into()));
                 let (selector, store) = (Rc::clone(selector), Arc::clone(store));
                 tokio::task::spawn_local(commit_deletes(selector, store, deletes));
             }
         }
-        result => finish_all(selector, ops, &result),
+        result => finish_all(selector, ops, &result.map_err(Failure::from)),
     }
 }
 
-fn finish_all(selector: &Selector, ops: impl Iterator<Item = Op>, result: &Result<()>) {
+fn finish_all(selector: &Selector, ops: impl Iterator<Item = Op>, result: &std::result::Result<(), Failure>) {
     let done_ns = selector.now_ns();
     ops.for_each(|op| op.finish(result.clone(), done_ns));
 }
@@ -274,7 +324,7 @@ async fn commit_deletes(selector: Rc<Selector>, store: Arc<dyn Store>, mut delet
         // A full disk and a stall at once: the clients may as well retry.
         Submitted::Stalled => Err(stalled_too_long(store.stall())),
     };
-    finish_all(&selector, deletes.into_iter(), &result);
+    finish_all(&selector, deletes.into_iter(), &result.map_err(Failure::from));
 }
 
 fn stalled_too_long(reason: Option<&'static str>) -> Error {
@@ -309,7 +359,11 @@ async fn wait_out_stall(selector: &Selector, store: &Arc<dyn Store>, ops: &mut V
         let is_late = |op: &&Op| op.waits_since.is_some_and(|since| since + wait_max <= now);
         let late_count = ops.iter().take_while(is_late).count();
         counters::add(&selector.counters.stalled_out, late_count as u64);
-        finish_all(selector, ops.drain(..late_count), &Err(stalled_too_long(reason)));
+        finish_all(
+            selector,
+            ops.drain(..late_count),
+            &Err(stalled_too_long(reason).into()),
+        );
         let Some(first_since) = ops.first().and_then(|op| op.waits_since) else {
             break;
         };

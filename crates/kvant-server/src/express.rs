@@ -11,19 +11,22 @@
 //! 2. A request that was begun here is answered here.
 //! 3. Between receiving and parsing no other connection runs: the bytes are in the selector's buffer.
 
+use crate::admission::Class;
 use crate::answer::{JSON, OCTETS, Reply, Response};
 use crate::batcher::{Writing, Written};
 use crate::counters::Column;
+use crate::dispatch::{self, Failure, Reading};
 use crate::io::{Socket, SocketState};
 use crate::key::Key;
 use crate::memory::SMALL_BYTES;
 use crate::plain_request::{PlainRequest, REQUEST_BYTES_MAX};
+use crate::pool::Later;
 use crate::problem::{NOT_FOUND, PROBLEM_JSON};
 use crate::query;
-use crate::routes::entity::{self, VALUE_BYTES_UNCOUNTED};
+use crate::routes::entity::VALUE_BYTES_UNCOUNTED;
 use crate::routes::{Plane, Route, status};
 use crate::selector::Selector;
-use crate::timing::{KeyStart, Operation, Trace};
+use crate::timing::{KeyStart, Operation, Phase, Trace};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE};
 use http::{Method, StatusCode};
@@ -60,8 +63,16 @@ struct Begun {
 
 enum Step {
     Answer(Answer),
+    /// Wait for a worker with this read.
+    Read(Later, Asked),
     /// Wait for the batch with this write, then answer with this status.
     Write(Writing, StatusCode),
+}
+
+/// A read that a worker does, with what hyper needs should it have to answer.
+struct Asked {
+    key: Key,
+    request: Vec<u8>,
 }
 
 /// An answer that is at hand.
@@ -73,9 +84,9 @@ enum Answer {
 /// Serves plain requests until another comes, the peer closes, or the server stops.
 pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket) -> io::Result<End> {
     loop {
-        let received = poll_fn(|_| match selector.stopping.get() {
+        let received = poll_fn(|cx| match selector.stopping.get() {
             true => Poll::Ready(Ok(None)),
-            false => socket.poll_receive(REQUEST_BYTES_MAX).map_ok(Some),
+            false => socket.poll_receive(REQUEST_BYTES_MAX, cx).map_ok(Some),
         });
         let received_bytes = match received.await? {
             None => return Ok(End::HandedOver(None)),
@@ -96,18 +107,35 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
         } = match begun {
             Beginning::Begun(begun) => begun,
             Beginning::Left(found) => {
-                socket.hand_over(received_bytes);
+                let request = selector.scratch.borrow()[..received_bytes].to_vec();
+                socket.hand_over(request);
                 return Ok(End::HandedOver(found));
             }
         };
         let answer = match step {
             Step::Answer(answer) => answer,
+            Step::Read(later, asked) => {
+                let store = selector
+                    .shared
+                    .lifecycle
+                    .store()
+                    .expect("it was there to be asked");
+                let read = dispatch::read(selector, &**store, later.await);
+                trace.storage(&read.work);
+                match read_answer(selector, socket.state(), read.result) {
+                    Ok(answer) => answer,
+                    Err(value) => {
+                        socket.hand_over(asked.request);
+                        return Ok(End::HandedOver(Some((asked.key, value))));
+                    }
+                }
+            }
             Step::Write(writing, status) => {
                 let Written { result, work } = writing.await;
                 trace.storage(&work);
                 match result {
                     Ok(()) => Answer::Plain(status, None, Bytes::new()),
-                    Err(error) => problem(selector, &error),
+                    Err(failure) => problem(selector, socket.state(), &failure),
                 }
             }
         };
@@ -153,55 +181,58 @@ fn try_begin(
     let column = Column::from(&request.method);
     let parsed_ns = selector.now_ns();
     let mut trace = Trace::begin(Operation::of(route, &request.method), parsed_ns);
-    let plain = |status, content_type, body| Step::Answer(Answer::Plain(status, content_type, body));
+    trace.stamps.arrival_ns = state.take_arrived_ns();
     let step = match route {
-        Route::Status if request.method == Method::GET => {
-            plain(StatusCode::OK, Some(&JSON), Bytes::from_static(status::READY))
-        }
+        Route::Status if request.method == Method::GET => Step::Answer(Answer::Plain(
+            StatusCode::OK,
+            Some(&JSON),
+            Bytes::from_static(status::READY),
+        )),
         Route::Entity => {
             let query = query::entity(request.query, request.method == Method::PUT).ok()?;
+            let value_bytes_max = selector.shared.config.value_bytes_max.min(SMALL_BYTES);
+            if request.body.len() as u64 > value_bytes_max {
+                return None;
+            }
             trace.key = KeyStart::of(&query.key);
-            match request.method {
-                Method::GET => {
-                    let read = selector
-                        .shared
-                        .dispatch
-                        .get(&**store, &query.key, &mut trace.read);
-                    trace.stamps.done_ns = selector.now_ns();
-                    match read {
-                        Ok(Some(value)) if value.len() > VALUE_BYTES_UNCOUNTED => {
-                            *found = Some((query.key, value));
-                            return None;
+            let class = match request.method {
+                Method::GET => Class::Read,
+                _ => Class::Write,
+            };
+            let lag_ns = trace.stamps.phase_ns(Phase::Selector);
+            if let Some(refusal) = selector.lag.admit(class, lag_ns, parsed_ns) {
+                Step::Answer(problem(selector, state, &Failure::Refused(refusal)))
+            } else if class == Class::Read {
+                match dispatch::get(selector, &**store, &query.key, parsed_ns) {
+                    Reading::Done(read) => {
+                        trace.storage(&read.work);
+                        match read_answer(selector, state, read.result) {
+                            Ok(answer) => Step::Answer(answer),
+                            Err(value) => {
+                                *found = Some((query.key, value));
+                                return None;
+                            }
                         }
-                        Ok(Some(value)) => plain(StatusCode::OK, Some(&OCTETS), value),
-                        Ok(None) => plain(
-                            StatusCode::NOT_FOUND,
-                            Some(&PROBLEM_JSON),
-                            Bytes::from_static(NOT_FOUND),
-                        ),
-                        Err(error) => Step::Answer(problem(selector, &error)),
                     }
+                    Reading::Later(later) => Step::Read(
+                        later,
+                        Asked {
+                            key: query.key,
+                            request: received.to_vec(),
+                        },
+                    ),
                 }
-                Method::PUT => {
-                    let value_bytes_max = selector.shared.config.value_bytes_max.min(SMALL_BYTES);
-                    if request.body.len() as u64 > value_bytes_max {
-                        return None;
-                    }
-                    let value = Bytes::copy_from_slice(request.body);
-                    let writing = selector
-                        .batcher
-                        .write(query.key, Some(value), query.ttl_ms, parsed_ns);
-                    Step::Write(writing, StatusCode::CREATED)
-                }
-                _ => Step::Write(
-                    selector.batcher.write(query.key, None, None, parsed_ns),
-                    StatusCode::ACCEPTED,
-                ),
+            } else {
+                let (value, status) = match request.method {
+                    Method::PUT => (Some(Bytes::copy_from_slice(request.body)), StatusCode::CREATED),
+                    _ => (None, StatusCode::ACCEPTED),
+                };
+                let writing = selector.batcher.write(query.key, value, query.ttl_ms, parsed_ns);
+                Step::Write(writing, status)
             }
         }
         _ => return None,
     };
-    trace.stamps.arrival_ns = state.take_arrived_ns();
     Some(Begun {
         route,
         column,
@@ -210,9 +241,28 @@ fn try_begin(
     })
 }
 
+/// The answer to a read; its value, when that is long: hyper answers then.
+#[inline]
+fn read_answer(
+    selector: &Selector,
+    state: &SocketState,
+    result: Result<Option<Bytes>, Failure>,
+) -> Result<Answer, Bytes> {
+    match result {
+        Ok(Some(value)) if value.len() > VALUE_BYTES_UNCOUNTED => Err(value),
+        Ok(Some(value)) => Ok(Answer::Plain(StatusCode::OK, Some(&OCTETS), value)),
+        Ok(None) => Ok(Answer::Plain(
+            StatusCode::NOT_FOUND,
+            Some(&PROBLEM_JSON),
+            Bytes::from_static(NOT_FOUND),
+        )),
+        Err(failure) => Ok(problem(selector, state, &failure)),
+    }
+}
+
 #[cold]
-fn problem(selector: &Selector, error: &kvant_base::Error) -> Answer {
-    Answer::Problem(entity::failed(selector, error).answer(&mut Reply::default()))
+fn problem(selector: &Selector, state: &SocketState, failure: &Failure) -> Answer {
+    Answer::Problem(dispatch::explain(selector, state, failure).answer(&mut Reply::default()))
 }
 
 impl Answer {

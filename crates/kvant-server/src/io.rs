@@ -12,7 +12,7 @@
 use crate::arrival::Arrival;
 use crate::counters;
 use crate::selector::Selector;
-use crate::timing::Trace;
+use crate::timing::{Stamps, Trace};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
@@ -54,6 +54,8 @@ pub(crate) struct SocketState {
     exchange: Cell<Option<Trace>>,
     /// Hyper has the whole answer to it.
     is_answered: Cell<bool>,
+    /// How long to rest before the next read.
+    rest: Cell<Option<Duration>>,
 }
 
 impl SocketState {
@@ -90,9 +92,20 @@ impl SocketState {
         self.exchange.set(exchange);
     }
 
+    /// Nothing is read for this long: the client was refused.
+    pub(crate) fn rest(&self, time: Duration) {
+        self.rest.set(Some(time));
+    }
+
     /// Hyper has all of the answer; it leaves with the next flush.
     pub(crate) fn is_whole(&self) {
         self.is_answered.set(true);
+    }
+
+    /// The times of the request that hyper is busy with.
+    pub(crate) fn stamps(&self) -> Option<Stamps> {
+        let exchange = self.exchange.get();
+        exchange.map(|trace| trace.stamps)
     }
 
     /// Completes the trace of a request whose answer has left.
@@ -129,6 +142,8 @@ pub(crate) struct Socket {
     idle_max: Duration,
     /// Runs while the kernel refuses bytes.
     idle_timer: Option<Pin<Box<Sleep>>>,
+    /// Runs while a refused client rests.
+    rest_timer: Option<Pin<Box<Sleep>>>,
     /// Bytes received since the last answer, as long as they are one line.
     first_line_bytes: Option<usize>,
     eof: bool,
@@ -154,6 +169,7 @@ impl Socket {
             backlog: Vec::new(),
             backlog_sent_bytes: 0,
             idle_timer: None,
+            rest_timer: None,
             first_line_bytes: Some(0),
             eof: false,
         }
@@ -164,7 +180,14 @@ impl Socket {
     }
 
     /// Receives into the selector's buffer: how many bytes, at most [`READ_BYTES_MAX`]; 0 at the peer's end.
-    pub(crate) fn poll_receive(&mut self, bytes_max: usize) -> Poll<io::Result<usize>> {
+    pub(crate) fn poll_receive(&mut self, bytes_max: usize, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if let Some(time) = self.state.rest.take() {
+            self.rest_timer = Some(Box::pin(tokio::time::sleep(time)));
+        }
+        if let Some(timer) = &mut self.rest_timer {
+            ready!(timer.as_mut().poll(cx));
+            self.rest_timer = None;
+        }
         let mut scratch = self.selector.scratch.borrow_mut();
         let mut buffer = ReadBuf::new(&mut scratch[..bytes_max]);
         let mut cx = Context::from_waker(&self.arrival_waker);
@@ -180,9 +203,9 @@ impl Socket {
         Poll::Ready(Ok(received_bytes))
     }
 
-    /// Leaves to hyper the first bytes of the selector's buffer, which were received last.
-    pub(crate) fn hand_over(&mut self, received_bytes: usize) {
-        self.unread = self.selector.scratch.borrow()[..received_bytes].to_vec();
+    /// Leaves to hyper what was received last.
+    pub(crate) fn hand_over(&mut self, received: Vec<u8>) {
+        self.unread = received;
     }
 
     /// Sends all of `bytes`, what the kernel does not take by way of the backlog.
@@ -305,14 +328,14 @@ impl Socket {
 impl Read for Socket {
     fn poll_read(
         self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
         mut cursor: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let socket = self.get_mut();
         let bytes_max = cursor.remaining().min(READ_BYTES_MAX);
         let (scratch, unread);
         let bytes = if socket.unread.is_empty() {
-            let received_bytes = ready!(socket.poll_receive(bytes_max))?;
+            let received_bytes = ready!(socket.poll_receive(bytes_max, cx))?;
             scratch = socket.selector.scratch.borrow();
             &scratch[..received_bytes]
         } else {

@@ -5,15 +5,16 @@
 //! than 27 to 37 in one case of five, and the busier selector sets the tail of the latency. Connections live long; accepting is
 //! not what the time goes into.
 
+use crate::admission::{Lag, Pacer, Refusals};
 use crate::batcher::{self, Batcher};
 use crate::config::ServerConfig;
 use crate::connection;
 use crate::counters::{self, Counters};
-use crate::dispatch::Dispatch;
 use crate::express::DateText;
 use crate::io::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Scratch};
 use crate::lifecycle::Lifecycle;
 use crate::memory::RequestMemory;
+use crate::pool::{Pool, Port};
 use crate::routes::Plane;
 use crate::timing::Timings;
 use hyper::server::conn::http1;
@@ -42,7 +43,9 @@ pub(crate) struct Shared {
     pub(crate) connections_max: usize,
     pub(crate) env: Env,
     pub(crate) memory: RequestMemory,
-    pub(crate) dispatch: Dispatch,
+    pub(crate) refusals: Arc<Refusals>,
+    /// Unless selectors do everything themselves.
+    pub(crate) pool: Option<Arc<Pool>>,
     pub(crate) lifecycle: Arc<Lifecycle>,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) events: Arc<Events>,
@@ -70,6 +73,9 @@ pub(crate) struct Selector {
     pub(crate) counters: Arc<Counters>,
     pub(crate) timings: Arc<Timings>,
     pub(crate) batcher: Batcher,
+    pub(crate) lag: Lag,
+    pub(crate) pacer: Pacer,
+    port: Option<Rc<Port>>,
     pub(crate) http: http1::Builder,
     pub(crate) scratch: Scratch,
     /// Where answers are put together that hyper does not write.
@@ -90,9 +96,12 @@ impl Selector {
         http.half_close(true).max_buf_size(HEAD_BUFFER_BYTES);
         Rc::new(Selector {
             timings: Arc::clone(&shared.timings[index]),
-            shared,
             counters,
             batcher: Batcher::default(),
+            lag: Lag::new(&shared.config, Arc::clone(&shared.refusals)),
+            pacer: Pacer::default(),
+            port: shared.pool.clone().map(|pool| Port::new(pool, index)),
+            shared,
             http,
             scratch: Rc::new(RefCell::new(vec![0; READ_BYTES_MAX].into_boxed_slice())),
             answer_bytes: RefCell::default(),
@@ -102,6 +111,11 @@ impl Selector {
             connection_count: AtomicU64::new(0),
             idle: Notify::new(),
         })
+    }
+
+    /// The way to the workers; there is one unless the dispatch mode is `inline`.
+    pub(crate) fn port(&self) -> &Rc<Port> {
+        self.port.as_ref().expect("modes that send work have a pool")
     }
 
     /// Now, in nanoseconds of the monotonic clock.
@@ -159,6 +173,9 @@ pub(crate) fn spawn(
             runtime.block_on(async {
                 let selector = Selector::new(shared, index);
                 tokio::task::spawn_local(batcher::run(Rc::clone(&selector)));
+                if let Some(port) = &selector.port {
+                    port.spawn();
+                }
                 let acceptors: Vec<_> = listeners
                     .into_iter()
                     .map(|(listener, plane)| {

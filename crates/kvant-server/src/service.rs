@@ -135,7 +135,7 @@ impl Step {
     }
 
     #[inline]
-    fn poll_response(&mut self, cx: &mut Context<'_>, call: &Call) -> Poll<Response> {
+    pub(crate) fn poll_response(&mut self, cx: &mut Context<'_>, call: &Call) -> Poll<Response> {
         loop {
             match self {
                 Step::Answer(response) => {

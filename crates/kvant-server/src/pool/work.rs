@@ -14,6 +14,9 @@ use std::any::Any;
 pub(crate) trait RangeWork: Any + Send {
     /// Reads the next piece (and opens the range before the first).
     fn read_piece(&mut self, store: &dyn Store) -> Result<()>;
+
+    /// Whether a piece has been read: its client has half an answer, so it is not refused any more.
+    fn is_begun(&self) -> bool;
 }
 
 /// Storage work.

@@ -6,6 +6,7 @@
 
 use super::Format;
 use crate::key::Key;
+use crate::pool::RangeWork;
 use crate::query::RangeQuery;
 use crate::stores::{Records, Store};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -33,7 +34,10 @@ pub(crate) struct RangeReader {
 
 enum Source {
     /// Nothing has been read yet.
-    Asked { start: Key, end: Option<Key> },
+    Asked {
+        start: Key,
+        end: Option<Key>,
+    },
     Open(Box<dyn Records>),
 }
 
@@ -47,7 +51,11 @@ impl RangeReader {
                 end: query.end,
             },
             format,
-            left_count: if is_empty { 0 } else { query.limit.unwrap_or(u64::MAX) },
+            left_count: if is_empty {
+                0
+            } else {
+                query.limit.unwrap_or(u64::MAX)
+            },
             read_count: 0,
             piece: Bytes::new(),
             piece_bytes_held: 0,
@@ -120,5 +128,15 @@ impl RangeReader {
 
     pub(super) fn piece_bytes_held(&self) -> u64 {
         self.piece_bytes_held as u64
+    }
+}
+
+impl RangeWork for RangeReader {
+    fn read_piece(&mut self, store: &dyn Store) -> Result<()> {
+        RangeReader::read_piece(self, store)
+    }
+
+    fn is_begun(&self) -> bool {
+        matches!(self.records, Source::Open(_))
     }
 }

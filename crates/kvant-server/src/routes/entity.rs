@@ -1,7 +1,9 @@
 //! `GET`, `HEAD`, `PUT` and `DELETE /v0/entity?id=K`: one record.
 
+use crate::admission::Class;
 use crate::answer::{Body, Exchange, OCTETS, Reply, Response};
 use crate::batcher::Written;
+use crate::dispatch::{self, Failure, Reading};
 use crate::express::Found;
 use crate::key::Key;
 use crate::memory::SMALL_BYTES;
@@ -11,12 +13,12 @@ use crate::request_body::{self, Unread, broken_body, discard, no_memory, read_va
 use crate::selector::Selector;
 use crate::service::{Call, Step};
 use crate::stores::Store;
-use crate::timing::{KeyStart, StorageWork};
+use crate::timing::KeyStart;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use hyper::body::{Body as _, Incoming};
-use kvant_base::{Error, ErrorKind, Level, Result};
-use kvant_engine::ReadTrace;
+use kvant_base::{Error, ErrorKind, Level};
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -43,6 +45,17 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
         Ok(ready) => ready,
         Err(problem) => return request_body::refuse(config, body, reply, problem),
     };
+    let class = match method {
+        Method::PUT | Method::DELETE => Class::Write,
+        _ => Class::Read,
+    };
+    // What was read already is as good as done.
+    if found.is_none()
+        && let Some(refusal) = dispatch::admit(call, class)
+    {
+        let problem = dispatch::explain(selector, &call.socket, &Failure::Refused(refusal));
+        return request_body::refuse(config, body, reply, problem);
+    }
     match method {
         Method::PUT => put(call, reply, body, query),
         Method::DELETE => Step::Write(
@@ -54,34 +67,56 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
     }
 }
 
-fn get(call: &Call, store: &Arc<dyn Store>, mut reply: Reply, key: Key, found: Option<Found>) -> Step {
+fn get(call: &Call, store: &Arc<dyn Store>, reply: Reply, key: Key, found: Option<Found>) -> Step {
     let selector = &call.selector;
-    let read = match found {
-        Some((found_key, value)) if *found_key == *key => Ok(Some(value)),
-        _ => read(call, &**store, &key),
+    let reading = match found {
+        Some((found_key, value)) if *found_key == *key => {
+            return got(call, Arc::clone(store), reply, key, Ok(Some(value)));
+        }
+        _ => dispatch::get(selector, &**store, &key, selector.now_ns()),
     };
-    let value = match read {
+    let (call, store) = (call.clone(), Arc::clone(store));
+    match reading {
+        Reading::Done(read) => {
+            call.socket.note(|trace| trace.storage(&read.work));
+            got(&call, store, reply, key, read.result)
+        }
+        Reading::Later(later) => Step::slow(async move {
+            let read = dispatch::read(&call.selector, &*store, later.await);
+            call.socket.note(|trace| trace.storage(&read.work));
+            let mut step = got(&call, store, reply, key, read.result);
+            poll_fn(|cx| step.poll_response(cx, &call)).await
+        }),
+    }
+}
+
+/// The answer to a read.
+fn got(
+    call: &Call,
+    store: Arc<dyn Store>,
+    mut reply: Reply,
+    key: Key,
+    result: std::result::Result<Option<Bytes>, Failure>,
+) -> Step {
+    let value = match result {
         Ok(Some(value)) => value,
         Ok(None) => return Step::answer(problem::not_found(&mut reply)),
-        Err(error) => return Step::answer(failed(selector, &error).answer(&mut reply)),
+        Err(failure) => {
+            let problem = dispatch::explain(&call.selector, &call.socket, &failure);
+            return Step::answer(problem.answer(&mut reply));
+        }
     };
     if value.len() <= VALUE_BYTES_UNCOUNTED {
         return Step::answer(reply.answer(StatusCode::OK, Some(&OCTETS), Body::full(value)));
     }
     let value_bytes = value.len() as u64;
-    match selector.shared.memory.try_hold(value_bytes) {
+    match call.selector.shared.memory.try_hold(value_bytes) {
         Some(held) => Step::answer(reply.answer(StatusCode::OK, Some(&OCTETS), Body::reserved(value, held))),
-        None => Step::slow(get_later(
-            call.clone(),
-            Arc::clone(store),
-            reply,
-            key,
-            value_bytes,
-        )),
+        None => Step::slow(get_later(call.clone(), store, reply, key, value_bytes)),
     }
 }
 
-/// Reads a long value when there is memory for it.
+/// Reads a long value again when there is memory for it.
 async fn get_later(
     call: Call,
     store: Arc<dyn Store>,
@@ -98,29 +133,19 @@ async fn get_later(
     else {
         return no_memory(selector).answer(&mut reply);
     };
-    match read(&call, &*store, &key) {
+    let read = match dispatch::get(selector, &*store, &key, selector.now_ns()) {
+        Reading::Done(read) => read,
+        Reading::Later(later) => dispatch::read(selector, &*store, later.await),
+    };
+    call.socket.note(|trace| trace.storage(&read.work));
+    match read.result {
         Ok(Some(value)) => {
             held.resize(value.len() as u64);
             reply.answer(StatusCode::OK, Some(&OCTETS), Body::reserved(value, held))
         }
         Ok(None) => problem::not_found(&mut reply),
-        Err(error) => failed(selector, &error).answer(&mut reply),
+        Err(failure) => dispatch::explain(selector, &call.socket, &failure).answer(&mut reply),
     }
-}
-
-fn read(call: &Call, store: &dyn Store, key: &[u8]) -> Result<Option<Bytes>> {
-    let started_ns = call.selector.now_ns();
-    let mut trace = ReadTrace::default();
-    let result = call.selector.shared.dispatch.get(store, key, &mut trace);
-    let work = StorageWork {
-        queued_ns: started_ns,
-        started_ns,
-        done_ns: call.selector.now_ns(),
-        read: trace,
-        stall: None,
-    };
-    call.socket.note(|trace| trace.storage(&work));
-    result
 }
 
 fn put(call: &Call, reply: Reply, body: Option<Incoming>, query: EntityQuery) -> Step {
@@ -227,7 +252,7 @@ pub(crate) fn written(call: &Call, reply: &mut Reply, status: StatusCode, writte
     call.socket.note(|trace| trace.storage(&written.work));
     match written.result {
         Ok(()) => reply.answer(status, None, Body::empty()),
-        Err(error) => failed(&call.selector, &error).answer(reply),
+        Err(failure) => dispatch::explain(&call.selector, &call.socket, &failure).answer(reply),
     }
 }
 

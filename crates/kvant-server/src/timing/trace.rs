@@ -130,6 +130,19 @@ pub(crate) struct StorageWork {
     pub(crate) stall: Option<&'static str>,
 }
 
+impl StorageWork {
+    /// Work that was asked for and begun at once.
+    #[inline]
+    pub(crate) fn at(now_ns: u64) -> StorageWork {
+        StorageWork {
+            queued_ns: now_ns,
+            started_ns: now_ns,
+            done_ns: now_ns,
+            ..StorageWork::default()
+        }
+    }
+}
+
 /// The beginning of a key, enough to recognise it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyStart {
