@@ -1,6 +1,7 @@
 //! A server with a store, started for one test.
 
 use crate::client::{Answer, Client};
+use crate::modes;
 use crate::store::MemoryStore;
 use kvant_base::{Level, Log, MemoryBudget};
 use kvant_env::clock::MockClock;
@@ -48,6 +49,8 @@ pub(crate) fn config() -> ServerConfig {
     ServerConfig {
         listen: "127.0.0.1:0".parse().unwrap(),
         selectors: 2,
+        dispatch: modes::dispatch(),
+        overload: modes::overload(),
         queue_wait_max: NEVER,
         range_idle_max: NEVER,
         connections_max: Some(1000),

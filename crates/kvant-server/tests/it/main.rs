@@ -12,6 +12,7 @@ mod faults;
 mod fixture;
 mod heads;
 mod lifecycle;
+mod modes;
 mod operator;
 mod queries;
 mod real_client;
