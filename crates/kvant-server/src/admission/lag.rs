@@ -6,6 +6,7 @@
 //! Threads: belongs to one selector.
 
 use super::codel::Codel;
+use super::cost::Cost;
 use super::{Class, INTERVAL_NS, Refusal, Refusals, TARGET_NS};
 use crate::config::{Overload, ServerConfig};
 use std::cell::Cell;
@@ -24,8 +25,8 @@ pub(crate) struct Lag {
     /// When the present turn began, and the longest lag of it.
     turn_ns: Cell<u64>,
     turn_lag_ns: Cell<u64>,
-    /// What a request of each class costs here, smoothed.
-    costs_ns: [Cell<u64>; Class::COUNT],
+    /// What a request of each class costs here.
+    costs: [Cell<Cost>; Class::COUNT],
 }
 
 impl Lag {
@@ -37,7 +38,7 @@ impl Lag {
             codel: Cell::default(),
             turn_ns: Cell::default(),
             turn_lag_ns: Cell::default(),
-            costs_ns: Default::default(),
+            costs: Default::default(),
         }
     }
 
@@ -68,12 +69,13 @@ impl Lag {
     /// Notes what one request's storage work cost this selector.
     #[inline]
     pub(crate) fn note_cost(&self, class: Class, storage_ns: u64) {
-        let cost_ns = &self.costs_ns[class as usize];
-        // A weight of 1/8: a few slow reads in a row are noticed, a single one is not.
-        cost_ns.set(cost_ns.get() - cost_ns.get() / 8 + storage_ns / 8);
+        let cell = &self.costs[class as usize];
+        let mut cost = cell.get();
+        cost.note(storage_ns);
+        cell.set(cost);
     }
 
     fn is_dear(&self, class: Class) -> bool {
-        self.costs_ns[class as usize].get() >= DEAR_NS
+        self.costs[class as usize].get().ns() >= DEAR_NS
     }
 }

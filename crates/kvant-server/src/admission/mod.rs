@@ -7,10 +7,13 @@
 //! Every refusal is counted once, by whoever decides it ([`Refusals`]); those who pass it on to the client do not count again.
 
 mod codel;
+mod control;
+mod cost;
 mod lag;
 mod pacer;
 mod refusals;
 
+pub(crate) use control::Control;
 pub(crate) use lag::Lag;
 pub(crate) use pacer::Pacer;
 pub(crate) use refusals::Refusals;
