@@ -23,10 +23,11 @@ mod view;
 mod write;
 
 pub use self::range::{RangeIter, Record};
-pub use self::read::{Lookup, ReadTrace};
+pub use self::read::Lookup;
 pub use self::recovery::RecoveryProgress;
 pub use self::snapshot::Snapshot;
 pub use self::write::Refusable;
+pub use crate::table::ReadTrace;
 
 use self::core::{Core, Tasks};
 use self::snapshot::PinnedSeq;

@@ -3,24 +3,12 @@
 use super::core::Core;
 use super::view::SuperVersion;
 use crate::format::{SeqNum, ValueKind, key_hash, split_expiry};
+use crate::table::{ReadTrace, Table};
 use bytes::Bytes;
 use kvant_base::limits::LEVELS;
 use kvant_base::log::Level;
 use kvant_base::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// What reads touched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReadTrace {
-    /// Tables whose filter let the read through.
-    pub table_count: u32,
-    /// Data blocks that were looked into.
-    pub block_count: u32,
-    /// Blocks that were not in the block cache.
-    pub block_read_count: u32,
-    /// What these blocks take in their files.
-    pub block_read_bytes: u64,
-}
 
 /// What is known of a key without waiting for the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,39 +27,52 @@ enum Source {
 
 impl Core {
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.get_traced(key, &mut ReadTrace::default())
+    }
+
+    #[inline]
+    pub(crate) fn get_traced(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Option<Bytes>> {
         self.check_usable()?;
         // The view first, the number second: see `view`.
         let view = self.views.load();
         let seq = SeqNum(self.visible_seq.load(Ordering::Acquire));
-        self.get_at(&view, key, seq)
-    }
-
-    pub(crate) fn get_traced(&self, key: &[u8], _trace: &mut ReadTrace) -> Result<Option<Bytes>> {
-        self.get(key)
+        self.get_at(&view, key, seq, trace)
     }
 
     pub(crate) fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
         self.get_traced(key, trace).map(Lookup::Known)
     }
 
-    pub(crate) fn get_at(&self, view: &SuperVersion, key: &[u8], seq: SeqNum) -> Result<Option<Bytes>> {
-        let mut fetches = 0;
-        let found = self.find(view, key, seq, &mut fetches);
+    pub(crate) fn get_at(
+        &self,
+        view: &SuperVersion,
+        key: &[u8],
+        seq: SeqNum,
+        trace: &mut ReadTrace,
+    ) -> Result<Option<Bytes>> {
+        let mut touched = ReadTrace::default();
+        let found = self.find(view, key, seq, &mut touched);
+        trace.add(touched);
+        self.count_get(&found, touched.block_count);
+        Ok(found?.map(|(value, _)| value))
+    }
+
+    #[inline]
+    fn count_get(&self, found: &Result<Option<(Bytes, Source)>>, block_count: u32) {
         let counters = &self.counters;
         add(&counters.gets, 1);
-        match &found {
+        match found {
             Ok(Some((_, source))) => {
                 add(&counters.present, 1);
                 if matches!(source, Source::Table) {
                     add(&counters.present_from_table, 1);
-                    add(&counters.present_fetches, u64::from(fetches));
+                    add(&counters.present_fetches, u64::from(block_count));
                 }
             }
-            Ok(None) if fetches > 0 => add(&counters.absent_fetches, u64::from(fetches)),
+            Ok(None) if block_count > 0 => add(&counters.absent_fetches, u64::from(block_count)),
             Ok(None) => {}
             Err(error) => self.note_read_error(error),
         }
-        Ok(found?.map(|(value, _)| value))
     }
 
     fn find(
@@ -79,7 +80,7 @@ impl Core {
         view: &SuperVersion,
         key: &[u8],
         seq: SeqNum,
-        fetches: &mut u32,
+        trace: &mut ReadTrace,
     ) -> Result<Option<(Bytes, Source)>> {
         let hash = key_hash(key);
         let memtables =
@@ -102,7 +103,7 @@ impl Core {
             {
                 break;
             }
-            if let Some(entry) = file.table.get(key, hash, seq, fetches)?
+            if let Some(entry) = file.table.get(key, hash, seq, trace)?
                 && newest
                     .as_ref()
                     .is_none_or(|(found_seq, _)| *found_seq < entry.seq)
@@ -117,7 +118,7 @@ impl Core {
             let Some(file) = view.version.tables_for_key(level, key).next() else {
                 continue;
             };
-            if let Some(entry) = file.table.get(key, hash, seq, fetches)? {
+            if let Some(entry) = file.table.get(key, hash, seq, trace)? {
                 let value = self.live_stored(&file.table, entry.kind, &entry)?;
                 return Ok(value.map(|value| (value, Source::Table)));
             }
@@ -125,12 +126,7 @@ impl Core {
         Ok(None)
     }
 
-    fn live_stored(
-        &self,
-        table: &crate::table::Table,
-        kind: ValueKind,
-        stored: &[u8],
-    ) -> Result<Option<Bytes>> {
+    fn live_stored(&self, table: &Table, kind: ValueKind, stored: &[u8]) -> Result<Option<Bytes>> {
         self.live_value(kind, stored).ok_or_else(|| {
             Error::new(
                 ErrorKind::Corruption,

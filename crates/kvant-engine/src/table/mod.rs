@@ -14,6 +14,7 @@ mod filter;
 mod footer;
 mod index;
 mod iter;
+mod point_read;
 mod properties;
 mod reader;
 mod salvage;
@@ -28,6 +29,7 @@ pub(crate) use builder::{TableBuilder, TableOptions};
 pub(crate) use filter::bits_per_key_for;
 #[cfg(test)]
 pub(crate) use iter::TableIter;
+pub use point_read::ReadTrace;
 pub(crate) use properties::TableProperties;
 pub(crate) use reader::{Table, TableContext};
 pub(crate) use stats::TableStats;

@@ -16,6 +16,7 @@ use super::data_block::DataBlock;
 use super::filter::Filter;
 use super::footer::Footer;
 use super::index::Index;
+use super::point_read::ReadTrace;
 use super::properties::TableProperties;
 use super::stats::TableStats;
 use super::stored::{self, BlockSpan, Malformed, Parsed};
@@ -131,29 +132,30 @@ impl Table {
     }
 
     /// The newest version of `user_key` with a sequence number up to `visible_at`. `hash` is
-    /// [`crate::format::key_hash`] of the key; `fetches` is raised by the data blocks fetched, from cache or disk.
+    /// [`crate::format::key_hash`] of the key.
     pub(crate) fn get(
         &self,
         user_key: &[u8],
         hash: u64,
         visible_at: SeqNum,
-        fetches: &mut u32,
+        trace: &mut ReadTrace,
     ) -> Result<Option<FoundEntry>> {
-        if !self.may_contain(hash)? {
+        if !self.may_contain(hash, trace)? {
             return Ok(None);
         }
+        trace.table_count += 1;
         let target = InternalKeyRef::seek(user_key, visible_at);
         let span = match &self.index {
             Some(index) => index.find_span(target),
             None => self
-                .at(self.footer.index, self.index_block()?.index())?
+                .at(self.footer.index, self.index_block(trace)?.index())?
                 .find_span(target),
         };
         let Some(span) = span else {
             return Ok(None);
         };
-        *fetches += 1;
-        let block = self.data_block(span)?;
+        let block = self.data_block(span, trace)?;
+        trace.block_count += 1;
         let found = self.at(span, block.data().and_then(|data| data.get(target, hash)))?;
         let Some(entry) = found else {
             return Ok(None);
@@ -167,12 +169,12 @@ impl Table {
     }
 
     #[inline]
-    fn may_contain(&self, hash: u64) -> Result<bool> {
+    fn may_contain(&self, hash: u64, trace: &mut ReadTrace) -> Result<bool> {
         let positive = match &self.filter {
             FilterState::Absent => return Ok(true),
             FilterState::Pinned(filter) => filter.may_contain(hash),
             FilterState::InCache => {
-                let block = self.metadata_block(self.footer.filter, |reader| {
+                let block = self.metadata_block(self.footer.filter, trace, |reader| {
                     Ok(Block::Filter(reader.read_filter(&self.footer)?))
                 })?;
                 self.at(self.footer.filter, block.filter())?.may_contain(hash)
@@ -189,25 +191,26 @@ impl Table {
     }
 
     /// The index through the cache.
-    pub(super) fn index_block(&self) -> Result<Arc<Block>> {
-        self.metadata_block(self.footer.index, |reader| {
+    pub(super) fn index_block(&self, trace: &mut ReadTrace) -> Result<Arc<Block>> {
+        self.metadata_block(self.footer.index, trace, |reader| {
             Ok(Block::Index(reader.read_index(&self.footer, &self.properties)?))
         })
     }
 
     #[inline]
-    fn data_block(&self, span: BlockSpan) -> Result<Arc<Block>> {
+    fn data_block(&self, span: BlockSpan, trace: &mut ReadTrace) -> Result<Arc<Block>> {
         match self.context.cache.get(self.block_key(span)) {
             Some(block) => Ok(block),
-            None => self.read_data_block(span),
+            None => self.read_data_block(span, trace),
         }
     }
 
     #[cold]
-    fn read_data_block(&self, span: BlockSpan) -> Result<Arc<Block>> {
+    fn read_data_block(&self, span: BlockSpan, trace: &mut ReadTrace) -> Result<Arc<Block>> {
         let stored = self
             .reader()
             .read(span.offset_bytes, span.stored_bytes as usize)?;
+        trace.count_read(span.stored_bytes);
         let data = stored::open_owned(stored, span.offset_bytes).and_then(DataBlock::new);
         let block = Arc::new(Block::Data(self.at(span, data)?));
         let heap_bytes = block.heap_bytes();
@@ -220,6 +223,7 @@ impl Table {
     fn metadata_block(
         &self,
         span: BlockSpan,
+        trace: &mut ReadTrace,
         read: impl FnOnce(FileReader<'_>) -> Result<Block>,
     ) -> Result<Arc<Block>> {
         let key = self.block_key(span);
@@ -227,6 +231,7 @@ impl Table {
             return Ok(block);
         }
         let block = Arc::new(read(self.reader())?);
+        trace.count_read(span.stored_bytes);
         let heap_bytes = block.heap_bytes();
         Ok(self.context.cache.insert(key, block, heap_bytes, Admission::Main))
     }

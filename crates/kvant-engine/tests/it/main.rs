@@ -9,6 +9,7 @@ mod faults;
 mod full_disk;
 mod liveness;
 mod model;
+mod point_reads;
 mod power_loss;
 mod replay;
 mod restarts;
