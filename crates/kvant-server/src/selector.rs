@@ -15,6 +15,7 @@ use crate::io::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Scratch};
 use crate::lifecycle::Lifecycle;
 use crate::memory::RequestMemory;
 use crate::routes::Plane;
+use crate::timing::Timings;
 use hyper::server::conn::http1;
 use kvant_base::{Events, Level, Log};
 use kvant_env::Env;
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) events: Arc<Events>,
     pub(crate) counters: Vec<Arc<Counters>>,
+    pub(crate) timings: Vec<Arc<Timings>>,
     pub(crate) started_ns: u64,
     /// Told of every connection that closes.
     pub(crate) connection_closed: Notify,
@@ -66,6 +68,7 @@ pub(crate) type Mailbox = mpsc::UnboundedSender<Message>;
 pub(crate) struct Selector {
     pub(crate) shared: Arc<Shared>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) timings: Arc<Timings>,
     pub(crate) batcher: Batcher,
     pub(crate) http: http1::Builder,
     pub(crate) scratch: Scratch,
@@ -82,12 +85,14 @@ pub(crate) struct Selector {
 impl Selector {
     fn new(shared: Arc<Shared>, index: usize) -> Rc<Selector> {
         let counters = Arc::clone(&shared.counters[index]);
+        let timings = Arc::clone(&shared.timings[index]);
         let mut http = http1::Builder::new();
         // A client that has sent its request may close its sending side before it reads the answer.
         http.half_close(true).max_buf_size(HEAD_BUFFER_BYTES);
         Rc::new(Selector {
             shared,
             counters,
+            timings,
             batcher: Batcher::default(),
             http,
             scratch: Rc::new(RefCell::new(vec![0; READ_BYTES_MAX].into_boxed_slice())),

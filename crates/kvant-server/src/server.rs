@@ -70,6 +70,7 @@ impl Server {
             log,
             events,
             counters: (0..selectors).map(|_| Arc::new(Counters::default())).collect(),
+            timings: (0..selectors).map(|_| Arc::default()).collect(),
             started_ns,
             connection_closed: Notify::new(),
             config,
