@@ -27,6 +27,19 @@ pub enum EventKind {
     Overload,
 }
 
+impl EventKind {
+    /// Its name in streams, reports and logs; the same as serialised.
+    pub fn name(self) -> &'static str {
+        match self {
+            EventKind::Flush => "flush",
+            EventKind::Compaction => "compaction",
+            EventKind::Stall => "stall",
+            EventKind::Fsync => "fsync",
+            EventKind::Overload => "overload",
+        }
+    }
+}
+
 /// Where in the life of what happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

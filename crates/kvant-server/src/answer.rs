@@ -1,5 +1,6 @@
 //! Requests and responses as the routes see them, and the bodies of responses.
 
+use crate::event_stream::EventBody;
 use crate::express::Found;
 use crate::memory::Held;
 use crate::range::RangeBody;
@@ -125,6 +126,8 @@ pub(crate) enum Body {
     Full(Bytes),
     /// Records as they are read.
     Range(Box<RangeBody>),
+    /// Events as they happen.
+    Events(Box<EventBody>),
 }
 
 impl Body {
@@ -140,7 +143,7 @@ impl Body {
     pub(crate) fn bytes(&self) -> Option<&Bytes> {
         match self {
             Body::Full(bytes) => Some(bytes),
-            Body::Range(_) => None,
+            Body::Range(_) | Body::Events(_) => None,
         }
     }
 
@@ -176,6 +179,7 @@ impl hyper::body::Body for Body {
             Body::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
             Body::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(mem::take(bytes))))),
             Body::Range(range) => range.poll_frame(cx),
+            Body::Events(events) => events.poll_frame(cx),
         }
     }
 
@@ -183,13 +187,14 @@ impl hyper::body::Body for Body {
         match self {
             Body::Full(bytes) => bytes.is_empty(),
             Body::Range(range) => range.is_finished(),
+            Body::Events(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Body::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Body::Range(_) => SizeHint::default(),
+            Body::Range(_) | Body::Events(_) => SizeHint::default(),
         }
     }
 }

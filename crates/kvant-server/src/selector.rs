@@ -10,6 +10,7 @@ use crate::config::ServerConfig;
 use crate::connection;
 use crate::counters::{self, Counters};
 use crate::dispatch::Dispatch;
+use crate::event_stream::Bell;
 use crate::express::DateText;
 use crate::io::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Scratch};
 use crate::lifecycle::Lifecycle;
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) lifecycle: Arc<Lifecycle>,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) events: Arc<Events>,
+    pub(crate) event_bell: Arc<Bell>,
     pub(crate) counters: Vec<Arc<Counters>>,
     pub(crate) timings: Vec<Arc<Timings>>,
     pub(crate) started_ns: u64,

@@ -69,6 +69,7 @@ impl Server {
             lifecycle: Arc::default(),
             log,
             events,
+            event_bell: Arc::default(),
             counters: (0..selectors).map(|_| Arc::new(Counters::default())).collect(),
             timings: (0..selectors).map(|_| Arc::default()).collect(),
             started_ns,
