@@ -1,5 +1,6 @@
 //! Requests and responses as the routes see them, and the bodies of responses.
 
+use crate::event_stream::EventBody;
 use crate::express::Found;
 use crate::io::SocketState;
 use crate::memory::Held;
@@ -133,6 +134,8 @@ enum Content {
     Full(Bytes),
     /// Records as they are read.
     Range(Box<RangeBody>),
+    /// Events as they happen.
+    Events(Box<EventBody>),
 }
 
 /// Hyper drops a body when it has all of it: what follows is the flush with which the answer leaves.
@@ -163,6 +166,10 @@ impl Body {
         Content::Range(Box::new(range)).into()
     }
 
+    pub(crate) fn events(events: EventBody) -> Body {
+        Content::Events(Box::new(events)).into()
+    }
+
     /// The socket through which it leaves hears when hyper has all of it.
     pub(crate) fn tell_end_to(&mut self, socket: &Rc<SocketState>) {
         self.end = Some(End(Rc::clone(socket)));
@@ -172,7 +179,7 @@ impl Body {
     pub(crate) fn bytes(&self) -> Option<&Bytes> {
         match &self.content {
             Content::Full(bytes) => Some(bytes),
-            Content::Range(_) => None,
+            Content::Range(_) | Content::Events(_) => None,
         }
     }
 
@@ -208,6 +215,7 @@ impl hyper::body::Body for Body {
             Content::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
             Content::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(mem::take(bytes))))),
             Content::Range(range) => range.poll_frame(cx),
+            Content::Events(events) => events.poll_frame(cx),
         }
     }
 
@@ -215,13 +223,14 @@ impl hyper::body::Body for Body {
         match &self.content {
             Content::Full(bytes) => bytes.is_empty(),
             Content::Range(range) => range.is_finished(),
+            Content::Events(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
             Content::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Content::Range(_) => SizeHint::default(),
+            Content::Range(_) | Content::Events(_) => SizeHint::default(),
         }
     }
 }

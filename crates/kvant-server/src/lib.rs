@@ -24,6 +24,7 @@ mod counters;
 )]
 mod descriptors;
 mod dispatch;
+mod event_stream;
 mod express;
 mod head;
 mod io;

@@ -10,6 +10,7 @@ use crate::batcher::{self, Batcher};
 use crate::config::ServerConfig;
 use crate::connection;
 use crate::counters::{self, Counters};
+use crate::event_stream::Bell;
 use crate::express::DateText;
 use crate::io::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Scratch};
 use crate::lifecycle::Lifecycle;
@@ -49,6 +50,7 @@ pub(crate) struct Shared {
     pub(crate) lifecycle: Arc<Lifecycle>,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) events: Arc<Events>,
+    pub(crate) event_bell: Arc<Bell>,
     pub(crate) counters: Vec<Arc<Counters>>,
     pub(crate) timings: Vec<Arc<Timings>>,
     pub(crate) started_ns: u64,
@@ -91,12 +93,13 @@ pub(crate) struct Selector {
 impl Selector {
     fn new(shared: Arc<Shared>, index: usize) -> Rc<Selector> {
         let counters = Arc::clone(&shared.counters[index]);
+        let timings = Arc::clone(&shared.timings[index]);
         let mut http = http1::Builder::new();
         // A client that has sent its request may close its sending side before it reads the answer.
         http.half_close(true).max_buf_size(HEAD_BUFFER_BYTES);
         Rc::new(Selector {
-            timings: Arc::clone(&shared.timings[index]),
             counters,
+            timings,
             batcher: Batcher::default(),
             lag: Lag::new(&shared.config, Arc::clone(&shared.refusals)),
             pacer: Pacer::default(),

@@ -10,7 +10,6 @@ use crate::pool::{Pool, PoolConfig};
 use crate::routes::Plane;
 use crate::selector::{self, Mailbox, Message, Shared};
 use crate::stores::Store;
-use crate::timing::Timings;
 use kvant_base::{Events, Level, Log, MemoryBudget};
 use kvant_engine::RecoveryProgress;
 use kvant_env::Env;
@@ -84,8 +83,9 @@ impl Server {
             lifecycle,
             log,
             events,
+            event_bell: Arc::default(),
             counters: (0..selectors).map(|_| Arc::new(Counters::default())).collect(),
-            timings: (0..selectors).map(|_| Arc::new(Timings::default())).collect(),
+            timings: (0..selectors).map(|_| Arc::default()).collect(),
             started_ns,
             connection_closed: Notify::new(),
             config,

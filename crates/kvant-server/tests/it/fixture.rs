@@ -43,6 +43,8 @@ pub(crate) struct Fixture {
     pub(crate) clock: Arc<MockClock>,
     pub(crate) events: Arc<Events>,
     pub(crate) memory: Arc<MemoryBudget>,
+    /// What `/v0/events` tells.
+    pub(crate) recent: Arc<kvant_base::Events>,
 }
 
 pub(crate) fn config() -> ServerConfig {
@@ -80,7 +82,7 @@ impl Fixture {
         let events = Arc::new(Events::default());
         let memory = MemoryBudget::new(256 << 20);
         let recent = kvant_base::Events::new(64);
-        let server = Server::start(config, env, memory.clone(), events.clone(), recent).unwrap();
+        let server = Server::start(config, env, memory.clone(), events.clone(), recent.clone()).unwrap();
         let store = MemoryStore::new(clock.clone() as Arc<dyn Clock>);
         Fixture {
             server,
@@ -88,6 +90,7 @@ impl Fixture {
             clock,
             events,
             memory,
+            recent,
         }
     }
 
