@@ -221,4 +221,5 @@ pub(super) const URL_HOSTS: &[&str] = &[
     "spec.openapis.org",
     "www.apache.org",
     "www.rfc-editor.org",
+    "www.w3.org",
 ];
