@@ -18,4 +18,5 @@ mod operator;
 mod queries;
 mod real_client;
 mod slow;
+mod slow_disk;
 mod store;
