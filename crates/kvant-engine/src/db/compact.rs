@@ -21,6 +21,11 @@ impl Task for CompactTask {
         "kvant-compact"
     }
 
+    /// Where writes do wait for it, the gate has slowed them long before.
+    fn is_background(&self) -> bool {
+        true
+    }
+
     fn step(&self) -> Step {
         let core = &self.0;
         if core.is_closed() {

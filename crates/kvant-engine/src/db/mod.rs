@@ -118,7 +118,8 @@ impl Db {
         self.0.core.get_traced(key, trace)
     }
 
-    /// As [`Db::get_traced`], but does not wait for the disk: for event loops.
+    /// As [`Db::get_traced`], but does not wait for the disk: for event loops. After `NeedsDisk`, `trace` has what was touched until
+    /// then, and nothing has been counted as a get: [`Db::get_traced`] does the whole read, on a thread that may wait.
     ///
     /// # Errors
     /// As [`Db::get`].

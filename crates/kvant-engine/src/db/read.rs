@@ -3,7 +3,7 @@
 use super::core::Core;
 use super::view::SuperVersion;
 use crate::format::{SeqNum, ValueKind, key_hash, split_expiry};
-use crate::table::{ReadTrace, Table};
+use crate::table::{NotWaiting, PointRead, ReadResult, ReadTrace, Stop, Table, Waiting};
 use bytes::Bytes;
 use kvant_base::limits::LEVELS;
 use kvant_base::log::Level;
@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum Lookup {
     /// Its newest value; `None` when absent, deleted or expired.
     Known(Option<Bytes>),
-    /// A block that is neither in the block cache nor in the page cache has to be read.
+    /// A block that is not in the block cache has to be read, and the system would wait for the disk (or does not tell), or the
+    /// block is a large one.
     NeedsDisk,
 }
 
@@ -40,7 +41,20 @@ impl Core {
     }
 
     pub(crate) fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
-        self.get_traced(key, trace).map(Lookup::Known)
+        self.check_usable()?;
+        let view = self.views.load();
+        let seq = SeqNum(self.visible_seq.load(Ordering::Acquire));
+        let mut read = NotWaiting::default();
+        let found = self.find(&view, key, seq, &mut read);
+        trace.add(read.0);
+        let found = match found {
+            Ok(found) => Ok(found),
+            // Not a get that has been answered: it counts when somebody who may wait repeats it.
+            Err(Stop::NeedsDisk) => return Ok(Lookup::NeedsDisk),
+            Err(Stop::Failed(error)) => Err(error),
+        };
+        self.count_get(&found, read.0.block_count);
+        Ok(Lookup::Known(found?.map(|(value, _)| value)))
     }
 
     pub(crate) fn get_at(
@@ -50,10 +64,10 @@ impl Core {
         seq: SeqNum,
         trace: &mut ReadTrace,
     ) -> Result<Option<Bytes>> {
-        let mut touched = ReadTrace::default();
-        let found = self.find(view, key, seq, &mut touched);
-        trace.add(touched);
-        self.count_get(&found, touched.block_count);
+        let mut read = Waiting::default();
+        let found = self.find(view, key, seq, &mut read);
+        trace.add(read.0);
+        self.count_get(&found, read.0.block_count);
         Ok(found?.map(|(value, _)| value))
     }
 
@@ -75,13 +89,13 @@ impl Core {
         }
     }
 
-    fn find(
+    fn find<R: PointRead>(
         &self,
         view: &SuperVersion,
         key: &[u8],
         seq: SeqNum,
-        trace: &mut ReadTrace,
-    ) -> Result<Option<(Bytes, Source)>> {
+        read: &mut R,
+    ) -> ReadResult<Option<(Bytes, Source)>, R> {
         let hash = key_hash(key);
         let memtables =
             std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
@@ -103,7 +117,7 @@ impl Core {
             {
                 break;
             }
-            if let Some(entry) = file.table.get(key, hash, seq, trace)?
+            if let Some(entry) = file.table.get(key, hash, seq, read)?
                 && newest
                     .as_ref()
                     .is_none_or(|(found_seq, _)| *found_seq < entry.seq)
@@ -118,7 +132,7 @@ impl Core {
             let Some(file) = view.version.tables_for_key(level, key).next() else {
                 continue;
             };
-            if let Some(entry) = file.table.get(key, hash, seq, trace)? {
+            if let Some(entry) = file.table.get(key, hash, seq, read)? {
                 let value = self.live_stored(&file.table, entry.kind, &entry)?;
                 return Ok(value.map(|value| (value, Source::Table)));
             }

@@ -8,7 +8,7 @@ use super::block::Block;
 use super::block_reader::BlockReader;
 use super::data_block::DataBlockCursor;
 use super::index::Index;
-use super::point_read::ReadTrace;
+use super::point_read::Waiting;
 use super::reader::Table;
 use super::stored::{Malformed, Parsed};
 use crate::format::InternalKeyRef;
@@ -102,7 +102,7 @@ fn index_of<'a>(table: &'a Table, cached: &'a mut Option<Arc<Block>>) -> Result<
     }
     let block = match cached {
         Some(block) => block,
-        none => none.insert(table.index_block(&mut ReadTrace::default())?),
+        none => none.insert(table.index_block(&mut Waiting::default())?),
     };
     table.at(table.footer.index, block.index())
 }

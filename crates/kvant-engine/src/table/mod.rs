@@ -30,6 +30,7 @@ pub(crate) use filter::bits_per_key_for;
 #[cfg(test)]
 pub(crate) use iter::TableIter;
 pub use point_read::ReadTrace;
+pub(crate) use point_read::{NotWaiting, PointRead, ReadResult, Stop, Waiting};
 pub(crate) use properties::TableProperties;
 pub(crate) use reader::{Table, TableContext};
 pub(crate) use stats::TableStats;

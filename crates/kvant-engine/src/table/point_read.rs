@@ -1,4 +1,14 @@
-//! What a point read touches on its way through the tables.
+//! A point read on its way through the tables: what it touches, and whether it may wait for the disk.
+//!
+//! Both ways are the same code, compiled twice: a read that may wait pays nothing for the one that may not.
+
+use super::reader::Table;
+use super::stored::BlockSpan;
+use kvant_base::Error;
+
+/// Blocks that are longer in the file, each a large value, are left to who may wait even where the system has them in memory: to copy
+/// and check them is more than a turn of an event loop should take.
+const TRY_READ_BYTES_MAX: u32 = 256 << 10;
 
 /// What reads touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,5 +36,81 @@ impl ReadTrace {
     pub(super) fn count_read(&mut self, bytes: u32) {
         self.block_read_count += 1;
         self.block_read_bytes += u64::from(bytes);
+    }
+}
+
+/// What a step of a point read `R` gives.
+pub(crate) type ReadResult<T, R> = Result<T, <R as PointRead>::Stop>;
+
+/// How a point read comes by blocks that are not in the block cache.
+pub(crate) trait PointRead {
+    /// Why a read ends without an answer.
+    type Stop: From<Error>;
+
+    /// What this read has touched so far.
+    fn trace(&mut self) -> &mut ReadTrace;
+
+    /// The block at `span` as it lies in the file.
+    fn read_stored(&mut self, table: &Table, span: BlockSpan) -> Result<Vec<u8>, Self::Stop>;
+}
+
+/// Waits for the disk.
+#[derive(Default)]
+pub(crate) struct Waiting(pub(crate) ReadTrace);
+
+impl PointRead for Waiting {
+    type Stop = Error;
+
+    #[inline]
+    fn trace(&mut self) -> &mut ReadTrace {
+        &mut self.0
+    }
+
+    fn read_stored(&mut self, table: &Table, span: BlockSpan) -> Result<Vec<u8>, Error> {
+        let stored = table
+            .reader()
+            .read(span.offset_bytes, span.stored_bytes as usize)?;
+        self.0.count_read(span.stored_bytes);
+        Ok(stored)
+    }
+}
+
+/// Gives up where it would have to wait.
+#[derive(Default)]
+pub(crate) struct NotWaiting(pub(crate) ReadTrace);
+
+/// Why a read that does not wait ends without an answer.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Failed(Error),
+    NeedsDisk,
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+impl PointRead for NotWaiting {
+    type Stop = Stop;
+
+    #[inline]
+    fn trace(&mut self) -> &mut ReadTrace {
+        &mut self.0
+    }
+
+    fn read_stored(&mut self, table: &Table, span: BlockSpan) -> Result<Vec<u8>, Stop> {
+        if span.stored_bytes <= TRY_READ_BYTES_MAX
+            && let Some(stored) = table
+                .reader()
+                .try_read(span.offset_bytes, span.stored_bytes as usize)?
+        {
+            self.0.count_read(span.stored_bytes);
+            return Ok(stored);
+        }
+        // Whoever reads on, and may wait, misses it once more.
+        table.context.cache.take_back_miss(table.block_key(span));
+        Err(Stop::NeedsDisk)
     }
 }
