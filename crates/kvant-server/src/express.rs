@@ -303,27 +303,14 @@ impl Answer {
         if selector.stopping.get() {
             header(CONNECTION.as_str(), b"close");
         }
-        let mut digits = [0; 20];
-        header(CONTENT_LENGTH.as_str(), decimal(body.len(), &mut digits));
+        let mut digits = itoa::Buffer::new();
+        header(CONTENT_LENGTH.as_str(), digits.format(body.len()).as_bytes());
         header(
             DATE.as_str(),
             selector.date.borrow_mut().at(selector.shared.env.clock.wall_ms()),
         );
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(body);
-    }
-}
-
-/// The decimal digits of `number`, put at the end of `digits`.
-fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &[u8] {
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            return &digits[start..];
-        }
     }
 }
 

@@ -40,6 +40,26 @@ impl Default for Scripted {
     }
 }
 
+impl Scripted {
+    fn sending(next: impl FnMut() -> Result<&'static [u8]> + Send + 'static) -> Scripted {
+        Scripted {
+            next: Box::new(next),
+            ..Scripted::default()
+        }
+    }
+
+    fn seeing(observe: impl FnMut(&ResponseView<'_>) -> Result<()> + Send + 'static) -> Scripted {
+        Scripted {
+            observe: Box::new(observe),
+            ..Scripted::default()
+        }
+    }
+
+    fn stopping_after(self, answers_max: u64) -> Scripted {
+        Scripted { answers_max, ..self }
+    }
+}
+
 impl RequestSource for Scripted {
     fn next(&mut self, _: usize) -> Result<Batch<'_>> {
         Ok(Batch {
@@ -70,19 +90,24 @@ impl RequestSource for Scripted {
     }
 }
 
-/// On one connection, until the source ends it: machines that stand still for a while only make it longer.
-fn run(address: SocketAddr, rate: Rate, source: Scripted) -> Result<Outcome> {
-    run_phase(address, &phase(rate, SECOND * 60), source)
-}
-
-/// On one connection.
-fn run_phase(address: SocketAddr, phase: &Phase, mut source: Scripted) -> Result<Outcome> {
-    let ops = OpNames::default();
-    source.expected = vec![Expected {
+/// A request of the only kind that there is.
+fn expected(ops: &OpNames) -> Expected {
+    Expected {
         op: ops.intern("op"),
         is_head: false,
-    }];
-    let mut load = Load::start(config(address, 1, 1), vec![Box::new(source)], ops, Env::posix())?;
+    }
+}
+
+/// On one connection, until the source ends it: machines that stand still for a while only make it longer.
+fn run(address: SocketAddr, rate: Rate, source: Scripted) -> Result<Outcome> {
+    run_phase(config(address, 1, 1), &phase(rate, SECOND * 60), source)
+}
+
+/// On one thread.
+fn run_phase(config: LoadConfig, phase: &Phase, mut source: Scripted) -> Result<Outcome> {
+    let ops = OpNames::default();
+    source.expected = vec![expected(&ops)];
+    let mut load = Load::start(config, vec![Box::new(source)], ops, Env::posix())?;
     let outcome = load.run(phase, &mut |_| true)?;
     check_sums(&outcome);
     Ok(outcome)
@@ -91,7 +116,7 @@ fn run_phase(address: SocketAddr, phase: &Phase, mut source: Scripted) -> Result
 #[test]
 fn a_source_that_fails_ends_the_run_with_its_error() {
     let mut left = 10;
-    let next = Box::new(move || {
+    let source = Scripted::sending(move || {
         left -= 1;
         if left == 0 {
             Err(Error::invalid("line 3: no"))
@@ -99,59 +124,30 @@ fn a_source_that_fails_ends_the_run_with_its_error() {
             Ok(GET)
         }
     });
-    let failed = run(
-        instant(),
-        Rate::Closed,
-        Scripted {
-            next,
-            ..Scripted::default()
-        },
-    );
+    let failed = run(instant(), Rate::Closed, source);
     assert_eq!(failed.unwrap_err().message(), "line 3: no");
 
-    let observe = Box::new(|_: &ResponseView<'_>| Err(Error::invalid("line 4: no")));
-    let failed = run(
-        instant(),
-        Rate::Closed,
-        Scripted {
-            observe,
-            ..Scripted::default()
-        },
-    );
+    let source = Scripted::seeing(|_| Err(Error::invalid("line 4: no")));
+    let failed = run(instant(), Rate::Closed, source);
     assert_eq!(failed.unwrap_err().message(), "line 4: no");
 }
 
 #[test]
 fn a_source_that_panics_ends_the_run_with_an_error() {
     let mut left = 10;
-    let next = Box::new(move || {
+    let source = Scripted::sending(move || {
         left -= 1;
         assert!(left > 0, "this panic belongs to the test");
         Ok(GET)
     });
-    let failed = run(
-        instant(),
-        Rate::Closed,
-        Scripted {
-            next,
-            ..Scripted::default()
-        },
-    );
+    let failed = run(instant(), Rate::Closed, source);
     assert!(failed.unwrap_err().message().contains("panicked"));
 }
 
 #[test]
 fn a_source_that_stops_ends_the_phase() {
     for rate in [Rate::Closed, Rate::Constant(1_000.0)] {
-        let outcome = run(
-            instant(),
-            rate,
-            Scripted {
-                answers_max: 10,
-                ..Scripted::default()
-            },
-        )
-        .unwrap();
+        let outcome = run(instant(), rate, Scripted::default().stopping_after(10)).unwrap();
         assert_eq!(outcome.total.completed, 10, "{}", text(&outcome));
         assert!(outcome.is_cut_short);
         assert!(outcome.measured_ns < 30_000_000_000);
@@ -167,16 +163,13 @@ fn a_source_that_stops_leaves_what_was_due_until_then() {
                 stream.write_all(OK).is_ok()
             });
         });
-        let source = Scripted {
-            answers_max: 25,
-            ..Scripted::default()
-        };
+        let source = Scripted::default().stopping_after(25);
         let phase = Phase {
             warmup,
             ..phase(Rate::Constant(100.0), SECOND * 60)
         };
         // After the warm-up its backlog is sent, and told to nobody.
-        let outcome = run_phase(address, &phase, source).unwrap();
+        let outcome = run_phase(config(address, 1, 1), &phase, source).unwrap();
         assert!(outcome.is_cut_short && outcome.backlog > 50, "{}", text(&outcome));
         // One each 10 ms until then, not until the end of the phase.
         let due = outcome.measured_ns / 10_000_000 + 1;
@@ -194,32 +187,19 @@ fn answers_that_wait_while_the_generator_is_held_up_are_no_timeouts() {
             });
         });
         let mut calls = 0;
-        let next = Box::new(move || {
+        let source = Scripted::sending(move || {
             calls += 1;
             if calls == 300 {
                 std::thread::sleep(SECOND);
             }
             Ok(GET)
         });
-        let ops = OpNames::default();
-        let source = Scripted {
-            next,
-            expected: vec![Expected {
-                op: ops.intern("op"),
-                is_head: false,
-            }],
-            ..Scripted::default()
-        };
         // Many more are in flight than one look at the sockets takes.
         let config = LoadConfig {
             timeout: Duration::from_millis(600),
             ..config(address, 1, 120)
         };
-        let mut load = Load::start(config, vec![Box::new(source)], ops, Env::posix()).unwrap();
-        let outcome = load
-            .run(&phase(Rate::Constant(1_000.0), SECOND * 2), &mut |_| true)
-            .unwrap();
-        check_sums(&outcome);
+        let outcome = run_phase(config, &phase(Rate::Constant(1_000.0), SECOND * 2), source).unwrap();
         ensure!(outcome.total.errors.timeout == 0, "{}", text(&outcome));
         Ok(())
     });
@@ -232,7 +212,7 @@ fn a_delay_comes_before_each_request() {
             delay: Duration::from_millis(20),
             ..Scripted::default()
         };
-        let outcome = run_phase(instant(), &phase(Rate::Closed, SECOND / 2), source).unwrap();
+        let outcome = run_phase(config(instant(), 1, 1), &phase(Rate::Closed, SECOND / 2), source).unwrap();
         assert!(outcome.total.completed < 25, "{}", text(&outcome));
         ensure!(outcome.total.completed >= 5, "{}", text(&outcome));
         let (response_ns, lag_ns) = (
@@ -255,22 +235,13 @@ fn a_source_sees_headers_and_bodies() {
             2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n";
         each_request(stream, |stream| stream.write_all(answer).is_ok());
     });
-    let observe = Box::new(|response: &ResponseView<'_>| {
+    let source = Scripted::seeing(|response| {
         assert_eq!(response.status, 404);
         assert_eq!(response.headers[0], ("X-A", b"1".as_slice()));
         assert_eq!(response.body, b"hello");
         Ok(())
     });
-    let outcome = run(
-        address,
-        Rate::Constant(100.0),
-        Scripted {
-            observe,
-            answers_max: 30,
-            ..Scripted::default()
-        },
-    )
-    .unwrap();
+    let outcome = run(address, Rate::Constant(100.0), source.stopping_after(30)).unwrap();
     assert_eq!(outcome.total.completed, 30, "{}", text(&outcome));
     assert_eq!(outcome.total.errors.status, 30);
 }
@@ -351,10 +322,7 @@ fn a_source_that_follows_its_requests_hears_of_each_and_may_wait() {
         left: 10,
         in_flight: 0,
         cookie: 0,
-        expected: [Expected {
-            op: ops.intern("op"),
-            is_head: false,
-        }],
+        expected: [expected(&ops)],
         answered: Arc::clone(&answered),
         waits_until_ns: 0,
     };
@@ -387,17 +355,8 @@ fn a_large_request_is_written_as_the_server_takes_it() {
             stream.write_all(OK).unwrap();
         }
     });
-    let next = Box::new(move || Ok(request));
-    let outcome = run(
-        address,
-        Rate::Constant(10.0),
-        Scripted {
-            next,
-            answers_max: 2,
-            ..Scripted::default()
-        },
-    )
-    .unwrap();
+    let source = Scripted::sending(move || Ok(request)).stopping_after(2);
+    let outcome = run(address, Rate::Constant(10.0), source).unwrap();
     assert_eq!(outcome.total.completed, 2, "{}", text(&outcome));
     assert_eq!(outcome.total.errors, Errors::default());
 }
@@ -415,17 +374,8 @@ fn an_answer_before_the_request_is_written_counts_and_ends_the_connection() {
             std::thread::sleep(SECOND * 60);
         }
     });
-    let next = Box::new(move || Ok(request));
-    let outcome = run(
-        address,
-        Rate::Constant(10.0),
-        Scripted {
-            next,
-            answers_max: 3,
-            ..Scripted::default()
-        },
-    )
-    .unwrap();
+    let source = Scripted::sending(move || Ok(request)).stopping_after(3);
+    let outcome = run(address, Rate::Constant(10.0), source).unwrap();
     assert_eq!(outcome.total.completed, 3, "{}", text(&outcome));
     let errors = &outcome.total.errors;
     assert_eq!(errors.status, outcome.total.completed);
@@ -449,7 +399,7 @@ fn a_server_that_closes_idle_connections_costs_nothing_but_connections() {
         });
         experiment(|| {
             let phase = phase(Rate::Constant(10.0), SECOND / 2);
-            let outcome = run_phase(address, &phase, Scripted::default()).unwrap();
+            let outcome = run_phase(config(address, 1, 1), &phase, Scripted::default()).unwrap();
             let errors = &outcome.total.errors;
             assert_eq!(errors.connect, 0, "{}", text(&outcome));
             // About one each 20 ms, not as fast as possible.

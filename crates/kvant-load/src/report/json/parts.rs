@@ -94,9 +94,6 @@ pub struct VerdictFacts {
 impl Latency {
     /// What `histogram` holds.
     pub fn of(histogram: &Histogram) -> Latency {
-        // One that was given a value no times remembers the value as its bounds.
-        let nothing = Histogram::new();
-        let histogram = if histogram.is_empty() { &nothing } else { histogram };
         Latency {
             count: histogram.count(),
             min_ns: histogram.min_ns(),
