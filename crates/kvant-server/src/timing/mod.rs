@@ -2,7 +2,7 @@
 //!
 //! `docs/latency.md` says how to read them.
 //!
-//! Memory of a selector: 48 KiB for each of the 6 operations that it has met (6 phases), and at most 50 KiB of slow requests.
+//! Memory of a selector, for each of the 6 operations that it has met: 48 KiB of histograms and at most 32 KiB of slow requests.
 
 mod histogram;
 mod json;
@@ -12,14 +12,13 @@ mod trace;
 
 pub(crate) use json::{EventFields, WallTime, as_us};
 pub(crate) use report::{latency_json, write_metrics};
-pub(crate) use slow::{SLOW_COUNT_MAX, SLOW_SPAN_NS, slowest};
+pub(crate) use slow::{SLOW_COUNT_MAX, SLOW_SPAN_NS};
 pub(crate) use trace::{KeyStart, Operation, Phase, Stamps, StorageWork, Trace};
 
 use histogram::{Histogram, Snapshot};
 use slow::SlowRequests;
+use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
-
-type Phases = [Histogram; Phase::ALL.len()];
 
 /// The times of one selector's requests.
 ///
@@ -27,7 +26,13 @@ type Phases = [Histogram; Phase::ALL.len()];
 #[derive(Default)]
 pub(crate) struct Timings {
     /// In the order of [`Operation::ALL`]; made when the first request comes.
-    operations: [OnceLock<Box<Phases>>; Operation::ALL.len()],
+    operations: [OnceLock<Box<OperationTimes>>; Operation::ALL.len()],
+}
+
+/// The times of one operation's requests.
+struct OperationTimes {
+    /// In the order of [`Phase::ALL`].
+    phases: [Histogram; Phase::ALL.len()],
     slow: SlowRequests,
 }
 
@@ -36,37 +41,62 @@ impl Timings {
     /// have the same number of requests.
     #[inline]
     pub(crate) fn record(&self, trace: &Trace) {
-        let phases = self.operations[trace.operation as usize].get_or_init(new_phases);
+        let times = self.operations[trace.operation as usize].get_or_init(OperationTimes::new);
         for phase in Phase::ALL {
-            phases[phase as usize].record(trace.stamps.phase_ns(phase));
+            times.phases[phase as usize].record(trace.stamps.phase_ns(phase));
         }
-        self.slow.offer(trace);
+        times.slow.offer(trace);
+    }
+
+    fn operation(&self, operation: Operation) -> Option<&OperationTimes> {
+        self.operations[operation as usize].get().map(|times| &**times)
     }
 }
 
-#[cold]
-fn new_phases() -> Box<Phases> {
-    Box::new(std::array::from_fn(|_| Histogram::new()))
+impl OperationTimes {
+    #[cold]
+    fn new() -> Box<OperationTimes> {
+        Box::new(OperationTimes {
+            phases: std::array::from_fn(|_| Histogram::new()),
+            slow: SlowRequests::default(),
+        })
+    }
 }
 
 /// Calls `visit` with the times of all selectors together, for each operation that occurred and each of its phases.
 fn summaries(timings: &[Arc<Timings>], mut visit: impl FnMut(Operation, Phase, &Snapshot)) {
     for operation in Operation::ALL {
-        let recorded: Vec<&Phases> = timings
-            .iter()
-            .filter_map(|timings| Some(&**timings.operations[operation as usize].get()?))
-            .collect();
-        if recorded.is_empty() {
+        let recorded = || timings.iter().filter_map(|timings| timings.operation(operation));
+        if recorded().next().is_none() {
             continue;
         }
         for phase in Phase::ALL {
             let mut snapshot = Snapshot::new();
-            recorded
-                .iter()
-                .for_each(|phases| snapshot.add(&phases[phase as usize]));
+            recorded().for_each(|times| snapshot.add(&times.phases[phase as usize]));
             visit(operation, phase, &snapshot);
         }
     }
+}
+
+/// The slowest requests that all selectors kept of those written at `since_ns` or later, slowest first; of one operation where one
+/// is given.
+pub(crate) fn slowest(
+    timings: &[Arc<Timings>],
+    since_ns: u64,
+    operation: Option<Operation>,
+    count_max: usize,
+) -> Vec<Trace> {
+    let wanted = Operation::ALL
+        .into_iter()
+        .filter(|each| operation.is_none_or(|operation| operation == *each));
+    let mut found = Vec::new();
+    for operation in wanted {
+        let recorded = timings.iter().filter_map(|timings| timings.operation(operation));
+        recorded.for_each(|times| times.slow.add_since(since_ns, &mut found));
+    }
+    found.sort_unstable_by_key(|trace: &Trace| Reverse(trace.stamps.phase_ns(Phase::Total)));
+    found.truncate(count_max);
+    found
 }
 
 #[cfg(test)]

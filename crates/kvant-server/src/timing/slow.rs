@@ -1,7 +1,7 @@
 //! The flight recorder: the slowest requests of the last minute.
 //!
-//! Time is cut into windows of 10 s, and each selector keeps the slowest 32 requests of each: a moment that was slow on the whole
-//! does not push out the slow requests of calmer ones.
+//! Time is cut into windows of 10 s, and each selector keeps the slowest 32 requests of each window and operation: a moment that was
+//! slow on the whole does not push out the slow requests of calmer ones, nor do ranges push out point reads.
 //!
 //! Invariants:
 //! 1. A window holds the slowest requests that were written during it, as many as fit.
@@ -10,10 +10,8 @@
 //! Threads: the selector offers, anyone reads. A request that is not slow costs two comparisons; the others, and readers, take
 //! the lock, which is held for the time of copying some KiB at most.
 
-use super::Timings;
-use super::trace::{Operation, Phase, Trace};
+use super::trace::{Phase, Trace};
 use kvant_base::lock::NamedMutex;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How far back slow requests are shown.
@@ -27,7 +25,7 @@ const WINDOW_COUNT: usize = (SLOW_SPAN_NS / WINDOW_NS) as usize + 1;
 /// Requests kept in a window.
 const KEPT_COUNT: usize = 32;
 
-/// The slow requests of one selector.
+/// The slow requests of one selector and operation.
 pub(super) struct SlowRequests {
     /// A request of the newest window that took less is not kept.
     keep_from_ns: AtomicU64,
@@ -86,6 +84,13 @@ impl SlowRequests {
         };
         self.keep_from_ns.store(keep_from_ns, Ordering::Relaxed);
     }
+
+    /// Adds to `found` what is kept of the requests written at `since_ns` or later.
+    pub(super) fn add_since(&self, since_ns: u64, found: &mut Vec<Trace>) {
+        let windows = self.windows.lock();
+        let kept = windows.kept.iter().flatten();
+        found.extend(kept.filter(|trace| trace.stamps.written_ns >= since_ns));
+    }
 }
 
 /// The place and the time of the quickest of `kept`, which are not empty.
@@ -93,27 +98,6 @@ fn quickest(kept: &[Trace]) -> (usize, u64) {
     let totals = kept.iter().map(|trace| trace.stamps.phase_ns(Phase::Total));
     let quickest = totals.enumerate().min_by_key(|&(_, total_ns)| total_ns);
     quickest.unwrap_or((0, 0))
-}
-
-/// The slowest requests that all selectors kept of those written at `since_ns` or later, slowest first; of one operation where one
-/// is given.
-pub(crate) fn slowest(
-    timings: &[Arc<Timings>],
-    since_ns: u64,
-    operation: Option<Operation>,
-    count_max: usize,
-) -> Vec<Trace> {
-    let mut found = Vec::new();
-    for timings in timings {
-        let windows = timings.slow.windows.lock();
-        let kept = windows.kept.iter().flatten();
-        found.extend(kept.filter(|trace| {
-            trace.stamps.written_ns >= since_ns && operation.is_none_or(|wanted| wanted == trace.operation)
-        }));
-    }
-    found.sort_unstable_by_key(|trace: &Trace| std::cmp::Reverse(trace.stamps.phase_ns(Phase::Total)));
-    found.truncate(count_max);
-    found
 }
 
 #[cfg(test)]

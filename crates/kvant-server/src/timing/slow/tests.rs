@@ -1,5 +1,6 @@
 use super::*;
-use crate::timing::{KeyStart, Stamps};
+use crate::timing::{KeyStart, Operation, Stamps, Timings, slowest};
+use std::sync::Arc;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -80,6 +81,17 @@ fn all_selectors_are_merged_and_operations_can_be_picked() {
     );
     assert_eq!(totals(&slowest(&timings, 0, Some(Operation::Put), 2)), [125, 115]);
     assert!(slowest(&timings, 0, Some(Operation::Range), 2).is_empty());
+}
+
+#[test]
+fn slow_operations_do_not_push_out_quick_ones() {
+    let timings = [Arc::new(Timings::default())];
+    for index in 0..1000 {
+        timings[0].record(&trace(Operation::Range, SECOND_NS, 1_000_000 + index));
+        timings[0].record(&trace(Operation::Get, SECOND_NS, index));
+    }
+    assert_eq!(totals(&slowest(&timings, 0, Some(Operation::Get), 2)), [999, 998]);
+    assert_eq!(totals(&slowest(&timings, 0, None, 1)), [1_000_999]);
 }
 
 #[test]
