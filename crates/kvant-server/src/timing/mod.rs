@@ -41,7 +41,7 @@ impl Timings {
     /// have the same number of requests.
     #[inline]
     pub(crate) fn record(&self, trace: &Trace) {
-        let times = self.operations[trace.operation as usize].get_or_init(OperationTimes::new);
+        let times = self.operations[trace.counted_as() as usize].get_or_init(OperationTimes::new);
         for phase in Phase::ALL {
             times.phases[phase as usize].record(trace.stamps.phase_ns(phase));
         }

@@ -15,16 +15,19 @@ pub(crate) enum Operation {
     /// The operator's requests, and those that are refused before a route.
     #[default]
     Other,
+    /// Of entities, whatever it is, and answered `503` instead of being done: so that quick refusals do not flatter the others' times.
+    Refused,
 }
 
 impl Operation {
-    pub(crate) const ALL: [Operation; 6] = [
+    pub(crate) const ALL: [Operation; 7] = [
         Operation::Status,
         Operation::Get,
         Operation::Put,
         Operation::Delete,
         Operation::Range,
         Operation::Other,
+        Operation::Refused,
     ];
 
     #[inline]
@@ -48,6 +51,7 @@ impl Operation {
             Operation::Delete => "delete",
             Operation::Range => "range",
             Operation::Other => "other",
+            Operation::Refused => "refused",
         }
     }
 }
@@ -199,6 +203,16 @@ impl Trace {
                 written_ns: parsed_ns,
             },
             ..Trace::default()
+        }
+    }
+
+    /// Among which requests its times are counted.
+    #[inline]
+    pub(crate) fn counted_as(&self) -> Operation {
+        match self.operation {
+            Operation::Status | Operation::Other => self.operation,
+            _ if self.status == StatusCode::SERVICE_UNAVAILABLE => Operation::Refused,
+            operation => operation,
         }
     }
 
