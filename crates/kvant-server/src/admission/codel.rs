@@ -38,3 +38,6 @@ impl Codel {
         self.overloaded
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@
 //!
 //! A server that is not overloaded takes more: whatever it can do within an interval, because a burst that drains within it does no
 //! harm. Overload begins when more than that is asked, or when the queue has stood above the target for an interval ([`Codel`]). It
-//! ends when an interval has seen few refusals.
+//! ends when few requests have been refused for some intervals.
 //!
 //! What is let in by mistake, because work became slower meanwhile, is given up when it is to be done: too late for half of the
 //! requests is better than too late for all.
@@ -19,8 +19,10 @@ use super::codel::Codel;
 use super::cost::Cost;
 use super::{INTERVAL_NS, TARGET_NS};
 
-/// Overload goes on while at least one in so many requests of an interval is refused.
+/// Overload goes on while at least one in so many requests is refused,
 const REFUSED_ONE_IN: u64 = 20;
+/// counted over so many intervals: when little more is asked than can be done, single ones see few refusals.
+const WINDOW_INTERVALS: u64 = 5;
 
 /// The state of one class.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,7 +34,7 @@ pub(crate) struct Control {
     window: Window,
 }
 
-/// What was asked in the present interval.
+/// What was asked since some time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     start_ns: u64,
@@ -130,12 +132,12 @@ impl Control {
 
     #[inline]
     fn turn_window(&mut self, now_ns: u64) {
-        let interval_ns = self.interval_ns();
-        if now_ns.saturating_sub(self.window.start_ns) < interval_ns {
+        let window_ns = WINDOW_INTERVALS * self.interval_ns();
+        if now_ns.saturating_sub(self.window.start_ns) < window_ns {
             return;
         }
         let few_refused = self.window.refused * REFUSED_ONE_IN < self.window.offered;
-        if few_refused || now_ns.saturating_sub(self.last_refusal_ns) >= interval_ns {
+        if few_refused || now_ns.saturating_sub(self.last_refusal_ns) >= window_ns {
             self.overloaded = false;
         }
         self.window = Window::begin(now_ns);
@@ -150,3 +152,6 @@ impl Window {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,23 +47,34 @@ impl Lag {
     #[inline]
     pub(crate) fn admit(&self, class: Class, lag_ns: u64, now_ns: u64) -> Option<Refusal> {
         let turn_ns = now_ns.saturating_sub(lag_ns);
-        let mut codel = self.codel.get();
         if turn_ns != self.turn_ns.get() {
-            codel.observe(self.turn_lag_ns.get(), TARGET_NS, INTERVAL_NS, self.turn_ns.get());
-            self.codel.set(codel);
-            self.turn_ns.set(turn_ns);
-            self.turn_lag_ns.set(0);
+            self.begin_turn(turn_ns);
         }
         self.turn_lag_ns.set(self.turn_lag_ns.get().max(lag_ns));
         let refusal = if lag_ns > self.queue_wait_max_ns {
             Refusal::WaitedTooLong
-        } else if self.adaptive && lag_ns > TARGET_NS && codel.is_overloaded() && self.is_dear(class) {
+        } else if self.adaptive
+            && lag_ns > TARGET_NS
+            && self.codel.get().is_overloaded()
+            && self.is_dear(class)
+        {
             Refusal::Overloaded
         } else {
             return None;
         };
         self.refusals.add(class, refusal, 1, now_ns);
         Some(refusal)
+    }
+
+    fn begin_turn(&self, turn_ns: u64) {
+        let last_lag_ns = self.turn_lag_ns.replace(0);
+        let last_end_ns = self.turn_ns.replace(turn_ns) + last_lag_ns;
+        let mut codel = self.codel.get();
+        // A turn may last longer than the interval: one alone is no overload.
+        let interval_ns = INTERVAL_NS.max(2 * last_lag_ns);
+        codel.observe(last_lag_ns, TARGET_NS, interval_ns, last_end_ns);
+        let rested = turn_ns.saturating_sub(last_end_ns) > INTERVAL_NS;
+        self.codel.set(if rested { Codel::default() } else { codel });
     }
 
     /// Notes what one request's storage work cost this selector.
@@ -79,3 +90,6 @@ impl Lag {
         self.costs[class as usize].get().ns() >= DEAR_NS
     }
 }
+
+#[cfg(test)]
+mod tests;

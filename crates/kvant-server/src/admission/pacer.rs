@@ -36,3 +36,6 @@ impl Pacer {
         (self.paid_ns.get() - now_ns).saturating_sub(burst_ns)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -50,12 +50,12 @@ impl Refusals {
 
     /// Counts requests that were refused now.
     pub(crate) fn add(&self, class: Class, reason: Refusal, request_count: usize, now_ns: u64) {
+        self.look(now_ns);
         self.counts[class as usize][reason as usize].fetch_add(request_count as u64, Ordering::Relaxed);
         // A server that stops has not too much to do.
         if reason == Refusal::Stopping {
             return;
         }
-        self.look(now_ns);
         if now_ns >= self.last_ns.load(Ordering::Relaxed) + STAMP_STEP_NS {
             self.last_ns.fetch_max(now_ns, Ordering::Relaxed);
         }
@@ -127,3 +127,6 @@ impl Refusals {
         counts.map(|count| count.load(Ordering::Relaxed)).sum()
     }
 }
+
+#[cfg(test)]
+mod tests;

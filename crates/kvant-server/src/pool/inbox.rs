@@ -52,3 +52,6 @@ impl Inbox {
         Poll::Ready(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -258,13 +258,17 @@ impl Pool {
                 }
                 None => Outcome::RunHere(job.work),
             };
+            let decided_ns = now_ns.max(job.queued_ns);
             let work = StorageWork {
                 queued_ns: job.queued_ns,
-                started_ns: now_ns,
-                done_ns: now_ns,
+                started_ns: decided_ns,
+                done_ns: decided_ns,
                 ..StorageWork::default()
             };
             outbox.add(job.ticket, Done { outcome, work });
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@
 
 use super::Pool;
 use super::inbox::Arrival;
-use super::queue::{Gone, Job, Ticket};
+use super::queue::{Job, Ticket};
 use super::work::{Done, Work};
 use super::worker::Outbox;
 use std::cell::{Cell, RefCell};
@@ -81,6 +81,11 @@ impl Port {
         }
     }
 
+    /// Jobs whose outcome has not arrived, or has not been taken.
+    pub(super) fn in_flight_count(&self) -> usize {
+        self.slots.borrow().in_flight_count()
+    }
+
     /// Gives a job its outcome.
     fn finish(&self, arrival: Arrival) {
         let left = self.slots.borrow_mut().finish(arrival);
@@ -133,7 +138,7 @@ async fn watch(port: Rc<Port>) {
     let interval = (wait_max / LOOKS_PER_WAIT).clamp(LOOK_INTERVAL_MIN, LOOK_INTERVAL_MAX);
     loop {
         poll_fn(|cx| {
-            if port.slots.borrow().is_empty() {
+            if port.in_flight_count() == 0 {
                 port.watcher.set(Some(cx.waker().clone()));
                 return Poll::Pending;
             }
@@ -198,8 +203,8 @@ enum Left {
 }
 
 impl Slots {
-    fn is_empty(&self) -> bool {
-        self.slots.len() == self.free.len()
+    fn in_flight_count(&self) -> usize {
+        self.slots.len() - self.free.len()
     }
 
     fn add(&mut self) -> usize {

@@ -125,7 +125,8 @@ impl Worker {
     fn run(&self, store: &dyn Store, job: Job, started_ns: u64, outbox: &mut Outbox) -> u64 {
         let mut work = StorageWork {
             queued_ns: job.queued_ns,
-            started_ns,
+            // It may have come while this worker, which had looked at the clock, waited for the lock.
+            started_ns: started_ns.max(job.queued_ns),
             ..StorageWork::default()
         };
         let outcome = match job.work {
