@@ -5,6 +5,7 @@
 mod behaviour;
 mod common;
 mod corruption;
+mod events;
 mod faults;
 mod full_disk;
 mod liveness;
