@@ -50,7 +50,8 @@ pub struct Resources {
     pub memory: Arc<MemoryBudget>,
     /// Where its events go, as lines for people.
     pub log: Arc<dyn Log>,
-    /// Where flushes, compactions, stalls and slow fsyncs go, with their times.
+    /// Where flushes, compactions, stalls and slow fsyncs go, with their times. Who listens is called by the engine's threads, some of
+    /// which hold its locks, and must not call the database.
     pub events: Arc<Events>,
     /// Where it says how far recovery is.
     pub progress: Arc<RecoveryProgress>,

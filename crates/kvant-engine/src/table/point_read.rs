@@ -1,10 +1,12 @@
-//! A point read on its way through the tables: what it touches, and whether it may wait for the disk.
+//! A read on its way through the tables: what it touches, and whether it may wait for the disk.
 //!
-//! Both ways are the same code, compiled twice: a read that may wait pays nothing for the one that may not.
+//! Point reads that may wait and those that may not are the same code, compiled twice: the former pay nothing for the latter. Ranges
+//! always wait.
 
 use super::reader::Table;
 use super::stored::BlockSpan;
 use kvant_base::Error;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Blocks that are longer in the file, each a large value, are left to who may wait even where the system has them in memory: to copy
 /// and check them is more than a turn of an event loop should take.
@@ -13,7 +15,7 @@ const TRY_READ_BYTES_MAX: u32 = 256 << 10;
 /// What reads touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadTrace {
-    /// Tables whose filter let the read through.
+    /// Tables whose filter let the read through; of a range, tables that it has entered.
     pub table_count: u32,
     /// Data blocks that were looked into.
     pub block_count: u32,
@@ -36,6 +38,33 @@ impl ReadTrace {
     pub(super) fn count_read(&mut self, bytes: u32) {
         self.block_read_count += 1;
         self.block_read_bytes += u64::from(bytes);
+    }
+}
+
+/// What the cursors of one range touch together. They are used by one thread at a time.
+#[derive(Default)]
+pub(crate) struct RangeTrace {
+    table_count: AtomicU32,
+    block_count: AtomicU32,
+    block_read_count: AtomicU32,
+    block_read_bytes: AtomicU64,
+}
+
+impl RangeTrace {
+    pub(super) fn add(&self, more: ReadTrace) {
+        self.table_count.fetch_add(more.table_count, Relaxed);
+        self.block_count.fetch_add(more.block_count, Relaxed);
+        self.block_read_count.fetch_add(more.block_read_count, Relaxed);
+        self.block_read_bytes.fetch_add(more.block_read_bytes, Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> ReadTrace {
+        ReadTrace {
+            table_count: self.table_count.load(Relaxed),
+            block_count: self.block_count.load(Relaxed),
+            block_read_count: self.block_read_count.load(Relaxed),
+            block_read_bytes: self.block_read_bytes.load(Relaxed),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What point reads touch, and reads that do not wait for the disk.
+//! What reads touch, and point reads that do not wait for the disk.
 
 use crate::common::{World, small_options};
 use bytes::Bytes;
@@ -23,7 +23,10 @@ fn key(number: u64) -> Vec<u8> {
 
 /// One table of 100 records.
 fn flushed(world: &World) -> Db {
-    let db = world.open(&small_options(SyncLevel::Os));
+    let db = world.open(&Options {
+        memtable_bytes: 1 << 20,
+        ..small_options(SyncLevel::Os)
+    });
     for number in 0..100 {
         db.put(&key(number), b"value", None).expect("written");
     }
@@ -88,6 +91,30 @@ fn a_filter_keeps_absent_keys_out_of_the_trace() {
     assert_eq!(u64::from(trace.table_count), let_through);
     assert_eq!(u64::from(trace.block_count), reads.absent_block_fetch_count);
     assert!(trace.table_count < 100, "{trace:?}");
+}
+
+#[test]
+fn a_range_tells_what_it_has_touched_so_far() {
+    let world = World::new(1, Arc::new(MemoryFs::new()));
+    let db = flushed(&world);
+    let before = db.stats().reads.disk_read_bytes;
+    for reads_from_file in [true, false] {
+        let mut range = db.range(b"", None).expect("a range opens");
+        let first = range.trace();
+        assert_eq!((first.table_count, first.block_count), (1, 1));
+        while range.next().expect("read").is_some() {}
+        let all = range.trace();
+        assert_eq!(all.table_count, 1);
+        assert!(all.block_count > 1, "{all:?}");
+        let read_count = if reads_from_file { all.block_count } else { 0 };
+        assert_eq!(all.block_read_count, read_count, "the cache has them then");
+        if reads_from_file {
+            assert_eq!(all.block_read_bytes, db.stats().reads.disk_read_bytes - before);
+        }
+    }
+    db.delete(&key(0)).expect("deleted");
+    let range = db.range(b"zzz", None).expect("a range opens");
+    assert_eq!(range.trace(), ReadTrace::default(), "nothing is there");
 }
 
 fn tried(db: &Db, key: &[u8]) -> Lookup {
