@@ -195,6 +195,8 @@ pub(crate) async fn run(selector: Rc<Selector>) {
         while !ops.is_empty() {
             let count = batch_len(&ops);
             if selector.shared.config.dispatch == DispatchMode::Pool {
+                // A longer one would be let in only when nothing waits.
+                let count = count.min(selector.shared.config.queue_capacity);
                 send(&selector, &store, ops.drain(..count).collect());
                 continue;
             }
@@ -226,6 +228,7 @@ fn batch_len(ops: &[Op]) -> usize {
 
 /// Has a worker commit a batch.
 fn send(selector: &Rc<Selector>, store: &Arc<dyn Store>, mut batch: Vec<Op>) {
+    start_ttls(selector, &mut batch);
     let writes = batch.iter().map(|op| op.write.clone()).collect();
     let later = selector.port().send(Work::Write(writes));
     let (selector, store) = (Rc::clone(selector), Arc::clone(store));
@@ -235,7 +238,11 @@ fn send(selector: &Rc<Selector>, store: &Arc<dyn Store>, mut batch: Vec<Op>) {
             op.work.started_ns = done.work.started_ns;
         }
         let result = match done.outcome {
-            pool::Outcome::Written(result) => result.map_err(|unwritten| unwritten.error),
+            pool::Outcome::Written(Ok(())) => {
+                count_batch(&selector, &batch);
+                Ok(())
+            }
+            pool::Outcome::Written(Err(unwritten)) => Err(unwritten.error),
             pool::Outcome::RunHere(_) => match submit(&selector, &store, &mut batch) {
                 Submitted::Done(result) => result,
                 Submitted::Later(outcome) => outcome.await.unwrap_or_else(|_| Err(lost_outcome())),
@@ -255,14 +262,8 @@ fn send(selector: &Rc<Selector>, store: &Arc<dyn Store>, mut batch: Vec<Op>) {
 
 fn submit(selector: &Selector, store: &Arc<dyn Store>, ops: &mut [Op]) -> Submitted {
     let started_ns = selector.now_ns();
-    let mut wall_ms = None;
-    for op in ops.iter_mut() {
-        op.work.started_ns = started_ns;
-        if op.write.ttl_ms.is_some() {
-            op.write
-                .start_ttl(*wall_ms.get_or_insert_with(|| selector.shared.env.clock.wall_ms()));
-        }
-    }
+    ops.iter_mut().for_each(|op| op.work.started_ns = started_ns);
+    start_ttls(selector, ops);
     let (sender, mut receiver) = oneshot::channel();
     let done = Box::new(move |result| {
         // Nobody listens any more when the selector has stopped; the write stands all the same.
@@ -270,8 +271,7 @@ fn submit(selector: &Selector, store: &Arc<dyn Store>, ops: &mut [Op]) -> Submit
     });
     match store.submit(&mut ops.iter().map(|op| &op.write), done) {
         Ok(()) => {
-            counters::add(&selector.counters.batches, 1);
-            counters::add(&selector.counters.batched_writes, ops.len() as u64);
+            count_batch(selector, ops);
             match receiver.try_recv() {
                 Ok(result) => Submitted::Done(result),
                 Err(oneshot::error::TryRecvError::Empty) => Submitted::Later(receiver),
@@ -280,6 +280,20 @@ fn submit(selector: &Selector, store: &Arc<dyn Store>, ops: &mut [Op]) -> Submit
         }
         Err(error) if error.kind() == ErrorKind::Stalled => Submitted::Stalled,
         Err(error) => Submitted::Done(Err(error)),
+    }
+}
+
+fn count_batch(selector: &Selector, ops: &[Op]) {
+    counters::add(&selector.counters.batches, 1);
+    counters::add(&selector.counters.batched_writes, ops.len() as u64);
+}
+
+/// Counts times to live from now.
+fn start_ttls(selector: &Selector, ops: &mut [Op]) {
+    let mut wall_ms = None;
+    for op in ops.iter_mut().filter(|op| op.write.ttl_ms.is_some()) {
+        let wall_ms = *wall_ms.get_or_insert_with(|| selector.shared.env.clock.wall_ms());
+        op.write.start_ttl(wall_ms);
     }
 }
 

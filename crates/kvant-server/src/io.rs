@@ -157,7 +157,7 @@ impl Socket {
         selector: Rc<Selector>,
         task: Waker,
     ) -> Socket {
-        let arrival = Arrival::new(task, Arc::clone(&selector.shared.env.clock));
+        let arrival = Arrival::new(task, Arc::clone(&selector.turn));
         Socket {
             stream,
             state,

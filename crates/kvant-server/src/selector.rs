@@ -6,6 +6,7 @@
 //! not what the time goes into.
 
 use crate::admission::{Lag, Pacer, Refusals};
+use crate::arrival::Turn;
 use crate::batcher::{self, Batcher};
 use crate::config::ServerConfig;
 use crate::connection;
@@ -75,6 +76,7 @@ pub(crate) struct Selector {
     pub(crate) counters: Arc<Counters>,
     pub(crate) timings: Arc<Timings>,
     pub(crate) batcher: Batcher,
+    pub(crate) turn: Arc<Turn>,
     pub(crate) lag: Lag,
     pub(crate) pacer: Pacer,
     port: Option<Rc<Port>>,
@@ -101,6 +103,7 @@ impl Selector {
             counters,
             timings,
             batcher: Batcher::default(),
+            turn: Turn::new(Arc::clone(&shared.env.clock)),
             lag: Lag::new(&shared.config, Arc::clone(&shared.refusals)),
             pacer: Pacer::default(),
             port: shared.pool.clone().map(|pool| Port::new(pool, index)),

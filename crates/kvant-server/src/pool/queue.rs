@@ -33,6 +33,8 @@ pub(super) struct Job {
     pub(super) request_count: usize,
     pub(super) ticket: Ticket,
     pub(super) queued_ns: u64,
+    /// It goes on with what has been begun, so it is let in whatever waits, and waits for as long as it takes.
+    is_begun: bool,
 }
 
 impl Job {
@@ -40,6 +42,7 @@ impl Job {
         Job {
             class: work.class(),
             request_count: work.request_count(),
+            is_begun: matches!(&work, Work::Range(range) if range.is_begun()),
             work,
             ticket,
             queued_ns,
@@ -159,6 +162,9 @@ impl Queue {
         if self.stopping {
             return Err(Some(Refusal::Stopping));
         }
+        if job.is_begun {
+            return Ok(());
+        }
         if overload == Overload::Adaptive && !self.admits(job, now_ns) {
             return Err(Some(Refusal::Overloaded));
         }
@@ -167,7 +173,8 @@ impl Queue {
                 Overload::Adaptive | Overload::Reject => return Err(Some(Refusal::QueueFull)),
                 Overload::Discard => return Err(Some(Refusal::Discarded)),
                 Overload::CallerRuns => return Err(None),
-                Overload::DiscardOldest => self.discard_oldest(gone),
+                Overload::DiscardOldest if self.discard_oldest(gone) => {}
+                Overload::DiscardOldest => return Err(Some(Refusal::Discarded)),
             }
         }
         Ok(())
@@ -190,14 +197,19 @@ impl Queue {
             .admit(job.request_count, wait_ns, wait_max_ns, now_ns)
     }
 
-    fn discard_oldest(&mut self, gone: &mut Vec<Gone>) {
-        let fronts = (0..Class::COUNT).filter(|&index| !self.lines[index].jobs.is_empty());
-        let oldest = fronts.min_by_key(|&index| self.lines[index].jobs[0].queued_ns);
-        let job = oldest.and_then(|index| self.pop(index));
+    /// False: there is none that may be discarded.
+    fn discard_oldest(&mut self, gone: &mut Vec<Gone>) -> bool {
+        let front = |index: usize| self.lines[index].jobs.front().filter(|job| !job.is_begun);
+        let oldest = (0..Class::COUNT)
+            .filter_map(|index| Some((front(index)?.queued_ns, index)))
+            .min();
+        let job = oldest.and_then(|(_, index)| self.pop(index));
+        let is_discarded = job.is_some();
         gone.extend(job.map(|job| Gone {
             job,
             refusal: Some(Refusal::Discarded),
         }));
+        is_discarded
     }
 
     fn pop(&mut self, index: usize) -> Option<Job> {
@@ -242,7 +254,7 @@ impl Queue {
     pub(super) fn give_up(&mut self, now_ns: u64, gone: &mut Vec<Gone>) {
         let is_adaptive = self.config.overload == Overload::Adaptive;
         for index in 0..Class::COUNT {
-            while let Some(job) = self.lines[index].jobs.front() {
+            while let Some(job) = self.lines[index].jobs.front().filter(|job| !job.is_begun) {
                 let waited_ns = job.waited_ns(now_ns);
                 let refusal = if waited_ns > self.config.queue_wait_max_ns {
                     Refusal::WaitedTooLong

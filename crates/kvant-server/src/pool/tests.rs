@@ -110,6 +110,7 @@ fn write(keys: &[&str]) -> Work {
     let write = |key: &&str| Write {
         key: Key::from(key.as_bytes()),
         value: None,
+        ttl_ms: None,
         expires_at_ms: Some(5_000),
     };
     Work::Write(keys.iter().map(write).collect())
@@ -119,6 +120,10 @@ fn write(keys: &[&str]) -> Work {
 struct Pieces(u64);
 
 impl RangeWork for Pieces {
+    fn is_begun(&self) -> bool {
+        false
+    }
+
     fn read_piece(&mut self, store: &dyn Store) -> Result<()> {
         store.flush()?;
         self.0 += 1;

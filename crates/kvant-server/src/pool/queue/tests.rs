@@ -8,9 +8,15 @@ mod overload;
 
 const MS: u64 = 1_000_000;
 
-struct NoRange;
+struct NoRange {
+    is_begun: bool,
+}
 
 impl RangeWork for NoRange {
+    fn is_begun(&self) -> bool {
+        self.is_begun
+    }
+
     fn read_piece(&mut self, _store: &dyn Store) -> StoreResult<()> {
         Ok(())
     }
@@ -89,13 +95,18 @@ fn get() -> Work {
 }
 
 fn range() -> Work {
-    Work::Range(Box::new(NoRange))
+    Work::Range(Box::new(NoRange { is_begun: false }))
+}
+
+fn next_piece() -> Work {
+    Work::Range(Box::new(NoRange { is_begun: true }))
 }
 
 fn writes(count: usize) -> Work {
     let write = Write {
         key: Key::new(),
         value: None,
+        ttl_ms: None,
         expires_at_ms: None,
     };
     Work::Write(vec![write; count])
@@ -155,6 +166,25 @@ fn each_policy_finds_its_own_way_out_of_a_full_queue() {
     assert_eq!(oldest.offer(writes(2)), [(0, discarded), (1, discarded)]);
     assert_eq!(oldest.offer(get()), [(2, discarded)]);
     assert_eq!((oldest.taken(), oldest.taken()), (vec![4], vec![3]));
+}
+
+#[test]
+fn what_was_begun_is_not_refused() {
+    for policy in [
+        Overload::Adaptive,
+        Overload::Reject,
+        Overload::Discard,
+        Overload::DiscardOldest,
+    ] {
+        let mut fixture = Fixture::new(policy, 4, 2);
+        for _ in 0..5 {
+            assert!(fixture.offer(next_piece()).is_empty());
+        }
+        let refused = fixture.offer(get());
+        assert!(matches!(refused[..], [(5, Some(_))]), "{policy:?}: {refused:?}");
+        fixture.now_ns += 10_000 * MS;
+        assert_eq!(fixture.taken(), [0], "{policy:?}");
+    }
 }
 
 #[test]
