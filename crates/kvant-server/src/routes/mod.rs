@@ -5,6 +5,7 @@ use crate::service::{Call, Step};
 use http::Method;
 
 mod admin;
+mod document;
 mod entities;
 pub(crate) mod entity;
 mod events;

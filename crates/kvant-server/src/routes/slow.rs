@@ -1,14 +1,13 @@
 //! `GET /v0/slow[?limit=N][&operation=NAME]`: the slowest requests of the last minute, where their time went, and what happened in the
 //! store meanwhile.
 
-use crate::answer::{Body, Exchange, JSON};
+use super::document;
+use crate::answer::{Exchange, JSON};
 use crate::query;
 use crate::service::{Call, Step};
 use crate::timing::{self, EventFields, Phase, SLOW_COUNT_MAX, SLOW_SPAN_NS, Stamps, Trace, WallTime, as_us};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bytes::Bytes;
-use http::StatusCode;
 use kvant_base::Event;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -18,28 +17,28 @@ use std::sync::Arc;
 const EVENT_COUNT_MAX: usize = 32;
 
 pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
-    let shared = &call.selector.shared;
     let (limit, operation) = match query::slow(exchange.query()) {
         Ok(query) => query,
         Err(problem) => return Step::answer(problem.answer(&mut exchange.reply)),
     };
     let count_max = limit.map_or(SLOW_COUNT_MAX, |limit| limit.min(SLOW_COUNT_MAX as u64) as usize);
-    let wall = WallTime::now(&*shared.env.clock);
-    let since_ns = wall.now_ns().saturating_sub(SLOW_SPAN_NS);
-    let slowest = timing::slowest(&shared.timings, since_ns, operation, count_max);
-    // Asked for once: the ring is locked meanwhile, and it is long.
-    let first_ns = slowest.iter().map(|trace| trace.stamps.arrival_ns).min();
-    let events = first_ns.map_or_else(Vec::new, |first_ns| {
-        shared.events.overlapping(first_ns, wall.now_ns())
-    });
-    let body = Body::full(Bytes::from(document(&slowest, &events, &wall)));
-    Step::answer(exchange.reply.answer(StatusCode::OK, Some(&JSON), body))
+    document::start(call, exchange, &JSON, move |shared| {
+        let wall = WallTime::now(&*shared.env.clock);
+        let since_ns = wall.now_ns().saturating_sub(SLOW_SPAN_NS);
+        let slowest = timing::slowest(&shared.timings, since_ns, operation, count_max);
+        // Asked for once: the ring is locked meanwhile, and it is long.
+        let first_ns = slowest.iter().map(|trace| trace.stamps.arrival_ns).min();
+        let events = first_ns.map_or_else(Vec::new, |first_ns| {
+            shared.events.overlapping(first_ns, wall.now_ns())
+        });
+        rows(&slowest, &events, &wall)
+    })
 }
 
 /// The answer's body.
-fn document(slowest: &[Trace], events: &[Arc<Event>], wall: &WallTime) -> Vec<u8> {
+fn rows(slowest: &[Trace], events: &[Arc<Event>], wall: &WallTime) -> serde_json::Result<Vec<u8>> {
     let rows: Vec<SlowRequest<'_>> = slowest.iter().map(|trace| row(trace, events, wall)).collect();
-    serde_json::to_vec(&rows).expect("rows hold texts and numbers, and memory takes them")
+    serde_json::to_vec(&rows)
 }
 
 #[derive(Serialize)]

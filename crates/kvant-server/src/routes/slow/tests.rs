@@ -1,5 +1,6 @@
 use super::*;
 use crate::timing::{KeyStart, Operation};
+use http::StatusCode;
 use kvant_base::events::{EventKind, Events, Field};
 use kvant_engine::ReadTrace;
 use kvant_env::clock::MockClock;
@@ -40,7 +41,7 @@ fn trace(key: &[u8]) -> Trace {
 }
 
 fn shown(slowest: &[Trace], events: &[Arc<Event>]) -> Value {
-    serde_json::from_slice(&document(slowest, events, &wall())).unwrap()
+    serde_json::from_slice(&rows(slowest, events, &wall()).unwrap()).unwrap()
 }
 
 fn key_members(key: &[u8]) -> (Value, Value, Value) {
