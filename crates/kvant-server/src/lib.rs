@@ -11,6 +11,7 @@
 //! Threads: each selector thread runs a single-threaded runtime and owns its connections; what they share with the other selectors
 //! is the store, the memory budget, the lifecycle and the counters that `/metrics` reads.
 
+mod affinity;
 mod answer;
 mod batcher;
 mod config;
@@ -41,6 +42,7 @@ mod service;
 mod stores;
 mod timing;
 
+pub use affinity::cpus_problem;
 pub use config::{DispatchMode, Overload, ServerConfig};
 pub use key::Key;
 pub use server::Server;

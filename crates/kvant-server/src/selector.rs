@@ -5,6 +5,7 @@
 //! than 27 to 37 in one case of five, and the busier selector sets the tail of the latency. Connections live long; accepting is
 //! not what the time goes into.
 
+use crate::affinity;
 use crate::batcher::{self, Batcher};
 use crate::config::ServerConfig;
 use crate::connection;
@@ -18,6 +19,7 @@ use crate::routes::Plane;
 use hyper::server::conn::http1;
 use kvant_base::{Events, Level, Log};
 use kvant_env::Env;
+use rustix::thread::CpuSet;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
@@ -29,7 +31,7 @@ use std::task::Waker;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::{Builder, LocalOptions};
+use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::{Notify, mpsc};
 
 /// How long the acceptor rests when the system has no descriptor or memory for another connection.
@@ -134,10 +136,7 @@ pub(crate) fn spawn(
     let thread = std::thread::Builder::new()
         .name(format!("selector-{index}"))
         .spawn(move || {
-            let runtime = match Builder::new_current_thread()
-                .enable_all()
-                .build_local(LocalOptions::default())
-            {
+            let runtime = match bind(&shared, index).and_then(|cpus| build_runtime(cpus, &shared.log)) {
                 Ok(runtime) => runtime,
                 Err(error) => {
                     // The receiver waits below until it has heard.
@@ -178,6 +177,33 @@ pub(crate) fn spawn(
         })?;
     starting.recv().map_err(io::Error::other)??;
     Ok(thread)
+}
+
+/// Binds this thread to its CPU, if it has one; then the CPUs that other threads may run on.
+fn bind(shared: &Shared, index: usize) -> io::Result<Option<CpuSet>> {
+    let cpus = &shared.config.selector_cpus;
+    if cpus.is_empty() {
+        return Ok(None);
+    }
+    let allowed = affinity::allowed()?;
+    affinity::bind_to(cpus[index % cpus.len()])?;
+    Ok(Some(allowed))
+}
+
+/// The event loop of a selector. The threads that it starts for work that blocks, such as a compaction that an operator asked for,
+/// would inherit the selector's CPU: they are given the others back.
+fn build_runtime(others_allowed: Option<CpuSet>, log: &Arc<dyn Log>) -> io::Result<LocalRuntime> {
+    let mut builder = Builder::new_current_thread();
+    if let Some(cpus) = others_allowed {
+        let log = Arc::clone(log);
+        builder.on_thread_start(move || {
+            // The work is done all the same, if only on the selector's CPU.
+            if let Err(error) = affinity::allow(&cpus) {
+                log.event(Level::Warn, "thread_stays_bound", &[("error", &error)]);
+            }
+        });
+    }
+    builder.enable_all().build_local(LocalOptions::default())
 }
 
 /// Waits until the open connections are done, for at most `grace`; what is left then is cut.
