@@ -9,6 +9,7 @@
 //!
 //! Threads: all of it belongs to one selector.
 
+use crate::activity::Activity;
 use crate::counters::{self, Counters};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use std::cell::{Cell, RefCell};
@@ -40,6 +41,7 @@ pub(crate) struct SocketState {
     corked: Cell<bool>,
     blocked: Cell<bool>,
     reset: Cell<bool>,
+    pub(crate) activity: Activity,
 }
 
 impl SocketState {
@@ -114,6 +116,27 @@ impl Socket {
     /// Leaves to hyper the first bytes of the selector's buffer, which were received last.
     pub(crate) fn hand_over(&mut self, received_bytes: usize) {
         self.unread = self.scratch.borrow()[..received_bytes].to_vec();
+        self.state.activity.head_begins();
+    }
+
+    /// Takes back what hyper has read of a head that is not complete.
+    pub(crate) fn take_back(&mut self, read: &[u8]) {
+        debug_assert!(self.unread.is_empty(), "hyper reads whenever it waits for a head");
+        self.unread = read.to_vec();
+        self.first_line_bytes = Some(0);
+        if !read.is_empty() {
+            self.state.activity.head_begins();
+        }
+    }
+
+    /// Whether bytes wait for hyper.
+    pub(crate) fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// What the connection is doing.
+    pub(crate) fn activity(&self) -> &Activity {
+        &self.state.activity
     }
 
     /// Sends all of `bytes`, what the kernel does not take by way of the backlog.
@@ -167,6 +190,7 @@ impl Socket {
     /// The kernel took `n` bytes.
     fn progressed(&mut self, n: usize) {
         counters::add(&self.counters.sent_bytes, n as u64);
+        self.state.activity.progresses();
         if self.state.blocked.replace(false) {
             self.idle_timer = None;
         }
@@ -228,6 +252,7 @@ impl Read for Socket {
         mut cursor: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let socket = self.get_mut();
+        socket.state.activity.hyper_reads();
         let bytes_max = cursor.remaining().min(READ_BYTES_MAX);
         let (scratch, unread);
         let bytes = if socket.unread.is_empty() {
@@ -239,6 +264,9 @@ impl Read for Socket {
             unread = std::mem::replace(&mut socket.unread, rest);
             &unread
         };
+        if !bytes.is_empty() {
+            socket.state.activity.head_begins();
+        }
         if let Some(line_bytes) = &mut socket.first_line_bytes {
             *line_bytes += bytes.len();
             if bytes.contains(&b'\n') {

@@ -12,21 +12,21 @@ use crate::connection;
 use crate::counters::{self, Counters};
 use crate::dispatch::Dispatch;
 use crate::express::DateText;
-use crate::io::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Scratch};
+use crate::io::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Scratch, SocketState};
 use crate::lifecycle::Lifecycle;
 use crate::memory::RequestMemory;
 use crate::routes::Plane;
+use crate::sweep::{self, Connections};
 use hyper::server::conn::http1;
 use kvant_base::{Events, Level, Log};
 use kvant_env::Env;
 use rustix::thread::CpuSet;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::io;
 use std::net::TcpListener as StdListener;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -75,9 +75,8 @@ pub(crate) struct Selector {
     pub(crate) answer_bytes: RefCell<Vec<u8>>,
     pub(crate) date: RefCell<DateText>,
     pub(crate) stopping: Cell<bool>,
-    /// The tasks of open connections, to be woken when the server stops.
-    connections: RefCell<HashMap<u64, Waker>>,
-    connection_count: AtomicU64,
+    /// Those that are open: looked at by the sweep, woken when the server stops.
+    pub(crate) connections: RefCell<Connections>,
     idle: Notify,
 }
 
@@ -97,23 +96,20 @@ impl Selector {
             date: RefCell::default(),
             stopping: Cell::new(false),
             connections: RefCell::default(),
-            connection_count: AtomicU64::new(0),
             idle: Notify::new(),
         })
     }
 
-    /// Enters a connection's task in the list of those to be woken.
-    pub(crate) fn enter(&self, waker: &Waker) -> u64 {
-        let id = self.connection_count.fetch_add(1, Ordering::Relaxed);
-        self.connections.borrow_mut().insert(id, waker.clone());
-        id
+    /// Enters a connection and its task in the list of those that are open.
+    pub(crate) fn enter(&self, task: &Waker, socket: &Rc<SocketState>) -> usize {
+        self.connections.borrow_mut().enter(task, socket)
     }
 
     /// Takes a connection off the list.
-    pub(crate) fn leave(&self, id: u64) {
+    pub(crate) fn leave(&self, number: usize) {
         let mut connections = self.connections.borrow_mut();
-        connections.remove(&id);
-        if connections.is_empty() {
+        connections.leave(number);
+        if connections.count() == 0 {
             self.idle.notify_one();
         }
     }
@@ -148,6 +144,7 @@ pub(crate) fn spawn(
             runtime.block_on(async {
                 let selector = Selector::new(shared, index);
                 tokio::task::spawn_local(batcher::run(Rc::clone(&selector)));
+                tokio::task::spawn_local(sweep::run(Rc::clone(&selector)));
                 let acceptors: Vec<_> = listeners
                     .into_iter()
                     .map(|(listener, plane)| {
@@ -209,18 +206,14 @@ fn build_runtime(others_allowed: Option<CpuSet>, log: &Arc<dyn Log>) -> io::Resu
 /// Waits until the open connections are done, for at most `grace`; what is left then is cut.
 async fn finish(selector: &Selector, grace: Duration) {
     selector.stopping.set(true);
-    selector
-        .connections
-        .borrow()
-        .values()
-        .for_each(Waker::wake_by_ref);
+    selector.connections.borrow().wake_all();
     let all_done = async {
-        while !selector.connections.borrow().is_empty() {
+        while selector.connections.borrow().count() > 0 {
             selector.idle.notified().await;
         }
     };
     if tokio::time::timeout(grace, all_done).await.is_err() {
-        let count = selector.connections.borrow().len();
+        let count = selector.connections.borrow().count();
         selector
             .shared
             .log
@@ -246,12 +239,19 @@ async fn accept(
             return;
         }
     };
+    let mut is_waiting = false;
     loop {
+        // Made before the count, so that a close in between is heard.
         let closed = shared.connection_closed.notified();
         if open_connections(shared) >= shared.connections_max {
+            if !std::mem::replace(&mut is_waiting, true) {
+                counters::add(&selector.counters.accept_waits, 1);
+            }
+            // The kernel goes on completing connections until its backlog is full.
             closed.await;
             continue;
         }
+        is_waiting = false;
         let stream = match listener.accept().await {
             Ok((stream, _peer)) => stream,
             // The peer has gone already.

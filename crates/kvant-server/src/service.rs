@@ -13,6 +13,7 @@ use crate::request_body;
 use crate::routes::entity::{self, Put};
 use crate::routes::{self, Plane, Route};
 use crate::selector::Selector;
+use http::header::CONNECTION;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use std::cell::Cell;
@@ -58,6 +59,7 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
     type Future = Answering;
 
     fn call(&self, request: Request<Incoming>) -> Answering {
+        self.call.socket.activity.request_begins();
         let checked = head::check(request.version(), request.uri(), request.headers());
         let route = Route::of(request.uri().path()).filter(|route| self.plane.serves(*route));
         let column = Column::from(request.method());
@@ -86,6 +88,7 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
         };
         Answering {
             selector: Rc::clone(&self.call.selector),
+            socket: Rc::clone(&self.call.socket),
             route,
             column,
             step,
@@ -150,6 +153,7 @@ impl Step {
 /// A request on the way to its answer.
 pub(crate) struct Answering {
     selector: Rc<Selector>,
+    socket: Rc<SocketState>,
     route: Option<Route>,
     column: Column,
     step: Step,
@@ -165,6 +169,9 @@ impl Future for Answering {
         this.selector
             .counters
             .request(this.route, this.column, response.status());
+        this.socket
+            .activity
+            .answer_begins(response.headers().contains_key(CONNECTION));
         Poll::Ready(Ok(response))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::answer::{Body, Exchange, OCTETS, Reply, Response};
 use crate::express::Found;
+use crate::io::SocketState;
 use crate::key::Key;
 use crate::memory::SMALL_BYTES;
 use crate::problem::{self, Problem};
@@ -17,7 +18,7 @@ use kvant_base::{Error, ErrorKind, Level, Result};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 /// Values longer than this hold memory of the budget until they have left.
 pub(crate) const VALUE_BYTES_UNCOUNTED: usize = 64 << 10;
@@ -39,7 +40,7 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
         Err(problem) => return request_body::refuse(config, body, reply, problem),
     };
     match method {
-        Method::PUT => put(selector, reply, body, query),
+        Method::PUT => put(call, reply, body, query),
         Method::DELETE => Step::Write(
             reply,
             selector.batcher.write(query.key, None, None),
@@ -107,7 +108,8 @@ async fn get_later(
     }
 }
 
-fn put(selector: &Rc<Selector>, reply: Reply, body: Option<Incoming>, query: EntityQuery) -> Step {
+fn put(call: &Call, reply: Reply, body: Option<Incoming>, query: EntityQuery) -> Step {
+    let selector = &call.selector;
     let EntityQuery { key, ttl_ms } = query;
     let Some(body) = body else {
         return Step::Write(
@@ -124,12 +126,15 @@ fn put(selector: &Rc<Selector>, reply: Reply, body: Option<Incoming>, query: Ent
             reply,
             Problem::value_too_long(config.value_bytes_max),
         ),
-        Some(..=SMALL_BYTES) => Step::Put(Put(Some(PutParts {
-            reply,
-            body,
-            key,
-            ttl_ms,
-        }))),
+        Some(..=SMALL_BYTES) => Step::Put(Put {
+            socket: Rc::clone(&call.socket),
+            parts: Some(PutParts {
+                reply,
+                body,
+                key,
+                ttl_ms,
+            }),
+        }),
         _ => Step::slow(put_slowly(
             Rc::clone(selector),
             PutParts {
@@ -143,8 +148,11 @@ fn put(selector: &Rc<Selector>, reply: Reply, body: Option<Incoming>, query: Ent
     }
 }
 
-/// A short value that is on its way, mostly with its head, so in one piece.
-pub(crate) struct Put(Option<PutParts>);
+/// A short value that is on its way, mostly with its head, so in one piece. No timer runs for it: the sweep looks after it.
+pub(crate) struct Put {
+    socket: Rc<SocketState>,
+    parts: Option<PutParts>,
+}
 
 struct PutParts {
     reply: Reply,
@@ -155,9 +163,20 @@ struct PutParts {
 
 impl Put {
     pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>, selector: &Rc<Selector>) -> Poll<Step> {
-        let parts = self.0.as_mut().expect("not polled after its end");
-        let frame = ready!(Pin::new(&mut parts.body).poll_frame(cx));
-        let mut parts = self.0.take().expect("it was there just now");
+        let mut parts = self.parts.take().expect("not polled after its end");
+        let frame = match Pin::new(&mut parts.body).poll_frame(cx) {
+            Poll::Ready(frame) => frame,
+            Poll::Pending if self.socket.activity.body_is_due() => {
+                let problem = request_body::timed_out(selector);
+                return Poll::Ready(Step::answer(problem.answer(&mut parts.reply)));
+            }
+            Poll::Pending => {
+                self.socket.activity.body_is_awaited();
+                self.parts = Some(parts);
+                return Poll::Pending;
+            }
+        };
+        self.socket.activity.request_begins();
         let data = match frame.map(|frame| frame.map(hyper::body::Frame::into_data)) {
             Some(Ok(Ok(data))) => data,
             Some(Err(_)) => return Poll::Ready(Step::answer(broken_body().answer(&mut parts.reply))),

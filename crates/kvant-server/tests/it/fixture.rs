@@ -50,6 +50,8 @@ pub(crate) fn config() -> ServerConfig {
         selectors: 2,
         queue_wait_max: NEVER,
         range_idle_max: NEVER,
+        connection_idle_max: NEVER,
+        head_wait_max: NEVER,
         connections_max: Some(1000),
         ..ServerConfig::default()
     }
@@ -63,6 +65,16 @@ impl Fixture {
 
     pub(crate) fn with(config: ServerConfig) -> Fixture {
         let fixture = Fixture::recovering(config);
+        fixture.server.set_ready(fixture.store.clone());
+        fixture
+    }
+
+    /// A server with the store of another.
+    pub(crate) fn with_store(config: ServerConfig, store: Arc<MemoryStore>) -> Fixture {
+        let fixture = Fixture {
+            store,
+            ..Fixture::recovering(config)
+        };
         fixture.server.set_ready(fixture.store.clone());
         fixture
     }

@@ -16,3 +16,4 @@ mod operator;
 mod queries;
 mod real_client;
 mod store;
+mod time_limits;
