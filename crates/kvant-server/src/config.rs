@@ -1,5 +1,6 @@
 //! Settings of the server, already parsed and checked one by one; [`ServerConfig::problems`] checks them together.
 
+use crate::affinity;
 use kvant_base::limits;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -63,6 +64,9 @@ pub struct ServerConfig {
     pub connections_max: Option<usize>,
 }
 
+/// Most threads of a kind.
+const THREAD_COUNT_MAX: usize = 1024;
+
 fn cpu_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -75,7 +79,7 @@ impl Default for ServerConfig {
             selectors: cpu_count(),
             selector_cpus: Vec::new(),
             dispatch: DispatchMode::Inline,
-            workers: 2 * cpu_count(),
+            workers: (2 * cpu_count()).clamp(4, THREAD_COUNT_MAX),
             queue_capacity: 1024,
             overload: Overload::Reject,
             value_bytes_max: limits::VALUE_BYTES_MAX_DEFAULT,
@@ -92,8 +96,14 @@ impl ServerConfig {
     /// Everything that is wrong with these settings, a sentence each; empty when they can be used.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        if !(1..=1024).contains(&self.selectors) {
-            problems.push(format!("{} selectors are not within 1 and 1024", self.selectors));
+        for (count, what) in [(self.selectors, "selectors"), (self.workers, "workers")] {
+            if !(1..=THREAD_COUNT_MAX).contains(&count) {
+                problems.push(format!("{count} {what} are not within 1 and {THREAD_COUNT_MAX}"));
+            }
+        }
+        problems.extend(affinity::cpus_problem(&self.selector_cpus));
+        if self.queue_capacity == 0 {
+            problems.push("a queue for 0 requests would refuse all of them".into());
         }
         if self.value_bytes_max > limits::VALUE_BYTES_MAX_LIMIT {
             problems.push(format!(
@@ -104,6 +114,12 @@ impl ServerConfig {
         }
         if self.range_idle_max.is_zero() {
             problems.push("a range idle time of zero would cut every reader".into());
+        }
+        if self.connection_idle_max.is_zero() {
+            problems.push("a connection idle time of zero would close every connection".into());
+        }
+        if self.head_wait_max.is_zero() {
+            problems.push("a head wait of zero would refuse every request".into());
         }
         if self.connections_max == Some(0) {
             problems.push("a server for 0 connections serves nobody".into());

@@ -1,5 +1,10 @@
 //! One connection from its first byte to its last.
+//!
+//! It begins without hyper ([`express`]), goes over to hyper with the first request that needs it, and comes back when it rests: hyper
+//! has buffers for each connection, 16 KiB at first and up to 136 KiB after long bodies, and an idle connection needs none.
 
+use crate::activity::{Activity, Due};
+use crate::counters;
 use crate::express;
 use crate::io::{Socket, SocketState};
 use crate::routes::Plane;
@@ -7,15 +12,18 @@ use crate::selector::Selector;
 use crate::service::HttpService;
 use kvant_base::{Consumer, Level, Reservation};
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// What a connection counts for: hyper's two buffers as they start, and the state around them.
-const CONNECTION_BYTES: u64 = 20 << 10;
+/// What a connection counts for before hyper has it: its task, and its entries in lists of ours and of the runtime.
+const REST_BYTES: u64 = 4 << 10;
+/// The same with hyper's two buffers as they start.
+const HYPER_BYTES: u64 = 20 << 10;
 /// Bytes beyond the longest value that are read and thrown away to let a client see why it was refused.
 pub(crate) const DRAIN_BYTES_EXTRA: u64 = 16 << 20;
 /// How long such a client is listened to.
@@ -24,32 +32,37 @@ pub(crate) const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 /// Counts a connection until it is dropped.
 struct Presence {
     selector: Rc<Selector>,
-    id: u64,
-    _memory: Reservation,
+    number: usize,
+    memory: Reservation,
 }
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        self.selector.leave(self.id);
+        self.selector.leave(self.number);
         self.selector.counters.connections.fetch_sub(1, Ordering::Relaxed);
         self.selector.shared.connection_closed.notify_waiters();
     }
 }
 
+/// How serving came to its end.
+enum End<T> {
+    /// By itself.
+    Served(T),
+    /// By the sweep, between two requests.
+    Due(Due),
+}
+
 /// Serves requests until either side closes.
 pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plane) {
     let shared = &selector.shared;
-    let config = &shared.config;
+    let state = Rc::new(SocketState::default());
     let task = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
-    let id = selector.enter(&task);
-    let memory = shared
-        .memory
-        .budget()
-        .reserve(Consumer::Connections, CONNECTION_BYTES);
-    let _presence = Presence {
+    let number = selector.enter(&task, &state);
+    let memory = shared.memory.budget().reserve(Consumer::Connections, REST_BYTES);
+    let mut presence = Presence {
         selector: Rc::clone(&selector),
-        id,
-        _memory: memory,
+        number,
+        memory,
     };
     if let Err(error) = stream.set_nodelay(true) {
         // The peer has gone; there is nobody to answer.
@@ -58,33 +71,107 @@ pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plan
             .event(Level::Warn, "connection_lost", &[("error", &error)]);
         return;
     }
-    let state = Rc::new(SocketState::default());
     let mut socket = Socket::new(stream, Rc::clone(&state), Rc::clone(&selector), task);
-    let found = match express::serve(&selector, plane, &mut socket).await {
-        Ok(express::End::HandedOver(found)) => found,
-        Ok(express::End::Closed) => return,
-        Err(_) => return socket.abort(),
-    };
-    let service = HttpService::new(Rc::clone(&selector), state, plane, found);
+    loop {
+        let mut found = None;
+        // What hyper had read of a head when it gave the connection back is for hyper.
+        if !socket.has_unread() {
+            let served = {
+                let mut serving = pin!(express::serve(&selector, plane, &mut socket));
+                poll_fn(|cx| poll_unless_due(&state.activity, serving.as_mut(), cx)).await
+            };
+            match served {
+                End::Served(Ok(express::End::HandedOver(read))) => found = read,
+                End::Served(Ok(express::End::Closed)) => return,
+                End::Served(Err(_)) => return socket.abort(),
+                End::Due(due) => return cut(&selector, socket, due).await,
+            }
+        }
+        presence.memory.resize(HYPER_BYTES);
+        state.activity.set_buffers(true);
+        // In a box of its own, so that a connection that rests is small.
+        let given_up = Box::pin(serve_by_hyper(&selector, Rc::clone(&state), plane, socket, found)).await;
+        state.activity.set_buffers(false);
+        socket = match given_up {
+            None => return,
+            Some((socket, Due::Rest)) => socket,
+            Some((socket, due)) => return cut(&selector, socket, due).await,
+        };
+        presence.memory.resize(REST_BYTES);
+    }
+}
+
+/// Serves requests through hyper until either side closes, or until something is due between two requests: then the socket comes
+/// back.
+async fn serve_by_hyper(
+    selector: &Rc<Selector>,
+    state: Rc<SocketState>,
+    plane: Plane,
+    socket: Socket,
+    found: Option<express::Found>,
+) -> Option<(Socket, Due)> {
+    let service = HttpService::new(Rc::clone(selector), Rc::clone(&state), plane, found);
     let mut connection = selector.http.serve_connection(socket, service);
     let mut told_to_stop = false;
-    let result = poll_fn(|cx| {
+    let served = poll_fn(|cx| {
         if selector.stopping.get() && !told_to_stop {
             told_to_stop = true;
             Pin::new(&mut connection).graceful_shutdown();
         }
-        Pin::new(&mut connection).poll(cx)
+        poll_unless_due(&state.activity, Pin::new(&mut connection), cx)
     })
     .await;
-    let socket = connection.into_parts().io;
+    let parts = connection.into_parts();
+    let mut socket = parts.io;
+    let result = match served {
+        End::Served(result) => result,
+        End::Due(due) => {
+            // Between two requests hyper has nothing else: what it had to write, the socket has taken.
+            socket.take_back(&parts.read_buf);
+            return Some((socket, due));
+        }
+    };
     // Malformed heads were answered, too.
     if result.is_err_and(|error| !error.is_parse()) || selector.stopping.get() {
-        return socket.abort();
+        socket.abort();
+        return None;
     }
-    let mut linger = pin!(socket.linger(config.value_bytes_max + DRAIN_BYTES_EXTRA, DRAIN_TIME_MAX));
+    let bytes_max = selector.shared.config.value_bytes_max + DRAIN_BYTES_EXTRA;
+    let mut linger = pin!(socket.linger(bytes_max, DRAIN_TIME_MAX));
     poll_fn(|cx| match selector.stopping.get() {
         true => Poll::Ready(()),
         false => linger.as_mut().poll(cx),
     })
     .await;
+    None
+}
+
+/// Goes on with serving unless the sweep has found something that is due.
+#[inline]
+fn poll_unless_due<T>(
+    activity: &Activity,
+    serving: Pin<&mut impl Future<Output = T>>,
+    cx: &mut Context<'_>,
+) -> Poll<End<T>> {
+    match activity.take_due() {
+        Some(due) => Poll::Ready(End::Due(due)),
+        None => serving.poll(cx).map(End::Served),
+    }
+}
+
+/// Ends a connection that has kept the server waiting.
+async fn cut(selector: &Selector, mut socket: Socket, due: Due) {
+    if due != Due::HeadTimeout {
+        counters::add(&selector.counters.idle_closed, 1);
+        return;
+    }
+    counters::add(&selector.counters.head_timeouts, 1);
+    let mut answer =
+        b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\ndate: ".to_vec();
+    let wall_ms = selector.shared.env.clock.wall_ms();
+    answer.extend_from_slice(selector.date.borrow_mut().at(wall_ms));
+    answer.extend_from_slice(b"\r\n\r\n");
+    let sent: io::Result<()> = poll_fn(|cx| Poll::Ready(socket.send(cx, &answer))).await;
+    // The connection ends here, whether the peer hears why or not.
+    drop(sent);
 }

@@ -21,6 +21,14 @@ pub(crate) struct Counters {
     pub(crate) connections: AtomicUsize,
     /// Connections taken since the start.
     pub(crate) accepted: AtomicU64,
+    /// Times that accepting had to wait for a connection to close.
+    pub(crate) accept_waits: AtomicU64,
+    /// Connections closed because they were open without a request for too long.
+    pub(crate) idle_closed: AtomicU64,
+    /// Requests whose head did not come in time.
+    pub(crate) head_timeouts: AtomicU64,
+    /// Requests whose body did not come in time.
+    pub(crate) body_timeouts: AtomicU64,
     pub(crate) received_bytes: AtomicU64,
     pub(crate) sent_bytes: AtomicU64,
     /// Readers that took nothing for too long.

@@ -1,8 +1,8 @@
 //! The commonest requests, answered without hyper: status, and entities with short values.
 //!
-//! A connection begins here and goes over to hyper, for good, with the first request that is not plain ([`PlainRequest`]) or whose answer is
+//! A connection begins here and goes over to hyper with the first request that is not plain ([`PlainRequest`]) or whose answer is
 //! not: long values, problems of the request, other routes. Such a request has changed nothing yet: hyper reads it from its first byte, and
-//! takes over the long value that was read for it.
+//! takes over the long value that was read for it. The connection comes back when it rests.
 //!
 //! Why there are two ways is in `docs/decisions/0005-plain-requests-without-hyper.md`.
 //!
@@ -112,6 +112,7 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
                 return Ok(End::HandedOver(found));
             }
         };
+        socket.activity().request_begins();
         let answer = match step {
             Step::Answer(answer) => answer,
             Step::Read(later, asked) => {
@@ -154,6 +155,7 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
         .await?;
         socket.state().complete(&mut trace, selector.now_ns());
         selector.timings.record(&trace);
+        socket.activity().request_ends();
     }
 }
 
@@ -322,7 +324,7 @@ pub(crate) struct DateText {
 }
 
 impl DateText {
-    fn at(&mut self, wall_ms: u64) -> &[u8] {
+    pub(crate) fn at(&mut self, wall_ms: u64) -> &[u8] {
         let second = wall_ms / 1000;
         if self.text.is_empty() || self.second != second {
             self.second = second;

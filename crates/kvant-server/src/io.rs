@@ -9,6 +9,7 @@
 //!
 //! Threads: all of it belongs to one selector.
 
+use crate::activity::Activity;
 use crate::arrival::Arrival;
 use crate::counters;
 use crate::selector::Selector;
@@ -56,6 +57,7 @@ pub(crate) struct SocketState {
     is_answered: Cell<bool>,
     /// How long to rest before the next read.
     rest: Cell<Option<Duration>>,
+    pub(crate) activity: Activity,
 }
 
 impl SocketState {
@@ -206,6 +208,27 @@ impl Socket {
     /// Leaves to hyper what was received last.
     pub(crate) fn hand_over(&mut self, received: Vec<u8>) {
         self.unread = received;
+        self.state.activity.head_begins();
+    }
+
+    /// Takes back what hyper has read of a head that is not complete.
+    pub(crate) fn take_back(&mut self, read: &[u8]) {
+        debug_assert!(self.unread.is_empty(), "hyper reads whenever it waits for a head");
+        self.unread = read.to_vec();
+        self.first_line_bytes = Some(0);
+        if !read.is_empty() {
+            self.state.activity.head_begins();
+        }
+    }
+
+    /// Whether bytes wait for hyper.
+    pub(crate) fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// What the connection is doing.
+    pub(crate) fn activity(&self) -> &Activity {
+        &self.state.activity
     }
 
     /// Sends all of `bytes`, what the kernel does not take by way of the backlog.
@@ -260,6 +283,7 @@ impl Socket {
     fn progressed(&mut self, n: usize) {
         counters::add(&self.selector.counters.sent_bytes, n as u64);
         self.state.sent_bytes.set(self.state.sent_bytes.get() + n as u64);
+        self.state.activity.progresses();
         if self.state.blocked.replace(false) {
             self.idle_timer = None;
         }
@@ -332,6 +356,7 @@ impl Read for Socket {
         mut cursor: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let socket = self.get_mut();
+        socket.state.activity.hyper_reads();
         let bytes_max = cursor.remaining().min(READ_BYTES_MAX);
         let (scratch, unread);
         let bytes = if socket.unread.is_empty() {
@@ -343,6 +368,9 @@ impl Read for Socket {
             unread = std::mem::replace(&mut socket.unread, rest);
             &unread
         };
+        if !bytes.is_empty() {
+            socket.state.activity.head_begins();
+        }
         if let Some(line_bytes) = &mut socket.first_line_bytes {
             *line_bytes += bytes.len();
             if bytes.contains(&b'\n') {

@@ -4,14 +4,16 @@
 //! HTTP/1 state machine on it; `arrival` says when there was something to read) -> `service`, `head` (what is refused before any route) -> `routes` (one file each), with `query`,
 //! `request_body`, `answer`, `range` and `problem` -> `dispatch` (where storage is called) and `batcher` (writes of one turn of the
 //! event loop, committed together) -> `stores`. The commonest requests take a shorter way from `io` to `dispatch` and `batcher`:
-//! `plain_request` and `express`.
+//! `plain_request` and `express`. What keeps a connection waiting is in its `activity`; `sweep` ends what lasts too long.
 //!
 //! `docs/http.md` is the interface; `openapi.json` the same for machines.
 //!
 //! Threads: each selector thread runs a single-threaded runtime and owns its connections; what they share with the other selectors
 //! is the store, the memory budget, the lifecycle and the counters that `/metrics` reads.
 
+mod activity;
 mod admission;
+mod affinity;
 mod answer;
 mod arrival;
 mod batcher;
@@ -43,8 +45,10 @@ mod selector;
 mod server;
 mod service;
 mod stores;
+mod sweep;
 mod timing;
 
+pub use affinity::cpus_problem;
 pub use config::{DispatchMode, Overload, ServerConfig};
 pub use key::Key;
 pub use server::Server;

@@ -18,11 +18,31 @@ struct Row {
 }
 
 /// Every counter of the server but the requests by route.
-const ROWS: [Row; 11] = [
+const ROWS: [Row; 15] = [
     Row {
         name: "connections_accepted",
         help: "Connections accepted.",
         counter: |c| &c.accepted,
+    },
+    Row {
+        name: "accept_waits",
+        help: "Times that accepting waited at the limit of connections.",
+        counter: |c| &c.accept_waits,
+    },
+    Row {
+        name: "idle_connections_closed",
+        help: "Connections closed after being open without a request for too long.",
+        counter: |c| &c.idle_closed,
+    },
+    Row {
+        name: "head_timeouts",
+        help: "Requests whose head did not come in time.",
+        counter: |c| &c.head_timeouts,
+    },
+    Row {
+        name: "body_timeouts",
+        help: "Requests whose body did not come in time.",
+        counter: |c| &c.body_timeouts,
     },
     Row {
         name: "received_bytes",

@@ -1,4 +1,7 @@
 //! Request bodies: values on their way in, and bodies that nobody wants.
+//!
+//! How long a body may take is bounded: no pause is longer than `--range-idle-max`, and all pauses together are no longer than that
+//! and the time that the bytes so far take at [`BYTES_PER_SECOND_MIN`].
 
 use crate::answer::Reply;
 use crate::config::ServerConfig;
@@ -12,6 +15,11 @@ use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame, Incoming};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Slower clients than this are waited for only as long as a single pause may last. A slow modem is twice as fast.
+const BYTES_PER_SECOND_MIN: u64 = 4 << 10;
 
 /// Answers a request whose body is not wanted. The body is read and thrown away first, so that the connection can go on; where that
 /// would take too much or too long, or where the client waits for leave to send it, the connection ends with the answer.
@@ -110,10 +118,17 @@ pub(crate) async fn read_value(
     let mut value = BytesMut::with_capacity(start_bytes as usize);
     value.extend_from_slice(&first);
     reply.continue_sent();
+    let pause_max = shared.config.range_idle_max;
+    let mut paused = Duration::ZERO;
     loop {
         let taken_bytes = value.len() as u64;
         let unread = |problem| Err(Unread { problem, taken_bytes });
-        let frame = match tokio::time::timeout(shared.config.range_idle_max, next_frame(body)).await {
+        let pauses_max = pause_max.saturating_add(Duration::from_secs(taken_bytes / BYTES_PER_SECOND_MIN));
+        let asked = Instant::now();
+        let wait_max = pause_max.min(pauses_max.saturating_sub(paused));
+        let frame = tokio::time::timeout(wait_max, next_frame(body)).await;
+        paused += asked.elapsed();
+        let frame = match frame {
             Ok(Some(Ok(frame))) => frame,
             Ok(Some(Err(_))) => return unread(broken_body()),
             Ok(None) => {
@@ -122,7 +137,7 @@ pub(crate) async fn read_value(
                     _memory: held,
                 });
             }
-            Err(_) => return unread(Problem::request_timeout()),
+            Err(_) => return unread(timed_out(selector)),
         };
         // Trailers say nothing about a value.
         let Ok(data) = frame.into_data() else { continue };
@@ -139,6 +154,12 @@ pub(crate) async fn read_value(
         }
         value.extend_from_slice(&data);
     }
+}
+
+/// Counts and explains a refusal of a body that did not come in time.
+pub(crate) fn timed_out(selector: &Selector) -> Problem {
+    counters::add(&selector.counters.body_timeouts, 1);
+    Problem::request_timeout()
 }
 
 /// Counts and explains a refusal for want of memory.

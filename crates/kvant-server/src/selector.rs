@@ -6,6 +6,7 @@
 //! not what the time goes into.
 
 use crate::admission::{Lag, Pacer, Refusals};
+use crate::affinity;
 use crate::arrival::Turn;
 use crate::batcher::{self, Batcher};
 use crate::config::ServerConfig;
@@ -13,27 +14,28 @@ use crate::connection;
 use crate::counters::{self, Counters};
 use crate::event_stream::Bell;
 use crate::express::DateText;
-use crate::io::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Scratch};
+use crate::io::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Scratch, SocketState};
 use crate::lifecycle::Lifecycle;
 use crate::memory::RequestMemory;
 use crate::pool::{Pool, Port};
 use crate::routes::Plane;
+use crate::sweep::{self, Connections};
 use crate::timing::Timings;
 use hyper::server::conn::http1;
 use kvant_base::{Events, Level, Log};
 use kvant_env::Env;
+use rustix::thread::CpuSet;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::io;
 use std::net::TcpListener as StdListener;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::{Builder, LocalOptions};
+use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::{Notify, mpsc};
 
 /// How long the acceptor rests when the system has no descriptor or memory for another connection.
@@ -86,9 +88,8 @@ pub(crate) struct Selector {
     pub(crate) answer_bytes: RefCell<Vec<u8>>,
     pub(crate) date: RefCell<DateText>,
     pub(crate) stopping: Cell<bool>,
-    /// The tasks of open connections, to be woken when the server stops.
-    connections: RefCell<HashMap<u64, Waker>>,
-    connection_count: AtomicU64,
+    /// Those that are open: looked at by the sweep, woken when the server stops.
+    pub(crate) connections: RefCell<Connections>,
     idle: Notify,
 }
 
@@ -114,7 +115,6 @@ impl Selector {
             date: RefCell::default(),
             stopping: Cell::new(false),
             connections: RefCell::default(),
-            connection_count: AtomicU64::new(0),
             idle: Notify::new(),
         })
     }
@@ -130,18 +130,16 @@ impl Selector {
         self.shared.env.clock.monotonic_ns()
     }
 
-    /// Enters a connection's task in the list of those to be woken.
-    pub(crate) fn enter(&self, waker: &Waker) -> u64 {
-        let id = self.connection_count.fetch_add(1, Ordering::Relaxed);
-        self.connections.borrow_mut().insert(id, waker.clone());
-        id
+    /// Enters a connection and its task in the list of those that are open.
+    pub(crate) fn enter(&self, task: &Waker, socket: &Rc<SocketState>) -> usize {
+        self.connections.borrow_mut().enter(task, socket)
     }
 
     /// Takes a connection off the list.
-    pub(crate) fn leave(&self, id: u64) {
+    pub(crate) fn leave(&self, number: usize) {
         let mut connections = self.connections.borrow_mut();
-        connections.remove(&id);
-        if connections.is_empty() {
+        connections.leave(number);
+        if connections.count() == 0 {
             self.idle.notify_one();
         }
     }
@@ -164,10 +162,7 @@ pub(crate) fn spawn(
     let thread = std::thread::Builder::new()
         .name(format!("selector-{index}"))
         .spawn(move || {
-            let runtime = match Builder::new_current_thread()
-                .enable_all()
-                .build_local(LocalOptions::default())
-            {
+            let runtime = match bind(&shared, index).and_then(|cpus| build_runtime(cpus, &shared.log)) {
                 Ok(runtime) => runtime,
                 Err(error) => {
                     // The receiver waits below until it has heard.
@@ -182,6 +177,7 @@ pub(crate) fn spawn(
                 if let Some(port) = &selector.port {
                     port.spawn();
                 }
+                tokio::task::spawn_local(sweep::run(Rc::clone(&selector)));
                 let acceptors: Vec<_> = listeners
                     .into_iter()
                     .map(|(listener, plane)| {
@@ -213,21 +209,44 @@ pub(crate) fn spawn(
     Ok(thread)
 }
 
+/// Binds this thread to its CPU, if it has one; then the CPUs that other threads may run on.
+fn bind(shared: &Shared, index: usize) -> io::Result<Option<CpuSet>> {
+    let cpus = &shared.config.selector_cpus;
+    if cpus.is_empty() {
+        return Ok(None);
+    }
+    let allowed = affinity::allowed()?;
+    affinity::bind_to(cpus[index % cpus.len()])?;
+    Ok(Some(allowed))
+}
+
+/// The event loop of a selector. The threads that it starts for work that blocks, such as a compaction that an operator asked for,
+/// would inherit the selector's CPU: they are given the others back.
+fn build_runtime(others_allowed: Option<CpuSet>, log: &Arc<dyn Log>) -> io::Result<LocalRuntime> {
+    let mut builder = Builder::new_current_thread();
+    if let Some(cpus) = others_allowed {
+        let log = Arc::clone(log);
+        builder.on_thread_start(move || {
+            // The work is done all the same, if only on the selector's CPU.
+            if let Err(error) = affinity::allow(&cpus) {
+                log.event(Level::Warn, "thread_stays_bound", &[("error", &error)]);
+            }
+        });
+    }
+    builder.enable_all().build_local(LocalOptions::default())
+}
+
 /// Waits until the open connections are done, for at most `grace`; what is left then is cut.
 async fn finish(selector: &Selector, grace: Duration) {
     selector.stopping.set(true);
-    selector
-        .connections
-        .borrow()
-        .values()
-        .for_each(Waker::wake_by_ref);
+    selector.connections.borrow().wake_all();
     let all_done = async {
-        while !selector.connections.borrow().is_empty() {
+        while selector.connections.borrow().count() > 0 {
             selector.idle.notified().await;
         }
     };
     if tokio::time::timeout(grace, all_done).await.is_err() {
-        let count = selector.connections.borrow().len();
+        let count = selector.connections.borrow().count();
         selector
             .shared
             .log
@@ -253,12 +272,19 @@ async fn accept(
             return;
         }
     };
+    let mut is_waiting = false;
     loop {
+        // Made before the count, so that a close in between is heard.
         let closed = shared.connection_closed.notified();
         if open_connections(shared) >= shared.connections_max {
+            if !std::mem::replace(&mut is_waiting, true) {
+                counters::add(&selector.counters.accept_waits, 1);
+            }
+            // The kernel goes on completing connections until its backlog is full.
             closed.await;
             continue;
         }
+        is_waiting = false;
         let stream = match listener.accept().await {
             Ok((stream, _peer)) => stream,
             // The peer has gone already.

@@ -57,10 +57,15 @@ impl Server {
             None => vec![(listener, Plane::Both)],
             Some(admin_listener) => vec![(listener, Plane::Data), (admin_listener, Plane::Operator)],
         };
-        let connections_max = match config.connections_max {
-            Some(count) => count,
-            None => descriptors::connections_max()?,
-        };
+        let room_count = descriptors::connections_max()?;
+        let connections_max = config.connections_max.unwrap_or(room_count);
+        if connections_max > room_count {
+            log.event(
+                Level::Warn,
+                "descriptors_short",
+                &[("connections_max", &connections_max), ("room_for", &room_count)],
+            );
+        }
         let selectors = config.selectors;
         let started_ns = env.clock.monotonic_ns();
         let lifecycle = Arc::<Lifecycle>::default();

@@ -14,6 +14,7 @@ use crate::routes::entity::{self, Put};
 use crate::routes::{self, Plane, Route};
 use crate::selector::Selector;
 use crate::timing::{Operation, Trace};
+use http::header::CONNECTION;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use std::cell::Cell;
@@ -59,6 +60,7 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
     type Future = Answering;
 
     fn call(&self, request: Request<Incoming>) -> Answering {
+        self.call.socket.activity.request_begins();
         let checked = head::check(request.version(), request.uri(), request.headers());
         let route = Route::of(request.uri().path()).filter(|route| self.plane.serves(*route));
         let column = Column::from(request.method());
@@ -172,8 +174,12 @@ impl Future for Answering {
             .selector
             .counters
             .request(this.route, this.column, status);
-        this.call.socket.note(|trace| trace.status = status);
-        response.body_mut().tell_end_to(&this.call.socket);
+        let socket = &this.call.socket;
+        socket.note(|trace| trace.status = status);
+        socket
+            .activity
+            .answer_begins(response.headers().contains_key(CONNECTION));
+        response.body_mut().tell_end_to(socket);
         Poll::Ready(Ok(response))
     }
 }

@@ -21,7 +21,7 @@ use kvant_base::{Error, ErrorKind, Level};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 /// Values longer than this hold memory of the budget until they have left.
 pub(crate) const VALUE_BYTES_UNCOUNTED: usize = 64 << 10;
@@ -187,7 +187,7 @@ fn put(call: &Call, reply: Reply, body: Option<Incoming>, query: EntityQuery) ->
     }
 }
 
-/// A short value that is on its way, mostly with its head, so in one piece.
+/// A short value that is on its way, mostly with its head, so in one piece. No timer runs for it: the sweep looks after it.
 pub(crate) struct Put(Option<PutParts>);
 
 struct PutParts {
@@ -199,9 +199,20 @@ struct PutParts {
 
 impl Put {
     pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>, call: &Call) -> Poll<Step> {
-        let parts = self.0.as_mut().expect("not polled after its end");
-        let frame = ready!(Pin::new(&mut parts.body).poll_frame(cx));
-        let mut parts = self.0.take().expect("it was there just now");
+        let mut parts = self.0.take().expect("not polled after its end");
+        let frame = match Pin::new(&mut parts.body).poll_frame(cx) {
+            Poll::Ready(frame) => frame,
+            Poll::Pending if call.socket.activity.body_is_due() => {
+                let problem = request_body::timed_out(&call.selector);
+                return Poll::Ready(Step::answer(problem.answer(&mut parts.reply)));
+            }
+            Poll::Pending => {
+                call.socket.activity.body_is_awaited();
+                self.0 = Some(parts);
+                return Poll::Pending;
+            }
+        };
+        call.socket.activity.request_begins();
         let data = match frame.map(|frame| frame.map(hyper::body::Frame::into_data)) {
             Some(Ok(Ok(data))) => data,
             Some(Err(_)) => return Poll::Ready(Step::answer(broken_body().answer(&mut parts.reply))),

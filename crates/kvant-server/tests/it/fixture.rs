@@ -55,6 +55,8 @@ pub(crate) fn config() -> ServerConfig {
         overload: modes::overload(),
         queue_wait_max: NEVER,
         range_idle_max: NEVER,
+        connection_idle_max: NEVER,
+        head_wait_max: NEVER,
         connections_max: Some(1000),
         ..ServerConfig::default()
     }
@@ -68,6 +70,16 @@ impl Fixture {
 
     pub(crate) fn with(config: ServerConfig) -> Fixture {
         let fixture = Fixture::recovering(config);
+        fixture.server.set_ready(fixture.store.clone());
+        fixture
+    }
+
+    /// A server with the store of another.
+    pub(crate) fn with_store(config: ServerConfig, store: Arc<MemoryStore>) -> Fixture {
+        let fixture = Fixture {
+            store,
+            ..Fixture::recovering(config)
+        };
         fixture.server.set_ready(fixture.store.clone());
         fixture
     }

@@ -145,6 +145,10 @@ fn connections_over_the_limit_wait_for_others_to_close() {
     waiting.stream().set_read_timeout(Some(NEVER)).unwrap();
     drop(open.pop());
     assert_eq!(waiting.read_answer("GET").status, 200);
+    // Accepting waited when the third had come, and waits again now that the fourth has.
+    while waiting.ask("GET", "/v0/stats", b"").json()["server"]["accept_waits"] != 2 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[test]
@@ -166,7 +170,12 @@ fn connections_are_spread_evenly() {
 fn contradicting_settings_are_refused_all_at_once() {
     let config = ServerConfig {
         selectors: 0,
+        workers: 1025,
+        queue_capacity: 0,
+        selector_cpus: vec![0, 100_000],
         range_idle_max: Duration::ZERO,
+        connection_idle_max: Duration::ZERO,
+        head_wait_max: Duration::ZERO,
         ..config()
     };
     let memory = kvant_base::MemoryBudget::new(1 << 30);
@@ -179,7 +188,17 @@ fn contradicting_settings_are_refused_all_at_once() {
     )
     .err();
     let text = error.unwrap().to_string();
-    assert!(text.contains("selectors") && text.contains("idle"), "{text}");
+    for part in [
+        "0 selectors",
+        "1025 workers",
+        "queue for 0",
+        "CPU 100000 ",
+        "range idle",
+        "connection idle",
+        "head wait",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }
 
 #[test]

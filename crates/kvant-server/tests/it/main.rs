@@ -21,3 +21,4 @@ mod real_client;
 mod slow;
 mod slow_disk;
 mod store;
+mod time_limits;

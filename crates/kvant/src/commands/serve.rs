@@ -170,10 +170,17 @@ fn server_config(settings: &Settings) -> ServerConfig {
         listen: settings.listen,
         admin_listen: settings.admin_listen,
         selectors: settings.selector_count,
+        selector_cpus: settings.selector_cpus.clone(),
+        dispatch: settings.dispatch,
+        workers: settings.worker_count,
+        queue_capacity: settings.queue_capacity,
+        overload: settings.overload,
         value_bytes_max: settings.value_bytes_max,
         queue_wait_max: settings.queue_wait_max,
         range_idle_max: settings.range_idle_max,
-        ..ServerConfig::default()
+        connection_idle_max: settings.connection_idle_max,
+        head_wait_max: settings.head_wait_max,
+        connections_max: settings.connections_max,
     }
 }
 

@@ -57,6 +57,12 @@ pub(crate) fn cross_check(settings: &Settings, chosen: &[Chosen], refused: &[boo
         refuse("admin-listen", from, sentence);
     }
 
+    if let Some(from) = origin("selector-cpus")
+        && let Some(sentence) = kvant_server::cpus_problem(&settings.selector_cpus)
+    {
+        refuse("selector-cpus", from, sentence);
+    }
+
     let (Some(memory_from), Some(value_from), Some(_)) =
         (origin("memory"), origin("value-bytes-max"), origin("sync"))
     else {

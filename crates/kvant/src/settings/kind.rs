@@ -130,6 +130,23 @@ pub(crate) fn count(text: &str, max: usize) -> Result<usize, String> {
     number.ok_or_else(|| format!("`{text}` is not a whole number from 1 to {max}"))
 }
 
+/// CPUs: numbers and ranges of numbers, in the order given.
+pub(crate) fn cpus(text: &str) -> Result<Vec<usize>, String> {
+    /// What the masks of Linux hold.
+    const CPU_MAX: usize = 1023;
+    let number = |text: &str| text.trim().parse().ok().filter(|&cpu| cpu <= CPU_MAX);
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (number(first)?, number(last)?);
+        (first <= last).then_some(first..=last)
+    };
+    let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
+    let ranges = ranges.ok_or_else(|| {
+        format!("`{text}` is not a list of CPUs: write numbers and ranges from 0 to {CPU_MAX}, such as 0,2-3")
+    })?;
+    Ok(ranges.into_iter().flatten().collect())
+}
+
 /// `true` or `false`.
 pub(crate) fn switch(text: &str) -> Result<bool, String> {
     text.parse()

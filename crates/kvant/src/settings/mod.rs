@@ -16,6 +16,7 @@ mod sources;
 mod table;
 
 use kvant_engine::{Compression, SyncLevel};
+use kvant_server::{DispatchMode, Overload};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -33,9 +34,17 @@ pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     pub(crate) admin_listen: Option<SocketAddr>,
     pub(crate) insecure: bool,
+    pub(crate) dispatch: DispatchMode,
     pub(crate) selector_count: usize,
+    pub(crate) selector_cpus: Vec<usize>,
+    pub(crate) worker_count: usize,
+    pub(crate) queue_capacity: usize,
+    pub(crate) overload: Overload,
     pub(crate) queue_wait_max: Duration,
     pub(crate) range_idle_max: Duration,
+    pub(crate) connections_max: Option<usize>,
+    pub(crate) connection_idle_max: Duration,
+    pub(crate) head_wait_max: Duration,
     pub(crate) stop_wait_max: Duration,
     pub(crate) sync: SyncLevel,
     pub(crate) memory_bytes: u64,
@@ -61,9 +70,17 @@ impl Settings {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
             admin_listen: None,
             insecure: false,
+            dispatch: DispatchMode::Inline,
             selector_count: 0,
+            selector_cpus: Vec::new(),
+            worker_count: 0,
+            queue_capacity: 0,
+            overload: Overload::Reject,
             queue_wait_max: Duration::ZERO,
             range_idle_max: Duration::ZERO,
+            connections_max: None,
+            connection_idle_max: Duration::ZERO,
+            head_wait_max: Duration::ZERO,
             stop_wait_max: Duration::ZERO,
             sync: SyncLevel::Always,
             memory_bytes: 0,

@@ -8,6 +8,7 @@ use super::{Host, LogFormat, Settings};
 use kvant_base::limits::MEMORY_BYTES_MIN;
 use kvant_base::{duration, size};
 use kvant_engine::Compression;
+use kvant_server::{DispatchMode, Overload};
 
 /// One setting.
 pub(crate) struct Setting {
@@ -52,21 +53,20 @@ const ENGINES: &[Choice] = &[
     planned("leveldb"),
     planned("cassandra"),
 ];
-const DISPATCHES: &[Choice] = &[exists("inline"), planned("pool"), planned("hybrid")];
+const DISPATCHES: &[Choice] = &[exists("inline"), exists("pool"), exists("hybrid")];
 const OVERLOADS: &[Choice] = &[
+    exists("adaptive"),
     exists("reject"),
-    planned("adaptive"),
-    planned("discard"),
-    planned("discard-oldest"),
-    planned("caller-runs"),
+    exists("discard"),
+    exists("discard-oldest"),
+    exists("caller-runs"),
 ];
 const COMPRESSIONS: &[Choice] = &[exists("none"), exists("lz4"), exists("zstd")];
 const LOG_FORMATS: &[Choice] = &[exists("text"), exists("json")];
-const SELECTOR_COUNT_MAX: usize = 1024;
-
-fn needs_pool(_: &mut Settings, _: &str) -> Result<(), String> {
-    Err("needs --dispatch pool, which does not exist yet: leave it out".to_string())
-}
+/// Most threads of a kind, the same that [`kvant_server::ServerConfig::problems`] allows.
+const THREAD_COUNT_MAX: usize = 1024;
+/// More of anything than a machine has memory for.
+const COUNT_MAX: usize = 100_000_000;
 
 /// All settings, in the order in which they are shown. `--config` is not among them: a file cannot name itself.
 pub(crate) static SETTINGS: &[Setting] = &[
@@ -114,10 +114,11 @@ pub(crate) static SETTINGS: &[Setting] = &[
         name: "dispatch",
         kind: Kind::Choice(DISPATCHES),
         default: DefaultValue::Text("inline"),
-        help: "Which threads do the storage work of a request",
-        cost: "`inline`: the selector thread that read the request; a cold read holds up the other connections of that \
-               selector",
-        apply: |_, text| kind::choose("dispatch mode", DISPATCHES, text).map(|_| ()),
+        help: "Which threads do the storage work of a request: the selector that read it (inline), workers (pool), or the \
+               selector where no disk is needed and else workers (hybrid)",
+        cost: "`inline` is the cheapest while reads are cached, but a cold read holds up the other connections of its \
+               selector; `pool` costs a change of threads for each request; `hybrid` pays it for cold reads only",
+        apply: |s, text| dispatch(text).map(|mode| s.dispatch = mode),
     },
     Setting {
         name: "selectors",
@@ -128,31 +129,47 @@ pub(crate) static SETTINGS: &[Setting] = &[
         },
         help: "Selector threads: event loops over which the connections are spread",
         cost: "More than there are processors only adds switches between threads; fewer leave processors to others",
-        apply: |s, text| kind::count(text, SELECTOR_COUNT_MAX).map(|count| s.selector_count = count),
+        apply: |s, text| kind::count(text, THREAD_COUNT_MAX).map(|count| s.selector_count = count),
+    },
+    Setting {
+        name: "selector-cpus",
+        kind: Kind::Form("LIST"),
+        default: DefaultValue::Unset("the system may move selectors between processors"),
+        help: "CPUs that the selector threads are bound to, one each and in turn, such as `0,2-3`",
+        cost: "Set it on a machine that does nothing else, to keep caches warm; whatever else runs on these CPUs holds \
+               up their selectors, which cannot move away",
+        apply: |s, text| kind::cpus(text).map(|cpus| s.selector_cpus = cpus),
     },
     Setting {
         name: "workers",
         kind: Kind::Count,
-        default: DefaultValue::Unset("has no meaning with --dispatch inline"),
-        help: "Worker threads of --dispatch pool, which does not exist yet",
-        cost: "Refused so far",
-        apply: needs_pool,
+        default: DefaultValue::Derived {
+            words: "two a processor, at least 4",
+            text: |host| (2 * host.cpu_count).clamp(4, THREAD_COUNT_MAX).to_string(),
+        },
+        help: "Worker threads of --dispatch pool and hybrid; inline has none",
+        cost: "More: more reads from disk at a time, until the device is busy; each costs a stack and switches between \
+               threads",
+        apply: |s, text| kind::count(text, THREAD_COUNT_MAX).map(|count| s.worker_count = count),
     },
     Setting {
         name: "queue-capacity",
         kind: Kind::Count,
-        default: DefaultValue::Unset("has no meaning with --dispatch inline"),
-        help: "Requests that may wait for a worker of --dispatch pool, which does not exist yet",
-        cost: "Refused so far",
-        apply: needs_pool,
+        default: DefaultValue::Text("1024"),
+        help: "Requests that may wait for a worker of --dispatch pool and hybrid; inline has no such queue",
+        cost: "Longer: bursts are taken instead of refused, and those at the end of the queue wait longer",
+        apply: |s, text| kind::count(text, COUNT_MAX).map(|count| s.queue_capacity = count),
     },
     Setting {
         name: "overload",
         kind: Kind::Choice(OVERLOADS),
         default: DefaultValue::Text("reject"),
-        help: "What happens to requests beyond what the server can do",
-        cost: "`reject`: the new request is answered 503 with Retry-After",
-        apply: |_, text| kind::choose("overload policy", OVERLOADS, text).map(|_| ()),
+        help: "What happens to requests beyond what the server can do: the limit follows the measured latency (adaptive), \
+               or, at a full queue, the new request is refused (reject, discard), the one that has waited longest is \
+               (discard-oldest), or the selector does the work itself (caller-runs)",
+        cost: "Whoever is refused is answered 503 with Retry-After. `discard-oldest` suits clients that give up soon; \
+               `caller-runs` refuses nobody and holds up all connections of the selector",
+        apply: |s, text| overload(text).map(|policy| s.overload = policy),
     },
     Setting {
         name: "queue-wait-max",
@@ -169,6 +186,33 @@ pub(crate) static SETTINGS: &[Setting] = &[
         help: "Longest time that the reader of a range may take nothing; then its connection is cut",
         cost: "Longer: forgotten readers keep deleted data on disk for longer, because a range reads one snapshot",
         apply: |s, text| positive_duration(text).map(|idle| s.range_idle_max = idle),
+    },
+    Setting {
+        name: "connections-max",
+        kind: Kind::Count,
+        default: DefaultValue::Unset("the descriptor limit, raised to the hard one, less 1,000"),
+        help: "Connections open at once, all listeners together; further ones wait in the kernel until one closes",
+        cost: "Lower it when memory is short: an idle connection holds a few KiB, and the kernel's buffers beside it",
+        apply: |s, text| kind::count(text, COUNT_MAX).map(|count| s.connections_max = Some(count)),
+    },
+    Setting {
+        name: "connection-idle-max",
+        kind: Kind::Duration,
+        default: DefaultValue::Text("5m"),
+        help: "Longest time that a connection may be open without a request; then it is closed",
+        cost: "Longer than the idle time of the clients' pools, or they send requests into closing connections; \
+               longer: forgotten connections count against --connections-max for longer",
+        apply: |s, text| positive_duration(text).map(|idle| s.connection_idle_max = idle),
+    },
+    Setting {
+        name: "head-wait-max",
+        kind: Kind::Duration,
+        default: DefaultValue::Text("10s"),
+        help: "Longest time from the first byte of a request's head to its last; then it is answered 408 and the \
+               connection closed",
+        cost: "Longer for clients behind very slow networks; shorter: connections that only pretend to send a request go \
+               sooner",
+        apply: |s, text| positive_duration(text).map(|wait| s.head_wait_max = wait),
     },
     Setting {
         name: "stop-wait-max",
@@ -251,6 +295,24 @@ fn memory_default(host: &Host) -> String {
     let quarter = host.memory_bytes.map_or(UNKNOWN_HOST_BYTES, |bytes| bytes / 4);
     // Whole mebibytes: the figure is for people.
     size::format((quarter >> 20 << 20).max(MEMORY_BYTES_MIN))
+}
+
+fn dispatch(text: &str) -> Result<DispatchMode, String> {
+    Ok(match kind::choose("dispatch mode", DISPATCHES, text)? {
+        "pool" => DispatchMode::Pool,
+        "hybrid" => DispatchMode::Hybrid,
+        _ => DispatchMode::Inline,
+    })
+}
+
+fn overload(text: &str) -> Result<Overload, String> {
+    Ok(match kind::choose("overload policy", OVERLOADS, text)? {
+        "adaptive" => Overload::Adaptive,
+        "discard" => Overload::Discard,
+        "discard-oldest" => Overload::DiscardOldest,
+        "caller-runs" => Overload::CallerRuns,
+        _ => Overload::Reject,
+    })
 }
 
 fn compression(text: &str) -> Result<Compression, String> {

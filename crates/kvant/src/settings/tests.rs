@@ -1,3 +1,5 @@
+mod threads_and_times;
+
 use super::*;
 use std::ffi::OsString;
 use std::io;
@@ -52,6 +54,14 @@ fn defaults_are_those_of_the_contract() {
     assert_eq!(settings.value_bytes_max, 16 << 20);
     assert_eq!(settings.selector_count, 3);
     assert_eq!(settings.stop_wait_max, Duration::from_secs(10));
+    assert_eq!(settings.dispatch, DispatchMode::Inline);
+    assert_eq!(settings.overload, Overload::Reject);
+    assert_eq!(settings.worker_count, 6);
+    assert_eq!(settings.queue_capacity, 1024);
+    assert_eq!(settings.selector_cpus, Vec::<usize>::new());
+    assert_eq!(settings.connections_max, None);
+    assert_eq!(settings.connection_idle_max, Duration::from_secs(300));
+    assert_eq!(settings.head_wait_max, Duration::from_secs(10));
     assert!(
         config
             .chosen
@@ -136,7 +146,7 @@ fn all_problems_are_reported_at_once_with_their_origins() {
         ("KVANT_STOP_WAIT_MAX", "10"),
     ];
     let problems = problems_of(
-        &[("listen", "8080"), ("workers", "4"), ("engine", "leveldb")],
+        &[("listen", "8080"), ("workers", "0"), ("engine", "leveldb")],
         &env,
         file,
     );
@@ -149,7 +159,7 @@ fn all_problems_are_reported_at_once_with_their_origins() {
         "env KVANT_STOP_WAIT_MAX: `10` is not a duration: write us, ms, s or m, such as 250us, 10ms, 1s, 2m",
         "env KVANT_SYNC: `sometimes` is not a sync level: write os, interval=1s (any duration) or always",
         "flag --listen: `8080` is not an address: write IP:PORT, such as 127.0.0.1:8080 or [::1]:8080",
-        "flag --workers: needs --dispatch pool, which does not exist yet: leave it out",
+        "flag --workers: `0` is not a whole number from 1 to 1024",
         "flag --engine: engine `leveldb` does not exist yet: use lsm",
     ];
     for sentence in expected {
@@ -169,7 +179,7 @@ fn a_value_that_another_source_overrides_is_checked_too() {
 }
 
 #[test]
-fn engines_and_modes_that_do_not_exist_yet_are_told_from_typing_errors() {
+fn engines_that_do_not_exist_yet_are_told_from_typing_errors() {
     for (flag, value, sentence) in [
         ("engine", "memory", "engine `memory` does not exist yet: use lsm"),
         (
@@ -180,33 +190,18 @@ fn engines_and_modes_that_do_not_exist_yet_are_told_from_typing_errors() {
         ("engine", "rocksdb", "there is no engine `rocksdb`: use lsm"),
         (
             "dispatch",
-            "hybrid",
-            "dispatch mode `hybrid` does not exist yet: use inline",
-        ),
-        (
-            "dispatch",
-            "pool",
-            "dispatch mode `pool` does not exist yet: use inline",
+            "both",
+            "there is no dispatch mode `both`: use inline, pool, hybrid",
         ),
         (
             "overload",
-            "adaptive",
-            "overload policy `adaptive` does not exist yet: use reject",
-        ),
-        (
-            "overload",
-            "caller-runs",
-            "overload policy `caller-runs` does not exist yet: use reject",
+            "abort",
+            "there is no overload policy `abort`: use adaptive, reject, discard, discard-oldest, caller-runs",
         ),
         (
             "log-format",
             "xml",
             "there is no log format `xml`: use text, json",
-        ),
-        (
-            "queue-capacity",
-            "100",
-            "needs --dispatch pool, which does not exist yet: leave it out",
         ),
     ] {
         assert_eq!(
@@ -352,6 +347,8 @@ fn service_links_of_kubernetes_are_passed_over() {
 #[test]
 fn print_config_is_a_file_that_gives_the_same_settings() {
     let flags = [
+        ("connections-max", "12"),
+        ("dispatch", "pool"),
         ("data", "a \"b\" \\ c"),
         ("memory", "1073741824"),
         ("insecure", "true"),

@@ -6,6 +6,7 @@ mod clients;
 mod connection;
 mod db;
 mod generated;
+mod idle_connections;
 mod kill_nine;
 mod kvant_command;
 mod ledger;

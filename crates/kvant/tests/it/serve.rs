@@ -4,6 +4,7 @@ use crate::kvant_command::TempDir;
 use crate::server_process::{TestServer, exchange, serve_to_end};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 
 const PUT: &[u8] =
     b"PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
@@ -85,6 +86,76 @@ fn an_address_in_use_is_refused() {
     assert_eq!(refused.code, Some(1), "{refused:?}");
     let line = refused.line("start_failed");
     assert!(line.contains(&addr), "{line}");
+}
+
+/// The value of a field of `/proc/PID/.../status`.
+fn status_field(path: &Path, field: &str) -> String {
+    let status = std::fs::read_to_string(path).expect("the kernel tells");
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    line.expect("every thread has this field")
+        .trim_start_matches(':')
+        .trim()
+        .to_string()
+}
+
+/// The CPUs of each selector thread, in the order of their numbers.
+fn selector_cpus(pid: u32) -> Vec<String> {
+    let mut cpus = Vec::new();
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs") {
+        let status = thread.expect("readable").path().join("status");
+        let name = status_field(&status, "Name");
+        if let Some(index) = name.strip_prefix("selector-") {
+            cpus.push((index.to_string(), status_field(&status, "Cpus_allowed_list")));
+        }
+    }
+    cpus.sort();
+    cpus.into_iter().map(|(_, cpus)| cpus).collect()
+}
+
+#[test]
+fn selectors_are_bound_to_their_cpus_in_turn() {
+    let dir = TempDir::new();
+    let all = status_field(Path::new("/proc/self/status"), "Cpus_allowed_list");
+    let first = all.split(['-', ',']).next().expect("some CPU").to_string();
+    let last = all.split(['-', ',']).next_back().expect("some CPU").to_string();
+    let list = format!("{last},{first}");
+    let server = TestServer::start_with(dir.path(), &["--selectors", "3", "--selector-cpus", &list]);
+    assert_eq!(selector_cpus(server.pid()), [last.as_str(), &first, &last]);
+    // What a selector starts for work that blocks may run everywhere, as all other threads.
+    let mut threads = 0;
+    let flush = b"POST /v0/admin/flush HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    assert_status(&server.exchange(flush), "200");
+    for thread in std::fs::read_dir(format!("/proc/{}/task", server.pid())).expect("it runs") {
+        let status = thread.expect("readable").path().join("status");
+        if !status_field(&status, "Name").starts_with("selector-") {
+            assert_eq!(
+                status_field(&status, "Cpus_allowed_list"),
+                all,
+                "{}",
+                status.display()
+            );
+            threads += 1;
+        }
+    }
+    assert!(threads > 1);
+    assert_eq!(server.stop().code, Some(0));
+
+    let unbound = TestServer::start_with(dir.path(), &["--selectors", "2"]);
+    assert_eq!(selector_cpus(unbound.pid()), [all.clone(), all]);
+}
+
+#[test]
+fn a_cpu_that_does_not_exist_is_refused_with_its_number() {
+    let dir = TempDir::new();
+    let refused = serve_to_end(dir.path(), &["--selector-cpus", "1023"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused
+            .log
+            .iter()
+            .any(|line| line.contains("flag --selector-cpus: CPU 1023 ")),
+        "{refused:?}"
+    );
 }
 
 #[test]

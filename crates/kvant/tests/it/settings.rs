@@ -78,7 +78,7 @@ fn bad_settings_are_refused_all_at_once_with_exit_code_2() {
             "--memory",
             "1MB",
             "--dispatch",
-            "pool",
+            "sometimes",
             "--listen",
             "0.0.0.0:80",
             "--config",
@@ -95,7 +95,7 @@ fn bad_settings_are_refused_all_at_once_with_exit_code_2() {
         "  env KVANT_UNKNOWN: there is no such setting".to_string(),
         "  env KVANT_ENGINE: engine `leveldb` does not exist yet: use lsm".to_string(),
         "  flag --memory: `1MB` is not a size".to_string(),
-        "  flag --dispatch: dispatch mode `pool` does not exist yet: use inline".to_string(),
+        "  flag --dispatch: there is no dispatch mode `sometimes`: use inline, pool, hybrid".to_string(),
         "  flag --listen: 0.0.0.0:80 is not a loopback address".to_string(),
     ];
     for origin in &origins {

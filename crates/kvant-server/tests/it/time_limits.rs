@@ -1,0 +1,317 @@
+//! Connections that keep the server waiting: idle ones, slow heads, slow bodies. And those that it must leave alone.
+
+use crate::client::Client;
+use crate::fixture::{Fixture, NEVER, config};
+use kvant_server::ServerConfig;
+use std::io::Read;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+/// A limit that is over soon. For limits that a test must not exceed by accident, when its machine stands still.
+const SOON: Duration = Duration::from_secs(3);
+/// The same for limits that a test means to exceed.
+const AT_ONCE: Duration = Duration::from_millis(200);
+
+fn impatient() -> ServerConfig {
+    ServerConfig {
+        connection_idle_max: SOON,
+        head_wait_max: SOON,
+        ..config()
+    }
+}
+
+/// Waits for as long as a connection may be idle.
+fn wait_for_an_idle_connection(fixture: &Fixture) {
+    assert!(fixture.client().is_closed());
+}
+
+fn figure(fixture: &Fixture, name: &str) -> u64 {
+    let stats = fixture.ask("GET", "/v0/stats", b"").json();
+    stats["server"][name].as_u64().expect("a figure of the server")
+}
+
+fn wait_for(fixture: &Fixture, name: &str, least: u64) {
+    while figure(fixture, name) < least {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A connection of which hyper has answered a request.
+fn with_hyper(fixture: &Fixture) -> Client {
+    let mut client = fixture.client();
+    assert_eq!(client.ask("GET", "/v0/entities?start=none", b"").status, 200);
+    client
+}
+
+#[test]
+fn an_idle_connection_is_closed_without_a_word() {
+    let fixture = Fixture::with(ServerConfig {
+        head_wait_max: NEVER,
+        ..impatient()
+    });
+    let mut fresh = fixture.client();
+    let mut plain = fixture.client();
+    plain.assert_goes_on();
+    let mut other = with_hyper(&fixture);
+    for client in [&mut fresh, &mut plain, &mut other] {
+        let mut rest = Vec::new();
+        client.stream().read_to_end(&mut rest).expect("an orderly close");
+        assert!(rest.is_empty(), "{}", rest.escape_ascii());
+    }
+    wait_for(&fixture, "idle_connections_closed", 3);
+    assert_eq!(figure(&fixture, "head_timeouts"), 0);
+}
+
+#[test]
+fn nothing_is_closed_before_its_time() {
+    let fixture = Fixture::with(ServerConfig {
+        connection_idle_max: Duration::from_secs(1),
+        head_wait_max: Duration::from_millis(40),
+        ..config()
+    });
+    let started = Instant::now();
+    let mut client = fixture.client();
+    assert!(client.is_closed());
+    assert!(
+        started.elapsed() >= Duration::from_secs(1),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+#[test]
+fn each_request_begins_the_idle_time_again() {
+    let fixture = Fixture::with(ServerConfig {
+        connection_idle_max: SOON,
+        ..config()
+    });
+    let mut plain = fixture.client();
+    let mut other = with_hyper(&fixture);
+    let started = Instant::now();
+    while started.elapsed() < SOON + SOON / 3 {
+        plain.assert_goes_on();
+        assert_eq!(other.ask("GET", "/v0/entities?start=none", b"").status, 200);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_head_that_trickles_is_408() {
+    let fixture = Fixture::with(ServerConfig {
+        head_wait_max: AT_ONCE,
+        ..config()
+    });
+    let mut used = fixture.client();
+    used.assert_goes_on();
+    let mut clients = [fixture.client(), used, with_hyper(&fixture)];
+    for client in &mut clients {
+        let head = b"GET /v0/status HTTP/1.1\r\nHost: x\r\nX: "
+            .iter()
+            .chain([b'x'].iter().cycle());
+        client.send(b"G");
+        client
+            .stream()
+            .set_read_timeout(Some(Duration::from_millis(20)))
+            .unwrap();
+        for byte in head.skip(1) {
+            // The answer may be there before this byte: what is sent then is lost.
+            if client.stream().peek(&mut [0]).is_ok() || !client.send_if_open([*byte]) {
+                break;
+            }
+        }
+        client.stream().set_read_timeout(Some(NEVER)).unwrap();
+        let answer = client.read_answer("GET");
+        assert!(answer.status == 408 && answer.closes(), "{answer:?}");
+        assert!(
+            answer.body.is_empty() && answer.header("date").is_some(),
+            "{answer:?}"
+        );
+        assert!(client.is_closed());
+    }
+    assert_eq!(figure(&fixture, "head_timeouts"), 3);
+    assert_eq!(figure(&fixture, "idle_connections_closed"), 0);
+}
+
+#[test]
+fn a_head_that_begins_behind_a_whole_request_is_408_too() {
+    let fixture = Fixture::with(ServerConfig {
+        head_wait_max: AT_ONCE,
+        ..config()
+    });
+    let mut client = fixture.client();
+    client.send("GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\nGET /v0/st");
+    assert_eq!(client.read_answer("GET").status, 200);
+    assert_eq!(client.read_answer("GET").status, 408);
+    assert!(client.is_closed());
+}
+
+#[test]
+fn the_rest_of_a_head_may_come_later() {
+    let fixture = Fixture::with(ServerConfig {
+        connection_idle_max: SOON,
+        ..config()
+    });
+    let mut client = fixture.client();
+    // Behind a request, so that hyper has both, and gives the connection back while it waits for the rest.
+    client.send("GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\nGET /v0/st");
+    assert_eq!(client.read_answer("GET").status, 200);
+    wait_for_an_idle_connection(&fixture);
+    client.send("atus HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_eq!(client.read_answer("GET").status, 200);
+    assert_eq!(figure(&fixture, "head_timeouts"), 0);
+}
+
+#[test]
+fn who_waits_for_an_answer_is_left_alone() {
+    let fixture = Fixture::with(impatient());
+    fixture.store.faults.stalled.store(true, SeqCst);
+    let mut plain = fixture.client();
+    plain.send_request("PUT", "/v0/entity?id=a", b"v");
+    let mut other = fixture.client();
+    other.send(
+        "PUT /v0/entity?id=b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nv\r\n0\r\n\r\n",
+    );
+    // Two requests on the way, and part of a third: it waits behind them, unread.
+    let mut pipeline = fixture.client();
+    let put = "PUT /v0/entity?id=c HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nv";
+    pipeline.send(format!("{put}{put}GET /v0/st"));
+    wait_for(&fixture, "write_stalls", 1);
+    wait_for_an_idle_connection(&fixture);
+    fixture.store.end_stall();
+    assert_eq!(plain.read_answer("PUT").status, 201);
+    assert_eq!(other.read_answer("PUT").status, 201);
+    assert_eq!(pipeline.read_answer("PUT").status, 201);
+    assert_eq!(pipeline.read_answer("PUT").status, 201);
+    pipeline.send("atus HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_eq!(pipeline.read_answer("GET").status, 200);
+}
+
+#[test]
+fn a_slow_reader_of_a_range_is_left_alone() {
+    let fixture = Fixture::new();
+    for i in 0..300 {
+        fixture.put(&format!("k{i}"), &[b'v'; 100_000]);
+    }
+    let Fixture { store, .. } = &fixture;
+    let impatient = Fixture::with_store(impatient(), store.clone());
+    let mut client = impatient.client();
+    client.send_request("GET", "/v0/entities?start=k", b"");
+    wait_for_an_idle_connection(&impatient);
+    let answer = client.read_answer("GET");
+    assert!(answer.chunks.len() == 300 && answer.complete);
+}
+
+#[test]
+fn a_short_body_that_does_not_come_is_408() {
+    let fixture = Fixture::with(ServerConfig {
+        range_idle_max: AT_ONCE,
+        ..config()
+    });
+    for (head, part) in [
+        ("Content-Length: 5", ""),
+        ("Content-Length: 5", "v"),
+        ("Content-Length: 100000", ""),
+        ("Content-Length: 100000", "v"),
+        ("Transfer-Encoding: chunked", "5\r\nv"),
+    ] {
+        let mut client = fixture.client();
+        client.send(format!(
+            "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n{part}"
+        ));
+        let answer = client.read_answer("PUT");
+        answer.assert_problem(408, "request-timeout");
+        assert!(answer.closes() && client.is_closed(), "{head}");
+    }
+    assert_eq!(figure(&fixture, "body_timeouts"), 5);
+    assert_eq!(fixture.ask("GET", "/v0/entity?id=k", b"").status, 404);
+}
+
+#[test]
+fn a_body_that_trickles_is_408() {
+    let fixture = Fixture::with(ServerConfig {
+        range_idle_max: Duration::from_secs(1),
+        ..config()
+    });
+    let mut client = fixture.client();
+    client.send("PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
+    // No pause is as long as the longest one.
+    client
+        .stream()
+        .set_read_timeout(Some(Duration::from_millis(20)))
+        .unwrap();
+    let started = Instant::now();
+    while client.send_if_open("v") && client.stream().peek(&mut [0]).is_err() {
+        assert!(started.elapsed() < NEVER, "a body may take for ever");
+    }
+    client.stream().set_read_timeout(Some(NEVER)).unwrap();
+    client.read_answer("PUT").assert_problem(408, "request-timeout");
+    assert!(
+        started.elapsed() >= Duration::from_secs(1),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+#[test]
+fn many_slow_heads_do_not_keep_others_from_being_served() {
+    let fixture = Fixture::with(ServerConfig {
+        connections_max: None,
+        connection_idle_max: NEVER,
+        head_wait_max: Duration::from_secs(2),
+        ..config()
+    });
+    let mut slow: Vec<Client> = (0..1000).map(|_| fixture.client()).collect();
+    let mut other = fixture.client();
+    for client in &mut slow {
+        client.send("GET /v0/status HT");
+        other.assert_goes_on();
+    }
+    wait_for(&fixture, "head_timeouts", 1000);
+    other.assert_goes_on();
+    for client in &mut slow {
+        assert_eq!(client.read_answer("GET").status, 408);
+        assert!(client.is_closed());
+    }
+    while figure(&fixture, "connections_open") > 2 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn slow_heads_make_room_for_others_at_the_limit_of_connections() {
+    let fixture = Fixture::with(ServerConfig {
+        connections_max: Some(3),
+        head_wait_max: AT_ONCE,
+        ..config()
+    });
+    let mut slow: Vec<Client> = (0..3).map(|_| fixture.client()).collect();
+    for client in &mut slow {
+        client.send("GET /v0/status HT");
+    }
+    assert_eq!(fixture.ask("GET", "/v0/status", b"").status, 200);
+}
+
+#[test]
+fn a_connection_that_rests_gives_its_buffers_back() {
+    let fixture = Fixture::with(ServerConfig {
+        // Soon at rest, not soon closed.
+        head_wait_max: Duration::from_millis(40),
+        ..config()
+    });
+    let mut clients: Vec<Client> = (0..50).map(|_| with_hyper(&fixture)).collect();
+    let connection_bytes = || {
+        let used_bytes = fixture.memory.used_bytes(kvant_base::Consumer::Connections);
+        usize::try_from(used_bytes).unwrap() / clients.len()
+    };
+    while connection_bytes() > 5 << 10 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // They go on as before, both ways, as often as they like.
+    for client in &mut clients {
+        for _ in 0..2 {
+            client.assert_goes_on();
+            assert_eq!(client.ask("PUT", "/v0/entity?id=k", &[b'v'; 20_000]).status, 201);
+            assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body.len(), 20_000);
+        }
+    }
+}
