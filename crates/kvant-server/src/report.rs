@@ -10,6 +10,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+mod overload;
+
 /// A counter with its name and meaning.
 struct Row {
     name: &'static str,
@@ -159,6 +161,7 @@ pub(crate) fn json(shared: &Shared) -> Value {
         ("memory_limit_bytes".to_string(), budget.limit_bytes().into()),
         ("memory_bytes".to_string(), memory.into()),
     ]);
+    server.extend(overload::json(shared));
     server.into()
 }
 
@@ -213,6 +216,7 @@ pub(crate) fn write_metrics(shared: &Shared, out: &mut String) {
             ),
         );
     }
+    overload::write_metrics(shared, out);
     timing::write_metrics(&shared.timings, out);
 }
 

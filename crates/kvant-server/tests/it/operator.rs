@@ -1,7 +1,8 @@
 //! The operator API.
 
 use crate::client::encode;
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, config};
+use kvant_server::{DispatchMode, ServerConfig};
 use std::path::PathBuf;
 
 #[test]
@@ -136,4 +137,34 @@ fn openapi_is_json() {
             .as_str()
             .is_some_and(|version| version.starts_with("3."))
     );
+}
+
+#[test]
+fn refusals_and_workers_are_shown() {
+    let fixture = Fixture::with(ServerConfig {
+        dispatch: DispatchMode::Pool,
+        workers: 3,
+        queue_capacity: 17,
+        ..config()
+    });
+    fixture.put("k", b"v");
+    let mut client = fixture.client();
+    let server = client.ask("GET", "/v0/stats", b"").json()["server"].take();
+    assert_eq!(server["refused"], serde_json::json!([]));
+    assert_eq!(server["overloaded"], false);
+    let pool = &server["pool"];
+    assert_eq!(
+        (&pool["workers"], &pool["queue_capacity"]),
+        (&3.into(), &17.into())
+    );
+    assert_eq!(pool["done"]["write"], 1, "{pool}");
+    let text = String::from_utf8(client.ask("GET", "/metrics", b"").body).unwrap();
+    for line in [
+        "kvant_refused_total{class=\"read\",reason=\"queue-full\"} 0",
+        "kvant_overloaded 0",
+        "kvant_pool_workers 3",
+        "kvant_pool_done_total{class=\"write\"} 1",
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "{line}: {text}");
+    }
 }
