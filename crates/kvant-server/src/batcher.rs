@@ -242,7 +242,7 @@ fn send(selector: &Rc<Selector>, store: &Arc<dyn Store>, mut batch: Vec<Op>) {
                 count_batch(&selector, &batch);
                 Ok(())
             }
-            pool::Outcome::Written(Err(unwritten)) => Err(unwritten.error),
+            pool::Outcome::Written(Err(error)) => Err(error),
             pool::Outcome::RunHere(_) => match submit(&selector, &store, &mut batch) {
                 Submitted::Done(result) => result,
                 Submitted::Later(outcome) => outcome.await.unwrap_or_else(|_| Err(lost_outcome())),

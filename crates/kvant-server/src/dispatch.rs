@@ -149,6 +149,7 @@ fn piece_here(selector: &Selector, store: &dyn Store, mut reader: Box<RangeReade
     let mut work = StorageWork::at(queued_ns);
     work.started_ns = selector.now_ns();
     let result = reader.read_piece(store);
+    work.read = RangeWork::trace(&*reader);
     work.done_ns = selector.now_ns();
     selector
         .lag

@@ -15,7 +15,7 @@ mod work;
 mod worker;
 
 pub(crate) use port::{Later, Port};
-pub(crate) use work::{Done, Outcome, RangeWork, Unwritten, Work};
+pub(crate) use work::{Done, Outcome, RangeWork, Work};
 
 use crate::admission::{Class, Refusals};
 use crate::config::{Overload, ServerConfig};

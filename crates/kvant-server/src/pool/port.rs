@@ -199,7 +199,8 @@ enum Slot {
 enum Left {
     Nothing,
     Waker(Waker),
-    Done(Done),
+    /// Dropped outside the borrow of the slots: it may hold what tells others of its end.
+    Done(#[expect(dead_code, reason = "kept to be dropped by the caller")] Done),
 }
 
 impl Slots {

@@ -120,6 +120,10 @@ fn write(keys: &[&str]) -> Work {
 struct Pieces(u64);
 
 impl RangeWork for Pieces {
+    fn trace(&self) -> kvant_engine::ReadTrace {
+        kvant_engine::ReadTrace::default()
+    }
+
     fn is_begun(&self) -> bool {
         false
     }
@@ -149,9 +153,7 @@ fn told(done: Done) -> String {
     match done.outcome {
         Outcome::Got(result) => format!("got {}", String::from_utf8_lossy(&result.unwrap().unwrap())),
         Outcome::Written(Ok(())) => "written".to_string(),
-        Outcome::Written(Err(Unwritten { error, writes })) => {
-            format!("{:?} {}", error.kind(), keys(&writes).join(" "))
-        }
+        Outcome::Written(Err(error)) => format!("{:?}", error.kind()),
         Outcome::Piece(piece, result) => {
             result.unwrap();
             format!("piece {}", piece_count(piece))
@@ -180,8 +182,8 @@ fn every_kind_of_work_comes_back_with_its_outcome_and_its_times() {
         assert_eq!(told(read), "got a");
         assert_eq!(told(range.await), "piece 5");
         assert_eq!(told(written.await), "written");
-        assert_eq!(told(full.await), "NoSpace n d");
-        assert_eq!(told(stalled.await), "Stalled s e");
+        assert_eq!(told(full.await), "NoSpace");
+        assert_eq!(told(stalled.await), "Stalled");
         assert_eq!(fixture.pool.stats().done, [1, 6, 1]);
         assert_eq!(fixture.pool.stats().busy_count, 0);
     });
@@ -218,7 +220,7 @@ fn writes_are_answered_when_the_store_says_so() {
         let elsewhere = fixture.ports[0].send(write(&["thread"]));
         fixture.work().await;
         assert_eq!(told(elsewhere.await), "written");
-        assert_eq!(told(dropped.await), "OutcomeUnknown dropped");
+        assert_eq!(told(dropped.await), "OutcomeUnknown");
         poll_fn(|cx| {
             assert!(Pin::new(&mut later).poll(cx).is_pending());
             Poll::Ready(())
@@ -231,7 +233,7 @@ fn writes_are_answered_when_the_store_says_so() {
         let later = later.await;
         assert_eq!(later.work.done_ns - later.work.started_ns, 3_000_000);
         assert_eq!(told(later), "written");
-        assert_eq!(told(forgotten.await), "OutcomeUnknown forgotten");
+        assert_eq!(told(forgotten.await), "OutcomeUnknown");
     });
 }
 

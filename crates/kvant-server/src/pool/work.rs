@@ -5,7 +5,8 @@ use crate::key::Key;
 use crate::stores::{Store, Write};
 use crate::timing::StorageWork;
 use bytes::Bytes;
-use kvant_base::{Error, Result};
+use kvant_base::Result;
+use kvant_engine::ReadTrace;
 use std::any::Any;
 
 /// A range that is read piece by piece, on whichever worker is free.
@@ -14,6 +15,9 @@ use std::any::Any;
 pub(crate) trait RangeWork: Any + Send {
     /// Reads the next piece (and opens the range before the first).
     fn read_piece(&mut self, store: &dyn Store) -> Result<()>;
+
+    /// What reading it has touched so far.
+    fn trace(&self) -> ReadTrace;
 
     /// Whether a piece has been read: its client has half an answer, so it is not refused any more.
     fn is_begun(&self) -> bool;
@@ -50,20 +54,12 @@ impl Work {
 pub(crate) enum Outcome {
     Got(Result<Option<Bytes>>),
     /// The sync level is reached, or not.
-    Written(std::result::Result<(), Unwritten>),
+    Written(Result<()>),
     Piece(Box<dyn RangeWork>, Result<()>),
     /// None of it was done.
     Refused(Refusal, Work),
     /// The selector is to do it (`--overload caller-runs`).
     RunHere(Work),
-}
-
-/// Writes that failed together.
-pub(crate) struct Unwritten {
-    /// `Stalled`: nothing was written; register with [`Store::on_writable`]. `NoSpace`: nothing was written.
-    pub(crate) error: Error,
-    /// As they were sent, for another try; but for the time at which they expire, which is to be set anew.
-    pub(crate) writes: Vec<Write>,
 }
 
 /// What came of a job, and when.

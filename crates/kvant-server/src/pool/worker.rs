@@ -10,7 +10,7 @@
 use super::Pool;
 use super::inbox::Arrival;
 use super::queue::{Finished, Gone, Job, Ticket};
-use super::work::{Done, Outcome, Unwritten, Work};
+use super::work::{Done, Outcome, Work};
 use crate::admission::Refusal;
 use crate::stores::{Store, Write};
 use crate::timing::StorageWork;
@@ -133,6 +133,7 @@ impl Worker {
             Work::Get(key) => Outcome::Got(store.get(&key, &mut work.read)),
             Work::Range(mut range) => {
                 let result = range.read_piece(store);
+                work.read = range.trace();
                 Outcome::Piece(range, result)
             }
             Work::Write(writes) => return self.write(store, writes, job.ticket, work, outbox),
@@ -171,10 +172,10 @@ impl Worker {
                 let state = &submission.state;
                 let seen = state.compare_exchange(SUBMITTING, SUBMITTED, Ordering::AcqRel, Ordering::Acquire);
                 if seen == Err(DROPPED) {
-                    outbox.add(ticket, Submission::done(submission, Err(lost_outcome()), done_ns));
+                    outbox.add(ticket, submission.done(Err(lost_outcome()), done_ns));
                 }
             }
-            Err(error) => outbox.add(ticket, Submission::done(submission, Err(error), done_ns)),
+            Err(error) => outbox.add(ticket, submission.done(Err(error), done_ns)),
         }
         done_ns
     }
@@ -206,30 +207,18 @@ struct Submission {
 }
 
 impl Submission {
-    fn done(submission: Arc<Submission>, result: Result<()>, done_ns: u64) -> Done {
-        let work = StorageWork {
-            done_ns,
-            ..submission.work
-        };
-        let unwritten = |error| Unwritten {
-            error,
-            // A store that answers before it returns leaves the writes shared.
-            writes: match Arc::try_unwrap(submission) {
-                Ok(submission) => submission.writes,
-                Err(submission) => submission.writes.clone(),
-            },
-        };
+    fn done(&self, result: Result<()>, done_ns: u64) -> Done {
+        let work = StorageWork { done_ns, ..self.work };
         Done {
-            outcome: Outcome::Written(result.map_err(unwritten)),
+            outcome: Outcome::Written(result),
             work,
         }
     }
 
-    fn deliver(self: Arc<Self>, result: Result<()>) {
-        let (pool, ticket) = (Arc::clone(&self.pool), self.ticket);
-        let done = Submission::done(self, result, pool.clock().monotonic_ns());
-        pool.inbox(ticket.selector).deliver(&mut vec![Arrival {
-            slot: ticket.slot,
+    fn deliver(&self, result: Result<()>) {
+        let done = self.done(result, self.pool.clock().monotonic_ns());
+        self.pool.inbox(self.ticket.selector).deliver(&mut vec![Arrival {
+            slot: self.ticket.slot,
             done,
         }]);
     }
@@ -241,7 +230,7 @@ struct Completing(Arc<Submission>);
 impl Completing {
     fn complete(self, result: Result<()>) {
         self.0.state.store(COMPLETED, Ordering::Release);
-        Arc::clone(&self.0).deliver(result);
+        self.0.deliver(result);
     }
 }
 
@@ -250,7 +239,7 @@ impl Drop for Completing {
         let state = &self.0.state;
         let seen = state.compare_exchange(SUBMITTING, DROPPED, Ordering::AcqRel, Ordering::Acquire);
         if seen == Err(SUBMITTED) {
-            Arc::clone(&self.0).deliver(Err(lost_outcome()));
+            self.0.deliver(Err(lost_outcome()));
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::query::RangeQuery;
 use crate::stores::{Records, Store};
 use bytes::{BufMut, Bytes, BytesMut};
 use kvant_base::Result;
+use kvant_engine::ReadTrace;
 use std::collections::VecDeque;
 
 /// Bytes of records that are read at once.
@@ -134,6 +135,13 @@ impl RangeReader {
 impl RangeWork for RangeReader {
     fn read_piece(&mut self, store: &dyn Store) -> Result<()> {
         RangeReader::read_piece(self, store)
+    }
+
+    fn trace(&self) -> ReadTrace {
+        match &self.records {
+            Source::Asked { .. } => ReadTrace::default(),
+            Source::Open(records) => records.trace(),
+        }
     }
 
     fn is_begun(&self) -> bool {

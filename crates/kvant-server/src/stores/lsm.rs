@@ -85,4 +85,8 @@ impl Records for LsmRecords {
     fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         Ok(self.0.next()?.map(|record| (record.key, record.value)))
     }
+
+    fn trace(&self) -> ReadTrace {
+        self.0.trace()
+    }
 }

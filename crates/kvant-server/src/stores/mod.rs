@@ -42,6 +42,9 @@ pub type Completion = Box<dyn FnOnce(Result<()>) + Send>;
 pub trait Records: Send {
     /// The next record, key and value, or `None` at the end of the range.
     fn next(&mut self) -> Result<Option<(&[u8], &[u8])>>;
+
+    /// What reading them has touched so far.
+    fn trace(&self) -> ReadTrace;
 }
 
 /// A storage engine behind the HTTP interface.

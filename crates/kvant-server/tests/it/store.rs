@@ -203,6 +203,10 @@ struct MemoryRecords {
 }
 
 impl Records for MemoryRecords {
+    fn trace(&self) -> ReadTrace {
+        ReadTrace::default()
+    }
+
     fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         let Some((key, (value, _))) = self.map.range(std::mem::take(&mut self.next)..).next() else {
             self.end = Some(Vec::new());

@@ -13,6 +13,10 @@ struct NoRange {
 }
 
 impl RangeWork for NoRange {
+    fn trace(&self) -> kvant_engine::ReadTrace {
+        kvant_engine::ReadTrace::default()
+    }
+
     fn is_begun(&self) -> bool {
         self.is_begun
     }

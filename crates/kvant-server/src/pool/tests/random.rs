@@ -16,8 +16,13 @@ async fn talk(port: Rc<Port>, seed: u64, job_count: u64) -> u64 {
             ),
             1..=3 => {
                 let key = format!("{}{name}", char::from(b"stndw"[rng.below(5) as usize]));
-                let failures = ["Stalled", "NoSpace", "OutcomeUnknown"].map(|kind| format!("{kind} {key}"));
-                let mut answers = failures.to_vec();
+                // Each kind of failure has a first letter of keys to itself.
+                let failure = match key.as_bytes()[0] {
+                    b's' => "Stalled",
+                    b'n' => "NoSpace",
+                    _ => "OutcomeUnknown",
+                };
+                let mut answers = vec![failure.to_string()];
                 answers.extend(["written".to_string(), format!("queue-full write {key}")]);
                 (write(&[&key]), answers)
             }
