@@ -21,7 +21,7 @@ def add_arguments(parser):
 
 def variants(settings):
     """Name to a function that drives a server and returns requests and CPU seconds."""
-    script = os.path.join(harness.HERE, "put.lua")
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "put.lua")
     wrk = lambda *options: lambda url: harness.run_wrk(
         settings.client_core, settings.seconds, settings.connections, url, *options)
 

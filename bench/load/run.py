@@ -11,6 +11,8 @@ import os
 import shutil
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../common"))
+
 import cost
 import harness
 import precision

@@ -11,7 +11,6 @@ import harness
 RATES = {"put": (20_000, 30_000), "get": (15_000, 20_000)}
 # Where the machine's one connection carries less, this share of the closed-loop maximum of /v0/status.
 SHARE_OF_MAX = 0.7
-PERCENTILES = ("p50", "p99", "p99_9", "max")
 FSYNC_COUNT = 4_000
 
 
@@ -48,10 +47,7 @@ def _load(settings, url, seconds, *options):
 
 
 def _figures(outcome, rate):
-    return {"rate": rate, "achieved": outcome["rate_achieved_per_s"], "errors": sum(outcome["errors"].values()),
-            "response": {name: outcome["response"][f"{name}_ns"] for name in PERCENTILES},
-            "service": {name: outcome["service"][f"{name}_ns"] for name in PERCENTILES},
-            "send_lag": {name: outcome["send_lag"][f"{name}_ns"] for name in PERCENTILES}}
+    return {"rate": rate} | harness.figures(outcome)
 
 
 def _round(settings, url, result):
@@ -85,14 +81,14 @@ def _round_of_fsyncs(settings, url, directory):
 
 def show(result):
     print(f"\n{result['placement']}; /v0/status, closed loop: {harness.spread(result['maximum'], digits=0)} requests/s")
-    print(f"{'':22}{'rate':>7} " + "".join(f"{name:>24}" for name in PERCENTILES) + f"{'p99.9 x status':>24}")
+    print(f"{'':22}{'rate':>7} " + "".join(f"{name:>24}" for name in harness.PERCENTILES) + f"{'p99.9 x status':>24}")
     for kind, rates in RATES.items():
         for named in rates:
             runs = [run for run in result["runs"] if (run["kind"], run["named"]) == (kind, named)]
             rate = statistics.median(run["run"]["rate"] for run in runs)
             for label, side in ((f"{kind} ({named:,}/s)", "run"), ("  status beside it", "status")):
                 line = f"{label:22}{rate:7.0f} "
-                for name in PERCENTILES:
+                for name in harness.PERCENTILES:
                     line += f"{harness.spread([run[side]['response'][name] / 1e6 for run in runs], ' ms'):>24}"
                 if side == "run":
                     ratios = [run["run"]["response"]["p99_9"] / run["status"]["response"]["p99_9"] for run in runs]

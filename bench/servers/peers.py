@@ -202,7 +202,10 @@ class Kvant(Peer):
 
     def command(self):
         return [self.settings.kvant, "serve", "--data", os.path.join(self.directory, "data"),
-                "--listen", f"127.0.0.1:{self.port}", "--selectors", "1", "--sync", "os"]
+                "--listen", f"127.0.0.1:{self.port}", *self.options()]
+
+    def options(self):
+        return ["--selectors", "1", "--sync", "os"]
 
     def ready(self):
         return self.answers_200("/health")
@@ -321,7 +324,10 @@ class OneNioLevelDb(Peer):
         # one-nio unpacks its native library where it may leave it behind.
         return ["java", f"-Djava.io.tmpdir={self.directory}", *self.settings.java_options.split(), "-jar",
                 f"{self.directory_of_source}/target/one-nio-leveldb.jar", str(self.port),
-                os.path.join(self.directory, "data")]
+                os.path.join(self.directory, "data"), str(self.selectors())]
+
+    def selectors(self):
+        return 1
 
 
 def _run(command):

@@ -37,11 +37,21 @@ def core_busy_seconds(core):
 
 def peak_rss_kib(pid):
     """The largest resident set that a process has had."""
+    return _status_kib(pid, "VmHWM")
+
+
+def rss_kib(pid):
+    """The resident set of a process."""
+    return _status_kib(pid, "VmRSS")
+
+
+def _status_kib(pid, field):
     with open(f"/proc/{pid}/status") as file:
         for line in file:
-            if line.startswith("VmHWM:"):
+            if line.startswith(f"{field}:"):
                 return int(line.split()[1])
-    raise RuntimeError(f"no VmHWM of process {pid}")
+    # A process that has ended has no memory any more.
+    raise ProcessLookupError(f"no {field} of process {pid}")
 
 
 def _first_line(*command):

@@ -21,6 +21,12 @@ const BENCHES: &[Bench] = &[
         needs_kvant: true,
     },
     Bench {
+        name: "limits",
+        command: &["python3", "bench/servers/limits.py"],
+        about: "breaking points against one-nio with LevelDB, 1,024 connections, overload, idle connections: a command each",
+        needs_kvant: true,
+    },
+    Bench {
         name: "engine",
         command: &[
             "cargo",

@@ -8,7 +8,7 @@
 use crate::lock::NamedMutex;
 use serde::Serialize;
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// What kind of thing happened.
@@ -25,6 +25,19 @@ pub enum EventKind {
     Fsync,
     /// The server refuses requests.
     Overload,
+}
+
+impl EventKind {
+    /// Its name in streams, reports and logs; the same as serialised.
+    pub fn name(self) -> &'static str {
+        match self {
+            EventKind::Flush => "flush",
+            EventKind::Compaction => "compaction",
+            EventKind::Stall => "stall",
+            EventKind::Fsync => "fsync",
+            EventKind::Overload => "overload",
+        }
+    }
 }
 
 /// Where in the life of what happened.
@@ -177,18 +190,13 @@ impl Events {
     /// beginning.
     pub fn overlapping(&self, start_ns: u64, end_ns: u64) -> Vec<Arc<Event>> {
         let ring = self.inner.lock();
-        let mut found: Vec<Arc<Event>> = Vec::new();
-        for event in &ring.latest {
-            match event.edge {
-                Edge::Begin => found.push(Arc::clone(event)),
-                Edge::End => {
-                    found.retain(|begin| begin.span != event.span);
-                    found.push(Arc::clone(event));
-                }
-            }
-        }
-        found.retain(|event| event.start_ns <= end_ns && event.end_ns.is_none_or(|end| end >= start_ns));
-        found
+        let ends = ring.latest.iter().filter(|event| event.edge == Edge::End);
+        let ended: BTreeSet<u64> = ends.map(|event| event.span).collect();
+        let overlapping = ring.latest.iter().filter(|event| {
+            let is_last_word = event.edge == Edge::End || !ended.contains(&event.span);
+            is_last_word && event.start_ns <= end_ns && event.end_ns.is_none_or(|end| end >= start_ns)
+        });
+        overlapping.cloned().collect()
     }
 }
 

@@ -5,6 +5,7 @@
 //! - [`error`]: one error type whose kind says what the caller must do and whose details say where.
 //! - [`size`], [`duration`]: how bytes and times are written in settings (`64KiB`, `10ms`).
 //! - [`limits`]: every bound of the product, in one file, with the assertions that tie them together.
+//! - [`timestamp`]: moments of the wall clock as RFC 3339.
 //! - [`varint`], [`checksum`]: the two encodings that all file formats use.
 //! - [`budget`]: the one memory budget and who uses how much of it.
 //! - [`lock`]: mutexes with a name, a wait counter and no poisoning.
@@ -20,6 +21,7 @@ pub mod limits;
 pub mod lock;
 pub mod log;
 pub mod size;
+pub mod timestamp;
 pub mod varint;
 
 pub use budget::{Consumer, MemoryBudget, Reservation};

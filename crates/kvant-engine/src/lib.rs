@@ -2,13 +2,14 @@
 //!
 //! Modules form a DAG, lower ones first:
 //! `format` <- `wal`, `memtable`, `table`, `cache` <- `version` <- `compaction`, `iter`, `commit` <- `db` <- `tools`; all use
-//! `options` and `stats`. `docs/architecture.md` draws the way of a read and of a write through them.
+//! `options`, `stats` and `events`. `docs/architecture.md` draws the way of a read and of a write through them.
 
 mod batch;
 mod cache;
 mod commit;
 mod compaction;
 mod db;
+mod events;
 mod format;
 mod iter;
 mod memtable;

@@ -9,6 +9,10 @@ type Case = (&'static str, fn(&dyn Fs, &Path));
 const CASES: &[Case] = &[
     ("a file reads back what was written", reads_back),
     ("a read past the end fails", read_past_end),
+    (
+        "a read without waiting is right or refused",
+        reads_without_waiting,
+    ),
     ("a write past the end leaves zeros in the gap", write_past_end),
     ("set_len cuts and extends with zeros", set_len),
     ("allocate extends and never cuts", allocate),
@@ -82,6 +86,22 @@ fn read_past_end(fs: &dyn Fs, dir: &Path) {
     assert_fails(file.read_exact_at(&mut [0; 2], 4), ErrorKind::UnexpectedEof);
     assert_fails(file.read_exact_at(&mut [0; 1], 500), ErrorKind::UnexpectedEof);
     file.read_exact_at(&mut [], 5).unwrap();
+}
+
+fn reads_without_waiting(fs: &dyn Fs, dir: &Path) {
+    put(fs, &dir.join("a"), b"Jello world");
+    let file = fs.open(&dir.join("a")).unwrap();
+    let mut middle = [0; 4];
+    if file.try_read_exact_at(&mut middle, 4).unwrap() {
+        assert_eq!(&middle, b"o wo");
+    }
+    let past_end = file.try_read_exact_at(&mut [0; 4], 9);
+    assert!(
+        past_end
+            .as_ref()
+            .map_or_else(|error| error.kind() == ErrorKind::UnexpectedEof, |filled| !filled),
+        "{past_end:?}"
+    );
 }
 
 fn write_past_end(fs: &dyn Fs, dir: &Path) {

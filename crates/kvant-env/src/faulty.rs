@@ -25,7 +25,11 @@
 //! where space ends, and fails. The last name of a file gives its space back, even when the file is still
 //! open.
 //!
-//! Threads: any; one lock over everything, since order is what this file system is about.
+//! A slow disk: each read or sync takes as long as was set, in the thread that asked for it. A sync covers
+//! what was written until its wait is over.
+//!
+//! Threads: any; one lock over everything, since order is what this file system is about. Nobody holds it
+//! while waiting for a slow disk: others go on.
 
 use crate::rng::Rng;
 use disk::Disk;
@@ -36,6 +40,7 @@ use kvant_base::lock::NamedMutex;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 mod backend;
 mod crash;
@@ -86,7 +91,7 @@ impl FaultyFs {
     }
 
     /// What a machine that lost power now would find after its restart: a new file system in which everything
-    /// is durable, without locks, cues and a planned crash. This one goes on. The same state, seed and style
+    /// is durable, without locks, cues, delays and a planned crash. This one goes on. The same state, seed and style
     /// give the same image.
     pub fn crash_image(&self, seed: u64, style: CrashStyle) -> FaultyFs {
         let disk = self.disk.lock();
@@ -158,6 +163,17 @@ impl FaultyFs {
     /// How many operations have failed on cue.
     pub fn fault_count(&self) -> u64 {
         self.disk.lock().faults.injected_count()
+    }
+
+    /// Makes every read take this long (zero: none); [`crate::File::try_read_exact_at`] then never fills a
+    /// buffer.
+    pub fn set_read_delay(&self, delay: Duration) {
+        self.disk.lock().read_delay = delay;
+    }
+
+    /// Makes every `sync_data` and `sync_dir` take this long (zero: none).
+    pub fn set_sync_delay(&self, delay: Duration) {
+        self.disk.lock().sync_delay = delay;
     }
 
     /// Limits the sum of the lengths of all files; `None` lifts the limit.

@@ -16,6 +16,9 @@ use std::sync::Arc;
 pub trait File: Send + Sync {
     /// Fills `buffer` from `offset_bytes`; `UnexpectedEof` when the file ends before.
     fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()>;
+    /// As [`File::read_exact_at`] (true), if that needs no waiting for the device. False when it would have to wait, when the file
+    /// system cannot tell, and where a backend does not know before waiting that the file has ended; `buffer` then holds anything.
+    fn try_read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<bool>;
     /// Writes all of `bytes` at `offset_bytes`, extending the file as needed. After an error, what part was
     /// written is unknown.
     fn write_all_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()>;

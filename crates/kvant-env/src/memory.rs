@@ -137,6 +137,10 @@ impl File for MemoryFile {
         Ok(())
     }
 
+    fn try_read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<bool> {
+        self.read_exact_at(buffer, offset_bytes).map(|()| true)
+    }
+
     fn write_all_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
         let mut contents = self.write()?;
         write_at(&mut contents, bytes, offset_bytes)

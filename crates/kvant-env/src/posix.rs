@@ -5,6 +5,8 @@
 //!    caller's to keep.
 //! 2. A lock belongs to an open file, not to the process: a second holder in the same process is refused like
 //!    any other.
+//! 3. Whether the system can read without waiting is found out by trying, and a refusal is remembered: files
+//!    of one [`PosixFs`] are taken to lie on one device.
 //!
 //! Threads: everything may be called from any thread; files are read and written at explicit offsets and have
 //! no cursor.
@@ -18,35 +20,64 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The operating system's file system.
 #[derive(Debug, Default)]
-pub struct PosixFs {}
+pub struct PosixFs {
+    always_waits: Arc<AtomicBool>,
+}
 
 impl PosixFs {
     /// The file system of this process.
     pub fn new() -> PosixFs {
-        PosixFs {}
+        PosixFs::default()
+    }
+
+    fn handle(&self, file: fs::File) -> Arc<dyn File> {
+        Arc::new(PosixFile {
+            file,
+            always_waits: Arc::clone(&self.always_waits),
+        })
     }
 }
 
-struct PosixFile(fs::File);
+struct PosixFile {
+    file: fs::File,
+    /// The system has refused to read without waiting.
+    always_waits: Arc<AtomicBool>,
+}
 
 impl File for PosixFile {
     fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
-        self.0.read_exact_at(buffer, offset_bytes)
+        self.file.read_exact_at(buffer, offset_bytes)
+    }
+
+    fn try_read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<bool> {
+        if self.always_waits.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        match read_without_waiting(&self.file, buffer, offset_bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) if is_refusal(&error) => {
+                self.always_waits.store(true, Ordering::Relaxed);
+                Ok(false)
+            }
+            // A part is what was in memory, or the end of the file: reading all of it, which may wait, will tell.
+            outcome => Ok(outcome? == buffer.len()),
+        }
     }
 
     fn write_all_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset_bytes)
+        self.file.write_all_at(bytes, offset_bytes)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn set_len(&self, len_bytes: u64) -> io::Result<()> {
-        self.0.set_len(len_bytes)
+        self.file.set_len(len_bytes)
     }
 
     fn allocate(&self, len_bytes: u64) -> io::Result<()> {
@@ -54,19 +85,19 @@ impl File for PosixFile {
             return Ok(());
         }
         let len_bytes_before = self.len_bytes()?;
-        let outcome = match fallocate(&self.0, len_bytes) {
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => write_zeros_to(&self.0, len_bytes),
+        let outcome = match fallocate(&self.file, len_bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => write_zeros_to(&self.file, len_bytes),
             outcome => outcome,
         };
         if outcome.is_err() {
             // ext4 keeps what it could reserve before space ended, and a full disk would stay full.
-            self.0.set_len(len_bytes_before)?;
+            self.file.set_len(len_bytes_before)?;
         }
         outcome
     }
 
     fn len_bytes(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 }
 
@@ -78,17 +109,15 @@ impl Fs for PosixFs {
             .create(true)
             .truncate(true)
             .open(path)?;
-        Ok(Arc::new(PosixFile(file)))
+        Ok(self.handle(file))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(PosixFile(fs::File::open(path)?)))
+        Ok(self.handle(fs::File::open(path)?))
     }
 
     fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(PosixFile(
-            OpenOptions::new().read(true).write(true).open(path)?,
-        )))
+        Ok(self.handle(OpenOptions::new().read(true).write(true).open(path)?))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -205,6 +234,31 @@ fn fallocate(file: &fs::File, len_bytes: u64) -> io::Result<()> {
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn fallocate(_file: &fs::File, _len_bytes: u64) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Reads what is in memory already; `WouldBlock` when that is nothing.
+#[cfg(target_os = "linux")]
+fn read_without_waiting(file: &fs::File, buffer: &mut [u8], offset_bytes: u64) -> io::Result<usize> {
+    use rustix::io::{IoSliceMut, ReadWriteFlags, preadv2, retry_on_intr};
+
+    let read = retry_on_intr(|| {
+        let parts = &mut [IoSliceMut::new(buffer)];
+        preadv2(file, parts, offset_bytes, ReadWriteFlags::NOWAIT)
+    });
+    read.map_err(io::Error::from)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn read_without_waiting(_file: &fs::File, _buffer: &mut [u8], _offset_bytes: u64) -> io::Result<usize> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Whether the kernel (`ENOSYS`) or the file system (`EOPNOTSUPP`, some `EINVAL`) cannot read without waiting.
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput
+    )
 }
 
 /// Writes zeros from the end of `file` until it is `len_bytes` long.

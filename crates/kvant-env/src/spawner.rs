@@ -38,6 +38,10 @@ pub trait Task: Send + Sync {
     fn name(&self) -> &str;
     /// Does one bounded piece of work.
     fn step(&self) -> Step;
+    /// Whether it gives way to threads that serve requests: for work that is never what a request waits for.
+    fn is_background(&self) -> bool {
+        false
+    }
 }
 
 /// A spawned task as its owner holds it.

@@ -3,6 +3,7 @@
 use crate::config::Phase;
 use crate::histogram::Histogram;
 use crate::record::Interval;
+use serde::{Deserialize, Serialize};
 
 /// The measured part of one phase, over all threads.
 #[derive(Clone, Debug)]
@@ -32,8 +33,8 @@ pub struct Outcome {
     pub is_cut_short: bool,
 }
 
-/// One second of a phase.
-#[derive(Clone, Debug, PartialEq)]
+/// One second of a phase; written as JSON under these names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Second {
     /// Begin, in nanoseconds since the measured time began.
     pub start_ns: u64,

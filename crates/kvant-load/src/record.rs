@@ -3,6 +3,7 @@
 
 use crate::histogram::Histogram;
 use crate::op::OpId;
+use serde::{Deserialize, Serialize};
 
 /// What happened in one second (or what is left of one at the end), of one thread or of all.
 ///
@@ -49,8 +50,8 @@ pub struct OpRecord {
     pub statuses: Vec<(u16, u64)>,
 }
 
-/// Counted failures; the first five are wrk2's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Counted failures; the first five are wrk2's. Written as JSON under these names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errors {
     /// Connections that could not be opened, each attempt once.
     pub connect: u64,

@@ -1,6 +1,8 @@
 //! Requests and responses as the routes see them, and the bodies of responses.
 
+use crate::event_stream::EventBody;
 use crate::express::Found;
+use crate::io::SocketState;
 use crate::memory::Held;
 use crate::range::RangeBody;
 use bytes::Bytes;
@@ -9,6 +11,7 @@ use http::{Method, StatusCode, Uri, Version};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use std::mem;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 /// A response.
@@ -120,33 +123,69 @@ impl Reply {
 }
 
 /// The body of a response.
-pub(crate) enum Body {
+pub(crate) struct Body {
+    content: Content,
+    /// Tells of the body's end when it is dropped.
+    end: Option<End>,
+}
+
+enum Content {
     /// Known bytes, handed out at once.
     Full(Bytes),
     /// Records as they are read.
     Range(Box<RangeBody>),
+    /// Events as they happen.
+    Events(Box<EventBody>),
+}
+
+/// Hyper drops a body when it has all of it: what follows is the flush with which the answer leaves.
+struct End(Rc<SocketState>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.is_whole();
+    }
+}
+
+impl From<Content> for Body {
+    fn from(content: Content) -> Body {
+        Body { content, end: None }
+    }
 }
 
 impl Body {
     pub(crate) fn empty() -> Body {
-        Body::Full(Bytes::new())
+        Body::full(Bytes::new())
     }
 
     pub(crate) fn full(bytes: Bytes) -> Body {
-        Body::Full(bytes)
+        Content::Full(bytes).into()
+    }
+
+    pub(crate) fn range(range: RangeBody) -> Body {
+        Content::Range(Box::new(range)).into()
+    }
+
+    pub(crate) fn events(events: EventBody) -> Body {
+        Content::Events(Box::new(events)).into()
+    }
+
+    /// The socket through which it leaves hears when hyper has all of it.
+    pub(crate) fn tell_end_to(&mut self, socket: &Rc<SocketState>) {
+        self.end = Some(End(Rc::clone(socket)));
     }
 
     /// All of it, where it is known.
     pub(crate) fn bytes(&self) -> Option<&Bytes> {
-        match self {
-            Body::Full(bytes) => Some(bytes),
-            Body::Range(_) => None,
+        match &self.content {
+            Content::Full(bytes) => Some(bytes),
+            Content::Range(_) | Content::Events(_) => None,
         }
     }
 
     /// Bytes whose memory stays reserved until the last of them has left.
     pub(crate) fn reserved(bytes: Bytes, memory: Held) -> Body {
-        Body::Full(Bytes::from_owner(Reserved {
+        Body::full(Bytes::from_owner(Reserved {
             bytes,
             _memory: memory,
         }))
@@ -172,24 +211,26 @@ impl hyper::body::Body for Body {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, kvant_base::Error>>> {
-        match self.get_mut() {
-            Body::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Body::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(mem::take(bytes))))),
-            Body::Range(range) => range.poll_frame(cx),
+        match &mut self.get_mut().content {
+            Content::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Content::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(mem::take(bytes))))),
+            Content::Range(range) => range.poll_frame(cx),
+            Content::Events(events) => events.poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            Body::Full(bytes) => bytes.is_empty(),
-            Body::Range(range) => range.is_finished(),
+        match &self.content {
+            Content::Full(bytes) => bytes.is_empty(),
+            Content::Range(range) => range.is_finished(),
+            Content::Events(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            Body::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Body::Range(_) => SizeHint::default(),
+        match &self.content {
+            Content::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Content::Range(_) | Content::Events(_) => SizeHint::default(),
         }
     }
 }

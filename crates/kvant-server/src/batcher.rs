@@ -17,10 +17,14 @@
 //!
 //! Threads: all of it belongs to one selector. Only a store's completion may run elsewhere; it sends the outcome back.
 
+use crate::config::DispatchMode;
 use crate::counters;
+use crate::dispatch::Failure;
 use crate::key::Key;
+use crate::pool::{self, Work};
 use crate::selector::Selector;
 use crate::stores::{Store, Write};
+use crate::timing::StorageWork;
 use bytes::Bytes;
 use kvant_base::{Error, ErrorKind, Result};
 use std::cell::{Cell, RefCell};
@@ -40,6 +44,8 @@ const BATCH_BYTES_MAX: usize = 1 << 20;
 #[derive(Default)]
 pub(crate) struct Batcher {
     queue: RefCell<Vec<Op>>,
+    /// What workers could not write for a stall: goes before the queue.
+    again: RefCell<Vec<Op>>,
     committer: Cell<Option<Waker>>,
     /// The committer waits for a stall to end: writes note when they came.
     stalled: Cell<bool>,
@@ -47,27 +53,33 @@ pub(crate) struct Batcher {
 
 struct Op {
     write: Write,
-    ttl_ms: Option<u64>,
     outcome: Rc<Outcome>,
     /// Only known of writes that met a stall.
     waits_since: Option<Instant>,
+    work: StorageWork,
 }
 
 #[derive(Default)]
 struct Outcome {
-    result: Cell<Option<Result<()>>>,
+    result: Cell<Option<Written>>,
     waiter: Cell<Option<Waker>>,
 }
 
+/// What became of a write, and when.
+pub(crate) struct Written {
+    pub(crate) result: std::result::Result<(), Failure>,
+    pub(crate) work: StorageWork,
+}
+
 /// Resolves when a write has its outcome. Dropping it does not take the write back.
-pub(crate) struct Written(Rc<Outcome>);
+pub(crate) struct Writing(Rc<Outcome>);
 
-impl Future for Written {
-    type Output = Result<()>;
+impl Future for Writing {
+    type Output = Written;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Written> {
         match self.0.result.take() {
-            Some(result) => Poll::Ready(result),
+            Some(written) => Poll::Ready(written),
             None => {
                 self.0.waiter.set(Some(cx.waker().clone()));
                 Poll::Pending
@@ -77,8 +89,17 @@ impl Future for Written {
 }
 
 impl Op {
-    fn finish(self, result: Result<()>) {
-        self.outcome.result.set(Some(result));
+    /// `done_ns`: when the outcome was known.
+    fn finish(self, result: std::result::Result<(), Failure>, done_ns: u64) {
+        let mut work = self.work;
+        work.done_ns = done_ns;
+        // One that never came to storage has waited all the time.
+        work.started_ns = if work.started_ns == 0 {
+            done_ns
+        } else {
+            work.started_ns
+        };
+        self.outcome.result.set(Some(Written { result, work }));
         if let Some(waiter) = self.outcome.waiter.take() {
             waiter.wake();
         }
@@ -96,32 +117,42 @@ enum Submitted {
 }
 
 impl Batcher {
-    /// Appends a write to this turn's batch. No value: a delete.
-    pub(crate) fn write(&self, key: Key, value: Option<Bytes>, ttl_ms: Option<u64>) -> Written {
+    /// Appends a write to this turn's batch, at `queued_ns`. No value: a delete.
+    pub(crate) fn write(
+        &self,
+        key: Key,
+        value: Option<Bytes>,
+        ttl_ms: Option<u64>,
+        queued_ns: u64,
+    ) -> Writing {
         let outcome = Rc::<Outcome>::default();
         let waits_since = self.stalled.get().then(Instant::now);
         let write = Write {
             key,
             value,
+            ttl_ms,
             expires_at_ms: None,
         };
         self.queue.borrow_mut().push(Op {
             write,
-            ttl_ms,
             outcome: Rc::clone(&outcome),
             waits_since,
+            work: StorageWork {
+                queued_ns,
+                ..StorageWork::default()
+            },
         });
         if let Some(committer) = self.committer.take() {
             committer.wake();
         }
-        Written(outcome)
+        Writing(outcome)
     }
 
     /// Moves what has been appended to the end of `ops`, waiting for the first.
     async fn take_into(&self, ops: &mut Vec<Op>) {
         poll_fn(|cx| {
             let mut queue = self.queue.borrow_mut();
-            if queue.is_empty() {
+            if queue.is_empty() && self.again.borrow().is_empty() {
                 self.committer.set(Some(cx.waker().clone()));
                 return Poll::Pending;
             }
@@ -134,6 +165,14 @@ impl Batcher {
         })
         .await;
     }
+
+    /// Takes back what has to wait for the end of a stall.
+    fn wait_with(&self, ops: Vec<Op>) {
+        self.again.borrow_mut().extend(ops);
+        if let Some(committer) = self.committer.take() {
+            committer.wake();
+        }
+    }
 }
 
 /// The committer: submits what the selector's handlers append, for ever.
@@ -144,11 +183,21 @@ pub(crate) async fn run(selector: Rc<Selector>) {
         let Some(store) = selector.shared.lifecycle.store().cloned() else {
             // Routes append only when there is a store.
             let closed = Error::new(ErrorKind::Closed, "there is no store");
-            ops.drain(..).for_each(|op| op.finish(Err(closed.clone())));
+            finish_all(&selector, ops.drain(..), &Err(closed.into()));
             continue;
         };
+        let mut again = selector.batcher.again.take();
+        if !again.is_empty() {
+            wait_out_stall(&selector, &store, &mut again).await;
+            again.append(&mut ops);
+            ops = again;
+        }
         while !ops.is_empty() {
             let count = batch_len(&ops);
+            if selector.shared.config.dispatch == DispatchMode::Pool {
+                send(&selector, &store, ops.drain(..count).collect());
+                continue;
+            }
             match submit(&selector, &store, &mut ops[..count]) {
                 Submitted::Done(result) => finish(&selector, &store, ops.drain(..count), result),
                 Submitted::Later(outcome) => {
@@ -175,13 +224,43 @@ fn batch_len(ops: &[Op]) -> usize {
     fits.count().max(1)
 }
 
+/// Has a worker commit a batch.
+fn send(selector: &Rc<Selector>, store: &Arc<dyn Store>, mut batch: Vec<Op>) {
+    let writes = batch.iter().map(|op| op.write.clone()).collect();
+    let later = selector.port().send(Work::Write(writes));
+    let (selector, store) = (Rc::clone(selector), Arc::clone(store));
+    tokio::task::spawn_local(async move {
+        let done = later.await;
+        for op in &mut batch {
+            op.work.started_ns = done.work.started_ns;
+        }
+        let result = match done.outcome {
+            pool::Outcome::Written(result) => result.map_err(|unwritten| unwritten.error),
+            pool::Outcome::RunHere(_) => match submit(&selector, &store, &mut batch) {
+                Submitted::Done(result) => result,
+                Submitted::Later(outcome) => outcome.await.unwrap_or_else(|_| Err(lost_outcome())),
+                Submitted::Stalled => return selector.batcher.wait_with(batch),
+            },
+            pool::Outcome::Refused(refusal, _) => {
+                return finish_all(&selector, batch.into_iter(), &Err(Failure::Refused(refusal)));
+            }
+            _ => unreachable!("the outcome of writes is one of writes"),
+        };
+        match result {
+            Err(error) if error.kind() == ErrorKind::Stalled => selector.batcher.wait_with(batch),
+            result => finish(&selector, &store, batch.into_iter(), result),
+        }
+    });
+}
+
 fn submit(selector: &Selector, store: &Arc<dyn Store>, ops: &mut [Op]) -> Submitted {
-    let mut now_ms = None;
+    let started_ns = selector.now_ns();
+    let mut wall_ms = None;
     for op in ops.iter_mut() {
-        if let Some(ttl_ms) = op.ttl_ms {
-            let now_ms = *now_ms.get_or_insert_with(|| selector.shared.env.clock.wall_ms());
-            // The clock shows whole milliseconds, rounded down: one more, or the last part of one would be taken off.
-            op.write.expires_at_ms = Some(now_ms + ttl_ms + 1);
+        op.work.started_ns = started_ns;
+        if op.write.ttl_ms.is_some() {
+            op.write
+                .start_ttl(*wall_ms.get_or_insert_with(|| selector.shared.env.clock.wall_ms()));
         }
     }
     let (sender, mut receiver) = oneshot::channel();
@@ -222,17 +301,20 @@ fn finish(
         Err(error) if error.kind() == ErrorKind::NoSpace && ops.len() > 1 => {
             let (puts, deletes): (Vec<Op>, Vec<Op>) = ops.partition(|op| op.write.value.is_some());
             if puts.is_empty() || deletes.is_empty() {
-                puts.into_iter()
-                    .chain(deletes)
-                    .for_each(|op| op.finish(Err(error.clone())));
+                finish_all(selector, puts.into_iter().chain(deletes), &Err(error.into()));
             } else {
-                puts.into_iter().for_each(|op| op.finish(Err(error.clone())));
+                finish_all(selector, puts.into_iter(), &Err(error.into()));
                 let (selector, store) = (Rc::clone(selector), Arc::clone(store));
                 tokio::task::spawn_local(commit_deletes(selector, store, deletes));
             }
         }
-        result => ops.for_each(|op| op.finish(result.clone())),
+        result => finish_all(selector, ops, &result.map_err(Failure::from)),
     }
+}
+
+fn finish_all(selector: &Selector, ops: impl Iterator<Item = Op>, result: &std::result::Result<(), Failure>) {
+    let done_ns = selector.now_ns();
+    ops.for_each(|op| op.finish(result.clone(), done_ns));
 }
 
 async fn commit_deletes(selector: Rc<Selector>, store: Arc<dyn Store>, mut deletes: Vec<Op>) {
@@ -240,13 +322,14 @@ async fn commit_deletes(selector: Rc<Selector>, store: Arc<dyn Store>, mut delet
         Submitted::Done(result) => result,
         Submitted::Later(outcome) => outcome.await.unwrap_or_else(|_| Err(lost_outcome())),
         // A full disk and a stall at once: the clients may as well retry.
-        Submitted::Stalled => Err(stalled_too_long()),
+        Submitted::Stalled => Err(stalled_too_long(store.stall())),
     };
-    deletes.into_iter().for_each(|op| op.finish(result.clone()));
+    finish_all(&selector, deletes.into_iter(), &result.map_err(Failure::from));
 }
 
-fn stalled_too_long() -> Error {
-    Error::new(ErrorKind::Stalled, "the write path stayed over its limits")
+fn stalled_too_long(reason: Option<&'static str>) -> Error {
+    // The stall may just have ended.
+    Error::new(ErrorKind::Stalled, reason.unwrap_or("over"))
 }
 
 /// A stall is over.
@@ -268,13 +351,19 @@ async fn wait_out_stall(selector: &Selector, store: &Arc<dyn Store>, ops: &mut V
     while !is_over {
         ops.append(&mut batcher.queue.borrow_mut());
         let now = Instant::now();
-        ops.iter_mut()
-            .for_each(|op| op.waits_since = op.waits_since.or(Some(now)));
+        let reason = store.stall();
+        for op in ops.iter_mut() {
+            op.waits_since = op.waits_since.or(Some(now));
+            op.work.stall = op.work.stall.or(reason);
+        }
         let is_late = |op: &&Op| op.waits_since.is_some_and(|since| since + wait_max <= now);
         let late_count = ops.iter().take_while(is_late).count();
         counters::add(&selector.counters.stalled_out, late_count as u64);
-        ops.drain(..late_count)
-            .for_each(|op| op.finish(Err(stalled_too_long())));
+        finish_all(
+            selector,
+            ops.drain(..late_count),
+            &Err(stalled_too_long(reason).into()),
+        );
         let Some(first_since) = ops.first().and_then(|op| op.waits_since) else {
             break;
         };

@@ -15,7 +15,6 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -56,9 +55,9 @@ enum End<T> {
 /// Serves requests until either side closes.
 pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plane) {
     let shared = &selector.shared;
-    let config = &shared.config;
     let state = Rc::new(SocketState::default());
-    let number = poll_fn(|cx| Poll::Ready(selector.enter(cx.waker(), &state))).await;
+    let task = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
+    let number = selector.enter(&task, &state);
     let memory = shared.memory.budget().reserve(Consumer::Connections, REST_BYTES);
     let mut presence = Presence {
         selector: Rc::clone(&selector),
@@ -72,13 +71,7 @@ pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plan
             .event(Level::Warn, "connection_lost", &[("error", &error)]);
         return;
     }
-    let mut socket = Socket::new(
-        stream,
-        Rc::clone(&state),
-        Rc::clone(&selector.scratch),
-        Arc::clone(&selector.counters),
-        config.range_idle_max,
-    );
+    let mut socket = Socket::new(stream, Rc::clone(&state), Rc::clone(&selector), task);
     loop {
         let mut found = None;
         // What hyper had read of a head when it gave the connection back is for hyper.

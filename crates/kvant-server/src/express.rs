@@ -11,18 +11,22 @@
 //! 2. A request that was begun here is answered here.
 //! 3. Between receiving and parsing no other connection runs: the bytes are in the selector's buffer.
 
+use crate::admission::Class;
 use crate::answer::{JSON, OCTETS, Reply, Response};
-use crate::batcher::Written;
+use crate::batcher::{Writing, Written};
 use crate::counters::Column;
-use crate::io::Socket;
+use crate::dispatch::{self, Failure, Reading};
+use crate::io::{Socket, SocketState};
 use crate::key::Key;
 use crate::memory::SMALL_BYTES;
 use crate::plain_request::{PlainRequest, REQUEST_BYTES_MAX};
+use crate::pool::Later;
 use crate::problem::{NOT_FOUND, PROBLEM_JSON};
 use crate::query;
-use crate::routes::entity::{self, VALUE_BYTES_UNCOUNTED};
+use crate::routes::entity::VALUE_BYTES_UNCOUNTED;
 use crate::routes::{Plane, Route, status};
 use crate::selector::Selector;
+use crate::timing::{KeyStart, Operation, Phase, Trace};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE};
 use http::{Method, StatusCode};
@@ -54,12 +58,21 @@ struct Begun {
     route: Route,
     column: Column,
     step: Step,
+    trace: Trace,
 }
 
 enum Step {
     Answer(Answer),
+    /// Wait for a worker with this read.
+    Read(Later, Asked),
     /// Wait for the batch with this write, then answer with this status.
-    Write(Written, StatusCode),
+    Write(Writing, StatusCode),
+}
+
+/// A read that a worker does, with what hyper needs should it have to answer.
+struct Asked {
+    key: Key,
+    request: Vec<u8>,
 }
 
 /// An answer that is at hand.
@@ -80,22 +93,54 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
             Some(0) => return Ok(End::Closed),
             Some(count) => count,
         };
-        let begun = begin(selector, plane, &selector.scratch.borrow()[..received_bytes]);
-        let Begun { route, column, step } = match begun {
+        let begun = begin(
+            selector,
+            plane,
+            socket.state(),
+            &selector.scratch.borrow()[..received_bytes],
+        );
+        let Begun {
+            route,
+            column,
+            step,
+            mut trace,
+        } = match begun {
             Beginning::Begun(begun) => begun,
             Beginning::Left(found) => {
-                socket.hand_over(received_bytes);
+                let request = selector.scratch.borrow()[..received_bytes].to_vec();
+                socket.hand_over(request);
                 return Ok(End::HandedOver(found));
             }
         };
-        socket.activity().request_begins();
+        socket.state().activity.request_begins();
         let answer = match step {
             Step::Answer(answer) => answer,
-            Step::Write(written, status) => match written.await {
-                Ok(()) => Answer::Plain(status, None, Bytes::new()),
-                Err(error) => problem(selector, &error),
-            },
+            Step::Read(later, asked) => {
+                let store = selector
+                    .shared
+                    .lifecycle
+                    .store()
+                    .expect("it was there to be asked");
+                let read = dispatch::read(selector, &**store, later.await);
+                trace.storage(&read.work);
+                match read_answer(selector, socket.state(), read.result) {
+                    Ok(answer) => answer,
+                    Err(value) => {
+                        socket.hand_over(asked.request);
+                        return Ok(End::HandedOver(Some((asked.key, value))));
+                    }
+                }
+            }
+            Step::Write(writing, status) => {
+                let Written { result, work } = writing.await;
+                trace.storage(&work);
+                match result {
+                    Ok(()) => Answer::Plain(status, None, Bytes::new()),
+                    Err(failure) => problem(selector, socket.state(), &failure),
+                }
+            }
         };
+        trace.status = answer.status();
         selector.counters.request(Some(route), column, answer.status());
         let mut to_send = Some(answer);
         poll_fn(|cx| {
@@ -108,14 +153,16 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
             socket.poll_backlog(cx)
         })
         .await?;
-        socket.activity().request_ends();
+        socket.state().activity.request_ends();
+        socket.state().complete(&mut trace, selector.now_ns());
+        selector.timings.record(&trace);
     }
 }
 
 /// Begins what was received, unless hyper has to.
-fn begin(selector: &Selector, plane: Plane, received: &[u8]) -> Beginning {
+fn begin(selector: &Selector, plane: Plane, state: &SocketState, received: &[u8]) -> Beginning {
     let mut found = None;
-    match try_begin(selector, plane, received, &mut found) {
+    match try_begin(selector, plane, state, received, &mut found) {
         Some(begun) => Beginning::Begun(begun),
         None => Beginning::Left(found),
     }
@@ -123,55 +170,101 @@ fn begin(selector: &Selector, plane: Plane, received: &[u8]) -> Beginning {
 
 /// `None` when hyper has to; then `found` is what was read for it.
 #[inline]
-fn try_begin(selector: &Selector, plane: Plane, received: &[u8], found: &mut Option<Found>) -> Option<Begun> {
+fn try_begin(
+    selector: &Selector,
+    plane: Plane,
+    state: &SocketState,
+    received: &[u8],
+    found: &mut Option<Found>,
+) -> Option<Begun> {
     let request = PlainRequest::parse(received)?;
     let route = Route::of(request.path).filter(|route| plane.serves(*route))?;
     let store = selector.shared.lifecycle.store()?;
     let column = Column::from(&request.method);
-    let plain = |status, content_type, body| Step::Answer(Answer::Plain(status, content_type, body));
+    let parsed_ns = selector.now_ns();
+    let mut trace = Trace::begin(Operation::of(route, &request.method), parsed_ns);
+    trace.stamps.arrival_ns = state.take_arrived_ns();
     let step = match route {
-        Route::Status if request.method == Method::GET => {
-            plain(StatusCode::OK, Some(&JSON), Bytes::from_static(status::READY))
-        }
+        Route::Status if request.method == Method::GET => Step::Answer(Answer::Plain(
+            StatusCode::OK,
+            Some(&JSON),
+            Bytes::from_static(status::READY),
+        )),
         Route::Entity => {
             let query = query::entity(request.query, request.method == Method::PUT).ok()?;
-            match request.method {
-                Method::GET => match selector.shared.dispatch.get(&**store, &query.key) {
-                    Ok(Some(value)) if value.len() > VALUE_BYTES_UNCOUNTED => {
-                        *found = Some((query.key, value));
-                        return None;
+            let value_bytes_max = selector.shared.config.value_bytes_max.min(SMALL_BYTES);
+            if request.body.len() as u64 > value_bytes_max {
+                return None;
+            }
+            trace.key = KeyStart::of(&query.key);
+            let class = match request.method {
+                Method::GET => Class::Read,
+                _ => Class::Write,
+            };
+            let lag_ns = trace.stamps.phase_ns(Phase::Selector);
+            if let Some(refusal) = selector.lag.admit(class, lag_ns, parsed_ns) {
+                Step::Answer(problem(selector, state, &Failure::Refused(refusal)))
+            } else if class == Class::Read {
+                match dispatch::get(selector, &**store, &query.key, parsed_ns) {
+                    Reading::Done(read) => {
+                        trace.storage(&read.work);
+                        match read_answer(selector, state, read.result) {
+                            Ok(answer) => Step::Answer(answer),
+                            Err(value) => {
+                                *found = Some((query.key, value));
+                                return None;
+                            }
+                        }
                     }
-                    Ok(Some(value)) => plain(StatusCode::OK, Some(&OCTETS), value),
-                    Ok(None) => plain(
-                        StatusCode::NOT_FOUND,
-                        Some(&PROBLEM_JSON),
-                        Bytes::from_static(NOT_FOUND),
+                    Reading::Later(later) => Step::Read(
+                        later,
+                        Asked {
+                            key: query.key,
+                            request: received.to_vec(),
+                        },
                     ),
-                    Err(error) => Step::Answer(problem(selector, &error)),
-                },
-                Method::PUT => {
-                    let value_bytes_max = selector.shared.config.value_bytes_max.min(SMALL_BYTES);
-                    if request.body.len() as u64 > value_bytes_max {
-                        return None;
-                    }
-                    let value = Bytes::copy_from_slice(request.body);
-                    let written = selector.batcher.write(query.key, Some(value), query.ttl_ms);
-                    Step::Write(written, StatusCode::CREATED)
                 }
-                _ => Step::Write(
-                    selector.batcher.write(query.key, None, None),
-                    StatusCode::ACCEPTED,
-                ),
+            } else {
+                let (value, status) = match request.method {
+                    Method::PUT => (Some(Bytes::copy_from_slice(request.body)), StatusCode::CREATED),
+                    _ => (None, StatusCode::ACCEPTED),
+                };
+                let writing = selector.batcher.write(query.key, value, query.ttl_ms, parsed_ns);
+                Step::Write(writing, status)
             }
         }
         _ => return None,
     };
-    Some(Begun { route, column, step })
+    Some(Begun {
+        route,
+        column,
+        step,
+        trace,
+    })
+}
+
+/// The answer to a read; its value, when that is long: hyper answers then.
+#[inline]
+fn read_answer(
+    selector: &Selector,
+    state: &SocketState,
+    result: Result<Option<Bytes>, Failure>,
+) -> Result<Answer, Bytes> {
+    match result {
+        Ok(Some(value)) if value.len() > VALUE_BYTES_UNCOUNTED => Err(value),
+        Ok(Some(value)) => Ok(Answer::Plain(StatusCode::OK, Some(&OCTETS), value)),
+        Ok(None) => Ok(Answer::Plain(
+            StatusCode::NOT_FOUND,
+            Some(&PROBLEM_JSON),
+            Bytes::from_static(NOT_FOUND),
+        )),
+        Err(failure) => Ok(problem(selector, state, &failure)),
+    }
 }
 
 #[cold]
-fn problem(selector: &Selector, error: &kvant_base::Error) -> Answer {
-    Answer::Problem(entity::failed(selector, error).answer(&mut Reply::default()))
+fn problem(selector: &Selector, state: &SocketState, failure: &Failure) -> Answer {
+    Answer::Problem(dispatch::explain(selector, state, failure).answer(&mut Reply::default()))
 }
 
 impl Answer {
@@ -212,27 +305,14 @@ impl Answer {
         if selector.stopping.get() {
             header(CONNECTION.as_str(), b"close");
         }
-        let mut digits = [0; 20];
-        header(CONTENT_LENGTH.as_str(), decimal(body.len(), &mut digits));
+        let mut digits = itoa::Buffer::new();
+        header(CONTENT_LENGTH.as_str(), digits.format(body.len()).as_bytes());
         header(
             DATE.as_str(),
             selector.date.borrow_mut().at(selector.shared.env.clock.wall_ms()),
         );
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(body);
-    }
-}
-
-/// The decimal digits of `number`, put at the end of `digits`.
-fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &[u8] {
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            return &digits[start..];
-        }
     }
 }
 

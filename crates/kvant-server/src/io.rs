@@ -10,14 +10,17 @@
 //! Threads: all of it belongs to one selector.
 
 use crate::activity::Activity;
-use crate::counters::{self, Counters};
+use crate::arrival::Arrival;
+use crate::counters;
+use crate::selector::Selector;
+use crate::timing::{Stamps, Trace};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -41,6 +44,19 @@ pub(crate) struct SocketState {
     corked: Cell<bool>,
     blocked: Cell<bool>,
     reset: Cell<bool>,
+    /// When the first bytes that belong to no request yet arrived.
+    arrived_ns: Cell<Option<u64>>,
+    /// When bytes arrived last.
+    received_ns: Cell<u64>,
+    /// Received and sent since the last request was recorded.
+    received_bytes: Cell<u64>,
+    sent_bytes: Cell<u64>,
+    /// The request that hyper is busy with.
+    exchange: Cell<Option<Trace>>,
+    /// Hyper has the whole answer to it.
+    is_answered: Cell<bool>,
+    /// How long to rest before the next read.
+    rest: Cell<Option<Duration>>,
     pub(crate) activity: Activity,
 }
 
@@ -48,6 +64,59 @@ impl SocketState {
     /// Holds writes back, or lets them go at the next flush.
     pub(crate) fn cork(&self, corked: bool) {
         self.corked.set(corked);
+    }
+
+    /// When the request that has just been understood arrived. One that came in one piece with the last arrived with it.
+    pub(crate) fn take_arrived_ns(&self) -> u64 {
+        self.arrived_ns.take().unwrap_or(self.received_ns.get())
+    }
+
+    fn received(&self, bytes: u64, arrived_ns: u64) {
+        self.received_ns.set(arrived_ns);
+        self.received_bytes.set(self.received_bytes.get() + bytes);
+        if self.arrived_ns.get().is_none() {
+            self.arrived_ns.set(Some(arrived_ns));
+        }
+    }
+
+    /// Hyper has understood a request.
+    pub(crate) fn begin(&self, trace: Trace) {
+        self.exchange.set(Some(trace));
+        self.is_answered.set(false);
+    }
+
+    /// Adds to what is known of the request that hyper is busy with.
+    pub(crate) fn note(&self, note: impl FnOnce(&mut Trace)) {
+        let mut exchange = self.exchange.take();
+        if let Some(trace) = &mut exchange {
+            note(trace);
+        }
+        self.exchange.set(exchange);
+    }
+
+    /// Nothing is read for this long: the client was refused.
+    pub(crate) fn rest(&self, time: Duration) {
+        self.rest.set(Some(time));
+    }
+
+    /// Hyper has all of the answer; it leaves with the next flush.
+    pub(crate) fn is_whole(&self) {
+        self.is_answered.set(true);
+    }
+
+    /// The times of the request that hyper is busy with.
+    pub(crate) fn stamps(&self) -> Option<Stamps> {
+        let exchange = self.exchange.get();
+        exchange.map(|trace| trace.stamps)
+    }
+
+    /// Completes the trace of a request whose answer has left.
+    pub(crate) fn complete(&self, trace: &mut Trace, now_ns: u64) {
+        trace.stamps.written_ns = now_ns;
+        // What of the body was received is not the beginning of the next request.
+        self.arrived_ns.set(None);
+        trace.received_bytes = self.received_bytes.take();
+        trace.sent_bytes = self.sent_bytes.take();
     }
 
     /// Whether the kernel takes no more bytes for now.
@@ -65,8 +134,9 @@ impl SocketState {
 pub(crate) struct Socket {
     stream: TcpStream,
     state: Rc<SocketState>,
-    scratch: Scratch,
-    counters: Arc<Counters>,
+    selector: Rc<Selector>,
+    arrival: Arc<Arrival>,
+    arrival_waker: Waker,
     /// Received before hyper reads.
     unread: Vec<u8>,
     backlog: Vec<u8>,
@@ -74,48 +144,70 @@ pub(crate) struct Socket {
     idle_max: Duration,
     /// Runs while the kernel refuses bytes.
     idle_timer: Option<Pin<Box<Sleep>>>,
+    /// Runs while a refused client rests.
+    rest_timer: Option<Pin<Box<Sleep>>>,
     /// Bytes received since the last answer, as long as they are one line.
     first_line_bytes: Option<usize>,
     eof: bool,
 }
 
 impl Socket {
+    /// `task`: what serves the connection.
     pub(crate) fn new(
         stream: TcpStream,
         state: Rc<SocketState>,
-        scratch: Scratch,
-        counters: Arc<Counters>,
-        idle_max: Duration,
+        selector: Rc<Selector>,
+        task: Waker,
     ) -> Socket {
+        let arrival = Arrival::new(task, Arc::clone(&selector.shared.env.clock));
         Socket {
             stream,
             state,
-            scratch,
-            counters,
+            arrival_waker: Waker::from(Arc::clone(&arrival)),
+            arrival,
+            idle_max: selector.shared.config.range_idle_max,
+            selector,
             unread: Vec::new(),
             backlog: Vec::new(),
             backlog_sent_bytes: 0,
-            idle_max,
             idle_timer: None,
+            rest_timer: None,
             first_line_bytes: Some(0),
             eof: false,
         }
     }
 
+    pub(crate) fn state(&self) -> &Rc<SocketState> {
+        &self.state
+    }
+
     /// Receives into the selector's buffer: how many bytes, at most [`READ_BYTES_MAX`]; 0 at the peer's end.
     pub(crate) fn poll_receive(&mut self, bytes_max: usize, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut scratch = self.scratch.borrow_mut();
+        if let Some(time) = self.state.rest.take() {
+            self.rest_timer = Some(Box::pin(tokio::time::sleep(time)));
+        }
+        if let Some(timer) = &mut self.rest_timer {
+            ready!(timer.as_mut().poll(cx));
+            self.rest_timer = None;
+        }
+        let mut scratch = self.selector.scratch.borrow_mut();
         let mut buffer = ReadBuf::new(&mut scratch[..bytes_max]);
-        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
+        let mut cx = Context::from_waker(&self.arrival_waker);
+        let Poll::Ready(received) = Pin::new(&mut self.stream).poll_read(&mut cx, &mut buffer) else {
+            self.arrival.forget();
+            return Poll::Pending;
+        };
+        received?;
         let received_bytes = buffer.filled().len();
         self.eof = received_bytes == 0;
-        counters::add(&self.counters.received_bytes, received_bytes as u64);
+        counters::add(&self.selector.counters.received_bytes, received_bytes as u64);
+        self.state.received(received_bytes as u64, self.arrival.take_ns());
         Poll::Ready(Ok(received_bytes))
     }
 
-    /// Leaves to hyper the first bytes of the selector's buffer, which were received last.
-    pub(crate) fn hand_over(&mut self, received_bytes: usize) {
-        self.unread = self.scratch.borrow()[..received_bytes].to_vec();
+    /// Leaves to hyper what was received last.
+    pub(crate) fn hand_over(&mut self, received: Vec<u8>) {
+        self.unread = received;
         self.state.activity.head_begins();
     }
 
@@ -132,11 +224,6 @@ impl Socket {
     /// Whether bytes wait for hyper.
     pub(crate) fn has_unread(&self) -> bool {
         !self.unread.is_empty()
-    }
-
-    /// What the connection is doing.
-    pub(crate) fn activity(&self) -> &Activity {
-        &self.state.activity
     }
 
     /// Sends all of `bytes`, what the kernel does not take by way of the backlog.
@@ -162,7 +249,7 @@ impl Socket {
                 if self.stream.readable().await.is_err() {
                     return;
                 }
-                match self.stream.try_read(&mut self.scratch.borrow_mut()) {
+                match self.stream.try_read(&mut self.selector.scratch.borrow_mut()) {
                     Ok(0) => return,
                     Ok(n) => taken_bytes += n as u64,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -172,7 +259,7 @@ impl Socket {
         };
         // Either end of it is the end of the connection.
         if tokio::time::timeout(time_max, drain).await.is_err() {
-            self.counters.linger_timed_out();
+            self.selector.counters.linger_timed_out();
         }
     }
 
@@ -189,10 +276,22 @@ impl Socket {
 
     /// The kernel took `n` bytes.
     fn progressed(&mut self, n: usize) {
-        counters::add(&self.counters.sent_bytes, n as u64);
+        counters::add(&self.selector.counters.sent_bytes, n as u64);
+        self.state.sent_bytes.set(self.state.sent_bytes.get() + n as u64);
         self.state.activity.progresses();
         if self.state.blocked.replace(false) {
             self.idle_timer = None;
+        }
+    }
+
+    /// The kernel has all that hyper wrote.
+    #[inline]
+    fn answer_left(&self) {
+        if self.state.is_answered.replace(false)
+            && let Some(mut trace) = self.state.exchange.take()
+        {
+            self.state.complete(&mut trace, self.selector.now_ns());
+            self.selector.timings.record(&trace);
         }
     }
 
@@ -204,7 +303,7 @@ impl Socket {
             .idle_timer
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(idle_max)));
         ready!(timer.as_mut().poll(cx));
-        counters::add(&self.counters.readers_cut, 1);
+        counters::add(&self.selector.counters.readers_cut, 1);
         self.state.reset_on_close();
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
@@ -257,7 +356,7 @@ impl Read for Socket {
         let (scratch, unread);
         let bytes = if socket.unread.is_empty() {
             let received_bytes = ready!(socket.poll_receive(bytes_max, cx))?;
-            scratch = socket.scratch.borrow();
+            scratch = socket.selector.scratch.borrow();
             &scratch[..received_bytes]
         } else {
             let rest = socket.unread.split_off(bytes_max.min(socket.unread.len()));
@@ -305,7 +404,7 @@ impl Write for Socket {
             ready!(socket.poll_backlog(cx))?;
         }
         let written = if total_bytes <= GATHERED_BYTES_MAX {
-            let mut scratch = socket.scratch.borrow_mut();
+            let mut scratch = socket.selector.scratch.borrow_mut();
             let mut gathered_bytes = 0;
             for slice in slices {
                 scratch[gathered_bytes..][..slice.len()].copy_from_slice(slice);
@@ -331,10 +430,14 @@ impl Write for Socket {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let socket = self.get_mut();
-        if socket.backlog.is_empty() || socket.state.corked.get() {
+        if socket.state.corked.get() {
             return Poll::Ready(Ok(()));
         }
-        socket.poll_backlog(cx)
+        if !socket.backlog.is_empty() {
+            ready!(socket.poll_backlog(cx))?;
+        }
+        socket.answer_left();
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

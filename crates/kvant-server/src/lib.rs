@@ -1,7 +1,7 @@
 //! Kvant over HTTP.
 //!
 //! A request goes through these modules, in this order: `selector` (threads, accepting) -> `connection`, `io` (one socket, hyper's
-//! HTTP/1 state machine on it) -> `service`, `head` (what is refused before any route) -> `routes` (one file each), with `query`,
+//! HTTP/1 state machine on it; `arrival` says when there was something to read) -> `service`, `head` (what is refused before any route) -> `routes` (one file each), with `query`,
 //! `request_body`, `answer`, `range` and `problem` -> `dispatch` (where storage is called) and `batcher` (writes of one turn of the
 //! event loop, committed together) -> `stores`. The commonest requests take a shorter way from `io` to `dispatch` and `batcher`:
 //! `plain_request` and `express`. What keeps a connection waiting is in its `activity`; `sweep` ends what lasts too long.
@@ -12,8 +12,10 @@
 //! is the store, the memory budget, the lifecycle and the counters that `/metrics` reads.
 
 mod activity;
+mod admission;
 mod affinity;
 mod answer;
+mod arrival;
 mod batcher;
 mod config;
 mod connection;
@@ -24,6 +26,7 @@ mod counters;
 )]
 mod descriptors;
 mod dispatch;
+mod event_stream;
 mod express;
 mod head;
 mod io;
@@ -31,6 +34,7 @@ mod key;
 mod lifecycle;
 mod memory;
 mod plain_request;
+mod pool;
 mod problem;
 mod query;
 mod range;

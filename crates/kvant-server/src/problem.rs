@@ -2,6 +2,7 @@
 //!
 //! `type` is a bare token (a relative reference), stable, listed in `docs/http.md`; `detail` says what the caller can do.
 
+use crate::admission::Refusal;
 use crate::answer::{Body, Reply, Response};
 use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION, HeaderValue, RETRY_AFTER};
@@ -124,7 +125,8 @@ impl Problem {
         .retry_after(60)
     }
 
-    pub(crate) fn stalled() -> Problem {
+    /// `reason`: what writes wait for, in one word.
+    pub(crate) fn stalled(reason: &str) -> Problem {
         let detail =
             "nothing was written: flushes and compactions are behind and the write waited too long; retry";
         Problem::new(
@@ -134,6 +136,7 @@ impl Problem {
             detail,
         )
         .retry_after(1)
+        .with("reason", reason)
     }
 
     pub(crate) fn no_memory() -> Problem {
@@ -145,6 +148,41 @@ impl Problem {
             detail,
         )
         .retry_after(1)
+    }
+
+    /// A request that was not let in, or given up before any of it was done.
+    pub(crate) fn refused(refusal: Refusal) -> Problem {
+        let (kind, title, detail) = match refusal {
+            Refusal::QueueFull => (
+                "overloaded",
+                "Queue full",
+                "nothing was done: as many requests wait for a worker as --queue-capacity allows; retry later",
+            ),
+            Refusal::Overloaded => (
+                "overloaded",
+                "Too much to do",
+                "nothing was done: more is asked of the server than it can do, and the request would have waited too long; \
+                 retry later, or send less",
+            ),
+            Refusal::Discarded => (
+                "discarded",
+                "Request discarded",
+                "nothing was done: the queue was full and --overload discards; retry later",
+            ),
+            Refusal::WaitedTooLong => (
+                "waited-too-long",
+                "Waited too long",
+                "nothing was done: the request waited for longer than --queue-wait-max; retry later, or send less",
+            ),
+            Refusal::Stopping => (
+                "stopping",
+                "Server stopping",
+                "nothing was done: the server stops; retry when it is back",
+            ),
+        };
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, kind, title, detail)
+            .retry_after(1)
+            .with("reason", refusal.name())
     }
 
     pub(crate) fn request_timeout() -> Problem {
@@ -272,7 +310,7 @@ impl From<&Error> for Problem {
                 "an fsync failed while this write waited for it: it may or may not be there after a restart",
             ),
             ErrorKind::Fenced => Problem::fenced(error),
-            ErrorKind::Stalled => Problem::stalled(),
+            ErrorKind::Stalled => Problem::stalled(error.message()),
             ErrorKind::Closed => Problem::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "stopping",

@@ -4,6 +4,7 @@
 
 use crate::key::Key;
 use crate::problem::Problem;
+use crate::timing::Operation;
 use kvant_base::limits;
 
 /// The parameters of an entity request.
@@ -54,16 +55,40 @@ pub(crate) fn range(query: Option<&str>) -> Result<RangeQuery, Problem> {
             _ => {}
         }
     }
-    let limit = match limit.map(|text| (text, digits(text))) {
-        None => None,
-        Some((_, Some(limit))) if limit >= 1 => Some(limit),
-        Some((text, _)) => return Err(bad_parameter("limit", text, "a whole number of at least 1")),
-    };
+    let limit = limit.map(limit_of).transpose()?;
     Ok(RangeQuery {
         start: key_of("start", start)?,
         end: end.map(|end| key_of("end", Some(end))).transpose()?,
         limit,
     })
+}
+
+/// Reads the query of the slowest requests: the most that are wanted, and which operation.
+pub(crate) fn slow(query: Option<&str>) -> Result<(Option<u64>, Option<Operation>), Problem> {
+    let (mut limit, mut operation) = (None, None);
+    for (name, value) in parameters(query) {
+        match name {
+            "limit" => set(&mut limit, "limit", value)?,
+            "operation" => set(&mut operation, "operation", value)?,
+            _ => {}
+        }
+    }
+    Ok((
+        limit.map(limit_of).transpose()?,
+        operation.map(operation_of).transpose()?,
+    ))
+}
+
+/// Reads the query of the event stream: the number of the last event that the client has.
+pub(crate) fn after(query: Option<&str>) -> Result<Option<u64>, Problem> {
+    let mut after = None;
+    for (name, value) in parameters(query) {
+        if name == "after" {
+            set(&mut after, "after", value)?;
+        }
+    }
+    let number = |text| digits(text).ok_or_else(|| bad_parameter("after", text, "the number of an event"));
+    after.map(number).transpose()
 }
 
 /// The decoded value of one parameter that is text, of a query without other rules.
@@ -112,6 +137,26 @@ fn key_of(name: &'static str, value: Option<&str>) -> Result<Key, Problem> {
         1..=limits::KEY_BYTES_MAX => Ok(key),
         _ => Err(Problem::key_too_long()),
     }
+}
+
+fn limit_of(text: &str) -> Result<u64, Problem> {
+    match digits(text) {
+        Some(limit) if limit >= 1 => Ok(limit),
+        _ => Err(bad_parameter("limit", text, "a whole number of at least 1")),
+    }
+}
+
+fn operation_of(text: &str) -> Result<Operation, Problem> {
+    let wanted = decode(text);
+    let is = |operation: &Operation| {
+        wanted
+            .as_ref()
+            .is_some_and(|name| &**name == operation.name().as_bytes())
+    };
+    Operation::ALL
+        .into_iter()
+        .find(is)
+        .ok_or_else(|| bad_parameter("operation", text, "one of status, get, put, delete, range, other"))
 }
 
 fn ttl_ms(text: &str) -> Result<u64, Problem> {

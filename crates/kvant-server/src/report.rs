@@ -3,6 +3,7 @@
 use crate::counters::{CLASSES, Counters, METHODS, ROUTE_ROWS};
 use crate::routes::Route;
 use crate::selector::Shared;
+use crate::timing;
 use kvant_base::budget::CONSUMERS;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -154,6 +155,7 @@ pub(crate) fn json(shared: &Shared) -> Value {
         ("connections_max".to_string(), shared.connections_max.into()),
         ("selectors".to_string(), shared.counters.len().into()),
         ("uptime_us".to_string(), uptime_us.into()),
+        ("events".to_string(), shared.events.last_number().into()),
         ("memory_limit_bytes".to_string(), budget.limit_bytes().into()),
         ("memory_bytes".to_string(), memory.into()),
     ]);
@@ -177,6 +179,13 @@ pub(crate) fn write_metrics(shared: &Shared, out: &mut String) {
             total as f64,
         );
     }
+    metric(
+        out,
+        "kvant_events_total",
+        "counter",
+        "Entries of /v0/events since the start.",
+        shared.events.last_number() as f64,
+    );
     let open = connections_open(shared) as f64;
     metric(
         out,
@@ -204,6 +213,7 @@ pub(crate) fn write_metrics(shared: &Shared, out: &mut String) {
             ),
         );
     }
+    timing::write_metrics(&shared.timings, out);
 }
 
 /// Appends one metric without labels.

@@ -5,18 +5,21 @@
 //! than 27 to 37 in one case of five, and the busier selector sets the tail of the latency. Connections live long; accepting is
 //! not what the time goes into.
 
+use crate::admission::{Lag, Pacer, Refusals};
 use crate::affinity;
 use crate::batcher::{self, Batcher};
 use crate::config::ServerConfig;
 use crate::connection;
 use crate::counters::{self, Counters};
-use crate::dispatch::Dispatch;
+use crate::event_stream::Bell;
 use crate::express::DateText;
 use crate::io::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Scratch, SocketState};
 use crate::lifecycle::Lifecycle;
 use crate::memory::RequestMemory;
+use crate::pool::{Pool, Port};
 use crate::routes::Plane;
 use crate::sweep::{self, Connections};
+use crate::timing::Timings;
 use hyper::server::conn::http1;
 use kvant_base::{Events, Level, Log};
 use kvant_env::Env;
@@ -43,11 +46,15 @@ pub(crate) struct Shared {
     pub(crate) connections_max: usize,
     pub(crate) env: Env,
     pub(crate) memory: RequestMemory,
-    pub(crate) dispatch: Dispatch,
+    pub(crate) refusals: Arc<Refusals>,
+    /// Unless selectors do everything themselves.
+    pub(crate) pool: Option<Arc<Pool>>,
     pub(crate) lifecycle: Arc<Lifecycle>,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) events: Arc<Events>,
+    pub(crate) event_bell: Arc<Bell>,
     pub(crate) counters: Vec<Arc<Counters>>,
+    pub(crate) timings: Vec<Arc<Timings>>,
     pub(crate) started_ns: u64,
     /// Told of every connection that closes.
     pub(crate) connection_closed: Notify,
@@ -68,7 +75,11 @@ pub(crate) type Mailbox = mpsc::UnboundedSender<Message>;
 pub(crate) struct Selector {
     pub(crate) shared: Arc<Shared>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) timings: Arc<Timings>,
     pub(crate) batcher: Batcher,
+    pub(crate) lag: Lag,
+    pub(crate) pacer: Pacer,
+    port: Option<Rc<Port>>,
     pub(crate) http: http1::Builder,
     pub(crate) scratch: Scratch,
     /// Where answers are put together that hyper does not write.
@@ -83,13 +94,18 @@ pub(crate) struct Selector {
 impl Selector {
     fn new(shared: Arc<Shared>, index: usize) -> Rc<Selector> {
         let counters = Arc::clone(&shared.counters[index]);
+        let timings = Arc::clone(&shared.timings[index]);
         let mut http = http1::Builder::new();
         // A client that has sent its request may close its sending side before it reads the answer.
         http.half_close(true).max_buf_size(HEAD_BUFFER_BYTES);
         Rc::new(Selector {
-            shared,
             counters,
+            timings,
             batcher: Batcher::default(),
+            lag: Lag::new(&shared.config, Arc::clone(&shared.refusals)),
+            pacer: Pacer::default(),
+            port: shared.pool.clone().map(|pool| Port::new(pool, index)),
+            shared,
             http,
             scratch: Rc::new(RefCell::new(vec![0; READ_BYTES_MAX].into_boxed_slice())),
             answer_bytes: RefCell::default(),
@@ -98,6 +114,17 @@ impl Selector {
             connections: RefCell::default(),
             idle: Notify::new(),
         })
+    }
+
+    /// The way to the workers; there is one unless the dispatch mode is `inline`.
+    pub(crate) fn port(&self) -> &Rc<Port> {
+        self.port.as_ref().expect("modes that send work have a pool")
+    }
+
+    /// Now, in nanoseconds of the monotonic clock.
+    #[inline]
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.shared.env.clock.monotonic_ns()
     }
 
     /// Enters a connection and its task in the list of those that are open.
@@ -145,6 +172,9 @@ pub(crate) fn spawn(
                 let selector = Selector::new(shared, index);
                 tokio::task::spawn_local(batcher::run(Rc::clone(&selector)));
                 tokio::task::spawn_local(sweep::run(Rc::clone(&selector)));
+                if let Some(port) = &selector.port {
+                    port.spawn();
+                }
                 let acceptors: Vec<_> = listeners
                     .into_iter()
                     .map(|(listener, plane)| {

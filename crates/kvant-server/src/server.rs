@@ -1,10 +1,12 @@
 //! The server as its owner sees it.
 
-use crate::config::ServerConfig;
+use crate::admission::Refusals;
+use crate::config::{DispatchMode, ServerConfig};
 use crate::counters::Counters;
 use crate::descriptors;
-use crate::dispatch::Dispatch;
+use crate::lifecycle::Lifecycle;
 use crate::memory::RequestMemory;
+use crate::pool::{Pool, PoolConfig};
 use crate::routes::Plane;
 use crate::selector::{self, Mailbox, Message, Shared};
 use crate::stores::Store;
@@ -66,15 +68,29 @@ impl Server {
         }
         let selectors = config.selectors;
         let started_ns = env.clock.monotonic_ns();
+        let lifecycle = Arc::<Lifecycle>::default();
+        let refusals = Refusals::new(Arc::clone(&events));
+        let pool = (config.dispatch != DispatchMode::Inline).then(|| {
+            Pool::start(
+                PoolConfig::from(&config),
+                &env,
+                Arc::clone(&lifecycle),
+                Arc::clone(&refusals),
+                selectors,
+            )
+        });
         let shared = Arc::new(Shared {
             connections_max,
             env,
             memory: RequestMemory::new(memory, config.value_bytes_max),
-            dispatch: Dispatch::Inline,
-            lifecycle: Arc::default(),
+            refusals,
+            pool,
+            lifecycle,
             log,
             events,
+            event_bell: Arc::default(),
             counters: (0..selectors).map(|_| Arc::new(Counters::default())).collect(),
+            timings: (0..selectors).map(|_| Arc::default()).collect(),
             started_ns,
             connection_closed: Notify::new(),
             config,
@@ -166,6 +182,9 @@ impl Server {
             if thread.join().is_err() {
                 self.shared.log.event(Level::Error, "selector_panicked", &[]);
             }
+        }
+        if let Some(pool) = &self.shared.pool {
+            pool.stop();
         }
     }
 }

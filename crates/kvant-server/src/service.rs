@@ -3,7 +3,7 @@
 //! The commonest requests are answered without a boxed future: reads and statuses at once, a write after its batch.
 
 use crate::answer::{Exchange, Reply, Response};
-use crate::batcher::Written;
+use crate::batcher::Writing;
 use crate::counters::Column;
 use crate::express::Found;
 use crate::head;
@@ -13,6 +13,7 @@ use crate::request_body;
 use crate::routes::entity::{self, Put};
 use crate::routes::{self, Plane, Route};
 use crate::selector::Selector;
+use crate::timing::{Operation, Trace};
 use http::header::CONNECTION;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
@@ -63,6 +64,10 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
         let checked = head::check(request.version(), request.uri(), request.headers());
         let route = Route::of(request.uri().path()).filter(|route| self.plane.serves(*route));
         let column = Column::from(request.method());
+        let operation = route.map_or(Operation::Other, |route| Operation::of(route, request.method()));
+        let mut trace = Trace::begin(operation, self.call.selector.now_ns());
+        trace.stamps.arrival_ns = self.call.socket.take_arrived_ns();
+        self.call.socket.begin(trace);
         let mut exchange = Exchange::new(request, *checked.as_ref().unwrap_or(&false), self.found.take());
         let refuse = |exchange: Exchange, problem| {
             request_body::refuse(
@@ -87,8 +92,7 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
             },
         };
         Answering {
-            selector: Rc::clone(&self.call.selector),
-            socket: Rc::clone(&self.call.socket),
+            call: self.call.clone(),
             route,
             column,
             step,
@@ -103,7 +107,7 @@ fn start_without_body(call: Call, route: Route, exchange: Exchange, body: Incomi
     Step::slow(async move {
         let can_go_on = discarding.await;
         let mut step = routes::start(route, &call, exchange);
-        let mut response = poll_fn(|cx| step.poll_response(cx, &call.selector)).await;
+        let mut response = poll_fn(|cx| step.poll_response(cx, &call)).await;
         if !can_go_on {
             problem::close(&mut response, version);
         }
@@ -116,7 +120,7 @@ pub(crate) enum Step {
     /// Hand out the answer.
     Answer(Option<Response>),
     /// Wait for the batch with this write, then answer with this status.
-    Write(Reply, Written, StatusCode),
+    Write(Reply, Writing, StatusCode),
     /// Read a short value, then write it.
     Put(Put),
     /// Anything else.
@@ -133,17 +137,17 @@ impl Step {
     }
 
     #[inline]
-    fn poll_response(&mut self, cx: &mut Context<'_>, selector: &Rc<Selector>) -> Poll<Response> {
+    pub(crate) fn poll_response(&mut self, cx: &mut Context<'_>, call: &Call) -> Poll<Response> {
         loop {
             match self {
                 Step::Answer(response) => {
                     return Poll::Ready(response.take().expect("no future is polled after its end"));
                 }
-                Step::Write(reply, written, status) => {
-                    let result = ready!(Pin::new(written).poll(cx));
-                    return Poll::Ready(entity::written(selector, reply, *status, result));
+                Step::Write(reply, writing, status) => {
+                    let written = ready!(Pin::new(writing).poll(cx));
+                    return Poll::Ready(entity::written(call, reply, *status, written));
                 }
-                Step::Put(put) => *self = ready!(put.poll_step(cx, selector)),
+                Step::Put(put) => *self = ready!(put.poll_step(cx, call)),
                 Step::Slow(slow) => return slow.as_mut().poll(cx),
             }
         }
@@ -152,8 +156,7 @@ impl Step {
 
 /// A request on the way to its answer.
 pub(crate) struct Answering {
-    selector: Rc<Selector>,
-    socket: Rc<SocketState>,
+    call: Call,
     route: Option<Route>,
     column: Column,
     step: Step,
@@ -165,11 +168,16 @@ impl Future for Answering {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let response = ready!(this.step.poll_response(cx, &this.selector));
-        this.selector
+        let mut response = ready!(this.step.poll_response(cx, &this.call));
+        let status = response.status();
+        this.call
+            .selector
             .counters
-            .request(this.route, this.column, response.status());
-        this.socket
+            .request(this.route, this.column, status);
+        this.call.socket.note(|trace| trace.status = status);
+        response.body_mut().tell_end_to(&this.call.socket);
+        this.call
+            .socket
             .activity
             .answer_begins(response.headers().contains_key(CONNECTION));
         Poll::Ready(Ok(response))

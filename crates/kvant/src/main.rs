@@ -13,6 +13,7 @@ mod settings;
 use clap::ArgMatches;
 use commands::db::Verdict;
 use settings::{Config, Host, Problem, SETTINGS, Sources};
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
 fn serve(args: &ArgMatches) -> ExitCode {
     let config = match read_settings(args) {
         Ok(config) => config,
-        Err(problems) => return refuse(&problems),
+        Err(problems) => return ExitCode::from(refuse("setting", &problems)),
     };
     if args.get_flag("print-config") {
         return finish(io::stdout().write_all(settings::print_config(&config).as_bytes()));
@@ -60,7 +61,7 @@ fn db(args: &ArgMatches) -> ExitCode {
     let result = if cli::opens_database(name) {
         match read_settings(args) {
             Ok(config) => commands::db::run_open(name, args, &config.settings).map(|()| Verdict::Whole),
-            Err(problems) => return refuse(&problems),
+            Err(problems) => return ExitCode::from(refuse("setting", &problems)),
         }
     } else {
         commands::db::run(name, args)
@@ -102,17 +103,18 @@ fn read_settings(args: &ArgMatches) -> Result<Config, Vec<Problem>> {
     settings::read(&sources, &host)
 }
 
-fn refuse(problems: &[Problem]) -> ExitCode {
+/// Says everything that is wrong with what was given, each a `noun`; returns the exit code.
+fn refuse(noun: &str, problems: &[impl Display]) -> u8 {
     let count = problems.len();
-    let mut text = format!(
-        "{count} {} refused:",
-        if count == 1 { "setting is" } else { "settings are" }
-    );
+    let mut text = match count {
+        1 => format!("1 {noun} is refused:"),
+        _ => format!("{count} {noun}s are refused:"),
+    };
     for problem in problems {
         text.push_str(&format!("\n  {problem}"));
     }
     complain(&text);
-    ExitCode::from(EXIT_USAGE)
+    EXIT_USAGE
 }
 
 /// The exit code of a command that only writes. A reader that has seen enough (`kvant man | head`) is no failure.

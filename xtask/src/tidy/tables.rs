@@ -22,6 +22,7 @@ pub(super) const ENGINE_MODULES: &[Row] = &[
     ("format", &[]),
     ("options", &[]),
     ("stats", &[]),
+    ("events", &[]),
     // The trait that everything with entries in order implements; the rest of `iter` merges them and stands
     // above.
     ("iter::InternalIterator", &["format"]),
@@ -32,9 +33,9 @@ pub(super) const ENGINE_MODULES: &[Row] = &[
     ("table", &["format", "options", "iter::InternalIterator", "cache"]),
     ("version", &["format", "table"]),
     ("iter", &["format", "stats", "memtable", "table", "version"]),
-    ("compaction", &["format", "options", "stats", "iter::InternalIterator", "table", "version", "iter"]),
-    ("commit", &["format", "options", "stats", "batch", "wal", "memtable"]),
-    ("db", &["format", "options", "stats", "iter::InternalIterator", "batch", "wal", "memtable", "cache",
+    ("compaction", &["format", "options", "stats", "events", "iter::InternalIterator", "table", "version", "iter"]),
+    ("commit", &["format", "options", "stats", "events", "batch", "wal", "memtable"]),
+    ("db", &["format", "options", "stats", "events", "iter::InternalIterator", "batch", "wal", "memtable", "cache",
         "table", "version", "iter", "compaction", "commit"]),
     ("tools", &["format", "options", "stats", "iter::InternalIterator", "batch", "wal", "memtable", "cache",
         "table", "version", "iter", "compaction", "commit", "db"]),
@@ -221,4 +222,5 @@ pub(super) const URL_HOSTS: &[&str] = &[
     "spec.openapis.org",
     "www.apache.org",
     "www.rfc-editor.org",
+    "www.w3.org",
 ];

@@ -98,6 +98,11 @@ impl<V> Cache<V> {
         self.shard(key).lock().get(key)
     }
 
+    /// Does not count the last miss of `key`: its reader gave up, and somebody else will ask again.
+    pub(crate) fn take_back_miss(&self, key: BlockKey) {
+        self.shard(key).lock().take_back_miss();
+    }
+
     /// Adds a block of `heap_bytes`. Returns the one to use: another thread may have been first.
     pub(crate) fn insert(
         &self,

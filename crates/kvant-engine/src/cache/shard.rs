@@ -65,6 +65,10 @@ impl<V> Shard<V> {
         Some(Arc::clone(&resident.block))
     }
 
+    pub(super) fn take_back_miss(&mut self) {
+        self.miss_count -= 1;
+    }
+
     /// Adds a block charged with `bytes`, or returns the one that is there already.
     pub(super) fn insert(
         &mut self,

@@ -10,11 +10,15 @@
 //! Invariants:
 //! 1. whoever was told to wait is notified when the answer may have changed: by a new position or by earned credits;
 //! 2. while a stall lasts its reason is active in the statistics; its time is the time that writers were held, counted once
-//!    whatever their number.
+//!    whatever their number;
+//! 3. a stall is one event from the first writer that is held until the gate stands open or moves for another reason, although
+//!    writers may pass in between on what compaction earns: those come and go too often to be told.
 //!
-//! Threads: any. Wakers run on the thread that moved the gate, without the gate's lock.
+//! Threads: any. Wakers run on the thread that moved the gate, without the gate's lock; events are told under it.
 
+use crate::events::{EventSink, Span, text};
 use crate::stats::{STALL_REASONS, StallReason, StallStats};
+use kvant_base::events::EventKind;
 use kvant_base::lock::NamedMutex;
 use kvant_base::log::{Level, Log};
 use kvant_env::{Clock, Signal};
@@ -38,10 +42,20 @@ pub(crate) enum Position {
     },
 }
 
+impl Position {
+    fn reason(self) -> Option<StallReason> {
+        match self {
+            Position::Open => None,
+            Position::Slowed { reason, .. } | Position::Closed { reason } => Some(reason),
+        }
+    }
+}
+
 pub(crate) struct Gate {
     // immutable
     clock: Arc<dyn Clock>,
     log: Arc<dyn Log>,
+    events: EventSink,
     /// Credits with which a slowed phase begins, in bytes: one turn of every writer passes before the first has to wait.
     burst_bytes: i64,
     // own synchronisation
@@ -55,6 +69,8 @@ struct State {
     credits_bytes: i64,
     /// The stall that holds writers now: its reason and when it began.
     held: Option<(StallReason, u64)>,
+    /// The event of the stall that has held writers, and its reason.
+    told: Option<(StallReason, Span)>,
     wakers: Vec<Waker>,
     totals: [Total; STALL_REASONS.len()],
 }
@@ -66,17 +82,19 @@ struct Total {
 }
 
 impl Gate {
-    pub(crate) fn new(clock: Arc<dyn Clock>, log: Arc<dyn Log>, burst_bytes: u64) -> Gate {
+    pub(crate) fn new(clock: Arc<dyn Clock>, log: Arc<dyn Log>, events: EventSink, burst_bytes: u64) -> Gate {
         let state = State {
             position: Position::Open,
             credits_bytes: 0,
             held: None,
+            told: None,
             wakers: Vec::new(),
             totals: Default::default(),
         };
         Gate {
             clock,
             log,
+            events,
             burst_bytes: i64::try_from(burst_bytes).unwrap_or(i64::MAX),
             open: AtomicBool::new(true),
             changed: Signal::new(),
@@ -109,6 +127,10 @@ impl Gate {
             state.held = Some((reason, self.clock.monotonic_ns()));
             state.totals[reason as usize].count += 1;
         }
+        if state.told.is_none() {
+            let fields = vec![("reason", text(reason.name()))];
+            state.told = Some((reason, self.events.begin(EventKind::Stall, fields)));
+        }
         Err(reason)
     }
 
@@ -125,6 +147,9 @@ impl Gate {
             state.credits_bytes = self.burst_bytes;
         }
         self.open.store(position == Position::Open, Ordering::Release);
+        if let Some((_, span)) = state.told.take_if(|(told, _)| position.reason() != Some(*told)) {
+            self.events.end(span, Vec::new());
+        }
         self.log_change(before, position);
         self.release(state);
     }
@@ -214,10 +239,7 @@ impl Gate {
                     Some((held, since_ns)) if held == reason => now_ns.saturating_sub(since_ns),
                     _ => 0,
                 };
-                let active = match state.position {
-                    Position::Open => false,
-                    Position::Slowed { reason: r, .. } | Position::Closed { reason: r } => r == reason,
-                };
+                let active = state.position.reason() == Some(reason);
                 StallStats {
                     reason,
                     count: total.count,

@@ -10,6 +10,7 @@
 //! Threads: the leader reports writes, the task syncs; no lock is held during an fsync.
 
 use super::queue::Completion;
+use crate::events::EventSink;
 use crate::format::{FileNum, SeqNum};
 use crate::options::SyncLevel;
 use crate::stats::WalStats;
@@ -40,6 +41,7 @@ struct Waiting {
 pub(crate) struct LogSync {
     level: SyncLevel,
     clock: Arc<dyn Clock>,
+    events: EventSink,
     inner: NamedMutex<Inner>,
     /// When [`LogSync::is_overdue`] becomes true unless a sync ends before; `u64::MAX` for never. Every submitted batch asks, so that
     /// this is kept outside the lock.
@@ -79,7 +81,7 @@ pub(crate) enum Synced {
 }
 
 impl LogSync {
-    pub(crate) fn new(level: SyncLevel, clock: Arc<dyn Clock>) -> LogSync {
+    pub(crate) fn new(level: SyncLevel, clock: Arc<dyn Clock>, events: EventSink) -> LogSync {
         let inner = Inner {
             files: VecDeque::new(),
             waiting: Vec::new(),
@@ -94,6 +96,7 @@ impl LogSync {
         LogSync {
             level,
             clock,
+            events,
             inner: NamedMutex::new("log_sync", inner),
             overdue_at_ns: AtomicU64::new(u64::MAX),
             synced: Signal::new(),
@@ -214,7 +217,9 @@ impl LogSync {
             (files, std::mem::take(&mut inner.waiting))
         };
         let outcome: Result<()> = files.iter().try_for_each(|(_, path, file, _)| {
-            file.sync_data().map_err(|source| Error::io("sync", path, source))
+            self.events
+                .sync("wal", || file.sync_data())
+                .map_err(|source| Error::io("sync", path, source))
         });
         let us = self.clock.monotonic_ns().saturating_sub(started_ns) / 1000;
         let visible = waiting.last().map(|waiting| waiting.last_seq);

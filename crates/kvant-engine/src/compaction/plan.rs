@@ -44,6 +44,17 @@ pub(crate) enum PlanKind {
     Drop,
 }
 
+impl PlanKind {
+    /// The name used in events.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            PlanKind::Move => "move",
+            PlanKind::Merge => "merge",
+            PlanKind::Drop => "drop",
+        }
+    }
+}
+
 /// One compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CompactionPlan {

@@ -6,6 +6,7 @@
 //! On error every file that was begun is removed; what cannot be removed is found as an orphan at the next open.
 
 use super::OutputCutter;
+use crate::events::EventSink;
 use crate::format::{FileKind, FileNum, file_path};
 use crate::iter::{CompactionIter, KeptEntry, MergeIter};
 use crate::table::{Table, TableBuilder, TableContext, TableOptions};
@@ -24,6 +25,7 @@ pub(crate) struct Run<'a> {
     pub(crate) env: &'a Env,
     pub(crate) dir: &'a Path,
     pub(crate) log: &'a dyn Log,
+    pub(crate) events: &'a EventSink,
     pub(crate) tables: &'a Arc<TableContext>,
     /// Where the new tables go when they in turn are no longer needed.
     pub(crate) obsolete: &'a Arc<ObsoleteQueue>,
@@ -119,9 +121,8 @@ fn write_all(
     }
     (run.progress)(unreported_bytes)?;
     if !outputs.tables.is_empty() {
-        run.env
-            .fs
-            .sync_dir(run.dir)
+        run.events
+            .sync("directory", || run.env.fs.sync_dir(run.dir))
             .map_err(|e| (run.fence)(Error::io("sync", run.dir, e)))?;
     }
     Ok(())
@@ -166,8 +167,8 @@ impl OpenOutput {
 
     fn finish(self, run: &Run<'_>) -> Result<Arc<TableFile<Table>>> {
         let finished = self.builder.finish()?;
-        self.file
-            .sync_data()
+        run.events
+            .sync("table", || self.file.sync_data())
             .map_err(|source| (run.fence)(Error::io("sync", &self.path, source)))?;
         let meta = FileMeta::of_table(self.num, &finished.properties, finished.file_bytes);
         let table = Table::open(

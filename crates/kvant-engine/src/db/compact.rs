@@ -4,10 +4,12 @@ use super::core::Core;
 use super::flush::RETRY_NS;
 use crate::compaction::runner::Outputs;
 use crate::compaction::{CompactionPlan, OutputCutter, PlanKind, pick, pick_manual};
+use crate::events::{failure, number, text};
 use crate::format::{FileKind, FileNum, file_name};
 use crate::iter::{CompactionIter, Horizon, InternalIterator, LevelIter, MergeIter, TableRun};
 use crate::table::Table;
 use crate::version::{TableFile, Version, VersionEdit};
+use kvant_base::events::{EventKind, Fields};
 use kvant_base::log::Level;
 use kvant_base::{Consumer, Error, ErrorKind, Result};
 use kvant_env::{Step, Task};
@@ -19,6 +21,11 @@ pub(crate) struct CompactTask(pub(crate) Arc<Core>);
 impl Task for CompactTask {
     fn name(&self) -> &str {
         "kvant-compact"
+    }
+
+    /// Where writes do wait for it, the gate has slowed them long before.
+    fn is_background(&self) -> bool {
+        true
     }
 
     fn step(&self) -> Step {
@@ -114,7 +121,13 @@ impl Core {
         let counters = &self.counters.compactions;
         let started_ns = self.env.clock.monotonic_ns();
         counters.running.store(1, Ordering::Relaxed);
+        let span = self.events.begin(EventKind::Compaction, describe(plan));
         let result = self.run_plan(plan);
+        let end = match &result {
+            Ok((outputs, _)) => vec![("output_bytes", number(outputs.written_bytes))],
+            Err(error) => failure(error),
+        };
+        self.events.end(span, end);
         counters.running.store(0, Ordering::Relaxed);
         let (outputs, read_bytes) = result?;
         let us = (self.env.clock.monotonic_ns() - started_ns) / 1000;
@@ -193,6 +206,22 @@ impl Core {
     fn install_compaction(&self, edit: VersionEdit, opened: &[Arc<TableFile<Table>>]) -> Result<()> {
         self.apply(&mut self.versions.lock(), edit, opened, None)
     }
+}
+
+/// What an event says of a compaction when it begins.
+fn describe(plan: &CompactionPlan) -> Fields {
+    let mut fields = vec![
+        ("reason", text(plan.reason.name())),
+        ("kind", text(plan.kind.name())),
+        ("input_bytes", number(plan.input_bytes)),
+    ];
+    if let Some((from_level, _)) = plan.inputs.first() {
+        fields.push(("from_level", number(*from_level as u64)));
+    }
+    if plan.kind != PlanKind::Drop {
+        fields.push(("to_level", number(plan.output_level as u64)));
+    }
+    fields
 }
 
 /// The tables of a level that have these numbers.

@@ -13,6 +13,7 @@ use crate::commit::gate::{Gate, Position};
 use crate::commit::queue::CommitQueue;
 use crate::commit::sync::LogSync;
 use crate::compaction::{CompactionOptions, VersionSummary};
+use crate::events::EventSink;
 use crate::format::{FileNum, SeqNum};
 use crate::options::Options;
 use crate::stats::{RecoveryStats, StallReason};
@@ -38,6 +39,7 @@ pub(crate) struct Core {
     pub(crate) filter_bits_per_key: [f64; LEVELS],
     pub(crate) memory: Arc<MemoryBudget>,
     pub(crate) log: Arc<dyn Log>,
+    pub(crate) events: EventSink,
     pub(crate) tables: Arc<TableContext>,
     /// Tables that no version needs, to be removed.
     pub(crate) obsolete: Arc<ObsoleteQueue>,
@@ -154,6 +156,7 @@ pub(crate) struct Parts {
     pub(crate) options: Options,
     pub(crate) memory: Arc<MemoryBudget>,
     pub(crate) log: Arc<dyn Log>,
+    pub(crate) events: EventSink,
     pub(crate) tables: Arc<TableContext>,
     pub(crate) obsolete: Arc<ObsoleteQueue>,
     pub(crate) views: Views,
@@ -176,6 +179,7 @@ impl Core {
             gate: Gate::new(
                 Arc::clone(&parts.env.clock),
                 Arc::clone(&parts.log),
+                parts.events.clone(),
                 gate_burst_bytes,
             ),
             env: parts.env,
@@ -183,6 +187,7 @@ impl Core {
             options: parts.options,
             memory: parts.memory,
             log: parts.log,
+            events: parts.events,
             tables: parts.tables,
             obsolete: parts.obsolete,
             views: parts.views,
@@ -268,9 +273,8 @@ impl Core {
 
     /// Makes names in the data directory durable. A failure fences: what the directory holds is unknown from then on.
     pub(crate) fn sync_dir(&self) -> Result<()> {
-        self.env
-            .fs
-            .sync_dir(&self.dir)
+        self.events
+            .sync("directory", || self.env.fs.sync_dir(&self.dir))
             .map_err(|source| self.fence(Error::io("sync", &self.dir, source)))
     }
 

@@ -31,6 +31,7 @@ impl Core {
             env: &self.env,
             dir: &self.dir,
             log: &*self.log,
+            events: &self.events,
             tables: &self.tables,
             obsolete: &self.obsolete,
             new_file_num: &|| self.new_file_num(),

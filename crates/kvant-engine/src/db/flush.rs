@@ -5,9 +5,11 @@
 use super::core::Core;
 use super::view::SealedMemtable;
 use crate::compaction::runner::Outputs;
+use crate::events::{failure, number};
 use crate::format::{FileKind, FileNum, SeqNum, file_path, parse_file_name};
 use crate::iter::{CompactionIter, Horizon, MergeIter};
 use crate::version::VersionEdit;
+use kvant_base::events::EventKind;
 use kvant_base::log::Level;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::{Step, Task};
@@ -82,7 +84,20 @@ impl Core {
         let started_ns = self.env.clock.monotonic_ns();
         let counters = &self.counters.flushes;
         counters.running.store(1, Ordering::Relaxed);
+        let span = self.events.begin(
+            EventKind::Flush,
+            vec![
+                ("level", number(0)),
+                ("entries", number(sealed.memtable.entry_count())),
+                ("memtable_bytes", number(sealed.memtable.memory_bytes())),
+            ],
+        );
         let result = self.flush_to_table(sealed);
+        let end = match &result {
+            Ok(outputs) => vec![("table_bytes", number(outputs.written_bytes))],
+            Err(error) => failure(error),
+        };
+        self.events.end(span, end);
         counters.running.store(0, Ordering::Relaxed);
         let outputs = result?;
         let us = (self.env.clock.monotonic_ns() - started_ns) / 1000;

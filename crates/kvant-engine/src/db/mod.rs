@@ -23,10 +23,11 @@ mod view;
 mod write;
 
 pub use self::range::{RangeIter, Record};
-pub use self::read::{Lookup, ReadTrace};
+pub use self::read::Lookup;
 pub use self::recovery::RecoveryProgress;
 pub use self::snapshot::Snapshot;
 pub use self::write::Refusable;
+pub use crate::table::ReadTrace;
 
 use self::core::{Core, Tasks};
 use self::snapshot::PinnedSeq;
@@ -49,7 +50,8 @@ pub struct Resources {
     pub memory: Arc<MemoryBudget>,
     /// Where its events go, as lines for people.
     pub log: Arc<dyn Log>,
-    /// Where flushes, compactions, stalls and slow fsyncs go, with their times.
+    /// Where flushes, compactions, stalls and slow fsyncs go, with their times. Who listens is called by the engine's threads, some of
+    /// which hold its locks, and must not call the database.
     pub events: Arc<Events>,
     /// Where it says how far recovery is.
     pub progress: Arc<RecoveryProgress>,
@@ -117,7 +119,8 @@ impl Db {
         self.0.core.get_traced(key, trace)
     }
 
-    /// As [`Db::get_traced`], but does not wait for the disk: for event loops.
+    /// As [`Db::get_traced`], but does not wait for the disk: for event loops. After `NeedsDisk`, `trace` has what was touched until
+    /// then, and nothing has been counted as a get: [`Db::get_traced`] does the whole read, on a thread that may wait.
     ///
     /// # Errors
     /// As [`Db::get`].

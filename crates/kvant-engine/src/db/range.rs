@@ -8,7 +8,7 @@ use super::snapshot::PinnedSeq;
 use super::view::SuperVersion;
 use crate::format::SeqNum;
 use crate::iter::{InternalIterator, LevelIter, MergeIter, TableRun, VisibleIter};
-use crate::table::Table;
+use crate::table::{RangeTrace, ReadTrace, Table, TableIter};
 use crate::version::TableFile;
 use kvant_base::limits::LEVELS;
 use kvant_base::{Consumer, Result};
@@ -38,6 +38,7 @@ pub struct RangeIter {
     /// Where to go on after a refresh: kept once one is due.
     last_key: Vec<u8>,
     record_count: u64,
+    trace: Arc<RangeTrace>,
 }
 
 impl RangeIter {
@@ -47,7 +48,8 @@ impl RangeIter {
         core.counters.ranges.fetch_add(1, Ordering::Relaxed);
         let view = core.views.load_full();
         let now_ms = core.env.clock.wall_ms();
-        let mut records = visible(&view, pinned.seq, now_ms, end);
+        let trace = Arc::default();
+        let mut records = visible(&view, pinned.seq, now_ms, end, &trace);
         records
             .seek(start)
             .inspect_err(|error| core.note_read_error(error))?;
@@ -60,6 +62,7 @@ impl RangeIter {
             bytes_since_refresh: 0,
             last_key: Vec::new(),
             record_count: 0,
+            trace,
         })
     }
 
@@ -92,6 +95,11 @@ impl RangeIter {
         }))
     }
 
+    /// What has been touched so far. A table counts again when the range has taken a newer view of the tree and enters it anew.
+    pub fn trace(&self) -> ReadTrace {
+        self.trace.get()
+    }
+
     fn refresh(&mut self) -> Result<()> {
         self.bytes_since_refresh = 0;
         let core = Arc::clone(self.pinned.core());
@@ -102,7 +110,13 @@ impl RangeIter {
         }
         self.generation = view.generation;
         self.note_skipped();
-        self.records = visible(&view, self.pinned.seq, self.now_ms, self.end.as_deref());
+        self.records = visible(
+            &view,
+            self.pinned.seq,
+            self.now_ms,
+            self.end.as_deref(),
+            &self.trace,
+        );
         // The least key behind the last one is itself with a zero byte appended.
         self.last_key.push(0);
         self.records
@@ -131,18 +145,25 @@ impl Drop for RangeIter {
 }
 
 /// The records of a super-version as seen at `seq`; to be positioned.
-fn visible(view: &Arc<SuperVersion>, seq: SeqNum, now_ms: u64, end: Option<&[u8]>) -> VisibleIter<MergeIter> {
+fn visible(
+    view: &Arc<SuperVersion>,
+    seq: SeqNum,
+    now_ms: u64,
+    end: Option<&[u8]>,
+    trace: &Arc<RangeTrace>,
+) -> VisibleIter<MergeIter> {
     let mut sources: Vec<Box<dyn InternalIterator>> = Vec::new();
     sources.push(Box::new(view.active.iter()));
     for sealed in &view.sealed {
         sources.push(Box::new(sealed.memtable.iter()));
     }
     for file in view.version.tables(0) {
-        sources.push(Box::new(file.table.iter(true, Consumer::Iterators)));
+        sources.push(Box::new(cursor(file, trace)));
     }
     for level in 1..LEVELS {
         if !view.version.tables(level).is_empty() {
-            let open = |file: &Arc<TableFile<Table>>| Ok(file.table.iter(true, Consumer::Iterators));
+            let trace = Arc::clone(trace);
+            let open = move |file: &Arc<TableFile<Table>>| Ok(cursor(file, &trace));
             sources.push(Box::new(LevelIter::new(
                 TableRun::Level(Arc::clone(&view.version), level),
                 open,
@@ -150,4 +171,10 @@ fn visible(view: &Arc<SuperVersion>, seq: SeqNum, now_ms: u64, end: Option<&[u8]
         }
     }
     VisibleIter::new(MergeIter::new(sources), seq, now_ms, end)
+}
+
+fn cursor(file: &TableFile<Table>, trace: &Arc<RangeTrace>) -> TableIter {
+    file.table
+        .iter(true, Consumer::Iterators)
+        .traced(Arc::clone(trace))
 }

@@ -3,31 +3,20 @@
 use super::core::Core;
 use super::view::SuperVersion;
 use crate::format::{SeqNum, ValueKind, key_hash, split_expiry};
+use crate::table::{NotWaiting, PointRead, ReadResult, ReadTrace, Stop, Table, Waiting};
 use bytes::Bytes;
 use kvant_base::limits::LEVELS;
 use kvant_base::log::Level;
 use kvant_base::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What reads touched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReadTrace {
-    /// Tables whose filter let the read through.
-    pub table_count: u32,
-    /// Data blocks that were looked into.
-    pub block_count: u32,
-    /// Blocks that were not in the block cache.
-    pub block_read_count: u32,
-    /// What these blocks take in their files.
-    pub block_read_bytes: u64,
-}
-
 /// What is known of a key without waiting for the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// Its newest value; `None` when absent, deleted or expired.
     Known(Option<Bytes>),
-    /// A block that is neither in the block cache nor in the page cache has to be read.
+    /// A block that is not in the block cache has to be read, and the system would wait for the disk (or does not tell), or the
+    /// block is a large one.
     NeedsDisk,
 }
 
@@ -39,48 +28,74 @@ enum Source {
 
 impl Core {
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.get_traced(key, &mut ReadTrace::default())
+    }
+
+    #[inline]
+    pub(crate) fn get_traced(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Option<Bytes>> {
         self.check_usable()?;
         // The view first, the number second: see `view`.
         let view = self.views.load();
         let seq = SeqNum(self.visible_seq.load(Ordering::Acquire));
-        self.get_at(&view, key, seq)
-    }
-
-    pub(crate) fn get_traced(&self, key: &[u8], _trace: &mut ReadTrace) -> Result<Option<Bytes>> {
-        self.get(key)
+        self.get_at(&view, key, seq, trace)
     }
 
     pub(crate) fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
-        self.get_traced(key, trace).map(Lookup::Known)
+        self.check_usable()?;
+        let view = self.views.load();
+        let seq = SeqNum(self.visible_seq.load(Ordering::Acquire));
+        let mut read = NotWaiting::default();
+        let found = self.find(&view, key, seq, &mut read);
+        trace.add(read.0);
+        let found = match found {
+            Ok(found) => Ok(found),
+            // Not a get that has been answered: it counts when somebody who may wait repeats it.
+            Err(Stop::NeedsDisk) => return Ok(Lookup::NeedsDisk),
+            Err(Stop::Failed(error)) => Err(error),
+        };
+        self.count_get(&found, read.0.block_count);
+        Ok(Lookup::Known(found?.map(|(value, _)| value)))
     }
 
-    pub(crate) fn get_at(&self, view: &SuperVersion, key: &[u8], seq: SeqNum) -> Result<Option<Bytes>> {
-        let mut fetches = 0;
-        let found = self.find(view, key, seq, &mut fetches);
-        let counters = &self.counters;
-        add(&counters.gets, 1);
-        match &found {
-            Ok(Some((_, source))) => {
-                add(&counters.present, 1);
-                if matches!(source, Source::Table) {
-                    add(&counters.present_from_table, 1);
-                    add(&counters.present_fetches, u64::from(fetches));
-                }
-            }
-            Ok(None) if fetches > 0 => add(&counters.absent_fetches, u64::from(fetches)),
-            Ok(None) => {}
-            Err(error) => self.note_read_error(error),
-        }
-        Ok(found?.map(|(value, _)| value))
-    }
-
-    fn find(
+    pub(crate) fn get_at(
         &self,
         view: &SuperVersion,
         key: &[u8],
         seq: SeqNum,
-        fetches: &mut u32,
-    ) -> Result<Option<(Bytes, Source)>> {
+        trace: &mut ReadTrace,
+    ) -> Result<Option<Bytes>> {
+        let mut read = Waiting::default();
+        let found = self.find(view, key, seq, &mut read);
+        trace.add(read.0);
+        self.count_get(&found, read.0.block_count);
+        Ok(found?.map(|(value, _)| value))
+    }
+
+    #[inline]
+    fn count_get(&self, found: &Result<Option<(Bytes, Source)>>, block_count: u32) {
+        let counters = &self.counters;
+        add(&counters.gets, 1);
+        match found {
+            Ok(Some((_, source))) => {
+                add(&counters.present, 1);
+                if matches!(source, Source::Table) {
+                    add(&counters.present_from_table, 1);
+                    add(&counters.present_fetches, u64::from(block_count));
+                }
+            }
+            Ok(None) if block_count > 0 => add(&counters.absent_fetches, u64::from(block_count)),
+            Ok(None) => {}
+            Err(error) => self.note_read_error(error),
+        }
+    }
+
+    fn find<R: PointRead>(
+        &self,
+        view: &SuperVersion,
+        key: &[u8],
+        seq: SeqNum,
+        read: &mut R,
+    ) -> ReadResult<Option<(Bytes, Source)>, R> {
         let hash = key_hash(key);
         let memtables =
             std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
@@ -102,7 +117,7 @@ impl Core {
             {
                 break;
             }
-            if let Some(entry) = file.table.get(key, hash, seq, fetches)?
+            if let Some(entry) = file.table.get(key, hash, seq, read)?
                 && newest
                     .as_ref()
                     .is_none_or(|(found_seq, _)| *found_seq < entry.seq)
@@ -117,7 +132,7 @@ impl Core {
             let Some(file) = view.version.tables_for_key(level, key).next() else {
                 continue;
             };
-            if let Some(entry) = file.table.get(key, hash, seq, fetches)? {
+            if let Some(entry) = file.table.get(key, hash, seq, read)? {
                 let value = self.live_stored(&file.table, entry.kind, &entry)?;
                 return Ok(value.map(|value| (value, Source::Table)));
             }
@@ -125,12 +140,7 @@ impl Core {
         Ok(None)
     }
 
-    fn live_stored(
-        &self,
-        table: &crate::table::Table,
-        kind: ValueKind,
-        stored: &[u8],
-    ) -> Result<Option<Bytes>> {
+    fn live_stored(&self, table: &Table, kind: ValueKind, stored: &[u8]) -> Result<Option<Bytes>> {
         self.live_value(kind, stored).ok_or_else(|| {
             Error::new(
                 ErrorKind::Corruption,

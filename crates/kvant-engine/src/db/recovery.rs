@@ -20,6 +20,7 @@ use super::space::{self, DiskSpace};
 use super::view::{SuperVersion, Views};
 use super::write::Writer;
 use crate::commit::sync::{LogFile, LogSync};
+use crate::events::EventSink;
 use crate::format::{FileKind, FileNum, SeqNum, file_path, parse_file_name};
 use crate::memtable::Memtable;
 use crate::options::{Options, SyncLevel};
@@ -98,7 +99,8 @@ pub(crate) fn open(env: Env, dir: &Path, options: Options, resources: Resources)
         FileNum(next_file_num - 1)
     };
 
-    let log_sync = LogSync::new(options.sync, Arc::clone(&env.clock));
+    let events = EventSink::new(Arc::clone(&env.clock), resources.events);
+    let log_sync = LogSync::new(options.sync, Arc::clone(&env.clock), events.clone());
     let previous = give_to_sync(&env, dir, &wals, &log_sync, options.sync)?;
     let wal_num = new_num();
     let wal = start_wal(&env, dir, wal_num, previous, &log_sync)?;
@@ -139,6 +141,7 @@ pub(crate) fn open(env: Env, dir: &Path, options: Options, resources: Resources)
         options,
         memory: resources.memory,
         log: resources.log,
+        events,
         tables,
         obsolete,
         views,

@@ -63,6 +63,10 @@ impl Task for CleanTask {
         "kvant-clean"
     }
 
+    fn is_background(&self) -> bool {
+        true
+    }
+
     fn step(&self) -> Step {
         let core = &self.0;
         let mut removed = 0;

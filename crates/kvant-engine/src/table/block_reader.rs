@@ -6,6 +6,7 @@
 use super::block::Block;
 use super::data_block::DataBlock;
 use super::index::Index;
+use super::point_read::ReadTrace;
 use super::reader::Table;
 use super::stored::{self, BlockSpan, Payload};
 use crate::cache::Admission;
@@ -27,6 +28,8 @@ pub(super) struct BlockReader {
     ahead_bytes: usize,
     /// The block that would continue the sequence.
     block_next: usize,
+    /// What has been read since somebody took this.
+    pub(super) touched: ReadTrace,
     /// Counts `chunk` and, where the cache does not, the block handed out last.
     memory: Reservation,
 }
@@ -39,6 +42,7 @@ impl BlockReader {
             chunk_offset_bytes: 0,
             ahead_bytes: 0,
             block_next: usize::MAX,
+            touched: ReadTrace::default(),
             memory: table.context.memory.reserve(consumer, 0),
         }
     }
@@ -46,6 +50,7 @@ impl BlockReader {
     /// Data block `block` of `table`, whose index is `index`.
     pub(super) fn read(&mut self, table: &Table, index: &Index, block: usize) -> Result<Arc<Block>> {
         let span = index.span(block);
+        self.touched.block_count += 1;
         let in_sequence = block == self.block_next;
         self.block_next = block + 1;
         let key = table.block_key(span);
@@ -62,6 +67,7 @@ impl BlockReader {
             };
             self.read_chunk(table, index, block)?;
         }
+        self.touched.count_read(span.stored_bytes);
         let decoded = Arc::new(Block::Data(self.take_block(table, span)?));
         let heap_bytes = decoded.heap_bytes();
         if self.fill_cache {

@@ -8,6 +8,7 @@ use super::block::Block;
 use super::block_reader::BlockReader;
 use super::data_block::DataBlockCursor;
 use super::index::Index;
+use super::point_read::{RangeTrace, ReadTrace, Waiting};
 use super::reader::Table;
 use super::stored::{Malformed, Parsed};
 use crate::format::InternalKeyRef;
@@ -24,6 +25,10 @@ pub(crate) struct TableIter {
     block: Option<Arc<Block>>,
     block_index: usize,
     cursor: DataBlockCursor,
+    /// Where it is told what this cursor touches, if anybody asks.
+    trace: Option<Arc<RangeTrace>>,
+    /// A block of this table has been read.
+    entered: bool,
 }
 
 impl Table {
@@ -38,11 +43,25 @@ impl Table {
             block: None,
             block_index: 0,
             cursor: DataBlockCursor::default(),
+            trace: None,
+            entered: false,
         }
     }
 }
 
 impl TableIter {
+    /// Tells `trace` what this cursor touches from now on.
+    pub(crate) fn traced(mut self, trace: Arc<RangeTrace>) -> TableIter {
+        self.trace = Some(trace);
+        self
+    }
+
+    fn tell(&self, touched: ReadTrace) {
+        if let Some(trace) = &self.trace {
+            trace.add(touched);
+        }
+    }
+
     /// Places the cursor, with `place`, in data block `block`; on the first entry of the next one if it finds
     /// none there.
     fn enter_block(
@@ -68,12 +87,18 @@ impl TableIter {
             return Ok(true);
         }
         self.block = None;
-        let index = index_of(&self.table, &mut self.cached_index)?;
+        let mut read = Waiting::default();
+        let index = index_of(&self.table, &mut self.cached_index, &mut read)?;
         if block >= index.len() {
             return Ok(false);
         }
         self.block = Some(self.reader.read(&self.table, index, block)?);
         self.block_index = block;
+        let mut touched = std::mem::take(&mut self.reader.touched);
+        touched.add(read.0);
+        touched.table_count = u32::from(!self.entered);
+        self.entered = true;
+        self.tell(touched);
         Ok(true)
     }
 
@@ -86,7 +111,11 @@ impl TableIter {
 
     #[cold]
     fn corruption(&self, malformed: Malformed) -> kvant_base::Error {
-        let span = match index_of(&self.table, &mut self.cached_index.clone()) {
+        let span = match index_of(
+            &self.table,
+            &mut self.cached_index.clone(),
+            &mut Waiting::default(),
+        ) {
             Ok(index) => index.span(self.block_index),
             Err(error) => return error,
         };
@@ -95,13 +124,17 @@ impl TableIter {
 }
 
 /// The table's index, which `cached` keeps here when the table does not hold it.
-fn index_of<'a>(table: &'a Table, cached: &'a mut Option<Arc<Block>>) -> Result<&'a Index> {
+fn index_of<'a>(
+    table: &'a Table,
+    cached: &'a mut Option<Arc<Block>>,
+    read: &mut Waiting,
+) -> Result<&'a Index> {
     if let Some(index) = table.pinned_index() {
         return Ok(index);
     }
     let block = match cached {
         Some(block) => block,
-        none => none.insert(table.index_block()?),
+        none => none.insert(table.index_block(read)?),
     };
     table.at(table.footer.index, block.index())
 }
@@ -118,7 +151,9 @@ impl InternalIterator for TableIter {
 
     fn seek(&mut self, target: InternalKeyRef<'_>) -> Result<()> {
         self.cursor.clear();
-        let block = index_of(&self.table, &mut self.cached_index)?.find(target);
+        let mut read = Waiting::default();
+        let block = index_of(&self.table, &mut self.cached_index, &mut read)?.find(target);
+        self.tell(read.0);
         self.enter_block(block, |cursor, block| cursor.seek(block.data()?, target))
     }
 

@@ -14,6 +14,7 @@ mod filter;
 mod footer;
 mod index;
 mod iter;
+mod point_read;
 mod properties;
 mod reader;
 mod salvage;
@@ -26,8 +27,9 @@ pub(crate) use block::Block;
 pub(crate) use builder::FinishedTable;
 pub(crate) use builder::{TableBuilder, TableOptions};
 pub(crate) use filter::bits_per_key_for;
-#[cfg(test)]
 pub(crate) use iter::TableIter;
+pub use point_read::ReadTrace;
+pub(crate) use point_read::{NotWaiting, PointRead, RangeTrace, ReadResult, Stop, Waiting};
 pub(crate) use properties::TableProperties;
 pub(crate) use reader::{Table, TableContext};
 pub(crate) use stats::TableStats;

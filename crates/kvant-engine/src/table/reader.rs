@@ -16,6 +16,7 @@ use super::data_block::DataBlock;
 use super::filter::Filter;
 use super::footer::Footer;
 use super::index::Index;
+use super::point_read::{PointRead, ReadResult};
 use super::properties::TableProperties;
 use super::stats::TableStats;
 use super::stored::{self, BlockSpan, Malformed, Parsed};
@@ -131,29 +132,30 @@ impl Table {
     }
 
     /// The newest version of `user_key` with a sequence number up to `visible_at`. `hash` is
-    /// [`crate::format::key_hash`] of the key; `fetches` is raised by the data blocks fetched, from cache or disk.
-    pub(crate) fn get(
+    /// [`crate::format::key_hash`] of the key.
+    pub(crate) fn get<R: PointRead>(
         &self,
         user_key: &[u8],
         hash: u64,
         visible_at: SeqNum,
-        fetches: &mut u32,
-    ) -> Result<Option<FoundEntry>> {
-        if !self.may_contain(hash)? {
+        read: &mut R,
+    ) -> ReadResult<Option<FoundEntry>, R> {
+        if !self.may_contain(hash, read)? {
             return Ok(None);
         }
+        read.trace().table_count += 1;
         let target = InternalKeyRef::seek(user_key, visible_at);
         let span = match &self.index {
             Some(index) => index.find_span(target),
             None => self
-                .at(self.footer.index, self.index_block()?.index())?
+                .at(self.footer.index, self.index_block(read)?.index())?
                 .find_span(target),
         };
         let Some(span) = span else {
             return Ok(None);
         };
-        *fetches += 1;
-        let block = self.data_block(span)?;
+        let block = self.data_block(span, read)?;
+        read.trace().block_count += 1;
         let found = self.at(span, block.data().and_then(|data| data.get(target, hash)))?;
         let Some(entry) = found else {
             return Ok(None);
@@ -167,13 +169,13 @@ impl Table {
     }
 
     #[inline]
-    fn may_contain(&self, hash: u64) -> Result<bool> {
+    fn may_contain<R: PointRead>(&self, hash: u64, read: &mut R) -> ReadResult<bool, R> {
         let positive = match &self.filter {
             FilterState::Absent => return Ok(true),
             FilterState::Pinned(filter) => filter.may_contain(hash),
             FilterState::InCache => {
-                let block = self.metadata_block(self.footer.filter, |reader| {
-                    Ok(Block::Filter(reader.read_filter(&self.footer)?))
+                let block = self.metadata_block(self.footer.filter, read, |payload| {
+                    Ok(Block::Filter(Filter::decode(payload)?))
                 })?;
                 self.at(self.footer.filter, block.filter())?.may_contain(hash)
             }
@@ -189,25 +191,27 @@ impl Table {
     }
 
     /// The index through the cache.
-    pub(super) fn index_block(&self) -> Result<Arc<Block>> {
-        self.metadata_block(self.footer.index, |reader| {
-            Ok(Block::Index(reader.read_index(&self.footer, &self.properties)?))
+    pub(super) fn index_block<R: PointRead>(&self, read: &mut R) -> ReadResult<Arc<Block>, R> {
+        self.metadata_block(self.footer.index, read, |payload| {
+            Ok(Block::Index(decode_index(
+                payload,
+                &self.footer,
+                &self.properties,
+            )?))
         })
     }
 
     #[inline]
-    fn data_block(&self, span: BlockSpan) -> Result<Arc<Block>> {
+    fn data_block<R: PointRead>(&self, span: BlockSpan, read: &mut R) -> ReadResult<Arc<Block>, R> {
         match self.context.cache.get(self.block_key(span)) {
             Some(block) => Ok(block),
-            None => self.read_data_block(span),
+            None => self.read_data_block(span, read),
         }
     }
 
     #[cold]
-    fn read_data_block(&self, span: BlockSpan) -> Result<Arc<Block>> {
-        let stored = self
-            .reader()
-            .read(span.offset_bytes, span.stored_bytes as usize)?;
+    fn read_data_block<R: PointRead>(&self, span: BlockSpan, read: &mut R) -> ReadResult<Arc<Block>, R> {
+        let stored = read.read_stored(self, span)?;
         let data = stored::open_owned(stored, span.offset_bytes).and_then(DataBlock::new);
         let block = Arc::new(Block::Data(self.at(span, data)?));
         let heap_bytes = block.heap_bytes();
@@ -217,16 +221,20 @@ impl Table {
             .insert(self.block_key(span), block, heap_bytes, Admission::Probation))
     }
 
-    fn metadata_block(
+    /// A block that is not a data block.
+    fn metadata_block<R: PointRead>(
         &self,
         span: BlockSpan,
-        read: impl FnOnce(FileReader<'_>) -> Result<Block>,
-    ) -> Result<Arc<Block>> {
+        read: &mut R,
+        decode: impl FnOnce(&[u8]) -> Parsed<Block>,
+    ) -> ReadResult<Arc<Block>, R> {
         let key = self.block_key(span);
         if let Some(block) = self.context.cache.get(key) {
             return Ok(block);
         }
-        let block = Arc::new(read(self.reader())?);
+        let stored = read.read_stored(self, span)?;
+        let decoded = stored::open_uncompressed(&stored, span.offset_bytes).and_then(decode);
+        let block = Arc::new(self.at(span, decoded)?);
         let heap_bytes = block.heap_bytes();
         Ok(self.context.cache.insert(key, block, heap_bytes, Admission::Main))
     }
@@ -270,6 +278,18 @@ fn corruption(path: &Path, span: BlockSpan, malformed: Malformed) -> Error {
     Error::corruption(path, span.offset_bytes, malformed.0)
 }
 
+fn decode_index(payload: &[u8], footer: &Footer, properties: &TableProperties) -> Parsed<Index> {
+    let index = Index::decode(payload, footer.filter.offset_bytes)?;
+    let agrees = index.len() as u64 == properties.data_block_count
+        && index.key_bytes() == properties.index_key_bytes
+        && index.ends_with(&properties.largest.user_key);
+    if agrees {
+        Ok(index)
+    } else {
+        Err(Malformed("index and properties contradict each other"))
+    }
+}
+
 /// Reads from the file of a table and counts it.
 #[derive(Clone, Copy)]
 pub(super) struct FileReader<'a> {
@@ -288,16 +308,34 @@ impl FileReader<'_> {
     pub(super) fn read_into(&self, buffer: &mut [u8], offset_bytes: u64) -> Result<()> {
         self.file
             .read_exact_at(buffer, offset_bytes)
-            .map_err(|e| match e.kind() {
-                io::ErrorKind::UnexpectedEof => Error::corruption(
-                    self.path,
-                    offset_bytes,
-                    "file ends before the block that is expected",
-                ),
-                _ => Error::io("read", self.path, e).with_offset(offset_bytes),
-            })?;
+            .map_err(|e| self.error(e, offset_bytes))?;
         self.stats.count_disk_read(buffer.len());
         Ok(())
+    }
+
+    /// As [`FileReader::read`]; `None` when that would have to wait.
+    pub(super) fn try_read(&self, offset_bytes: u64, bytes: usize) -> Result<Option<Vec<u8>>> {
+        let mut buffer = vec![0; bytes];
+        let filled = self
+            .file
+            .try_read_exact_at(&mut buffer, offset_bytes)
+            .map_err(|e| self.error(e, offset_bytes))?;
+        if filled {
+            self.stats.count_disk_read(bytes);
+        }
+        Ok(filled.then_some(buffer))
+    }
+
+    #[cold]
+    fn error(&self, error: io::Error, offset_bytes: u64) -> Error {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Error::corruption(
+                self.path,
+                offset_bytes,
+                "file ends before the block that is expected",
+            ),
+            _ => Error::io("read", self.path, error).with_offset(offset_bytes),
+        }
     }
 
     pub(super) fn read_footer(&self, file_bytes: u64) -> Result<Footer> {
@@ -311,17 +349,7 @@ impl FileReader<'_> {
     }
 
     pub(super) fn read_index(&self, footer: &Footer, properties: &TableProperties) -> Result<Index> {
-        self.read_block(footer.index, |payload| {
-            let index = Index::decode(payload, footer.filter.offset_bytes)?;
-            let agrees = index.len() as u64 == properties.data_block_count
-                && index.key_bytes() == properties.index_key_bytes
-                && index.ends_with(&properties.largest.user_key);
-            if agrees {
-                Ok(index)
-            } else {
-                Err(Malformed("index and properties contradict each other"))
-            }
-        })
+        self.read_block(footer.index, |payload| decode_index(payload, footer, properties))
     }
 
     pub(super) fn read_filter(&self, footer: &Footer) -> Result<Filter> {

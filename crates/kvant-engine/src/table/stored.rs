@@ -33,7 +33,7 @@ pub(super) type Parsed<T> = std::result::Result<T, Malformed>;
 
 /// Where a block lies: its offset and its length with type and checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct BlockSpan {
+pub(crate) struct BlockSpan {
     pub(super) offset_bytes: u64,
     pub(super) stored_bytes: u32,
 }

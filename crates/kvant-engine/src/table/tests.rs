@@ -93,7 +93,7 @@ fn file_of(contents: &[u8]) -> Arc<dyn File> {
 }
 
 fn get(table: &Table, key: &[u8], visible_at: u64) -> Result<Option<(u64, ValueKind, Vec<u8>)>> {
-    let found = table.get(key, key_hash(key), SeqNum(visible_at), &mut 0)?;
+    let found = table.get(key, key_hash(key), SeqNum(visible_at), &mut Waiting::default())?;
     Ok(found.map(|found| (found.seq.0, found.kind, found.to_vec())))
 }
 
@@ -124,17 +124,18 @@ fn counts_what_a_point_read_costs() {
     let context = roomy();
     let table = build(plain(), &numbered(10_000), Arc::clone(&context));
     let opening = context.stats.disk_read_count();
-    let mut fetches = 0;
+    let mut read = Waiting::default();
     let key = b"key00001234";
     for _ in 0..2 {
         let found = table
-            .get(key, key_hash(key), SeqNum::MAX, &mut fetches)
+            .get(key, key_hash(key), SeqNum::MAX, &mut read)
             .expect("get")
             .expect("present");
         assert_eq!(found.seq, SeqNum(1235));
     }
     assert_eq!(
-        fetches, 2,
+        (read.0.table_count, read.0.block_count, read.0.block_read_count),
+        (2, 2, 1),
         "one block each time, from disk and then from the cache"
     );
     assert_eq!(context.stats.disk_read_count() - opening, 1);
@@ -151,6 +152,26 @@ fn counts_what_a_point_read_costs() {
         context.stats.filter_negative_count() > 950,
         "{}",
         context.stats.filter_negative_count()
+    );
+}
+
+#[test]
+fn a_trace_has_index_and_filter_where_they_are_read() {
+    let context = context(64 << 20, 0);
+    let table = build(plain(), &numbered(10_000), Arc::clone(&context));
+    let before = (context.stats.disk_read_count(), context.stats.disk_read_bytes());
+    let mut read = Waiting::default();
+    let key = b"key00001234";
+    table
+        .get(key, key_hash(key), SeqNum::MAX, &mut read)
+        .expect("get")
+        .expect("present");
+    assert_eq!((read.0.table_count, read.0.block_count), (1, 1));
+    assert_eq!(read.0.block_read_count, 3, "filter, index and data");
+    assert_eq!(context.stats.disk_read_count() - before.0, 3);
+    assert_eq!(
+        context.stats.disk_read_bytes() - before.1,
+        read.0.block_read_bytes
     );
 }
 
@@ -174,15 +195,15 @@ fn versions_of_one_key_may_fill_several_blocks() {
     assert!(table.properties().data_block_count > 20);
     assert_eq!(table.properties().distinct_key_count, 3);
     for visible_at in 0..=1001 {
-        let mut fetches = 0;
+        let mut read = Waiting::default();
         let found = table
-            .get(b"hot", key_hash(b"hot"), SeqNum(visible_at), &mut fetches)
+            .get(b"hot", key_hash(b"hot"), SeqNum(visible_at), &mut read)
             .expect("get");
         assert_eq!(
             found.map(|found| found.seq.0),
             (visible_at >= 2).then_some(visible_at.min(1000) / 2 * 2)
         );
-        assert!(fetches <= 1);
+        assert!(read.0.block_count <= 1);
     }
     assert_eq!(get(&table, b"a", 1).expect("get").expect("present").2, b"first");
     assert_eq!(get(&table, b"z", 1).expect("get").expect("present").2, b"last");

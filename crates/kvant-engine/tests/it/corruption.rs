@@ -5,7 +5,7 @@
 
 use crate::common::{DIR, World, put, seed, small_options};
 use kvant_base::{Error, ErrorKind};
-use kvant_engine::{Db, Options, SyncLevel};
+use kvant_engine::{Db, Lookup, Options, ReadTrace, SyncLevel};
 use kvant_env::Fs;
 use kvant_env::faulty::{CrashStyle, FaultyFs};
 use kvant_env::rng::Rng;
@@ -184,10 +184,18 @@ fn check(what: &str, options: &Options, fs: Arc<dyn Fs>, states: &[Map], in_log:
 fn read_all(what: &str, db: &Db, expected: &Map) -> u64 {
     let mut unreadable = 0;
     for (key, value) in expected {
+        // First, while the block is not in the cache.
+        let tried = db.try_get(key, &mut ReadTrace::default());
         match db.get(key) {
-            Ok(found) => assert_eq!(found.as_deref(), Some(value.as_slice()), "{what}: key {key:?}"),
+            Ok(found) => {
+                assert_eq!(found.as_deref(), Some(value.as_slice()), "{what}: key {key:?}");
+                let tried = tried.expect("what is whole can be tried");
+                assert_eq!(tried, Lookup::Known(found), "{what}: key {key:?}");
+            }
             Err(error) => {
                 check_error(what, &error);
+                let tried = tried.expect_err("what is damaged is damaged either way");
+                assert_eq!(tried.to_string(), error.to_string(), "{what}: key {key:?}");
                 unreadable += 1;
             }
         }

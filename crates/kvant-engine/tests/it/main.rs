@@ -5,11 +5,13 @@
 mod behaviour;
 mod common;
 mod corruption;
+mod events;
 mod faults;
 mod full_disk;
 mod liveness;
 mod model;
 mod power_loss;
+mod reads;
 mod replay;
 mod restarts;
 mod threads;

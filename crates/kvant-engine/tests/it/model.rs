@@ -6,7 +6,7 @@
 use crate::common::{DIR, World, random_options, rounds, seed};
 use bytes::Bytes;
 use kvant_base::ErrorKind;
-use kvant_engine::{Db, RangeIter, Snapshot, WriteBatch};
+use kvant_engine::{Db, Lookup, RangeIter, ReadTrace, Snapshot, WriteBatch};
 use kvant_env::memory::MemoryFs;
 use kvant_env::rng::Rng;
 use kvant_env::{Clock, Fs};
@@ -166,6 +166,11 @@ impl Run {
     fn read(&mut self, db: &Db) {
         let key = self.key();
         let expected = value_at(&self.model, &key, self.now_ms());
+        if self.rng.one_in(2) {
+            let found = db.try_get(&key, &mut ReadTrace::default());
+            let expected = Lookup::Known(expected.clone());
+            assert_eq!(found.expect("a read succeeds"), expected, "key {key:?}");
+        }
         assert_eq!(db.get(&key).expect("a read succeeds"), expected, "key {key:?}");
     }
 

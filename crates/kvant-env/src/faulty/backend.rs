@@ -11,6 +11,8 @@ use kvant_base::lock::NamedMutex;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
+use std::thread;
+use std::time::Duration;
 
 impl FaultyFs {
     /// The disk, unless `op` fails on it.
@@ -18,6 +20,14 @@ impl FaultyFs {
         let mut disk = self.disk.lock();
         disk.check(op, paths)?;
         Ok(disk)
+    }
+
+    /// Takes as long as a slow disk does, without its lock.
+    fn wait(&self, delay_of: impl FnOnce(&Disk) -> Duration) {
+        let delay = delay_of(&self.disk.lock());
+        if !delay.is_zero() {
+            thread::sleep(delay);
+        }
     }
 
     fn handle(&self, inode: Arc<InodeCell>, path: &Path, access: Access) -> Arc<dyn File> {
@@ -101,6 +111,7 @@ impl Fs for FaultyFs {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.wait(|disk| disk.sync_delay);
         let mut disk = self.disk.lock();
         disk.check_power()?;
         let target = SyncTarget::Dir(disk.names.dir(dir)?);
@@ -150,6 +161,13 @@ impl FaultyFile {
         self.fs.begin(op, &[&self.path])
     }
 
+    fn read_from(&self, _disk: MutexGuard<'_, Disk>, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
+        let inode = self.inode.lock();
+        let bytes = range(&inode.live, offset_bytes, buffer.len()).ok_or(ErrorKind::UnexpectedEof)?;
+        buffer.copy_from_slice(bytes);
+        Ok(())
+    }
+
     fn resize(&self, op: FaultOp, edit: Edit) -> io::Result<()> {
         self.access.check_writable()?;
         self.begin(op)?.resize(&self.inode, edit)
@@ -158,11 +176,17 @@ impl FaultyFile {
 
 impl File for FaultyFile {
     fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
-        let _disk = self.begin(FaultOp::Read)?;
-        let inode = self.inode.lock();
-        let bytes = range(&inode.live, offset_bytes, buffer.len()).ok_or(ErrorKind::UnexpectedEof)?;
-        buffer.copy_from_slice(bytes);
-        Ok(())
+        self.fs.wait(|disk| disk.read_delay);
+        self.read_from(self.begin(FaultOp::Read)?, buffer, offset_bytes)
+    }
+
+    fn try_read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<bool> {
+        let mut disk = self.fs.disk.lock();
+        if !disk.read_delay.is_zero() {
+            return Ok(false);
+        }
+        disk.check(FaultOp::Read, &[&self.path])?;
+        self.read_from(disk, buffer, offset_bytes).map(|()| true)
     }
 
     fn write_all_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
@@ -176,6 +200,7 @@ impl File for FaultyFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        self.fs.wait(|disk| disk.sync_delay);
         let target = SyncTarget::File(Arc::clone(&self.inode));
         self.fs.disk.lock().sync(target, FaultOp::SyncData, &self.path)
     }

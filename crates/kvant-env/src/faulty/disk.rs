@@ -12,6 +12,7 @@ use kvant_base::lock::NamedMutex;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(super) type InodeCell = NamedMutex<Inode>;
 
@@ -32,6 +33,10 @@ pub(super) struct Disk {
     /// Sum of the lengths of all files that have a name.
     pub(super) used_bytes: u64,
     pub(super) faults: Faults,
+    /// How long each read takes.
+    pub(super) read_delay: Duration,
+    /// How long each sync takes.
+    pub(super) sync_delay: Duration,
     pub(super) sync_point_count: u64,
     pub(super) crash_at_sync_point: Option<u64>,
     /// Set by a crash: the sync at which it came. Nothing changes the disk any more.
@@ -68,6 +73,8 @@ impl Disk {
             capacity_bytes,
             used_bytes,
             faults: Faults::default(),
+            read_delay: Duration::ZERO,
+            sync_delay: Duration::ZERO,
             sync_point_count: 0,
             crash_at_sync_point: None,
             crashed_at: None,

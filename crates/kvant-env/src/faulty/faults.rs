@@ -11,7 +11,7 @@ pub enum FaultOp {
     Create,
     /// `Fs::open` and `Fs::open_writable`.
     Open,
-    /// `File::read_exact_at`.
+    /// `File::read_exact_at` and `File::try_read_exact_at`.
     Read,
     /// `File::write_all_at`.
     Write,

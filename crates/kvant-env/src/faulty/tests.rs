@@ -4,6 +4,7 @@
 use super::*;
 use crate::conformance;
 use crate::fs::{File, Fs};
+use std::time::Instant;
 
 mod histories;
 mod power_loss;
@@ -139,6 +140,43 @@ fn a_rename_fails_by_either_of_its_paths() {
         ErrorKind::TimedOut,
     );
     fs.rename(Path::new("/a.tmp"), Path::new("/CURRENT")).unwrap();
+}
+
+#[test]
+fn a_slow_disk_takes_its_time_and_answers_no_impatient_read() {
+    const DELAY: Duration = Duration::from_millis(30);
+    let fs = FaultyFs::new(SEED);
+    let file = put(&fs, "/a", b"1");
+    assert!(file.try_read_exact_at(&mut [0], 0).unwrap());
+    let duration = |act: &dyn Fn()| {
+        let begin = Instant::now();
+        act();
+        begin.elapsed()
+    };
+    fs.set_read_delay(DELAY);
+    assert!(duration(&|| file.read_exact_at(&mut [0], 0).unwrap()) >= DELAY);
+    assert!(!file.try_read_exact_at(&mut [0], 0).unwrap());
+    fs.set_read_delay(Duration::ZERO);
+    assert!(file.try_read_exact_at(&mut [0], 0).unwrap());
+    fs.set_sync_delay(DELAY);
+    assert!(duration(&|| file.sync_data().unwrap()) >= DELAY);
+    assert!(duration(&|| fs.sync_dir(Path::new("/")).unwrap()) >= DELAY);
+}
+
+#[test]
+fn who_waits_for_a_slow_disk_holds_up_nobody() {
+    let fs = FaultyFs::new(SEED);
+    let file = put(&fs, "/a", b"1");
+    // Far longer than what follows takes.
+    fs.set_read_delay(Duration::from_secs(30));
+    let slow = Arc::clone(&file);
+    let reader = std::thread::spawn(move || slow.read_exact_at(&mut [0], 0));
+    for number in 0..100 {
+        file.write_all_at(b"2", number).unwrap();
+        file.sync_data().unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(!reader.is_finished());
 }
 
 #[test]

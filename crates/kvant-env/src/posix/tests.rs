@@ -31,6 +31,48 @@ fn behaves_like_every_file_system() {
     conformance::check_threads(&PosixFs::new(), &dir.0);
 }
 
+/// Whether this system reads a file that it has just written without waiting, where it can at all.
+#[test]
+fn what_the_page_cache_holds_is_read_without_waiting() {
+    let dir = TempDir::new();
+    let path = dir.0.join("a");
+    fs::write(&path, vec![7; 100_000]).unwrap();
+    let posix = PosixFs::new();
+    let file = posix.open(&path).unwrap();
+    let mut buffer = vec![0; 50_000];
+    let filled = file.try_read_exact_at(&mut buffer, 10_000).unwrap();
+    if posix.always_waits.load(Ordering::Relaxed) {
+        assert!(!filled);
+    } else {
+        // Memory that is short may have cost the page cache these pages at any moment: then a read brings them back.
+        for _ in 0..100 {
+            if file.try_read_exact_at(&mut buffer, 10_000).unwrap() {
+                assert!(buffer.iter().all(|byte| *byte == 7));
+                return;
+            }
+            file.read_exact_at(&mut buffer, 10_000).unwrap();
+        }
+        panic!("what has just been read is never in the page cache");
+    }
+}
+
+#[test]
+fn a_system_that_cannot_read_without_waiting_is_asked_once() {
+    let dir = TempDir::new();
+    let path = dir.0.join("a");
+    fs::write(&path, b"contents").unwrap();
+    let posix = PosixFs::new();
+    let file = posix.open(&path).unwrap();
+    posix.always_waits.store(true, Ordering::Relaxed);
+    assert!(!file.try_read_exact_at(&mut [0; 8], 0).unwrap());
+    for errno in [libc::ENOSYS, libc::EOPNOTSUPP, libc::EINVAL] {
+        assert!(is_refusal(&io::Error::from_raw_os_error(errno)), "{errno}");
+    }
+    for errno in [libc::EAGAIN, libc::EIO] {
+        assert!(!is_refusal(&io::Error::from_raw_os_error(errno)), "{errno}");
+    }
+}
+
 #[test]
 fn zeros_are_written_where_space_cannot_be_reserved() {
     let dir = TempDir::new();

@@ -1,4 +1,4 @@
-//! One operating-system thread per task.
+//! One operating-system thread per task; those of background tasks give way to all others.
 //!
 //! Invariants:
 //! 1. `woken` is cleared before a step, never after it: whatever was changed before a wake is seen by a step
@@ -17,6 +17,12 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle, Thread};
+
+/// How much nicer than others the threads of background tasks are. With 10, such a thread gets about a tenth of a processor that
+/// another thread wants as well, and all of one that nobody else wants.
+const BACKGROUND_NICENESS: i32 = 10;
+/// The nicest there is.
+const NICENESS_MAX: i32 = 19;
 
 /// Runs every task on a thread of its own. Waits sleep.
 pub struct ThreadSpawner {
@@ -79,6 +85,9 @@ struct Runner {
 
 impl Runner {
     fn run(&self) {
+        if self.task.is_background() {
+            give_way();
+        }
         loop {
             self.woken.swap(false, Ordering::Acquire);
             match self.task.step() {
@@ -102,6 +111,23 @@ impl Runner {
         }
     }
 }
+
+/// Lowers the priority of the calling thread: Linux takes the process number 0 for the calling thread alone. Elsewhere it would be the
+/// whole process, which is to be left as it is.
+#[cfg(target_os = "linux")]
+fn give_way() {
+    use rustix::process::{getpriority_process, setpriority_process};
+
+    let niceness = getpriority_process(None).map(|now| (now + BACKGROUND_NICENESS).min(NICENESS_MAX));
+    match niceness.and_then(|niceness| setpriority_process(None, niceness)) {
+        Ok(()) => {}
+        // Any thread may become nicer: only a sandbox refuses the call. Then the work is done at the common priority.
+        Err(_refused) => {}
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn give_way() {}
 
 impl Drop for Runner {
     fn drop(&mut self) {

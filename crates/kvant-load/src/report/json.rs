@@ -14,7 +14,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-pub use parts::{ErrorCounts, Latency, OpResult, RateFacts, SecondResult, ThreadResult, VerdictFacts};
+pub use parts::{Latency, OpResult, RateFacts, ThreadResult, VerdictFacts};
 pub use phase::PhaseResult;
 
 use crate::assertion::Checked;

@@ -25,7 +25,10 @@ fn a_thousand_connections_are_busy_at_once() {
         let setup = Setup::new(server.url()).connections(1_024).threads(3);
         let outcome = setup.run(1_900.0, Duration::from_millis(1_500));
         assert_eq!(outcome.total.errors, Errors::default(), "{}", text(&outcome));
-        assert_eq!(server.counts.connections(), 1_024);
+        let connections = server.counts.connections();
+        assert!(connections <= 1_024, "{connections}");
+        // The server may not have come to accept them all.
+        ensure!(connections == 1_024, "{connections} connections");
         ensure!(outcome.total.completed >= 1_500, "{}", text(&outcome));
         ensure!(
             outcome.response().percentile_ns(50.0) < 700_000_000,
@@ -39,14 +42,17 @@ fn a_thousand_connections_are_busy_at_once() {
 #[test]
 #[ignore = "needs 10,100 descriptors in each of two processes"]
 fn ten_thousand_connections_are_busy_at_once() {
-    let server = ChildServer::start();
-    let setup = Setup::new(server.url.as_str()).connections(10_000).threads(2);
-    // Answers take 0.9 s: at 10,000 a second, 9,000 are busy at any time.
-    let outcome = setup.run(10_000.0, Duration::from_secs(3));
-    drop(server);
-    assert_eq!(outcome.total.errors, Errors::default(), "{}", text(&outcome));
-    assert!(outcome.total.completed >= 20_000, "{}", text(&outcome));
-    assert_eq!(outcome.total.connect.count(), 10_000);
+    experiment(|| {
+        let server = ChildServer::start();
+        let setup = Setup::new(server.url.as_str()).connections(10_000).threads(2);
+        // Answers take 0.9 s: at 10,000 a second, 9,000 are busy at any time.
+        let outcome = setup.run(10_000.0, Duration::from_secs(3));
+        drop(server);
+        assert_eq!(outcome.total.errors, Errors::default(), "{}", text(&outcome));
+        assert_eq!(outcome.total.connect.count(), 10_000);
+        ensure!(outcome.total.completed >= 20_000, "{}", text(&outcome));
+        Ok(())
+    });
 }
 
 /// The server of a parent process: not a test.

@@ -1,6 +1,6 @@
 //! The event loop against servers that behave, and servers that do not.
 
-use crate::harness::{check_sums, text};
+use crate::harness::{check_sums, ensure, experiment, text};
 use kvant_env::Env;
 use kvant_load::source::fixed::FixedSource;
 use kvant_load::{
@@ -70,7 +70,8 @@ pub(crate) fn config(address: SocketAddr, thread_count: usize, connection_count:
         targets: vec![target(address)],
         thread_count,
         connection_count,
-        timeout: Duration::from_secs(2),
+        // A machine that stands still for a while makes no timeouts.
+        timeout: Duration::from_secs(30),
         arrival: Arrival::Uniform,
         seed: 1,
         ok_statuses: StatusSet::default(),
@@ -115,34 +116,37 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_closed_loop_keeps_every_connection_busy() {
-    let outcome = run(config(instant(), 2, 5), phase(Rate::Closed, SECOND * 3 / 2));
-    check_sums(&outcome);
-    assert!(outcome.total.completed > 500, "{}", outcome.total.completed);
-    assert_eq!(outcome.total.errors, Default::default());
-    assert_eq!(outcome.total.connect.count(), 5);
-    assert_eq!(outcome.measured_ns, 1_500_000_000);
-    assert_eq!(outcome.seconds.len(), 2);
-    assert!(outcome.in_flight <= 5);
-    assert_eq!(outcome.op_names, ["GET /"]);
-    assert_eq!(
-        outcome.total.read_bytes,
-        outcome.total.completed * OK.len() as u64
-    );
-    assert!(!outcome.is_cut_short);
+    experiment(|| {
+        let outcome = run(config(instant(), 2, 5), phase(Rate::Closed, SECOND * 3 / 2));
+        check_sums(&outcome);
+        assert_eq!(outcome.total.errors, Default::default());
+        assert_eq!(outcome.total.connect.count(), 5);
+        assert_eq!(outcome.measured_ns, 1_500_000_000);
+        assert_eq!(outcome.seconds.len(), 2);
+        assert!(outcome.in_flight <= 5);
+        assert_eq!(outcome.op_names, ["GET /"]);
+        assert_eq!(
+            outcome.total.read_bytes,
+            outcome.total.completed * OK.len() as u64
+        );
+        assert!(!outcome.is_cut_short);
+        ensure!(outcome.total.completed > 500, "{}", text(&outcome));
+        Ok(())
+    });
 }
 
 #[test]
 fn a_constant_rate_is_kept_to_the_request() {
-    let outcome = run(config(instant(), 2, 4), phase(Rate::Constant(500.0), SECOND * 2));
-    check_sums(&outcome);
-    assert_eq!(outcome.total.planned, 1_000);
-    assert_eq!(outcome.seconds.len(), 2);
-    assert!(outcome.total.completed >= 990, "{}", outcome.total.completed);
-    let lag_ns = outcome.total.send_lag.percentile_ns(50.0);
-    assert!(
-        lag_ns < 1_000_000,
-        "half of the requests are sent {lag_ns} ns late"
-    );
+    experiment(|| {
+        let outcome = run(config(instant(), 2, 4), phase(Rate::Constant(500.0), SECOND * 2));
+        check_sums(&outcome);
+        assert_eq!(outcome.total.planned, 1_000);
+        assert_eq!(outcome.seconds.len(), 2);
+        ensure!(outcome.total.completed >= 990, "{}", text(&outcome));
+        let lag_ns = outcome.total.send_lag.percentile_ns(50.0);
+        ensure!(lag_ns < 1_000_000, "half of the requests are {lag_ns} ns late");
+        Ok(())
+    });
 }
 
 #[test]
@@ -173,34 +177,41 @@ fn a_ramp_plans_the_mean_of_its_rates() {
 
 #[test]
 fn connections_with_plans_of_their_own_make_the_whole_rate() {
-    let mut config = config(instant(), 2, 7);
-    config.arrival = Arrival::Wrk2;
-    let outcome = run(config, phase(Rate::Constant(700.0), SECOND));
-    check_sums(&outcome);
-    assert_eq!(outcome.total.planned, 700);
-    assert!(outcome.total.completed >= 600, "{}", text(&outcome));
+    experiment(|| {
+        let mut config = config(instant(), 2, 7);
+        config.arrival = Arrival::Wrk2;
+        let outcome = run(config, phase(Rate::Constant(700.0), SECOND));
+        check_sums(&outcome);
+        assert_eq!(outcome.total.planned, 700);
+        ensure!(outcome.total.completed >= 600, "{}", text(&outcome));
+        Ok(())
+    });
 }
 
 #[test]
 fn the_literal_schedule_opens_connections_after_each_other() {
-    let mut config = config(instant(), 1, 20);
-    config.arrival = Arrival::Wrk2;
-    config.wrk2_exact = true;
-    let mut load = load(config, 1);
-    for connects in [20, 0] {
-        let outcome = load
-            .run(&phase(Rate::Constant(1_000.0), SECOND), &mut |_| true)
-            .unwrap();
-        check_sums(&outcome);
-        assert_eq!(outcome.total.connect.count(), connects);
-        // The last starts after 95 ms: on average, 47.5 ms of 1 s are not planned.
-        assert!(outcome.total.planned.abs_diff(952) <= 20, "{}", text(&outcome));
-        assert_eq!(
-            outcome.threads[0].calibration_mean_ns, None,
-            "there was no time for it"
-        );
-        assert!(outcome.threads[0].rates.is_empty());
-    }
+    experiment(|| {
+        let mut config = config(instant(), 1, 20);
+        config.arrival = Arrival::Wrk2;
+        config.wrk2_exact = true;
+        let mut load = load(config, 1);
+        for connects in [20, 0] {
+            let outcome = load
+                .run(&phase(Rate::Constant(1_000.0), SECOND), &mut |_| true)
+                .unwrap();
+            check_sums(&outcome);
+            // The last starts after 95 ms: on average, 47.5 ms of 1 s are not planned.
+            assert!(outcome.total.planned.abs_diff(952) <= 20, "{}", text(&outcome));
+            assert_eq!(
+                outcome.threads[0].calibration_mean_ns, None,
+                "there was no time for it"
+            );
+            assert!(outcome.threads[0].rates.is_empty());
+            let connect_count = outcome.total.connect.count();
+            ensure!(connect_count == connects, "{connect_count}, not {connects}");
+        }
+        Ok(())
+    });
 }
 
 #[test]
@@ -214,31 +225,31 @@ fn a_warm_up_is_sent_and_not_recorded() {
         });
     });
     for rate in [Rate::Constant(200.0), Rate::Closed] {
-        asked.store(0, Ordering::Relaxed);
-        let warmup = Duration::from_millis(500);
-        let outcome = run(
-            config(address, 1, 2),
-            Phase {
-                warmup,
-                ..phase(rate, SECOND / 2)
-            },
-        );
-        check_sums(&outcome);
-        assert_eq!(outcome.measured_ns, 500_000_000);
-        let asked = asked.load(Ordering::Relaxed);
-        assert!(
-            asked >= outcome.total.completed + 50,
-            "{asked} requests, {}",
-            text(&outcome)
-        );
-        assert_eq!(
-            outcome.total.connect.count(),
-            2,
-            "connections are recorded though"
-        );
-        if rate != Rate::Closed {
-            assert_eq!(outcome.total.planned, 100);
-        }
+        experiment(|| {
+            asked.store(0, Ordering::Relaxed);
+            let warmup = Duration::from_millis(500);
+            let outcome = run(
+                config(address, 1, 2),
+                Phase {
+                    warmup,
+                    ..phase(rate, SECOND / 2)
+                },
+            );
+            check_sums(&outcome);
+            assert_eq!(outcome.measured_ns, 500_000_000);
+            let connects = outcome.total.connect.count();
+            assert_eq!(connects, 2, "connections are recorded though");
+            if rate != Rate::Closed {
+                assert_eq!(outcome.total.planned, 100);
+            }
+            let asked = asked.load(Ordering::Relaxed);
+            ensure!(
+                asked >= outcome.total.completed + 50,
+                "{asked} requests, {}",
+                text(&outcome)
+            );
+            Ok(())
+        });
     }
 }
 
@@ -328,30 +339,43 @@ fn all_targets_are_loaded() {
             });
         }))
     });
-    let config = LoadConfig {
-        targets: targets.to_vec(),
-        ..config(instant(), 1, 4)
-    };
-    let ops = OpNames::default();
-    let source = FixedSource::new(&[GET.to_vec(), GET.to_vec()], ops.intern("GET"), false, 1);
-    let mut load = Load::start(config, vec![Box::new(source)], ops, Env::posix()).unwrap();
-    let outcome = load
-        .run(&phase(Rate::Constant(400.0), SECOND / 2), &mut |_| true)
-        .unwrap();
-    check_sums(&outcome);
-    let asked = asked.map(|asked| asked.load(Ordering::Relaxed));
-    assert!(asked.iter().all(|asked| *asked >= 80), "{asked:?}");
+    experiment(|| {
+        asked.iter().for_each(|asked| asked.store(0, Ordering::Relaxed));
+        let config = LoadConfig {
+            targets: targets.to_vec(),
+            ..config(instant(), 1, 4)
+        };
+        let ops = OpNames::default();
+        let source = FixedSource::new(&[GET.to_vec(), GET.to_vec()], ops.intern("GET"), false, 1);
+        let mut load = Load::start(config, vec![Box::new(source)], ops, Env::posix()).unwrap();
+        let outcome = load
+            .run(&phase(Rate::Constant(400.0), SECOND / 2), &mut |_| true)
+            .unwrap();
+        check_sums(&outcome);
+        let asked = asked.each_ref().map(|asked| asked.load(Ordering::Relaxed));
+        ensure!(asked.iter().all(|asked| *asked >= 80), "{asked:?}");
+        Ok(())
+    });
 }
 
 #[test]
 fn with_batch_latency_only_the_last_answer_of_a_batch_is_timed() {
-    let mut config = config(instant(), 1, 2);
-    config.batch_latency = true;
-    let outcome = load(config, 4)
-        .run(&phase(Rate::Constant(400.0), SECOND / 2), &mut |_| true)
-        .unwrap();
-    assert!(outcome.total.completed >= 150, "{}", text(&outcome));
-    assert_eq!(outcome.response().count() * 4, outcome.total.completed);
+    experiment(|| {
+        let mut config = config(instant(), 1, 2);
+        config.batch_latency = true;
+        let outcome = load(config, 4)
+            .run(&phase(Rate::Constant(400.0), SECOND / 2), &mut |_| true)
+            .unwrap();
+        // At the end, each of the two connections may have up to three answers of a batch.
+        let of_whole_batches = outcome.response().count() * 4;
+        assert!(
+            (of_whole_batches..=of_whole_batches + 6).contains(&outcome.total.completed),
+            "{of_whole_batches}, {}",
+            text(&outcome)
+        );
+        ensure!(outcome.total.completed >= 150, "{}", text(&outcome));
+        Ok(())
+    });
 }
 
 #[test]

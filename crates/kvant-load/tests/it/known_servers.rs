@@ -2,7 +2,7 @@
 
 use crate::harness::{MS, Setup, check_no_spin, ensure, experiment, text};
 use crate::server::{Behaviour, CHUNKED_ANSWER, Server};
-use kvant_load::{Errors, Histogram, Phase, Rate};
+use kvant_load::{Errors, Histogram, Outcome, Phase, Rate};
 use std::time::Duration;
 
 /// Whether `percent` of the values lie where they should, within a tenth.
@@ -18,6 +18,19 @@ fn check_percentile(histogram: &Histogram, percent: f64, expected_ns: u64, what:
     Ok(())
 }
 
+/// The server has seen what was sent, on so many connections. At the end of a run it may not have come to see all.
+fn check_counts(server: &Server, outcome: &Outcome, connections: u64) -> Result<(), String> {
+    let seen = (server.counts.requests(), server.counts.connections());
+    let wanted = (outcome.total.sent, connections);
+    assert!(
+        seen.0 <= wanted.0 && seen.1 <= wanted.1,
+        "{seen:?}, {}",
+        text(outcome)
+    );
+    ensure!(seen == wanted, "{seen:?}, {}", text(outcome));
+    Ok(())
+}
+
 #[test]
 fn a_server_that_answers_after_20_ms_has_that_latency() {
     experiment(|| {
@@ -26,9 +39,8 @@ fn a_server_that_answers_after_20_ms_has_that_latency() {
             .connections(32)
             .run(200.0, Duration::from_secs(1));
         assert_eq!(outcome.total.errors, Errors::default());
-        assert_eq!(server.counts.requests(), outcome.total.sent);
-        assert_eq!(server.counts.connections(), 32);
-        check_no_spin(&outcome);
+        check_counts(&server, &outcome, 32)?;
+        check_no_spin(&outcome)?;
         for histogram in [outcome.response(), outcome.service()] {
             // Three digits: the bucket of 20 ms may begin a thousandth below.
             assert!(
@@ -72,7 +84,7 @@ fn a_stall_is_in_the_response_time_of_all_that_was_planned_within_it() {
         let server = Server::start(STALL);
         let outcome = Setup::new(server.url()).connections(2).run(1_000.0, PERIOD);
         assert_eq!(outcome.total.errors, Errors::default());
-        check_no_spin(&outcome);
+        check_no_spin(&outcome)?;
         check_shows_the_stall(&outcome.response(), "response")?;
         // Two requests of 2,000 met the stall; the others were sent when it was over.
         let service = outcome.service();
@@ -137,7 +149,8 @@ fn what_is_not_answered_at_the_end_is_counted_with_its_age() {
         let outcome = Setup::new(server.url())
             .connections(10)
             .run(1_000.0, Duration::from_secs(1));
-        assert_eq!(outcome.in_flight, 10, "{}", text(&outcome));
+        assert!(outcome.in_flight <= 10, "{}", text(&outcome));
+        ensure!(outcome.in_flight == 10, "{}", text(&outcome));
         ensure!((370..=391).contains(&outcome.backlog), "{}", text(&outcome));
         // They are planned evenly over the last 0.4 s.
         check_percentile(&outcome.unanswered, 50.0, 200 * MS, "age")?;
@@ -197,7 +210,7 @@ fn pipelined_requests_are_answered_each() {
             .pipeline(8)
             .run(2_000.0, Duration::from_secs(1));
         assert_eq!(outcome.total.errors, Errors::default());
-        assert_eq!(server.counts.requests(), outcome.total.sent);
+        check_counts(&server, &outcome, 4)?;
         ensure!(outcome.total.completed > 1_800, "{}", text(&outcome));
         Ok(())
     });

@@ -1,6 +1,6 @@
 //! What is written of real runs: the interval log and the JSON hold what was printed.
 
-use crate::harness::{Setup, check_sums};
+use crate::harness::{Setup, check_sums, ensure, experiment, text};
 use crate::server::{Behaviour, Server};
 use kvant_load::assertion::Assertion;
 use kvant_load::report::hlog::{self, HlogWriter};
@@ -60,40 +60,45 @@ fn sum<'a>(outcomes: &'a [Outcome], of: impl Fn(&'a Outcome) -> Histogram) -> Hi
 
 #[test]
 fn a_log_merges_to_the_printed_percentiles() {
-    // Half a second of each second nothing is answered, and requests meet their deadline: those are in the log too.
-    let behaviour = Behaviour::Stall {
-        period: Duration::from_secs(1),
-        from: Duration::from_millis(200),
-        to: Duration::from_millis(700),
-    };
-    let server = Server::start(behaviour);
-    let (outcomes, log) = run(&server, [Rate::Constant(500.0), Rate::Closed]);
-    outcomes.iter().take(1).for_each(check_sums);
-    let merged = hlog::read(log.as_slice(), Path::new("run.hlog"))
-        .unwrap()
-        .merged();
-    assert_same(
-        "response",
-        &merged["GET/response"],
-        &sum(&outcomes, Outcome::response),
-    );
-    assert_same(
-        "service",
-        &merged["GET/service"],
-        &sum(&outcomes, Outcome::service),
-    );
-    assert_same(
-        "send lag",
-        &merged[hlog::SEND_LAG],
-        &sum(&outcomes, |outcome| outcome.total.send_lag.clone()),
-    );
-    let connect = merged.get(hlog::CONNECT).cloned().unwrap_or_default();
-    assert_same(
-        "connect",
-        &connect,
-        &sum(&outcomes, |outcome| outcome.total.connect.clone()),
-    );
-    assert!(merged["GET/response"].count() > 500);
+    experiment(|| {
+        // Half a second of each second nothing is answered, and requests meet their deadline: those are in the log too.
+        let behaviour = Behaviour::Stall {
+            period: Duration::from_secs(1),
+            from: Duration::from_millis(200),
+            to: Duration::from_millis(700),
+        };
+        let server = Server::start(behaviour);
+        let (outcomes, log) = run(&server, [Rate::Constant(500.0), Rate::Closed]);
+        outcomes.iter().take(1).for_each(check_sums);
+        let merged = hlog::read(log.as_slice(), Path::new("run.hlog"))
+            .unwrap()
+            .merged();
+        let count = merged.get("GET/response").map_or(0, Histogram::count);
+        let texts: Vec<String> = outcomes.iter().map(text).collect();
+        ensure!(count > 500, "{count} in the log, {texts:?}");
+        assert_same(
+            "response",
+            &merged["GET/response"],
+            &sum(&outcomes, Outcome::response),
+        );
+        assert_same(
+            "service",
+            &merged["GET/service"],
+            &sum(&outcomes, Outcome::service),
+        );
+        assert_same(
+            "send lag",
+            &merged[hlog::SEND_LAG],
+            &sum(&outcomes, |outcome| outcome.total.send_lag.clone()),
+        );
+        let connect = merged.get(hlog::CONNECT).cloned().unwrap_or_default();
+        assert_same(
+            "connect",
+            &connect,
+            &sum(&outcomes, |outcome| outcome.total.connect.clone()),
+        );
+        Ok(())
+    });
 }
 
 #[test]

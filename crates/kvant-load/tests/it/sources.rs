@@ -11,7 +11,7 @@ use kvant_load::{
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 type Observe = dyn FnMut(&ResponseView<'_>) -> Result<()> + Send;
@@ -21,7 +21,9 @@ struct Scripted {
     next: Box<dyn FnMut() -> Result<&'static [u8]> + Send>,
     observe: Box<Observe>,
     delay: Duration,
-    is_stopped: Arc<AtomicBool>,
+    /// It stops when it has seen so many answers.
+    answers_max: u64,
+    answers: u64,
     expected: Vec<Expected>,
 }
 
@@ -31,9 +33,30 @@ impl Default for Scripted {
             next: Box::new(|| Ok(GET)),
             observe: Box::new(|_| Ok(())),
             delay: Duration::ZERO,
-            is_stopped: Arc::default(),
+            answers_max: u64::MAX,
+            answers: 0,
             expected: Vec::new(),
         }
+    }
+}
+
+impl Scripted {
+    fn sending(next: impl FnMut() -> Result<&'static [u8]> + Send + 'static) -> Scripted {
+        Scripted {
+            next: Box::new(next),
+            ..Scripted::default()
+        }
+    }
+
+    fn seeing(observe: impl FnMut(&ResponseView<'_>) -> Result<()> + Send + 'static) -> Scripted {
+        Scripted {
+            observe: Box::new(observe),
+            ..Scripted::default()
+        }
+    }
+
+    fn stopping_after(self, answers_max: u64) -> Scripted {
+        Scripted { answers_max, ..self }
     }
 }
 
@@ -50,6 +73,7 @@ impl RequestSource for Scripted {
     }
 
     fn observe(&mut self, response: &ResponseView<'_>) -> Result<()> {
+        self.answers += 1;
         (self.observe)(response)
     }
 
@@ -62,19 +86,29 @@ impl RequestSource for Scripted {
     }
 
     fn is_stopped(&self) -> bool {
-        self.is_stopped.load(Ordering::Relaxed)
+        self.answers >= self.answers_max
     }
 }
 
-/// Half a second on one connection.
-fn run(address: SocketAddr, rate: Rate, mut source: Scripted) -> Result<Outcome> {
-    let ops = OpNames::default();
-    source.expected = vec![Expected {
+/// A request of the only kind that there is.
+fn expected(ops: &OpNames) -> Expected {
+    Expected {
         op: ops.intern("op"),
         is_head: false,
-    }];
-    let mut load = Load::start(config(address, 1, 1), vec![Box::new(source)], ops, Env::posix())?;
-    let outcome = load.run(&phase(rate, SECOND / 2), &mut |_| true)?;
+    }
+}
+
+/// On one connection, until the source ends it: machines that stand still for a while only make it longer.
+fn run(address: SocketAddr, rate: Rate, source: Scripted) -> Result<Outcome> {
+    run_phase(config(address, 1, 1), &phase(rate, SECOND * 60), source)
+}
+
+/// On one thread.
+fn run_phase(config: LoadConfig, phase: &Phase, mut source: Scripted) -> Result<Outcome> {
+    let ops = OpNames::default();
+    source.expected = vec![expected(&ops)];
+    let mut load = Load::start(config, vec![Box::new(source)], ops, Env::posix())?;
+    let outcome = load.run(phase, &mut |_| true)?;
     check_sums(&outcome);
     Ok(outcome)
 }
@@ -82,7 +116,7 @@ fn run(address: SocketAddr, rate: Rate, mut source: Scripted) -> Result<Outcome>
 #[test]
 fn a_source_that_fails_ends_the_run_with_its_error() {
     let mut left = 10;
-    let next = Box::new(move || {
+    let source = Scripted::sending(move || {
         left -= 1;
         if left == 0 {
             Err(Error::invalid("line 3: no"))
@@ -90,71 +124,33 @@ fn a_source_that_fails_ends_the_run_with_its_error() {
             Ok(GET)
         }
     });
-    let failed = run(
-        instant(),
-        Rate::Closed,
-        Scripted {
-            next,
-            ..Scripted::default()
-        },
-    );
+    let failed = run(instant(), Rate::Closed, source);
     assert_eq!(failed.unwrap_err().message(), "line 3: no");
 
-    let observe = Box::new(|_: &ResponseView<'_>| Err(Error::invalid("line 4: no")));
-    let failed = run(
-        instant(),
-        Rate::Closed,
-        Scripted {
-            observe,
-            ..Scripted::default()
-        },
-    );
+    let source = Scripted::seeing(|_| Err(Error::invalid("line 4: no")));
+    let failed = run(instant(), Rate::Closed, source);
     assert_eq!(failed.unwrap_err().message(), "line 4: no");
 }
 
 #[test]
 fn a_source_that_panics_ends_the_run_with_an_error() {
     let mut left = 10;
-    let next = Box::new(move || {
+    let source = Scripted::sending(move || {
         left -= 1;
         assert!(left > 0, "this panic belongs to the test");
         Ok(GET)
     });
-    let failed = run(
-        instant(),
-        Rate::Closed,
-        Scripted {
-            next,
-            ..Scripted::default()
-        },
-    );
+    let failed = run(instant(), Rate::Closed, source);
     assert!(failed.unwrap_err().message().contains("panicked"));
 }
 
 #[test]
 fn a_source_that_stops_ends_the_phase() {
     for rate in [Rate::Closed, Rate::Constant(1_000.0)] {
-        let is_stopped = Arc::new(AtomicBool::new(false));
-        let stop = Arc::clone(&is_stopped);
-        let mut left = 10;
-        let observe = Box::new(move |_: &ResponseView<'_>| {
-            left -= 1;
-            stop.store(left == 0, Ordering::Relaxed);
-            Ok(())
-        });
-        let outcome = run(
-            instant(),
-            rate,
-            Scripted {
-                observe,
-                is_stopped,
-                ..Scripted::default()
-            },
-        )
-        .unwrap();
+        let outcome = run(instant(), rate, Scripted::default().stopping_after(10)).unwrap();
         assert_eq!(outcome.total.completed, 10, "{}", text(&outcome));
         assert!(outcome.is_cut_short);
-        assert!(outcome.measured_ns < 500_000_000);
+        assert!(outcome.measured_ns < 30_000_000_000);
     }
 }
 
@@ -167,34 +163,17 @@ fn a_source_that_stops_leaves_what_was_due_until_then() {
                 stream.write_all(OK).is_ok()
             });
         });
-        let is_stopped = Arc::new(AtomicBool::new(false));
-        let stop = Arc::clone(&is_stopped);
-        let mut left = 25;
-        let observe = Box::new(move |_: &ResponseView<'_>| {
-            left -= 1;
-            stop.store(left <= 0, Ordering::Relaxed);
-            Ok(())
-        });
-        let ops = OpNames::default();
-        let source = Scripted {
-            observe,
-            is_stopped,
-            expected: vec![Expected {
-                op: ops.intern("op"),
-                is_head: false,
-            }],
-            ..Scripted::default()
-        };
-        let mut load = Load::start(config(address, 1, 1), vec![Box::new(source)], ops, Env::posix()).unwrap();
+        let source = Scripted::default().stopping_after(25);
         let phase = Phase {
             warmup,
-            ..phase(Rate::Constant(100.0), SECOND * 10)
+            ..phase(Rate::Constant(100.0), SECOND * 60)
         };
-        let outcome = load.run(&phase, &mut |_| true).unwrap();
         // After the warm-up its backlog is sent, and told to nobody.
-        check_sums(&outcome);
+        let outcome = run_phase(config(address, 1, 1), &phase, source).unwrap();
         assert!(outcome.is_cut_short && outcome.backlog > 50, "{}", text(&outcome));
-        assert!(outcome.total.planned < 500, "{}", text(&outcome));
+        // One each 10 ms until then, not until the end of the phase.
+        let due = outcome.measured_ns / 10_000_000 + 1;
+        assert!(outcome.total.planned <= due, "{due}, {}", text(&outcome));
     }
 }
 
@@ -208,32 +187,19 @@ fn answers_that_wait_while_the_generator_is_held_up_are_no_timeouts() {
             });
         });
         let mut calls = 0;
-        let next = Box::new(move || {
+        let source = Scripted::sending(move || {
             calls += 1;
             if calls == 300 {
                 std::thread::sleep(SECOND);
             }
             Ok(GET)
         });
-        let ops = OpNames::default();
-        let source = Scripted {
-            next,
-            expected: vec![Expected {
-                op: ops.intern("op"),
-                is_head: false,
-            }],
-            ..Scripted::default()
-        };
         // Many more are in flight than one look at the sockets takes.
         let config = LoadConfig {
             timeout: Duration::from_millis(600),
             ..config(address, 1, 120)
         };
-        let mut load = Load::start(config, vec![Box::new(source)], ops, Env::posix()).unwrap();
-        let outcome = load
-            .run(&phase(Rate::Constant(1_000.0), SECOND * 2), &mut |_| true)
-            .unwrap();
-        check_sums(&outcome);
+        let outcome = run_phase(config, &phase(Rate::Constant(1_000.0), SECOND * 2), source).unwrap();
         ensure!(outcome.total.errors.timeout == 0, "{}", text(&outcome));
         Ok(())
     });
@@ -241,25 +207,25 @@ fn answers_that_wait_while_the_generator_is_held_up_are_no_timeouts() {
 
 #[test]
 fn a_delay_comes_before_each_request() {
-    let delay = Duration::from_millis(20);
-    let outcome = run(
-        instant(),
-        Rate::Closed,
-        Scripted {
-            delay,
+    experiment(|| {
+        let source = Scripted {
+            delay: Duration::from_millis(20),
             ..Scripted::default()
-        },
-    )
-    .unwrap();
-    assert!((5..25).contains(&outcome.total.completed), "{}", text(&outcome));
-    assert!(
-        outcome.response().percentile_ns(50.0) < 20_000_000,
-        "the delay is no latency"
-    );
-    assert!(
-        outcome.total.send_lag.percentile_ns(50.0) < 10_000_000,
-        "nor is it the generator's"
-    );
+        };
+        let outcome = run_phase(config(instant(), 1, 1), &phase(Rate::Closed, SECOND / 2), source).unwrap();
+        assert!(outcome.total.completed < 25, "{}", text(&outcome));
+        ensure!(outcome.total.completed >= 5, "{}", text(&outcome));
+        let (response_ns, lag_ns) = (
+            outcome.response().percentile_ns(50.0),
+            outcome.total.send_lag.percentile_ns(50.0),
+        );
+        ensure!(
+            response_ns < 20_000_000,
+            "the delay is no latency: {response_ns} ns"
+        );
+        ensure!(lag_ns < 10_000_000, "nor is it the generator's: {lag_ns} ns");
+        Ok(())
+    });
 }
 
 #[test]
@@ -269,23 +235,15 @@ fn a_source_sees_headers_and_bodies() {
             2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n";
         each_request(stream, |stream| stream.write_all(answer).is_ok());
     });
-    let observe = Box::new(|response: &ResponseView<'_>| {
+    let source = Scripted::seeing(|response| {
         assert_eq!(response.status, 404);
         assert_eq!(response.headers[0], ("X-A", b"1".as_slice()));
         assert_eq!(response.body, b"hello");
         Ok(())
     });
-    let outcome = run(
-        address,
-        Rate::Constant(100.0),
-        Scripted {
-            observe,
-            ..Scripted::default()
-        },
-    )
-    .unwrap();
-    assert!(outcome.total.completed >= 30, "{}", text(&outcome));
-    assert_eq!(outcome.total.errors.status, outcome.total.completed);
+    let outcome = run(address, Rate::Constant(100.0), source.stopping_after(30)).unwrap();
+    assert_eq!(outcome.total.completed, 30, "{}", text(&outcome));
+    assert_eq!(outcome.total.errors.status, 30);
 }
 
 /// Sends ten requests, and again those that were refused or lost.
@@ -364,22 +322,19 @@ fn a_source_that_follows_its_requests_hears_of_each_and_may_wait() {
         left: 10,
         in_flight: 0,
         cookie: 0,
-        expected: [Expected {
-            op: ops.intern("op"),
-            is_head: false,
-        }],
+        expected: [expected(&ops)],
         answered: Arc::clone(&answered),
         waits_until_ns: 0,
     };
     let mut load = Load::start(config(address, 1, 3), vec![Box::new(source)], ops, Env::posix()).unwrap();
     let outcome = load
-        .run(&phase(Rate::Closed, SECOND * 30), &mut |_| true)
+        .run(&phase(Rate::Closed, SECOND * 60), &mut |_| true)
         .unwrap();
     check_sums(&outcome);
     assert_eq!(answered.load(Ordering::Relaxed), 10);
     assert_eq!(outcome.total.sent, 13, "{}", text(&outcome));
     assert!(outcome.measured_ns >= 50_000_000, "it did not wait");
-    assert!(outcome.measured_ns < 20_000_000_000);
+    assert!(outcome.measured_ns < 30_000_000_000);
 }
 
 /// A `PUT` of 32 MiB, more than sockets hold.
@@ -400,17 +355,9 @@ fn a_large_request_is_written_as_the_server_takes_it() {
             stream.write_all(OK).unwrap();
         }
     });
-    let next = Box::new(move || Ok(request));
-    let outcome = run(
-        address,
-        Rate::Constant(10.0),
-        Scripted {
-            next,
-            ..Scripted::default()
-        },
-    )
-    .unwrap();
-    assert!(outcome.total.completed >= 1, "{}", text(&outcome));
+    let source = Scripted::sending(move || Ok(request)).stopping_after(2);
+    let outcome = run(address, Rate::Constant(10.0), source).unwrap();
+    assert_eq!(outcome.total.completed, 2, "{}", text(&outcome));
     assert_eq!(outcome.total.errors, Errors::default());
 }
 
@@ -423,20 +370,13 @@ fn an_answer_before_the_request_is_written_counts_and_ends_the_connection() {
             stream
                 .write_all(b"HTTP/1.1 413 no\r\nContent-Length: 0\r\n\r\n")
                 .unwrap();
-            std::thread::sleep(Duration::from_millis(300));
+            // The client leaves first, however slow it is: nothing is read any more.
+            std::thread::sleep(SECOND * 60);
         }
     });
-    let next = Box::new(move || Ok(request));
-    let outcome = run(
-        address,
-        Rate::Constant(10.0),
-        Scripted {
-            next,
-            ..Scripted::default()
-        },
-    )
-    .unwrap();
-    assert!(outcome.total.completed >= 2, "{}", text(&outcome));
+    let source = Scripted::sending(move || Ok(request)).stopping_after(3);
+    let outcome = run(address, Rate::Constant(10.0), source).unwrap();
+    assert_eq!(outcome.total.completed, 3, "{}", text(&outcome));
     let errors = &outcome.total.errors;
     assert_eq!(errors.status, outcome.total.completed);
     assert_eq!(
@@ -457,13 +397,20 @@ fn a_server_that_closes_idle_connections_costs_nothing_but_connections() {
             // The client may be gone.
             drop(stream.write_all(last_words));
         });
-        let outcome = run(address, Rate::Constant(10.0), Scripted::default()).unwrap();
-        let errors = &outcome.total.errors;
-        assert_eq!((errors.status, errors.connect), (0, 0), "{}", text(&outcome));
-        assert!(errors.read + errors.write <= 2, "{}", text(&outcome));
-        assert!(outcome.total.completed >= 3, "{}", text(&outcome));
-        // About one each 20 ms, not as fast as possible.
-        let connects = outcome.total.connect.count();
-        assert!((3..100).contains(&connects), "{connects}");
+        experiment(|| {
+            let phase = phase(Rate::Constant(10.0), SECOND / 2);
+            let outcome = run_phase(config(address, 1, 1), &phase, Scripted::default()).unwrap();
+            let errors = &outcome.total.errors;
+            assert_eq!(errors.connect, 0, "{}", text(&outcome));
+            // About one each 20 ms, not as fast as possible.
+            let connects = outcome.total.connect.count();
+            assert!(connects < 100, "{connects}");
+            // Where both wake up late, last words may meet a request on its way and pass for its answer.
+            ensure!(errors.status == 0, "{}", text(&outcome));
+            ensure!(errors.read + errors.write <= 2, "{}", text(&outcome));
+            ensure!(outcome.total.completed >= 3, "{}", text(&outcome));
+            ensure!(connects >= 3, "{connects}");
+            Ok(())
+        });
     }
 }

@@ -50,7 +50,7 @@ fn a_certificate_that_is_not_believed_is_a_connection_that_cannot_be_opened() {
 
 #[test]
 fn the_reason_for_which_no_tls_can_be_had_is_told_beforehand() {
-    let wait_max = Duration::from_secs(5);
+    let wait_max = Duration::from_secs(30);
     let reason = |server: &Server, ca_pem: Option<&str>| {
         let target = Target::parse(&format!("https://{}/", server.address())).unwrap();
         let target = target.resolve().unwrap().reach(wait_max).unwrap();

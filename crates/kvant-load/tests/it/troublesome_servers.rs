@@ -22,6 +22,7 @@ fn a_server_that_never_answers_makes_timeouts_and_a_backlog() {
         );
         // Each connection meets a deadline each 250 ms, and opens anew: at most 6 in 1.6 s.
         assert!(total.errors.timeout <= 24, "{}", text(&outcome));
+        ensure!(total.errors.timeout >= 16, "{}", text(&outcome));
         // What timed out is in the histograms with what it had waited.
         assert!(
             outcome.service().min_ns() >= 249 * MS,
@@ -30,12 +31,10 @@ fn a_server_that_never_answers_makes_timeouts_and_a_backlog() {
         );
         assert!(outcome.response().max_ns() >= outcome.service().max_ns());
         assert!(outcome.backlog >= 130, "{}", text(&outcome));
-        check_no_spin(&outcome);
         // The last may have been closed before the server looked.
         let requests = server.counts.requests();
         assert!(requests <= total.sent, "{requests} requests, {}", text(&outcome));
-        ensure!(total.errors.timeout >= 16, "{}", text(&outcome));
-        Ok(())
+        check_no_spin(&outcome)
     });
 }
 
@@ -52,7 +51,7 @@ fn drops(place: Place) -> Result<(Outcome, Server), String> {
         "{}",
         text(&outcome)
     );
-    check_no_spin(&outcome);
+    check_no_spin(&outcome)?;
     // The plan is kept although connections come and go.
     ensure!(outcome.backlog + outcome.in_flight <= 50, "{}", text(&outcome));
     let connections = server.counts.connections();
@@ -107,7 +106,7 @@ fn a_server_that_ends_its_side_is_left_for_a_new_connection() {
             .run(200.0, Duration::from_secs(1));
         let errors = outcome.total.errors;
         assert_eq!(errors.timeout, 0, "{}", text(&outcome));
-        check_no_spin(&outcome);
+        check_no_spin(&outcome)?;
         ensure!(outcome.total.completed >= 160, "{}", text(&outcome));
         ensure!(errors.read + errors.write <= 20, "{}", text(&outcome));
         let connections = server.counts.connections();
@@ -118,20 +117,23 @@ fn a_server_that_ends_its_side_is_left_for_a_new_connection() {
 
 #[test]
 fn a_server_that_ends_its_side_instead_of_answering_makes_errors_and_no_spin() {
-    let server = Server::start(Behaviour::HalfClose { answers: 0 });
-    let outcome = Setup::new(server.url())
-        .connections(4)
-        .run(1_000.0, Duration::from_secs(1));
-    let errors = outcome.total.errors;
-    assert_eq!(outcome.total.completed, 0);
-    // A connection that brings nothing backs off, 1 ms to 1 s: ten attempts a second, not thousands.
-    assert!((1..=80).contains(&errors.read), "{}", text(&outcome));
-    assert!(
-        server.counts.connections() <= 100,
-        "{}",
-        server.counts.connections()
-    );
-    check_no_spin(&outcome);
+    experiment(|| {
+        let server = Server::start(Behaviour::HalfClose { answers: 0 });
+        let outcome = Setup::new(server.url())
+            .connections(4)
+            .run(1_000.0, Duration::from_secs(1));
+        let errors = outcome.total.errors;
+        assert_eq!(outcome.total.completed, 0);
+        // A connection that brings nothing backs off, 1 ms to 1 s: ten attempts a second, not thousands.
+        assert!(errors.read <= 80, "{}", text(&outcome));
+        assert!(
+            server.counts.connections() <= 100,
+            "{}",
+            server.counts.connections()
+        );
+        ensure!(errors.read > 0, "{}", text(&outcome));
+        check_no_spin(&outcome)
+    });
 }
 
 #[test]
@@ -141,24 +143,27 @@ fn a_server_that_refuses_is_asked_again_with_patience() {
         .unwrap()
         .local_addr()
         .unwrap();
-    let outcome = Setup::new(format!("http://{address}/"))
-        .connections(4)
-        .run(100.0, Duration::from_millis(1_500));
-    let errors = outcome.total.errors;
-    assert_eq!(
-        (outcome.total.completed, outcome.backlog),
-        (0, 150),
-        "{}",
-        text(&outcome)
-    );
-    assert!((1..=80).contains(&errors.connect), "{}", text(&outcome));
-    assert_eq!(
-        errors.read + errors.write + errors.timeout,
-        0,
-        "{}",
-        text(&outcome)
-    );
-    check_no_spin(&outcome);
+    experiment(|| {
+        let outcome = Setup::new(format!("http://{address}/"))
+            .connections(4)
+            .run(100.0, Duration::from_millis(1_500));
+        let errors = outcome.total.errors;
+        assert_eq!(
+            (outcome.total.completed, outcome.backlog),
+            (0, 150),
+            "{}",
+            text(&outcome)
+        );
+        // The first attempts come before the plan begins, whatever happens then.
+        assert!((1..=80).contains(&errors.connect), "{}", text(&outcome));
+        assert_eq!(
+            errors.read + errors.write + errors.timeout,
+            0,
+            "{}",
+            text(&outcome)
+        );
+        check_no_spin(&outcome)
+    });
 }
 
 #[test]
@@ -170,10 +175,10 @@ fn what_is_left_of_a_phase_is_not_in_the_next() {
         assert!(overload.backlog >= 50, "{}", text(&overload));
         let next = run(&mut load, 4.0, Duration::from_secs(1));
         load.stop();
-        assert_eq!(
-            server.counts.connections(),
-            3,
-            "connections are kept from phase to phase"
+        let connections = server.counts.connections();
+        assert!(
+            connections <= 3,
+            "{connections}: they are kept from phase to phase"
         );
         // With anything of the backlog before them, they would have waited for seconds.
         ensure!(

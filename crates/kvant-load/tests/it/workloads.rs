@@ -139,13 +139,14 @@ fn run_workload(config: &WorkloadConfig, store: &Store) -> Outcome {
     let sources = sources(config, &load.targets, &[], load.thread_count, &ops).unwrap();
     let mut load = Load::start(load, sources, ops, Env::posix()).unwrap();
     let phase = Phase {
-        rate: Rate::Constant(2_000.0),
+        rate: Rate::Closed,
         warmup: Duration::ZERO,
-        duration: Duration::from_secs(1),
-        request_count_max: None,
+        duration: Duration::from_secs(120),
+        request_count_max: Some(2_000),
     };
     let outcome = load.run(&phase, &mut |_| true).unwrap();
     load.stop();
+    assert_eq!(outcome.total.completed, 2_000);
     outcome
 }
 

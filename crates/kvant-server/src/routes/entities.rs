@@ -1,17 +1,18 @@
 //! `GET /v0/entities?start=K[&end=K][&limit=N]`: records in key order.
 
-use super::entity::failed;
+use crate::admission::Class;
 use crate::answer::{Body, Exchange, Reply, Response};
+use crate::dispatch::{self, Failure, Piece, ReadingPiece};
 use crate::memory::Held;
 use crate::problem;
-use crate::query::{self, RangeQuery};
-use crate::range::{Format, RANGE_BYTES, RangeBody};
+use crate::query;
+use crate::range::{Format, RANGE_BYTES, RangeBody, RangeReader};
 use crate::request_body::no_memory;
 use crate::service::{Call, Step};
-use crate::stores::{Records, Store};
+use crate::stores::Store;
+use crate::timing::KeyStart;
 use http::header::{ACCEPT, HeaderValue};
 use http::{Method, StatusCode, Version};
-use kvant_base::Result;
 use std::sync::Arc;
 
 pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
@@ -25,53 +26,96 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
         Ok(ready) => ready,
         Err(problem) => return Step::answer(problem.answer(&mut reply)),
     };
+    call.socket.note(|trace| trace.key = KeyStart::of(&query.start));
     let format = Format::accepted(reply.request_headers().get_all(ACCEPT));
     if method == Method::HEAD {
         return Step::answer(head(&mut reply, format, Body::empty()));
     }
-    match shared.memory.try_hold(RANGE_BYTES) {
-        Some(held) => Step::answer(open(call, &**store, &mut reply, &query, format, held)),
-        None => Step::slow(open_later(call.clone(), Arc::clone(store), reply, query, format)),
+    if let Some(refusal) = dispatch::admit(call, Class::Range) {
+        let problem = dispatch::explain(&call.selector, &call.socket, &Failure::Refused(refusal));
+        return Step::answer(problem.answer(&mut reply));
     }
-}
-
-async fn open_later(
-    call: Call,
-    store: Arc<dyn Store>,
-    mut reply: Reply,
-    query: RangeQuery,
-    format: Format,
-) -> Response {
-    let shared = &call.selector.shared;
-    match shared
-        .memory
-        .hold(RANGE_BYTES, shared.config.queue_wait_max)
-        .await
-    {
-        Some(held) => open(&call, &*store, &mut reply, &query, format, held),
-        None => no_memory(&call.selector).answer(&mut reply),
-    }
-}
-
-fn open(
-    call: &Call,
-    store: &dyn Store,
-    reply: &mut Reply,
-    query: &RangeQuery,
-    format: Format,
-    held: Held,
-) -> Response {
-    let until_close = reply.version() == Version::HTTP_10;
-    let end = query.end.as_deref();
-    let records = match end {
-        Some(end) if *end <= *query.start => Ok(Box::new(NoRecords) as Box<dyn Records>),
-        end => call.selector.shared.dispatch.range(store, &query.start, end),
+    let range = Range {
+        reader: Box::new(RangeReader::new(query, format)),
+        format,
+        reply,
     };
-    let body =
-        records.and_then(|records| RangeBody::open(records, format, query.limit, held, call, until_close));
-    match body {
-        Ok(body) => head(reply, format, Body::Range(Box::new(body))),
-        Err(error) => failed(&call.selector, &error).answer(reply),
+    match shared.memory.try_hold(RANGE_BYTES) {
+        Some(held) => range.open(call, store, held),
+        None => Step::slow(range.open_later(call.clone(), Arc::clone(store))),
+    }
+}
+
+/// A range of which nothing has been read.
+struct Range {
+    reader: Box<RangeReader>,
+    format: Format,
+    reply: Reply,
+}
+
+impl Range {
+    async fn open_later(mut self, call: Call, store: Arc<dyn Store>) -> Response {
+        let shared = &call.selector.shared;
+        let Some(held) = shared
+            .memory
+            .hold(RANGE_BYTES, shared.config.queue_wait_max)
+            .await
+        else {
+            return no_memory(&call.selector).answer(&mut self.reply);
+        };
+        let (piece, answer) = match self.read(&call, &store, held) {
+            (ReadingPiece::Done(piece), answer) => (piece, answer),
+            (ReadingPiece::Later(later), answer) => {
+                (dispatch::piece(&call.selector, &*store, later.await), answer)
+            }
+        };
+        answer.finish(&call, store, piece)
+    }
+
+    fn open(self, call: &Call, store: &Arc<dyn Store>, held: Held) -> Step {
+        let store = Arc::clone(store);
+        match self.read(call, &store, held) {
+            (ReadingPiece::Done(piece), answer) => Step::answer(answer.finish(call, store, piece)),
+            (ReadingPiece::Later(later), answer) => {
+                let call = call.clone();
+                Step::slow(async move {
+                    let piece = dispatch::piece(&call.selector, &*store, later.await);
+                    answer.finish(&call, store, piece)
+                })
+            }
+        }
+    }
+
+    /// Begins to read the first piece.
+    fn read(self, call: &Call, store: &Arc<dyn Store>, held: Held) -> (ReadingPiece, RangeAnswer) {
+        let reading = dispatch::read_piece(&call.selector, &**store, self.reader);
+        let answer = RangeAnswer {
+            format: self.format,
+            reply: self.reply,
+            held,
+        };
+        (reading, answer)
+    }
+}
+
+/// What is at hand while the first piece is being read.
+struct RangeAnswer {
+    format: Format,
+    reply: Reply,
+    held: Held,
+}
+
+impl RangeAnswer {
+    fn finish(mut self, call: &Call, store: Arc<dyn Store>, piece: Piece) -> Response {
+        call.socket.note(|trace| trace.storage(&piece.work));
+        match piece.result {
+            Ok(()) => {
+                let until_close = self.reply.version() == Version::HTTP_10;
+                let body = RangeBody::new(piece.reader, store, self.held, call, until_close);
+                head(&mut self.reply, self.format, Body::range(body))
+            }
+            Err(failure) => dispatch::explain(&call.selector, &call.socket, &failure).answer(&mut self.reply),
+        }
     }
 }
 
@@ -83,13 +127,4 @@ fn head(reply: &mut Reply, format: Format, body: Body) -> Response {
         problem::close(&mut response, version);
     }
     response
-}
-
-/// A range without records.
-struct NoRecords;
-
-impl Records for NoRecords {
-    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        Ok(None)
-    }
 }

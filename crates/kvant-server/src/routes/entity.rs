@@ -1,8 +1,10 @@
 //! `GET`, `HEAD`, `PUT` and `DELETE /v0/entity?id=K`: one record.
 
+use crate::admission::Class;
 use crate::answer::{Body, Exchange, OCTETS, Reply, Response};
+use crate::batcher::Written;
+use crate::dispatch::{self, Failure, Reading};
 use crate::express::Found;
-use crate::io::SocketState;
 use crate::key::Key;
 use crate::memory::SMALL_BYTES;
 use crate::problem::{self, Problem};
@@ -11,12 +13,13 @@ use crate::request_body::{self, Unread, broken_body, discard, no_memory, read_va
 use crate::selector::Selector;
 use crate::service::{Call, Step};
 use crate::stores::Store;
+use crate::timing::KeyStart;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use hyper::body::{Body as _, Incoming};
-use kvant_base::{Error, ErrorKind, Level, Result};
+use kvant_base::{Error, ErrorKind, Level};
+use std::future::poll_fn;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -27,6 +30,9 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
     let selector = &call.selector;
     let config = &selector.shared.config;
     let query = query::entity(exchange.query(), exchange.method == Method::PUT);
+    if let Ok(query) = &query {
+        call.socket.note(|trace| trace.key = KeyStart::of(&query.key));
+    }
     let ready = query.and_then(|query| Ok((query, selector.shared.lifecycle.ready()?)));
     let Exchange {
         method,
@@ -39,82 +45,118 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
         Ok(ready) => ready,
         Err(problem) => return request_body::refuse(config, body, reply, problem),
     };
+    let class = match method {
+        Method::PUT | Method::DELETE => Class::Write,
+        _ => Class::Read,
+    };
+    // What was read already is as good as done.
+    if found.is_none()
+        && let Some(refusal) = dispatch::admit(call, class)
+    {
+        let problem = dispatch::explain(selector, &call.socket, &Failure::Refused(refusal));
+        return request_body::refuse(config, body, reply, problem);
+    }
     match method {
         Method::PUT => put(call, reply, body, query),
         Method::DELETE => Step::Write(
             reply,
-            selector.batcher.write(query.key, None, None),
+            selector.batcher.write(query.key, None, None, selector.now_ns()),
             StatusCode::ACCEPTED,
         ),
-        _ => get(selector, store, reply, query.key, found),
+        _ => get(call, store, reply, query.key, found),
     }
 }
 
-fn get(
-    selector: &Rc<Selector>,
-    store: &Arc<dyn Store>,
+fn get(call: &Call, store: &Arc<dyn Store>, reply: Reply, key: Key, found: Option<Found>) -> Step {
+    let selector = &call.selector;
+    let reading = match found {
+        Some((found_key, value)) if *found_key == *key => {
+            return got(call, Arc::clone(store), reply, key, Ok(Some(value)));
+        }
+        _ => dispatch::get(selector, &**store, &key, selector.now_ns()),
+    };
+    let (call, store) = (call.clone(), Arc::clone(store));
+    match reading {
+        Reading::Done(read) => {
+            call.socket.note(|trace| trace.storage(&read.work));
+            got(&call, store, reply, key, read.result)
+        }
+        Reading::Later(later) => Step::slow(async move {
+            let read = dispatch::read(&call.selector, &*store, later.await);
+            call.socket.note(|trace| trace.storage(&read.work));
+            let mut step = got(&call, store, reply, key, read.result);
+            poll_fn(|cx| step.poll_response(cx, &call)).await
+        }),
+    }
+}
+
+/// The answer to a read.
+fn got(
+    call: &Call,
+    store: Arc<dyn Store>,
     mut reply: Reply,
     key: Key,
-    found: Option<Found>,
+    result: std::result::Result<Option<Bytes>, Failure>,
 ) -> Step {
-    let read = match found {
-        Some((found_key, value)) if *found_key == *key => Ok(Some(value)),
-        _ => selector.shared.dispatch.get(&**store, &key),
-    };
-    let value = match read {
+    let value = match result {
         Ok(Some(value)) => value,
         Ok(None) => return Step::answer(problem::not_found(&mut reply)),
-        Err(error) => return Step::answer(failed(selector, &error).answer(&mut reply)),
+        Err(failure) => {
+            let problem = dispatch::explain(&call.selector, &call.socket, &failure);
+            return Step::answer(problem.answer(&mut reply));
+        }
     };
     if value.len() <= VALUE_BYTES_UNCOUNTED {
         return Step::answer(reply.answer(StatusCode::OK, Some(&OCTETS), Body::full(value)));
     }
     let value_bytes = value.len() as u64;
-    match selector.shared.memory.try_hold(value_bytes) {
+    match call.selector.shared.memory.try_hold(value_bytes) {
         Some(held) => Step::answer(reply.answer(StatusCode::OK, Some(&OCTETS), Body::reserved(value, held))),
-        None => Step::slow(get_later(
-            Rc::clone(selector),
-            Arc::clone(store),
-            reply,
-            key,
-            value_bytes,
-        )),
+        None => Step::slow(get_later(call.clone(), store, reply, key, value_bytes)),
     }
 }
 
-/// Reads a long value when there is memory for it.
+/// Reads a long value again when there is memory for it.
 async fn get_later(
-    selector: Rc<Selector>,
+    call: Call,
     store: Arc<dyn Store>,
     mut reply: Reply,
     key: Key,
     value_bytes: u64,
 ) -> Response {
+    let selector = &call.selector;
     let shared = &selector.shared;
     let Some(mut held) = shared
         .memory
         .hold(value_bytes, shared.config.queue_wait_max)
         .await
     else {
-        return no_memory(&selector).answer(&mut reply);
+        return no_memory(selector).answer(&mut reply);
     };
-    match shared.dispatch.get(&*store, &key) {
+    let read = match dispatch::get(selector, &*store, &key, selector.now_ns()) {
+        Reading::Done(read) => read,
+        Reading::Later(later) => dispatch::read(selector, &*store, later.await),
+    };
+    call.socket.note(|trace| trace.storage(&read.work));
+    match read.result {
         Ok(Some(value)) => {
             held.resize(value.len() as u64);
             reply.answer(StatusCode::OK, Some(&OCTETS), Body::reserved(value, held))
         }
         Ok(None) => problem::not_found(&mut reply),
-        Err(error) => failed(&selector, &error).answer(&mut reply),
+        Err(failure) => dispatch::explain(selector, &call.socket, &failure).answer(&mut reply),
     }
 }
 
 fn put(call: &Call, reply: Reply, body: Option<Incoming>, query: EntityQuery) -> Step {
-    let selector = &call.selector;
     let EntityQuery { key, ttl_ms } = query;
+    let selector = &call.selector;
     let Some(body) = body else {
         return Step::Write(
             reply,
-            selector.batcher.write(key, Some(Bytes::new()), ttl_ms),
+            selector
+                .batcher
+                .write(key, Some(Bytes::new()), ttl_ms, selector.now_ns()),
             StatusCode::CREATED,
         );
     };
@@ -126,17 +168,14 @@ fn put(call: &Call, reply: Reply, body: Option<Incoming>, query: EntityQuery) ->
             reply,
             Problem::value_too_long(config.value_bytes_max),
         ),
-        Some(..=SMALL_BYTES) => Step::Put(Put {
-            socket: Rc::clone(&call.socket),
-            parts: Some(PutParts {
-                reply,
-                body,
-                key,
-                ttl_ms,
-            }),
-        }),
+        Some(..=SMALL_BYTES) => Step::Put(Put(Some(PutParts {
+            reply,
+            body,
+            key,
+            ttl_ms,
+        }))),
         _ => Step::slow(put_slowly(
-            Rc::clone(selector),
+            call.clone(),
             PutParts {
                 reply,
                 body,
@@ -149,10 +188,7 @@ fn put(call: &Call, reply: Reply, body: Option<Incoming>, query: EntityQuery) ->
 }
 
 /// A short value that is on its way, mostly with its head, so in one piece. No timer runs for it: the sweep looks after it.
-pub(crate) struct Put {
-    socket: Rc<SocketState>,
-    parts: Option<PutParts>,
-}
+pub(crate) struct Put(Option<PutParts>);
 
 struct PutParts {
     reply: Reply,
@@ -162,36 +198,41 @@ struct PutParts {
 }
 
 impl Put {
-    pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>, selector: &Rc<Selector>) -> Poll<Step> {
-        let mut parts = self.parts.take().expect("not polled after its end");
+    pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>, call: &Call) -> Poll<Step> {
+        let parts = self.0.as_mut().expect("not polled after its end");
+        let activity = &call.socket.activity;
         let frame = match Pin::new(&mut parts.body).poll_frame(cx) {
             Poll::Ready(frame) => frame,
-            Poll::Pending if self.socket.activity.body_is_due() => {
-                let problem = request_body::timed_out(selector);
+            Poll::Pending if activity.body_is_due() => {
+                let problem = request_body::timed_out(&call.selector);
                 return Poll::Ready(Step::answer(problem.answer(&mut parts.reply)));
             }
             Poll::Pending => {
-                self.socket.activity.body_is_awaited();
-                self.parts = Some(parts);
+                activity.body_is_awaited();
                 return Poll::Pending;
             }
         };
-        self.socket.activity.request_begins();
+        activity.request_begins();
+        let mut parts = self.0.take().expect("it was there just now");
         let data = match frame.map(|frame| frame.map(hyper::body::Frame::into_data)) {
             Some(Ok(Ok(data))) => data,
             Some(Err(_)) => return Poll::Ready(Step::answer(broken_body().answer(&mut parts.reply))),
             Some(Ok(Err(_))) | None => Bytes::new(),
         };
         if !parts.body.is_end_stream() {
-            return Poll::Ready(Step::slow(put_slowly(Rc::clone(selector), parts, Some(data))));
+            return Poll::Ready(Step::slow(put_slowly(call.clone(), parts, Some(data))));
         }
-        let written = selector.batcher.write(parts.key, Some(data), parts.ttl_ms);
-        Poll::Ready(Step::Write(parts.reply, written, StatusCode::CREATED))
+        let selector = &call.selector;
+        let writing = selector
+            .batcher
+            .write(parts.key, Some(data), parts.ttl_ms, selector.now_ns());
+        Poll::Ready(Step::Write(parts.reply, writing, StatusCode::CREATED))
     }
 }
 
 /// Reads and writes a value that is long, of unknown length, or comes in pieces.
-async fn put_slowly(selector: Rc<Selector>, parts: PutParts, first: Option<Bytes>) -> Response {
+async fn put_slowly(call: Call, parts: PutParts, first: Option<Bytes>) -> Response {
+    let selector = &call.selector;
     let PutParts {
         mut reply,
         mut body,
@@ -202,13 +243,12 @@ async fn put_slowly(selector: Rc<Selector>, parts: PutParts, first: Option<Bytes
     if first.is_some() {
         reply.continue_sent();
     }
-    match read_value(&selector, &mut reply, &mut body, first, config.value_bytes_max).await {
+    match read_value(selector, &mut reply, &mut body, first, config.value_bytes_max).await {
         Ok(value) => {
-            let result = selector
+            let writing = selector
                 .batcher
-                .write(key, Some(value.bytes.clone()), ttl_ms)
-                .await;
-            written(&selector, &mut reply, StatusCode::CREATED, result)
+                .write(key, Some(value.bytes.clone()), ttl_ms, selector.now_ns());
+            written(&call, &mut reply, StatusCode::CREATED, writing.await)
         }
         Err(Unread { problem, taken_bytes }) => {
             let can_go_on = !problem.is_closing() && discard(config, body, &reply, taken_bytes).await;
@@ -220,15 +260,11 @@ async fn put_slowly(selector: Rc<Selector>, parts: PutParts, first: Option<Bytes
 
 /// The answer to a write with its outcome.
 #[inline]
-pub(crate) fn written(
-    selector: &Selector,
-    reply: &mut Reply,
-    status: StatusCode,
-    result: Result<()>,
-) -> Response {
-    match result {
+pub(crate) fn written(call: &Call, reply: &mut Reply, status: StatusCode, written: Written) -> Response {
+    call.socket.note(|trace| trace.storage(&written.work));
+    match written.result {
         Ok(()) => reply.answer(status, None, Body::empty()),
-        Err(error) => failed(selector, &error).answer(reply),
+        Err(failure) => dispatch::explain(&call.selector, &call.socket, &failure).answer(reply),
     }
 }
 

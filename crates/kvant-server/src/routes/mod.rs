@@ -7,9 +7,11 @@ use http::Method;
 mod admin;
 mod entities;
 pub(crate) mod entity;
+mod events;
 mod health;
 mod metrics;
 mod openapi;
+mod slow;
 mod stats;
 pub(crate) mod status;
 
@@ -22,6 +24,8 @@ pub(crate) enum Route {
     Health,
     Metrics,
     Stats,
+    Slow,
+    Events,
     Flush,
     Compact,
     Checkpoint,
@@ -51,13 +55,15 @@ impl Plane {
 }
 
 impl Route {
-    pub(crate) const ALL: [Route; 10] = [
+    pub(crate) const ALL: [Route; 12] = [
         Route::Status,
         Route::Entity,
         Route::Entities,
         Route::Health,
         Route::Metrics,
         Route::Stats,
+        Route::Slow,
+        Route::Events,
         Route::Flush,
         Route::Compact,
         Route::Checkpoint,
@@ -72,6 +78,8 @@ impl Route {
             Route::Health => "/health",
             Route::Metrics => "/metrics",
             Route::Stats => "/v0/stats",
+            Route::Slow => "/v0/slow",
+            Route::Events => "/v0/events",
             Route::Flush => "/v0/admin/flush",
             Route::Compact => "/v0/admin/compact",
             Route::Checkpoint => "/v0/admin/checkpoint",
@@ -120,6 +128,8 @@ pub(crate) fn start(route: Route, call: &Call, exchange: Exchange) -> Step {
         Route::Health => health::start(call, exchange),
         Route::Metrics => metrics::start(call, exchange),
         Route::Stats => stats::start(call, exchange),
+        Route::Slow => slow::start(call, exchange),
+        Route::Events => events::start(call, exchange),
         Route::Flush | Route::Compact | Route::Checkpoint => admin::start(route, call, exchange),
         Route::OpenApi => openapi::start(exchange),
     }

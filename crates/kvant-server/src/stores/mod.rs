@@ -21,8 +21,18 @@ pub struct Write {
     pub key: Key,
     /// The new value; `None` deletes.
     pub value: Option<Bytes>,
-    /// When the value expires, in wall milliseconds since 1970.
+    /// How long the value is to live.
+    pub ttl_ms: Option<u64>,
+    /// When the value expires, in wall milliseconds since 1970: stores look at this alone.
     pub expires_at_ms: Option<u64>,
+}
+
+impl Write {
+    /// Counts the time to live from `wall_ms`: from each try to submit the write anew, so that one that waited does not expire early.
+    pub(crate) fn start_ttl(&mut self, wall_ms: u64) {
+        // The clock shows whole milliseconds, rounded down: one more, or the last part of one would be taken off.
+        self.expires_at_ms = self.ttl_ms.map(|ttl_ms| wall_ms + ttl_ms + 1);
+    }
 }
 
 /// Called exactly once with the outcome of submitted writes, on the submitting thread or on another.

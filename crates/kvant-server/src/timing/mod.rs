@@ -1,17 +1,103 @@
 //! Where the time of requests goes: histograms by operation and phase, and the slowest requests of the last minute.
+//!
+//! `docs/latency.md` says how to read them.
+//!
+//! Memory of a selector, for each of the 6 operations that it has met: 48 KiB of histograms and at most 32 KiB of slow requests.
 
+mod histogram;
+mod json;
+mod report;
+mod slow;
 mod trace;
 
+pub(crate) use json::{EventFields, WallTime, as_us};
+pub(crate) use report::{latency_json, write_metrics};
+pub(crate) use slow::{SLOW_COUNT_MAX, SLOW_SPAN_NS};
 pub(crate) use trace::{KeyStart, Operation, Phase, Stamps, StorageWork, Trace};
+
+use histogram::{Histogram, Snapshot};
+use slow::SlowRequests;
+use std::cmp::Reverse;
+use std::sync::{Arc, OnceLock};
 
 /// The times of one selector's requests.
 ///
 /// Threads: the selector records, anyone reads.
 #[derive(Default)]
-pub(crate) struct Timings {}
+pub(crate) struct Timings {
+    /// In the order of [`Operation::ALL`]; made when the first request comes.
+    operations: [OnceLock<Box<OperationTimes>>; Operation::ALL.len()],
+}
+
+/// The times of one operation's requests.
+struct OperationTimes {
+    /// In the order of [`Phase::ALL`].
+    phases: [Histogram; Phase::ALL.len()],
+    slow: SlowRequests,
+}
 
 impl Timings {
-    /// Adds a request that has its whole answer.
+    /// Adds a request that has its whole answer. Every phase counts, also one that took no time: so all phases of an operation
+    /// have the same number of requests.
     #[inline]
-    pub(crate) fn record(&self, _trace: &Trace) {}
+    pub(crate) fn record(&self, trace: &Trace) {
+        let times = self.operations[trace.counted_as() as usize].get_or_init(OperationTimes::new);
+        for phase in Phase::ALL {
+            times.phases[phase as usize].record(trace.stamps.phase_ns(phase));
+        }
+        times.slow.offer(trace);
+    }
+
+    fn operation(&self, operation: Operation) -> Option<&OperationTimes> {
+        self.operations[operation as usize].get().map(|times| &**times)
+    }
 }
+
+impl OperationTimes {
+    #[cold]
+    fn new() -> Box<OperationTimes> {
+        Box::new(OperationTimes {
+            phases: std::array::from_fn(|_| Histogram::new()),
+            slow: SlowRequests::default(),
+        })
+    }
+}
+
+/// Calls `visit` with the times of all selectors together, for each operation that occurred and each of its phases.
+fn summaries(timings: &[Arc<Timings>], mut visit: impl FnMut(Operation, Phase, &Snapshot)) {
+    for operation in Operation::ALL {
+        let recorded = || timings.iter().filter_map(|timings| timings.operation(operation));
+        if recorded().next().is_none() {
+            continue;
+        }
+        for phase in Phase::ALL {
+            let mut snapshot = Snapshot::new();
+            recorded().for_each(|times| snapshot.add(&times.phases[phase as usize]));
+            visit(operation, phase, &snapshot);
+        }
+    }
+}
+
+/// The slowest requests that all selectors kept of those written at `since_ns` or later, slowest first; of one operation where one
+/// is given.
+pub(crate) fn slowest(
+    timings: &[Arc<Timings>],
+    since_ns: u64,
+    operation: Option<Operation>,
+    count_max: usize,
+) -> Vec<Trace> {
+    let wanted = Operation::ALL
+        .into_iter()
+        .filter(|each| operation.is_none_or(|operation| operation == *each));
+    let mut found = Vec::new();
+    for operation in wanted {
+        let recorded = timings.iter().filter_map(|timings| timings.operation(operation));
+        recorded.for_each(|times| times.slow.add_since(since_ns, &mut found));
+    }
+    found.sort_unstable_by_key(|trace: &Trace| Reverse(trace.stamps.phase_ns(Phase::Total)));
+    found.truncate(count_max);
+    found
+}
+
+#[cfg(test)]
+mod tests;

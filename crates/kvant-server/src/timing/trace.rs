@@ -1,6 +1,7 @@
 //! What one request went through, and when.
 
-use http::StatusCode;
+use crate::routes::Route;
+use http::{Method, StatusCode};
 use kvant_engine::ReadTrace;
 
 /// What a request asks for, as far as its cost goes.
@@ -14,17 +15,32 @@ pub(crate) enum Operation {
     /// The operator's requests, and those that are refused before a route.
     #[default]
     Other,
+    /// Of entities, whatever it is, and answered `503` instead of being done: so that quick refusals do not flatter the others' times.
+    Refused,
 }
 
 impl Operation {
-    pub(crate) const ALL: [Operation; 6] = [
+    pub(crate) const ALL: [Operation; 7] = [
         Operation::Status,
         Operation::Get,
         Operation::Put,
         Operation::Delete,
         Operation::Range,
         Operation::Other,
+        Operation::Refused,
     ];
+
+    #[inline]
+    pub(crate) fn of(route: Route, method: &Method) -> Operation {
+        match (route, method) {
+            (Route::Status, _) => Operation::Status,
+            (Route::Entity, &Method::PUT) => Operation::Put,
+            (Route::Entity, &Method::DELETE) => Operation::Delete,
+            (Route::Entity, _) => Operation::Get,
+            (Route::Entities, _) => Operation::Range,
+            _ => Operation::Other,
+        }
+    }
 
     /// Its name in metrics and statistics.
     pub(crate) fn name(self) -> &'static str {
@@ -35,6 +51,7 @@ impl Operation {
             Operation::Delete => "delete",
             Operation::Range => "range",
             Operation::Other => "other",
+            Operation::Refused => "refused",
         }
     }
 }
@@ -117,6 +134,19 @@ pub(crate) struct StorageWork {
     pub(crate) stall: Option<&'static str>,
 }
 
+impl StorageWork {
+    /// Work that was asked for and begun at once.
+    #[inline]
+    pub(crate) fn at(now_ns: u64) -> StorageWork {
+        StorageWork {
+            queued_ns: now_ns,
+            started_ns: now_ns,
+            done_ns: now_ns,
+            ..StorageWork::default()
+        }
+    }
+}
+
 /// The beginning of a key, enough to recognise it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyStart {
@@ -156,4 +186,43 @@ pub(crate) struct Trace {
     /// Of values, keys and framing: what was received and sent for it.
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
+}
+
+impl Trace {
+    /// A request that was understood at `parsed_ns`, and that has no more to wait for unless it is said.
+    #[inline]
+    pub(crate) fn begin(operation: Operation, parsed_ns: u64) -> Trace {
+        Trace {
+            operation,
+            stamps: Stamps {
+                arrival_ns: parsed_ns,
+                parsed_ns,
+                queued_ns: parsed_ns,
+                started_ns: parsed_ns,
+                done_ns: parsed_ns,
+                written_ns: parsed_ns,
+            },
+            ..Trace::default()
+        }
+    }
+
+    /// Among which requests its times are counted.
+    #[inline]
+    pub(crate) fn counted_as(&self) -> Operation {
+        match self.operation {
+            Operation::Status | Operation::Other => self.operation,
+            _ if self.status == StatusCode::SERVICE_UNAVAILABLE => Operation::Refused,
+            operation => operation,
+        }
+    }
+
+    /// Storage has done this for it. Where it was asked several times, the first waited and the last was done.
+    #[inline]
+    pub(crate) fn storage(&mut self, work: &StorageWork) {
+        self.stamps.queued_ns = work.queued_ns;
+        self.stamps.started_ns = work.started_ns;
+        self.stamps.done_ns = work.done_ns;
+        self.read = work.read;
+        self.stall = work.stall;
+    }
 }

@@ -13,10 +13,13 @@ fn each_listener_serves_its_own_paths() {
     });
     let mut data = fixture.client();
     let mut admin = Client::connect(fixture.server.admin_addr().unwrap());
-    for path in ["/health", "/metrics", "/v0/stats", "/openapi.json"] {
+    for path in ["/health", "/metrics", "/v0/stats", "/v0/slow", "/openapi.json"] {
         data.ask("GET", path, b"").assert_problem(400, "unknown-path");
         assert_eq!(admin.ask("GET", path, b"").status, 200, "{path}");
     }
+    data.ask("GET", "/v0/events", b"")
+        .assert_problem(400, "unknown-path");
+    assert_eq!(admin.ask("HEAD", "/v0/events", b"").status, 200);
     data.ask("POST", "/v0/admin/flush", b"")
         .assert_problem(400, "unknown-path");
     assert_eq!(admin.ask("POST", "/v0/admin/flush", b"").status, 200);

@@ -121,6 +121,24 @@ impl Client {
 
     /// The next answer to a request of `method`; `None` when the connection has ended.
     pub(crate) fn try_read_answer(&mut self, method: &str) -> Option<Answer> {
+        let mut answer = self.read_head()?;
+        if method == "HEAD" || answer.status == 100 {
+            return Some(answer);
+        }
+        if answer.header("transfer-encoding") == Some("chunked") {
+            assert_eq!(answer.header("content-length"), None);
+            answer.complete = self.read_chunks(&mut answer);
+        } else if let Some(length) = answer.header("content-length") {
+            answer.body = vec![0; length.parse().unwrap()];
+            answer.complete = self.stream.read_exact(&mut answer.body).is_ok();
+        } else {
+            answer.complete = self.stream.read_to_end(&mut answer.body).is_ok();
+        }
+        Some(answer)
+    }
+
+    /// The next answer without its body; `None` when the connection has ended.
+    pub(crate) fn read_head(&mut self) -> Option<Answer> {
         let status_line = self.line()?;
         let mut words = status_line.splitn(3, ' ');
         let version = words.next().unwrap().to_string();
@@ -136,45 +154,41 @@ impl Client {
                 .unwrap_or_else(|| panic!("header line {line:?}"));
             headers.push((name.to_string(), value.to_string()));
         }
-        let mut answer = Answer {
+        Some(Answer {
             status,
             version,
             headers,
             body: Vec::new(),
             chunks: Vec::new(),
             complete: true,
-        };
-        if method == "HEAD" || status == 100 {
-            return Some(answer);
-        }
-        if answer.header("transfer-encoding") == Some("chunked") {
-            assert_eq!(answer.header("content-length"), None);
-            answer.complete = self.read_chunks(&mut answer);
-        } else if let Some(length) = answer.header("content-length") {
-            answer.body = vec![0; length.parse().unwrap()];
-            answer.complete = self.stream.read_exact(&mut answer.body).is_ok();
-        } else {
-            answer.complete = self.stream.read_to_end(&mut answer.body).is_ok();
-        }
-        Some(answer)
+        })
     }
 
     fn read_chunks(&mut self, answer: &mut Answer) -> bool {
-        loop {
-            let Some(size) = self.line() else { return false };
-            let size = usize::from_str_radix(&size, 16).unwrap();
-            let mut chunk = vec![0; size];
-            let mut end = [0; 2];
-            if self.stream.read_exact(&mut chunk).is_err() || self.stream.read_exact(&mut end).is_err() {
-                return false;
-            }
-            assert_eq!(end, *b"\r\n");
-            if size == 0 {
+        while let Some(chunk) = self.read_chunk() {
+            if chunk.is_empty() {
                 return true;
             }
             answer.body.extend_from_slice(&chunk);
             answer.chunks.push(chunk);
         }
+        false
+    }
+
+    /// The next chunk, empty if it is the last; `None` when the connection has ended.
+    pub(crate) fn read_chunk(&mut self) -> Option<Vec<u8>> {
+        let size = usize::from_str_radix(&self.line()?, 16).unwrap();
+        let mut chunk = vec![0; size];
+        let mut end = [0; 2];
+        self.stream.read_exact(&mut chunk).ok()?;
+        self.stream.read_exact(&mut end).ok()?;
+        assert_eq!(end, *b"\r\n");
+        Some(chunk)
+    }
+
+    /// Bytes of a body without a frame.
+    pub(crate) fn read_exact(&mut self, bytes: &mut [u8]) {
+        self.stream.read_exact(bytes).unwrap();
     }
 
     /// A line without its end; `None` when the connection ends before it does.

@@ -6,17 +6,17 @@ use kvant_base::{MemoryBudget, Result};
 use kvant_engine::{Db, Options, Resources, SyncLevel};
 use kvant_env::Env;
 use kvant_env::faulty::{FaultOp, FaultyFs};
-use kvant_server::{LsmStore, Server};
+use kvant_server::{LsmStore, Server, ServerConfig};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
 const MEMORY_BYTES: u64 = 64 << 20;
 
-struct Kvant {
-    server: Server,
+pub(crate) struct Kvant {
+    pub(crate) server: Server,
     db: Db,
-    disk: FaultyFs,
+    pub(crate) disk: FaultyFs,
     events: Arc<Events>,
 }
 
@@ -26,6 +26,10 @@ impl Kvant {
     }
 
     fn open(disk: FaultyFs, sync: SyncLevel) -> Kvant {
+        Kvant::with(disk, sync, config())
+    }
+
+    pub(crate) fn with(disk: FaultyFs, sync: SyncLevel, config: ServerConfig) -> Kvant {
         let env = Env {
             fs: Arc::new(disk.clone()),
             ..Env::posix()
@@ -34,7 +38,7 @@ impl Kvant {
         let events = Arc::new(Events::default());
         let recent = kvant_base::Events::new(64);
         let server = Server::start(
-            config(),
+            config,
             env.clone(),
             memory.clone(),
             events.clone(),
@@ -61,11 +65,11 @@ impl Kvant {
         }
     }
 
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::connect(self.server.local_addr())
     }
 
-    fn stop(self) -> Result<()> {
+    pub(crate) fn stop(self) -> Result<()> {
         self.server.stop(crate::fixture::NEVER)
     }
 }

@@ -45,6 +45,7 @@ fn head_is_get_without_the_body() {
         "/health",
         "/metrics",
         "/v0/stats",
+        "/v0/slow",
         "/openapi.json",
     ] {
         let head = client.ask("HEAD", path, b"");

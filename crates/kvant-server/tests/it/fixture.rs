@@ -1,6 +1,7 @@
 //! A server with a store, started for one test.
 
 use crate::client::{Answer, Client};
+use crate::modes;
 use crate::store::MemoryStore;
 use kvant_base::{Level, Log, MemoryBudget};
 use kvant_env::clock::MockClock;
@@ -42,12 +43,16 @@ pub(crate) struct Fixture {
     pub(crate) clock: Arc<MockClock>,
     pub(crate) events: Arc<Events>,
     pub(crate) memory: Arc<MemoryBudget>,
+    /// What `/v0/events` tells.
+    pub(crate) recent: Arc<kvant_base::Events>,
 }
 
 pub(crate) fn config() -> ServerConfig {
     ServerConfig {
         listen: "127.0.0.1:0".parse().unwrap(),
         selectors: 2,
+        dispatch: modes::dispatch(),
+        overload: modes::overload(),
         queue_wait_max: NEVER,
         range_idle_max: NEVER,
         connection_idle_max: NEVER,
@@ -89,7 +94,7 @@ impl Fixture {
         let events = Arc::new(Events::default());
         let memory = MemoryBudget::new(256 << 20);
         let recent = kvant_base::Events::new(64);
-        let server = Server::start(config, env, memory.clone(), events.clone(), recent).unwrap();
+        let server = Server::start(config, env, memory.clone(), events.clone(), recent.clone()).unwrap();
         let store = MemoryStore::new(clock.clone() as Arc<dyn Clock>);
         Fixture {
             server,
@@ -97,6 +102,7 @@ impl Fixture {
             clock,
             events,
             memory,
+            recent,
         }
     }
 

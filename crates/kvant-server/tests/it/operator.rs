@@ -29,6 +29,8 @@ fn stats_hold_the_server_and_the_engine() {
     assert_eq!(stats["server"]["batched_writes"], 1);
     assert_eq!(stats["server"]["connections_max"], 1000);
     assert_eq!(stats["server"]["memory_limit_bytes"], 256 << 20);
+    assert_eq!(stats["server"]["events"], 0);
+    assert!(stats["latency"].is_object(), "{stats}");
     let rows = stats["server"]["requests"].as_array().unwrap();
     let row = |route, method, status| serde_json::json!({ "route": route, "method": method, "status": status, "count": 1 });
     assert!(rows.contains(&row("/v0/entity", "PUT", "2xx")), "{rows:?}");
@@ -54,8 +56,13 @@ fn metrics_are_prometheus_text() {
         let (name, value) = line.rsplit_once(' ').unwrap();
         assert!(value.parse::<f64>().is_ok(), "{line}");
         let name = name.split('{').next().unwrap();
+        // The lines of a histogram are typed together.
+        let parts = ["_bucket", "_sum", "_count"];
+        let histogram = parts.into_iter().find_map(|part| name.strip_suffix(part));
         assert!(
-            name == "kvant_test_store" || text.contains(&format!("# TYPE {name} ")),
+            name == "kvant_test_store"
+                || histogram.is_some_and(|name| text.contains(&format!("# TYPE {name} histogram\n")))
+                || text.contains(&format!("# TYPE {name} ")),
             "{name} has no type"
         );
     }

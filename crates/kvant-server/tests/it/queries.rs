@@ -188,6 +188,8 @@ fn other_methods_are_405_with_allow() {
         ("/health", "GET, HEAD", &["POST"]),
         ("/metrics", "GET, HEAD", &["PUT"]),
         ("/v0/stats", "GET, HEAD", &["DELETE"]),
+        ("/v0/slow", "GET, HEAD", &["POST"]),
+        ("/v0/events", "GET, HEAD", &["PUT"]),
         ("/openapi.json", "GET, HEAD", &["POST"]),
         ("/v0/admin/flush", "POST", &["GET", "PUT"]),
         ("/v0/admin/compact", "POST", &["GET", "DELETE"]),

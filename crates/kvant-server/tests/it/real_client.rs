@@ -6,6 +6,7 @@ use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
+use kvant_base::events::EventKind;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -44,6 +45,13 @@ impl hyper::rt::Write for Io {
 
 type Sender = SendRequest<Full<Bytes>>;
 
+async fn connect(fixture: &Fixture) -> Sender {
+    let stream = TcpStream::connect(fixture.address()).await.unwrap();
+    let (sender, connection) = handshake(Io(stream, vec![0; 4096])).await.unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
 async fn send(sender: &mut Sender, method: Method, target: &str, body: &'static [u8]) -> Response<Incoming> {
     sender.ready().await.unwrap();
     let request = Request::builder().method(method).uri(target).header("host", "x");
@@ -65,10 +73,7 @@ fn every_row_with_a_real_client() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let stream = TcpStream::connect(fixture.address()).await.unwrap();
-        let (mut sender, connection) = handshake(Io(stream, vec![0; 4096])).await.unwrap();
-        tokio::spawn(connection);
-        let sender = &mut sender;
+        let sender = &mut connect(&fixture).await;
         let status = send(sender, Method::GET, "/v0/status", b"").await;
         assert_eq!(
             (status.status().as_u16(), text(status).await.as_str()),
@@ -116,5 +121,33 @@ fn every_row_with_a_real_client() {
             405
         );
         assert_eq!(send(sender, Method::GET, "/elsewhere", b"").await.status(), 400);
+    });
+}
+
+#[test]
+fn what_operators_watch() {
+    let fixture = Fixture::new();
+    fixture.recent.whole(EventKind::Fsync, 0, 1000, Vec::new());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let sender = &mut connect(&fixture).await;
+        let slow = send(sender, Method::GET, "/v0/slow?limit=3", b"").await;
+        assert_eq!(slow.headers()["content-type"], "application/json");
+        let slow: serde_json::Value = serde_json::from_str(&text(slow).await).unwrap();
+        assert!(slow.is_array());
+        let events = send(sender, Method::GET, "/v0/events?after=0", b"").await;
+        assert_eq!(events.headers()["content-type"], "text/event-stream");
+        let mut body = events.into_body();
+        for number in 1..=2 {
+            let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            assert!(
+                frame.starts_with(format!("id: {number}\nevent: fsync\ndata: {{").as_bytes()),
+                "{frame:?}"
+            );
+            fixture.recent.whole(EventKind::Fsync, 0, 1000, Vec::new());
+        }
     });
 }

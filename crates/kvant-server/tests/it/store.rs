@@ -31,6 +31,8 @@ pub(crate) struct MemoryStore {
     pub(crate) faults: Faults,
     pub(crate) batches: AtomicU64,
     pub(crate) reads: AtomicU64,
+    /// Writes that met a stall, since the last end of one.
+    refusals: AtomicU64,
     pub(crate) checkpoints: Mutex<Vec<PathBuf>>,
     pub(crate) closed: AtomicBool,
     clock: Arc<dyn Clock>,
@@ -45,6 +47,7 @@ impl MemoryStore {
             faults: Faults::default(),
             batches: AtomicU64::new(0),
             reads: AtomicU64::new(0),
+            refusals: AtomicU64::new(0),
             checkpoints: Mutex::default(),
             closed: AtomicBool::new(false),
             clock,
@@ -54,9 +57,17 @@ impl MemoryStore {
         })
     }
 
+    /// Waits until so many batches have met the present stall.
+    pub(crate) fn wait_for_refusals(&self, count: u64) {
+        while self.refusals.load(Ordering::SeqCst) < count {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
     /// Ends a stall and tells who waits.
     pub(crate) fn end_stall(&self) {
         self.faults.stalled.store(false, Ordering::SeqCst);
+        self.refusals.store(0, Ordering::SeqCst);
         let wakes = std::mem::take(&mut *self.wakes.lock().unwrap());
         wakes.into_iter().for_each(|wake| wake());
     }
@@ -105,6 +116,7 @@ impl Store for MemoryStore {
 
     fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) -> Result<()> {
         if self.faults.stalled.load(Ordering::SeqCst) {
+            self.refusals.fetch_add(1, Ordering::SeqCst);
             return Err(Error::new(ErrorKind::Stalled, "the test stalls"));
         }
         if let Some(cause) = self.fenced() {

@@ -40,6 +40,22 @@ pub(crate) fn run_kvant(args: &[&str]) -> Finished {
     run(kvant().args(args))
 }
 
+/// What a run came to that is made again, a few times at most, while too little came of it to judge it.
+pub(crate) fn run_again_while(
+    is_too_little: impl Fn(&Finished) -> bool,
+    mut run: impl FnMut() -> Finished,
+) -> Finished {
+    const TRIES: usize = 8;
+    let mut done = run();
+    for _ in 1..TRIES {
+        if !is_too_little(&done) {
+            break;
+        }
+        done = run();
+    }
+    done
+}
+
 /// A directory that is removed at the end of the test; after a failure it stays, for whoever looks into it.
 #[derive(Debug)]
 pub(crate) struct TempDir(PathBuf);

@@ -188,7 +188,7 @@ fn runs_are_compared_with_earlier_ones() {
         "/v0/status",
     );
     let against = ["--json", text(&b), "--baseline", text(&a)];
-    let asserts = ["--assert", "rate<=base*100", "--assert", "max<=base*100000"];
+    let asserts = ["--assert", "rate<=base*100000", "--assert", "max<=base*100000"];
     let printed = good_load(&server, &[&SMALL[..], &against, &asserts].concat(), "/v0/status");
     assert!(printed.contains("baseline "), "{printed}");
 

@@ -1,4 +1,6 @@
 use super::*;
+use kvant_base::Events;
+use kvant_base::events::{Edge, Field};
 use kvant_base::log::NoLog;
 use kvant_env::clock::MockClock;
 use std::sync::atomic::AtomicU64;
@@ -13,8 +15,19 @@ const CLOSED: Position = Position::Closed {
 };
 
 fn gate() -> (Gate, Arc<MockClock>) {
+    let (gate, clock, _) = gate_and_events();
+    (gate, clock)
+}
+
+fn gate_and_events() -> (Gate, Arc<MockClock>, Arc<Events>) {
     let clock = Arc::new(MockClock::new(0));
-    (Gate::new(clock.clone(), Arc::new(NoLog), 1_000), clock)
+    let events = Events::new(100);
+    let sink = EventSink::new(clock.clone(), Arc::clone(&events));
+    (
+        Gate::new(clock.clone(), Arc::new(NoLog), sink, 1_000),
+        clock,
+        events,
+    )
 }
 
 #[test]
@@ -101,4 +114,56 @@ fn a_stall_is_timed_from_the_first_writer_held_to_the_release() {
         .find(|row| row.reason == StallReason::Memtables)
         .expect("a row a reason");
     assert_eq!((over.count, over.us_total, over.active), (1, 7_000, false));
+}
+
+/// Edges and reasons of what has been told.
+fn told(events: &Events) -> Vec<(Edge, Field)> {
+    let told = events.after(0).into_iter();
+    told.map(|event| (event.edge, event.fields[0].1.clone()))
+        .collect()
+}
+
+#[test]
+fn a_slowed_phase_is_one_event_however_often_writers_are_let_pass() {
+    let (gate, clock, events) = gate_and_events();
+    let reason = text(StallReason::L0Tables.name());
+    gate.set(SLOWED);
+    assert_eq!(told(&events), [], "nobody is held yet");
+    for _ in 0..10 {
+        while gate.admit(600).is_ok() {}
+        clock.advance(Duration::from_millis(1));
+        gate.earn(1_000_000);
+    }
+    assert_eq!(told(&events), [(Edge::Begin, reason.clone())]);
+    gate.set(Position::Closed {
+        reason: StallReason::L0Tables,
+    });
+    assert_eq!(told(&events).len(), 1, "the same stall, only worse");
+    gate.set(Position::Open);
+    assert_eq!(
+        told(&events),
+        [(Edge::Begin, reason.clone()), (Edge::End, reason)]
+    );
+    let end = &events.after(1)[0];
+    assert_eq!((end.start_ns, end.end_ns), (0, Some(10_000_000)));
+}
+
+#[test]
+fn another_reason_is_another_event() {
+    let (gate, _, events) = gate_and_events();
+    gate.set(CLOSED);
+    gate.admit(1).expect_err("closed");
+    gate.set(Position::Closed {
+        reason: StallReason::SyncOverdue,
+    });
+    gate.admit(1).expect_err("closed");
+    let (memtables, sync) = (text("memtables"), text("sync_overdue"));
+    assert_eq!(
+        told(&events),
+        [
+            (Edge::Begin, memtables.clone()),
+            (Edge::End, memtables),
+            (Edge::Begin, sync)
+        ]
+    );
 }

@@ -1,9 +1,15 @@
 use super::*;
+use kvant_base::Events;
 use kvant_env::clock::MockClock;
 use kvant_env::faulty::{FaultOp, FaultyFs};
 use kvant_env::{Fs, clock::Clock};
 use std::io;
 use std::path::Path;
+
+fn log_sync(level: SyncLevel, clock: Arc<MockClock>) -> LogSync {
+    let events = EventSink::new(clock.clone(), Events::new(1));
+    LogSync::new(level, clock, events)
+}
 
 fn log_file(disk: &FaultyFs) -> LogFile {
     let path = Path::new("/000001.wal");
@@ -21,7 +27,7 @@ fn log_file(disk: &FaultyFs) -> LogFile {
 #[test]
 fn after_a_failed_sync_nothing_counts_as_durable() {
     let disk = FaultyFs::new(1);
-    let sync = LogSync::new(SyncLevel::Os, Arc::new(MockClock::new(0)));
+    let sync = log_sync(SyncLevel::Os, Arc::new(MockClock::new(0)));
     sync.add_file(log_file(&disk));
     sync.ask();
     disk.fail_next(FaultOp::SyncData, ".wal", io::ErrorKind::Other, 1);
@@ -34,7 +40,7 @@ fn after_a_failed_sync_nothing_counts_as_durable() {
 fn writes_are_overdue_when_a_sync_is_late_by_more_than_an_interval() {
     let disk = FaultyFs::new(1);
     let clock = Arc::new(MockClock::new(0));
-    let sync = LogSync::new(SyncLevel::Interval(Duration::from_millis(100)), clock.clone());
+    let sync = log_sync(SyncLevel::Interval(Duration::from_millis(100)), clock.clone());
     assert!(!sync.is_overdue());
     sync.add_file(log_file(&disk));
     clock.advance(Duration::from_millis(200));

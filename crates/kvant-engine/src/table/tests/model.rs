@@ -114,13 +114,13 @@ fn check_key(table: &Table, iter: &mut TableIter, entries: &[Entry], key: &[u8],
     let target = InternalKeyRef::seek(key, SeqNum(visible_at));
     let at = entries.partition_point(|entry| key_of(entry) < target);
     let expected = entries.get(at).filter(|entry| entry.0 == key);
-    let mut fetches = 0;
+    let mut read = Waiting::default();
     let found = table
-        .get(key, key_hash(key), SeqNum(visible_at), &mut fetches)
+        .get(key, key_hash(key), SeqNum(visible_at), &mut read)
         .expect("get");
     let found = found.map(|found| (key.to_vec(), found.seq.0, found.kind, found.to_vec()));
     assert_eq!(found.as_ref(), expected, "key {key:?} at {visible_at}");
-    assert!(fetches <= 1 && (fetches == 1 || expected.is_none()));
+    assert!(read.0.block_count <= 1 && (read.0.block_count == 1 || expected.is_none()));
 
     iter.seek(target).expect("seek");
     for entry in entries[at..].iter().take(3) {

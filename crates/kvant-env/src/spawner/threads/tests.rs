@@ -6,6 +6,49 @@ use std::sync::atomic::AtomicU64;
 /// A task that does what a closure does.
 struct TestTask<F>(F);
 
+/// A task that notes the niceness of its thread.
+#[cfg(target_os = "linux")]
+struct NicenessTask {
+    is_background: bool,
+    niceness: std::sync::OnceLock<i32>,
+}
+
+#[cfg(target_os = "linux")]
+impl Task for NicenessTask {
+    fn name(&self) -> &str {
+        "niceness-task"
+    }
+
+    fn step(&self) -> Step {
+        let niceness = rustix::process::getpriority_process(None).unwrap();
+        self.niceness.set(niceness).unwrap();
+        Step::Finished
+    }
+
+    fn is_background(&self) -> bool {
+        self.is_background
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn background_tasks_give_way_and_nobody_else_does() {
+    let (spawner, _) = spawner();
+    let ours = rustix::process::getpriority_process(None).unwrap();
+    let niceness_of = |is_background| {
+        let task = Arc::new(NicenessTask {
+            is_background,
+            niceness: std::sync::OnceLock::new(),
+        });
+        spawner.spawn(task.clone()).join();
+        *task.niceness.get().unwrap()
+    };
+    let expected = (ours + BACKGROUND_NICENESS).min(NICENESS_MAX);
+    assert_eq!(niceness_of(true), expected);
+    assert_eq!(niceness_of(false), ours);
+    assert_eq!(rustix::process::getpriority_process(None).unwrap(), ours);
+}
+
 impl<F: Fn() -> Step + Send + Sync> Task for TestTask<F> {
     fn name(&self) -> &str {
         "test-task"

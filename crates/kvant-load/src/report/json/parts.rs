@@ -1,10 +1,9 @@
-//! What a phase is made of as JSON: rates, counts, latencies, kinds, seconds, threads, a verdict.
+//! What a phase is made of as JSON: rates, latencies, kinds, threads, a verdict. Seconds and counts of failures are written as they are.
 
 use super::phase::finite;
 use crate::config::Rate;
 use crate::histogram::Histogram;
-use crate::outcome::{Second, ThreadOutcome};
-use crate::record::Errors;
+use crate::outcome::ThreadOutcome;
 use crate::report::encoded;
 use crate::verdict::Verdict;
 use kvant_base::{Error, Result};
@@ -20,21 +19,6 @@ pub struct RateFacts {
     pub from_per_s: f64,
     /// Planned requests a second at the end; the same as at the begin unless it is a ramp.
     pub to_per_s: f64,
-}
-
-/// Counted failures.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ErrorCounts {
-    /// Connections that could not be opened.
-    pub connect: u64,
-    /// Answers that broke off or were no HTTP.
-    pub read: u64,
-    /// Requests that could not be written.
-    pub write: u64,
-    /// Answers that are no success.
-    pub status: u64,
-    /// Requests that met their deadline.
-    pub timeout: u64,
 }
 
 /// A histogram and what people look at first. Percentiles are the end of a unit of resolution, the maximum its begin.
@@ -79,29 +63,6 @@ pub struct OpResult {
     pub service: Latency,
 }
 
-/// One second.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SecondResult {
-    /// Begin, in nanoseconds since the measured time began.
-    pub start_ns: u64,
-    /// End, likewise.
-    pub end_ns: u64,
-    /// Requests whose planned time lies in it.
-    pub planned: u64,
-    /// Requests answered in it.
-    pub completed: u64,
-    /// Requests that were due and not written at its end.
-    pub backlog: u64,
-    /// Failures of all kinds.
-    pub errors: u64,
-    /// What half of the response times of what was answered in it do not exceed, in nanoseconds.
-    pub p50_ns: u64,
-    /// As `p50_ns`, for 99 %.
-    pub p99_ns: u64,
-    /// The largest, in nanoseconds.
-    pub max_ns: u64,
-}
-
 /// One thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadResult {
@@ -133,9 +94,6 @@ pub struct VerdictFacts {
 impl Latency {
     /// What `histogram` holds.
     pub fn of(histogram: &Histogram) -> Latency {
-        // One that was given a value no times remembers the value as its bounds.
-        let nothing = Histogram::new();
-        let histogram = if histogram.is_empty() { &nothing } else { histogram };
         Latency {
             count: histogram.count(),
             min_ns: histogram.min_ns(),
@@ -195,94 +153,6 @@ impl RateFacts {
                 to: self.to_per_s,
             }),
             other => Err(Error::invalid(format!("{other:?} is no kind of rate"))),
-        }
-    }
-}
-
-impl ErrorCounts {
-    pub(super) fn of(errors: &Errors) -> ErrorCounts {
-        let &Errors {
-            connect,
-            read,
-            write,
-            status,
-            timeout,
-        } = errors;
-        ErrorCounts {
-            connect,
-            read,
-            write,
-            status,
-            timeout,
-        }
-    }
-
-    pub(super) fn errors(&self) -> Errors {
-        let &ErrorCounts {
-            connect,
-            read,
-            write,
-            status,
-            timeout,
-        } = self;
-        Errors {
-            connect,
-            read,
-            write,
-            status,
-            timeout,
-        }
-    }
-}
-
-impl SecondResult {
-    pub(super) fn of(second: &Second) -> SecondResult {
-        let &Second {
-            start_ns,
-            end_ns,
-            planned,
-            completed,
-            backlog,
-            errors,
-            p50_ns,
-            p99_ns,
-            max_ns,
-        } = second;
-        SecondResult {
-            start_ns,
-            end_ns,
-            planned,
-            completed,
-            backlog,
-            errors,
-            p50_ns,
-            p99_ns,
-            max_ns,
-        }
-    }
-
-    pub(super) fn second(&self) -> Second {
-        let &SecondResult {
-            start_ns,
-            end_ns,
-            planned,
-            completed,
-            backlog,
-            errors,
-            p50_ns,
-            p99_ns,
-            max_ns,
-        } = self;
-        Second {
-            start_ns,
-            end_ns,
-            planned,
-            completed,
-            backlog,
-            errors,
-            p50_ns,
-            p99_ns,
-            max_ns,
         }
     }
 }

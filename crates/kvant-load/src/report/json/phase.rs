@@ -1,9 +1,9 @@
 //! One phase of a run as JSON, and the way back to an [`Outcome`].
 
-use super::parts::{ErrorCounts, Latency, OpResult, RateFacts, SecondResult, ThreadResult, VerdictFacts};
+use super::parts::{Latency, OpResult, RateFacts, ThreadResult, VerdictFacts};
 use crate::config::Phase;
-use crate::outcome::Outcome;
-use crate::record::{Interval, OpRecord};
+use crate::outcome::{Outcome, Second};
+use crate::record::{Errors, Interval, OpRecord};
 use crate::verdict::Verdict;
 use kvant_base::Result;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub struct PhaseResult {
     /// Bytes read, framing included.
     pub read_bytes: u64,
     /// What went wrong.
-    pub errors: ErrorCounts,
+    pub errors: Errors,
     /// From the plan to the answer; a request that met its deadline with what it had waited.
     pub response: Latency,
     /// `response` with what was not answered at the end, at the least that it can be.
@@ -59,7 +59,7 @@ pub struct PhaseResult {
     /// By kind of requests, in the order in which kinds were met.
     pub ops: Vec<OpResult>,
     /// By second.
-    pub seconds: Vec<SecondResult>,
+    pub seconds: Vec<Second>,
     /// By thread.
     pub threads: Vec<ThreadResult>,
     /// CPU time of all threads within the measured time, in nanoseconds.
@@ -90,7 +90,7 @@ impl PhaseResult {
             in_flight: outcome.in_flight,
             rate_achieved_per_s: finite(outcome.rate_achieved()),
             read_bytes: total.read_bytes,
-            errors: ErrorCounts::of(&total.errors),
+            errors: total.errors,
             response: Latency::of(&outcome.response()),
             response_with_unanswered: Latency::of(&outcome.response_with_unanswered()),
             unanswered: Latency::of(&outcome.unanswered),
@@ -98,7 +98,7 @@ impl PhaseResult {
             send_lag: Latency::of(&total.send_lag),
             connect: Latency::of(&total.connect),
             ops: ops(outcome),
-            seconds: outcome.seconds.iter().map(SecondResult::of).collect(),
+            seconds: outcome.seconds.clone(),
             threads: outcome.threads.iter().map(ThreadResult::of).collect(),
             cpu_ns: total.cpu_ns,
             source_ns: total.source_ns,
@@ -142,11 +142,11 @@ impl PhaseResult {
                 sent: self.sent,
                 completed: self.completed,
                 read_bytes: self.read_bytes,
-                errors: self.errors.errors(),
+                errors: self.errors,
                 cpu_ns: self.cpu_ns,
                 source_ns: self.source_ns,
             },
-            seconds: self.seconds.iter().map(SecondResult::second).collect(),
+            seconds: self.seconds.clone(),
             backlog: self.backlog,
             in_flight: self.in_flight,
             unanswered: self.unanswered.decode()?,

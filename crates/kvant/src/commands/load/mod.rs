@@ -50,7 +50,7 @@ fn judged<S: Send + 'static>(
 ) -> u8 {
     let settings = match settings {
         Ok(settings) => settings,
-        Err(problems) => return refuse(&problems),
+        Err(problems) => return crate::refuse("argument", &problems),
     };
     done(signals::run(move |stop| done(work(settings, &stop))))
 }
@@ -75,22 +75,4 @@ fn compare(args: &ArgMatches) -> Result<u8> {
     )?;
     outputs::print(&comparison.to_string())?;
     Ok(0)
-}
-
-/// Says everything that is wrong with the command line.
-fn refuse(problems: &[String]) -> u8 {
-    let count = problems.len();
-    let mut text = format!(
-        "{count} {} refused:",
-        if count == 1 {
-            "argument is"
-        } else {
-            "arguments are"
-        }
-    );
-    for problem in problems {
-        text.push_str(&format!("\n  {problem}"));
-    }
-    crate::complain(&text);
-    crate::EXIT_USAGE
 }

@@ -42,6 +42,9 @@ impl File for FailingFile {
     fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
         self.inner.read_exact_at(buffer, offset_bytes)
     }
+    fn try_read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<bool> {
+        self.inner.try_read_exact_at(buffer, offset_bytes)
+    }
     fn write_all_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
         self.inner.write_all_at(bytes, offset_bytes)?;
         Cues::check(&self.cues.write)

@@ -15,7 +15,7 @@ import org.iq80.leveldb.impl.Iq80DBFactory;
 
 /**
  * The Java peer: an HTTP server on one-nio in front of LevelDB's Java port, with default options, no fsync on writes and every
- * call made on the one selector thread: the cheapest arrangement for one core.
+ * call made on the selector thread that read the request: the cheapest arrangement, and with one thread the cheapest for one core.
  */
 public final class OneNioLevelDb extends HttpServer {
     private final DB db;
@@ -60,14 +60,14 @@ public final class OneNioLevelDb extends HttpServer {
         }
     }
 
-    /** Arguments: port, data directory. */
+    /** Arguments: port, data directory, selector threads. */
     public static void main(String[] args) throws IOException {
         AcceptorConfig acceptor = new AcceptorConfig();
         acceptor.address = "127.0.0.1";
         acceptor.port = Integer.parseInt(args[0]);
         HttpServerConfig config = new HttpServerConfig();
         config.acceptors = new AcceptorConfig[] {acceptor};
-        config.selectors = 1;
+        config.selectors = Integer.parseInt(args[2]);
         DB db = Iq80DBFactory.factory.open(new File(args[1]), new Options());
         new OneNioLevelDb(config, db).start();
     }

@@ -12,12 +12,12 @@ import tempfile
 import threading
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-REPOSITORY = os.path.dirname(os.path.dirname(HERE))
+REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 20
 # A generator that has not ended this long after its time is stuck.
 GRACE_S = 60
+PERCENTILES = ("p50", "p99", "p99_9", "max")
 
 
 class BenchError(Exception):
@@ -37,7 +37,7 @@ def floor_program():
 
 def known_latency_program():
     """The server that answers after exactly a given time."""
-    return build_package(os.path.join(HERE, "known-latency"), "known-latency")
+    return build_package(os.path.join(REPOSITORY, "bench/load/known-latency"), "known-latency")
 
 
 def free_port():
@@ -77,9 +77,9 @@ def _await_port(port, process, log):
         time.sleep(0.05)
 
 
-def run(core, command, seconds):
+def run(cores, command, seconds, exit_codes=(0,)):
     """Runs a generator to its end. Returns its output and the CPU seconds that it used."""
-    process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "taskset", "-c", str(core), *command],
+    process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "taskset", "-c", str(cores), *command],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     killer = threading.Timer(seconds + GRACE_S, process.kill)
     killer.start()
@@ -87,10 +87,14 @@ def run(core, command, seconds):
         output = process.stdout.read()
         # wait4 and not wait: it also says what the process used.
         _, status, usage = os.wait4(process.pid, 0)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
     finally:
         killer.cancel()
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
+    if process.returncode not in exit_codes:
         raise BenchError(f"{' '.join(command)}: exit code {process.returncode}: {output[-1000:]}")
     return output, usage.ru_utime + usage.ru_stime
 
@@ -104,13 +108,32 @@ def run_wrk(core, seconds, connections, url, *options):
     return int(found.group(1)), cpu_s
 
 
-def run_load(kvant, core, seconds, connections, url, *options):
-    """`kvant load` on one thread. Returns its JSON and CPU seconds."""
+def run_load(kvant, cores, seconds, connections, url, *options, threads=1, prefix=(), seconds_max=None, exit_codes=(0,)):
+    """`kvant load` for some seconds (a step of `--find-max`: `seconds_max` bounds it all). Returns its JSON and CPU seconds."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        _, cpu_s = run(core, [kvant, "load", "-t1", f"-c{connections}", f"-d{seconds}s", "--quiet",
-                              "--json", file.name, *options, url], seconds)
+        _, cpu_s = run(cores, [*prefix, kvant, "load", f"-t{threads}", f"-c{connections}", f"-d{seconds}s", "--quiet",
+                               "--json", file.name, *options, url], seconds_max or seconds, exit_codes)
         with open(file.name) as text:
             return json.load(text), cpu_s
+
+
+def figures(outcome):
+    """What is kept of a phase of `kvant load`: all but its histograms."""
+    statuses = {}
+    for op in outcome["ops"]:
+        for status, count in op["statuses"].items():
+            statuses[status] = statuses.get(status, 0) + count
+    verdict = outcome["verdict"] or {"is_valid": None, "bound": None, "headline": None}
+    return {
+        "planned": outcome["planned"], "sent": outcome["sent"], "completed": outcome["completed"],
+        "backlog": outcome["backlog"], "seconds": outcome["measured_ns"] / 1e9, "start_wall_ms": outcome["start_wall_ms"],
+        "achieved": outcome["rate_achieved_per_s"], "errors": sum(outcome["errors"].values()),
+        "errors_by_kind": outcome["errors"], "statuses": statuses,
+        "is_valid": verdict["is_valid"], "bound": verdict["bound"], "headline": verdict["headline"],
+        **{what: {name: outcome[what][f"{name}_ns"] for name in PERCENTILES} for what in ("response", "service", "send_lag")},
+        # With what was not answered: a server that hangs has no good percentiles.
+        "response_all": {name: outcome["response_with_unanswered"][f"{name}_ns"] for name in PERCENTILES},
+    }
 
 
 def spread(values, unit="", digits=2):
@@ -121,3 +144,15 @@ def spread(values, unit="", digits=2):
 
 def note(text):
     print(text, flush=True)
+
+
+def markdown(columns, rows):
+    """A table: names of columns, and rows of texts; all but the first column to the right."""
+    lines = ["| " + " | ".join(columns) + " |", "|---" + "|---:" * (len(columns) - 1) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def verdict(goal, met, found):
+    """One line about a goal: met, not met, or (`met` is `None`) not measured."""
+    word = "not measured" if met is None else "met" if met else "NOT met"
+    return f"{word:12}  {goal}" + (f": {found}" if met is not None else "")

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Where servers break, and what Kvant does beyond that. See ../README.md.
+
+`breaking-points`: the highest rates of six workloads, against one-nio with LevelDB. `many-connections`: 10,000 requests a second
+over 1,024 connections. `overload`: up to five times what the server can do. `idle`: 10,000 connections of which 100 are active.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../common"))
+
+import breaking_points
+import harness
+import idle
+import load
+import many_connections
+import overload
+import peers
+import procfs
+import under_test
+
+EXPERIMENTS = {"breaking-points": breaking_points, "many-connections": many_connections, "overload": overload, "idle": idle}
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    experiments = parser.add_subparsers(dest="experiment", required=True)
+    for name, experiment in EXPERIMENTS.items():
+        one = experiments.add_parser(name, description=experiment.__doc__, help=experiment.__doc__.split("\n")[0])
+        one.add_argument("--kvant", default=os.path.join(peers.REPOSITORY, "target/release/kvant"),
+                         help="its binary (target/release/kvant)")
+        server, client = experiment.CORES
+        one.add_argument("--server-cores", default=server, help=f"as taskset takes them ({server})")
+        one.add_argument("--client-cores", default=client, help=f"of the generator ({client})")
+        one.add_argument("--threads", type=int, default=experiment.THREADS,
+                         help=f"of the generator ({experiment.THREADS})")
+        one.add_argument("--data-dir", help="for the servers' files (the system's temporary directory)")
+        one.add_argument("--json", metavar="FILE", help="also write what was measured, with the machine's facts")
+        one.add_argument("--from", dest="from_file", metavar="FILE", help="measure nothing: show such a file")
+        one.add_argument("--minutes-max", type=int, default=180, help="give up after this time (180)")
+        experiment.add_arguments(one)
+        under_test.add_arguments(one)
+    return parser.parse_args()
+
+
+def give_up_after(minutes):
+    """Ends the run, and with it all servers, when it takes too long or is told to end."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+    signal.signal(signal.SIGALRM, lambda *_: sys.exit(f"not done after {minutes} minutes"))
+    signal.alarm(minutes * 60)
+
+
+def cores_of(text):
+    """The cores of a list such as taskset takes: 0,2-3."""
+    ranges = [part.split("-") for part in text.split(",")]
+    return {core for ends in ranges for core in range(int(ends[0]), int(ends[-1]) + 1)}
+
+
+def measure(experiment, settings):
+    missing = (cores_of(settings.server_cores) | cores_of(settings.client_cores)) - os.sched_getaffinity(0)
+    if missing:
+        sys.exit(f"cores {sorted(missing)} are not ours to use")
+    # For the servers, as peers.py names it.
+    settings.server_core = settings.server_cores
+    machine = procfs.machine_facts(peers.REPOSITORY)
+    # The runner keeps to the generator's cores; what it starts is placed anew.
+    os.sched_setaffinity(0, cores_of(settings.client_cores))
+    with under_test.directory_of(settings):
+        result = experiment.measure(settings)
+    # Not the places of files: they say nothing about the figures.
+    asked = {name: value for name, value in vars(settings).items()
+             if name not in ("directory", "kvant", "json", "from_file", "data_dir", "svg")}
+    return {"experiment": settings.experiment, "machine": machine, "settings": asked, "result": result}
+
+
+def main():
+    settings = parse_arguments()
+    experiment = EXPERIMENTS[settings.experiment]
+    if settings.from_file:
+        with open(settings.from_file) as file:
+            whole = json.load(file)
+    else:
+        give_up_after(settings.minutes_max)
+        try:
+            whole = measure(experiment, settings)
+        except (harness.BenchError, load.LoadError) as error:
+            sys.exit(f"{settings.experiment}: {error}")
+    if settings.json:
+        os.makedirs(os.path.dirname(os.path.abspath(settings.json)), exist_ok=True)
+        with open(settings.json, "w") as file:
+            json.dump(whole, file, indent=1)
+            file.write("\n")
+    machine, used = whole["machine"], whole["settings"]
+    print(f"\n{machine['cpu_model']}, {machine['cpu_count']} cores, Linux {machine['kernel']}, commit {machine['commit']}, "
+          f"{machine['date']}")
+    print(f"server on cores {used['server_cores']}, generator on {used['client_cores']}, {used['threads']} thread(s); "
+          f"kvant serve {' '.join(whole['result']['serve_options']) or '(defaults)'}\n")
+    experiment.show(whole["result"], settings)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""Past the limit: goodput, refusals and latency from half to five times the rate that the server holds.
+
+A slow store is no case here: nothing outside of the server makes its storage take a given time. `sync-always` waits for the disk's own
+fsync, which is the nearest; the exact delay belongs to tests in the server's process.
+"""
+
+import os
+import statistics
+
+import harness
+import overload_graph
+import under_test
+import witness
+
+CORES = ("0", "1")
+THREADS = 1
+# Options of `kvant load`, the kind of request and of operation in the server's metrics, options of `kvant serve`.
+CASES = {
+    "point-get": (["--workload", "get"], "get", {}),
+    "point-put": (["--workload", "put", "--value-bytes", "12"], "put", {}),
+    "ranges": (["--workload", "range", "--range-records", "100"], "range", {}),
+    "sync-always": (["--workload", "put", "--value-bytes", "12"], "put", {"sync": "always"}),
+}
+# What is admitted past the limit, as a part of the most that any step did.
+GOODPUT_PART = 0.9
+REFUSAL_MS = 5
+# After a step past the limit: half of the limit for this long, of which the second second is looked at.
+RECOVERY_S = 3
+RECOVERY_FACTOR = 0.5
+# The witness asks for at most this part of what the server holds.
+WITNESS_PART = 0.02
+
+
+def add_arguments(parser):
+    parser.add_argument("--rounds", type=int, default=3, help="(3)")
+    parser.add_argument("--seconds", type=int, default=10, choices=range(1, 61), metavar="1..60",
+                        help="length of a step (10)")
+    parser.add_argument("--search-seconds", type=int, default=2, help="length of a step of the search for the limit (2)")
+    parser.add_argument("--factors", default="0.5,0.8,1,2,5", help="offered load, by the limit (0.5,0.8,1,2,5)")
+    parser.add_argument("--cases", default=",".join(CASES), help="(all, separated by commas)")
+    parser.add_argument("--connections", type=int, default=1024, help="(1024)")
+    parser.add_argument("--keys", type=int, default=1_000_000, help="records (1000000)")
+    parser.add_argument("--slo", default="p99<50ms", help="what the limit has to hold (p99<50ms)")
+    parser.add_argument("--limits", default="", metavar="CASE=RATE,...",
+                        help="limits that are known: search no others for these cases")
+    parser.add_argument("--witness-rate", type=int, default=200, help="requests a second that are timed one by one (200)")
+    parser.add_argument("--svg", metavar="FILE", help="draw goodput and latency by offered load")
+
+
+def measure(settings):
+    known = {name: float(rate) for name, _, rate in (part.partition("=") for part in settings.limits.split(",") if part)}
+    result = {"serve_options": under_test.options_of(settings), "connections": settings.connections, "slo": settings.slo,
+              "limits": {}, "steps": []}
+    for name in settings.cases.split(","):
+        _, kind, fixed = CASES[name]
+        kvant = under_test.Kvant(settings, fixed=fixed)
+        with under_test.running(kvant):
+            if kind != "put":
+                under_test.fill(settings, kvant, settings.keys)
+            limit = known.get(name) or _limit(settings, kvant, name)
+            result["limits"][name] = limit
+            harness.note(f"{name}: the limit is {limit:,.0f}/s")
+            for round_number in range(1, settings.rounds + 1):
+                for factor in map(float, settings.factors.split(",")):
+                    step = _step(settings, kvant, name, limit, factor)
+                    result["steps"].append(step | {"case": name, "factor": factor, "round": round_number})
+                    harness.note(f"{name} {round_number}/{settings.rounds} {factor} x: goodput {step['goodput']:,.0f}/s")
+    return result
+
+
+def _options(settings, name):
+    return [*CASES[name][0], "--keys", str(settings.keys)]
+
+
+def _limit(settings, kvant, name):
+    found = under_test.find_max(settings, kvant, settings.connections, settings.search_seconds, settings.slo,
+                                *_options(settings, name))
+    if not found["rate_max_per_s"]:
+        raise harness.BenchError(f"{name}: no rate holds {settings.slo}: {'; '.join(found['reasons'])}")
+    return found["rate_max_per_s"]
+
+
+def _step(settings, kvant, name, limit, factor):
+    _, kind, _ = CASES[name]
+    kvant.settle()
+    counters, buckets = kvant.counters(), kvant.total_buckets(kind)
+    rate = max(1, min(settings.witness_rate, int(limit * WITNESS_PART)))
+    with witness.Witness(kvant.port, kind, rate, settings.keys) as seen:
+        run = under_test.drive(settings, kvant, settings.connections, settings.seconds, f"-R{int(limit * factor)}",
+                               *_options(settings, name))
+        seen.send_no_more()
+        # At once, while the server still feels it.
+        recovery = None
+        if factor > 1:
+            recovery = under_test.drive(settings, kvant, settings.connections, RECOVERY_S, f"-R{int(limit * RECOVERY_FACTOR)}",
+                                        *_options(settings, name))
+    grown = {path: count - counters.get(path, 0) for path, count in kvant.counters().items()}
+    total_p99_s = under_test.quantile_s(buckets, kvant.total_buckets(kind), 0.99)
+    done = sum(count for status, count in run["statuses"].items() if witness.is_admitted(int(status)))
+    return {
+        "run": run, "witness": seen.figures(), "recovery": recovery,
+        "counters_grown": {path: count for path, count in grown.items() if count}, "server_total_p99_s": total_p99_s,
+        "goodput": done / run["seconds"], "refused": (run["completed"] - done) / run["seconds"], "offered": run["sent"] / run["seconds"],
+    }
+
+
+def show(result, settings):
+    print(f"{result['connections']} connections, limit: {result['slo']}. Medians (least–largest) of the rounds; "
+          "times in milliseconds.")
+    print("`sent` is less than `planned` where all connections wait, or the generator can send no more.\n")
+    summary = summarise(result)
+    spread = lambda values, digits=2: harness.spread(values, digits=digits) if values else "–"
+    rows = []
+    for row in summary:
+        rows.append([f"{row['case']} {row['factor']:g} x", f"{row['planned']:,.0f}",
+                     spread(row["sent"], 0), spread(row["goodput"], 0),
+                     f"{statistics.median(row['goodput_part']):.0%}", spread(row["refused"], 0), row["reasons"] or "–",
+                     spread(row["admitted_p99_ms"]), spread(row["server_p99_ms"]), spread(row["refused_p50_ms"]),
+                     spread(row["refused_p99_ms"]), spread(row["rss_mib"], 0), spread(row["after_p99_ms"]), f"{row['valid']} of {row['rounds']}"])
+    print(harness.markdown(["case, x limit", "planned /s", "sent /s", "goodput /s", "of the most", "refused /s",
+                            "why: share in p99", "admitted p99", "server's total p99, bucket", "refusals p50", "refusals p99",
+                            "RSS MiB", "p99 1–2 s after", "valid"], rows))
+    print("\n" + "\n".join(_verdicts(summary)))
+    print("\nThe witness times single requests on connections of its own, from write to last byte; a refusal's time contains what it\n"
+          "lay in the socket before the server read it. The server's own total counts from the turn of the event loop that read it.")
+    if settings.svg:
+        os.makedirs(os.path.dirname(os.path.abspath(settings.svg)), exist_ok=True)
+        with open(settings.svg, "w") as file:
+            file.write(overload_graph.svg(summary, " ".join(result["serve_options"]) or "default options"))
+
+
+def summarise(result):
+    """A dict for each case and factor."""
+    rows = []
+    for case, factor in dict.fromkeys((step["case"], step["factor"]) for step in result["steps"]):
+        steps = [step for step in result["steps"] if (step["case"], step["factor"]) == (case, factor)]
+        most = {}
+        for step in result["steps"]:
+            if step["case"] == case:
+                most[step["round"]] = max(most.get(step["round"], 0), step["goodput"])
+        ms = lambda values: [value / 1e6 for value in values if value is not None]
+        reasons = {}
+        for step in steps:
+            for answer in step["witness"]["answers"]:
+                if not witness.is_admitted(answer["status"]):
+                    reasons.setdefault(f"{answer['status']} {answer['reason']}".strip(), []).append(answer)
+        refused = sum(answer["count"] for answers in reasons.values() for answer in answers)
+        rows.append({
+            "case": case, "factor": factor, "rounds": len(steps), "planned": result["limits"][case] * factor,
+            "sent": [step["offered"] for step in steps], "goodput": [step["goodput"] for step in steps],
+            "goodput_part": [step["goodput"] / (most[step["round"]] or 1) for step in steps],
+            "refused": [step["refused"] for step in steps],
+            "reasons": ", ".join(
+                f"{name} {sum(answer['count'] for answer in answers) / refused:.0%} in "
+                f"{statistics.median(answer['p99_ns'] for answer in answers) / 1e6:.1f}" for name, answers in sorted(reasons.items())),
+            "admitted_p99_ms": ms(step["witness"]["admitted"]["p99_ns"] for step in steps),
+            "refused_p50_ms": ms(step["witness"]["refused"]["p50_ns"] for step in steps),
+            "refused_p99_ms": ms(step["witness"]["refused"]["p99_ns"] for step in steps),
+            "server_p99_ms": [step["server_total_p99_s"] * 1e3 for step in steps if step["server_total_p99_s"] is not None],
+            "rss_mib": [step["run"]["rss_max_kib"] / 1024 for step in steps],
+            "after_p99_ms": ms((step["recovery"]["p99_by_second_ns"] + [None, None])[1] for step in steps if step["recovery"]),
+            "valid": sum(step["run"]["is_valid"] is True for step in steps),
+        })
+    return rows
+
+
+def _verdicts(summary):
+    for row in summary:
+        if row["factor"] <= 1:
+            continue
+        name = f"{row['case']} at {row['factor']:g} x"
+        part = statistics.median(row["goodput_part"])
+        yield harness.verdict(f"{name}: goodput at least {GOODPUT_PART:.0%} of the most", part >= GOODPUT_PART, f"{part:.0%}")
+        refusals = row["refused_p99_ms"]
+        yield harness.verdict(f"{name}: refusals p99 within {REFUSAL_MS} ms, seen from outside",
+                              statistics.median(refusals) <= REFUSAL_MS if refusals else None,
+                              harness.spread(refusals, " ms") if refusals else "")

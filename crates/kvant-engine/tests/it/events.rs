@@ -1,0 +1,184 @@
+//! What the engine tells of its background work, stalls and slow fsyncs.
+
+use crate::common::{DIR, World, put, small_options};
+use kvant_base::events::{Edge, Event, EventKind, Events, Field};
+use kvant_base::{ErrorKind, Result};
+use kvant_engine::{Db, Options, Resources, SyncLevel};
+use kvant_env::Env;
+use kvant_env::clock::SystemClock;
+use kvant_env::faulty::{FaultOp, FaultyFs};
+use kvant_env::spawner::ThreadSpawner;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn open(env: &Env, options: &Options) -> Result<(Db, Arc<Events>)> {
+    let events = Events::new(10_000);
+    let resources = Resources {
+        events: Arc::clone(&events),
+        ..Resources::new(options)
+    };
+    let db = Db::open(env.clone(), Path::new(DIR), options.clone(), resources)?;
+    Ok((db, events))
+}
+
+fn world() -> (World, FaultyFs) {
+    let disk = FaultyFs::new(3);
+    (World::new(3, Arc::new(disk.clone())), disk)
+}
+
+fn of_kind(events: &Events, kind: EventKind) -> Vec<Arc<Event>> {
+    let all = events.after(0).into_iter();
+    all.filter(|event| event.kind == kind).collect()
+}
+
+fn number(event: &Event, name: &str) -> u64 {
+    match field(event, name) {
+        Some(Field::Number(number)) => *number,
+        other => panic!("{name} is {other:?} in {event:?}"),
+    }
+}
+
+fn field<'a>(event: &'a Event, name: &str) -> Option<&'a Field> {
+    let mut fields = event.fields.iter();
+    fields
+        .find(|(field_name, _)| *field_name == name)
+        .map(|(_, field)| field)
+}
+
+fn text(text: &'static str) -> Option<Field> {
+    Some(Field::Text(text.into()))
+}
+
+/// Beginnings and ends of one kind belong together, each end after its beginning.
+fn assert_paired(events: &[Arc<Event>]) {
+    for event in events {
+        let same = |other: &&Arc<Event>| other.span == event.span;
+        let pair: Vec<_> = events.iter().filter(same).map(|event| event.edge).collect();
+        assert_eq!(pair, [Edge::Begin, Edge::End], "{event:?}");
+    }
+}
+
+#[test]
+fn a_flush_and_a_compaction_are_told_with_what_they_read_and_wrote() {
+    let (world, _) = world();
+    let (db, events) = open(&world.env, &small_options(SyncLevel::Os)).expect("opens");
+    for number in 0..100 {
+        db.put(format!("key{number}").as_bytes(), &[b'v'; 50], None)
+            .expect("written");
+    }
+    db.compact().expect("compacted");
+    let flushes = of_kind(&events, EventKind::Flush);
+    assert_paired(&flushes);
+    let sum = |events: &[Arc<Event>], name| -> u64 {
+        let ends = events.iter().filter(|event| event.edge == Edge::End);
+        ends.map(|event| number(event, name)).sum()
+    };
+    let flushed = db.stats().flushes;
+    assert_eq!((sum(&flushes, "level"), sum(&flushes, "entries")), (0, 100));
+    assert_eq!(sum(&flushes, "memtable_bytes"), flushed.read_bytes);
+    assert_eq!(sum(&flushes, "table_bytes"), flushed.written_bytes);
+    assert_eq!(
+        field(&flushes[0], "table_bytes"),
+        None,
+        "not known at the beginning"
+    );
+
+    let compactions = of_kind(&events, EventKind::Compaction);
+    assert_paired(&compactions);
+    let begin = &compactions[0];
+    assert_eq!(number(begin, "from_level"), 0);
+    assert!(number(begin, "to_level") > 0);
+    assert!(number(begin, "input_bytes") > 0);
+    let last = compactions.last().expect("a compaction");
+    assert_eq!(field(last, "reason").cloned(), text("manual"));
+    let written_bytes = db.stats().compactions.written_bytes;
+    assert_eq!(sum(&compactions, "output_bytes"), written_bytes);
+}
+
+#[test]
+fn a_flush_that_fails_ends_with_its_error() {
+    let (world, disk) = world();
+    let (db, events) = open(&world.env, &small_options(SyncLevel::Os)).expect("opens");
+    db.put(b"key", b"value", None).expect("written");
+    disk.fail_next(FaultOp::Create, ".sst", io::ErrorKind::Other, 1);
+    db.flush().expect_err("no table can be made");
+    let flushes = of_kind(&events, EventKind::Flush);
+    assert_paired(&flushes[..2]);
+    assert!(matches!(field(&flushes[1], "error"), Some(Field::Text(_))));
+}
+
+#[test]
+fn a_stall_is_told_once_from_the_first_writer_held_until_writers_are_let_go() {
+    let (world, disk) = world();
+    let (db, events) = open(&world.env, &small_options(SyncLevel::Os)).expect("opens");
+    disk.fail_next(FaultOp::Create, ".sst", io::ErrorKind::Other, u64::MAX);
+    let mut held_count = 0;
+    for number in 0_u64.. {
+        let batch = put(&number.to_be_bytes(), &[b'v'; 1_000]);
+        match db.submit(batch, Box::new(|result| result.expect("written"))) {
+            Ok(()) => assert_eq!(held_count, 0),
+            Err((error, _)) => {
+                assert_eq!(error.kind(), ErrorKind::Stalled);
+                held_count += 1;
+                world.clock.advance(Duration::from_millis(5));
+            }
+        }
+        world.spawner.run_until_idle();
+        if held_count == 3 {
+            break;
+        }
+    }
+    let stalls = of_kind(&events, EventKind::Stall);
+    assert_eq!(stalls.len(), 1, "{stalls:?}");
+    assert_eq!(stalls[0].edge, Edge::Begin);
+    assert_eq!(field(&stalls[0], "reason").cloned(), text("memtables"));
+    disk.clear_faults();
+    db.flush().expect("flushed");
+    let stalls = of_kind(&events, EventKind::Stall);
+    assert_eq!(stalls.len(), 2, "{stalls:?}");
+    assert_paired(&stalls);
+    assert_eq!(field(&stalls[1], "reason").cloned(), text("memtables"));
+    let end_ns = stalls[1].end_ns.expect("an end has its time");
+    assert!(end_ns - stalls[1].start_ns >= 15_000_000, "{stalls:?}");
+}
+
+#[test]
+fn only_a_slow_fsync_is_told() {
+    let (world, _) = world();
+    let (db, events) = open(&world.env, &small_options(SyncLevel::Always)).expect("opens");
+    db.put(b"key", b"value", None).expect("written");
+    db.compact().expect("compacted");
+    assert!(db.stats().wal.sync_count > 0);
+    // On the clock of this world an fsync takes no time at all.
+    assert_eq!(of_kind(&events, EventKind::Fsync), []);
+}
+
+#[test]
+fn a_slow_fsync_of_the_log_and_of_a_table_is_told() {
+    const DELAY: Duration = Duration::from_millis(20);
+    let disk = FaultyFs::new(1);
+    let clock = Arc::new(SystemClock::new());
+    let env = Env {
+        fs: Arc::new(disk.clone()),
+        clock: clock.clone(),
+        spawner: Arc::new(ThreadSpawner::new(clock)),
+    };
+    let (db, events) = open(&env, &small_options(SyncLevel::Always)).expect("opens");
+    disk.set_sync_delay(DELAY);
+    let before = events.last_number();
+    db.put(b"key", b"value", None).expect("written");
+    db.flush().expect("flushed");
+    for file in ["wal", "table", "directory"] {
+        let told = events.after(before);
+        let fsync = told
+            .iter()
+            .find(|event| event.kind == EventKind::Fsync && field(event, "file").cloned() == text(file))
+            .unwrap_or_else(|| panic!("no {file} in {told:?}"));
+        assert_eq!(fsync.edge, Edge::End);
+        assert!(number(fsync, "us") >= 20_000, "{fsync:?}");
+        assert!(fsync.end_ns.expect("an end has its time") - fsync.start_ns >= 20_000_000);
+        assert_eq!(field(fsync, "error"), None);
+    }
+}

@@ -1,0 +1,264 @@
+//! What reads touch, and point reads that do not wait for the disk.
+
+use crate::common::{World, small_options};
+use bytes::Bytes;
+use kvant_base::ErrorKind;
+use kvant_engine::{Db, Lookup, Options, ReadTrace, Resources, SyncLevel, WriteBatch};
+use kvant_env::faulty::{FaultOp, FaultyFs};
+use kvant_env::memory::MemoryFs;
+use kvant_env::posix::PosixFs;
+use kvant_env::rng::Rng;
+use kvant_env::{Env, Fs};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a read takes on the slow disk of these tests: any time would do.
+const READ_DELAY: Duration = Duration::from_millis(1);
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key{number:05}").into_bytes()
+}
+
+/// One table of 100 records.
+fn flushed(world: &World) -> Db {
+    let db = world.open(&Options {
+        memtable_bytes: 1 << 20,
+        ..small_options(SyncLevel::Os)
+    });
+    for number in 0..100 {
+        db.put(&key(number), b"value", None).expect("written");
+    }
+    db.flush().expect("flushed");
+    db
+}
+
+fn traced(db: &Db, key: &[u8]) -> ReadTrace {
+    let mut trace = ReadTrace::default();
+    db.get_traced(key, &mut trace).expect("read");
+    trace
+}
+
+#[test]
+fn a_trace_tells_tables_and_blocks_and_which_were_not_in_the_cache() {
+    let world = World::new(1, Arc::new(MemoryFs::new()));
+    let db = flushed(&world);
+    let before = db.stats().reads;
+    let cold = traced(&db, &key(50));
+    assert_eq!(
+        (cold.table_count, cold.block_count, cold.block_read_count),
+        (1, 1, 1)
+    );
+    let reads = db.stats().reads;
+    assert_eq!(
+        cold.block_read_bytes,
+        reads.disk_read_bytes - before.disk_read_bytes
+    );
+    assert_eq!(reads.present_block_fetch_count, 1);
+
+    let warm = traced(&db, &key(50));
+    assert_eq!(
+        (warm.table_count, warm.block_count, warm.block_read_count),
+        (1, 1, 0)
+    );
+    assert_eq!(warm.block_read_bytes, 0);
+
+    db.put(&key(50), b"newer", None).expect("written");
+    assert_eq!(
+        traced(&db, &key(50)),
+        ReadTrace::default(),
+        "it is in the memtable"
+    );
+
+    let mut both = cold;
+    db.get_traced(&key(51), &mut both).expect("read");
+    assert_eq!(both.table_count, 2, "reads are added up");
+    assert_eq!(db.stats().reads.present_block_fetch_count, 3);
+}
+
+#[test]
+fn a_filter_keeps_absent_keys_out_of_the_trace() {
+    let world = World::new(1, Arc::new(MemoryFs::new()));
+    let db = flushed(&world);
+    let mut trace = ReadTrace::default();
+    for number in 0..1_000 {
+        let absent = format!("key{number:05}x");
+        db.get_traced(absent.as_bytes(), &mut trace).expect("read");
+    }
+    let reads = db.stats().reads;
+    let let_through = reads.filter_probe_count - reads.filter_negative_count;
+    assert_eq!(u64::from(trace.table_count), let_through);
+    assert_eq!(u64::from(trace.block_count), reads.absent_block_fetch_count);
+    assert!(trace.table_count < 100, "{trace:?}");
+}
+
+#[test]
+fn a_range_tells_what_it_has_touched_so_far() {
+    let world = World::new(1, Arc::new(MemoryFs::new()));
+    let db = flushed(&world);
+    let before = db.stats().reads.disk_read_bytes;
+    for reads_from_file in [true, false] {
+        let mut range = db.range(b"", None).expect("a range opens");
+        let first = range.trace();
+        assert_eq!((first.table_count, first.block_count), (1, 1));
+        while range.next().expect("read").is_some() {}
+        let all = range.trace();
+        assert_eq!(all.table_count, 1);
+        assert!(all.block_count > 1, "{all:?}");
+        let read_count = if reads_from_file { all.block_count } else { 0 };
+        assert_eq!(all.block_read_count, read_count, "the cache has them then");
+        if reads_from_file {
+            assert_eq!(all.block_read_bytes, db.stats().reads.disk_read_bytes - before);
+        }
+    }
+    db.delete(&key(0)).expect("deleted");
+    let range = db.range(b"zzz", None).expect("a range opens");
+    assert_eq!(range.trace(), ReadTrace::default(), "nothing is there");
+}
+
+fn tried(db: &Db, key: &[u8]) -> Lookup {
+    db.try_get(key, &mut ReadTrace::default()).expect("read")
+}
+
+fn known(value: &'static [u8]) -> Lookup {
+    Lookup::Known(Some(Bytes::from_static(value)))
+}
+
+#[test]
+fn what_is_in_memory_is_known_without_the_disk() {
+    let disk = FaultyFs::new(1);
+    let world = World::new(1, Arc::new(disk.clone()));
+    let db = flushed(&world);
+    db.put(&key(3), b"newer", None).expect("written");
+    db.delete(&key(4)).expect("deleted");
+    db.get(&key(50)).expect("its block is in the cache from here on");
+    disk.set_read_delay(READ_DELAY);
+    assert_eq!(tried(&db, &key(3)), known(b"newer"));
+    assert_eq!(tried(&db, &key(4)), Lookup::Known(None));
+    assert_eq!(tried(&db, &key(50)), known(b"value"));
+    assert_eq!(tried(&db, b"behind the last key"), Lookup::Known(None));
+}
+
+#[test]
+fn what_is_on_a_slow_disk_is_left_to_who_may_wait() {
+    let disk = FaultyFs::new(1);
+    let world = World::new(1, Arc::new(disk.clone()));
+    let db = flushed(&world);
+    disk.set_read_delay(READ_DELAY);
+    let before = db.stats();
+    let mut trace = ReadTrace::default();
+    assert_eq!(db.try_get(&key(50), &mut trace).expect("read"), Lookup::NeedsDisk);
+    assert_eq!(
+        (trace.table_count, trace.block_count, trace.block_read_count),
+        (1, 0, 0)
+    );
+    let after = db.stats();
+    assert_eq!(after.reads.get_count, before.reads.get_count);
+    assert_eq!(after.reads.disk_read_count, before.reads.disk_read_count);
+    assert_eq!(after.block_cache.miss_count, before.block_cache.miss_count);
+
+    assert_eq!(db.get(&key(50)).expect("read").as_deref(), Some(&b"value"[..]));
+    assert_eq!(tried(&db, &key(50)), known(b"value"), "it is in the cache now");
+    let after = db.stats();
+    assert_eq!(after.reads.get_count, before.reads.get_count + 2);
+    assert_eq!(after.block_cache.miss_count, before.block_cache.miss_count + 1);
+}
+
+#[test]
+fn a_block_that_was_read_without_waiting_stays_in_the_cache() {
+    let disk = FaultyFs::new(1);
+    let world = World::new(1, Arc::new(disk.clone()));
+    let db = flushed(&world);
+    let mut trace = ReadTrace::default();
+    assert_eq!(db.try_get(&key(50), &mut trace).expect("read"), known(b"value"));
+    assert_eq!((trace.block_count, trace.block_read_count), (1, 1));
+    disk.set_read_delay(READ_DELAY);
+    assert_eq!(tried(&db, &key(50)), known(b"value"));
+}
+
+#[test]
+fn a_large_value_is_left_to_who_may_wait() {
+    let world = World::new(1, Arc::new(MemoryFs::new()));
+    let db = world.open(&Options::for_memory(64 << 20));
+    // Bytes that do not compress.
+    let value = Rng::new(1).bytes(1_000_000);
+    db.put(b"large", &value, None).expect("written");
+    let expected = Lookup::Known(Some(Bytes::from(value)));
+    // Not by assert_eq, which would print a megabyte.
+    assert!(tried(&db, b"large") == expected, "it is in the memtable");
+    db.flush().expect("flushed");
+    assert!(tried(&db, b"large") == Lookup::NeedsDisk);
+    let found = db.get(b"large").expect("read");
+    assert!(Lookup::Known(found) == expected);
+    assert!(tried(&db, b"large") == expected, "it is in the cache now");
+}
+
+#[test]
+fn a_failed_read_is_no_wait() {
+    let disk = FaultyFs::new(1);
+    let world = World::new(1, Arc::new(disk.clone()));
+    let db = flushed(&world);
+    disk.fail_next(FaultOp::Read, ".sst", io::ErrorKind::Other, 1);
+    let error = db.try_get(&key(50), &mut ReadTrace::default());
+    assert_eq!(error.expect_err("the disk failed").kind(), ErrorKind::Io);
+    assert_eq!(tried(&db, &key(50)), known(b"value"));
+    db.close().expect("closed");
+    let error = db.try_get(&key(50), &mut ReadTrace::default());
+    assert_eq!(error.expect_err("closed").kind(), ErrorKind::Closed);
+}
+
+/// A directory that is removed at the end of the test.
+struct TempDir(std::path::PathBuf);
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).expect("removed");
+    }
+}
+
+/// Whether the system reads a file without waiting that has just been read.
+fn reads_without_waiting(file: &Path) -> bool {
+    let file = PosixFs::new().open(file).expect("a file of the database");
+    let mut buffer = [0; 16];
+    file.read_exact_at(&mut buffer, 0).expect("read");
+    file.try_read_exact_at(&mut buffer, 0).expect("read")
+}
+
+#[test]
+fn a_file_that_was_just_written_is_read_without_waiting() {
+    const KEYS: u64 = 1_000;
+    let dir = TempDir(std::env::temp_dir().join(format!("kvant-try-get-{}", std::process::id())));
+    let options = small_options(SyncLevel::Os);
+    let db = Db::open(Env::posix(), &dir.0, options.clone(), Resources::new(&options)).expect("opens");
+    let mut batch = WriteBatch::new();
+    for number in 0..KEYS {
+        batch.put(&key(number), &number.to_le_bytes(), None);
+    }
+    db.write(batch).expect("written");
+    db.compact().expect("compacted");
+    let files = PosixFs::new().list(&dir.0).expect("listed");
+    let table = files
+        .iter()
+        .find(|file| file.name.ends_with(".sst"))
+        .expect("a table");
+    if !reads_without_waiting(&dir.0.join(&table.name)) {
+        // A file system that cannot: everything but memory is left to who may wait.
+        assert_eq!(tried(&db, &key(0)), Lookup::NeedsDisk);
+        return;
+    }
+    let mut trace = ReadTrace::default();
+    let mut known_count = 0;
+    for number in 0..KEYS {
+        match db.try_get(&key(number), &mut trace).expect("read") {
+            Lookup::Known(value) => {
+                assert_eq!(value.as_deref(), Some(&number.to_le_bytes()[..]));
+                known_count += 1;
+            }
+            Lookup::NeedsDisk => {}
+        }
+    }
+    // Memory that is short may have cost the page cache some of it.
+    assert!(known_count > KEYS / 2, "{known_count} of {KEYS}: {trace:?}");
+    assert!(trace.block_read_count > 1, "{trace:?}");
+}

@@ -1,0 +1,41 @@
+//! Keeps refused clients from coming back at once.
+//!
+//! A client that sends its next request as soon as it has its `503` would be refused again and again, and a selector could end up
+//! doing nothing else. So its connection rests before it is read again: all rests of a selector together are as long as it takes for
+//! refusals to be a twentieth of its time. The kernel's flow control does the rest.
+//!
+//! It is the generic cell rate algorithm (ITU-T I.371): one virtual time, to which each refusal adds its share.
+//!
+//! Threads: belongs to one selector.
+
+use std::cell::Cell;
+
+/// What a refusal costs a selector: reading, parsing and answering.
+const REFUSAL_NS: u64 = 8_000;
+/// A refusal in this time is a twentieth of it.
+const SHARE_NS: u64 = 20 * REFUSAL_NS;
+/// Refusals in a burst that need no rest.
+const BURST_COUNT: u64 = 32;
+/// The longest rest: a client must not wait for long for a server that has recovered.
+const REST_MAX_NS: u64 = 100_000_000;
+
+/// Paces the refusals of one selector.
+#[derive(Default)]
+pub(crate) struct Pacer {
+    /// When all refusals so far have been paid for.
+    paid_ns: Cell<u64>,
+}
+
+impl Pacer {
+    /// How long a connection whose request has been refused now is to wait before it is read again.
+    #[inline]
+    pub(crate) fn rest_ns(&self, now_ns: u64) -> u64 {
+        let burst_ns = BURST_COUNT * SHARE_NS;
+        let paid_ns = self.paid_ns.get().max(now_ns) + SHARE_NS;
+        self.paid_ns.set(paid_ns.min(now_ns + burst_ns + REST_MAX_NS));
+        (self.paid_ns.get() - now_ns).saturating_sub(burst_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,325 @@
+//! Who is let in, who is next, and who has waited for too long.
+//!
+//! Invariants:
+//! 1. Every job that is offered leaves once: taken by a worker, or gone with a reason.
+//! 2. Jobs of a class are taken in the order in which they were offered.
+//! 3. The queue holds at most as many requests as its capacity, or a single job. (A batch of writes may be longer than the capacity.)
+//! 4. With two workers or more, one of them is never at work on a range.
+//!
+//! Pure: no clock, no threads; every call says what time it is.
+
+use super::PoolConfig;
+use super::work::Work;
+use crate::admission::{Class, Control, Refusal};
+use crate::config::Overload;
+use std::collections::VecDeque;
+
+/// A worker takes at most so many jobs at once,
+const TAKEN_COUNT_MAX: usize = 16;
+/// and at most what it will do within this time: the first is answered when the last is done.
+const TAKEN_NS_MAX: u64 = 500_000;
+
+/// Where the outcome of a job goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ticket {
+    pub(super) selector: usize,
+    pub(super) slot: usize,
+}
+
+/// Work that waits.
+pub(super) struct Job {
+    pub(super) work: Work,
+    pub(super) class: Class,
+    pub(super) request_count: usize,
+    pub(super) ticket: Ticket,
+    pub(super) queued_ns: u64,
+}
+
+impl Job {
+    pub(super) fn new(work: Work, ticket: Ticket, queued_ns: u64) -> Job {
+        Job {
+            class: work.class(),
+            request_count: work.request_count(),
+            work,
+            ticket,
+            queued_ns,
+        }
+    }
+
+    fn waited_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.queued_ns)
+    }
+}
+
+/// A job that no worker will do.
+pub(super) struct Gone {
+    pub(super) job: Job,
+    /// `None`: the selector is to do it.
+    pub(super) refusal: Option<Refusal>,
+}
+
+/// What a worker has done of one class.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Finished {
+    pub(super) class: Class,
+    pub(super) request_count: usize,
+    pub(super) worked_ns: u64,
+}
+
+/// The jobs of one class.
+#[derive(Default)]
+struct Line {
+    jobs: VecDeque<Job>,
+    request_count: usize,
+    done_count: u64,
+    /// Workers at work on it, and the most that may be.
+    worker_count: usize,
+    worker_count_max: usize,
+    /// Requests of all classes together beyond which nothing of this one is let in.
+    capacity: usize,
+    control: Control,
+}
+
+impl Line {
+    fn pop(&mut self) -> Option<Job> {
+        let job = self.jobs.pop_front()?;
+        self.request_count -= job.request_count;
+        Some(job)
+    }
+
+    fn front_waited_ns(&self, now_ns: u64) -> u64 {
+        self.jobs.front().map_or(0, |job| job.waited_ns(now_ns))
+    }
+
+    /// How long its jobs keep the workers that may do them.
+    fn backlog_ns(&self) -> u64 {
+        self.request_count as u64 * self.control.cost_ns() / self.worker_count_max as u64
+    }
+
+    fn can_run(&self) -> bool {
+        !self.jobs.is_empty() && self.worker_count < self.worker_count_max
+    }
+}
+
+/// The jobs that wait for a worker.
+pub(super) struct Queue {
+    config: PoolConfig,
+    /// One for each class, by priority.
+    lines: [Line; Class::COUNT],
+    request_count: usize,
+    request_count_max: usize,
+    stopping: bool,
+}
+
+impl Queue {
+    pub(super) fn new(config: PoolConfig) -> Queue {
+        let workers = config.workers;
+        let line = |class| {
+            let worker_count_max = match class {
+                Class::Read | Class::Write => workers,
+                Class::Range => workers.saturating_sub((workers / 4).max(1)).max(1),
+            };
+            // So that a flood of cheap writes leaves room for reads, which are done before them.
+            let share_per_cent = match (config.overload, class) {
+                (Overload::Adaptive, Class::Write) => 90,
+                (Overload::Adaptive, Class::Range) => 70,
+                _ => 100,
+            };
+            Line {
+                worker_count_max,
+                capacity: config.queue_capacity * share_per_cent / 100,
+                ..Line::default()
+            }
+        };
+        Queue {
+            config,
+            lines: Class::ALL.map(line),
+            request_count: 0,
+            request_count_max: 0,
+            stopping: false,
+        }
+    }
+
+    /// Lets a job in, or not. What is not let in, or has to make room, is added to `gone`.
+    pub(super) fn offer(&mut self, job: Job, now_ns: u64, gone: &mut Vec<Gone>) {
+        if let Err(refusal) = self.judge(&job, now_ns, gone) {
+            gone.push(Gone { job, refusal });
+            return;
+        }
+        self.request_count += job.request_count;
+        self.request_count_max = self.request_count_max.max(self.request_count);
+        let line = &mut self.lines[job.class as usize];
+        line.request_count += job.request_count;
+        line.jobs.push_back(job);
+    }
+
+    /// Whether the job is let in, after the oldest have made room for it where that is the policy; else why it is [`Gone`].
+    fn judge(&mut self, job: &Job, now_ns: u64, gone: &mut Vec<Gone>) -> Result<(), Option<Refusal>> {
+        let overload = self.config.overload;
+        if self.stopping {
+            return Err(Some(Refusal::Stopping));
+        }
+        if overload == Overload::Adaptive && !self.admits(job, now_ns) {
+            return Err(Some(Refusal::Overloaded));
+        }
+        while !self.fits(job) {
+            match overload {
+                Overload::Adaptive | Overload::Reject => return Err(Some(Refusal::QueueFull)),
+                Overload::Discard => return Err(Some(Refusal::Discarded)),
+                Overload::CallerRuns => return Err(None),
+                Overload::DiscardOldest => self.discard_oldest(gone),
+            }
+        }
+        Ok(())
+    }
+
+    fn fits(&self, job: &Job) -> bool {
+        let capacity = self.lines[job.class as usize].capacity;
+        self.request_count == 0 || self.request_count + job.request_count <= capacity
+    }
+
+    /// Whether the job will be done soon enough. Where nothing waits before it, that cannot be better.
+    fn admits(&mut self, job: &Job, now_ns: u64) -> bool {
+        let index = job.class as usize;
+        let backlog_ns = self.lines[..=index].iter().map(Line::backlog_ns).sum::<u64>();
+        let line = &mut self.lines[index];
+        // What waits first has waited for longer than its turn should have taken: work is slower than it was.
+        let wait_ns = backlog_ns.max(line.front_waited_ns(now_ns));
+        let wait_max_ns = self.config.queue_wait_max_ns;
+        line.control
+            .admit(job.request_count, wait_ns, wait_max_ns, now_ns)
+    }
+
+    fn discard_oldest(&mut self, gone: &mut Vec<Gone>) {
+        let fronts = (0..Class::COUNT).filter(|&index| !self.lines[index].jobs.is_empty());
+        let oldest = fronts.min_by_key(|&index| self.lines[index].jobs[0].queued_ns);
+        let job = oldest.and_then(|index| self.pop(index));
+        gone.extend(job.map(|job| Gone {
+            job,
+            refusal: Some(Refusal::Discarded),
+        }));
+    }
+
+    fn pop(&mut self, index: usize) -> Option<Job> {
+        let job = self.lines[index].pop()?;
+        self.request_count -= job.request_count;
+        Some(job)
+    }
+
+    /// Moves the next jobs, all of one class, to `taken`: what one worker does next. It has to say when it has [`Queue::finished`].
+    pub(super) fn take(&mut self, now_ns: u64, taken: &mut Vec<Job>, gone: &mut Vec<Gone>) {
+        self.give_up(now_ns, gone);
+        let Some(index) = (0..Class::COUNT).find(|&index| self.lines[index].can_run()) else {
+            return;
+        };
+        let line = &mut self.lines[index];
+        line.worker_count += 1;
+        let fair_count = (line.jobs.len() / self.config.workers).clamp(1, TAKEN_COUNT_MAX);
+        let cost_ns = line.control.cost_ns();
+        let mut left_ns = TAKEN_NS_MAX;
+        while taken.len() < fair_count {
+            let Some(next) = self.lines[index].jobs.front() else {
+                break;
+            };
+            let job_ns = match cost_ns {
+                // Nothing is known yet: one at a time.
+                0 => TAKEN_NS_MAX,
+                cost_ns => cost_ns.saturating_mul(next.request_count as u64),
+            };
+            if !taken.is_empty() && job_ns > left_ns {
+                break;
+            }
+            left_ns = left_ns.saturating_sub(job_ns);
+            let Some(job) = self.pop(index) else {
+                break;
+            };
+            self.lines[index].control.left(job.waited_ns(now_ns), now_ns);
+            taken.push(job);
+        }
+    }
+
+    /// Moves what has waited for too long to `gone`.
+    pub(super) fn give_up(&mut self, now_ns: u64, gone: &mut Vec<Gone>) {
+        let is_adaptive = self.config.overload == Overload::Adaptive;
+        for index in 0..Class::COUNT {
+            while let Some(job) = self.lines[index].jobs.front() {
+                let waited_ns = job.waited_ns(now_ns);
+                let refusal = if waited_ns > self.config.queue_wait_max_ns {
+                    Refusal::WaitedTooLong
+                } else if is_adaptive && self.lines[index].control.gives_up(waited_ns) {
+                    Refusal::Overloaded
+                } else {
+                    break;
+                };
+                let Some(job) = self.pop(index) else {
+                    break;
+                };
+                let control = &mut self.lines[index].control;
+                control.left(waited_ns, now_ns);
+                control.gave_up(job.request_count, now_ns);
+                gone.push(Gone {
+                    job,
+                    refusal: Some(refusal),
+                });
+            }
+        }
+    }
+
+    /// Notes that a worker has done what it took last.
+    pub(super) fn finished(&mut self, finished: Finished) {
+        let line = &mut self.lines[finished.class as usize];
+        line.worker_count -= 1;
+        line.done_count += finished.request_count as u64;
+        line.control
+            .note_cost(finished.worked_ns / finished.request_count.max(1) as u64);
+    }
+
+    /// Whether there is something for another worker.
+    pub(super) fn can_run(&self) -> bool {
+        self.lines.iter().any(Line::can_run)
+    }
+
+    /// Refuses all jobs, and those to come.
+    pub(super) fn stop(&mut self, gone: &mut Vec<Gone>) {
+        self.stopping = true;
+        for index in 0..Class::COUNT {
+            while let Some(job) = self.pop(index) {
+                gone.push(Gone {
+                    job,
+                    refusal: Some(Refusal::Stopping),
+                });
+            }
+        }
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+
+    pub(super) fn busy_count(&self) -> usize {
+        self.lines.iter().map(|line| line.worker_count).sum()
+    }
+
+    pub(super) fn queued(&self) -> [usize; Class::COUNT] {
+        self.lines.each_ref().map(|line| line.request_count)
+    }
+
+    pub(super) fn queued_max(&self) -> usize {
+        self.request_count_max
+    }
+
+    pub(super) fn done(&self) -> [u64; Class::COUNT] {
+        self.lines.each_ref().map(|line| line.done_count)
+    }
+
+    pub(super) fn cost_ns(&self) -> [u64; Class::COUNT] {
+        self.lines.each_ref().map(|line| line.control.cost_ns())
+    }
+
+    pub(super) fn overloaded(&self) -> [bool; Class::COUNT] {
+        self.lines.each_ref().map(|line| line.control.is_overloaded())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! Reads a range piece by piece, on whatever thread it is: a selector or a worker.
+//!
+//! Invariant: at most one piece ([`PIECE_BYTES`], or one record where that is longer) is held, whatever the length of the range.
+//!
+//! In the plain format each record is a frame, which hyper makes a chunk; in the others a piece is.
+
+use super::Format;
+use crate::key::Key;
+use crate::pool::RangeWork;
+use crate::query::RangeQuery;
+use crate::stores::{Records, Store};
+use bytes::{BufMut, Bytes, BytesMut};
+use kvant_base::Result;
+use std::collections::VecDeque;
+
+/// Bytes of records that are read at once.
+pub(super) const PIECE_BYTES: usize = 64 << 10;
+
+/// A range and how far it has been read.
+pub(crate) struct RangeReader {
+    records: Source,
+    format: Format,
+    /// Records that may still be read.
+    left_count: u64,
+    read_count: u64,
+    piece: Bytes,
+    /// What `piece` takes in memory until its last frame has gone.
+    piece_bytes_held: usize,
+    /// Lengths of the frames in `piece`.
+    frames: VecDeque<usize>,
+    /// The last record is in `piece` or gone.
+    ended: bool,
+}
+
+enum Source {
+    /// Nothing has been read yet.
+    Asked {
+        start: Key,
+        end: Option<Key>,
+    },
+    Open(Box<dyn Records>),
+}
+
+impl RangeReader {
+    pub(crate) fn new(query: RangeQuery, format: Format) -> RangeReader {
+        // An end before the start: nothing to read.
+        let is_empty = query.end.as_ref().is_some_and(|end| **end <= *query.start);
+        RangeReader {
+            records: Source::Asked {
+                start: query.start,
+                end: query.end,
+            },
+            format,
+            left_count: if is_empty {
+                0
+            } else {
+                query.limit.unwrap_or(u64::MAX)
+            },
+            read_count: 0,
+            piece: Bytes::new(),
+            piece_bytes_held: 0,
+            frames: VecDeque::new(),
+            ended: false,
+        }
+    }
+
+    /// Reads the next piece. The last one must have been taken.
+    pub(crate) fn read_piece(&mut self, store: &dyn Store) -> Result<()> {
+        if self.left_count > 0
+            && let Source::Asked { start, end } = &self.records
+        {
+            self.records = Source::Open(store.range(start, end.as_deref())?);
+        }
+        let mut piece = BytesMut::new();
+        while piece.len() < PIECE_BYTES {
+            let record = match &mut self.records {
+                Source::Open(records) if self.left_count > 0 => records.next()?,
+                _ => None,
+            };
+            let Some((key, value)) = record else {
+                self.ended = true;
+                break;
+            };
+            let start = piece.len();
+            // Records of one piece tend to be alike: room for a few more saves copying them again and again.
+            let record_bytes = key.len() + value.len() + 16;
+            if piece.capacity() - start < record_bytes {
+                piece.reserve(record_bytes.max((start + record_bytes).min(PIECE_BYTES)));
+            }
+            self.format.write(&mut piece, key, value);
+            if self.format == Format::Plain {
+                self.frames.push_back(piece.len() - start);
+            }
+            self.left_count -= 1;
+            self.read_count += 1;
+        }
+        if self.ended && self.format == Format::Binary {
+            piece.put_u32_le(u32::MAX);
+            piece.put_u64_le(self.read_count);
+        }
+        if self.format != Format::Plain && !piece.is_empty() {
+            self.frames.push_back(piece.len());
+        }
+        self.piece_bytes_held = piece.capacity();
+        self.piece = piece.freeze();
+        Ok(())
+    }
+
+    /// The next frame of the piece.
+    pub(super) fn next_frame(&mut self) -> Option<Bytes> {
+        let bytes = self.frames.pop_front()?;
+        Some(self.piece.split_to(bytes))
+    }
+
+    /// All of the piece has been taken.
+    pub(super) fn is_taken(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// There is nothing to read any more.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    pub(super) fn read_count(&self) -> u64 {
+        self.read_count
+    }
+
+    pub(super) fn piece_bytes_held(&self) -> u64 {
+        self.piece_bytes_held as u64
+    }
+}
+
+impl RangeWork for RangeReader {
+    fn read_piece(&mut self, store: &dyn Store) -> Result<()> {
+        RangeReader::read_piece(self, store)
+    }
+
+    fn is_begun(&self) -> bool {
+        matches!(self.records, Source::Open(_))
+    }
+}

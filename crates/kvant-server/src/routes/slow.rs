@@ -1,0 +1,176 @@
+//! `GET /v0/slow[?limit=N][&operation=NAME]`: the slowest requests of the last minute, where their time went, and what happened in the
+//! store meanwhile.
+
+use crate::answer::{Body, Exchange, JSON};
+use crate::query;
+use crate::service::{Call, Step};
+use crate::timing::{self, EventFields, Phase, SLOW_COUNT_MAX, SLOW_SPAN_NS, Stamps, Trace, WallTime, as_us};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use http::StatusCode;
+use kvant_base::Event;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+/// Events shown with one request: those that overlap it longest.
+const EVENT_COUNT_MAX: usize = 32;
+
+pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
+    let shared = &call.selector.shared;
+    let (limit, operation) = match query::slow(exchange.query()) {
+        Ok(query) => query,
+        Err(problem) => return Step::answer(problem.answer(&mut exchange.reply)),
+    };
+    let count_max = limit.map_or(SLOW_COUNT_MAX, |limit| limit.min(SLOW_COUNT_MAX as u64) as usize);
+    let wall = WallTime::now(&*shared.env.clock);
+    let since_ns = wall.now_ns().saturating_sub(SLOW_SPAN_NS);
+    let slowest = timing::slowest(&shared.timings, since_ns, operation, count_max);
+    // Asked for once: the ring is locked meanwhile, and it is long.
+    let first_ns = slowest.iter().map(|trace| trace.stamps.arrival_ns).min();
+    let events = first_ns.map_or_else(Vec::new, |first_ns| {
+        shared.events.overlapping(first_ns, wall.now_ns())
+    });
+    let body = Body::full(Bytes::from(document(&slowest, &events, &wall)));
+    Step::answer(exchange.reply.answer(StatusCode::OK, Some(&JSON), body))
+}
+
+/// The answer's body.
+fn document(slowest: &[Trace], events: &[Arc<Event>], wall: &WallTime) -> Vec<u8> {
+    let rows: Vec<SlowRequest<'_>> = slowest.iter().map(|trace| row(trace, events, wall)).collect();
+    serde_json::to_vec(&rows).expect("rows hold texts and numbers, and memory takes them")
+}
+
+#[derive(Serialize)]
+struct SlowRequest<'a> {
+    operation: &'static str,
+    status: u16,
+    /// The beginning of the key; neither, where the request has no key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_base64: Option<String>,
+    key_bytes: u16,
+    started_at: String,
+    total_us: f64,
+    phases: PhaseTimes,
+    tables: u32,
+    blocks: u32,
+    block_reads: u32,
+    block_read_bytes: u64,
+    received_bytes: u64,
+    sent_bytes: u64,
+    stall: Option<&'static str>,
+    events: Vec<Overlap<'a>>,
+    /// Events that overlap it, too, but are not shown.
+    events_omitted: usize,
+}
+
+#[derive(Serialize)]
+struct PhaseTimes {
+    selector_us: f64,
+    body_us: f64,
+    queue_us: f64,
+    storage_us: f64,
+    answer_us: f64,
+}
+
+/// An event beside a request.
+#[derive(Serialize)]
+struct Overlap<'a> {
+    kind: &'static str,
+    /// From the request's arrival; negative when it began earlier.
+    start_us: f64,
+    /// `None` while it goes on.
+    duration_us: Option<f64>,
+    fields: EventFields<'a>,
+}
+
+fn row<'a>(trace: &'a Trace, events: &'a [Arc<Event>], wall: &WallTime) -> SlowRequest<'a> {
+    let stamps = &trace.stamps;
+    let phase_us = |phase| as_us(stamps.phase_ns(phase));
+    let (key, key_base64) = match trace.key.bytes() {
+        [] => (None, None),
+        start => match text_of(start, start.len() < usize::from(trace.key.key_bytes)) {
+            Some(text) => (Some(text), None),
+            None => (None, Some(BASE64.encode(start))),
+        },
+    };
+    let mut overlapping: Vec<&Event> = events
+        .iter()
+        .map(|event| &**event)
+        .filter(|event| {
+            event.start_ns <= stamps.written_ns && event.end_ns.is_none_or(|end| end >= stamps.arrival_ns)
+        })
+        .collect();
+    let events_omitted = overlapping.len().saturating_sub(EVENT_COUNT_MAX);
+    if events_omitted > 0 {
+        overlapping.sort_by_key(|event| Reverse(overlap_ns(event, stamps)));
+        overlapping.truncate(EVENT_COUNT_MAX);
+    }
+    overlapping.sort_by_key(|event| event.start_ns);
+    SlowRequest {
+        operation: trace.operation.name(),
+        status: trace.status.as_u16(),
+        key,
+        key_base64,
+        key_bytes: trace.key.key_bytes,
+        started_at: wall.at(stamps.arrival_ns),
+        total_us: phase_us(Phase::Total),
+        phases: PhaseTimes {
+            selector_us: phase_us(Phase::Selector),
+            body_us: phase_us(Phase::Body),
+            queue_us: phase_us(Phase::Queue),
+            storage_us: phase_us(Phase::Storage),
+            answer_us: phase_us(Phase::Answer),
+        },
+        tables: trace.read.table_count,
+        blocks: trace.read.block_count,
+        block_reads: trace.read.block_read_count,
+        block_read_bytes: trace.read.block_read_bytes,
+        received_bytes: trace.received_bytes,
+        sent_bytes: trace.sent_bytes,
+        stall: trace.stall,
+        events: overlapping
+            .into_iter()
+            .map(|event| beside(event, stamps))
+            .collect(),
+        events_omitted,
+    }
+}
+
+/// How long both went on.
+fn overlap_ns(event: &Event, stamps: &Stamps) -> u64 {
+    let end_ns = event.end_ns.unwrap_or(u64::MAX).min(stamps.written_ns);
+    end_ns.saturating_sub(event.start_ns.max(stamps.arrival_ns))
+}
+
+fn beside<'a>(event: &'a Event, stamps: &Stamps) -> Overlap<'a> {
+    let start_us = match event.start_ns.checked_sub(stamps.arrival_ns) {
+        Some(later_ns) => as_us(later_ns),
+        None => -as_us(stamps.arrival_ns - event.start_ns),
+    };
+    Overlap {
+        kind: event.kind.name(),
+        start_us,
+        duration_us: event
+            .end_ns
+            .map(|end_ns| as_us(end_ns.saturating_sub(event.start_ns))),
+        fields: EventFields(&event.fields),
+    }
+}
+
+/// `bytes` as text, if they are some; without the character that the cut went through, where they are `cut` off.
+fn text_of(bytes: &[u8], cut: bool) -> Option<&str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Some(text),
+        Err(error) if cut && error.error_len().is_none() => {
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()
+        }
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! How often which duration was seen: a log-linear histogram of nanoseconds, bucketed as HdrHistogram does.
+//!
+//! Each octave has 32 buckets of equal width, and everything below 64 ns a bucket of its own. The last octave ends at [`LIMIT_NS`];
+//! what is longer counts in the last bucket, while sum and maximum stay exact.
+//!
+//! Invariants:
+//! 1. A bucket's width is at most 1/32 of its lowest value, so that a percentile is at most 3.2 % too high, never too low.
+//! 2. The number of values is the sum of the buckets: recording changes one bucket, the sum and perhaps the maximum.
+//!
+//! Threads: one writes, any may read; a reader may see a value's bucket before its share of the sum.
+
+use crate::counters;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Buckets an octave, as a power of two.
+const OCTAVE_BITS: u32 = 5;
+/// Where the last octave ends: 2^36 ns, 68.7 s.
+const LIMIT_BITS: u32 = 36;
+pub(crate) const LIMIT_NS: u64 = 1 << LIMIT_BITS;
+/// The first two octaves' worth are exact, each further one has 32.
+const BUCKET_COUNT: usize = ((LIMIT_BITS - OCTAVE_BITS + 1) << OCTAVE_BITS) as usize;
+
+/// What one thread records: 8 KiB.
+pub(crate) struct Histogram {
+    sum_ns: AtomicU64,
+    max_ns: AtomicU64,
+    counts: [AtomicU64; BUCKET_COUNT],
+}
+
+impl Histogram {
+    pub(crate) fn new() -> Histogram {
+        Histogram {
+            sum_ns: AtomicU64::new(0),
+            max_ns: AtomicU64::new(0),
+            counts: [const { AtomicU64::new(0) }; BUCKET_COUNT],
+        }
+    }
+
+    /// Counts a duration.
+    #[inline]
+    pub(crate) fn record(&self, ns: u64) {
+        counters::add(&self.counts[bucket_of(ns)], 1);
+        counters::add(&self.sum_ns, ns);
+        if ns > self.max_ns.load(Ordering::Relaxed) {
+            self.max_ns.store(ns, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The bucket of a duration.
+#[inline]
+fn bucket_of(ns: u64) -> usize {
+    let ns = ns.min(LIMIT_NS - 1);
+    // By how much to shift until 6 bits are left: the leading one and the five that number the buckets of an octave.
+    let shift = (ns | 1 << OCTAVE_BITS).ilog2() - OCTAVE_BITS;
+    ((shift as usize) << OCTAVE_BITS) + (ns >> shift) as usize
+}
+
+/// The longest duration of a bucket.
+fn highest_ns(bucket: usize) -> u64 {
+    let shift = (bucket >> OCTAVE_BITS).saturating_sub(1);
+    let steps = (bucket - (shift << OCTAVE_BITS)) as u64;
+    ((steps + 1) << shift) - 1
+}
+
+/// The values of any number of histograms, as plain numbers.
+#[derive(Clone)]
+pub(crate) struct Snapshot {
+    counts: Vec<u64>,
+    sum_ns: u64,
+    max_ns: u64,
+}
+
+impl Snapshot {
+    pub(crate) fn new() -> Snapshot {
+        Snapshot {
+            counts: vec![0; BUCKET_COUNT],
+            sum_ns: 0,
+            max_ns: 0,
+        }
+    }
+
+    /// Adds what `histogram` holds now.
+    pub(crate) fn add(&mut self, histogram: &Histogram) {
+        for (total, count) in self.counts.iter_mut().zip(&histogram.counts) {
+            *total += count.load(Ordering::Relaxed);
+        }
+        self.sum_ns = self.sum_ns.wrapping_add(histogram.sum_ns.load(Ordering::Relaxed));
+        self.max_ns = self.max_ns.max(histogram.max_ns.load(Ordering::Relaxed));
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    pub(crate) fn sum_ns(&self) -> u64 {
+        self.sum_ns
+    }
+
+    pub(crate) fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    /// The duration that `per_cent` of the values do not exceed; 0 without values.
+    pub(crate) fn percentile_ns(&self, per_cent: f64) -> u64 {
+        let rank = (self.count() as f64 * per_cent / 100.0).ceil().max(1.0) as u64;
+        let mut count = 0;
+        let reached = self.counts.iter().position(|bucket| {
+            count += bucket;
+            count >= rank
+        });
+        match reached {
+            // What is beyond the limit has the maximum as its only known bound.
+            Some(bucket) if bucket == BUCKET_COUNT - 1 => self.max_ns,
+            Some(bucket) => highest_ns(bucket).min(self.max_ns),
+            None => 0,
+        }
+    }
+
+    /// How many values are at most `bound_ns`, those of the bound's own bucket included.
+    pub(crate) fn count_at_most(&self, bound_ns: u64) -> u64 {
+        self.counts[..=bucket_of(bound_ns)].iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Where the time of requests goes, as `/v0/stats` and `/v0/slow` tell it.
+
+use crate::client::Client;
+use crate::fixture::{Fixture, config};
+use kvant_server::ServerConfig;
+use serde_json::Value;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+const PHASES: [&str; 6] = ["selector", "body", "queue", "storage", "answer", "total"];
+
+/// How many requests of an operation have been recorded; all phases must agree.
+fn recorded(client: &mut Client, operation: &str) -> u64 {
+    let latency = client.ask("GET", "/v0/stats", b"").json()["latency"][operation].take();
+    let counts = PHASES.map(|phase| latency[phase]["count"].as_u64().unwrap_or(0));
+    assert!(counts.iter().all(|count| *count == counts[0]), "{latency}");
+    counts[0]
+}
+
+/// A request is recorded just after its answer has left.
+fn wait_until_recorded(client: &mut Client, operation: &str, count: u64) {
+    while recorded(client, operation) < count {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(recorded(client, operation), count, "{operation}");
+}
+
+#[test]
+fn every_request_is_recorded_once_whichever_way_it_takes() {
+    let fixture = Fixture::new();
+    // One client stays with plain requests, the other is with hyper from the first.
+    let (mut plain, mut other) = (fixture.client(), fixture.client());
+    assert_eq!(other.ask("HEAD", "/v0/status", b"").status, 200);
+    for client in [&mut plain, &mut other] {
+        assert_eq!(client.ask("GET", "/v0/status", b"").status, 200);
+        assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"v").status, 201);
+        assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").status, 200);
+        assert_eq!(client.ask("DELETE", "/v0/entity?id=k", b"").status, 202);
+        assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").status, 404);
+    }
+    // In pieces and pipelined.
+    let put = |key: &str| {
+        format!("PUT /v0/entity?id={key} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+    };
+    other.send(format!("{}1\r\na\r\n0\r\n\r\n{}0\r\n\r\n", put("a"), put("b")));
+    assert_eq!(other.read_answer("PUT").status, 201);
+    assert_eq!(other.read_answer("PUT").status, 201);
+    // Longer than plain answers are, and a range of many pieces.
+    let long = vec![b'v'; 200_000];
+    assert_eq!(other.ask("PUT", "/v0/entity?id=c", &long).status, 201);
+    assert_eq!(plain.ask("GET", "/v0/entity?id=c", b"").body.len(), long.len());
+    assert_eq!(plain.ask("GET", "/v0/entities?start=a", b"").chunks.len(), 3);
+    let mut operator = fixture.client();
+    for (operation, count) in [("status", 3), ("put", 5), ("get", 5), ("delete", 2), ("range", 1)] {
+        wait_until_recorded(&mut operator, operation, count);
+    }
+}
+
+/// The slowest request.
+fn slowest(client: &mut Client) -> Value {
+    client.ask("GET", "/v0/slow?limit=1", b"").json()[0].take()
+}
+
+#[test]
+fn a_write_that_waited_for_a_stall_says_so() {
+    let fixture = Fixture::with(ServerConfig {
+        selectors: 1,
+        ..config()
+    });
+    for way in ["plain", "hyper"] {
+        fixture.store.faults.stalled.store(true, SeqCst);
+        let mut writer = fixture.client();
+        if way == "hyper" {
+            assert_eq!(writer.ask("HEAD", "/v0/status", b"").status, 200);
+        }
+        writer.send_request("PUT", &format!("/v0/entity?id={way}"), b"value");
+        let mut operator = fixture.client();
+        // It is stalled when others of the same selector have been served after the store refused it.
+        fixture.store.wait_for_refusals(1);
+        fixture.clock.advance(Duration::from_secs(3));
+        fixture.store.end_stall();
+        assert_eq!(writer.read_answer("PUT").status, 201);
+        wait_until_recorded(&mut operator, "put", if way == "plain" { 1 } else { 2 });
+        let slow = slowest(&mut operator);
+        assert_eq!(
+            (
+                slow["operation"].as_str(),
+                slow["status"].as_u64(),
+                slow["stall"].as_str()
+            ),
+            (Some("put"), Some(201), Some("test")),
+            "{way}: {slow}"
+        );
+        assert_eq!(
+            (slow["key"].as_str(), slow["key_bytes"].as_u64()),
+            (Some(way), Some(5)),
+            "{slow}"
+        );
+        assert_eq!(slow["phases"]["queue_us"].as_f64(), Some(3e6), "{slow}");
+        assert_eq!(slow["total_us"].as_f64(), Some(3e6), "{slow}");
+        assert!(
+            slow["received_bytes"].as_u64() > Some(50) && slow["sent_bytes"].as_u64() > Some(50),
+            "{slow}"
+        );
+        // The next is to be the slowest of its own minute.
+        fixture.clock.advance(Duration::from_secs(120));
+    }
+}

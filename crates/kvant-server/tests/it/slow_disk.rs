@@ -1,0 +1,110 @@
+//! A disk on which every read or fsync takes long: what needs no disk does not notice.
+//!
+//! The tests compare what is answered first, not how long it takes: on a machine that stands still for a while, both do.
+
+use crate::client::Client;
+use crate::engine::Kvant;
+use crate::fixture::config;
+use crate::modes;
+use kvant_engine::SyncLevel;
+use kvant_env::faulty::FaultyFs;
+use kvant_server::{DispatchMode, ServerConfig};
+use std::io::ErrorKind;
+use std::time::Duration;
+
+const DELAY: Duration = Duration::from_millis(300);
+/// A machine that stands still for longer than the disk takes tells nothing: the experiment is made again.
+const TRIES: usize = 10;
+
+/// One selector: whoever holds it up holds up everybody. Inline reads do so by contract.
+fn one_selector() -> ServerConfig {
+    let dispatch = match modes::dispatch() {
+        DispatchMode::Inline => DispatchMode::Hybrid,
+        other => other,
+    };
+    ServerConfig {
+        selectors: 1,
+        dispatch,
+        ..config()
+    }
+}
+
+fn target(number: usize) -> String {
+    format!("/v0/entity?id=k{number:04}")
+}
+
+/// Records in tables, of which only the first block has been read.
+fn with_a_cold_table(sync: SyncLevel) -> Kvant {
+    let kvant = Kvant::with(FaultyFs::new(1), sync, one_selector());
+    let mut client = kvant.client();
+    let value = [b'v'; 1000];
+    for number in 0..200 {
+        assert_eq!(client.ask("PUT", &target(number), &value).status, 201);
+    }
+    assert_eq!(client.ask("POST", "/v0/admin/flush", b"").status, 200);
+    assert_eq!(client.ask("GET", &target(0), b"").status, 200);
+    kvant
+}
+
+/// Whether `client` has its answer.
+fn is_answered(client: &Client) -> bool {
+    client.stream().set_nonblocking(true).unwrap();
+    let peeked = client.stream().peek(&mut [0]);
+    client.stream().set_nonblocking(false).unwrap();
+    match peeked {
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Status and reads of what is in memory, ten times.
+fn ask_for_what_is_in_memory(client: &mut Client) {
+    for _ in 0..10 {
+        assert_eq!(client.ask("GET", "/v0/status", b"").status, 200);
+        assert_eq!(client.ask("GET", &target(0), b"").status, 200);
+        assert_eq!(client.ask("GET", "/v0/entity?id=in-no-table", b"").status, 404);
+    }
+}
+
+#[test]
+fn cached_reads_and_status_do_not_wait_for_reads_of_the_disk() {
+    let kvant = with_a_cold_table(SyncLevel::Os);
+    kvant.disk.set_read_delay(DELAY);
+    let (mut cold, mut warm) = (kvant.client(), kvant.client());
+    let overtaken = (1..=TRIES).any(|block| {
+        cold.send_request("GET", &target(20 * block - 1), b"");
+        ask_for_what_is_in_memory(&mut warm);
+        let overtaken = !is_answered(&cold);
+        assert_eq!(cold.read_answer("GET").status, 200);
+        overtaken
+    });
+    assert!(overtaken, "reads of memory wait for the disk");
+    let range = "/v0/entities?start=k0005";
+    let overtaken = (1..=TRIES).any(|_| {
+        cold.send_request("GET", range, b"");
+        ask_for_what_is_in_memory(&mut warm);
+        let overtaken = !is_answered(&cold);
+        assert_eq!(cold.read_answer("GET").chunks.len(), 195);
+        overtaken
+    });
+    assert!(overtaken, "reads of memory wait for a range");
+    kvant.stop().unwrap();
+}
+
+#[test]
+fn reads_and_status_do_not_wait_for_fsyncs() {
+    let kvant = with_a_cold_table(SyncLevel::Always);
+    kvant.disk.set_sync_delay(DELAY);
+    let (mut writer, mut warm) = (kvant.client(), kvant.client());
+    let overtaken = (1..=TRIES).any(|number| {
+        writer.send_request("PUT", &target(1000 + number), b"v");
+        ask_for_what_is_in_memory(&mut warm);
+        let overtaken = !is_answered(&writer);
+        assert_eq!(writer.read_answer("PUT").status, 201);
+        overtaken
+    });
+    assert!(overtaken, "reads wait for an fsync");
+    kvant.disk.set_sync_delay(Duration::ZERO);
+    kvant.stop().unwrap();
+}
