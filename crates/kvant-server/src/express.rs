@@ -112,7 +112,7 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
                 return Ok(End::HandedOver(found));
             }
         };
-        socket.activity().request_begins();
+        socket.state().activity.request_begins();
         let answer = match step {
             Step::Answer(answer) => answer,
             Step::Read(later, asked) => {
@@ -153,9 +153,9 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
             socket.poll_backlog(cx)
         })
         .await?;
+        socket.state().activity.request_ends();
         socket.state().complete(&mut trace, selector.now_ns());
         selector.timings.record(&trace);
-        socket.activity().request_ends();
     }
 }
 

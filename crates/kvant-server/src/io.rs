@@ -226,11 +226,6 @@ impl Socket {
         !self.unread.is_empty()
     }
 
-    /// What the connection is doing.
-    pub(crate) fn activity(&self) -> &Activity {
-        &self.state.activity
-    }
-
     /// Sends all of `bytes`, what the kernel does not take by way of the backlog.
     pub(crate) fn send(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> io::Result<()> {
         let sent_bytes = match Pin::new(&mut self.stream).poll_write(cx, bytes) {

@@ -199,20 +199,21 @@ struct PutParts {
 
 impl Put {
     pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>, call: &Call) -> Poll<Step> {
-        let mut parts = self.0.take().expect("not polled after its end");
+        let parts = self.0.as_mut().expect("not polled after its end");
+        let activity = &call.socket.activity;
         let frame = match Pin::new(&mut parts.body).poll_frame(cx) {
             Poll::Ready(frame) => frame,
-            Poll::Pending if call.socket.activity.body_is_due() => {
+            Poll::Pending if activity.body_is_due() => {
                 let problem = request_body::timed_out(&call.selector);
                 return Poll::Ready(Step::answer(problem.answer(&mut parts.reply)));
             }
             Poll::Pending => {
-                call.socket.activity.body_is_awaited();
-                self.0 = Some(parts);
+                activity.body_is_awaited();
                 return Poll::Pending;
             }
         };
-        call.socket.activity.request_begins();
+        activity.request_begins();
+        let mut parts = self.0.take().expect("it was there just now");
         let data = match frame.map(|frame| frame.map(hyper::body::Frame::into_data)) {
             Some(Ok(Ok(data))) => data,
             Some(Err(_)) => return Poll::Ready(Step::answer(broken_body().answer(&mut parts.reply))),
