@@ -14,24 +14,13 @@ fn writes_of_one_turn_share_a_batch() {
     });
     let mut clients: Vec<Client> = (0..50).map(|_| fixture.client()).collect();
     clients.iter_mut().for_each(Client::assert_goes_on);
-    let received_bytes = || {
-        let stats = fixture.ask("GET", "/v0/stats", b"").json();
-        stats["server"]["received_bytes"].as_u64().unwrap()
-    };
-    let before = received_bytes();
-    let asking = received_bytes() - before;
-    let mut wanted = before + asking + 50 * 62;
     // Held up together, they go on together.
     fixture.store.faults.stalled.store(true, SeqCst);
-    for (i, client) in clients.iter_mut().enumerate() {
-        client.send_request("PUT", &format!("/v0/entity?id=k{i}"), b"v");
-    }
-    // To ask how much has come adds to it.
-    wanted += asking;
-    while received_bytes() < wanted {
-        wanted += asking;
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    fixture.wait_for_receipt(50 * 63, || {
+        for (i, client) in clients.iter_mut().enumerate() {
+            client.send_request("PUT", &format!("/v0/entity?id=k{i:02}"), b"v");
+        }
+    });
     fixture.store.end_stall();
     for client in &mut clients {
         assert_eq!(client.read_answer("PUT").status, 201);

@@ -119,6 +119,23 @@ impl Fixture {
         self.client().ask(method, target, body)
     }
 
+    /// Has `send` send `bytes` in all, and waits until the server has received them.
+    pub(crate) fn wait_for_receipt(&self, bytes: u64, send: impl FnOnce()) {
+        let received_bytes = || {
+            let stats = self.ask("GET", "/v0/stats", b"").json();
+            stats["server"]["received_bytes"].as_u64().unwrap()
+        };
+        let before = received_bytes();
+        let asking = received_bytes() - before;
+        // To ask how much has come adds to it.
+        let mut wanted = before + 2 * asking + bytes;
+        send();
+        while received_bytes() < wanted {
+            wanted += asking;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     pub(crate) fn put(&self, key: &str, value: &[u8]) {
         let answer = self.ask("PUT", &format!("/v0/entity?id={key}"), value);
         assert_eq!(answer.status, 201, "{answer:?}");

@@ -91,12 +91,11 @@ fn stopping_lets_requests_finish() {
     let fixture = Fixture::new();
     fixture.store.faults.stalled.store(true, SeqCst);
     let mut writers: Vec<Client> = (0..4).map(|_| fixture.client()).collect();
-    for writer in &mut writers {
-        writer.send_request("PUT", "/v0/entity?id=k", b"v");
-    }
-    while fixture.ask("GET", "/v0/stats", b"").json()["server"]["write_stalls"].as_u64() < Some(2) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    fixture.wait_for_receipt(4 * 61, || {
+        for writer in &mut writers {
+            writer.send_request("PUT", "/v0/entity?id=k", b"v");
+        }
+    });
     let Fixture { server, store, .. } = fixture;
     let stopping = std::thread::spawn(move || server.stop(NEVER));
     let mut watched = writers.pop().unwrap();
