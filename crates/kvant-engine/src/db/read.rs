@@ -4,10 +4,12 @@ use super::core::Core;
 use super::view::SuperVersion;
 use crate::format::{SeqNum, ValueKind, key_hash, split_expiry};
 use crate::table::{NotWaiting, PointRead, ReadResult, ReadTrace, Stop, Table, Waiting};
+use arc_swap::Guard;
 use bytes::Bytes;
 use kvant_base::limits::LEVELS;
 use kvant_base::log::Level;
 use kvant_base::{Error, ErrorKind, Result};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is known of a key without waiting for the disk.
@@ -28,22 +30,21 @@ enum Source {
 
 impl Core {
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.get_traced(key, &mut ReadTrace::default())
+        let (view, seq) = self.newest()?;
+        self.get_at(&view, key, seq)
     }
 
-    #[inline]
     pub(crate) fn get_traced(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Option<Bytes>> {
-        self.check_usable()?;
-        // The view first, the number second: see `view`.
-        let view = self.views.load();
-        let seq = SeqNum(self.visible_seq.load(Ordering::Acquire));
-        self.get_at(&view, key, seq, trace)
+        let (view, seq) = self.newest()?;
+        let mut read = Waiting::default();
+        let found = self.find(&view, key, seq, &mut read);
+        trace.add(read.0);
+        self.count_get(&found, read.0);
+        Ok(found?.map(|(value, _)| value))
     }
 
     pub(crate) fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
-        self.check_usable()?;
-        let view = self.views.load();
-        let seq = SeqNum(self.visible_seq.load(Ordering::Acquire));
+        let (view, seq) = self.newest()?;
         let mut read = NotWaiting::default();
         let found = self.find(&view, key, seq, &mut read);
         trace.add(read.0);
@@ -53,37 +54,41 @@ impl Core {
             Err(Stop::NeedsDisk) => return Ok(Lookup::NeedsDisk),
             Err(Stop::Failed(error)) => Err(error),
         };
-        self.count_get(&found, read.0.block_count);
+        self.count_get(&found, read.0);
         Ok(Lookup::Known(found?.map(|(value, _)| value)))
     }
 
-    pub(crate) fn get_at(
-        &self,
-        view: &SuperVersion,
-        key: &[u8],
-        seq: SeqNum,
-        trace: &mut ReadTrace,
-    ) -> Result<Option<Bytes>> {
+    pub(crate) fn get_at(&self, view: &SuperVersion, key: &[u8], seq: SeqNum) -> Result<Option<Bytes>> {
         let mut read = Waiting::default();
         let found = self.find(view, key, seq, &mut read);
-        trace.add(read.0);
-        self.count_get(&found, read.0.block_count);
+        self.count_get(&found, read.0);
         Ok(found?.map(|(value, _)| value))
     }
 
+    /// What a read that begins now sees.
     #[inline]
-    fn count_get(&self, found: &Result<Option<(Bytes, Source)>>, block_count: u32) {
-        let counters = &self.counters;
+    fn newest(&self) -> Result<(Guard<Arc<SuperVersion>>, SeqNum)> {
+        self.check_usable()?;
+        // The view first, the number second: see `view`.
+        let view = self.views.load();
+        let seq = SeqNum(self.visible_seq.load(Ordering::Acquire));
+        Ok((view, seq))
+    }
+
+    /// Counts a get that has come to its end.
+    #[inline]
+    fn count_get(&self, found: &Result<Option<(Bytes, Source)>>, touched: ReadTrace) {
+        let (counters, block_count) = (&self.counters, u64::from(touched.block_count));
         add(&counters.gets, 1);
         match found {
             Ok(Some((_, source))) => {
                 add(&counters.present, 1);
                 if matches!(source, Source::Table) {
                     add(&counters.present_from_table, 1);
-                    add(&counters.present_fetches, u64::from(block_count));
+                    add(&counters.present_fetches, block_count);
                 }
             }
-            Ok(None) if block_count > 0 => add(&counters.absent_fetches, u64::from(block_count)),
+            Ok(None) if block_count > 0 => add(&counters.absent_fetches, block_count),
             Ok(None) => {}
             Err(error) => self.note_read_error(error),
         }

@@ -5,7 +5,6 @@
 use super::core::Core;
 use super::range::RangeIter;
 use crate::format::SeqNum;
-use crate::table::ReadTrace;
 use bytes::Bytes;
 use kvant_base::Result;
 use kvant_base::lock::NamedMutex;
@@ -108,12 +107,7 @@ impl Snapshot {
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let core = self.pinned.core();
         core.check_usable()?;
-        core.get_at(
-            &core.views.load(),
-            key,
-            self.pinned.seq,
-            &mut ReadTrace::default(),
-        )
+        core.get_at(&core.views.load(), key, self.pinned.seq)
     }
 
     /// Records with `start <= key`, and `key < end` where an end is given, in key order.
