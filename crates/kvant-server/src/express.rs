@@ -46,13 +46,6 @@ pub(crate) enum End {
 /// A key and its value.
 pub(crate) type Found = (Key, Bytes);
 
-/// What became of what was received.
-enum Beginning {
-    Begun(Begun),
-    /// Hyper has to answer.
-    Left(Option<Found>),
-}
-
 /// A request that was begun.
 struct Begun {
     route: Route,
@@ -105,8 +98,9 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
             step,
             mut trace,
         } = match begun {
-            Beginning::Begun(begun) => begun,
-            Beginning::Left(found) => {
+            Ok(begun) => begun,
+            // Hyper has to answer.
+            Err(found) => {
                 let request = selector.scratch.borrow()[..received_bytes].to_vec();
                 socket.hand_over(request);
                 return Ok(End::HandedOver(found));
@@ -159,13 +153,15 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
     }
 }
 
-/// Begins what was received, unless hyper has to.
-fn begin(selector: &Selector, plane: Plane, state: &SocketState, received: &[u8]) -> Beginning {
+/// Begins what was received, unless hyper has to; then the error is what was read for it.
+fn begin(
+    selector: &Selector,
+    plane: Plane,
+    state: &SocketState,
+    received: &[u8],
+) -> Result<Begun, Option<Found>> {
     let mut found = None;
-    match try_begin(selector, plane, state, received, &mut found) {
-        Some(begun) => Beginning::Begun(begun),
-        None => Beginning::Left(found),
-    }
+    try_begin(selector, plane, state, received, &mut found).ok_or(found)
 }
 
 /// `None` when hyper has to; then `found` is what was read for it.
