@@ -21,6 +21,7 @@ pub(crate) struct Turn {
     clock: Arc<dyn Clock>,
     /// When the first connection of the turn was woken, until one of them runs.
     began_ns: AtomicU64,
+    number: AtomicU64,
 }
 
 impl Turn {
@@ -28,6 +29,7 @@ impl Turn {
         Arc::new(Turn {
             clock,
             began_ns: AtomicU64::new(NEVER),
+            number: AtomicU64::new(0),
         })
     }
 
@@ -37,10 +39,18 @@ impl Turn {
             NEVER => {
                 let now_ns = self.clock.monotonic_ns();
                 self.began_ns.store(now_ns, Ordering::Relaxed);
+                self.number
+                    .store(self.number.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
                 now_ns
             }
             began_ns => began_ns,
         }
+    }
+
+    /// Counts turns.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.number.load(Ordering::Relaxed)
     }
 }
 
@@ -67,6 +77,13 @@ impl Arrival {
             NEVER => self.turn.clock.monotonic_ns(),
             woken_ns => woken_ns,
         }
+    }
+
+    /// Whether it was woken since the last read.
+    #[inline]
+    pub(crate) fn is_woken(&self) -> bool {
+        self.turn.began_ns.store(NEVER, Ordering::Relaxed);
+        self.woken_ns.load(Ordering::Relaxed) != NEVER
     }
 
     /// There was nothing to read after all.

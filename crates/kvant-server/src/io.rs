@@ -13,7 +13,8 @@ use crate::activity::Activity;
 use crate::arrival::Arrival;
 use crate::counters;
 use crate::selector::Selector;
-use crate::timing::{Stamps, Trace};
+use crate::timing::{Operation, Stamps, Trace};
+use crate::turnstile::Pass;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
@@ -55,6 +56,10 @@ pub(crate) struct SocketState {
     exchange: Cell<Option<Trace>>,
     /// Hyper has the whole answer to it.
     is_answered: Cell<bool>,
+    /// Whether it may read in this turn of the event loop.
+    pub(crate) pass: Cell<Pass>,
+    /// It asked for the status last.
+    pub(crate) has_priority: Cell<bool>,
     /// How long to rest before the next read.
     rest: Cell<Option<Duration>>,
     pub(crate) activity: Activity,
@@ -113,6 +118,7 @@ impl SocketState {
     /// Completes the trace of a request whose answer has left.
     pub(crate) fn complete(&self, trace: &mut Trace, now_ns: u64) {
         trace.stamps.written_ns = now_ns;
+        self.has_priority.set(trace.operation == Operation::Status);
         // What of the body was received is not the beginning of the next request.
         self.arrived_ns.set(None);
         trace.received_bytes = self.received_bytes.take();
@@ -189,6 +195,15 @@ impl Socket {
         if let Some(timer) = &mut self.rest_timer {
             ready!(timer.as_mut().poll(cx));
             self.rest_timer = None;
+        }
+        let passes = !self.arrival.is_woken()
+            || self.state.has_priority.get()
+            || self
+                .selector
+                .turnstile
+                .passes(self.selector.turn.number(), &self.state, cx.waker());
+        if !passes {
+            return Poll::Pending;
         }
         let mut scratch = self.selector.scratch.borrow_mut();
         let mut buffer = ReadBuf::new(&mut scratch[..bytes_max]);

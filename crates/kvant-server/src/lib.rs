@@ -47,6 +47,7 @@ mod service;
 mod stores;
 mod sweep;
 mod timing;
+mod turnstile;
 
 pub use affinity::cpus_problem;
 pub use config::{DispatchMode, Overload, ServerConfig};

@@ -21,6 +21,7 @@ use crate::pool::{Pool, Port};
 use crate::routes::Plane;
 use crate::sweep::{self, Connections};
 use crate::timing::Timings;
+use crate::turnstile::{self, Turnstile};
 use hyper::server::conn::http1;
 use kvant_base::{Events, Level, Log};
 use kvant_env::Env;
@@ -79,6 +80,7 @@ pub(crate) struct Selector {
     pub(crate) timings: Arc<Timings>,
     pub(crate) batcher: Batcher,
     pub(crate) turn: Arc<Turn>,
+    pub(crate) turnstile: Turnstile,
     pub(crate) lag: Lag,
     pub(crate) pacer: Pacer,
     port: Option<Rc<Port>>,
@@ -104,6 +106,7 @@ impl Selector {
             counters,
             timings,
             batcher: Batcher::default(),
+            turnstile: Turnstile::default(),
             turn: Turn::new(Arc::clone(&shared.env.clock)),
             lag: Lag::new(&shared.config, Arc::clone(&shared.refusals)),
             pacer: Pacer::default(),
@@ -178,6 +181,7 @@ pub(crate) fn spawn(
                     port.spawn();
                 }
                 tokio::task::spawn_local(sweep::run(Rc::clone(&selector)));
+                tokio::task::spawn_local(turnstile::run(Rc::clone(&selector)));
                 let acceptors: Vec<_> = listeners
                     .into_iter()
                     .map(|(listener, plane)| {

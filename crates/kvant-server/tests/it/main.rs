@@ -22,3 +22,4 @@ mod slow;
 mod slow_disk;
 mod store;
 mod time_limits;
+mod turns;

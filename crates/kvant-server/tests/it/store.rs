@@ -33,6 +33,8 @@ pub(crate) struct MemoryStore {
     pub(crate) reads: AtomicU64,
     /// Writes that met a stall, since the last end of one.
     refusals: AtomicU64,
+    /// Whoever has it holds up reads.
+    reading: Mutex<()>,
     pub(crate) checkpoints: Mutex<Vec<PathBuf>>,
     pub(crate) closed: AtomicBool,
     clock: Arc<dyn Clock>,
@@ -48,6 +50,7 @@ impl MemoryStore {
             batches: AtomicU64::new(0),
             reads: AtomicU64::new(0),
             refusals: AtomicU64::new(0),
+            reading: Mutex::default(),
             checkpoints: Mutex::default(),
             closed: AtomicBool::new(false),
             clock,
@@ -55,6 +58,11 @@ impl MemoryStore {
             wakes: Mutex::default(),
             fenced: Mutex::default(),
         })
+    }
+
+    /// Lets no read end while the result lives.
+    pub(crate) fn hold_reads(&self) -> MutexGuard<'_, ()> {
+        self.reading.lock().unwrap()
     }
 
     /// Waits until so many batches have met the present stall.
@@ -91,6 +99,7 @@ impl MemoryStore {
 impl Store for MemoryStore {
     fn get(&self, key: &[u8], _trace: &mut ReadTrace) -> Result<Option<Bytes>> {
         self.reads.fetch_add(1, Ordering::SeqCst);
+        drop(self.reading.lock().unwrap());
         if self.faults.damaged_key.lock().unwrap().as_deref() == Some(key) {
             return Err(Error::corruption(
                 Path::new("000007.table"),

@@ -1,0 +1,50 @@
+//! Many busy connections and one that asks for the status, on one selector.
+
+use crate::client::Client;
+use crate::fixture::{Fixture, config};
+use kvant_server::ServerConfig;
+use std::io::ErrorKind;
+
+/// A machine that stands still just then lets everybody be answered: the experiment is made again.
+const TRIES: usize = 20;
+const BUSY_COUNT: usize = 400;
+
+fn is_answered(client: &Client) -> bool {
+    client.stream().set_nonblocking(true).unwrap();
+    let peeked = client.stream().peek(&mut [0]);
+    client.stream().set_nonblocking(false).unwrap();
+    match peeked {
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn the_status_overtakes_requests_that_wait_for_their_turn() {
+    let fixture = Fixture::with(ServerConfig {
+        selectors: 1,
+        ..config()
+    });
+    fixture.put("k", b"v");
+    let mut busy: Vec<Client> = (0..BUSY_COUNT).map(|_| fixture.client()).collect();
+    let mut status = fixture.client();
+    busy.iter_mut().for_each(Client::assert_goes_on);
+    assert_eq!(status.ask("GET", "/v0/status", b"").status, 200);
+    let overtakes = (0..TRIES).any(|_| {
+        // The first is held up in storage, so that all others come meanwhile.
+        let held = fixture.store.hold_reads();
+        for client in &mut busy {
+            client.send_request("GET", "/v0/entity?id=k", b"");
+        }
+        status.send_request("GET", "/v0/status", b"");
+        drop(held);
+        assert_eq!(status.read_answer("GET").status, 200);
+        let overtaken_count = busy.iter().rev().filter(|client| !is_answered(client)).count();
+        for client in &mut busy {
+            assert_eq!(client.read_answer("GET").body, b"v");
+        }
+        overtaken_count > 0
+    });
+    assert!(overtakes, "the status waits for all who came before");
+}
