@@ -162,11 +162,11 @@ impl Events {
         span
     }
 
-    /// The entries after `number` that are still there, oldest first.
-    pub fn after(&self, number: u64) -> Vec<Arc<Event>> {
+    /// The first `count_max` entries after `number` that are still there, oldest first.
+    pub fn after(&self, number: u64, count_max: usize) -> Vec<Arc<Event>> {
         let ring = self.inner.lock();
         let later = ring.latest.iter().filter(|event| event.number > number);
-        later.cloned().collect()
+        later.take(count_max).cloned().collect()
     }
 
     /// The number of the last entry; 0 before the first.

@@ -47,6 +47,11 @@ impl Turn {
         }
     }
 
+    /// The event loop has nothing to run and waits: whom it wakes next belongs to another turn.
+    pub(crate) fn ends(&self) {
+        self.began_ns.store(NEVER, Ordering::Relaxed);
+    }
+
     /// Counts turns.
     #[inline]
     pub(crate) fn number(&self) -> u64 {

@@ -167,8 +167,12 @@ impl Batcher {
     }
 
     /// Takes back what has to wait for the end of a stall.
-    fn wait_with(&self, ops: Vec<Op>) {
-        self.again.borrow_mut().extend(ops);
+    fn wait_with(&self, mut ops: Vec<Op>) {
+        let now = Instant::now();
+        for op in &mut ops {
+            op.waits_since.get_or_insert(now);
+        }
+        self.again.borrow_mut().append(&mut ops);
         if let Some(committer) = self.committer.take() {
             committer.wake();
         }
@@ -188,15 +192,14 @@ pub(crate) async fn run(selector: Rc<Selector>) {
         };
         let mut again = selector.batcher.again.take();
         if !again.is_empty() {
-            wait_out_stall(&selector, &store, &mut again).await;
             again.append(&mut ops);
             ops = again;
+            wait_out_stall(&selector, &store, &mut ops).await;
         }
         while !ops.is_empty() {
             let count = batch_len(&ops);
             if selector.shared.config.dispatch == DispatchMode::Pool {
-                // A longer one would be let in only when nothing waits.
-                let count = count.min(selector.shared.config.queue_capacity);
+                let count = count.min(selector.write_count_max());
                 send(&selector, &store, ops.drain(..count).collect());
                 continue;
             }
@@ -363,22 +366,21 @@ async fn wait_out_stall(selector: &Selector, store: &Arc<dyn Store>, ops: &mut V
     }));
     let mut is_over = false;
     while !is_over {
+        ops.append(&mut batcher.again.borrow_mut());
         ops.append(&mut batcher.queue.borrow_mut());
         let now = Instant::now();
         let reason = store.stall();
         for op in ops.iter_mut() {
             op.waits_since = op.waits_since.or(Some(now));
             op.work.stall = op.work.stall.or(reason);
+            // What it was begun for was refused.
+            op.work.started_ns = 0;
         }
-        let is_late = |op: &&Op| op.waits_since.is_some_and(|since| since + wait_max <= now);
-        let late_count = ops.iter().take_while(is_late).count();
-        counters::add(&selector.counters.stalled_out, late_count as u64);
-        finish_all(
-            selector,
-            ops.drain(..late_count),
-            &Err(stalled_too_long(reason).into()),
-        );
-        let Some(first_since) = ops.first().and_then(|op| op.waits_since) else {
+        let is_late = |op: &mut Op| op.waits_since.is_some_and(|since| since + wait_max <= now);
+        let late: Vec<Op> = ops.extract_if(.., is_late).collect();
+        counters::add(&selector.counters.stalled_out, late.len() as u64);
+        finish_all(selector, late.into_iter(), &Err(stalled_too_long(reason).into()));
+        let Some(first_since) = ops.iter().filter_map(|op| op.waits_since).min() else {
             break;
         };
         tokio::select! {

@@ -6,7 +6,7 @@
 use crate::activity::{Activity, Due};
 use crate::counters;
 use crate::express;
-use crate::io::{Socket, SocketState};
+use crate::io::{READ_BYTES_MAX, Socket, SocketState};
 use crate::routes::Plane;
 use crate::selector::Selector;
 use crate::service::HttpService;
@@ -26,6 +26,8 @@ const REST_BYTES: u64 = 4 << 10;
 const HYPER_BYTES: u64 = 20 << 10;
 /// Bytes beyond the longest value that are read and thrown away to let a client see why it was refused.
 pub(crate) const DRAIN_BYTES_EXTRA: u64 = 16 << 20;
+/// How long a client is listened to whose head took too long.
+const CUT_LINGER_MAX: Duration = Duration::from_millis(500);
 /// How long such a client is listened to.
 pub(crate) const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -114,11 +116,14 @@ async fn serve_by_hyper(
     let mut connection = selector.http.serve_connection(socket, service);
     let mut told_to_stop = false;
     let served = poll_fn(|cx| {
-        if selector.stopping.get() && !told_to_stop {
+        let polled = poll_unless_due(&state.activity, Pin::new(&mut connection), cx);
+        // Not before hyper has looked at what it was given: told to stop, it would read none of it.
+        if polled.is_pending() && selector.stopping.get() && !told_to_stop {
             told_to_stop = true;
             Pin::new(&mut connection).graceful_shutdown();
+            return poll_unless_due(&state.activity, Pin::new(&mut connection), cx);
         }
-        poll_unless_due(&state.activity, Pin::new(&mut connection), cx)
+        polled
     })
     .await;
     let parts = connection.into_parts();
@@ -136,6 +141,8 @@ async fn serve_by_hyper(
         socket.abort();
         return None;
     }
+    // Hyper does so itself, unless the peer wanted another protocol.
+    socket.end_sending().await;
     let bytes_max = selector.shared.config.value_bytes_max + DRAIN_BYTES_EXTRA;
     let mut linger = pin!(socket.linger(bytes_max, DRAIN_TIME_MAX));
     poll_fn(|cx| match selector.stopping.get() {
@@ -153,9 +160,12 @@ fn poll_unless_due<T>(
     serving: Pin<&mut impl Future<Output = T>>,
     cx: &mut Context<'_>,
 ) -> Poll<End<T>> {
-    match activity.take_due() {
-        Some(due) => Poll::Ready(End::Due(due)),
-        None => serving.poll(cx).map(End::Served),
+    // What has come meanwhile is served: then nothing is due any more.
+    match serving.poll(cx) {
+        Poll::Ready(result) => Poll::Ready(End::Served(result)),
+        Poll::Pending => activity
+            .take_due()
+            .map_or(Poll::Pending, |due| Poll::Ready(End::Due(due))),
     }
 }
 
@@ -172,6 +182,9 @@ async fn cut(selector: &Selector, mut socket: Socket, due: Due) {
     answer.extend_from_slice(selector.date.borrow_mut().at(wall_ms));
     answer.extend_from_slice(b"\r\n\r\n");
     let sent: io::Result<()> = poll_fn(|cx| Poll::Ready(socket.send(cx, &answer))).await;
-    // The connection ends here, whether the peer hears why or not.
-    drop(sent);
+    if sent.is_ok() {
+        // Or the rest of the head would destroy the answer.
+        socket.end_sending().await;
+        socket.linger(READ_BYTES_MAX as u64, CUT_LINGER_MAX).await;
+    }
 }

@@ -20,7 +20,7 @@ use crate::routes::entity;
 use crate::selector::Selector;
 use crate::service::Call;
 use crate::stores::Store;
-use crate::timing::{Phase, StorageWork};
+use crate::timing::StorageWork;
 use bytes::Bytes;
 use kvant_base::{Error, Result};
 use kvant_engine::Lookup;
@@ -58,9 +58,9 @@ pub(crate) struct Read {
 /// Whether to refuse a request whose head has just been understood.
 #[inline]
 pub(crate) fn admit(call: &Call, class: Class) -> Option<Refusal> {
-    let stamps = call.socket.stamps()?;
-    let lag_ns = stamps.phase_ns(Phase::Selector);
-    call.selector.lag.admit(class, lag_ns, stamps.parsed_ns)
+    let parsed_ns = call.socket.stamps()?.parsed_ns;
+    let lag_ns = call.socket.lag_ns(parsed_ns);
+    call.selector.lag.admit(class, lag_ns, parsed_ns)
 }
 
 /// Begins to read the newest value of `key`.

@@ -8,7 +8,8 @@
 //!
 //! Threads: a stream belongs to its selector; the bell is rung by whoever adds an event.
 
-use crate::selector::{Selector, Shared};
+use crate::selector::Shared;
+use crate::service::Call;
 use crate::timing::{EventFields, WallTime, as_us};
 use bytes::Bytes;
 use hyper::body::Frame;
@@ -18,7 +19,6 @@ use kvant_env::Clock;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
@@ -65,21 +65,24 @@ impl Bell {
 
 /// A stream that ends with its selector.
 pub(crate) struct EventBody {
-    selector: Rc<Selector>,
+    call: Call,
+    /// Others have had their turn since the last frame.
+    rested: bool,
     stream: EventStream,
 }
 
 impl EventBody {
     /// Begins after the event that has number `after`, or with what goes on and what is new.
-    pub(crate) fn new(selector: &Rc<Selector>, after: Option<u64>) -> EventBody {
+    pub(crate) fn new(call: &Call, after: Option<u64>) -> EventBody {
         let Shared {
             events,
             event_bell,
             env,
             ..
-        } = &*selector.shared;
+        } = &*call.selector.shared;
         EventBody {
-            selector: Rc::clone(selector),
+            call: call.clone(),
+            rested: true,
             stream: EventStream::new(
                 Arc::clone(events),
                 Arc::clone(event_bell),
@@ -94,12 +97,20 @@ impl EventBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<kvant_base::Result<Frame<Bytes>>>> {
         // The connection's task is woken when the selector stops.
-        if self.selector.stopping.get() {
+        if self.call.selector.stopping.get() {
             return Poll::Ready(None);
         }
-        self.stream
-            .poll_text(cx)
-            .map(|text| Some(Ok(Frame::data(text.into()))))
+        // A frame at a time, and none while the kernel takes nothing: hyper asks again when it does.
+        if self.call.socket.is_blocked() {
+            return Poll::Pending;
+        }
+        if !std::mem::replace(&mut self.rested, true) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let text = ready!(self.stream.poll_text(cx));
+        self.rested = false;
+        Poll::Ready(Some(Ok(Frame::data(text.into()))))
     }
 }
 
@@ -154,9 +165,8 @@ impl EventStream {
             if !self.opening.is_empty() {
                 break std::mem::take(&mut self.opening);
             }
-            let mut latest = self.events.after(self.last_number);
+            let latest = self.events.after(self.last_number, FRAME_EVENTS_MAX);
             if !latest.is_empty() {
-                latest.truncate(FRAME_EVENTS_MAX);
                 break self.entries(&latest);
             }
             self.bell.listen(&self.events, self.last_number);

@@ -26,7 +26,7 @@ use crate::query;
 use crate::routes::entity::VALUE_BYTES_UNCOUNTED;
 use crate::routes::{Plane, Route, status};
 use crate::selector::Selector;
-use crate::timing::{KeyStart, Operation, Phase, Trace};
+use crate::timing::{KeyStart, Operation, Trace};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE};
 use http::{Method, StatusCode};
@@ -197,7 +197,7 @@ fn try_begin(
                 Method::GET => Class::Read,
                 _ => Class::Write,
             };
-            let lag_ns = trace.stamps.phase_ns(Phase::Selector);
+            let lag_ns = state.lag_ns(parsed_ns);
             if let Some(refusal) = selector.lag.admit(class, lag_ns, parsed_ns) {
                 Step::Answer(problem(selector, state, &Failure::Refused(refusal)))
             } else if class == Class::Read {

@@ -17,6 +17,7 @@ use crate::timing::{Operation, Stamps, Trace};
 use crate::turnstile::Pass;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -49,6 +50,8 @@ pub(crate) struct SocketState {
     arrived_ns: Cell<Option<u64>>,
     /// When bytes arrived last.
     received_ns: Cell<u64>,
+    /// When the last answer left.
+    answered_ns: Cell<u64>,
     /// Received and sent since the last request was recorded.
     received_bytes: Cell<u64>,
     sent_bytes: Cell<u64>,
@@ -84,10 +87,21 @@ impl SocketState {
         }
     }
 
+    /// How long the server has let a request wait that was understood at `parsed_ns`: since its last bytes came, and since the
+    /// connection's last answer left. What the client took is not in it.
+    #[inline]
+    pub(crate) fn lag_ns(&self, parsed_ns: u64) -> u64 {
+        parsed_ns.saturating_sub(self.received_ns.get().max(self.answered_ns.get()))
+    }
+
     /// Hyper has understood a request.
     pub(crate) fn begin(&self, trace: Trace) {
         self.exchange.set(Some(trace));
-        self.is_answered.set(false);
+    }
+
+    /// The last request, when its whole answer is with hyper.
+    pub(crate) fn take_answered(&self) -> Option<Trace> {
+        self.exchange.take().filter(|_| self.is_answered.replace(false))
     }
 
     /// Adds to what is known of the request that hyper is busy with.
@@ -104,6 +118,18 @@ impl SocketState {
         self.rest.set(Some(time));
     }
 
+    /// The rest that is due; not while a request is being answered, whose body may still have to be read.
+    fn take_rest(&self) -> Option<Duration> {
+        let time = self.rest.get()?;
+        let exchange = self.exchange.take();
+        self.exchange.set(exchange);
+        if exchange.is_some() {
+            return None;
+        }
+        self.rest.set(None);
+        Some(time)
+    }
+
     /// Hyper has all of the answer; it leaves with the next flush.
     pub(crate) fn is_whole(&self) {
         self.is_answered.set(true);
@@ -118,6 +144,7 @@ impl SocketState {
     /// Completes the trace of a request whose answer has left.
     pub(crate) fn complete(&self, trace: &mut Trace, now_ns: u64) {
         trace.stamps.written_ns = now_ns;
+        self.answered_ns.set(now_ns);
         self.has_priority.set(trace.operation == Operation::Status);
         // What of the body was received is not the beginning of the next request.
         self.arrived_ns.set(None);
@@ -189,11 +216,13 @@ impl Socket {
 
     /// Receives into the selector's buffer: how many bytes, at most [`READ_BYTES_MAX`]; 0 at the peer's end.
     pub(crate) fn poll_receive(&mut self, bytes_max: usize, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if let Some(time) = self.state.rest.take() {
+        if let Some(time) = self.state.take_rest() {
             self.rest_timer = Some(Box::pin(tokio::time::sleep(time)));
         }
         if let Some(timer) = &mut self.rest_timer {
-            ready!(timer.as_mut().poll(cx));
+            // The end of the rest is when the next request counts as come.
+            let mut cx = Context::from_waker(&self.arrival_waker);
+            ready!(timer.as_mut().poll(&mut cx));
             self.rest_timer = None;
         }
         let passes = !self.arrival.is_woken()
@@ -252,6 +281,12 @@ impl Socket {
         Ok(())
     }
 
+    /// Tells the peer that nothing more will come.
+    pub(crate) async fn end_sending(&mut self) {
+        // One that has gone needs not be told.
+        drop(poll_fn(|cx| Pin::new(&mut *self).poll_shutdown(cx)).await);
+    }
+
     /// Takes what the peer still sends until it closes its side, so that the answer that ended the connection is not destroyed by
     /// the reset that closing with unread bytes would send. Bounded by `bytes_max` and `time_max`.
     pub(crate) async fn linger(self, bytes_max: u64, time_max: Duration) {
@@ -302,8 +337,8 @@ impl Socket {
     /// The kernel has all that hyper wrote.
     #[inline]
     fn answer_left(&self) {
-        if self.state.is_answered.replace(false)
-            && let Some(mut trace) = self.state.exchange.take()
+        if self.state.is_answered.get()
+            && let Some(mut trace) = self.state.take_answered()
         {
             self.state.complete(&mut trace, self.selector.now_ns());
             self.selector.timings.record(&trace);

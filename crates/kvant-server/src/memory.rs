@@ -20,9 +20,9 @@ pub(crate) struct RequestMemory {
 
 /// Memory held for one request; waiting requests hear of its release.
 pub(crate) struct Held {
-    // Dropped before `_announce`: fields are dropped in order.
+    // Dropped before `announce`: fields are dropped in order.
     reservation: Reservation,
-    _announce: Announce,
+    announce: Announce,
 }
 
 struct Announce(Arc<Notify>);
@@ -55,7 +55,7 @@ impl RequestMemory {
             .try_reserve(Consumer::Requests, bytes, self.share_bytes)?;
         Some(Held {
             reservation,
-            _announce: Announce(Arc::clone(&self.released)),
+            announce: Announce(Arc::clone(&self.released)),
         })
     }
 
@@ -97,6 +97,10 @@ impl RequestMemory {
 impl Held {
     /// Holds `bytes` instead, whatever the limit says: for what turned out longer than expected.
     pub(crate) fn resize(&mut self, bytes: u64) {
+        let shrinks = bytes < self.reservation.bytes();
         self.reservation.resize(bytes);
+        if shrinks {
+            self.announce.0.notify_waiters();
+        }
     }
 }

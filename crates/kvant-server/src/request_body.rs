@@ -125,8 +125,8 @@ pub(crate) async fn read_value(
         let unread = |problem| Err(Unread { problem, taken_bytes });
         let pauses_max = pause_max.saturating_add(Duration::from_secs(taken_bytes / BYTES_PER_SECOND_MIN));
         let asked = Instant::now();
-        let wait_max = pause_max.min(pauses_max.saturating_sub(paused));
-        let frame = tokio::time::timeout(wait_max, next_frame(body)).await;
+        let frame_wait_max = pause_max.min(pauses_max.saturating_sub(paused));
+        let frame = tokio::time::timeout(frame_wait_max, next_frame(body)).await;
         paused += asked.elapsed();
         let frame = match frame {
             Ok(Some(Ok(frame))) => frame,

@@ -5,7 +5,7 @@
 //! than 27 to 37 in one case of five, and the busier selector sets the tail of the latency. Connections live long; accepting is
 //! not what the time goes into.
 
-use crate::admission::{Lag, Pacer, Refusals};
+use crate::admission::{Class, Lag, Pacer, Refusals};
 use crate::affinity;
 use crate::arrival::Turn;
 use crate::batcher::{self, Batcher};
@@ -17,7 +17,7 @@ use crate::express::DateText;
 use crate::io::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Scratch, SocketState};
 use crate::lifecycle::Lifecycle;
 use crate::memory::RequestMemory;
-use crate::pool::{Pool, Port};
+use crate::pool::{Pool, PoolConfig, Port};
 use crate::routes::Plane;
 use crate::sweep::{self, Connections};
 use crate::timing::Timings;
@@ -96,7 +96,7 @@ pub(crate) struct Selector {
 }
 
 impl Selector {
-    fn new(shared: Arc<Shared>, index: usize) -> Rc<Selector> {
+    fn new(shared: Arc<Shared>, turn: Arc<Turn>, index: usize) -> Rc<Selector> {
         let counters = Arc::clone(&shared.counters[index]);
         let timings = Arc::clone(&shared.timings[index]);
         let mut http = http1::Builder::new();
@@ -107,7 +107,7 @@ impl Selector {
             timings,
             batcher: Batcher::default(),
             turnstile: Turnstile::default(),
-            turn: Turn::new(Arc::clone(&shared.env.clock)),
+            turn,
             lag: Lag::new(&shared.config, Arc::clone(&shared.refusals)),
             pacer: Pacer::default(),
             port: shared.pool.clone().map(|pool| Port::new(pool, index)),
@@ -125,6 +125,13 @@ impl Selector {
     /// The way to the workers; there is one unless the dispatch mode is `inline`.
     pub(crate) fn port(&self) -> &Rc<Port> {
         self.port.as_ref().expect("modes that send work have a pool")
+    }
+
+    /// Writes that a batch for the workers has at most: a longer one would be let in only when nothing waits.
+    pub(crate) fn write_count_max(&self) -> usize {
+        PoolConfig::from(&self.shared.config)
+            .capacity_of(Class::Write)
+            .max(1)
     }
 
     /// Now, in nanoseconds of the monotonic clock.
@@ -162,10 +169,12 @@ pub(crate) fn spawn(
     listeners: Vec<(StdListener, Plane)>,
 ) -> io::Result<JoinHandle<()>> {
     let (started, starting) = std::sync::mpsc::channel();
+    let turn = Turn::new(Arc::clone(&shared.env.clock));
     let thread = std::thread::Builder::new()
         .name(format!("selector-{index}"))
         .spawn(move || {
-            let runtime = match bind(&shared, index).and_then(|cpus| build_runtime(cpus, &shared.log)) {
+            let runtime = match bind(&shared, index).and_then(|cpus| build_runtime(cpus, &shared.log, &turn))
+            {
                 Ok(runtime) => runtime,
                 Err(error) => {
                     // The receiver waits below until it has heard.
@@ -175,7 +184,7 @@ pub(crate) fn spawn(
             };
             drop(started.send(Ok(())));
             runtime.block_on(async {
-                let selector = Selector::new(shared, index);
+                let selector = Selector::new(shared, turn, index);
                 tokio::task::spawn_local(batcher::run(Rc::clone(&selector)));
                 if let Some(port) = &selector.port {
                     port.spawn();
@@ -226,8 +235,14 @@ fn bind(shared: &Shared, index: usize) -> io::Result<Option<CpuSet>> {
 
 /// The event loop of a selector. The threads that it starts for work that blocks, such as a compaction that an operator asked for,
 /// would inherit the selector's CPU: they are given the others back.
-fn build_runtime(others_allowed: Option<CpuSet>, log: &Arc<dyn Log>) -> io::Result<LocalRuntime> {
+fn build_runtime(
+    others_allowed: Option<CpuSet>,
+    log: &Arc<dyn Log>,
+    turn: &Arc<Turn>,
+) -> io::Result<LocalRuntime> {
     let mut builder = Builder::new_current_thread();
+    let turn = Arc::clone(turn);
+    builder.on_thread_park(move || turn.ends());
     if let Some(cpus) = others_allowed {
         let log = Arc::clone(log);
         builder.on_thread_start(move || {

@@ -67,6 +67,11 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
         let operation = route.map_or(Operation::Other, |route| Operation::of(route, request.method()));
         let mut trace = Trace::begin(operation, self.call.selector.now_ns());
         trace.stamps.arrival_ns = self.call.socket.take_arrived_ns();
+        // The kernel has not taken the end of the last answer, and hyper goes on with a pipelined request.
+        if let Some(mut last) = self.call.socket.take_answered() {
+            self.call.socket.complete(&mut last, trace.stamps.parsed_ns);
+            self.call.selector.timings.record(&last);
+        }
         self.call.socket.begin(trace);
         let mut exchange = Exchange::new(request, *checked.as_ref().unwrap_or(&false), self.found.take());
         let refuse = |exchange: Exchange, problem| {

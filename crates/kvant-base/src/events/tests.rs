@@ -9,9 +9,9 @@ fn the_ring_keeps_the_latest() {
     events.end(EventKind::Flush, span, 10, 20, Vec::new());
     let other = events.begin(EventKind::Compaction, 30, Vec::new());
     assert_ne!(span, other);
-    let numbers: Vec<u64> = events.after(0).iter().map(|event| event.number).collect();
+    let numbers: Vec<u64> = events.after(0, 9).iter().map(|event| event.number).collect();
     assert_eq!((numbers, events.last_number()), (vec![2, 3, 4], 4));
-    assert_eq!(events.after(3)[0].kind, EventKind::Compaction);
+    assert_eq!(events.after(3, 9)[0].kind, EventKind::Compaction);
 }
 
 #[test]

@@ -63,10 +63,6 @@ impl Task for CleanTask {
         "kvant-clean"
     }
 
-    fn is_background(&self) -> bool {
-        true
-    }
-
     fn step(&self) -> Step {
         let core = &self.0;
         let mut removed = 0;

@@ -29,7 +29,7 @@ fn world() -> (World, FaultyFs) {
 }
 
 fn of_kind(events: &Events, kind: EventKind) -> Vec<Arc<Event>> {
-    let all = events.after(0).into_iter();
+    let all = events.after(0, usize::MAX).into_iter();
     all.filter(|event| event.kind == kind).collect()
 }
 
@@ -171,7 +171,7 @@ fn a_slow_fsync_of_the_log_and_of_a_table_is_told() {
     db.put(b"key", b"value", None).expect("written");
     db.flush().expect("flushed");
     for file in ["wal", "table", "directory"] {
-        let told = events.after(before);
+        let told = events.after(before, usize::MAX);
         let fsync = told
             .iter()
             .find(|event| event.kind == EventKind::Fsync && field(event, "file").cloned() == text(file))

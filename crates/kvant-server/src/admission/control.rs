@@ -6,7 +6,7 @@
 //!
 //! A server that is not overloaded takes more: whatever it can do within an interval, because a burst that drains within it does no
 //! harm. Overload begins when more than that is asked, or when the queue has stood above the target for an interval ([`Codel`]). It
-//! ends when few requests have been refused for some intervals.
+//! ends when few requests have been refused for some intervals, or when all that was asked in them was half of what can be done.
 //!
 //! What is let in by mistake, because work became slower meanwhile, is given up when it is to be done: too late for half of the
 //! requests is better than too late for all.
@@ -32,6 +32,7 @@ pub(crate) struct Control {
     overloaded: bool,
     last_refusal_ns: u64,
     window: Window,
+    worker_count: u64,
 }
 
 /// What was asked since some time.
@@ -43,6 +44,14 @@ struct Window {
 }
 
 impl Control {
+    /// For a class that so many workers may do at once.
+    pub(crate) fn of_workers(worker_count: usize) -> Control {
+        Control {
+            worker_count: worker_count as u64,
+            ..Control::default()
+        }
+    }
+
     /// Notes what each of some requests cost a worker.
     #[inline]
     pub(crate) fn note_cost(&mut self, cost_ns: u64) {
@@ -137,7 +146,10 @@ impl Control {
             return;
         }
         let few_refused = self.window.refused * REFUSED_ONE_IN < self.window.offered;
-        if few_refused || now_ns.saturating_sub(self.last_refusal_ns) >= window_ns {
+        // Bursts that would have been done in time, had they been let in, are no overload.
+        let asked_ns = self.window.offered * self.cost.ns() / self.worker_count.max(1);
+        let fits = asked_ns < window_ns / 2 && !self.codel.is_overloaded();
+        if few_refused || fits || now_ns.saturating_sub(self.last_refusal_ns) >= window_ns {
             self.overloaded = false;
         }
         self.window = Window::begin(now_ns);

@@ -73,7 +73,8 @@ impl Lag {
         // A turn may last longer than the interval: one alone is no overload.
         let interval_ns = INTERVAL_NS.max(2 * last_lag_ns);
         codel.observe(last_lag_ns, TARGET_NS, interval_ns, last_end_ns);
-        let rested = turn_ns.saturating_sub(last_end_ns) > INTERVAL_NS;
+        // The selector had nothing to do in between: nobody waited any more.
+        let rested = turn_ns.saturating_sub(last_end_ns) > TARGET_NS;
         self.codel.set(if rested { Codel::default() } else { codel });
     }
 

@@ -50,6 +50,19 @@ impl From<&ServerConfig> for PoolConfig {
     }
 }
 
+impl PoolConfig {
+    /// Requests of all classes together beyond which none of this one is let in: a flood of cheap writes leaves room for reads, which
+    /// are done before them.
+    pub(crate) fn capacity_of(&self, class: Class) -> usize {
+        let share_per_cent = match (self.overload, class) {
+            (Overload::Adaptive, Class::Write) => 90,
+            (Overload::Adaptive, Class::Range) => 70,
+            _ => 100,
+        };
+        self.queue_capacity * share_per_cent / 100
+    }
+}
+
 /// Workers and their queue.
 pub(crate) struct Pool {
     // Immutable.

@@ -84,10 +84,15 @@ struct Line {
 }
 
 impl Line {
-    fn pop(&mut self) -> Option<Job> {
-        let job = self.jobs.pop_front()?;
+    fn remove(&mut self, position: usize) -> Option<Job> {
+        let job = self.jobs.remove(position)?;
         self.request_count -= job.request_count;
         Some(job)
+    }
+
+    /// The job that has waited longest of those that have not been begun.
+    fn first_refusable(&self) -> Option<usize> {
+        self.jobs.iter().position(|job| !job.is_begun)
     }
 
     fn front_waited_ns(&self, now_ns: u64) -> u64 {
@@ -110,6 +115,8 @@ pub(super) struct Queue {
     /// One for each class, by priority.
     lines: [Line; Class::COUNT],
     request_count: usize,
+    /// Of these, pieces of ranges that have begun.
+    begun_count: usize,
     request_count_max: usize,
     stopping: bool,
 }
@@ -122,15 +129,10 @@ impl Queue {
                 Class::Read | Class::Write => workers,
                 Class::Range => workers.saturating_sub((workers / 4).max(1)).max(1),
             };
-            // So that a flood of cheap writes leaves room for reads, which are done before them.
-            let share_per_cent = match (config.overload, class) {
-                (Overload::Adaptive, Class::Write) => 90,
-                (Overload::Adaptive, Class::Range) => 70,
-                _ => 100,
-            };
             Line {
                 worker_count_max,
-                capacity: config.queue_capacity * share_per_cent / 100,
+                capacity: config.capacity_of(class),
+                control: Control::of_workers(worker_count_max),
                 ..Line::default()
             }
         };
@@ -138,6 +140,7 @@ impl Queue {
             config,
             lines: Class::ALL.map(line),
             request_count: 0,
+            begun_count: 0,
             request_count_max: 0,
             stopping: false,
         }
@@ -150,6 +153,7 @@ impl Queue {
             return;
         }
         self.request_count += job.request_count;
+        self.begun_count += usize::from(job.is_begun);
         self.request_count_max = self.request_count_max.max(self.request_count);
         let line = &mut self.lines[job.class as usize];
         line.request_count += job.request_count;
@@ -182,16 +186,24 @@ impl Queue {
 
     fn fits(&self, job: &Job) -> bool {
         let capacity = self.lines[job.class as usize].capacity;
-        self.request_count == 0 || self.request_count + job.request_count <= capacity
+        // Pieces of ranges that have begun are let in whatever waits: they must not take the room of others that go before them.
+        let waiting_count = match job.class {
+            Class::Read | Class::Write => self.request_count - self.begun_count,
+            Class::Range => self.request_count,
+        };
+        waiting_count == 0 || waiting_count + job.request_count <= capacity
     }
 
     /// Whether the job will be done soon enough. Where nothing waits before it, that cannot be better.
     fn admits(&mut self, job: &Job, now_ns: u64) -> bool {
         let index = job.class as usize;
         let backlog_ns = self.lines[..=index].iter().map(Line::backlog_ns).sum::<u64>();
+        let is_busy = self.busy_count() == self.config.workers;
         let line = &mut self.lines[index];
-        // What waits first has waited for longer than its turn should have taken: work is slower than it was.
-        let wait_ns = backlog_ns.max(line.front_waited_ns(now_ns));
+        // What waits first has waited for longer than its turn should have taken: work is slower than it was; unless a worker is about
+        // to come, which the system has not let run.
+        let front_waited_ns = if is_busy { line.front_waited_ns(now_ns) } else { 0 };
+        let wait_ns = backlog_ns.max(front_waited_ns);
         let wait_max_ns = self.config.queue_wait_max_ns;
         line.control
             .admit(job.request_count, wait_ns, wait_max_ns, now_ns)
@@ -213,8 +225,13 @@ impl Queue {
     }
 
     fn pop(&mut self, index: usize) -> Option<Job> {
-        let job = self.lines[index].pop()?;
+        self.remove(index, 0)
+    }
+
+    fn remove(&mut self, index: usize, position: usize) -> Option<Job> {
+        let job = self.lines[index].remove(position)?;
         self.request_count -= job.request_count;
+        self.begun_count -= usize::from(job.is_begun);
         Some(job)
     }
 
@@ -254,7 +271,8 @@ impl Queue {
     pub(super) fn give_up(&mut self, now_ns: u64, gone: &mut Vec<Gone>) {
         let is_adaptive = self.config.overload == Overload::Adaptive;
         for index in 0..Class::COUNT {
-            while let Some(job) = self.lines[index].jobs.front().filter(|job| !job.is_begun) {
+            while let Some(position) = self.lines[index].first_refusable() {
+                let job = &self.lines[index].jobs[position];
                 let waited_ns = job.waited_ns(now_ns);
                 let refusal = if waited_ns > self.config.queue_wait_max_ns {
                     Refusal::WaitedTooLong
@@ -263,7 +281,7 @@ impl Queue {
                 } else {
                     break;
                 };
-                let Some(job) = self.pop(index) else {
+                let Some(job) = self.remove(index, position) else {
                     break;
                 };
                 let control = &mut self.lines[index].control;
@@ -329,7 +347,10 @@ impl Queue {
     }
 
     pub(super) fn overloaded(&self) -> [bool; Class::COUNT] {
-        self.lines.each_ref().map(|line| line.control.is_overloaded())
+        let is_adaptive = self.config.overload == Overload::Adaptive;
+        self.lines
+            .each_ref()
+            .map(|line| is_adaptive && line.control.is_overloaded())
     }
 }
 

@@ -127,6 +127,7 @@ impl RangeBody {
     fn took(&mut self, piece: Piece) -> Result<()> {
         let error = match piece.result {
             Ok(()) => {
+                self.call.socket.note(|trace| trace.read = piece.work.read);
                 self.take(piece.reader);
                 return Ok(());
             }

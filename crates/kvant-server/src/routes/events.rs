@@ -21,7 +21,7 @@ pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
     let after = last_event_id(reply.request_headers()).or(after);
     let body = match exchange.method {
         Method::HEAD => Body::empty(),
-        _ => Body::events(EventBody::new(&call.selector, after)),
+        _ => Body::events(EventBody::new(call, after)),
     };
     let version = reply.version();
     let mut response = reply.answer(StatusCode::OK, Some(&EVENT_STREAM), body);

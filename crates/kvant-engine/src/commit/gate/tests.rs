@@ -118,7 +118,7 @@ fn a_stall_is_timed_from_the_first_writer_held_to_the_release() {
 
 /// Edges and reasons of what has been told.
 fn told(events: &Events) -> Vec<(Edge, Field)> {
-    let told = events.after(0).into_iter();
+    let told = events.after(0, usize::MAX).into_iter();
     told.map(|event| (event.edge, event.fields[0].1.clone()))
         .collect()
 }
@@ -144,7 +144,7 @@ fn a_slowed_phase_is_one_event_however_often_writers_are_let_pass() {
         told(&events),
         [(Edge::Begin, reason.clone()), (Edge::End, reason)]
     );
-    let end = &events.after(1)[0];
+    let end = &events.after(1, usize::MAX)[0];
     assert_eq!((end.start_ns, end.end_ns), (0, Some(10_000_000)));
 }
 

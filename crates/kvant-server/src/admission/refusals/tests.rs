@@ -5,7 +5,7 @@ use kvant_base::events::Edge;
 const MS: u64 = 1_000_000;
 
 fn told(events: &Events) -> Vec<Arc<Event>> {
-    events.after(0)
+    events.after(0, usize::MAX)
 }
 
 #[test]
