@@ -89,6 +89,12 @@ impl Client {
         self.stream.get_ref()
     }
 
+    /// Ends the connection without a farewell.
+    pub(crate) fn reset(self) {
+        let stream = socket2::Socket::from(self.stream.into_inner());
+        stream.set_linger(Some(Duration::ZERO)).unwrap();
+    }
+
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.get_mut().write_all(bytes.as_ref()).unwrap();
     }

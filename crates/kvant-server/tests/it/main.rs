@@ -12,6 +12,7 @@ mod express;
 mod faults;
 mod fixture;
 mod heads;
+mod lag;
 mod latency;
 mod lifecycle;
 mod modes;

@@ -65,6 +65,13 @@ impl MemoryStore {
         self.reading.lock().unwrap()
     }
 
+    /// Waits until so many reads have begun.
+    pub(crate) fn wait_for_reads(&self, count: u64) {
+        while self.reads.load(Ordering::SeqCst) < count {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
     /// Waits until so many batches have met the present stall.
     pub(crate) fn wait_for_refusals(&self, count: u64) {
         while self.refusals.load(Ordering::SeqCst) < count {

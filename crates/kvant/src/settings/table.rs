@@ -113,7 +113,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "dispatch",
         kind: Kind::Choice(DISPATCHES),
-        default: DefaultValue::Text("inline"),
+        default: DefaultValue::Text("hybrid"),
         help: "Which threads do the storage work of a request: the selector that read it (inline), workers (pool), or the \
                selector where no disk is needed and else workers (hybrid)",
         cost: "`inline` is the cheapest while reads are cached, but a cold read holds up the other connections of its \
@@ -163,7 +163,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "overload",
         kind: Kind::Choice(OVERLOADS),
-        default: DefaultValue::Text("reject"),
+        default: DefaultValue::Text("adaptive"),
         help: "What happens to requests beyond what the server can do: the limit follows the measured latency (adaptive), \
                or, at a full queue, the new request is refused (reject, discard), the one that has waited longest is \
                (discard-oldest), or the selector does the work itself (caller-runs)",

@@ -54,8 +54,8 @@ fn defaults_are_those_of_the_contract() {
     assert_eq!(settings.value_bytes_max, 16 << 20);
     assert_eq!(settings.selector_count, 3);
     assert_eq!(settings.stop_wait_max, Duration::from_secs(10));
-    assert_eq!(settings.dispatch, DispatchMode::Inline);
-    assert_eq!(settings.overload, Overload::Reject);
+    assert_eq!(settings.dispatch, DispatchMode::Hybrid);
+    assert_eq!(settings.overload, Overload::Adaptive);
     assert_eq!(settings.worker_count, 6);
     assert_eq!(settings.queue_capacity, 1024);
     assert_eq!(settings.selector_cpus, Vec::<usize>::new());

@@ -153,6 +153,8 @@ impl Process {
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
+            // A machine that stands still for a while is no overload.
+            .args(["--queue-wait-max", "60s", "--overload", "reject"])
             .args(args)
             .stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary can be started");

@@ -1,0 +1,56 @@
+//! What counts as the server's own lag: only what the server has let wait is refused as having waited too long.
+
+use crate::fixture::{Fixture, config};
+use kvant_server::ServerConfig;
+use std::time::Duration;
+
+fn with_short_waits() -> Fixture {
+    Fixture::with(ServerConfig {
+        selectors: 1,
+        queue_wait_max: Duration::from_secs(1),
+        ..config()
+    })
+}
+
+#[test]
+fn a_client_that_takes_its_time_is_served() {
+    let fixture = with_short_waits();
+    let (mut slow, mut other) = (fixture.client(), fixture.client());
+    for _ in 0..2 {
+        fixture.wait_for_receipt(29, || slow.send("GET /v0/entity?id=k HTTP/1.1\r"));
+        fixture.clock.advance(Duration::from_secs(5));
+        slow.send("\nHost: x\r\n\r\n");
+        assert_eq!(slow.read_answer("GET").status, 404);
+        other.assert_goes_on();
+    }
+}
+
+#[test]
+fn a_connection_that_is_reset_makes_no_lag_for_others() {
+    let fixture = with_short_waits();
+    let mut other = fixture.client();
+    for _ in 0..3 {
+        let reset = fixture.client();
+        other.assert_goes_on();
+        reset.reset();
+        while fixture.ask("GET", "/v0/stats", b"").json()["server"]["connections_open"] != 2 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        fixture.clock.advance(Duration::from_secs(5));
+        assert_eq!(other.ask("GET", "/v0/entity?id=k", b"").status, 404);
+    }
+}
+
+#[test]
+fn a_request_behind_a_slow_one_of_its_own_connection_is_served() {
+    let fixture = with_short_waits();
+    let mut client = fixture.client();
+    let held = fixture.store.hold_reads();
+    let get = "GET /v0/entity?id=k HTTP/1.1\r\nHost: x\r\n\r\n";
+    client.send([get, get].concat());
+    fixture.store.wait_for_reads(1);
+    fixture.clock.advance(Duration::from_secs(5));
+    drop(held);
+    assert_eq!(client.read_answer("GET").status, 404);
+    assert_eq!(client.read_answer("GET").status, 404);
+}
