@@ -142,7 +142,10 @@ async fn serve_by_hyper(
         return None;
     }
     // Hyper does so itself, unless the peer wanted another protocol.
-    socket.end_sending().await;
+    if socket.end_sending().await.is_err() {
+        // The peer has gone.
+        return None;
+    }
     let bytes_max = selector.shared.config.value_bytes_max + DRAIN_BYTES_EXTRA;
     let mut linger = pin!(socket.linger(bytes_max, DRAIN_TIME_MAX));
     poll_fn(|cx| match selector.stopping.get() {
@@ -182,9 +185,8 @@ async fn cut(selector: &Selector, mut socket: Socket, due: Due) {
     answer.extend_from_slice(selector.date.borrow_mut().at(wall_ms));
     answer.extend_from_slice(b"\r\n\r\n");
     let sent: io::Result<()> = poll_fn(|cx| Poll::Ready(socket.send(cx, &answer))).await;
-    if sent.is_ok() {
+    if sent.is_ok() && socket.end_sending().await.is_ok() {
         // Or the rest of the head would destroy the answer.
-        socket.end_sending().await;
         socket.linger(READ_BYTES_MAX as u64, CUT_LINGER_MAX).await;
     }
 }

@@ -282,9 +282,8 @@ impl Socket {
     }
 
     /// Tells the peer that nothing more will come.
-    pub(crate) async fn end_sending(&mut self) {
-        // One that has gone needs not be told.
-        drop(poll_fn(|cx| Pin::new(&mut *self).poll_shutdown(cx)).await);
+    pub(crate) async fn end_sending(&mut self) -> io::Result<()> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_shutdown(cx)).await
     }
 
     /// Takes what the peer still sends until it closes its side, so that the answer that ended the connection is not destroyed by

@@ -153,10 +153,13 @@ fn operation_of(text: &str) -> Result<Operation, Problem> {
             .as_ref()
             .is_some_and(|name| &**name == operation.name().as_bytes())
     };
-    Operation::ALL
-        .into_iter()
-        .find(is)
-        .ok_or_else(|| bad_parameter("operation", text, "one of status, get, put, delete, range, other"))
+    Operation::ALL.into_iter().find(is).ok_or_else(|| {
+        bad_parameter(
+            "operation",
+            text,
+            "one of status, get, put, delete, range, other, refused",
+        )
+    })
 }
 
 fn ttl_ms(text: &str) -> Result<u64, Problem> {

@@ -2,7 +2,7 @@
 //!
 //! `docs/latency.md` says how to read them.
 //!
-//! Memory of a selector, for each of the 6 operations that it has met: 48 KiB of histograms and at most 32 KiB of slow requests.
+//! Memory of a selector, for each of the 7 operations that it has met: 48 KiB of histograms and at most 32 KiB of slow requests.
 
 mod histogram;
 mod json;
