@@ -67,7 +67,7 @@ fn a_write_that_waited_for_a_stall_says_so() {
         selectors: 1,
         ..config()
     });
-    for way in ["plain", "hyper"] {
+    for (count, way) in [(1, "plain"), (2, "hyper")] {
         fixture.store.faults.stalled.store(true, SeqCst);
         let mut writer = fixture.client();
         if way == "hyper" {
@@ -75,12 +75,15 @@ fn a_write_that_waited_for_a_stall_says_so() {
         }
         writer.send_request("PUT", &format!("/v0/entity?id={way}"), b"value");
         let mut operator = fixture.client();
-        // It is stalled when others of the same selector have been served after the store refused it.
-        fixture.store.wait_for_refusals(1);
+        while operator.ask("GET", "/v0/stats", b"").json()["server"]["write_stalls"] != count {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // The selector that serves this has looked at the reason by now.
+        assert_eq!(operator.ask("GET", "/v0/status", b"").status, 200);
         fixture.clock.advance(Duration::from_secs(3));
         fixture.store.end_stall();
         assert_eq!(writer.read_answer("PUT").status, 201);
-        wait_until_recorded(&mut operator, "put", if way == "plain" { 1 } else { 2 });
+        wait_until_recorded(&mut operator, "put", count);
         let slow = slowest(&mut operator);
         assert_eq!(
             (

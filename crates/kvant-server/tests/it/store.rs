@@ -31,8 +31,6 @@ pub(crate) struct MemoryStore {
     pub(crate) faults: Faults,
     pub(crate) batches: AtomicU64,
     pub(crate) reads: AtomicU64,
-    /// Writes that met a stall, since the last end of one.
-    refusals: AtomicU64,
     /// Whoever has it holds up reads.
     reading: Mutex<()>,
     pub(crate) checkpoints: Mutex<Vec<PathBuf>>,
@@ -49,7 +47,6 @@ impl MemoryStore {
             faults: Faults::default(),
             batches: AtomicU64::new(0),
             reads: AtomicU64::new(0),
-            refusals: AtomicU64::new(0),
             reading: Mutex::default(),
             checkpoints: Mutex::default(),
             closed: AtomicBool::new(false),
@@ -72,17 +69,9 @@ impl MemoryStore {
         }
     }
 
-    /// Waits until so many batches have met the present stall.
-    pub(crate) fn wait_for_refusals(&self, count: u64) {
-        while self.refusals.load(Ordering::SeqCst) < count {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-    }
-
     /// Ends a stall and tells who waits.
     pub(crate) fn end_stall(&self) {
         self.faults.stalled.store(false, Ordering::SeqCst);
-        self.refusals.store(0, Ordering::SeqCst);
         let wakes = std::mem::take(&mut *self.wakes.lock().unwrap());
         wakes.into_iter().for_each(|wake| wake());
     }
@@ -132,7 +121,6 @@ impl Store for MemoryStore {
 
     fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) -> Result<()> {
         if self.faults.stalled.load(Ordering::SeqCst) {
-            self.refusals.fetch_add(1, Ordering::SeqCst);
             return Err(Error::new(ErrorKind::Stalled, "the test stalls"));
         }
         if let Some(cause) = self.fenced() {
