@@ -84,7 +84,8 @@ impl Arrival {
         }
     }
 
-    /// Whether it was woken since the last read.
+    /// Whether it was woken since the last read. Asked by a connection that runs, so that whom the event loop wakes next belongs to
+    /// another turn.
     #[inline]
     pub(crate) fn is_woken(&self) -> bool {
         self.turn.began_ns.store(NEVER, Ordering::Relaxed);

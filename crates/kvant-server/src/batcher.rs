@@ -2,7 +2,8 @@
 //!
 //! A handler appends its write and waits. The first write of a turn wakes the committer, which the runtime's first-in first-out run
 //! queue puts behind every connection that was ready in this turn; when it runs, it submits all their writes as one batch: one
-//! record in the write-ahead log instead of one a request, and no hand-over to another thread.
+//! record in the write-ahead log instead of one a request, and no hand-over to another thread. With `--dispatch pool` a worker submits
+//! the batch.
 //!
 //! Merging is safe: a connection has at most one request in progress (hyper starts the next when the answer to the last is
 //! written), so two writes in a batch come from two clients, neither of which has seen an answer yet. Any order of them is one that
@@ -10,12 +11,12 @@
 //!
 //! Invariants:
 //! 1. Writes are submitted in the order in which they were appended, but for those of 4; a stalled batch is retried before later
-//!    ones.
+//!    ones. Several workers may commit batches in any order.
 //! 2. Every write gets exactly one outcome. `Stalled` and `NoSpace` mean that nothing of it was written.
 //! 3. A time to live is counted from the submission that succeeded, so a write that waited does not expire early.
 //! 4. Deletes never fail for want of space because of puts that happen to share their batch: they are submitted again alone.
 //!
-//! Threads: all of it belongs to one selector. Only a store's completion may run elsewhere; it sends the outcome back.
+//! Threads: all of it belongs to one selector. Only a store's completion, and a worker's part, run elsewhere; outcomes are sent back.
 
 use crate::config::DispatchMode;
 use crate::counters;

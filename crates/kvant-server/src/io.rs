@@ -120,14 +120,9 @@ impl SocketState {
 
     /// The rest that is due; not while a request is being answered, whose body may still have to be read.
     fn take_rest(&self) -> Option<Duration> {
-        let time = self.rest.get()?;
-        let exchange = self.exchange.take();
-        self.exchange.set(exchange);
-        if exchange.is_some() {
-            return None;
-        }
-        self.rest.set(None);
-        Some(time)
+        // Hardly anybody is refused: the trace is looked at last.
+        let is_due = self.rest.get().is_some() && self.exchange.get().is_none();
+        is_due.then(|| self.rest.take()).flatten()
     }
 
     /// Hyper has all of the answer; it leaves with the next flush.

@@ -218,6 +218,18 @@ impl Client {
         }
     }
 
+    /// Whether the next answer has come, or a part of it.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.stream().set_nonblocking(true).unwrap();
+        let peeked = self.stream().peek(&mut [0]);
+        self.stream().set_nonblocking(false).unwrap();
+        match peeked {
+            Ok(_) => true,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
     /// Whether the server has closed the connection, all answers being read.
     pub(crate) fn is_closed(&mut self) -> bool {
         self.try_read_answer("GET").is_none()

@@ -9,7 +9,6 @@ use crate::modes;
 use kvant_engine::SyncLevel;
 use kvant_env::faulty::FaultyFs;
 use kvant_server::{DispatchMode, ServerConfig};
-use std::io::ErrorKind;
 use std::time::Duration;
 
 const DELAY: Duration = Duration::from_millis(300);
@@ -46,18 +45,6 @@ fn with_a_cold_table(sync: SyncLevel) -> Kvant {
     kvant
 }
 
-/// Whether `client` has its answer.
-fn is_answered(client: &Client) -> bool {
-    client.stream().set_nonblocking(true).unwrap();
-    let peeked = client.stream().peek(&mut [0]);
-    client.stream().set_nonblocking(false).unwrap();
-    match peeked {
-        Ok(_) => true,
-        Err(error) if error.kind() == ErrorKind::WouldBlock => false,
-        Err(error) => panic!("{error}"),
-    }
-}
-
 /// Status and reads of what is in memory, ten times.
 fn ask_for_what_is_in_memory(client: &mut Client) {
     for _ in 0..10 {
@@ -75,7 +62,7 @@ fn cached_reads_and_status_do_not_wait_for_reads_of_the_disk() {
     let overtaken = (1..=TRIES).any(|block| {
         cold.send_request("GET", &target(20 * block - 1), b"");
         ask_for_what_is_in_memory(&mut warm);
-        let overtaken = !is_answered(&cold);
+        let overtaken = !cold.is_answered();
         assert_eq!(cold.read_answer("GET").status, 200);
         overtaken
     });
@@ -84,7 +71,7 @@ fn cached_reads_and_status_do_not_wait_for_reads_of_the_disk() {
     let overtaken = (1..=TRIES).any(|_| {
         cold.send_request("GET", range, b"");
         ask_for_what_is_in_memory(&mut warm);
-        let overtaken = !is_answered(&cold);
+        let overtaken = !cold.is_answered();
         assert_eq!(cold.read_answer("GET").chunks.len(), 195);
         overtaken
     });
@@ -100,7 +87,7 @@ fn reads_and_status_do_not_wait_for_fsyncs() {
     let overtaken = (1..=TRIES).any(|number| {
         writer.send_request("PUT", &target(1000 + number), b"v");
         ask_for_what_is_in_memory(&mut warm);
-        let overtaken = !is_answered(&writer);
+        let overtaken = !writer.is_answered();
         assert_eq!(writer.read_answer("PUT").status, 201);
         overtaken
     });

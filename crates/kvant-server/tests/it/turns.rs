@@ -3,22 +3,10 @@
 use crate::client::Client;
 use crate::fixture::{Fixture, config};
 use kvant_server::ServerConfig;
-use std::io::ErrorKind;
 
 /// A machine that stands still just then lets everybody be answered: the experiment is made again.
 const TRIES: usize = 20;
 const BUSY_COUNT: usize = 400;
-
-fn is_answered(client: &Client) -> bool {
-    client.stream().set_nonblocking(true).unwrap();
-    let peeked = client.stream().peek(&mut [0]);
-    client.stream().set_nonblocking(false).unwrap();
-    match peeked {
-        Ok(_) => true,
-        Err(error) if error.kind() == ErrorKind::WouldBlock => false,
-        Err(error) => panic!("{error}"),
-    }
-}
 
 #[test]
 fn the_status_overtakes_requests_that_wait_for_their_turn() {
@@ -40,7 +28,7 @@ fn the_status_overtakes_requests_that_wait_for_their_turn() {
         status.send_request("GET", "/v0/status", b"");
         drop(held);
         assert_eq!(status.read_answer("GET").status, 200);
-        let overtaken_count = busy.iter().rev().filter(|client| !is_answered(client)).count();
+        let overtaken_count = busy.iter().rev().filter(|client| !client.is_answered()).count();
         for client in &mut busy {
             assert_eq!(client.read_answer("GET").body, b"v");
         }
