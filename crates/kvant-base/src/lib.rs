@@ -10,6 +10,8 @@
 //! - [`budget`]: the one memory budget and who uses how much of it.
 //! - [`lock`]: mutexes with a name, a wait counter and no poisoning.
 //! - [`events`]: the latest flushes, compactions, stalls, slow fsyncs and times of overload.
+//! - [`tag`]: what the calling thread works on, for profiles.
+//! - [`wait`]: waits with a kind and a name, for profiles.
 //! - [`log`]: the log as components see it: named events with fields.
 
 pub mod budget;
@@ -21,8 +23,10 @@ pub mod limits;
 pub mod lock;
 pub mod log;
 pub mod size;
+pub mod tag;
 pub mod timestamp;
 pub mod varint;
+pub mod wait;
 
 pub use budget::{Consumer, MemoryBudget, Reservation};
 pub use error::{Error, ErrorKind, Result};

@@ -11,6 +11,7 @@ pub(super) const CRATE_ORDER: &[&str] = &[
     "kvant-base",
     "kvant-env",
     "kvant-engine",
+    "kvant-profiler",
     "kvant-server",
     "kvant-load",
     "kvant",

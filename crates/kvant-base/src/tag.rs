@@ -1,0 +1,225 @@
+//! What the calling thread works on, for profiles: a sample of a worker or of an event loop would not say by itself which kind of
+//! request it served.
+//!
+//! Invariants:
+//! 1. A tag is one word of thread-local memory that only its thread writes, so that the profiler's signal handler, which runs on that
+//!    thread, may read it at any moment.
+//! 2. [`Entered`] puts back what was there before: work inside of other work (a commit inside of a request) nests. It must not live
+//!    across an `await`: other work runs on the thread meanwhile.
+//!
+//! Threads: each has its own tag.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+/// For whom work is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Activity {
+    /// Nothing that was named.
+    #[default]
+    None,
+    /// `/v0/status`.
+    Status,
+    /// Reads of an entity.
+    Get,
+    /// Writes of an entity.
+    Put,
+    /// Deletions of an entity.
+    Delete,
+    /// Reads of a range.
+    Range,
+    /// The operator's requests.
+    Operator,
+    /// A memtable becomes a table.
+    Flush,
+    /// Tables are merged.
+    Compaction,
+    /// The database is opened.
+    Recovery,
+    /// Files that nobody needs any more are removed, snapshots are collected.
+    Housekeeping,
+    /// The load generator.
+    Load,
+    /// The profiler itself.
+    Profiler,
+}
+
+impl Activity {
+    /// All, in the order of their numbers.
+    pub const ALL: [Activity; 13] = [
+        Activity::None,
+        Activity::Status,
+        Activity::Get,
+        Activity::Put,
+        Activity::Delete,
+        Activity::Range,
+        Activity::Operator,
+        Activity::Flush,
+        Activity::Compaction,
+        Activity::Recovery,
+        Activity::Housekeeping,
+        Activity::Load,
+        Activity::Profiler,
+    ];
+
+    /// Its name in profiles.
+    pub fn name(self) -> &'static str {
+        match self {
+            Activity::None => "none",
+            Activity::Status => "status",
+            Activity::Get => "get",
+            Activity::Put => "put",
+            Activity::Delete => "delete",
+            Activity::Range => "range",
+            Activity::Operator => "operator",
+            Activity::Flush => "flush",
+            Activity::Compaction => "compaction",
+            Activity::Recovery => "recovery",
+            Activity::Housekeeping => "housekeeping",
+            Activity::Load => "load",
+            Activity::Profiler => "profiler",
+        }
+    }
+}
+
+/// Which part of the work it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stage {
+    /// No part that was named.
+    #[default]
+    None,
+    /// Bytes from a socket become a request.
+    Parse,
+    /// Deciding who does it and whether.
+    Dispatch,
+    /// Reading or writing memtables.
+    Memtable,
+    /// Filters, indexes and blocks of tables.
+    Table,
+    /// Putting a group of writes into the write-ahead log.
+    Wal,
+    /// Waiting for or making things durable.
+    Sync,
+    /// Merging entries.
+    Merge,
+    /// Writing tables.
+    Build,
+    /// The answer goes to a socket.
+    Respond,
+}
+
+impl Stage {
+    /// All, in the order of their numbers.
+    pub const ALL: [Stage; 10] = [
+        Stage::None,
+        Stage::Parse,
+        Stage::Dispatch,
+        Stage::Memtable,
+        Stage::Table,
+        Stage::Wal,
+        Stage::Sync,
+        Stage::Merge,
+        Stage::Build,
+        Stage::Respond,
+    ];
+
+    /// Its name in profiles.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::None => "none",
+            Stage::Parse => "parse",
+            Stage::Dispatch => "dispatch",
+            Stage::Memtable => "memtable",
+            Stage::Table => "table",
+            Stage::Wal => "wal",
+            Stage::Sync => "sync",
+            Stage::Merge => "merge",
+            Stage::Build => "build",
+            Stage::Respond => "respond",
+        }
+    }
+}
+
+/// An activity and a stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tag {
+    /// For whom.
+    pub activity: Activity,
+    /// Which part.
+    pub stage: Stage,
+}
+
+thread_local! {
+    // Constant and without a destructor: reading it is one load, also in a signal handler.
+    static CURRENT: Cell<u16> = const { Cell::new(0) };
+}
+
+impl Tag {
+    /// The tag as a number: the activity in the low byte, the stage in the high one.
+    #[inline]
+    pub fn code(self) -> u16 {
+        self.activity as u16 | (self.stage as u16) << 8
+    }
+
+    /// The tag of a number; what is not known is `None`.
+    pub fn of_code(code: u16) -> Tag {
+        Tag {
+            activity: Activity::ALL
+                .get(usize::from(code & 0xff))
+                .copied()
+                .unwrap_or_default(),
+            stage: Stage::ALL
+                .get(usize::from(code >> 8))
+                .copied()
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The number of the calling thread's tag. May be called in a signal handler.
+    #[inline]
+    pub fn current_code() -> u16 {
+        CURRENT.get()
+    }
+}
+
+/// From now on the thread works for `activity`.
+#[inline]
+pub fn enter(activity: Activity) -> Entered {
+    Entered::set(activity as u16)
+}
+
+/// From now on the thread does this part of what it is doing.
+#[inline]
+pub fn stage(stage: Stage) -> Entered {
+    Entered::set(CURRENT.get() & 0xff | (stage as u16) << 8)
+}
+
+/// The tag holds until this is dropped.
+#[must_use = "the tag ends when this is dropped"]
+pub struct Entered {
+    before: u16,
+    /// Belongs to its thread.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Entered {
+    #[inline]
+    fn set(code: u16) -> Entered {
+        Entered {
+            before: CURRENT.replace(code),
+            _not_send: PhantomData,
+        }
+    }
+}
+
+impl Drop for Entered {
+    #[inline]
+    fn drop(&mut self) {
+        CURRENT.set(self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! The samplers, and the session that runs them.
