@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Where servers break, and what Kvant does beyond that. See ../README.md.
+"""Where servers break, what Kvant does beyond that, and what watching it costs. See ../README.md.
 
 `breaking-points`: the highest rates of six workloads, against one-nio with LevelDB. `many-connections`: 10,000 requests a second
 over 1,024 connections. `overload`: up to five times what the server can do. `idle`: 10,000 connections of which 100 are active.
+`profiling`: what the server's own profiler costs.
 """
 
 import argparse
@@ -21,9 +22,11 @@ import many_connections
 import overload
 import peers
 import procfs
+import profiling
 import under_test
 
-EXPERIMENTS = {"breaking-points": breaking_points, "many-connections": many_connections, "overload": overload, "idle": idle}
+EXPERIMENTS = {"breaking-points": breaking_points, "many-connections": many_connections, "overload": overload, "idle": idle,
+               "profiling": profiling}
 
 
 def parse_arguments():

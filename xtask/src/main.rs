@@ -10,6 +10,7 @@ mod args;
 mod bench;
 mod cargo;
 mod hlog_check;
+mod profile_soak;
 mod readme;
 mod tidy;
 mod torture;
@@ -24,6 +25,9 @@ Kvant's chores. Usage: cargo xtask NAME
   readme [--release]                run the README's examples against a real server and compare their output
   torture [--cycles N] [--seed S]   kill -9 and power-loss tests, N cycles (1000) each, in release mode
   soak [--minutes M] [--seed S]     torture in rounds with a new seed each, until M minutes (60) have passed
+  profile-soak [--minutes M] [--seed S]
+                                    the profiler on and off in a loop, in a server under load, for M minutes (60);
+                                    needs Python 3
   hlog-check [RUN.hlog RUN.json [RUN.hgrm]]
                                     have the files of `kvant load` read by HdrHistogram's Python library and
                                     a JSON Schema validator (from PyPI), and compare; needs Python 3
@@ -45,6 +49,7 @@ fn main() -> ExitCode {
         "readme" => readme::run(rest),
         "torture" => torture::run(rest),
         "soak" => torture::soak(rest),
+        "profile-soak" => profile_soak::run(rest),
         "hlog-check" => hlog_check::run(rest),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => {
