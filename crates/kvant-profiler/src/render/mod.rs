@@ -1,1 +1,5 @@
 //! Recordings as files that other programs and people read.
+
+mod html;
+
+pub use html::{html, html_difference};
