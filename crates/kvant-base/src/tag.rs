@@ -190,6 +190,12 @@ pub fn enter(activity: Activity) -> Entered {
     Entered::set(activity as u16)
 }
 
+/// From now on the thread works for `activity`, and this part of it.
+#[inline]
+pub fn enter_at(activity: Activity, stage: Stage) -> Entered {
+    Entered::set(Tag { activity, stage }.code())
+}
+
 /// From now on the thread does this part of what it is doing.
 #[inline]
 pub fn stage(stage: Stage) -> Entered {
@@ -211,6 +217,18 @@ impl Entered {
             before: CURRENT.replace(code),
             _not_send: PhantomData,
         }
+    }
+
+    /// The work goes on with this part.
+    #[inline]
+    pub fn stage(&self, stage: Stage) {
+        CURRENT.set(CURRENT.get() & 0xff | (stage as u16) << 8);
+    }
+
+    /// It has turned out for whom the work is, and it goes on with this part.
+    #[inline]
+    pub fn is_for(&self, activity: Activity, stage: Stage) {
+        CURRENT.set(Tag { activity, stage }.code());
     }
 }
 

@@ -16,6 +16,7 @@ use crate::selector::Selector;
 use crate::timing::{Operation, Stamps, Trace};
 use crate::turnstile::Pass;
 use hyper::rt::{Read, ReadBufCursor, Write};
+use kvant_base::tag::{self, Stage};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -57,6 +58,8 @@ pub(crate) struct SocketState {
     sent_bytes: Cell<u64>,
     /// The request that hyper is busy with.
     exchange: Cell<Option<Trace>>,
+    /// What it, or the last one, is for, as profiles show it.
+    works_for: Cell<tag::Activity>,
     /// Hyper has the whole answer to it.
     is_answered: Cell<bool>,
     /// Whether it may read in this turn of the event loop.
@@ -96,7 +99,13 @@ impl SocketState {
 
     /// Hyper has understood a request.
     pub(crate) fn begin(&self, trace: Trace) {
+        self.works_for.set(trace.operation.activity());
         self.exchange.set(Some(trace));
+    }
+
+    /// What hyper's work is for.
+    pub(crate) fn works_for(&self) -> tag::Activity {
+        self.works_for.get()
     }
 
     /// The last request, when its whole answer is with hyper.
@@ -229,6 +238,7 @@ impl Socket {
         if !passes {
             return Poll::Pending;
         }
+        let _tag = tag::stage(Stage::Parse);
         let mut scratch = self.selector.scratch.borrow_mut();
         let mut buffer = ReadBuf::new(&mut scratch[..bytes_max]);
         let mut cx = Context::from_waker(&self.arrival_waker);
@@ -432,6 +442,7 @@ impl Write for Socket {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let socket = self.get_mut();
+        let _tag = tag::stage(Stage::Respond);
         let total_bytes: usize = slices.iter().map(|slice| slice.len()).sum();
         let line_bytes = socket.first_line_bytes.replace(0);
         if line_bytes.is_some_and(|bytes| bytes >= HEAD_BUFFER_BYTES) && socket.corrects_refusal(slices) {
@@ -474,6 +485,7 @@ impl Write for Socket {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let socket = self.get_mut();
+        let _tag = tag::stage(Stage::Respond);
         if socket.state.corked.get() {
             return Poll::Ready(Ok(()));
         }
