@@ -17,6 +17,8 @@ use crate::timing::{Operation, Stamps, Trace};
 use crate::turnstile::Pass;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use kvant_base::tag::{self, Stage};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -68,6 +70,9 @@ pub(crate) struct SocketState {
     pub(crate) has_priority: Cell<bool>,
     /// How long to rest before the next read.
     rest: Cell<Option<Duration>>,
+    /// Whether somebody wants to know that the peer has left, and whether it has.
+    watches_peer: Cell<bool>,
+    peer_left: Cell<bool>,
     pub(crate) activity: Activity,
 }
 
@@ -154,6 +159,19 @@ impl SocketState {
         self.arrived_ns.set(None);
         trace.received_bytes = self.received_bytes.take();
         trace.sent_bytes = self.sent_bytes.take();
+    }
+
+    /// From now on, or no longer, the socket looks whether the peer has left, whenever the connection's task runs. Hyper does not: it
+    /// reads nothing while it waits for an answer.
+    #[cfg(feature = "profiler")]
+    pub(crate) fn watch_peer(&self, watches: bool) {
+        self.watches_peer.set(watches);
+    }
+
+    /// Whether the peer was seen to have closed its sending side, or all of the connection.
+    #[cfg(feature = "profiler")]
+    pub(crate) fn has_peer_left(&self) -> bool {
+        self.peer_left.get()
     }
 
     /// Whether the kernel takes no more bytes for now.
@@ -338,6 +356,20 @@ impl Socket {
         }
     }
 
+    /// Looks whether the peer has closed its side, behind whatever it has sent that is not read yet.
+    #[cold]
+    fn look_for_peer(&self) {
+        let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        let mut polled = [PollFd::new(&self.stream, PollFlags::RDHUP)];
+        let at_once = Timespec::default();
+        // A socket that cannot be looked at is read as one that has gone: nothing can be sent to it either.
+        let is_gone = match poll(&mut polled, Some(&at_once)) {
+            Ok(_) => polled[0].revents().intersects(gone),
+            Err(error) => error != Errno::INTR,
+        };
+        self.state.peer_left.set(is_gone);
+    }
+
     /// The kernel has all that hyper wrote.
     #[inline]
     fn answer_left(&self) {
@@ -493,6 +525,9 @@ impl Write for Socket {
             ready!(socket.poll_backlog(cx))?;
         }
         socket.answer_left();
+        if socket.state.watches_peer.get() {
+            socket.look_for_peer();
+        }
         Poll::Ready(Ok(()))
     }
 
