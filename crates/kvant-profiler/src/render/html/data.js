@@ -1,0 +1,159 @@
+// What was recorded, decoded: columns of numbers and tables of names. Nothing here knows how it is drawn.
+
+// What a page can show. The weight of `cpu` is CPU time, of `alloc` bytes, of the others time waited; times in nanoseconds.
+export const VIEWS = [
+  { id: 'cpu', kind: 'cpu', unit: 'time', title: 'CPU', what: 'CPU time', rate: 'CPUs busy' },
+  { id: 'alloc', kind: 'alloc', unit: 'bytes', title: 'Allocations', what: 'bytes allocated' },
+  { id: 'live', kind: 'alloc', unit: 'bytes', title: 'Live bytes', what: 'bytes allocated and not freed before the end', isLive: true },
+  { id: 'contention', kind: 'contention', unit: 'time', title: 'Contention', what: 'time waited for locks', rate: 'threads waiting' },
+  { id: 'holder', kind: 'holder', unit: 'time', title: 'Holders', what: 'time that others waited, by who held the lock', rate: 'threads waiting' },
+  { id: 'backpressure', kind: 'backpressure', unit: 'time', title: 'Backpressure', what: 'time waited for someone slower', rate: 'threads waiting' },
+  { id: 'io', kind: 'io', unit: 'time', title: 'I/O', what: 'time waited for the disk', rate: 'threads waiting' },
+  { id: 'idle', kind: 'idle', unit: 'time', title: 'Idle', what: 'time with nothing to do', rate: 'threads idle' },
+  { id: 'scheduler', kind: 'scheduler', unit: 'time', title: 'Scheduler', what: 'time ready to run without a processor', rate: 'threads waiting' },
+];
+
+// Where code comes from, in the order of the numbers in the data. The last two stand for no code: threads, activities; locks.
+export const ORIGINS = ['own', 'library', 'kernel', 'native', 'unknown', 'group', 'waited'];
+export const GROUP = 5;
+export const WAITED = 6;
+
+// Functions of all recordings of a page under one number each, so that trees of two recordings can be compared.
+export class Frames {
+  constructor() {
+    this.names = [];
+    this.files = [];
+    this.origins = [];
+    this.ids = new Map();
+  }
+
+  intern(name, file, origin) {
+    const key = origin + name;
+    let id = this.ids.get(key);
+    if (id === undefined) {
+      id = this.names.length;
+      this.ids.set(key, id);
+      this.names.push(name);
+      this.files.push(file);
+      this.origins.push(origin);
+    }
+    return id;
+  }
+}
+
+// Takes apart what `html/data.rs` wrote: the length of a JSON text, the text, and columns of variable-length numbers.
+export async function decodeRecording(base64, frames) {
+  const packed = Uint8Array.from(atob(base64.trim()), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const jsonLength = new DataView(bytes.buffer).getUint32(0, true);
+  const meta = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + jsonLength)));
+  const columns = {};
+  let at = 4 + jsonLength;
+  for (const [name, count, length] of meta.columns) {
+    columns[name] = numbers(bytes.subarray(at, at + length), count);
+    at += length;
+  }
+  return new Recording(meta, columns, frames);
+}
+
+// Seven bits a byte, the lowest first; the highest bit says that more follow.
+function numbers(bytes, count) {
+  const values = new Float64Array(count);
+  let at = 0;
+  for (let index = 0; index < count; index += 1) {
+    let value = 0;
+    let factor = 1;
+    let byte;
+    do {
+      byte = bytes[at];
+      at += 1;
+      value += (byte & 127) * factor;
+      factor *= 128;
+    } while (byte > 127);
+    values[index] = value;
+  }
+  return values;
+}
+
+export class Recording {
+  constructor(meta, columns, frames) {
+    this.facts = meta.facts;
+    this.threads = meta.threads;
+    this.names = meta.names;
+    this.activities = meta.activities;
+    this.stages = meta.stages;
+    this.spans = meta.spans.map((span) => ({ ...span, endUs: span.endUs ?? meta.facts.durationUs, isOpen: span.endUs === null }));
+    this.durationUs = meta.facts.durationUs;
+    const functions = meta.functions.map((name, index) =>
+      frames.intern(name, meta.files[columns['function.file'][index]], columns['function.origin'][index]));
+    // The tree of calls; the root, 0, stands for no frame.
+    this.nodes = {
+      parent: Uint32Array.from(columns['node.distance'], (distance, index) => index - distance),
+      frame: Uint32Array.from(columns['node.function'], (number) => functions[number]),
+      line: Uint32Array.from(columns['node.line']),
+      isInlined: Uint8Array.from(columns['node.inlined']),
+    };
+    this.samples = {};
+    for (const kind of meta.kinds) {
+      this.samples[kind] = samplesOf(kind, columns);
+    }
+  }
+
+  // The samples of a view, and their number there: those of live bytes are a part of the allocations.
+  has(view) {
+    const samples = this.samples[view.kind];
+    return samples !== undefined && (!view.isLive || samples.live.includes(1));
+  }
+}
+
+function samplesOf(kind, columns) {
+  const column = (name) => columns[`${kind}.${name}`];
+  const startUs = column('gap_us');
+  for (let index = 1; index < startUs.length; index += 1) {
+    startUs[index] += startUs[index - 1];
+  }
+  return {
+    count: startUs.length,
+    startUs,
+    endUs: column('duration_us').map((duration, index) => startUs[index] + duration),
+    thread: column('thread'),
+    activity: column('activity'),
+    stage: column('stage'),
+    name: column('name'),
+    node: column('node'),
+    weight: column('weight'),
+    live: column('live'),
+  };
+}
+
+// Calls `take(sample's index, weight)` for what of the view's samples lies in [fromUs, toUs): of a wait the part that overlaps.
+export function eachSample(recording, view, fromUs, toUs, take) {
+  const samples = recording.samples[view.kind];
+  if (samples === undefined) {
+    return;
+  }
+  const { count, startUs, endUs, weight, live } = samples;
+  for (let index = 0; index < count; index += 1) {
+    const start = startUs[index];
+    if (start >= toUs) {
+      break;
+    }
+    const end = endUs[index];
+    if ((view.isLive && live[index] === 0) || (end > start ? end <= fromUs : start < fromUs)) {
+      continue;
+    }
+    const part = end > start ? (Math.min(end, toUs) - Math.max(start, fromUs)) / (end - start) : 1;
+    take(index, weight[index] * part);
+  }
+}
+
+// For each node of the recording's tree whether it or a caller of it matches.
+export function matchingNodes(recording, isFrameMatching) {
+  const { parent, frame } = recording.nodes;
+  const matches = new Uint8Array(parent.length);
+  for (let node = 1; node < parent.length; node += 1) {
+    matches[node] = matches[parent[node]] || (isFrameMatching(frame[node]) ? 1 : 0);
+  }
+  return matches;
+}

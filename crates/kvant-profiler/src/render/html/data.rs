@@ -1,0 +1,307 @@
+//! A recording as a page carries it: base64 of zlib of
+//!
+//! ```text
+//! length of the JSON text: u32, little-endian
+//! JSON text: facts, names, and for each column its name, count of numbers and bytes
+//! columns, one behind the other: numbers of seven bits a byte, the lowest first, the highest bit set when more follow
+//! ```
+//!
+//! Invariants:
+//! 1. Addresses become functions: a node of the tree stands for a function at a line, inlined ones too, so that a page needs no symbols.
+//! 2. Everything is in the order of the recording, and so is the same for the same recording.
+//!
+//! `data.js` reads it.
+
+use super::origin::{self, Origin};
+use crate::recording::{Frame, Function, Kind, Recording, Sample};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use kvant_base::tag::{Activity, Stage};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::io::Write;
+
+const US_NS: u64 = 1_000;
+
+/// The text for the page.
+pub(super) fn encode(recording: &Recording) -> String {
+    let mut columns = Columns::default();
+    let tree = Tree::of(recording);
+    tree.columns(&mut columns);
+    let mut kinds = Vec::new();
+    for kind in Kind::ALL {
+        let samples: Vec<&Sample> = recording
+            .samples
+            .iter()
+            .filter(|sample| sample.kind == kind)
+            .collect();
+        if !samples.is_empty() {
+            kinds.push(kind.name());
+            sample_columns(kind, &samples, &tree, &mut columns);
+        }
+    }
+    let meta = json!({
+        "facts": facts(recording),
+        "threads": recording.threads.iter().map(|thread| json!([thread.id, thread.name])).collect::<Vec<_>>(),
+        "names": recording.names,
+        "activities": Activity::ALL.map(Activity::name),
+        "stages": Stage::ALL.map(Stage::name),
+        "spans": spans(recording),
+        "functions": tree.functions.keys.iter().map(|function| function.name).collect::<Vec<_>>(),
+        "files": tree.files.keys,
+        "kinds": kinds,
+        "columns": columns.index,
+    });
+    let text = meta.to_string();
+    let length = u32::try_from(text.len()).expect("names in memory are less than 4 GiB");
+    let mut packed = ZlibEncoder::new(Vec::new(), Compression::best());
+    let written = [&length.to_le_bytes()[..], text.as_bytes(), &columns.bytes]
+        .into_iter()
+        .try_for_each(|part| packed.write_all(part))
+        .and_then(|()| packed.finish());
+    BASE64_STANDARD.encode(written.expect("a vector takes all"))
+}
+
+fn facts(recording: &Recording) -> Value {
+    let facts = &recording.facts;
+    json!({
+        "startedWallMs": facts.started_wall_ns / 1_000_000,
+        "durationUs": facts.duration_ns / US_NS,
+        "command": facts.command,
+        "version": facts.version,
+        "processId": facts.process_id,
+        "cpuCount": facts.cpu_count,
+        "processCpuNs": facts.process_cpu_ns,
+        "engine": facts.cpu.as_ref().map(|cpu| cpu.engine.as_str()),
+        "periodNs": facts.cpu.as_ref().map(|cpu| cpu.period_ns),
+        "hasKernelFrames": facts.cpu.as_ref().map(|cpu| cpu.has_kernel_frames),
+        "allocMeanBytes": facts.alloc_mean_bytes,
+        "waitMeanNs": facts.wait_mean_ns,
+        "droppedCount": facts.dropped_count,
+        "sampleCount": recording.samples.len(),
+        "hasSymbols": !recording.symbols.is_empty(),
+    })
+}
+
+fn spans(recording: &Recording) -> Vec<Value> {
+    let span = |span: &crate::recording::Span| {
+        json!({
+            "kind": span.kind,
+            "startUs": span.start_ns / US_NS,
+            "endUs": span.end_ns.map(|end_ns| end_ns / US_NS),
+            "fields": span.fields,
+        })
+    };
+    recording.spans.iter().map(span).collect()
+}
+
+/// Columns of numbers, by name.
+#[derive(Default)]
+struct Columns {
+    /// Name, count of numbers, length in bytes.
+    index: Vec<(String, usize, usize)>,
+    bytes: Vec<u8>,
+}
+
+impl Columns {
+    fn add(&mut self, name: String, numbers: impl Iterator<Item = u64>) {
+        let start = self.bytes.len();
+        let mut count = 0;
+        for number in numbers {
+            kvant_base::varint::put_u64(&mut self.bytes, number);
+            count += 1;
+        }
+        self.index.push((name, count, self.bytes.len() - start));
+    }
+}
+
+fn sample_columns(kind: Kind, samples: &[&Sample], tree: &Tree<'_>, columns: &mut Columns) {
+    let mut add = |column: &str, number: &dyn Fn(&Sample) -> u64| {
+        let numbers = samples.iter().map(|sample| number(sample));
+        columns.add(format!("{}.{column}", kind.name()), numbers);
+    };
+    // Ends are cut like beginnings, so that a wait ends where the next one of its thread begins.
+    add("duration_us", &|sample| {
+        (sample.time_ns + sample.duration_ns) / US_NS - sample.time_ns / US_NS
+    });
+    add("thread", &|sample| sample.thread.into());
+    add("activity", &|sample| sample.tag.activity as u64);
+    add("stage", &|sample| sample.tag.stage as u64);
+    add("name", &|sample| sample.name.into());
+    add("node", &|sample| tree.of_stack[sample.stack as usize].into());
+    add("weight", &|sample| sample.weight);
+    add("live", &|sample| sample.is_live.into());
+    let mut last_us = 0;
+    let gaps_us = samples.iter().map(|sample| {
+        let time_us = sample.time_ns / US_NS;
+        let gap_us = time_us - last_us;
+        last_us = time_us;
+        gap_us
+    });
+    columns.add(format!("{}.gap_us", kind.name()), gaps_us);
+}
+
+/// A node of the page's tree: a function at a line, called by the parent.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Node {
+    parent: u32,
+    function: u32,
+    line: u32,
+    is_inlined: bool,
+}
+
+/// A function as the page knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct PageFunction<'a> {
+    name: &'a str,
+    file: u32,
+    origin: Origin,
+}
+
+/// The recording's tree of addresses as a tree of functions.
+struct Tree<'a> {
+    files: Interned<&'a str>,
+    functions: Interned<PageFunction<'a>>,
+    nodes: Interned<Node>,
+    /// The node of each of the recording's stacks.
+    of_stack: Vec<u32>,
+}
+
+impl<'a> Tree<'a> {
+    fn of(recording: &'a Recording) -> Tree<'a> {
+        let mut tree = Tree {
+            files: Interned::default(),
+            functions: Interned::default(),
+            nodes: Interned::default(),
+            of_stack: Vec::with_capacity(recording.stacks.len()),
+        };
+        // The root: a node like no other, before all others.
+        tree.function("", "", Origin::Unknown);
+        tree.nodes.number(Node {
+            parent: 0,
+            function: 0,
+            line: 0,
+            is_inlined: false,
+        });
+        // A stack's parent comes before it.
+        for (index, stack) in recording.stacks.iter().enumerate() {
+            let node = if index == 0 {
+                0
+            } else {
+                let parent = tree.of_stack[stack.parent as usize];
+                tree.add(recording, stack.frame as usize, parent)
+            };
+            tree.of_stack.push(node);
+        }
+        tree
+    }
+
+    /// The functions at an address below `parent`; the last of them.
+    fn add(&mut self, recording: &'a Recording, frame: usize, parent: u32) -> u32 {
+        let address = recording.frames[frame];
+        let Some(functions) = recording
+            .symbols
+            .get(frame)
+            .filter(|functions| !functions.is_empty())
+        else {
+            return self.add_unknown(recording, &address, parent);
+        };
+        // The innermost comes first; all but the outermost are inlined.
+        let mut node = parent;
+        for (depth, Function { name, file, line }) in functions.iter().enumerate().rev() {
+            let origin = origin::of(name, file, address.is_kernel);
+            let function = self.function(name, file, origin);
+            node = self.nodes.number(Node {
+                parent: node,
+                function,
+                line: *line,
+                is_inlined: depth + 1 < functions.len(),
+            });
+        }
+        node
+    }
+
+    /// An address without a name: the module has to do.
+    fn add_unknown(&mut self, recording: &'a Recording, frame: &Frame, parent: u32) -> u32 {
+        let mut modules = recording.facts.modules.iter();
+        let module = modules.find(|module| (module.start..module.end).contains(&frame.address));
+        let name = match (frame.is_kernel, module) {
+            (true, _) => "[kernel]",
+            (false, Some(module)) => module.path.rsplit('/').next().unwrap_or_default(),
+            (false, None) => "[unknown]",
+        };
+        let origin = if frame.is_kernel {
+            Origin::Kernel
+        } else {
+            Origin::Unknown
+        };
+        let function = self.function(name, "", origin);
+        self.nodes.number(Node {
+            parent,
+            function,
+            line: 0,
+            is_inlined: false,
+        })
+    }
+
+    fn function(&mut self, name: &'a str, file: &'a str, origin: Origin) -> u32 {
+        let file = self.files.number(file);
+        self.functions.number(PageFunction { name, file, origin })
+    }
+
+    fn columns(&self, columns: &mut Columns) {
+        let functions = &self.functions.keys;
+        columns.add(
+            "function.file".to_owned(),
+            functions.iter().map(|f| f.file.into()),
+        );
+        columns.add(
+            "function.origin".to_owned(),
+            functions.iter().map(|f| f.origin as u64),
+        );
+        let nodes = &self.nodes.keys;
+        // A distance is small where a stack was first seen at once.
+        let distances = nodes
+            .iter()
+            .enumerate()
+            .map(|(index, node)| index as u64 - u64::from(node.parent));
+        columns.add("node.distance".to_owned(), distances);
+        columns.add(
+            "node.function".to_owned(),
+            nodes.iter().map(|node| node.function.into()),
+        );
+        columns.add("node.line".to_owned(), nodes.iter().map(|node| node.line.into()));
+        columns.add(
+            "node.inlined".to_owned(),
+            nodes.iter().map(|node| node.is_inlined.into()),
+        );
+    }
+}
+
+/// Values under numbers, in the order in which they first came.
+struct Interned<K> {
+    keys: Vec<K>,
+    numbers: HashMap<K, u32>,
+}
+
+impl<K> Default for Interned<K> {
+    fn default() -> Interned<K> {
+        Interned {
+            keys: Vec::new(),
+            numbers: HashMap::new(),
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Interned<K> {
+    fn number(&mut self, key: K) -> u32 {
+        let next = u32::try_from(self.keys.len()).expect("a recording has less than 2^32 of anything");
+        *self.numbers.entry(key).or_insert_with(|| {
+            self.keys.push(key);
+            next
+        })
+    }
+}

@@ -1,0 +1,67 @@
+// Numbers as people read them: three significant digits and a unit.
+
+const TIME_STEPS = [['s', 1e9], ['ms', 1e6], ['\u00b5s', 1e3], ['ns', 1]];
+const BYTE_STEPS = [['TiB', 2 ** 40], ['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10], ['B', 1]];
+
+function digits(value) {
+  const size = Math.abs(value);
+  if (size >= 100 || size === 0) {
+    return Math.round(value).toLocaleString('en-US');
+  }
+  return value.toFixed(size >= 10 ? 1 : 2);
+}
+
+// `unit` is `time` (nanoseconds) or `bytes`.
+export function amount(value, unit) {
+  const steps = unit === 'bytes' ? BYTE_STEPS : TIME_STEPS;
+  const [name, factor] = steps.find(([, size]) => Math.abs(value) >= size) ?? steps.at(-1);
+  return value === 0 ? '0' : `${digits(value / factor)} ${name}`;
+}
+
+// An amount per second of the selected time: of time per time no unit is left.
+export function perSecond(value, view, seconds) {
+  if (seconds <= 0) {
+    return '';
+  }
+  return view.unit === 'bytes' ? `${amount(value / seconds, 'bytes')}/s` : `${digits(value / seconds / 1e9)} ${view.rate}`;
+}
+
+// The same, short, for comparisons.
+export function rate(value, unit) {
+  return unit === 'bytes' ? `${amount(value, 'bytes')}/s` : `${amount(value, 'time')}/s`;
+}
+
+export function percent(part, whole) {
+  if (whole === 0) {
+    return '0 %';
+  }
+  const value = (100 * part) / whole;
+  return `${value !== 0 && Math.abs(value) < 0.1 ? value.toFixed(3) : value.toFixed(value >= 99.95 ? 0 : 2)} %`;
+}
+
+export function seconds(us) {
+  return `${(us / 1e6).toFixed(us < 600e6 ? 2 : 0)} s`;
+}
+
+export function wallClock(recording, us) {
+  return new Date(recording.facts.startedWallMs + us / 1e3).toISOString().slice(11, 23);
+}
+
+// The end of a path of names, without type parameters: what a narrow box can show.
+export function shortName(name) {
+  let depth = 0;
+  let flat = '';
+  for (let at = 0; at < name.length; at += 1) {
+    const letter = name[at];
+    if (letter === '<' && at > 0) {
+      depth += 1;
+    } else if (letter === '>' && depth > 0) {
+      depth -= 1;
+    } else if (depth === 0) {
+      flat += letter;
+    }
+  }
+  const parts = flat.replace(/^</, '').split('::').filter((part) => part !== '');
+  const kept = parts.length > 2 && parts.at(-1) === '{{closure}}' ? 3 : 2;
+  return parts.slice(-kept).join('::');
+}

@@ -1,0 +1,448 @@
+// The page: what is chosen, and what has to be drawn anew when that changes.
+//
+// Two ranges of time, A and B, can be selected: with A alone the graph shows A; with both it shows B against A. On a page of two
+// recordings A is a range of the first and B of the second, and the graph always compares.
+
+import { Frames, VIEWS, decodeRecording, eachSample, matchingNodes } from './data.js';
+import { amount, percent, perSecond, seconds, wallClock } from './format.js';
+import { buildTree, matchedWeight } from './tree.js';
+import { heatColor, onThemeChange } from './colors.js';
+import { FlameGraph } from './flame.js';
+import { HeatMap, SCALES, blockWeights, colorScale, scaleFor } from './heat.js';
+import { Lanes, showGutter } from './lanes.js';
+import { Meaning } from './meaning.js';
+import { activityTable, frameTable, lockTable, spanTable } from './table.js';
+import { factsOf } from './facts.js';
+import { Tooltip, checkbox, element, select } from './controls.js';
+
+const byId = (id) => document.getElementById(id);
+
+class Page {
+  constructor(frames, recordings) {
+    Object.assign(this, { frames, recordings });
+    this.isPair = recordings.length > 1;
+    this.views = VIEWS.filter((view) => recordings.some((recording) => recording.has(view)));
+    this.view = this.views[0] ?? VIEWS[0];
+    this.scale = scaleFor(Math.max(...recordings.map((recording) => recording.durationUs)));
+    // Selected ranges: { map's number, fromUs, toUs } or null.
+    this.ranges = { A: null, B: null };
+    this.isSecondNext = false;
+    this.tab = 'flame';
+    this.options = { roots: 'none', hasLines: false, hasNames: true, isReversed: false };
+    this.query = '';
+    this.isOnlyMatching = false;
+    this.isPerTotal = false;
+    this.isLogarithmic = null;
+    this.tooltip = new Tooltip(byId('tooltip'));
+    this.flame = new FlameGraph(byId('flame'), frames, this.tooltip, {
+      colorOf: (node) => this.meaning.colorOf(node),
+      isNew: (node) => this.meaning.isNew(node),
+      describe: (node) => this.meaning.describe(node),
+      onZoom: () => this.showSummary(),
+    });
+    this.build();
+    this.update();
+  }
+
+  // What is compared: the ranges of the graph, the base first when there are two.
+  get shown() {
+    const range = (name, index) => {
+      const recording = this.recordings[index];
+      const { fromUs, toUs } = this.ranges[name] ?? { fromUs: 0, toUs: recording.durationUs };
+      return { recording, fromUs, toUs, isWhole: this.ranges[name] === null };
+    };
+    if (this.isPair) {
+      return [{ ...range('A', 0), isBase: true }, range('B', 1)];
+    }
+    return this.ranges.B === null ? [range('A', 0)] : [{ ...range('A', 0), isBase: true }, range('B', 0)];
+  }
+
+  get isDifference() {
+    return this.isPair || this.ranges.B !== null;
+  }
+
+  // ---- Building, once.
+
+  build() {
+    byId('loading').hidden = true;
+    byId('times').hidden = false;
+    byId('paths').hidden = false;
+    byId('facts').append(...this.recordings.map((recording, index) => factsOf(recording, this.isPair ? ['A (base)', 'B'][index] : null)));
+    this.buildTimeTools();
+    this.buildGraphTools();
+    this.maps = this.recordings.map((recording, index) => this.buildMap(recording, index));
+    let resized;
+    addEventListener('resize', () => {
+      clearTimeout(resized);
+      resized = setTimeout(() => this.update(), 100);
+    });
+    onThemeChange(() => this.update());
+    addEventListener('keydown', (event) => this.key(event));
+  }
+
+  buildTimeTools() {
+    const field = (name, end) => element('input', {
+      type: 'number', min: '0', step: 'any', 'aria-label': `${name} ${end === 'fromUs' ? 'from' : 'to'}, seconds`, id: `${name}-${end}`,
+      change: () => this.typeRange(name),
+    });
+    const range = (name) => element('span', { class: 'group', id: `range-${name}` }, `${name} `, field(name, 'fromUs'), '\u2013',
+      field(name, 'toUs'), ' s');
+    this.compareButton = element('button', { title: 'the next selection is B (like Ctrl)', 'aria-pressed': 'false', click: () => {
+      this.isSecondNext = !this.isSecondNext;
+      this.showRanges();
+    } }, 'Compare');
+    byId('time-tools').append(
+      range('A'), range('B'),
+      ...(this.isPair ? [] : [this.compareButton]),
+      ...(this.isPair ? [] : [element('button', { id: 'swap', title: 'exchange A and B', click: () => this.swap() }, 'Swap')]),
+      element('button', { id: 'whole', click: () => this.setRanges(null, null) }, 'Whole range'),
+      select('Column', SCALES.map((scale) => [scale.id, `${scale.title} of ${scale.label}`]), this.scale.id, (id) => {
+        this.scale = SCALES.find((scale) => scale.id === id);
+        this.update();
+      }),
+      select('Colours', [['auto', 'automatic'], ['linear', 'linear'], ['log', 'logarithmic']], 'auto', (choice) => {
+        this.isLogarithmic = { auto: null, linear: false, log: true }[choice];
+        this.showMaps();
+      }));
+  }
+
+  buildGraphTools() {
+    const tab = (id, text) => element('button', { id: `tab-${id}`, click: () => this.setTab(id) }, text);
+    byId('tabs').append(tab('flame', 'Flame graph'), tab('reversed', 'Reversed'), tab('table', 'Tables'));
+    this.search = element('input', { type: 'search', placeholder: 'Search (regular expression)', 'aria-label': 'Search', id: 'search',
+      input: () => this.setQuery(this.search.value) });
+    const option = (name) => (value) => {
+      this.options[name] = value;
+      this.showGraph();
+    };
+    byId('graph-tools').append(
+      element('span', { class: 'group' }, this.search, element('output', { id: 'matched', 'aria-live': 'polite' })),
+      checkbox('only matching', 'leave out stacks without a match, in the heat map too', false, (isOn) => {
+        this.isOnlyMatching = isOn;
+        this.update();
+      }),
+      select('Group by', [['none', 'nothing'], ['thread', 'thread'], ['activity', 'activity and stage']], 'none', option('roots')),
+      checkbox('lines', 'a frame for each line of code', false, option('hasLines')),
+      checkbox('names', 'what was waited for as a frame of its own', true, option('hasNames')),
+      select('Narrowest', [['0', 'all'], ['0.001', '0.1 %'], ['0.005', '0.5 %'], ['0.02', '2 %']], '0', (value) => {
+        this.flame.leastPart = Number(value);
+        this.flame.draw();
+      }),
+      checkbox('root at bottom', '', false, (isOn) => {
+        this.flame.isRootAtBottom = isOn;
+        this.flame.draw();
+      }),
+      element('span', { id: 'compare-by' }, select('Compare', [['second', 'per second'], ['total', 'shares of totals']], 'second', (value) => {
+        this.isPerTotal = value === 'total';
+        this.showGraph();
+      })),
+      element('button', { id: 'unzoom', click: () => this.flame.zoom(this.flame.root) }, 'Zoom out'));
+  }
+
+  buildMap(recording, number) {
+    const gutter = element('div', { class: 'gutter', 'aria-hidden': 'true' });
+    const lanesCanvas = element('canvas', { class: 'lanes' });
+    const canvas = element('canvas', { class: 'heat', tabindex: '0', role: 'application',
+      'aria-label': 'Heat map: arrow keys move, Shift selects, Enter shows the range' });
+    const scroller = element('div', { class: 'scroller' }, canvas, lanesCanvas);
+    if (this.isPair) {
+      byId('maps').append(element('div', { class: 'map-title' }, `${['A', 'B'][number]}: ${recording.facts.command}`));
+    }
+    byId('maps').append(element('div', { class: 'map' }, gutter, scroller));
+    const heat = new HeatMap(canvas, recording, {
+      onSelect: (_, fromUs, toUs, isSecond) => this.select(number, fromUs, toUs, isSecond),
+      onPreview: (map, block) => this.preview(map, block),
+    });
+    const lanes = new Lanes(lanesCanvas, recording, {
+      onSelect: (fromUs, toUs, isSecond) => this.select(number, fromUs, toUs, isSecond),
+      onHover: (span, event) => this.showSpan(span, event),
+    });
+    return { heat, lanes, gutter, scroller, recording };
+  }
+
+  // ---- Choosing.
+
+  select(number, fromUs, toUs, isSecond) {
+    const range = { fromUs, toUs: Math.min(toUs, this.recordings[number].durationUs) };
+    if (this.isPair) {
+      this.setRanges(...(number === 0 ? [range, this.ranges.B] : [this.ranges.A, range]));
+    } else if (isSecond || this.isSecondNext) {
+      this.isSecondNext = false;
+      this.setRanges(this.ranges.A, range);
+    } else {
+      this.setRanges(range, null);
+    }
+  }
+
+  setRanges(a, b) {
+    this.ranges = { A: a, B: b };
+    this.showRanges();
+    this.showGraph();
+  }
+
+  swap() {
+    const { A, B } = this.ranges;
+    const whole = { fromUs: 0, toUs: this.recordings[0].durationUs };
+    this.setRanges(B, A ?? whole);
+  }
+
+  typeRange(name) {
+    const recording = this.recordings[this.isPair && name === 'B' ? 1 : 0];
+    const [fromUs, toUs] = ['fromUs', 'toUs'].map((end) => byId(`${name}-${end}`).value);
+    const range = {
+      fromUs: Math.max(0, Number(fromUs) * 1e6),
+      toUs: toUs === '' ? recording.durationUs : Math.min(Number(toUs) * 1e6, recording.durationUs),
+    };
+    const isValid = range.fromUs < range.toUs;
+    ['fromUs', 'toUs'].forEach((end) => byId(`${name}-${end}`).setAttribute('aria-invalid', String(!isValid)));
+    if (isValid) {
+      this.setRanges(name === 'A' ? range : this.ranges.A, name === 'B' ? range : this.ranges.B);
+    }
+  }
+
+  setTab(tab) {
+    this.tab = tab;
+    this.options.isReversed = tab === 'reversed';
+    this.showGraph();
+  }
+
+  setQuery(query) {
+    this.query = query;
+    this.search.value = query;
+    this.showMaps();
+    if (this.isOnlyMatching) {
+      this.showGraph();
+    } else {
+      this.showMatches();
+    }
+  }
+
+  key(event) {
+    const isCommand = event.ctrlKey || event.metaKey;
+    if (isCommand && event.key === 'f') {
+      event.preventDefault();
+      this.search.focus();
+      this.search.select();
+    } else if (event.key === 'Escape') {
+      if (document.activeElement === this.search && this.query !== '') {
+        this.setQuery('');
+      } else if (this.flame.zoomed !== this.flame.root) {
+        this.flame.zoom(this.flame.root);
+      }
+    } else if (event.altKey && ['1', '2', '3'].includes(event.key)) {
+      event.preventDefault();
+      this.setTab(['flame', 'reversed', 'table'][event.key - 1]);
+    }
+  }
+
+  // ---- Showing.
+
+  update() {
+    this.showViews();
+    this.showMaps();
+    this.showRanges();
+    this.showGraph();
+  }
+
+  showViews() {
+    const buttons = this.views.map((view) => {
+      const totals = this.recordings.map((recording) => amount(sum(recording, view, 0, Infinity), view.unit));
+      return element('button', { 'data-view': view.id, 'aria-current': String(view === this.view), title: view.what, click: () => {
+        this.view = view;
+        this.update();
+      } }, view.title, element('small', {}, totals.join(' \u2192 ')));
+    });
+    byId('views').replaceChildren(...buttons);
+  }
+
+  // Whether a frame matches what is searched for; null when nothing is or the expression is not finished.
+  get matcher() {
+    if (this.query === '') {
+      return null;
+    }
+    let expression;
+    try {
+      expression = new RegExp(this.query, 'i');
+    } catch {
+      return null;
+    }
+    const known = new Map();
+    return (frame) => {
+      if (!known.has(frame)) {
+        known.set(frame, expression.test(this.frames.names[frame]));
+      }
+      return known.get(frame);
+    };
+  }
+
+  // Tells of samples whether they match: a frame of the stack, or what was waited for.
+  sampleMatcher(isMatching) {
+    const nodesOf = new Map(this.recordings.map((recording) => [recording, matchingNodes(recording, isMatching)]));
+    const expression = new RegExp(this.query, 'i');
+    return (recording, samples, index) =>
+      nodesOf.get(recording)[samples.node[index]] === 1 || (this.options.hasNames && expression.test(recording.names[samples.name[index]]));
+  }
+
+  showMaps() {
+    const { view, scale } = this;
+    const isMatching = this.matcher;
+    const matches = isMatching === null ? null : this.sampleMatcher(isMatching);
+    const weights = this.recordings.map((recording) => blockWeights(recording, view, scale, this.isOnlyMatching ? matches : null));
+    this.colors = colorScale(weights, this.isLogarithmic ?? view.kind !== 'cpu');
+    this.maps.forEach(({ heat, lanes, gutter, scroller, recording }, number) => {
+      const matched = matches === null ? null : blockWeights(recording, view, scale, matches);
+      heat.show({ scale, weights: weights[number], matches: matched, colors: this.colors }, scroller.clientWidth);
+      lanes.draw(scale.columnUs, heat.columnWidth, heat.columns);
+      showGutter(gutter, heat, lanes);
+    });
+    this.showLegend();
+  }
+
+  showLegend() {
+    const { colors, view } = this;
+    const stops = Array.from({ length: 11 }, (_, index) => heatColor(index / 10));
+    const ramp = element('span', { class: 'ramp', style: `background: linear-gradient(to right, ${stops.join(', ')})` });
+    for (const part of [0, 0.25, 0.5, 0.75, 1]) {
+      const text = `${part === 1 && colors.isCut ? '\u2265 ' : ''}${amount(colors.valueAt(part), view.unit)}`;
+      ramp.append(element('span', { style: `left: ${part * 100}%` }, text));
+    }
+    const most = colors.isCut ? `, at most ${amount(colors.most, view.unit)}` : '';
+    byId('legend').replaceChildren(
+      element('span', {}, `${view.what} in ${this.scale.label}${most}`), ramp,
+      element('span', {}, element('span', { class: 'swatch', style: 'background: var(--zero)' }), 'none'));
+  }
+
+  showRanges() {
+    const { A, B } = this.ranges;
+    const named = (range, name) => (range === null ? [] : [{ ...range, name }]);
+    this.maps.forEach(({ heat }, number) => {
+      heat.ranges = this.isPair ? named(number === 0 ? A : B, number === 0 ? 'A' : 'B') : [...named(A, 'A'), ...named(B, 'B')];
+      heat.draw();
+    });
+    for (const [name, range] of Object.entries(this.ranges)) {
+      for (const end of ['fromUs', 'toUs']) {
+        const input = byId(`${name}-${end}`);
+        input.value = range === null ? '' : String(Number((range[end] / 1e6).toFixed(3)));
+        input.placeholder = end === 'fromUs' ? '0' : (this.recordings.at(name === 'A' ? 0 : -1).durationUs / 1e6).toFixed(2);
+        input.removeAttribute('aria-invalid');
+      }
+    }
+    this.compareButton.setAttribute('aria-pressed', String(this.isSecondNext));
+    byId('whole').disabled = A === null && B === null;
+    if (!this.isPair) {
+      byId('swap').disabled = B === null;
+    }
+  }
+
+  showGraph() {
+    const isMatching = this.matcher;
+    const isWanted = this.isOnlyMatching && isMatching !== null ? this.sampleMatcher(isMatching) : () => true;
+    // Waits for a processor have no stack: threads are all there is to see.
+    const roots = this.view.id === 'scheduler' && this.options.roots === 'none' ? 'thread' : this.options.roots;
+    this.root = buildTree(this.frames, this.view, this.shown, { ...this.options, roots, isWanted });
+    for (const id of ['flame', 'reversed', 'table']) {
+      byId(`tab-${id}`).setAttribute('aria-current', String(id === this.tab));
+    }
+    byId('graph').hidden = this.tab === 'table';
+    byId('tables').hidden = this.tab !== 'table';
+    const lengthsS = this.shown.map(({ fromUs, toUs }) => (toUs - fromUs) / 1e6);
+    this.meaning = new Meaning(this.frames, this.view, this.root, this.options.isReversed,
+      this.isDifference ? { lengthsS, isPerTotal: this.isPerTotal } : null);
+    this.flame.isMatching = isMatching;
+    this.flame.show(this.root);
+    if (this.tab === 'table') {
+      this.showTables();
+    }
+    this.showMatches();
+    byId('graph-legend').replaceChildren(...this.meaning.legend());
+    byId('compare-by').hidden = !this.isDifference;
+  }
+
+  showMatches() {
+    const isMatching = this.matcher;
+    this.flame.isMatching = isMatching;
+    this.flame.draw();
+    let text = '';
+    let weight = 0;
+    if (this.query !== '' && isMatching === null) {
+      text = 'not a regular expression';
+    } else if (isMatching !== null) {
+      weight = matchedWeight(this.root, isMatching);
+      text = `matched ${amount(weight, this.view.unit)}, ${percent(weight, this.root.total)}`;
+    }
+    byId('matched').textContent = text;
+    byId('matched').dataset.weight = String(weight);
+  }
+
+  showTables() {
+    const range = this.shown.at(-1);
+    const section = (title, content) => [element('h2', {}, title), content];
+    byId('tables').replaceChildren(
+      ...section('By activity and stage', activityTable(range)),
+      ...section(`Functions by ${this.view.what} in them`, frameTable(this.frames, this.root, this.view, (name) => {
+        this.setQuery(`^${name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`);
+        this.setTab('flame');
+      })),
+      ...(range.recording.samples.contention || range.recording.samples.holder ? section('Locks', lockTable(this.frames, range)) : []),
+      ...(range.recording.spans.length > 0 ? section('Events', spanTable(range, (span) =>
+        this.select(this.recordings.indexOf(range.recording), span.startUs, Math.max(span.endUs, span.startUs + 1), false))) : []));
+  }
+
+  showSummary() {
+    const ranges = this.shown.map((range, index) => {
+      const name = this.isDifference ? ['A', 'B'][index] : 'A';
+      const total = this.isDifference && index === 0 ? this.root.baseTotal : this.root.total;
+      const time = range.isWhole ? `whole ${seconds(range.toUs)}`
+        : `${name}: ${seconds(range.fromUs)} \u2013 ${seconds(range.toUs)} (${amount((range.toUs - range.fromUs) * 1e3, 'time')})`;
+      return `${range.isWhole && this.isDifference ? `${name}: ` : ''}${time}: ${amount(total, this.view.unit)} of ${this.view.what}` +
+        ` (${perSecond(total, this.view, (range.toUs - range.fromUs) / 1e6)})`;
+    });
+    const { zoomed } = this.flame;
+    const zoom = zoomed === this.root ? '' : `; zoomed into ${this.flame.nameOf(zoomed)}: ${amount(zoomed.total, this.view.unit)}, ` +
+      `${percent(zoomed.total, this.root.total)}`;
+    // Exact, for programs.
+    byId('summary').dataset.weights = JSON.stringify(this.isDifference ? [this.root.baseTotal, this.root.total] : [this.root.total]);
+    byId('summary').textContent = `${this.view.title}. ${ranges.join('; ')}${zoom}`;
+    byId('unzoom').disabled = zoomed === this.root;
+  }
+
+  preview(map, block) {
+    const box = byId('preview');
+    if (block === null) {
+      box.textContent = '';
+      return;
+    }
+    const fromUs = block * map.blockUs;
+    const top = map.topFrame(this.view, block);
+    const name = top === null ? '' : `, most in ${this.frames.names[top[0]] || 'the kernel, ready to run'} (${amount(top[1], this.view.unit)})`;
+    const during = map.recording.spans.filter((span) => span.startUs < fromUs + map.blockUs && span.endUs >= fromUs).map((span) => span.kind);
+    const events = during.length === 0 ? '' : `; during ${[...new Set(during)].join(', ')}`;
+    box.textContent = `${(fromUs / 1e6).toFixed(2)} s (${wallClock(map.recording, fromUs)} UTC): ` +
+      `${amount(map.weights[block], this.view.unit)}${name}${events}`;
+  }
+
+  showSpan(span, event) {
+    if (span === null) {
+      this.tooltip.hide();
+      return;
+    }
+    const lasted = span.isOpen ? 'goes on' : amount((span.endUs - span.startUs) * 1e3, 'time');
+    this.tooltip.show([`${span.kind}, ${lasted}`, `from ${seconds(span.startUs)}`, ...span.fields.map((field) => field.join(': '))],
+      event.clientX, event.clientY);
+  }
+}
+
+function sum(recording, view, fromUs, toUs) {
+  let total = 0;
+  eachSample(recording, view, fromUs, toUs, (_, weight) => {
+    total += weight;
+  });
+  return total;
+}
+
+const frames = new Frames();
+const recordings = [];
+for (const script of document.querySelectorAll('script.recording')) {
+  recordings.push(await decodeRecording(script.textContent, frames));
+}
+new Page(frames, recordings);

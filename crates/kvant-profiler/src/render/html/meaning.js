@@ -1,0 +1,100 @@
+// What a box of the flame graph means: its colour, and what is said about it.
+
+import { ORIGINS } from './data.js';
+import { amount, percent, rate } from './format.js';
+import { changeColor, newColor, originColor } from './colors.js';
+import { element } from './controls.js';
+
+// Changes below this part are noise: shown as the same.
+const SAME = 0.05;
+const ORIGIN_TEXTS = ["Kvant's own", 'std and libraries', 'kernel', 'C', 'unknown', 'thread, activity', 'what was waited for'];
+
+export class Meaning {
+  // `comparison`: null, or { lengthsS: [of A, of B], isPerTotal }.
+  constructor(frames, view, root, isReversed, comparison) {
+    Object.assign(this, { frames, view, root, isReversed, comparison });
+    if (comparison !== null) {
+      this.norms = comparison.isPerTotal ? [root.baseTotal || 1, root.total || 1] : comparison.lengthsS;
+    }
+  }
+
+  isNew(node) {
+    return this.comparison !== null && node.baseTotal === 0;
+  }
+
+  isInlined(node) {
+    return 2 * node.inlined > node.total + node.baseTotal;
+  }
+
+  colorOf(node) {
+    const { frames } = this;
+    if (this.comparison !== null) {
+      return this.isNew(node) ? newColor() : changeColor(this.change(node));
+    }
+    return node.frame < 0 ? originColor(5, '', false) : originColor(frames.origins[node.frame], frames.names[node.frame], this.isInlined(node));
+  }
+
+  // From -1 (gone) to 1 (many times more).
+  change(node) {
+    const base = node.baseTotal / this.norms[0];
+    const now = node.total / this.norms[1];
+    const change = (now - base) / Math.max(now, base);
+    return Math.abs(change) < SAME ? 0 : change;
+  }
+
+  // A title and lines.
+  describe(node) {
+    const { frames, root } = this;
+    const lines = [];
+    if (node.frame >= 0) {
+      const file = frames.files[node.frame];
+      lines.push(`${file === '' ? '' : `${file}${lineOf(node)}, `}${ORIGINS[frames.origins[node.frame]]}${this.isInlined(node) ? ', inlined' : ''}`);
+    }
+    if (this.comparison === null) {
+      lines.push(this.weights(node.total, node.self, root.total));
+    } else {
+      lines.push(`A: ${this.weights(node.baseTotal, node.baseSelf, root.baseTotal)}`);
+      lines.push(`B: ${this.weights(node.total, node.self, root.total)}`);
+      lines.push(this.changeText(node));
+    }
+    return [node.frame < 0 ? 'all' : frames.names[node.frame], ...lines];
+  }
+
+  weights(total, self, whole) {
+    const { unit } = this.view;
+    const text = `${amount(total, unit)} (${percent(total, whole)})`;
+    // Reversed, the innermost function is at the root: what ends elsewhere says nothing.
+    return this.isReversed ? text : `${text}, in itself ${amount(self, unit)} (${percent(self, whole)})`;
+  }
+
+  changeText(node) {
+    const base = node.baseTotal / this.norms[0];
+    const now = node.total / this.norms[1];
+    const shown = (value) => (this.comparison.isPerTotal ? percent(value, 1) : rate(value, this.view.unit));
+    const factor = base === 0 ? 'new' : `${(now / base).toFixed(2)} times`;
+    return `${shown(base)} \u2192 ${shown(now)}: ${factor}`;
+  }
+
+  legend() {
+    const swatch = (color, text) => element('span', {}, element('span', { class: 'swatch', style: `background: ${color}` }), text);
+    const inlined = element('span', {}, element('i', {}, 'italic'), ': inlined');
+    if (this.comparison !== null) {
+      const changes = [[1, 'more than in A'], [0.4, 'a little more'], [0, 'the same'], [-0.4, 'a little less'], [-0.9, 'less']];
+      const meaning = this.comparison.isPerTotal ? 'the share of the total' : 'the amount per second';
+      return [...changes.map(([change, text]) => swatch(changeColor(change), text)), swatch(newColor(), 'new: not in A (hatched)'), inlined,
+        element('span', {}, `width: B; colour: how ${meaning} changed`)];
+    }
+    const isPresent = (origin) => origin < 4 || this.frames.origins.includes(origin);
+    return [...ORIGIN_TEXTS.map((text, origin) => [text, origin]).filter(([, origin]) => isPresent(origin))
+      .map(([text, origin]) => swatch(originColor(origin, '', false), text)), inlined];
+  }
+}
+
+// Of a node with several lines the heaviest.
+function lineOf(node) {
+  if (node.lines === null) {
+    return node.line > 0 ? `:${node.line}` : '';
+  }
+  const [line] = [...node.lines].sort((a, b) => b[1] - a[1])[0];
+  return `:${line} and ${node.lines.size - 1} more lines`;
+}

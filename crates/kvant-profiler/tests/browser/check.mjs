@@ -1,0 +1,263 @@
+// Opens pages of the profiler in a real browser and holds what they show against sums of their recordings.
+//
+// Usage: node check.mjs DIR, with what the example `profile_files` prints in DIR. Leaves pictures in DIR/pictures.
+// Exits with 0 when all agrees, with 1 and the differences when not.
+
+import { mkdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { chromium } from 'playwright-core';
+import { ProfilePage } from './page.mjs';
+import { has, weight } from './truth.mjs';
+
+const PAGE_BYTES_MAX = 2e6;
+const VIEWS = ['cpu', 'alloc', 'live', 'contention', 'holder', 'backpressure', 'io', 'idle', 'scheduler'];
+const dir = process.argv[2];
+const pagePath = join(dir, 'page.html');
+const differencePath = join(dir, 'difference.html');
+const [base, other] = JSON.parse(await readFile(join(dir, 'recordings.json'), 'utf8'));
+
+let problems = [];
+let checkedCount = 0;
+
+function expect(what, isTrue) {
+  checkedCount += 1;
+  if (!isTrue) {
+    problems.push(what);
+  }
+}
+
+// Sums in other orders differ in their last digits.
+function expectNear(what, found, wanted) {
+  expect(`${what}: found ${found}, expected ${wanted}`, Math.abs(found - wanted) <= 1e-9 * Math.abs(wanted) + 1e-3);
+}
+
+const names = (pattern) => (sample, stack) => stack.some((name) => pattern.test(name));
+
+const CHECKS = {
+  async 'the page is small and draws'(open) {
+    for (const path of [pagePath, differencePath]) {
+      const { size } = await stat(path);
+      console.log(`  ${path}: ${size} bytes`);
+    }
+    expect('page of a minute under 2 MB', (await stat(pagePath)).size < PAGE_BYTES_MAX);
+    const page = await open(pagePath);
+    const drawnMs = await page.page.evaluate(() => performance.now());
+    console.log(`  drawn after at most ${Math.round(drawnMs)} ms`);
+    for (const canvas of ['#flame', 'canvas.heat', 'canvas.lanes']) {
+      const count = await page.colors(canvas);
+      expect(`${canvas} shows ${count} colours`, count >= 5);
+    }
+  },
+
+  async 'every view has the weight of its samples'(open) {
+    const page = await open(pagePath);
+    expect('views', JSON.stringify(await page.views()) === JSON.stringify(VIEWS.filter((id) => has(base, id))));
+    for (const id of await page.views()) {
+      await page.choose(id);
+      expectNear(`total of ${id}`, (await page.weights())[0], weight(base, id));
+      expect(`${id}: heat map drawn`, (await page.colors('canvas.heat')) >= 5);
+    }
+  },
+
+  async 'a search finds what matches'(open) {
+    const page = await open(pagePath);
+    for (const id of ['cpu', 'alloc', 'contention']) {
+      await page.choose(id);
+      const total = weight(base, id);
+      for (const pattern of ['memtable::', '^<alloc::vec', 'seek_|_next', 'nothing is called so']) {
+        const wanted = weight(base, id, 0, Infinity, names(new RegExp(pattern, 'i')));
+        const { text, weight: found } = await page.search(pattern);
+        expectNear(`${id} matching ${pattern}`, found, wanted);
+        const shown = Number(text.match(/([\d.]+) %/)[1]);
+        expect(`${id} matching ${pattern}: shown as ${text}`, Math.abs(shown - (100 * wanted) / total) < 0.051);
+      }
+    }
+    const { text } = await page.search('(');
+    expect(`a broken expression is told: ${text}`, text.includes('not a regular expression'));
+    await page.search('compaction|flush');
+    await page.page.check('text=only matching');
+    await page.choose('cpu');
+    expectNear('only matching', (await page.weights())[0], weight(base, 'cpu', 0, Infinity, names(/compaction|flush/)));
+  },
+
+  async 'a click zooms and Escape goes back'(open) {
+    const page = await open(pagePath);
+    const name = 'kvant_server::selector::run';
+    const wanted = weight(base, 'cpu', 0, Infinity, (sample, stack) => stack[4] === name);
+    const { x, y, lines } = await page.find(5, name);
+    const shown = Number(lines.join(' ').match(/\(([\d.]+) %\)/)[1]);
+    expect(`tooltip of ${name}: ${lines}`, Math.abs(shown - (100 * wanted) / weight(base, 'cpu')) < 0.01);
+    await page.page.mouse.click(x, y);
+    expect('zoomed', (await page.summary()).includes(`zoomed into ${name}`));
+    await page.page.keyboard.press('Escape');
+    expect('back', !(await page.summary()).includes('zoomed'));
+  },
+
+  async 'frames stand under threads and activities'(open) {
+    const page = await open(pagePath);
+    const group = page.page.locator('label', { hasText: 'Group by' }).locator('select');
+    await group.selectOption('activity');
+    const wanted = weight(base, 'cpu', 0, Infinity, (sample) => sample.activity === 'compaction');
+    const { lines } = await page.find(1, 'compaction');
+    const shown = Number(lines.join(' ').match(/\(([\d.]+) %\)/)[1]);
+    expect(`compaction: ${lines}`, Math.abs(shown - (100 * wanted) / weight(base, 'cpu')) < 0.01);
+    await group.selectOption('thread');
+    await page.find(1, 'worker-0 (4245)');
+  },
+
+  async 'a reversed graph begins with what ran'(open) {
+    const page = await open(pagePath);
+    await page.page.click('#tab-reversed');
+    const heaviest = new Map();
+    for (const sample of base.samples.filter(({ kind }) => kind === 'cpu')) {
+      const leaf = base.stacks[sample.stack].at(-1);
+      heaviest.set(leaf, (heaviest.get(leaf) ?? 0) + sample.weight);
+    }
+    const [name, wanted] = [...heaviest].sort((a, b) => b[1] - a[1])[0];
+    const { lines } = await page.find(1, name);
+    const shown = Number(lines.join(' ').match(/\(([\d.]+) %\)/)[1]);
+    expect(`${name}: ${lines}`, Math.abs(shown - (100 * wanted) / weight(base, 'cpu')) < 0.01);
+  },
+
+  async 'a dragged range has the weight of its time'(open) {
+    const page = await open(pagePath);
+    for (const id of ['cpu', 'alloc', 'contention', 'io', 'idle']) {
+      await page.choose(id);
+      await page.drag(12.34, 15.6);
+      const [from, to] = await page.range('A');
+      expect(`${id}: dragged 12.34 to 15.62, selected ${from} to ${to}`, from === 12.34e6 && to === 15.62e6);
+      expectNear(`${id} in the range`, (await page.weights())[0], weight(base, id, from, to));
+    }
+    await page.page.click('#whole');
+    expectNear('the whole again', (await page.weights())[0], weight(base, 'idle'));
+    await page.page.fill('#A-fromUs', '20.5');
+    await page.page.fill('#A-toUs', '21.25');
+    await page.page.keyboard.press('Enter');
+    expectNear('a typed range', (await page.weights())[0], weight(base, 'idle', 20.5e6, 21.25e6));
+  },
+
+  async 'a second range is compared with the first'(open) {
+    const page = await open(pagePath);
+    const a = [8, 9.98];
+    const b = [11.5, 13.48];
+    const weights = (range) => weight(base, 'cpu', range[0] * 1e6, (range[1] + 0.02) * 1e6);
+    await page.drag(...a);
+    await page.drag(...b, { isSecond: true });
+    let found = await page.weights();
+    expectNear('A', found[0], weights(a));
+    expectNear('B', found[1], weights(b));
+    expect('the difference has colours', (await page.colors('#flame')) >= 5);
+    await page.page.hover('#flame', { position: { x: 100, y: 30 } });
+    const tooltip = await page.page.locator('#tooltip').textContent();
+    expect(`the tooltip tells both: ${tooltip}`, /A: .*B: .*\u2192/.test(tooltip));
+    await page.page.click('#swap');
+    found = await page.weights();
+    expectNear('A after the exchange', found[0], weights(b));
+    expectNear('B after the exchange', found[1], weights(a));
+    await page.page.click('#whole');
+    expect('one range again', (await page.weights()).length === 1);
+  },
+
+  async 'it can be used without a mouse'(open) {
+    const page = await open(pagePath);
+    const { keyboard } = page.page;
+    await page.page.focus('canvas.heat');
+    await keyboard.press('ArrowRight');
+    await keyboard.press('Shift+ArrowRight');
+    await keyboard.press('Enter');
+    const [from, to] = await page.range('A');
+    expect(`selected by keyboard: ${from} to ${to}`, from === 1e6 && to === 2.02e6);
+    await page.page.focus('#flame');
+    for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown', 'Enter']) {
+      await keyboard.press(key);
+    }
+    expect(`zoomed by keyboard: ${await page.summary()}`, (await page.summary()).includes('zoomed into start_thread'));
+    await keyboard.press('Escape');
+    await keyboard.press('Control+f');
+    await keyboard.type('kvant_engine');
+    expect('searched by keyboard', (await page.page.locator('#matched').textContent()).includes('%'));
+    await keyboard.press('Alt+3');
+    expect('tables by keyboard', await page.page.locator('#tables table').first().isVisible());
+  },
+
+  async 'tables agree with the samples'(open) {
+    const page = await open(pagePath);
+    await page.drag(30, 39.98);
+    await page.page.click('#tab-table');
+    const row = page.page.locator('#tables table').first().locator('tr', { hasText: 'compaction' });
+    const shown = Number((await row.locator('td').nth(2).textContent()).replace(' %', ''));
+    const range = [30e6, 40e6];
+    const wanted = weight(base, 'cpu', ...range, (sample) => sample.activity === 'compaction') / weight(base, 'cpu', ...range);
+    expect(`compaction's share ${shown}, expected ${100 * wanted}`, Math.abs(shown - 100 * wanted) < 0.01);
+    const locks = await page.page.locator('#tables table').nth(2).textContent();
+    expect('locks are named', locks.includes('commit queue') && locks.includes('memtable list'));
+  },
+
+  async 'two recordings are compared'(open) {
+    const page = await open(differencePath);
+    let found = await page.weights();
+    expectNear('A', found[0], weight(base, 'cpu'));
+    expectNear('B', found[1], weight(other, 'cpu'));
+    expect('two heat maps', (await page.page.locator('canvas.heat').count()) === 2);
+    await page.drag(5, 9.98, { map: 1 });
+    found = await page.weights();
+    expectNear('A stays', found[0], weight(base, 'cpu'));
+    expectNear('a range of B', found[1], weight(other, 'cpu', 5e6, 10e6));
+    await page.choose('alloc');
+    expectNear('bytes of B', (await page.weights())[1], weight(other, 'alloc', 5e6, 10e6));
+  },
+};
+
+async function takePictures(open) {
+  await mkdir(join(dir, 'pictures'), { recursive: true });
+  for (const [width, height] of [[1280, 800], [1920, 1080]]) {
+    for (const colorScheme of ['light', 'dark']) {
+      const name = (what) => join(dir, 'pictures', `${what}-${width}-${colorScheme}.png`);
+      const settings = { viewport: { width, height }, colorScheme };
+      let page = await open(pagePath, settings);
+      await page.page.screenshot({ path: name('cpu') });
+      await page.choose('contention');
+      await page.drag(11, 13.98);
+      await page.page.screenshot({ path: name('contention-range') });
+      await page.choose('cpu');
+      await page.drag(26.5, 30.4, { isSecond: true });
+      await page.search('memtable');
+      await page.page.screenshot({ path: name('ranges'), fullPage: true });
+      await page.search('');
+      await page.page.click('#tab-table');
+      await page.page.screenshot({ path: name('tables'), fullPage: true });
+      page = await open(differencePath, settings);
+      await page.page.hover('#flame', { position: { x: 300, y: 160 } });
+      await page.page.screenshot({ path: name('difference'), fullPage: true });
+    }
+  }
+}
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync'],
+});
+let failedCount = 0;
+for (const [name, check] of [...Object.entries(CHECKS), ['pictures', takePictures]]) {
+  const pages = [];
+  problems = [];
+  try {
+    await check(async (...details) => {
+      pages.push(await ProfilePage.open(browser, ...details));
+      return pages.at(-1);
+    });
+  } catch (error) {
+    problems.push(error.stack);
+  }
+  for (const page of pages) {
+    problems.push(...page.problems);
+    await page.close();
+  }
+  console.log(`${problems.length === 0 ? 'ok' : 'FAILED'}: ${name}`);
+  problems.slice(0, 20).forEach((problem) => console.log(`  ${problem}`));
+  failedCount += problems.length === 0 ? 0 : 1;
+}
+await browser.close();
+console.log(`${checkedCount} figures compared, ${failedCount} checks failed`);
+process.exit(failedCount === 0 ? 0 : 1);

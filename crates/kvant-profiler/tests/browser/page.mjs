@@ -1,0 +1,117 @@
+// A page of the profiler in a browser, and how a person works with it. Any request but for the page itself, any message of the
+// console and any error that nobody caught is a problem.
+
+import { pathToFileURL } from 'node:url';
+
+export class ProfilePage {
+  static async open(browser, file, settings = {}) {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...settings });
+    const url = pathToFileURL(file).href;
+    const problems = [];
+    await context.route('**/*', (route) => {
+      if (route.request().url() === url) {
+        return route.continue();
+      }
+      problems.push(`request for ${route.request().url()}`);
+      return route.abort();
+    });
+    const page = await context.newPage();
+    page.on('console', (message) => problems.push(`console ${message.type()}: ${message.text()}`));
+    page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
+    page.on('requestfailed', (request) => problems.push(`failed: ${request.url()}`));
+    await page.goto(url);
+    await page.waitForFunction(() => document.getElementById('summary').textContent !== '');
+    return new ProfilePage(context, page, problems);
+  }
+
+  constructor(context, page, problems) {
+    Object.assign(this, { context, page, problems });
+  }
+
+  close() {
+    return this.context.close();
+  }
+
+  views() {
+    return this.page.locator('#views button').evaluateAll((buttons) => buttons.map((button) => button.dataset.view));
+  }
+
+  choose(view) {
+    return this.page.click(`#views button[data-view="${view}"]`);
+  }
+
+  // The exact weights that the summary states: of A and B when two ranges are compared.
+  async weights() {
+    return JSON.parse(await this.page.locator('#summary').getAttribute('data-weights'));
+  }
+
+  summary() {
+    return this.page.locator('#summary').textContent();
+  }
+
+  // How many colours a canvas shows.
+  colors(selector) {
+    return this.page.locator(selector).first().evaluate((canvas) => {
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      const words = new Uint32Array(data.buffer);
+      const seen = new Set(words);
+      seen.delete(0);
+      return seen.size;
+    });
+  }
+
+  async search(text) {
+    await this.page.fill('#search', text);
+    const matched = this.page.locator('#matched');
+    return { text: await matched.textContent(), weight: Number(await matched.getAttribute('data-weight')) };
+  }
+
+  // The centre of a block of the n-th heat map, with columns of a second and rows of 20 ms.
+  async block(seconds, map = 0) {
+    const canvas = this.page.locator('canvas.heat').nth(map);
+    await canvas.scrollIntoViewIfNeeded();
+    const bounds = await canvas.boundingBox();
+    const columns = Number(await canvas.getAttribute('data-columns'));
+    const row = Math.floor((seconds % 1) * 50 + 1e-6);
+    return [bounds.x + (Math.floor(seconds) + 0.5) * (bounds.width / columns), bounds.y + (row + 0.5) * (bounds.height / 50)];
+  }
+
+  // Drags from the block at a time to the one at another.
+  async drag(from, to, { isSecond = false, map = 0 } = {}) {
+    const { mouse, keyboard } = this.page;
+    await mouse.move(...(await this.block(from, map)));
+    if (isSecond) {
+      await keyboard.down('Control');
+    }
+    await mouse.down();
+    await mouse.move(...(await this.block((from + to) / 2, map)));
+    await mouse.move(...(await this.block(to, map)));
+    await mouse.up();
+    if (isSecond) {
+      await keyboard.up('Control');
+    }
+  }
+
+  // The range in microseconds that the inputs of A or B state.
+  async range(name) {
+    const [from, to] = await Promise.all(['fromUs', 'toUs'].map((end) => this.page.inputValue(`#${name}-${end}`)));
+    return [Number(from) * 1e6, Number(to) * 1e6];
+  }
+
+  // Moves along a row of the flame graph until the tooltip's title is `name`; returns the tooltip's lines and where that was.
+  async find(level, name) {
+    const canvas = this.page.locator('#flame');
+    await canvas.scrollIntoViewIfNeeded();
+    const bounds = await canvas.boundingBox();
+    const y = bounds.y + level * 19 + 9;
+    for (let x = 2; x < bounds.width; x += 6) {
+      await this.page.mouse.move(bounds.x + x, y);
+      const title = await this.page.locator('#tooltip b').textContent({ timeout: 1000 }).catch(() => '');
+      if (title === name) {
+        const lines = await this.page.locator('#tooltip div').allTextContents();
+        return { x: bounds.x + x, y, lines };
+      }
+    }
+    throw new Error(`no ${name} in row ${level} of the flame graph`);
+  }
+}

@@ -1,0 +1,35 @@
+// What a recording holds, summed the plain way from its samples: no code of the page is used.
+
+export function view(id) {
+  return {
+    kind: id === 'live' ? 'alloc' : id,
+    isWanted: (sample) => id !== 'live' || sample.is_live,
+  };
+}
+
+// The part of a sample in a range: of a wait its overlap, of others all or nothing. Cut to microseconds, as pages are.
+function part(sample, fromUs, toUs) {
+  const start = Math.floor(sample.start_ns / 1000);
+  const end = Math.floor(sample.end_ns / 1000);
+  if (start === end) {
+    return start >= fromUs && start < toUs ? 1 : 0;
+  }
+  return Math.max(0, Math.min(end, toUs) - Math.max(start, fromUs)) / (end - start);
+}
+
+// The weight of a view in a range, of those samples that `isWanted(sample, names of its stack)`.
+export function weight(recording, id, fromUs = 0, toUs = Infinity, isWanted = () => true) {
+  const { kind, isWanted: isOfView } = view(id);
+  let sum = 0;
+  for (const sample of recording.samples) {
+    if (sample.kind === kind && isOfView(sample) && isWanted(sample, recording.stacks[sample.stack])) {
+      sum += sample.weight * part(sample, fromUs, toUs);
+    }
+  }
+  return sum;
+}
+
+export function has(recording, id) {
+  const { kind, isWanted } = view(id);
+  return recording.samples.some((sample) => sample.kind === kind && isWanted(sample));
+}
