@@ -180,8 +180,17 @@ impl Tag {
     /// The number of the calling thread's tag. May be called in a signal handler.
     #[inline]
     pub fn current_code() -> u16 {
-        CURRENT.get()
+        if IS_NOTED { CURRENT.get() } else { 0 }
     }
+}
+
+/// Whether anything reads tags: without the profiler nothing does, and they compile to nothing.
+const IS_NOTED: bool = cfg!(feature = "profiler");
+
+/// Changes the calling thread's tag; returns what it was.
+#[inline]
+fn replace(code: u16) -> u16 {
+    if IS_NOTED { CURRENT.replace(code) } else { 0 }
 }
 
 /// From now on the thread works for `activity`.
@@ -190,10 +199,16 @@ pub fn enter(activity: Activity) -> Entered {
     Entered::set(activity as u16)
 }
 
+/// From now on the thread works for `activity`, and this part of it.
+#[inline]
+pub fn enter_at(activity: Activity, stage: Stage) -> Entered {
+    Entered::set(Tag { activity, stage }.code())
+}
+
 /// From now on the thread does this part of what it is doing.
 #[inline]
 pub fn stage(stage: Stage) -> Entered {
-    Entered::set(CURRENT.get() & 0xff | (stage as u16) << 8)
+    Entered::set(Tag::current_code() & 0xff | (stage as u16) << 8)
 }
 
 /// The tag holds until this is dropped.
@@ -208,16 +223,28 @@ impl Entered {
     #[inline]
     fn set(code: u16) -> Entered {
         Entered {
-            before: CURRENT.replace(code),
+            before: replace(code),
             _not_send: PhantomData,
         }
+    }
+
+    /// The work goes on with this part.
+    #[inline]
+    pub fn stage(&self, stage: Stage) {
+        replace(Tag::current_code() & 0xff | (stage as u16) << 8);
+    }
+
+    /// It has turned out for whom the work is, and it goes on with this part.
+    #[inline]
+    pub fn is_for(&self, activity: Activity, stage: Stage) {
+        replace(Tag { activity, stage }.code());
     }
 }
 
 impl Drop for Entered {
     #[inline]
     fn drop(&mut self) {
-        CURRENT.set(self.before);
+        replace(self.before);
     }
 }
 

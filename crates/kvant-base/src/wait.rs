@@ -48,6 +48,9 @@ impl WaitKind {
     }
 }
 
+/// Calls of the system for files that take less than this have found everything in memory: they are no waits.
+const IO_WAIT_NS_MIN: u64 = 100_000;
+
 /// Who wants to know of waits.
 pub trait WaitListener: Sync {
     /// Now, in nanoseconds of the listener's monotonic clock.
@@ -74,7 +77,8 @@ pub fn listen(is_on: bool) {
 /// The listener, while it listens.
 #[inline]
 pub fn listener() -> Option<&'static dyn WaitListener> {
-    if IS_LISTENING.load(Ordering::Acquire) {
+    // Without the profiler nobody ever listens, and all that asks compiles to nothing.
+    if cfg!(feature = "profiler") && IS_LISTENING.load(Ordering::Acquire) {
         LISTENER.get().copied()
     } else {
         None
@@ -91,7 +95,7 @@ pub fn begin(kind: WaitKind, name: &'static str) -> Waiting {
     }
 }
 
-/// A wait that goes on.
+/// A wait that goes on. A task may keep it across an `await`: then what waits is the task, not the thread.
 #[must_use = "the wait ends when this is dropped"]
 pub struct Waiting {
     kind: WaitKind,
@@ -100,13 +104,24 @@ pub struct Waiting {
     start_ns: Option<u64>,
 }
 
+impl Waiting {
+    /// When it began, in the listener's time; `None` when nobody listened.
+    #[inline]
+    pub fn start_ns(&self) -> Option<u64> {
+        self.start_ns
+    }
+}
+
 impl Drop for Waiting {
     #[inline]
     fn drop(&mut self) {
         if let Some(start_ns) = self.start_ns
             && let Some(listener) = listener()
         {
-            listener.waited(self.kind, self.name, start_ns, listener.now_ns());
+            let end_ns = listener.now_ns();
+            if self.kind != WaitKind::Io || end_ns.saturating_sub(start_ns) >= IO_WAIT_NS_MIN {
+                listener.waited(self.kind, self.name, start_ns, end_ns);
+            }
         }
     }
 }

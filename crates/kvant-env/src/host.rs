@@ -27,6 +27,14 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
+/// The whole of a file that is not the database's; read until its end, as [`read_text`] is.
+///
+/// # Errors
+/// As the system reports them.
+pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    fs::read(path)
+}
+
 /// Writes a file that is not the database's, creating its directory if there is none. Nothing is synced.
 ///
 /// # Errors

@@ -8,10 +8,13 @@
 //! 3. Whether the system can read without waiting is found out by trying, and a refusal is remembered: files
 //!    of one [`PosixFs`] are taken to lie on one device.
 //!
+//! Calls that may wait for the disk tell a profiler how long they took.
+//!
 //! Threads: everything may be called from any thread; files are read and written at explicit offsets and have
 //! no cursor.
 
 use crate::fs::{DirEntry, File, FileLock, Fs};
+use kvant_base::wait::{self, WaitKind};
 use std::ffi::CString;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
@@ -50,6 +53,7 @@ struct PosixFile {
 
 impl File for PosixFile {
     fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
+        let _waiting = wait::begin(WaitKind::Io, "pread");
         self.file.read_exact_at(buffer, offset_bytes)
     }
 
@@ -69,14 +73,17 @@ impl File for PosixFile {
     }
 
     fn write_all_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
+        let _waiting = wait::begin(WaitKind::Io, "pwrite");
         self.file.write_all_at(bytes, offset_bytes)
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        let _waiting = wait::begin(WaitKind::Io, "fsync");
         self.file.sync_data()
     }
 
     fn set_len(&self, len_bytes: u64) -> io::Result<()> {
+        let _waiting = wait::begin(WaitKind::Io, "ftruncate");
         self.file.set_len(len_bytes)
     }
 
@@ -84,6 +91,7 @@ impl File for PosixFile {
         if len_bytes == 0 {
             return Ok(());
         }
+        let _waiting = wait::begin(WaitKind::Io, "fallocate");
         let len_bytes_before = self.len_bytes()?;
         let outcome = match fallocate(&self.file, len_bytes) {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => write_zeros_to(&self.file, len_bytes),
@@ -121,10 +129,12 @@ impl Fs for PosixFs {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _waiting = wait::begin(WaitKind::Io, "rename");
         fs::rename(from, to)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let _waiting = wait::begin(WaitKind::Io, "unlink");
         fs::remove_file(path)
     }
 
@@ -162,6 +172,7 @@ impl Fs for PosixFs {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let _waiting = wait::begin(WaitKind::Io, "fsync");
         fs::File::open(dir)?.sync_all()
     }
 

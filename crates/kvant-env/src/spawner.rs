@@ -36,6 +36,10 @@ pub enum Step {
 pub trait Task: Send + Sync {
     /// Name of the thread, of at most 15 bytes.
     fn name(&self) -> &str;
+    /// What profiles call the time in which it has nothing to do.
+    fn idle_name(&self) -> &'static str {
+        "task"
+    }
     /// Does one bounded piece of work.
     fn step(&self) -> Step;
     /// Whether it gives way to threads that serve requests: for work that is never what a request waits for.

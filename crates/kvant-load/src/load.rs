@@ -19,6 +19,8 @@ use crate::record::Interval;
 use crate::source::RequestSource;
 use crate::worker::messages::{News, Order, Quota, Report};
 use crate::worker::{self, Parts};
+use kvant_base::tag::{self, Activity};
+use kvant_base::wait::{self, WaitKind};
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Env;
 use std::io;
@@ -171,6 +173,7 @@ impl Load {
         phase: &Phase,
         each_second: &mut dyn FnMut(&Interval) -> bool,
     ) -> Result<Outcome> {
+        let _tag = tag::enter(Activity::Load);
         let quota = Arc::new(Quota::new(phase.request_count_max));
         self.order(|| Order::Prepare(*phase, Arc::clone(&quota)));
         let mut tally = Tally::new(self.workers.len());
@@ -181,7 +184,9 @@ impl Load {
             self.order_end();
         }
         while !tally.has_ended() {
+            let waiting = wait::begin(WaitKind::Idle, "load_reports");
             let report = self.reports.recv().map_err(|_| panicked())?;
+            drop(waiting);
             let thread = report.thread;
             match report.news {
                 News::Ready => {

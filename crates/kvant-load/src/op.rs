@@ -1,6 +1,7 @@
 //! The kinds of requests that are told apart in histograms: a method and a class of paths, or what a script calls them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use kvant_base::lock::NamedMutex;
+use std::sync::Arc;
 
 /// Most kinds of requests in a run. The rest shares the last one, [`OTHER`].
 pub const OPS_MAX: usize = 32;
@@ -20,13 +21,19 @@ impl OpId {
 
 /// The names of all kinds of requests in a run. Cheap to clone; all clones are the same table. Callers keep the ids that
 /// they got: looking one up takes a lock.
-#[derive(Clone, Debug, Default)]
-pub struct OpNames(Arc<Mutex<Vec<String>>>);
+#[derive(Clone, Debug)]
+pub struct OpNames(Arc<NamedMutex<Vec<String>>>);
+
+impl Default for OpNames {
+    fn default() -> OpNames {
+        OpNames(Arc::new(NamedMutex::new("op_names", Vec::new())))
+    }
+}
 
 impl OpNames {
     /// The kind called `name`, new if there is none yet.
     pub fn intern(&self, name: &str) -> OpId {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.0.lock();
         if let Some(index) = names.iter().position(|known| known == name) {
             return OpId(index as u8);
         }
@@ -39,6 +46,6 @@ impl OpNames {
 
     /// The names, by [`OpId::index`].
     pub fn all(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }

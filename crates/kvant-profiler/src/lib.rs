@@ -6,8 +6,11 @@
 //! - [`symbols`]: names for addresses, outside of the threads that serve.
 //! - [`render`]: collapsed stacks, pprof, HTML.
 //!
+//! Without the cargo feature `collect` there are no samplers: recordings of others can still be read and drawn.
+//!
 //! `docs/profiling.md` says how to read the pictures.
 
+#[cfg(feature = "collect")]
 pub mod collect;
 pub mod recording;
 pub mod render;

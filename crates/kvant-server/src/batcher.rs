@@ -27,6 +27,8 @@ use crate::selector::Selector;
 use crate::stores::{Store, Write};
 use crate::timing::StorageWork;
 use bytes::Bytes;
+use kvant_base::tag::{self, Activity, Stage};
+use kvant_base::wait::{self, WaitKind};
 use kvant_base::{Error, ErrorKind, Result};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -265,6 +267,9 @@ fn send(selector: &Rc<Selector>, store: &Arc<dyn Store>, mut batch: Vec<Op>) {
 }
 
 fn submit(selector: &Selector, store: &Arc<dyn Store>, ops: &mut [Op]) -> Submitted {
+    // Writes of both kinds may be in a batch: the first one names it.
+    let activity = ops.first().map_or(Activity::None, |op| op.write.activity());
+    let _tag = tag::enter_at(activity, Stage::Dispatch);
     let started_ns = selector.now_ns();
     ops.iter_mut().for_each(|op| op.work.started_ns = started_ns);
     start_ttls(selector, ops);
@@ -359,6 +364,9 @@ async fn wait_out_stall(selector: &Selector, store: &Arc<dyn Store>, ops: &mut V
     let batcher = &selector.batcher;
     let wait_max = selector.shared.config.queue_wait_max;
     counters::add(&selector.counters.stalls, 1);
+    let _waiting = store
+        .stall()
+        .map(|reason| wait::begin(WaitKind::Backpressure, reason));
     batcher.stalled.set(true);
     let (wake, mut writable) = oneshot::channel();
     store.on_writable(Box::new(move || {

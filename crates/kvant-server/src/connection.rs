@@ -10,6 +10,7 @@ use crate::io::{READ_BYTES_MAX, Socket, SocketState};
 use crate::routes::Plane;
 use crate::selector::Selector;
 use crate::service::HttpService;
+use kvant_base::tag::{self, Stage};
 use kvant_base::{Consumer, Level, Reservation};
 use std::future::{Future, poll_fn};
 use std::io;
@@ -116,6 +117,8 @@ async fn serve_by_hyper(
     let mut connection = selector.http.serve_connection(socket, service);
     let mut told_to_stop = false;
     let served = poll_fn(|cx| {
+        // Hyper calls the service and the bodies, which know better what they do.
+        let _tag = tag::enter_at(state.works_for(), Stage::Parse);
         let polled = poll_unless_due(&state.activity, Pin::new(&mut connection), cx);
         // Not before hyper has looked at what it was given: told to stop, it would read none of it.
         if polled.is_pending() && selector.stopping.get() && !told_to_stop {

@@ -30,6 +30,7 @@ use crate::timing::{KeyStart, Operation, Trace};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE};
 use http::{Method, StatusCode};
+use kvant_base::tag::{self, Activity, Stage};
 use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
@@ -115,7 +116,10 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
                     .lifecycle
                     .store()
                     .expect("it was there to be asked");
-                let read = dispatch::read(selector, &**store, later.await);
+                let done = later.await;
+                let tag = tag::enter_at(Activity::Get, Stage::Dispatch);
+                let read = dispatch::read(selector, &**store, done);
+                drop(tag);
                 trace.storage(&read.work);
                 match read_answer(selector, socket.state(), read.result) {
                     Ok(answer) => answer,
@@ -138,6 +142,7 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
         selector.counters.request(Some(route), column, answer.status());
         let mut to_send = Some(answer);
         poll_fn(|cx| {
+            let _tag = tag::enter_at(trace.operation.activity(), Stage::Respond);
             if let Some(answer) = to_send.take() {
                 let mut bytes = selector.answer_bytes.borrow_mut();
                 bytes.clear();
@@ -173,12 +178,15 @@ fn try_begin(
     received: &[u8],
     found: &mut Option<Found>,
 ) -> Option<Begun> {
+    let tag = tag::enter_at(Activity::None, Stage::Parse);
     let request = PlainRequest::parse(received)?;
     let route = Route::of(request.path).filter(|route| plane.serves(*route))?;
     let store = selector.shared.lifecycle.store()?;
     let column = Column::from(&request.method);
     let parsed_ns = selector.now_ns();
-    let mut trace = Trace::begin(Operation::of(route, &request.method), parsed_ns);
+    let operation = Operation::of(route, &request.method);
+    tag.is_for(operation.activity(), Stage::Dispatch);
+    let mut trace = Trace::begin(operation, parsed_ns);
     trace.stamps.arrival_ns = state.take_arrived_ns();
     let step = match route {
         Route::Status if request.method == Method::GET => Step::Answer(Answer::Plain(

@@ -16,6 +16,9 @@ use crate::selector::Selector;
 use crate::timing::{Operation, Stamps, Trace};
 use crate::turnstile::Pass;
 use hyper::rt::{Read, ReadBufCursor, Write};
+use kvant_base::tag::{self, Stage};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -57,6 +60,8 @@ pub(crate) struct SocketState {
     sent_bytes: Cell<u64>,
     /// The request that hyper is busy with.
     exchange: Cell<Option<Trace>>,
+    /// What it, or the last one, is for, as profiles show it.
+    works_for: Cell<tag::Activity>,
     /// Hyper has the whole answer to it.
     is_answered: Cell<bool>,
     /// Whether it may read in this turn of the event loop.
@@ -65,6 +70,9 @@ pub(crate) struct SocketState {
     pub(crate) has_priority: Cell<bool>,
     /// How long to rest before the next read.
     rest: Cell<Option<Duration>>,
+    /// Whether somebody wants to know that the peer has left, and whether it has.
+    watches_peer: Cell<bool>,
+    peer_left: Cell<bool>,
     pub(crate) activity: Activity,
 }
 
@@ -96,7 +104,13 @@ impl SocketState {
 
     /// Hyper has understood a request.
     pub(crate) fn begin(&self, trace: Trace) {
+        self.works_for.set(trace.operation.activity());
         self.exchange.set(Some(trace));
+    }
+
+    /// What hyper's work is for.
+    pub(crate) fn works_for(&self) -> tag::Activity {
+        self.works_for.get()
     }
 
     /// The last request, when its whole answer is with hyper.
@@ -145,6 +159,19 @@ impl SocketState {
         self.arrived_ns.set(None);
         trace.received_bytes = self.received_bytes.take();
         trace.sent_bytes = self.sent_bytes.take();
+    }
+
+    /// From now on, or no longer, the socket looks whether the peer has left, whenever the connection's task runs. Hyper does not: it
+    /// reads nothing while it waits for an answer.
+    #[cfg(feature = "profiler")]
+    pub(crate) fn watch_peer(&self, watches: bool) {
+        self.watches_peer.set(watches);
+    }
+
+    /// Whether the peer was seen to have closed its sending side, or all of the connection.
+    #[cfg(feature = "profiler")]
+    pub(crate) fn has_peer_left(&self) -> bool {
+        self.peer_left.get()
     }
 
     /// Whether the kernel takes no more bytes for now.
@@ -229,6 +256,7 @@ impl Socket {
         if !passes {
             return Poll::Pending;
         }
+        let _tag = tag::stage(Stage::Parse);
         let mut scratch = self.selector.scratch.borrow_mut();
         let mut buffer = ReadBuf::new(&mut scratch[..bytes_max]);
         let mut cx = Context::from_waker(&self.arrival_waker);
@@ -326,6 +354,20 @@ impl Socket {
         if self.state.blocked.replace(false) {
             self.idle_timer = None;
         }
+    }
+
+    /// Looks whether the peer has closed its side, behind whatever it has sent that is not read yet.
+    #[cold]
+    fn look_for_peer(&self) {
+        let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        let mut polled = [PollFd::new(&self.stream, PollFlags::RDHUP)];
+        let at_once = Timespec::default();
+        // A socket that cannot be looked at is read as one that has gone: nothing can be sent to it either.
+        let is_gone = match poll(&mut polled, Some(&at_once)) {
+            Ok(_) => polled[0].revents().intersects(gone),
+            Err(error) => error != Errno::INTR,
+        };
+        self.state.peer_left.set(is_gone);
     }
 
     /// The kernel has all that hyper wrote.
@@ -432,6 +474,7 @@ impl Write for Socket {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let socket = self.get_mut();
+        let _tag = tag::stage(Stage::Respond);
         let total_bytes: usize = slices.iter().map(|slice| slice.len()).sum();
         let line_bytes = socket.first_line_bytes.replace(0);
         if line_bytes.is_some_and(|bytes| bytes >= HEAD_BUFFER_BYTES) && socket.corrects_refusal(slices) {
@@ -474,6 +517,7 @@ impl Write for Socket {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let socket = self.get_mut();
+        let _tag = tag::stage(Stage::Respond);
         if socket.state.corked.get() {
             return Poll::Ready(Ok(()));
         }
@@ -481,6 +525,9 @@ impl Write for Socket {
             ready!(socket.poll_backlog(cx))?;
         }
         socket.answer_left();
+        if socket.state.watches_peer.get() {
+            socket.look_for_peer();
+        }
         Poll::Ready(Ok(()))
     }
 

@@ -23,6 +23,7 @@ use crate::sweep::{self, Connections};
 use crate::timing::Timings;
 use crate::turnstile::{self, Turnstile};
 use hyper::server::conn::http1;
+use kvant_base::wait::{self, WaitKind, Waiting};
 use kvant_base::{Events, Level, Log};
 use kvant_env::Env;
 use rustix::thread::CpuSet;
@@ -41,6 +42,11 @@ use tokio::sync::{Notify, mpsc};
 
 /// How long the acceptor rests when the system has no descriptor or memory for another connection.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
+
+thread_local! {
+    /// While the event loop of this thread waits for sockets and times.
+    static RESTING: Cell<Option<Waiting>> = const { Cell::new(None) };
+}
 
 /// What all selectors share.
 pub(crate) struct Shared {
@@ -242,7 +248,11 @@ fn build_runtime(
 ) -> io::Result<LocalRuntime> {
     let mut builder = Builder::new_current_thread();
     let turn = Arc::clone(turn);
-    builder.on_thread_park(move || turn.ends());
+    builder.on_thread_park(move || {
+        turn.ends();
+        RESTING.set(Some(wait::begin(WaitKind::Idle, "selector")));
+    });
+    builder.on_thread_unpark(|| drop(RESTING.take()));
     if let Some(cpus) = others_allowed {
         let log = Arc::clone(log);
         builder.on_thread_start(move || {

@@ -17,6 +17,7 @@ use crate::timing::{Operation, Trace};
 use http::header::CONNECTION;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
+use kvant_base::tag::{self, Activity, Stage};
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -65,6 +66,8 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
         let route = Route::of(request.uri().path()).filter(|route| self.plane.serves(*route));
         let column = Column::from(request.method());
         let operation = route.map_or(Operation::Other, |route| Operation::of(route, request.method()));
+        let activity = operation.activity();
+        let _tag = tag::enter_at(activity, Stage::Dispatch);
         let mut trace = Trace::begin(operation, self.call.selector.now_ns());
         trace.stamps.arrival_ns = self.call.socket.take_arrived_ns();
         // The kernel has not taken the end of the last answer, and hyper goes on with a pipelined request.
@@ -99,6 +102,7 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
         Answering {
             call: self.call.clone(),
             route,
+            activity,
             column,
             step,
         }
@@ -163,6 +167,7 @@ impl Step {
 pub(crate) struct Answering {
     call: Call,
     route: Option<Route>,
+    activity: Activity,
     column: Column,
     step: Step,
 }
@@ -173,6 +178,7 @@ impl Future for Answering {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
+        let _tag = tag::enter_at(this.activity, Stage::Dispatch);
         let mut response = ready!(this.step.poll_response(cx, &this.call));
         let status = response.status();
         this.call

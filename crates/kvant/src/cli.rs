@@ -1,6 +1,6 @@
 //! The command line, defined once: parsing, help, the manual pages and the shell completions all come from [`command`].
 
-use crate::commands::load;
+use crate::commands::{load, profile};
 use crate::settings::{DefaultValue, Kind, Presence, SETTINGS, Setting};
 use clap::builder::{PossibleValue, TypedValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgGroup, Command, value_parser};
@@ -8,10 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 /// Commands of the contract that a later version will have, and what they will do.
-pub(crate) const PLANNED: [(&str, &str); 2] = [
-    ("profile", "Profile a running server"),
-    ("lab", "Run experiments and write reports"),
-];
+pub(crate) const PLANNED: [(&str, &str); 1] = [("lab", "Run experiments and write reports")];
 
 /// Settings that the `db` commands which open the database take as flags too.
 const DB_SETTINGS: [&str; 3] = ["memory", "compression", "log-format"];
@@ -38,6 +35,7 @@ pub(crate) fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(serve())
         .subcommand(load::definition::command())
+        .subcommand(profile::definition::command())
         .subcommand(db())
         .subcommand(man())
         .subcommand(completions())

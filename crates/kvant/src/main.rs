@@ -28,6 +28,7 @@ fn main() -> ExitCode {
     match name {
         "serve" => serve(args),
         "load" => ExitCode::from(commands::load::load(args)),
+        "profile" => ExitCode::from(commands::profile::profile(args)),
         "db" => db(args),
         "man" => finish(commands::generate::man(
             cli::command(),

@@ -1,5 +1,5 @@
-//! The world enters through kvant-env: no other crate reads a clock, opens a file, starts a thread or asks
-//! for randomness by itself.
+//! What has a home is used only there. The world enters through kvant-env: no other crate reads a clock, opens a file, starts a thread
+//! or asks for randomness by itself. Threads wait through kvant-base: it tells a profiler for what.
 //!
 //! Why here and not in clippy's `disallowed_methods`: that list holds for the whole workspace, so that
 //! kvant-env, tools and every test module would have to lift it one by one; here the exceptions are one table
@@ -9,7 +9,7 @@ use super::ratchet::Ratchet;
 use super::tree::{File, Tree};
 use super::{Finding, paths};
 
-/// A part of the world and where it may be touched.
+/// A part of the world, or of std, and where it may be touched.
 pub(super) struct WorldCall {
     /// A path, with all below it, or a method without arguments, as `.read_dir()`.
     pub(super) call: &'static str,
@@ -17,6 +17,16 @@ pub(super) struct WorldCall {
     pub(super) home: &'static [&'static str],
     /// What to do elsewhere.
     pub(super) instead: &'static str,
+}
+
+/// Calls that belong somewhere, and who may make them elsewhere.
+pub(super) struct Rule {
+    pub(super) calls: &'static [WorldCall],
+    pub(super) exceptions: &'static [Exception],
+    /// Where the exceptions are listed.
+    pub(super) table: &'static str,
+    /// What is wrong with such a call elsewhere.
+    pub(super) why: &'static str,
 }
 
 /// A file that may make a call outside its home.
@@ -27,25 +37,22 @@ pub(super) struct Exception {
 }
 
 /// Checks the product's code. Tests and tools are free.
-pub(super) fn check(tree: &Tree, calls: &[WorldCall], exceptions: &[Exception]) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree, rule: &Rule) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut exceptions = Ratchet::new(exceptions);
+    let mut exceptions = Ratchet::new(rule.exceptions);
     for file in tree.rust().filter(|file| !file.is_test && !file.is_tool()) {
-        for (line, world) in made_by(file, calls) {
+        for (line, world) in made_by(file, rule.calls) {
             let at_home = world.home.iter().any(|dir| file.path.starts_with(dir));
             if !at_home && !exceptions.allows(|row| row.path == file.path && row.call == world.call) {
-                let problem = format!(
-                    "{} outside kvant-env: a test could not replace it, nor a seed replay it; {}",
-                    world.call, world.instead
-                );
+                let problem = format!("{} here: {}; {}", world.call, rule.why, world.instead);
                 findings.push(Finding::error(&file.path, line, problem));
             }
         }
     }
     for row in exceptions.unneeded() {
         let problem = format!(
-            "the exception for {} ({}) is not needed any more: remove it from WORLD_EXCEPTIONS",
-            row.call, row.reason
+            "the exception for {} ({}) is not needed any more: remove it from {}",
+            row.call, row.reason, rule.table
         );
         findings.push(Finding::error(row.path, 1, problem));
     }

@@ -1,7 +1,7 @@
 //! What the checks know about this repository: orders, and exceptions with their reasons. The tables of
 //! exceptions only shrink.
 
-use super::calls::{self, WorldCall};
+use super::calls::{self, Rule, WorldCall};
 use super::files::{LongFile, UnsafeFile};
 use super::modules::Row;
 use super::results;
@@ -42,8 +42,16 @@ pub(super) const ENGINE_MODULES: &[Row] = &[
         "table", "version", "iter", "compaction", "commit", "db"]),
 ];
 
+/// The world is to be had from kvant-env.
+pub(super) const WORLD: Rule = Rule {
+    calls: WORLD_CALLS,
+    exceptions: WORLD_EXCEPTIONS,
+    table: "WORLD_EXCEPTIONS",
+    why: "outside kvant-env a test could not replace it, nor a seed replay it",
+};
+
 /// The world: where each part of it lives, and what other code uses instead.
-pub(super) const WORLD_CALLS: &[WorldCall] = &[
+const WORLD_CALLS: &[WorldCall] = &[
     WorldCall {
         call: "std::time::Instant::now",
         home: &[ENV],
@@ -157,7 +165,7 @@ const LOAD: &str = "crates/kvant-load/";
 const BINARY: &str = "crates/kvant/";
 
 /// Files that touch a part of the world outside its home.
-pub(super) const WORLD_EXCEPTIONS: &[calls::Exception] = &[
+const WORLD_EXCEPTIONS: &[calls::Exception] = &[
     calls::Exception {
         path: "crates/kvant-server/src/selector.rs",
         call: "std::thread::Builder",
@@ -167,6 +175,84 @@ pub(super) const WORLD_EXCEPTIONS: &[calls::Exception] = &[
         path: "crates/kvant-load/src/load.rs",
         call: "std::thread::Builder",
         reason: "an event loop owns its thread and blocks in it: it is no task of steps",
+    },
+];
+
+/// Threads wait in kvant-base.
+pub(super) const WAITS: Rule = Rule {
+    calls: WAIT_CALLS,
+    exceptions: WAIT_EXCEPTIONS,
+    table: "WAIT_EXCEPTIONS",
+    why: "a profiler would not hear of who waits for it",
+};
+
+/// What threads wait with, and what to use instead.
+const WAIT_CALLS: &[WorldCall] = &[
+    WorldCall {
+        call: "std::sync::Mutex",
+        home: &[LOCK],
+        instead: "use kvant_base::lock::NamedMutex",
+    },
+    WorldCall {
+        call: "std::sync::RwLock",
+        home: &[LOCK],
+        instead: "use kvant_base::lock::NamedMutex",
+    },
+    WorldCall {
+        call: "std::sync::Condvar",
+        home: &[LOCK],
+        instead: "use kvant_base::lock::NamedCondvar",
+    },
+    WorldCall {
+        call: "std::sync::Barrier",
+        home: &[],
+        instead: "use kvant_base::lock::NamedCondvar",
+    },
+    WorldCall {
+        call: "std::sync::mpsc",
+        home: &[],
+        instead: "use a queue under kvant_base::lock::NamedMutex",
+    },
+    WorldCall {
+        call: "std::thread::park",
+        home: &[LOCK],
+        instead: "use kvant_base::lock::park",
+    },
+    WorldCall {
+        call: "std::thread::park_timeout",
+        home: &[LOCK],
+        instead: "use kvant_base::lock::park",
+    },
+];
+
+const LOCK: &str = "crates/kvant-base/src/lock";
+
+/// Files whose threads wait with something else.
+const WAIT_EXCEPTIONS: &[calls::Exception] = &[
+    calls::Exception {
+        path: "crates/kvant-env/src/memory.rs",
+        call: "std::sync::RwLock",
+        reason: "a disk for tests and benchmarks, where readers are to run side by side",
+    },
+    calls::Exception {
+        path: "crates/kvant-server/src/selector.rs",
+        call: "std::sync::mpsc",
+        reason: "hears once, at the start, whether a thread has its runtime",
+    },
+    calls::Exception {
+        path: "crates/kvant-load/src/load.rs",
+        call: "std::sync::mpsc",
+        reason: "the coordinator hears of many workers; it tells the profiler when it waits for them",
+    },
+    calls::Exception {
+        path: "crates/kvant-load/src/worker/mod.rs",
+        call: "std::sync::mpsc",
+        reason: "orders between phases; the worker tells the profiler when it waits for them",
+    },
+    calls::Exception {
+        path: "crates/kvant-load/src/worker/recorder.rs",
+        call: "std::sync::mpsc",
+        reason: "looks for empty boxes and never waits",
     },
 ];
 
@@ -197,6 +283,42 @@ pub(super) const UNSAFE_FILES: &[UnsafeFile] = &[
     UnsafeFile {
         path: "crates/kvant-load/src/script/state.rs",
         reason: "scripts of wrk may use LuaJIT's ffi, which only an unsafe call opens",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/arch.rs",
+        reason: "reads registers and the code around an address",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/clock.rs",
+        reason: "CPU clocks of other threads have no safe interface",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/code.rs",
+        reason: "asks the loader what is mapped",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/handler.rs",
+        reason: "a signal handler reads what the kernel passes to it",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/lane.rs",
+        reason: "maps memory for rings that is never given back",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/perf.rs",
+        reason: "shares memory with the kernel",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/ring.rs",
+        reason: "walks the caller's stack, and carries static strings as words",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/timer.rs",
+        reason: "timers on the clocks of threads have no safe interface",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/walk.rs",
+        reason: "follows frame pointers",
     },
     UnsafeFile {
         path: "crates/kvant-server/src/descriptors.rs",

@@ -16,6 +16,24 @@ fn work_inside_of_work_nests() {
 }
 
 #[test]
+fn work_may_turn_out_to_be_for_somebody_and_go_on_with_another_part() {
+    let now = || Tag::of_code(Tag::current_code());
+    let tag = |activity, stage| Tag { activity, stage };
+    {
+        let work = enter_at(Activity::None, Stage::Parse);
+        work.is_for(Activity::Get, Stage::Dispatch);
+        assert_eq!(now(), tag(Activity::Get, Stage::Dispatch));
+        {
+            let reading = stage(Stage::Memtable);
+            reading.stage(Stage::Table);
+            assert_eq!(now(), tag(Activity::Get, Stage::Table));
+        }
+        assert_eq!(now(), tag(Activity::Get, Stage::Dispatch));
+    }
+    assert_eq!(now(), Tag::default());
+}
+
+#[test]
 fn every_tag_survives_its_number() {
     for activity in Activity::ALL {
         for stage in Stage::ALL {

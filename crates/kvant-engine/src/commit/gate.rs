@@ -19,7 +19,7 @@
 use crate::events::{EventSink, Span, text};
 use crate::stats::{STALL_REASONS, StallReason, StallStats};
 use kvant_base::events::EventKind;
-use kvant_base::lock::NamedMutex;
+use kvant_base::lock::{NamedGuard, NamedMutex};
 use kvant_base::log::{Level, Log};
 use kvant_env::{Clock, Signal};
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Gate {
             events,
             burst_bytes: i64::try_from(burst_bytes).unwrap_or(i64::MAX),
             open: AtomicBool::new(true),
-            changed: Signal::new(),
+            changed: Signal::named_by_waiters(),
             state: NamedMutex::new("gate", state),
         }
     }
@@ -174,7 +174,7 @@ impl Gate {
     }
 
     /// Lets writers who wait look again.
-    fn release(&self, mut state: std::sync::MutexGuard<'_, State>) {
+    fn release(&self, mut state: NamedGuard<'_, State>) {
         if let Some((reason, since_ns)) = state.held.take() {
             state.totals[reason as usize].ns += self.clock.monotonic_ns().saturating_sub(since_ns);
         }

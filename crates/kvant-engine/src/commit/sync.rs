@@ -15,6 +15,7 @@ use crate::format::{FileNum, SeqNum};
 use crate::options::SyncLevel;
 use crate::stats::WalStats;
 use kvant_base::lock::NamedMutex;
+use kvant_base::wait::WaitKind;
 use kvant_base::{Error, Result};
 use kvant_env::{Clock, File, Signal};
 use std::collections::VecDeque;
@@ -99,7 +100,7 @@ impl LogSync {
             events,
             inner: NamedMutex::new("log_sync", inner),
             overdue_at_ns: AtomicU64::new(u64::MAX),
-            synced: Signal::new(),
+            synced: Signal::new(WaitKind::Io, "log_sync"),
         }
     }
 

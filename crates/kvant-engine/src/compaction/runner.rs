@@ -12,6 +12,7 @@ use crate::iter::{CompactionIter, KeptEntry, MergeIter};
 use crate::table::{Table, TableBuilder, TableContext, TableOptions};
 use crate::version::{FileMeta, ObsoleteQueue, TableFile};
 use kvant_base::log::{Level, Log};
+use kvant_base::tag::{self, Stage};
 use kvant_base::{Consumer, Error, Reservation, Result};
 use kvant_env::Env;
 use std::path::{Path, PathBuf};
@@ -87,6 +88,7 @@ fn write_all(
     outputs: &mut Outputs,
     begun: &mut Vec<PathBuf>,
 ) -> Result<()> {
+    let _tag = tag::stage(Stage::Merge);
     let mut open: Option<OpenOutput> = None;
     let mut unreported_bytes = 0;
     while let Some(KeptEntry {
@@ -109,7 +111,9 @@ fn write_all(
             Some(output) => output,
             None => open.insert(OpenOutput::begin(run, begun)?),
         };
+        let building = tag::stage(Stage::Build);
         output.builder.add(key, value)?;
+        drop(building);
         output.count_memory();
         unreported_bytes += (key.user_key.len() + value.len()) as u64;
         if unreported_bytes >= PROGRESS_BYTES {
@@ -166,10 +170,13 @@ impl OpenOutput {
     }
 
     fn finish(self, run: &Run<'_>) -> Result<Arc<TableFile<Table>>> {
+        let tag = tag::stage(Stage::Build);
         let finished = self.builder.finish()?;
+        tag.stage(Stage::Sync);
         run.events
             .sync("table", || self.file.sync_data())
             .map_err(|source| (run.fence)(Error::io("sync", &self.path, source)))?;
+        tag.stage(Stage::Build);
         let meta = FileMeta::of_table(self.num, &finished.properties, finished.file_bytes);
         let table = Table::open(
             self.file,

@@ -11,6 +11,7 @@ use crate::table::Table;
 use crate::version::{TableFile, Version, VersionEdit};
 use kvant_base::events::{EventKind, Fields};
 use kvant_base::log::Level;
+use kvant_base::tag::{self, Activity};
 use kvant_base::{Consumer, Error, ErrorKind, Result};
 use kvant_env::{Step, Task};
 use std::sync::Arc;
@@ -29,6 +30,7 @@ impl Task for CompactTask {
     }
 
     fn step(&self) -> Step {
+        let _tag = tag::enter(Activity::Compaction);
         let core = &self.0;
         if core.is_closed() {
             return Step::Finished;

@@ -22,6 +22,7 @@ use crate::version::{ManifestWriter, ObsoleteQueue};
 use kvant_base::limits::LEVELS;
 use kvant_base::lock::NamedMutex;
 use kvant_base::log::{Level, Log};
+use kvant_base::wait::WaitKind;
 use kvant_base::{Error, ErrorKind, MemoryBudget, Result};
 use kvant_env::{Env, FileLock, Signal, TaskHandle};
 use std::collections::HashSet;
@@ -202,7 +203,7 @@ impl Core {
             recovery: parts.recovery,
             closed: AtomicBool::new(false),
             level_0_stuck: AtomicBool::new(false),
-            progressed: Signal::new(),
+            progressed: Signal::new(WaitKind::Backpressure, "flush_or_compaction"),
             versions: NamedMutex::new("versions", parts.versions),
             writer: NamedMutex::new("writer", parts.writer),
             prepared_wal: NamedMutex::new("prepared_wal", None),

@@ -11,6 +11,7 @@ use crate::iter::{CompactionIter, Horizon, MergeIter};
 use crate::version::VersionEdit;
 use kvant_base::events::EventKind;
 use kvant_base::log::Level;
+use kvant_base::tag::{self, Activity};
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::{Step, Task};
 use std::sync::Arc;
@@ -27,6 +28,7 @@ impl Task for FlushTask {
     }
 
     fn step(&self) -> Step {
+        let _tag = tag::enter(Activity::Flush);
         let core = &self.0;
         if core.is_closed() {
             return Step::Finished;

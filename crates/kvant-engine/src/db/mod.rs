@@ -38,6 +38,7 @@ use crate::stats::{StallReason, Stats};
 use bytes::Bytes;
 use kvant_base::lock::NamedMutex;
 use kvant_base::log::{Level, Log, NoLog};
+use kvant_base::wait::{self, WaitKind};
 use kvant_base::{Error, ErrorKind, Events, MemoryBudget, Result};
 use kvant_env::{Env, Signal};
 use std::path::Path;
@@ -135,7 +136,10 @@ impl Db {
     /// As [`Db::submit`], but never `Stalled`; `OutcomeUnknown` when the fsync for it failed.
     pub fn write(&self, mut batch: WriteBatch) -> Result<()> {
         let core = &self.0.core;
-        let outcome = Arc::new((NamedMutex::new("write_outcome", None), Signal::new()));
+        let outcome = Arc::new((
+            NamedMutex::new("write_outcome", None),
+            Signal::new(WaitKind::Io, "write_outcome"),
+        ));
         loop {
             let reported = Arc::clone(&outcome);
             let done: Completion = Box::new(move |result| {
@@ -146,6 +150,10 @@ impl Db {
                 Ok(()) => break,
                 Err((error, refused)) if error.kind() == ErrorKind::Stalled => {
                     batch = refused;
+                    let _waiting = core
+                        .gate
+                        .stall()
+                        .map(|reason| wait::begin(WaitKind::Backpressure, reason.name()));
                     let mut writable = || core.gate.stall().is_none() || core.is_closed();
                     core.env
                         .spawner

@@ -8,6 +8,7 @@ use arc_swap::Guard;
 use bytes::Bytes;
 use kvant_base::limits::LEVELS;
 use kvant_base::log::Level;
+use kvant_base::tag::{self, Stage};
 use kvant_base::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -101,6 +102,7 @@ impl Core {
         seq: SeqNum,
         read: &mut R,
     ) -> ReadResult<Option<(Bytes, Source)>, R> {
+        let tag = tag::stage(Stage::Memtable);
         let hash = key_hash(key);
         let memtables =
             std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
@@ -112,6 +114,7 @@ impl Core {
                 return Ok(value.map(|value| (value, Source::Memtable)));
             }
         }
+        tag.stage(Stage::Table);
         // Level 0 is in order of the newest write of each table, but after a repair ranges of sequence numbers may overlap: a find
         // counts only when no later table can hold something newer.
         let mut newest: Option<(SeqNum, Option<Bytes>)> = None;

@@ -31,6 +31,7 @@ use crate::version::{
 };
 use crate::wal::{PreviousWal, RecoveredWal, WalWriter};
 use kvant_base::log::{Level, Log};
+use kvant_base::tag::{self, Activity, Stage};
 use kvant_base::{Error, ErrorKind, MemoryBudget, Result};
 use kvant_env::{DirEntry, Env};
 use std::collections::HashSet;
@@ -59,6 +60,7 @@ impl RecoveryProgress {
 }
 
 pub(crate) fn open(env: Env, dir: &Path, options: Options, resources: Resources) -> Result<Arc<Core>> {
+    let tag = tag::enter(Activity::Recovery);
     let started_ns = env.clock.monotonic_ns();
     let problems = options.problems();
     if !problems.is_empty() {
@@ -89,10 +91,13 @@ pub(crate) fn open(env: Env, dir: &Path, options: Options, resources: Resources)
         stats: Arc::new(TableStats::default()),
     });
     let obsolete = ObsoleteQueue::new();
+    tag.stage(Stage::Table);
     let version = open_tables(&env, dir, &manifest, &tables, &obsolete)?;
 
+    tag.stage(Stage::Wal);
     let mut replay = Replay::new(&env, dir, &options, &resources, &manifest);
     let wals = replay.run(&files)?;
+    tag.stage(Stage::Sync);
     let mut next_file_num = next_file_num(&files, &manifest);
     let mut new_num = || {
         next_file_num += 1;

@@ -3,6 +3,7 @@
 use super::core::Core;
 use crate::commit::sync::Synced;
 use crate::format::{FileKind, file_path};
+use kvant_base::tag::{self, Activity, Stage};
 use kvant_base::{ErrorKind, Result};
 use kvant_env::{Step, Task};
 use std::sync::Arc;
@@ -17,6 +18,8 @@ impl Task for SyncTask {
     }
 
     fn step(&self) -> Step {
+        // The last part of writes.
+        let _tag = tag::enter_at(Activity::Put, Stage::Sync);
         let core = &self.0;
         let fenced = core.check_writable();
         if fenced.is_err() {
@@ -64,6 +67,7 @@ impl Task for CleanTask {
     }
 
     fn step(&self) -> Step {
+        let _tag = tag::enter(Activity::Housekeeping);
         let core = &self.0;
         let mut removed = 0;
         while let Some(file) = core.obsolete.pop() {

@@ -9,6 +9,7 @@ use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_path};
 use crate::memtable::Memtable;
 use crate::wal::WalWriter;
 use kvant_base::log::Level;
+use kvant_base::tag::{self, Stage};
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::File;
 use std::path::PathBuf;
@@ -135,7 +136,9 @@ impl Core {
         let first_seq = SeqNum(writer.next_seq);
         let last_seq = SeqNum(writer.next_seq + count as u64 - 1);
         assert!(last_seq <= SeqNum::MAX, "sequence numbers are used up");
+        let tag = tag::stage(Stage::Wal);
         self.append_to_log(writer, group, first_seq, count)?;
+        tag.stage(Stage::Memtable);
         let ops = group.iter().flat_map(|pending| pending.batch.ops());
         writer
             .active

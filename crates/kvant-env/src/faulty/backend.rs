@@ -7,16 +7,16 @@ use super::inode::Edit;
 use crate::fs::{DirEntry, File, FileLock, Fs};
 use crate::memory::{Access, locked_by_this_process, range};
 use crate::tree::{Change, Tree};
-use kvant_base::lock::NamedMutex;
+use kvant_base::lock::{NamedGuard, NamedMutex};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 impl FaultyFs {
     /// The disk, unless `op` fails on it.
-    fn begin(&self, op: FaultOp, paths: &[&Path]) -> io::Result<MutexGuard<'_, Disk>> {
+    fn begin(&self, op: FaultOp, paths: &[&Path]) -> io::Result<NamedGuard<'_, Disk>> {
         let mut disk = self.disk.lock();
         disk.check(op, paths)?;
         Ok(disk)
@@ -157,11 +157,11 @@ struct FaultyFile {
 }
 
 impl FaultyFile {
-    fn begin(&self, op: FaultOp) -> io::Result<MutexGuard<'_, Disk>> {
+    fn begin(&self, op: FaultOp) -> io::Result<NamedGuard<'_, Disk>> {
         self.fs.begin(op, &[&self.path])
     }
 
-    fn read_from(&self, _disk: MutexGuard<'_, Disk>, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
+    fn read_from(&self, _disk: NamedGuard<'_, Disk>, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
         let inode = self.inode.lock();
         let bytes = range(&inode.live, offset_bytes, buffer.len()).ok_or(ErrorKind::UnexpectedEof)?;
         buffer.copy_from_slice(bytes);

@@ -10,9 +10,9 @@
 //! Threads: any number of waiters and notifiers.
 
 use crate::clock::Clock;
-use kvant_base::lock::{NamedMutex, wait};
+use kvant_base::lock::{NamedCondvar, NamedMutex};
+use kvant_base::wait::WaitKind;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
-use std::sync::{Condvar, PoisonError};
 use std::time::Duration;
 
 /// Where a panic unwinds (in tests), a sleeper looks this often whether it still has something to wait for.
@@ -28,16 +28,25 @@ const LOOK_INTERVAL: Option<Duration> = if cfg!(panic = "unwind") {
 pub struct Signal {
     waiter_count: AtomicUsize,
     notification_count: NamedMutex<u64>,
-    notified: Condvar,
+    notified: NamedCondvar,
 }
 
 impl Signal {
-    /// A signal that nobody waits for.
-    pub const fn new() -> Signal {
+    /// A signal that nobody waits for yet; profiles show waits for it with this kind and name.
+    pub const fn new(kind: WaitKind, name: &'static str) -> Signal {
+        Signal::with(NamedCondvar::new(kind, name))
+    }
+
+    /// As [`Signal::new`], but only its waiters know what they wait for: they call [`kvant_base::wait::begin`].
+    pub const fn named_by_waiters() -> Signal {
+        Signal::with(NamedCondvar::named_by_waiters())
+    }
+
+    const fn with(notified: NamedCondvar) -> Signal {
         Signal {
             waiter_count: AtomicUsize::new(0),
             notification_count: NamedMutex::new("signal", 0),
-            notified: Condvar::new(),
+            notified,
         }
     }
 
@@ -88,20 +97,11 @@ impl Signal {
                     return false;
                 }
                 count = match sleep {
-                    None => wait(&self.notified, count),
-                    Some(duration) => {
-                        let woken = self.notified.wait_timeout(count, duration);
-                        woken.unwrap_or_else(PoisonError::into_inner).0
-                    }
+                    None => self.notified.wait(count),
+                    Some(duration) => self.notified.wait_timeout(count, duration),
                 };
             }
         }
-    }
-}
-
-impl Default for Signal {
-    fn default() -> Self {
-        Signal::new()
     }
 }
 

@@ -12,7 +12,8 @@
 use super::signal::remaining;
 use super::{Signal, Spawner, Step, Task, TaskHandle};
 use crate::clock::Clock;
-use kvant_base::lock::NamedMutex;
+use kvant_base::lock::{self, NamedMutex};
+use kvant_base::wait::WaitKind;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,11 +104,11 @@ impl Runner {
     /// no harm: `woken` decides.
     fn sleep_until(&self, deadline_ns: Option<u64>) {
         while !self.woken.load(Ordering::Acquire) {
-            match remaining(&*self.clock, deadline_ns) {
-                None => thread::park(),
-                Some(duration) if duration.is_zero() => return,
-                Some(duration) => thread::park_timeout(duration),
+            let time_max = remaining(&*self.clock, deadline_ns);
+            if time_max.is_some_and(|time| time.is_zero()) {
+                return;
             }
+            lock::park(WaitKind::Idle, self.task.idle_name(), time_max);
         }
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! Threads: belongs to one; a [`Waker`] may be used from any.
 
+use kvant_base::wait::{self, WaitKind};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
@@ -90,6 +91,7 @@ impl Poller {
             },
         };
         self.events.clear();
+        let _waiting = (patience != Patience::None).then(|| wait::begin(WaitKind::Idle, "pacing"));
         match epoll::wait(
             &self.epoll,
             rustix::buffer::spare_capacity(&mut self.events),

@@ -15,7 +15,7 @@ use crate::source::{Batch, Expected, RequestSource, ResponseView};
 use crate::target::{Address, Target};
 use kvant_base::{Error, Result};
 use mlua::{BString, Function, Table};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest time that `delay()` is taken for, in milliseconds: a day.
@@ -263,8 +263,7 @@ impl Reader {
             return self.classifier.classify(request);
         }
         if tag > self.known_tags.len() {
-            self.known_tags
-                .clone_from(&self.tags.lock().unwrap_or_else(PoisonError::into_inner));
+            self.known_tags.clone_from(&self.tags.lock());
         }
         Expected {
             op: self.known_tags[tag - 1],

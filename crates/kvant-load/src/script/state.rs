@@ -4,10 +4,11 @@ use super::address::{self, AddressHandle};
 use super::{Start, failure, scheme};
 use crate::op::{OpId, OpNames};
 use crate::target::Target;
+use kvant_base::lock::NamedMutex;
 use kvant_base::{Error, Result};
 use kvant_env::Clock;
 use mlua::{Function, Lua, LuaOptions, StdLib, Table};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 const PRELUDE: &str = include_str!("prelude.lua");
 /// Begins messages that Lua locates in the prelude, which says nothing to who wrote the script.
@@ -44,12 +45,12 @@ pub(super) struct State {
 }
 
 /// Kinds of requests in the order in which a script named them.
-pub(super) type TagTable = Arc<Mutex<Vec<OpId>>>;
+pub(super) type TagTable = Arc<NamedMutex<Vec<OpId>>>;
 
 impl State {
     /// A state for `thread`, or the main state. The script has not run in it yet.
     pub(super) fn new(start: &Start<'_>, thread: Option<usize>) -> Result<State> {
-        let tags = TagTable::default();
+        let tags = TagTable::new(NamedMutex::new("script_tags", Vec::new()));
         let lua = new_lua();
         let entries = prepare(&lua, start, thread, &tags)
             .map_err(|error| failure::in_script(start.name, None, &error))?;
@@ -153,7 +154,7 @@ fn time_us(lua: &Lua, clock: Arc<dyn Clock>) -> mlua::Result<Function> {
 fn intern(lua: &Lua, ops: OpNames, tags: TagTable) -> mlua::Result<Function> {
     lua.create_function(move |_, name: String| {
         let op = ops.intern(&name);
-        let mut tags = tags.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tags = tags.lock();
         let at = tags.iter().position(|known| *known == op).unwrap_or(tags.len());
         if at == tags.len() {
             tags.push(op);

@@ -5,9 +5,10 @@
 
 use super::address::AddressHandle;
 use crate::target::Address;
+use kvant_base::lock::NamedMutex;
 use mlua::{AnyUserData, Lua, MetaMethod, Table, UserData, UserDataFields, UserDataMethods, Value, WeakLua};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// How deep tables may be nested in what is handed to another state.
 const DEPTH_MAX: usize = 100;
@@ -15,7 +16,7 @@ const DEPTH_MAX: usize = 100;
 /// What a thread's source and the handles of scripts share.
 pub(super) struct ThreadShared {
     is_stopped: AtomicBool,
-    address: Mutex<Option<Address>>,
+    address: NamedMutex<Option<Address>>,
     default_address: Option<Address>,
     state: WeakLua,
 }
@@ -25,7 +26,7 @@ impl ThreadShared {
     pub(super) fn new(state: &Lua, default_address: Option<Address>) -> ThreadShared {
         ThreadShared {
             is_stopped: AtomicBool::new(false),
-            address: Mutex::new(default_address.clone()),
+            address: NamedMutex::new("script_address", default_address.clone()),
             default_address,
             state: state.weak(),
         }
@@ -44,14 +45,11 @@ impl ThreadShared {
     }
 
     fn address(&self) -> Option<Address> {
-        self.address
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.address.lock().clone()
     }
 
     fn set_address(&self, address: Address) {
-        *self.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
+        *self.address.lock() = Some(address);
     }
 
     fn state(&self) -> mlua::Result<Lua> {

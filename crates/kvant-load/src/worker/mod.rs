@@ -32,6 +32,8 @@ use crate::record::Interval;
 use crate::source::RequestSource;
 use crate::target::Address;
 use connection::Connection;
+use kvant_base::tag::{self, Activity};
+use kvant_base::wait::{self, WaitKind};
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Clock;
 use messages::{News, Order, Report};
@@ -76,6 +78,7 @@ pub(crate) fn run(parts: Parts) {
         reports: parts.reports.clone(),
         error: None,
     };
+    let _tag = tag::enter(Activity::Load);
     Poller::sharpen_timers();
     let served = match Worker::new(parts) {
         Ok(mut worker) => worker.serve(),
@@ -188,7 +191,10 @@ impl Worker {
     fn serve(&mut self) -> Result<()> {
         loop {
             let order = match self.run.stage {
-                Stage::Idle => self.orders.recv().map_err(|_| ()),
+                Stage::Idle => {
+                    let _waiting = wait::begin(WaitKind::Idle, "load_orders");
+                    self.orders.recv().map_err(|_| ())
+                }
                 _ => match self.orders.try_recv() {
                     Ok(order) => Ok(order),
                     Err(std::sync::mpsc::TryRecvError::Empty) => {

@@ -21,10 +21,11 @@ use crate::outcome::Outcome;
 use crate::record::Interval;
 use crate::source::RequestSource;
 use kvant_base::Result;
+use kvant_base::lock::NamedMutex;
 use kvant_env::Env;
 use source::FillSource;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 mod source;
@@ -81,13 +82,25 @@ impl FillConfig {
 }
 
 /// How far a fill is.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct FillProgress {
     stored_keys: AtomicU64,
     stored_bytes: AtomicU64,
     resent: AtomicU64,
     is_over: AtomicBool,
-    failure: Mutex<Option<String>>,
+    failure: NamedMutex<Option<String>>,
+}
+
+impl Default for FillProgress {
+    fn default() -> FillProgress {
+        FillProgress {
+            stored_keys: AtomicU64::default(),
+            stored_bytes: AtomicU64::default(),
+            resent: AtomicU64::default(),
+            is_over: AtomicBool::default(),
+            failure: NamedMutex::new("fill_failure", None),
+        }
+    }
 }
 
 impl FillProgress {
@@ -107,14 +120,11 @@ impl FillProgress {
     }
 
     fn failure(&self) -> Option<String> {
-        self.failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.failure.lock().clone()
     }
 
     fn fail(&self, message: String) {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = self.failure.lock();
         failure.get_or_insert(message);
         self.is_over.store(true, Ordering::Relaxed);
     }

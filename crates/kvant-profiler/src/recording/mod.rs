@@ -8,6 +8,13 @@
 use kvant_base::tag::Tag;
 use kvant_base::wait::WaitKind;
 
+mod decode;
+mod encode;
+mod layout;
+
+pub use decode::decode;
+pub use encode::encode;
+
 /// One profile of one process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
@@ -28,6 +35,13 @@ pub struct Recording {
     /// The names of the frames, when they are known: for each of [`Recording::frames`] the functions at that address, the innermost
     /// first (more than one where the compiler inlined). Empty before symbols were resolved.
     pub symbols: Vec<Vec<Function>>,
+}
+
+impl Recording {
+    /// Whether there are frames whose names are not known yet.
+    pub fn needs_symbols(&self) -> bool {
+        self.symbols.len() != self.frames.len()
+    }
 }
 
 /// The circumstances of a recording.
@@ -207,3 +221,6 @@ pub struct Function {
     /// The line; 0 where unknown.
     pub line: u32,
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,12 @@
 //! Recordings as files that other programs and people read.
 
+mod collapsed;
 mod html;
+mod names;
+mod pprof;
+#[cfg(test)]
+mod testing;
 
+pub use collapsed::collapsed;
 pub use html::{html, html_difference};
+pub use pprof::pprof;

@@ -16,6 +16,7 @@ use super::inbox::Arrival;
 use super::queue::{Job, Ticket};
 use super::work::{Done, Work};
 use super::worker::Outbox;
+use kvant_base::tag::{self, Stage};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::mem;
@@ -110,6 +111,7 @@ async fn hand_over(port: Rc<Port>) {
             Poll::Ready(())
         })
         .await;
+        let _tag = tag::stage(Stage::Dispatch);
         let now_ns = port.pool.clock().monotonic_ns();
         port.pool.hand_over(&mut jobs, &mut gone, now_ns);
         port.pool.settle(&mut gone, now_ns, &mut outbox);

@@ -6,6 +6,7 @@ use crate::stores::{Store, Write};
 use crate::timing::StorageWork;
 use bytes::Bytes;
 use kvant_base::Result;
+use kvant_base::tag::Activity;
 use kvant_engine::ReadTrace;
 use std::any::Any;
 
@@ -38,6 +39,15 @@ impl Work {
             Work::Get(_) => Class::Read,
             Work::Write(_) => Class::Write,
             Work::Range(_) => Class::Range,
+        }
+    }
+
+    /// For whom profiles show it. Writes of both kinds may be done together: the first one names them.
+    pub(crate) fn activity(&self) -> Activity {
+        match self {
+            Work::Get(_) => Activity::Get,
+            Work::Write(writes) => writes.first().map_or(Activity::None, Write::activity),
+            Work::Range(_) => Activity::Range,
         }
     }
 

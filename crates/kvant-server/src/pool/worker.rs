@@ -15,6 +15,7 @@ use crate::admission::Refusal;
 use crate::stores::{Store, Write};
 use crate::timing::StorageWork;
 use kvant_base::lock::NamedMutex;
+use kvant_base::tag::{self, Stage};
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::{Step, Task};
 use std::sync::Arc;
@@ -80,6 +81,10 @@ impl Task for Worker {
         &self.name
     }
 
+    fn idle_name(&self) -> &'static str {
+        "worker_queue"
+    }
+
     fn step(&self) -> Step {
         let own = &mut *self.own.lock();
         let now_ns = self.pool.clock().monotonic_ns();
@@ -123,6 +128,7 @@ impl Task for Worker {
 impl Worker {
     /// Does one job: the time when that was done.
     fn run(&self, store: &dyn Store, job: Job, started_ns: u64, outbox: &mut Outbox) -> u64 {
+        let _tag = tag::enter_at(job.work.activity(), Stage::Dispatch);
         let mut work = StorageWork {
             queued_ns: job.queued_ns,
             // It may have come while this worker, which had looked at the clock, waited for the lock.

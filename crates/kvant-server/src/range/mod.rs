@@ -20,6 +20,7 @@ use crate::service::Call;
 use crate::stores::Store;
 use bytes::Bytes;
 use hyper::body::Frame;
+use kvant_base::tag::{self, Activity, Stage};
 use kvant_base::{Error, ErrorKind, Level, Result};
 use reader::PIECE_BYTES;
 use std::future::Future;
@@ -80,6 +81,7 @@ impl RangeBody {
     }
 
     pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>>>> {
+        let _tag = tag::enter_at(Activity::Range, Stage::Respond);
         ready!(self.poll_piece(cx))?;
         let State::Here(reader) = &mut self.state else {
             return Poll::Ready(None);

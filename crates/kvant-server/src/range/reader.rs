@@ -11,6 +11,7 @@ use crate::query::RangeQuery;
 use crate::stores::{Records, Store};
 use bytes::{BufMut, Bytes, BytesMut};
 use kvant_base::Result;
+use kvant_base::tag::{self, Stage};
 use kvant_engine::ReadTrace;
 use std::collections::VecDeque;
 
@@ -67,6 +68,7 @@ impl RangeReader {
 
     /// Reads the next piece. The last one must have been taken.
     pub(crate) fn read_piece(&mut self, store: &dyn Store) -> Result<()> {
+        let _tag = tag::stage(Stage::Merge);
         if self.left_count > 0
             && let Source::Asked { start, end } = &self.records
         {

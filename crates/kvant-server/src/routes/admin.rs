@@ -12,6 +12,7 @@ use crate::service::{Call, Step};
 use crate::stores::Store;
 use hyper::body::Incoming;
 use kvant_base::Result;
+use kvant_base::tag::{self, Activity};
 use serde::Deserialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -112,7 +113,11 @@ async fn run(
 ) -> Response {
     let clock = &selector.shared.env.clock;
     let started_ns = clock.monotonic_ns();
-    let result = match tokio::task::spawn_blocking(work).await {
+    let tagged = || {
+        let _tag = tag::enter(Activity::Operator);
+        work()
+    };
+    let result = match tokio::task::spawn_blocking(tagged).await {
         Ok(result) => result,
         // Panics abort the process in release builds; in others the panic's own message is the one to read.
         Err(_) => Err(kvant_base::Error::new(

@@ -12,6 +12,8 @@ mod events;
 mod health;
 mod metrics;
 mod openapi;
+#[cfg(feature = "profiler")]
+mod profile;
 mod slow;
 mod stats;
 pub(crate) mod status;
@@ -30,6 +32,7 @@ pub(crate) enum Route {
     Flush,
     Compact,
     Checkpoint,
+    Profile,
     OpenApi,
 }
 
@@ -56,7 +59,7 @@ impl Plane {
 }
 
 impl Route {
-    pub(crate) const ALL: [Route; 12] = [
+    pub(crate) const ALL: [Route; 13] = [
         Route::Status,
         Route::Entity,
         Route::Entities,
@@ -68,6 +71,7 @@ impl Route {
         Route::Flush,
         Route::Compact,
         Route::Checkpoint,
+        Route::Profile,
         Route::OpenApi,
     ];
 
@@ -84,6 +88,7 @@ impl Route {
             Route::Flush => "/v0/admin/flush",
             Route::Compact => "/v0/admin/compact",
             Route::Checkpoint => "/v0/admin/checkpoint",
+            Route::Profile => "/v0/profile",
             Route::OpenApi => "/openapi.json",
         }
     }
@@ -98,17 +103,25 @@ impl Route {
     pub(crate) fn allow(self) -> &'static str {
         match self {
             Route::Entity => "GET, HEAD, PUT, DELETE",
-            Route::Flush | Route::Compact | Route::Checkpoint => "POST",
+            route if route.is_operation() => "POST",
             _ => "GET, HEAD",
         }
+    }
+
+    /// Whether it is something to do, not something to look at.
+    fn is_operation(self) -> bool {
+        matches!(
+            self,
+            Route::Flush | Route::Compact | Route::Checkpoint | Route::Profile
+        )
     }
 
     #[inline]
     pub(crate) fn allows(self, method: &Method) -> bool {
         match *method {
-            Method::GET | Method::HEAD => !matches!(self, Route::Flush | Route::Compact | Route::Checkpoint),
+            Method::GET | Method::HEAD => !self.is_operation(),
             Method::PUT | Method::DELETE => self == Route::Entity,
-            Method::POST => matches!(self, Route::Flush | Route::Compact | Route::Checkpoint),
+            Method::POST => self.is_operation(),
             _ => false,
         }
     }
@@ -132,8 +145,22 @@ pub(crate) fn start(route: Route, call: &Call, exchange: Exchange) -> Step {
         Route::Slow => slow::start(call, exchange),
         Route::Events => events::start(call, exchange),
         Route::Flush | Route::Compact | Route::Checkpoint => admin::start(route, call, exchange),
+        #[cfg(feature = "profiler")]
+        Route::Profile => profile::start(call, exchange),
+        #[cfg(not(feature = "profiler"))]
+        Route::Profile => Step::answer(no_profiler().answer(&mut { exchange }.reply)),
         Route::OpenApi => openapi::start(exchange),
     }
+}
+
+#[cfg(not(feature = "profiler"))]
+fn no_profiler() -> crate::problem::Problem {
+    crate::problem::Problem::new(
+        http::StatusCode::NOT_IMPLEMENTED,
+        "no-profiler",
+        "No profiler",
+        "this Kvant was built without its profiler (cargo feature `profiler`)",
+    )
 }
 
 #[cfg(test)]

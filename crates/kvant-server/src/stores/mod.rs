@@ -5,6 +5,7 @@
 
 use crate::key::Key;
 use bytes::Bytes;
+use kvant_base::tag::Activity;
 use kvant_base::{Error, Result};
 use kvant_engine::{Lookup, ReadTrace};
 use std::path::Path;
@@ -28,6 +29,14 @@ pub struct Write {
 }
 
 impl Write {
+    /// For whom profiles show it.
+    pub(crate) fn activity(&self) -> Activity {
+        match self.value {
+            Some(_) => Activity::Put,
+            None => Activity::Delete,
+        }
+    }
+
     /// Counts the time to live from `wall_ms`: from each try to submit the write anew, so that one that waited does not expire early.
     pub(crate) fn start_ttl(&mut self, wall_ms: u64) {
         // The clock shows whole milliseconds, rounded down: one more, or the last part of one would be taken off.

@@ -2,6 +2,7 @@
 
 use crate::routes::Route;
 use http::{Method, StatusCode};
+use kvant_base::tag::Activity;
 use kvant_engine::ReadTrace;
 
 /// What a request asks for, as far as its cost goes.
@@ -39,6 +40,20 @@ impl Operation {
             (Route::Entity, _) => Operation::Get,
             (Route::Entities, _) => Operation::Range,
             _ => Operation::Other,
+        }
+    }
+
+    /// For whom profiles show the work on it.
+    #[inline]
+    pub(crate) fn activity(self) -> Activity {
+        match self {
+            Operation::Status => Activity::Status,
+            Operation::Get => Activity::Get,
+            Operation::Put => Activity::Put,
+            Operation::Delete => Activity::Delete,
+            Operation::Range => Activity::Range,
+            Operation::Other => Activity::Operator,
+            Operation::Refused => Activity::None,
         }
     }
 

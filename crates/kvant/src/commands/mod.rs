@@ -3,4 +3,6 @@
 pub(crate) mod db;
 pub(crate) mod generate;
 pub(crate) mod load;
+pub(crate) mod profile;
+mod reader;
 pub(crate) mod serve;

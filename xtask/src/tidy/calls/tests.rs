@@ -18,8 +18,14 @@ const CALLS: &[WorldCall] = &[
     },
 ];
 
-fn findings(path: &str, code: &str, exceptions: &[Exception]) -> Vec<String> {
-    check(&Tree::of(&[(path, code)]), CALLS, exceptions)
+fn findings(path: &str, code: &str, exceptions: &'static [Exception]) -> Vec<String> {
+    let rule = Rule {
+        calls: CALLS,
+        exceptions,
+        table: "EXCEPTIONS",
+        why: "not replaceable",
+    };
+    check(&Tree::of(&[(path, code)]), &rule)
         .iter()
         .map(|finding| finding.to_string())
         .collect()
@@ -66,21 +72,19 @@ fn homes_tests_tools_comments_and_strings_are_free() {
 
 #[test]
 fn an_exception_is_for_one_file_and_one_call_and_must_be_needed() {
-    let row = || {
-        [Exception {
-            path: "crates/kvant/src/config.rs",
-            call: "std::fs",
-            reason: "reads settings",
-        }]
-    };
-    assert!(findings("crates/kvant/src/config.rs", "use std::fs;", &row()).is_empty());
-    let unused = findings("crates/kvant/src/config.rs", "", &row());
+    const ROW: &[Exception] = &[Exception {
+        path: "crates/kvant/src/config.rs",
+        call: "std::fs",
+        reason: "reads settings",
+    }];
+    assert!(findings("crates/kvant/src/config.rs", "use std::fs;", ROW).is_empty());
+    let unused = findings("crates/kvant/src/config.rs", "", ROW);
     assert!(unused[0].contains("is not needed any more"), "{unused:?}");
     assert_eq!(
         findings(
             "crates/kvant/src/config.rs",
             "use std::fs; fn f() { std::time::Instant::now() }",
-            &row()
+            ROW
         )
         .len(),
         1

@@ -9,6 +9,7 @@
 
 use crate::format::{InternalKeyRef, key_prefix};
 use crate::memtable::Memtable;
+use kvant_base::tag::{self, Stage};
 use kvant_base::{Consumer, MemoryBudget, Reservation};
 use std::sync::Arc;
 
@@ -81,6 +82,7 @@ impl Run {
 
     /// Empties the run into `memtable`.
     pub(super) fn insert_into(&mut self, memtable: &Memtable) {
+        let _tag = tag::stage(Stage::Memtable);
         let mut places = std::mem::take(&mut self.places);
         places.reserve_exact(self.op_count);
         let mut offset = 0;

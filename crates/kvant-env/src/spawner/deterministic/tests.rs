@@ -1,5 +1,6 @@
 use super::*;
 use crate::rng::entropy_seed;
+use kvant_base::wait::WaitKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,7 +101,11 @@ fn a_wait_steps_tasks_until_it_is_ready_and_no_further() {
     let (spawner, _) = spawner(0);
     let (count, task) = counter("counter", 10);
     let handle = spawner.spawn(task);
-    assert!(spawner.wait_until(&Signal::new(), None, &mut || count.load(Ordering::Relaxed) == 4));
+    assert!(
+        spawner.wait_until(&Signal::new(WaitKind::Idle, "test"), None, &mut || count
+            .load(Ordering::Relaxed)
+            == 4)
+    );
     assert_eq!(count.load(Ordering::Relaxed), 4);
     handle.join();
     assert_eq!(count.load(Ordering::Relaxed), 10);
@@ -152,14 +157,14 @@ fn time_moves_to_the_nearest_deadline_when_nothing_can_run() {
     }
     spawner.run_until_idle();
     assert_eq!(clock.monotonic_ns(), 0);
-    assert!(!spawner.wait_until(&Signal::new(), Some(20), &mut || false));
+    assert!(!spawner.wait_until(&Signal::new(WaitKind::Idle, "test"), Some(20), &mut || false));
     assert_eq!(clock.monotonic_ns(), 20);
     let mut times = Vec::new();
     let mut ready = || {
         times.push(clock.monotonic_ns());
         false
     };
-    assert!(!spawner.wait_until(&Signal::new(), Some(100), &mut ready));
+    assert!(!spawner.wait_until(&Signal::new(WaitKind::Idle, "test"), Some(100), &mut ready));
     times.dedup();
     assert_eq!(times, [20, 30, 70, 100]);
 }
@@ -177,7 +182,11 @@ fn a_step_that_waits_steps_the_others_and_never_itself() {
                 0,
                 "stepped within its own step"
             );
-            assert!(spawner.wait_until(&Signal::new(), None, &mut || count.load(Ordering::Relaxed) == 5));
+            assert!(
+                spawner.wait_until(&Signal::new(WaitKind::Idle, "test"), None, &mut || count
+                    .load(Ordering::Relaxed)
+                    == 5)
+            );
             depth.fetch_sub(1, Ordering::Relaxed);
             Step::Finished
         }
@@ -192,7 +201,9 @@ fn a_step_that_waits_steps_the_others_and_never_itself() {
 fn a_deadlock_is_a_panic_that_names_the_tasks() {
     let (spawner, _) = spawner(0);
     let handle = spawner.spawn(task("sleeper", || Step::Idle));
-    let message = panic_message(|| assert!(spawner.wait_until(&Signal::new(), None, &mut || false)));
+    let message = panic_message(|| {
+        assert!(spawner.wait_until(&Signal::new(WaitKind::Idle, "test"), None, &mut || false))
+    });
     assert!(
         message.starts_with("deadlock: waiting with no runnable task"),
         "{message}"

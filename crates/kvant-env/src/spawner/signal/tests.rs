@@ -9,13 +9,13 @@ fn never() -> bool {
 
 #[test]
 fn a_state_that_is_ready_needs_no_notification() {
-    let signal = Signal::new();
+    let signal = Signal::new(WaitKind::Idle, "test");
     assert!(signal.wait_until(&MockClock::new(0), Some(0), &mut || true, &never));
 }
 
 #[test]
 fn a_deadline_that_has_passed_ends_the_wait_after_one_look() {
-    let signal = Signal::new();
+    let signal = Signal::new(WaitKind::Idle, "test");
     let clock = MockClock::new(0);
     clock.advance_to(10);
     let mut looks = 0;
@@ -33,7 +33,7 @@ fn a_deadline_that_has_passed_ends_the_wait_after_one_look() {
 
 #[test]
 fn a_deadline_ends_the_wait_although_notifications_keep_coming() {
-    let signal = Signal::new();
+    let signal = Signal::new(WaitKind::Idle, "test");
     let clock = MockClock::new(0);
     let mut ready = || {
         signal.notify_all();
@@ -45,7 +45,7 @@ fn a_deadline_ends_the_wait_although_notifications_keep_coming() {
 
 #[test]
 fn a_notification_while_ready_looks_is_not_lost() {
-    let signal = Signal::new();
+    let signal = Signal::new(WaitKind::Idle, "test");
     let mut looks = 0;
     let mut ready = || {
         looks += 1;
@@ -58,7 +58,7 @@ fn a_notification_while_ready_looks_is_not_lost() {
 
 #[test]
 fn a_panic_in_ready_leaves_no_waiter_behind() {
-    let signal = Signal::new();
+    let signal = Signal::new(WaitKind::Idle, "test");
     let mut looks = 0;
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         signal.wait_until(
@@ -79,7 +79,11 @@ fn a_panic_in_ready_leaves_no_waiter_behind() {
 #[test]
 fn two_threads_that_wait_for_each_other_never_miss_a_turn() {
     const TURN_COUNT: u64 = 20_000;
-    let (signal, turn, clock) = (Signal::new(), AtomicU64::new(0), SystemClock::new());
+    let (signal, turn, clock) = (
+        Signal::new(WaitKind::Idle, "test"),
+        AtomicU64::new(0),
+        SystemClock::new(),
+    );
     thread::scope(|scope| {
         for parity in 0..2 {
             let (signal, turn, clock) = (&signal, &turn, &clock);
@@ -102,7 +106,7 @@ fn two_threads_that_wait_for_each_other_never_miss_a_turn() {
 
 #[test]
 fn giving_up_ends_a_wait_that_nobody_notifies() {
-    let (signal, gave_up) = (Signal::new(), AtomicBool::new(false));
+    let (signal, gave_up) = (Signal::new(WaitKind::Idle, "test"), AtomicBool::new(false));
     thread::scope(|scope| {
         let waiter = scope.spawn(|| {
             signal.wait_until(&SystemClock::new(), None, &mut never, &|| {

@@ -96,7 +96,7 @@ fn every_wake_is_followed_by_a_step_that_sees_what_was_done_before_it() {
     let (spawner, _) = spawner();
     let requested = Arc::new(AtomicU64::new(0));
     let served = Arc::new(AtomicU64::new(0));
-    let signal = Arc::new(Signal::new());
+    let signal = Arc::new(Signal::new(WaitKind::Idle, "test"));
     let handle = spawner.spawn(Arc::new(TestTask({
         let (requested, served, signal) = (Arc::clone(&requested), Arc::clone(&served), Arc::clone(&signal));
         move || {
@@ -137,7 +137,11 @@ fn an_idle_task_steps_again_at_its_time() {
 fn a_wait_ends_at_its_deadline() {
     let (spawner, clock) = spawner();
     let deadline_ns = clock.monotonic_ns() + 1_000_000;
-    assert!(!spawner.wait_until(&Signal::new(), Some(deadline_ns), &mut || false));
+    assert!(!spawner.wait_until(
+        &Signal::new(WaitKind::Idle, "test"),
+        Some(deadline_ns),
+        &mut || false
+    ));
     assert!(clock.monotonic_ns() >= deadline_ns);
 }
 
@@ -145,13 +149,13 @@ fn a_wait_ends_at_its_deadline() {
 fn a_panic_of_a_task_reaches_joiners_and_waiters() {
     let (spawner, _) = spawner();
     let handle = spawner.spawn(Arc::new(TestTask(|| panic!("expected by the test"))));
-    let wait = || spawner.wait_until(&Signal::new(), None, &mut || false);
+    let wait = || spawner.wait_until(&Signal::new(WaitKind::Idle, "test"), None, &mut || false);
     assert!(catch_unwind(AssertUnwindSafe(wait)).is_err());
     let panic = catch_unwind(AssertUnwindSafe(|| handle.join())).unwrap_err();
     assert_eq!(panic.downcast_ref(), Some(&"expected by the test"));
     assert!(catch_unwind(AssertUnwindSafe(wait)).is_err());
     assert!(
-        spawner.wait_until(&Signal::new(), None, &mut || true),
+        spawner.wait_until(&Signal::new(WaitKind::Idle, "test"), None, &mut || true),
         "what is ready needs no task"
     );
 }

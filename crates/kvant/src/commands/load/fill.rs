@@ -1,10 +1,10 @@
 //! `kvant load fill`: stores all keys of a workload.
 
 use super::outputs::print;
-use super::reader::Reader;
 use super::run;
 use super::settings::{self, Common};
 use super::signals::Stop;
+use crate::commands::reader::Reader;
 use clap::ArgMatches;
 use kvant_base::Result;
 use kvant_env::Env;

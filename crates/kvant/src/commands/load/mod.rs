@@ -1,7 +1,7 @@
 //! `kvant load`: the load generator's command line, and what connects it with kvant-load.
 //!
 //! - [`definition`]: options, as clap has them.
-//! - [`reader`], [`settings`]: values taken out of it and judged, all bad ones at once.
+//! - [`settings`]: values taken out of it by the [reader](super::reader) and judged, all bad ones at once.
 //! - [`signals`]: one signal ends the load, a second one the process.
 //! - [`run`]: phases of load, from [`sources`], printed and written to [`outputs`], the JSON as [`facts`] has it.
 //! - [`search`]: the highest rate; [`judgement`]: assertions and the exit code; [`fill`]: filling a store.
@@ -11,7 +11,6 @@ mod facts;
 mod fill;
 mod judgement;
 mod outputs;
-mod reader;
 mod run;
 mod search;
 mod settings;

@@ -2,7 +2,7 @@
 //!
 //! Nothing here touches files or the network.
 
-use super::reader::Reader;
+use crate::commands::reader::Reader;
 use clap::ArgMatches;
 use kvant_load::assertion::Assertion;
 use kvant_load::config::SPIN_ALWAYS;

@@ -2,10 +2,11 @@
 //!
 //! Threads: the main thread waits here for signals; the command works on another.
 
+use kvant_base::lock::NamedMutex;
 use kvant_load::Stopper;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::spawn_blocking;
 
@@ -16,10 +17,18 @@ const EXIT_INTERRUPTED: u8 = 130;
 #[derive(Clone, Default)]
 pub(super) struct Stop(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
     is_asked: AtomicBool,
-    stopper: Mutex<Option<Stopper>>,
+    stopper: NamedMutex<Option<Stopper>>,
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared {
+            is_asked: AtomicBool::new(false),
+            stopper: NamedMutex::new("load_stopper", None),
+        }
+    }
 }
 
 impl Stop {
@@ -30,7 +39,7 @@ impl Stop {
 
     /// Ends this load when a signal comes, or at once if one has come.
     pub(super) fn attach(&self, stopper: Stopper) {
-        *self.stopper() = Some(stopper);
+        *self.0.stopper.lock() = Some(stopper);
         if self.is_asked() {
             self.end();
         }
@@ -44,13 +53,9 @@ impl Stop {
     }
 
     fn end(&self) {
-        if let Some(stopper) = self.stopper().as_ref() {
+        if let Some(stopper) = self.0.stopper.lock().as_ref() {
             stopper.stop();
         }
-    }
-
-    fn stopper(&self) -> MutexGuard<'_, Option<Stopper>> {
-        self.0.stopper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,0 +1,196 @@
+//! What a profile is asked to be: the query, and the header `Accept`.
+
+use crate::problem::Problem;
+use crate::query;
+use http::header::{GetAll, HeaderValue};
+use kvant_base::duration;
+use kvant_base::wait::WaitKind;
+use kvant_profiler::recording::Kind;
+use kvant_profiler::symbols::Identities;
+use std::time::Duration;
+
+/// How long a recording may last, and does unless told.
+const DURATION_MIN: Duration = Duration::from_millis(100);
+const DURATION_MAX: Duration = Duration::from_secs(3600);
+const DURATION_DEFAULT: Duration = Duration::from_secs(30);
+/// Samples of CPU time a second of it. The kernel bounds them too.
+const RATE_HZ_MAX: u32 = 1000;
+
+/// A profile as it was asked for.
+#[derive(Debug, PartialEq)]
+pub(super) struct Request {
+    pub(super) events: Events,
+    /// Of samples of CPU time; `None`: what suits the system.
+    pub(super) rate_hz: Option<u32>,
+    pub(super) duration: Duration,
+    pub(super) format: Format,
+    /// What the client can name itself.
+    pub(super) known: Identities,
+}
+
+/// What is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Events {
+    pub(super) cpu: bool,
+    pub(super) alloc: bool,
+    pub(super) lock: bool,
+}
+
+/// What is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Html,
+    Kprof,
+    Pprof,
+    /// The stacks of one kind.
+    Collapsed(Kind),
+}
+
+impl Format {
+    pub(super) fn media_type(self) -> &'static str {
+        match self {
+            Format::Html => "text/html; charset=utf-8",
+            Format::Kprof => "application/vnd.kvant.profile",
+            Format::Pprof => "application/gzip",
+            Format::Collapsed(_) => "text/plain; charset=utf-8",
+        }
+    }
+}
+
+impl Request {
+    /// Reads the query; a format that it does not name is chosen by `Accept`.
+    pub(super) fn read(query: Option<&str>, accept: GetAll<'_, HeaderValue>) -> Result<Request, Problem> {
+        let text = |name| query::text(query, name);
+        let events = text("event")?.map_or(Ok(Events::ALL), |text| Events::read(&text))?;
+        let rate_hz = text("rate")?.map(|text| rate_hz(&text)).transpose()?;
+        if rate_hz.is_some() && !events.cpu {
+            return Err(bad("`rate` is that of CPU samples, and `event` has no cpu".into()));
+        }
+        let duration = text("duration")?.map_or(Ok(DURATION_DEFAULT), |text| time(&text))?;
+        let word = match text("format")? {
+            Some(word) => word,
+            None => accepted(accept).to_owned(),
+        };
+        let kind = text("kind")?;
+        let format = match (&word[..], kind) {
+            ("collapsed", kind) => Format::Collapsed(events.one_kind(kind.as_deref())?),
+            (_, Some(_)) => return Err(bad("`kind` is for format=collapsed, which has one kind".into())),
+            ("html", None) => Format::Html,
+            ("kprof", None) => Format::Kprof,
+            ("pprof", None) => Format::Pprof,
+            (word, None) => return Err(wrong("format", word, "one of html, kprof, pprof, collapsed")),
+        };
+        Ok(Request {
+            events,
+            rate_hz,
+            duration,
+            format,
+            known: Identities::of_text(&text("known")?.unwrap_or_default()),
+        })
+    }
+}
+
+impl Events {
+    const ALL: Events = Events {
+        cpu: true,
+        alloc: true,
+        lock: true,
+    };
+
+    fn read(text: &str) -> Result<Events, Problem> {
+        let mut events = Events::default();
+        for word in text.split(',') {
+            match word {
+                "cpu" => events.cpu = true,
+                "alloc" => events.alloc = true,
+                "lock" => events.lock = true,
+                word => return Err(wrong("event", word, "one of cpu, alloc, lock")),
+            }
+        }
+        Ok(events)
+    }
+
+    fn has(self, kind: Kind) -> bool {
+        match kind {
+            Kind::Cpu => self.cpu,
+            Kind::Alloc => self.alloc,
+            Kind::Wait(_) | Kind::Holder => self.lock,
+        }
+    }
+
+    /// The kind with this name; without one, the kind of the only event.
+    fn one_kind(self, name: Option<&str>) -> Result<Kind, Problem> {
+        let Some(name) = name else {
+            return match self {
+                Events { cpu: true, alloc: false, lock: false } => Ok(Kind::Cpu),
+                Events { cpu: false, alloc: true, lock: false } => Ok(Kind::Alloc),
+                Events { cpu: false, alloc: false, lock: true } => Ok(Kind::Wait(WaitKind::Contention)),
+                _ => Err(bad(
+                    "format=collapsed has one kind of samples: name one event, such as event=cpu, or the `kind`".into(),
+                )),
+            };
+        };
+        let found = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        let kind = found.ok_or_else(|| {
+            wrong(
+                "kind",
+                name,
+                "one of cpu, alloc, contention, idle, backpressure, io, scheduler, holder",
+            )
+        })?;
+        if !self.has(kind) {
+            return Err(bad(format!(
+                "`kind` is {name}, which none of the events in `event` records"
+            )));
+        }
+        Ok(kind)
+    }
+}
+
+/// The format that `Accept` headers ask for; the page where they name none of ours.
+fn accepted(accept: GetAll<'_, HeaderValue>) -> &'static str {
+    let ranges = accept
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    let mut media_types = ranges.map(|range| range.split(';').next().unwrap_or("").trim());
+    let ours = |media_type: &str| match &media_type.to_ascii_lowercase()[..] {
+        "text/html" => Some("html"),
+        "application/vnd.kvant.profile" => Some("kprof"),
+        "application/gzip" => Some("pprof"),
+        "text/plain" => Some("collapsed"),
+        _ => None,
+    };
+    media_types.find_map(ours).unwrap_or("html")
+}
+
+fn rate_hz(text: &str) -> Result<u32, Problem> {
+    match text.parse() {
+        Ok(rate_hz @ 1..=RATE_HZ_MAX) if text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(rate_hz),
+        _ => Err(wrong(
+            "rate",
+            text,
+            "a whole number of samples a second from 1 to 1000",
+        )),
+    }
+}
+
+fn time(text: &str) -> Result<Duration, Problem> {
+    match duration::parse(text) {
+        Ok(time) if (DURATION_MIN..=DURATION_MAX).contains(&time) => Ok(time),
+        _ => Err(wrong("duration", text, "a time from 100ms to 60m, such as 30s")),
+    }
+}
+
+fn bad(detail: String) -> Problem {
+    Problem::bad_request("bad-query", detail)
+}
+
+fn wrong(name: &str, text: &str, wanted: &str) -> Problem {
+    // A target has up to 64 KiB: quote no more than a person wants to read.
+    let shown: String = text.chars().take(40).collect();
+    bad(format!("`{name}` is `{shown}`, not {wanted}"))
+}
+
+#[cfg(test)]
+mod tests;

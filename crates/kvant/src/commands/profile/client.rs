@@ -1,0 +1,199 @@
+//! Asks a server for a recording.
+//!
+//! A signal closes the sending side of the connection: the server takes that as the end of the recording and answers with what there is.
+
+use super::settings::Wanted;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::client::conn::http1;
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::{Request, Response, StatusCode};
+use kvant_base::duration;
+use kvant_profiler::symbols;
+use rustix::net::Shutdown;
+use std::fmt::Display;
+use std::io;
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// How long a server may take to accept a connection.
+const CONNECT_WAIT_MAX: Duration = Duration::from_secs(10);
+/// The longest answer that is believed.
+const ANSWER_BYTES_MAX: usize = 512 << 20;
+
+/// What came of it.
+pub(super) enum Answer {
+    /// The bytes of a recording.
+    Recording(Bytes),
+    /// A second signal: nobody waits any more.
+    GivenUp,
+}
+
+/// Has the server record, and waits for the recording.
+///
+/// # Errors
+/// A sentence for people.
+pub(super) fn ask(wanted: &Wanted) -> Result<Answer, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let answer = runtime.block_on(exchange(wanted));
+    runtime.shutdown_background();
+    answer
+}
+
+async fn exchange(wanted: &Wanted) -> Result<Answer, String> {
+    let mut signals = Signals::catch().map_err(|error| error.to_string())?;
+    let server = &wanted.server;
+    let connecting = tokio::time::timeout(CONNECT_WAIT_MAX, TcpStream::connect(&server[..]));
+    let stream = match connecting.await {
+        Ok(connected) => connected.map_err(|error| unreachable(server, &error))?,
+        Err(_) => return Err(unreachable(server, &"it does not answer")),
+    };
+    let socket = stream
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(|error| error.to_string())?;
+    let (mut sender, connection) = http1::handshake(Stream {
+        stream,
+        buffer: vec![0; 64 << 10],
+    })
+    .await
+    .map_err(|error| error.to_string())?;
+    let connection = tokio::spawn(connection);
+    let answering = async {
+        let response = sender.send_request(request(wanted)?).await;
+        let response = response.map_err(|error| lost(server, &error))?;
+        read(server, response).await
+    };
+    let mut answering = std::pin::pin!(answering);
+    let answer = tokio::select! {
+        answer = &mut answering => answer,
+        () = signals.next() => {
+            rustix::net::shutdown(&socket, Shutdown::Write).map_err(|error| lost(server, &error))?;
+            tokio::select! {
+                answer = &mut answering => answer,
+                () = signals.next() => return Ok(Answer::GivenUp),
+            }
+        }
+    };
+    connection.abort();
+    answer.map(Answer::Recording)
+}
+
+fn request(wanted: &Wanted) -> Result<Request<Empty<Bytes>>, String> {
+    let mut target = format!(
+        "/v0/profile?format=kprof&event={}&duration={}&known={}",
+        wanted.events.join(","),
+        duration::format(wanted.duration),
+        symbols::visible().to_text(),
+    );
+    if let Some(rate_hz) = wanted.rate_hz {
+        target.push_str(&format!("&rate={rate_hz}"));
+    }
+    Request::post(target)
+        .header(HOST, &wanted.server)
+        .body(Empty::new())
+        .map_err(|error| error.to_string())
+}
+
+/// The body of an answer that is a recording; what else it says as an error.
+async fn read(server: &str, response: Response<hyper::body::Incoming>) -> Result<Bytes, String> {
+    let (head, body) = response.into_parts();
+    let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+    let body = body.map_err(|error| lost(server, &error))?.to_bytes();
+    if head.status == StatusCode::OK {
+        return Ok(body);
+    }
+    let is_problem = head
+        .headers
+        .get(CONTENT_TYPE)
+        .is_some_and(|value| value == "application/problem+json");
+    let problem: serde_json::Value = match serde_json::from_slice(&body) {
+        Ok(problem) if is_problem => problem,
+        _ => {
+            return Err(format!(
+                "{server} answered {}: it is no Kvant server",
+                head.status
+            ));
+        }
+    };
+    if problem["type"] == "unknown-path" {
+        return Err(format!(
+            "{server} gives no profiles: where the server has an --admin-listen, --url must name that address"
+        ));
+    }
+    let detail = problem["detail"].as_str().unwrap_or_default();
+    Err(format!("{server} refused: {detail}"))
+}
+
+fn unreachable(server: &str, error: &dyn Display) -> String {
+    format!("cannot connect to {server}: {error}; is `kvant serve` running there? --url names another server")
+}
+
+fn lost(server: &str, error: &dyn Display) -> String {
+    format!("{server} broke off before the recording was there: {error}")
+}
+
+/// SIGINT and SIGTERM.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn catch() -> io::Result<Signals> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// A socket as hyper's I/O object.
+struct Stream {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl hyper::rt::Read for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut cursor: hyper::rt::ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Stream { stream, buffer } = self.get_mut();
+        let bytes_max = cursor.remaining().min(buffer.len());
+        let mut read = ReadBuf::new(&mut buffer[..bytes_max]);
+        let polled = Pin::new(stream).poll_read(cx, &mut read);
+        cursor.put_slice(read.filled());
+        polled
+    }
+}
+
+impl hyper::rt::Write for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

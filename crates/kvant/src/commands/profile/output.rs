@@ -1,0 +1,84 @@
+//! What is written of a recording, and where.
+
+use kvant_base::{Error, Result};
+use kvant_env::host;
+use kvant_profiler::recording::{self, Kind, Recording};
+use kvant_profiler::render;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A file to write; `-` is standard output.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Output {
+    pub(crate) path: PathBuf,
+    pub(crate) format: Format,
+}
+
+/// In which format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Html,
+    Kprof,
+    Pprof,
+    Collapsed(Kind),
+}
+
+impl Output {
+    /// The format that the end of a name tells, as `--format` calls it.
+    pub(crate) fn word_of_name(path: &Path) -> Option<&'static str> {
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let words = [
+            (".html", "html"),
+            (".htm", "html"),
+            (".kprof", "kprof"),
+            (".pb.gz", "pprof"),
+            (".pprof", "pprof"),
+            (".collapsed", "collapsed"),
+            (".folded", "collapsed"),
+        ];
+        let found = words.into_iter().find(|(ending, _)| name.ends_with(ending));
+        found.map(|(_, word)| word)
+    }
+
+    /// Whether it is standard output.
+    pub(crate) fn is_stdout(&self) -> bool {
+        self.path == Path::new("-")
+    }
+
+    /// Writes a recording.
+    ///
+    /// # Errors
+    /// `Io` with the file.
+    pub(crate) fn write(&self, recording: &Recording) -> Result<()> {
+        let bytes = match self.format {
+            Format::Html => render::html(recording).into_bytes(),
+            Format::Kprof => recording::encode(recording),
+            Format::Pprof => render::pprof(recording),
+            Format::Collapsed(kind) => render::collapsed(recording, kind).into_bytes(),
+        };
+        self.write_bytes(&bytes)
+    }
+
+    /// Writes a page about two recordings.
+    ///
+    /// # Errors
+    /// `Io` with the file.
+    pub(crate) fn write_difference(&self, base: &Recording, other: &Recording) -> Result<()> {
+        self.write_bytes(render::html_difference(base, other).as_bytes())
+    }
+
+    fn write_bytes(&self, bytes: &[u8]) -> Result<()> {
+        if !self.is_stdout() {
+            return host::write_file(&self.path, bytes)
+                .map_err(|error| Error::io("write", &self.path, error));
+        }
+        let mut out = io::stdout().lock();
+        match out.write_all(bytes).and_then(|()| out.flush()) {
+            // A reader that has seen enough is no failure.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(Error::io("write to", Path::new("standard output"), error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
