@@ -285,6 +285,42 @@ pub(super) const UNSAFE_FILES: &[UnsafeFile] = &[
         reason: "scripts of wrk may use LuaJIT's ffi, which only an unsafe call opens",
     },
     UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/arch.rs",
+        reason: "reads registers and the code around an address",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/clock.rs",
+        reason: "CPU clocks of other threads have no safe interface",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/code.rs",
+        reason: "asks the loader what is mapped",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/handler.rs",
+        reason: "a signal handler reads what the kernel passes to it",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/lane.rs",
+        reason: "maps memory for rings that is never given back",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/perf.rs",
+        reason: "shares memory with the kernel",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/ring.rs",
+        reason: "walks the caller's stack, and carries static strings as words",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/timer.rs",
+        reason: "timers on the clocks of threads have no safe interface",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/walk.rs",
+        reason: "follows frame pointers",
+    },
+    UnsafeFile {
         path: "crates/kvant-server/src/descriptors.rs",
         reason: "std offers no resource limits",
     },
