@@ -285,6 +285,10 @@ pub(super) const UNSAFE_FILES: &[UnsafeFile] = &[
         reason: "scripts of wrk may use LuaJIT's ffi, which only an unsafe call opens",
     },
     UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/alloc.rs",
+        reason: "a global allocator is an unsafe trait",
+    },
+    UnsafeFile {
         path: "crates/kvant-profiler/src/collect/arch.rs",
         reason: "reads registers and the code around an address",
     },

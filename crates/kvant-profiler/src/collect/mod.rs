@@ -26,6 +26,8 @@ use kvant_base::Events;
 use kvant_base::wait::WaitKind;
 use kvant_env::{Env, TaskHandle};
 
+#[expect(unsafe_code, reason = "a global allocator is an unsafe trait")]
+mod alloc;
 pub mod anchor;
 #[expect(unsafe_code, reason = "registers have no safe interface")]
 mod arch;
@@ -57,9 +59,11 @@ mod threads;
     reason = "timers on the clocks of threads have no safe interface"
 )]
 mod timer;
+mod wait;
 #[expect(unsafe_code, reason = "follows frame pointers")]
 mod walk;
 
+pub use alloc::Allocator;
 use session::Drain;
 
 /// What to sample. The default is all of it.

@@ -8,7 +8,7 @@
 use super::roster::{CpuPlan, Roster};
 use super::samples::Samples;
 use super::spans::Spans;
-use super::{Options, clock, code, handler, lane, stack};
+use super::{Options, alloc, clock, code, handler, lane, stack, wait};
 use crate::recording::{Facts, Recording};
 use kvant_base::Events;
 use kvant_base::lock::NamedMutex;
@@ -76,6 +76,8 @@ impl Drain {
             started_wall_ms: env.clock.wall_ms(),
         };
         handler::switch(true);
+        alloc::begin(session.options.alloc_mean_bytes);
+        wait::switch(session.options.wait_mean_ns);
         // Here and now, so that whoever started the session is sampled from now on.
         session.pass();
         Ok(Drain {
@@ -104,6 +106,7 @@ impl Task for Drain {
 
     fn step(&self) -> Step {
         let _tag = tag::enter(Activity::Profiler);
+        let _pause = alloc::Pause::begin();
         if self.is_ending.load(Ordering::Acquire) {
             return Step::Finished;
         }
@@ -123,6 +126,8 @@ impl Session {
 
     fn finish(mut self) -> Recording {
         let _tag = tag::enter(Activity::Profiler);
+        wait::switch(None);
+        alloc::end();
         handler::switch(false);
         self.spans.read();
         let mut recording = Recording {

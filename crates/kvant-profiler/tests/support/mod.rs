@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use addr2line::Loader;
-use kvant_profiler::recording::{Recording, Sample};
+use kvant_profiler::recording::{Kind, Recording, Sample};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -69,4 +69,30 @@ impl Names {
         }
         names
     }
+}
+
+/// The weight of all samples of a kind for which `is_meant` is true.
+pub(crate) fn weight(recording: &Recording, kind: Kind, mut is_meant: impl FnMut(&Sample) -> bool) -> f64 {
+    let of_kind = recording.samples.iter().filter(|sample| sample.kind == kind);
+    of_kind
+        .filter(|sample| is_meant(sample))
+        .map(|sample| sample.weight as f64)
+        .sum()
+}
+
+/// Whether the stack of a sample has a function whose name contains `function`.
+pub(crate) fn is_in(names: &mut Names, recording: &Recording, sample: &Sample, function: &str) -> bool {
+    names
+        .of(recording, sample)
+        .iter()
+        .any(|name| name.contains(function))
+}
+
+/// Fails unless `seen` is within `per_cent` of `truth`.
+pub(crate) fn assert_within(per_cent: f64, seen: f64, truth: f64, what: &str) {
+    let off = (seen - truth).abs() / truth * 100.0;
+    assert!(
+        off <= per_cent,
+        "{what}: {seen} where {truth} is true: {off:.1} % off"
+    );
 }

@@ -1,0 +1,38 @@
+use super::*;
+
+#[test]
+fn gaps_have_the_mean_and_the_spread_of_an_exponential_distribution() {
+    let count = 200_000;
+    let gaps: Vec<f64> = (0..count).map(|_| exponential()).collect();
+    let mean = gaps.iter().sum::<f64>() / f64::from(count);
+    let beyond_mean = gaps.iter().filter(|gap| **gap > 1.0).count() as f64 / f64::from(count);
+    // Seven standard deviations.
+    assert!((mean - 1.0).abs() < 0.016, "mean {mean}");
+    assert!(
+        (beyond_mean - (-1_f64).exp()).abs() < 0.008,
+        "share beyond the mean {beyond_mean}"
+    );
+}
+
+#[test]
+fn samples_of_any_size_stand_for_all_of_it() {
+    for size in [16, 1_000, 40_000, 1 << 20] {
+        let (mean, count) = (64 << 10, 100_000);
+        let total = size * count;
+        let sampled = (0..count).filter(|_| is_sampled(size, mean)).count() as u64;
+        let weighed = sampled * unbiased(size, mean);
+        let probability = probability(size, mean);
+        let deviation =
+            ((1.0 - probability) * probability * count as f64).sqrt() * unbiased(size, mean) as f64;
+        assert!(
+            (weighed as f64 - total as f64).abs() <= 7.0 * deviation + total as f64 / 1_000.0,
+            "size {size}: {weighed} of {total}"
+        );
+    }
+}
+
+#[test]
+fn what_has_no_size_stands_for_nothing() {
+    assert_eq!(unbiased(0, 1_000), 0);
+    assert!(!is_sampled(0, 1_000));
+}
