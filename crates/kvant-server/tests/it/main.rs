@@ -16,7 +16,11 @@ mod lag;
 mod latency;
 mod lifecycle;
 mod modes;
+#[cfg(not(feature = "profiler"))]
+mod no_profiler;
 mod operator;
+#[cfg(feature = "profiler")]
+mod profile;
 mod queries;
 mod real_client;
 mod slow;

@@ -140,6 +140,7 @@ fn manual_pages_one_file_a_command() {
         "-load-compare",
         "-load-fill",
         "-man",
+        "-profile",
         "-serve",
     ];
     for page in expected.iter().chain(&more) {

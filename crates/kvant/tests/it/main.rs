@@ -13,6 +13,7 @@ mod ledger;
 mod load;
 mod load_results;
 mod load_workloads;
+mod profile;
 mod restart;
 mod serve;
 mod server_process;
