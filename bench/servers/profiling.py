@@ -52,8 +52,10 @@ class Plain(under_test.Kvant):
 
     def build(self):
         if not os.access(self.settings.plain, os.X_OK):
+            # Nor frame pointers, which profiles need: they are part of the price.
+            without = os.environ | {"RUSTFLAGS": "-Cforce-frame-pointers=no", "CFLAGS": ""}
             subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "kvant", "--no-default-features", "--target-dir",
-                            os.path.join(peers.REPOSITORY, "target/plain")], cwd=peers.REPOSITORY, check=True)
+                            os.path.join(peers.REPOSITORY, "target/plain")], cwd=peers.REPOSITORY, check=True, env=without)
 
     def command(self):
         return [self.settings.plain, *super().command()[1:]]
