@@ -26,8 +26,9 @@ use kvant_env::Env;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tally::Tally;
 
 /// From the decision to begin to the begin, in nanoseconds: enough for all threads to hear of it.
@@ -45,6 +46,7 @@ pub struct Load {
     reports: Receiver<Report>,
     stopper: Stopper,
     failure: Option<Error>,
+    before_measuring: Option<Box<dyn FnMut() + Send>>,
 }
 
 /// Ends the phase that is running, and all that would follow, from any thread.
@@ -97,6 +99,7 @@ impl Load {
             reports,
             stopper,
             failure: None,
+            before_measuring: None,
         };
         for (thread, source) in sources.into_iter().enumerate() {
             let worker = load.start_worker(thread, source, report.clone());
@@ -146,6 +149,11 @@ impl Load {
         })
     }
 
+    /// Has `call` called by whoever runs a phase, when its measured time begins.
+    pub fn before_measuring(&mut self, call: Box<dyn FnMut() + Send>) {
+        self.before_measuring = Some(call);
+    }
+
     /// Ends the phase that is running, and all that would follow, from any thread.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
@@ -183,10 +191,15 @@ impl Load {
         if is_cut_short {
             self.order_end();
         }
+        let mut measure_from_ns = None;
         while !tally.has_ended() {
-            let waiting = wait::begin(WaitKind::Idle, "load_reports");
-            let report = self.reports.recv().map_err(|_| panicked())?;
-            drop(waiting);
+            let Some(report) = self.next_report(measure_from_ns)? else {
+                measure_from_ns = None;
+                if let Some(call) = &mut self.before_measuring {
+                    call();
+                }
+                continue;
+            };
             let thread = report.thread;
             match report.news {
                 News::Ready => {
@@ -195,6 +208,10 @@ impl Load {
                         let begin_ns = self.env.clock.monotonic_ns() + BEGIN_AFTER_NS;
                         self.order(|| Order::Begin { begin_ns });
                         let warmup_ms = u64::try_from(phase.warmup.as_millis()).unwrap_or(u64::MAX);
+                        measure_from_ns = self
+                            .before_measuring
+                            .as_ref()
+                            .map(|_| begin_ns.saturating_add(warmup_ms.saturating_mul(1_000_000)));
                         let begin_wall_ms = self.env.clock.wall_ms() + BEGIN_AFTER_NS / 1_000_000;
                         start_wall_ms = begin_wall_ms.saturating_add(warmup_ms);
                     }
@@ -218,6 +235,20 @@ impl Load {
             }
         }
         Ok(tally.finish(phase, start_wall_ms, self.ops.all(), is_cut_short))
+    }
+
+    /// What a worker says next; `None` when this moment comes before it.
+    fn next_report(&self, until_ns: Option<u64>) -> Result<Option<Report>> {
+        let _waiting = wait::begin(WaitKind::Idle, "load_reports");
+        let Some(until_ns) = until_ns else {
+            return self.reports.recv().map(Some).map_err(|_| panicked());
+        };
+        let time_max = Duration::from_nanos(until_ns.saturating_sub(self.env.clock.monotonic_ns()));
+        match self.reports.recv_timeout(time_max) {
+            Ok(report) => Ok(Some(report)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(panicked()),
+        }
     }
 
     fn order(&self, order: impl Fn() -> Order) {

@@ -17,6 +17,11 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+/// Looks at some allocations while a profile is recorded, and else only at one number.
+#[cfg(feature = "profiler")]
+#[global_allocator]
+static ALLOCATOR: kvant_profiler::collect::Allocator = kvant_profiler::collect::Allocator::new();
+
 /// Bad settings or usage.
 const EXIT_USAGE: u8 = 2;
 /// The command was understood and failed.

@@ -32,6 +32,11 @@ use tokio::time::{Instant, MissedTickBehavior};
 /// How often a recording looks whether it is to end early.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
+/// Samples take at most this share of the memory budget; what comes then is dropped, and counted. It is not taken out of the budget: the
+/// block cache would shrink, and the profile would show what it does itself.
+const MEMORY_SHARE: u64 = 16;
+const SAMPLE_BYTES: u64 = size_of::<recording::Sample>() as u64;
+
 static NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
@@ -54,7 +59,7 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
 
 async fn record(call: &Call, request: Request, reply: &mut Reply) -> Result<Response, Problem> {
     let shared = &call.selector.shared;
-    let options = options(&request);
+    let options = options(&request, shared.memory.budget().limit_bytes());
     let profiler = {
         let (env, events) = (shared.env.clone(), Arc::clone(&shared.events));
         let start = move || Profiler::start(options, &env, Some(events));
@@ -86,8 +91,12 @@ async fn record(call: &Call, request: Request, reply: &mut Reply) -> Result<Resp
     Ok(response)
 }
 
-fn options(request: &Request) -> Options {
+fn options(request: &Request, memory_bytes: u64) -> Options {
     let mut options = Options::default();
+    let samples_max = memory_bytes / MEMORY_SHARE / SAMPLE_BYTES;
+    options.samples_max = options
+        .samples_max
+        .min(usize::try_from(samples_max).unwrap_or(usize::MAX));
     match (request.events.cpu, &mut options.cpu, request.rate_hz) {
         (false, cpu, _) => *cpu = None,
         (true, Some(cpu), Some(rate_hz)) => cpu.rate_hz = rate_hz,

@@ -37,7 +37,10 @@ fn profile(fixture: &Fixture, query: &str) -> Answer {
 }
 
 fn decode(answer: &Answer) -> Recording {
-    assert_eq!(answer.header("content-type"), Some("application/vnd.kvant.profile"));
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/vnd.kvant.profile")
+    );
     recording::decode(&answer.body).unwrap()
 }
 
@@ -57,9 +60,17 @@ fn a_recording_has_samples_times_threads_and_names() {
     let facts = &recording.facts;
     assert!(facts.duration_ns >= 1_000_000_000, "{facts:?}");
     assert!(facts.cpu.is_some() && facts.alloc_mean_bytes.is_some() && facts.wait_mean_ns.is_some());
-    assert!(recording.threads.iter().any(|thread| thread.name == "selector-0"), "{:?}", recording.threads);
+    assert!(
+        recording.threads.iter().any(|thread| thread.name == "selector-0"),
+        "{:?}",
+        recording.threads
+    );
     let mut kinds = recording.samples.iter().map(|sample| sample.kind);
-    assert!(kinds.any(|kind| kind == Kind::Cpu), "{} samples", recording.samples.len());
+    assert!(
+        kinds.any(|kind| kind == Kind::Cpu),
+        "{} samples",
+        recording.samples.len()
+    );
     assert!(!recording.needs_symbols());
     assert!(has_function(&recording, KNOWN));
 }
@@ -68,7 +79,11 @@ fn a_recording_has_samples_times_threads_and_names() {
 fn events_and_the_rate_are_chosen() {
     let _turn = turn();
     let fixture = Fixture::new();
-    let facts = decode(&profile(&fixture, "duration=100ms&format=kprof&event=cpu&rate=50")).facts;
+    let facts = decode(&profile(
+        &fixture,
+        "duration=100ms&format=kprof&event=cpu&rate=50",
+    ))
+    .facts;
     assert_eq!(facts.cpu.map(|cpu| cpu.period_ns), Some(20_000_000));
     assert_eq!((facts.alloc_mean_bytes, facts.wait_mean_ns), (None, None));
     let facts = decode(&profile(&fixture, "duration=100ms&format=kprof&event=alloc,lock")).facts;
@@ -80,7 +95,10 @@ fn what_the_client_can_name_is_left_to_it() {
     let _turn = turn();
     let fixture = Fixture::new();
     let known = symbols::visible().to_text();
-    let mut recording = decode(&profile(&fixture, &format!("duration=500ms&event=cpu&format=kprof&known={known}")));
+    let mut recording = decode(&profile(
+        &fixture,
+        &format!("duration=500ms&event=cpu&format=kprof&known={known}"),
+    ));
     assert!(recording.needs_symbols());
     symbols::resolve(&mut recording);
     assert!(has_function(&recording, KNOWN));
@@ -91,12 +109,18 @@ fn other_formats_are_for_other_tools() {
     let _turn = turn();
     let fixture = Fixture::new();
     let collapsed = profile(&fixture, "duration=1s&event=cpu&format=collapsed");
-    assert_eq!(collapsed.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(
+        collapsed.header("content-type"),
+        Some("text/plain; charset=utf-8")
+    );
     let text = String::from_utf8(collapsed.body).unwrap();
     assert!(text.contains(KNOWN), "{text}");
     for line in text.lines() {
         let (stack, weight) = line.rsplit_once(' ').unwrap();
-        assert!(stack.contains(';') && weight.parse::<u64>().unwrap() > 0, "{line}");
+        assert!(
+            stack.contains(';') && weight.parse::<u64>().unwrap() > 0,
+            "{line}"
+        );
     }
     let pprof = profile(&fixture, "duration=1s&format=pprof");
     assert_eq!(pprof.header("content-type"), Some("application/gzip"));
@@ -126,7 +150,9 @@ fn what_is_wrong_is_400() {
             .ask("POST", &format!("/v0/profile?{query}"), b"")
             .assert_problem(400, "bad-query");
     }
-    client.ask("GET", "/v0/profile", b"").assert_problem(405, "method-not-allowed");
+    client
+        .ask("GET", "/v0/profile", b"")
+        .assert_problem(405, "method-not-allowed");
     client.assert_goes_on();
 }
 
@@ -153,7 +179,11 @@ fn begin(fixture: &Fixture) -> Client {
 
 /// Waits until nothing is recorded any more.
 fn wait_for_end(fixture: &Fixture) {
-    while fixture.ask("POST", "/v0/profile?duration=100ms&event=lock", b"").status == 409 {
+    while fixture
+        .ask("POST", "/v0/profile?duration=100ms&event=lock", b"")
+        .status
+        == 409
+    {
         thread::sleep(Duration::from_millis(5));
     }
 }

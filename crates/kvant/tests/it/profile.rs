@@ -29,7 +29,12 @@ fn profile_command(server: &TestServer) -> Command {
 }
 
 fn assert_done(done: &Finished) {
-    assert_eq!((done.code, done.stdout.as_str()), (Some(0), ""), "{}", done.stderr);
+    assert_eq!(
+        (done.code, done.stdout.as_str()),
+        (Some(0), ""),
+        "{}",
+        done.stderr
+    );
 }
 
 fn convert(args: &[&Path], output: &Path) -> Finished {
@@ -44,30 +49,62 @@ fn a_server_under_load_is_profiled_in_every_format() {
     let server = TestServer::start(&file("data"));
     let recording = thread::scope(|scope| {
         scope.spawn(|| {
-            let args = ["-R", "0", "-c", "8", "-d", "6s", "--workload", "mixed", "--mix", "put=1,get=1", "--keys", "1000"];
+            let args = [
+                "-R",
+                "0",
+                "-c",
+                "8",
+                "-d",
+                "6s",
+                "--workload",
+                "mixed",
+                "--mix",
+                "put=1,get=1",
+                "--keys",
+                "1000",
+            ];
             load(&server, &args, "/")
         });
         assert_done(&profile(&server, &["--duration", "1s"], &file("a.kprof")));
         let recording = read(&file("a.kprof"));
-        assert_done(&profile(&server, &["--duration", "1s", "--event", "cpu"], &file("direct.collapsed")));
+        assert_done(&profile(
+            &server,
+            &["--duration", "1s", "--event", "cpu"],
+            &file("direct.collapsed"),
+        ));
         recording
     });
     assert!(!recording.needs_symbols());
     assert!(recording.samples.iter().any(|sample| sample.kind == Kind::Cpu));
     assert!(recording.samples.iter().any(|sample| sample.kind == Kind::Alloc));
-    assert!(recording.samples.iter().any(|sample| matches!(sample.kind, Kind::Wait(_))));
+    assert!(
+        recording
+            .samples
+            .iter()
+            .any(|sample| matches!(sample.kind, Kind::Wait(_)))
+    );
     let direct = std::fs::read_to_string(file("direct.collapsed")).unwrap();
     assert!(direct.contains(KNOWN), "{direct}");
 
     assert_done(&convert(&[&file("a.kprof")], &file("b.kprof")));
     assert_eq!(read(&file("b.kprof")), recording);
-    let done = run(kvant().arg("profile").arg(file("a.kprof")).args(["-o", "-", "--format", "collapsed", "--kind", "cpu"]));
+    let done = run(kvant().arg("profile").arg(file("a.kprof")).args([
+        "-o",
+        "-",
+        "--format",
+        "collapsed",
+        "--kind",
+        "cpu",
+    ]));
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     assert!(done.stdout.contains(KNOWN), "{}", done.stdout);
     assert_done(&convert(&[&file("a.kprof")], &file("a.pb.gz")));
     assert!(std::fs::read(file("a.pb.gz")).unwrap().starts_with(&[0x1f, 0x8b]));
     assert_done(&run(kvant().arg("profile").arg(file("a.kprof"))));
-    assert_done(&convert(&[Path::new("--diff"), &file("a.kprof"), &file("b.kprof")], &file("d.html")));
+    assert_done(&convert(
+        &[Path::new("--diff"), &file("a.kprof"), &file("b.kprof")],
+        &file("d.html"),
+    ));
     for page in ["a.html", "d.html"] {
         assert!(std::fs::read(file(page)).unwrap().starts_with(b"<!"), "{page}");
     }
@@ -77,7 +114,10 @@ fn a_server_under_load_is_profiled_in_every_format() {
 /// A long recording, begun.
 fn begin(server: &TestServer, output: &Path) -> (std::process::Child, BufReader<std::process::ChildStderr>) {
     let mut command = profile_command(server);
-    command.args(["--duration", "60m", "-o"]).arg(output).stderr(Stdio::piped());
+    command
+        .args(["--duration", "60m", "-o"])
+        .arg(output)
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
@@ -94,7 +134,11 @@ fn a_signal_ends_the_recording_and_writes_what_there_is() {
     let (mut child, mut stderr) = begin(&server, &output);
     // What is asked for meanwhile is refused, once the first has begun.
     loop {
-        let other = profile(&server, &["--duration", "100ms", "--event", "lock"], &dir.path().join("other.html"));
+        let other = profile(
+            &server,
+            &["--duration", "100ms", "--event", "lock"],
+            &dir.path().join("other.html"),
+        );
         match other.code {
             Some(0) => continue,
             code => assert_eq!(code, Some(1), "{other:?}"),
@@ -102,7 +146,9 @@ fn a_signal_ends_the_recording_and_writes_what_there_is() {
         assert!(other.stderr.contains("one profile at a time"), "{}", other.stderr);
         break;
     }
-    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    let status = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
     assert!(status.unwrap().success());
     let mut rest = String::new();
     stderr.read_to_string(&mut rest).unwrap();
@@ -119,7 +165,11 @@ fn what_went_wrong_is_told_with_what_to_do() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let done = run_kvant(&["profile", "--url", &format!("http://{free}"), "-o", output]);
     assert_eq!(done.code, Some(1));
-    assert!(done.stderr.contains("is `kvant serve` running there?"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("is `kvant serve` running there?"),
+        "{}",
+        done.stderr
+    );
 
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = other.local_addr().unwrap();
@@ -130,7 +180,9 @@ fn what_went_wrong_is_told_with_what_to_do() {
         while head.read_line(&mut line).unwrap() > 2 {
             line.clear();
         }
-        stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno").unwrap();
+        stream
+            .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno")
+            .unwrap();
     });
     let done = run_kvant(&["profile", "--url", &format!("http://{address}"), "-o", output]);
     serving.join().unwrap();
@@ -147,7 +199,11 @@ fn what_went_wrong_is_told_with_what_to_do() {
     std::fs::write(&page, "<!DOCTYPE html>").unwrap();
     let done = run(kvant().arg("profile").arg(&page));
     assert_eq!(done.code, Some(1));
-    assert!(done.stderr.contains("this is not a recording") && done.stderr.contains("page.kprof"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("this is not a recording") && done.stderr.contains("page.kprof"),
+        "{}",
+        done.stderr
+    );
 
     let done = run_kvant(&["profile", "-o", "x.svg", "--event", "wall"]);
     assert_eq!(done.code, Some(2));
@@ -159,14 +215,35 @@ fn a_load_records_itself() {
     let dir = TempDir::new();
     let server = TestServer::start(&dir.path().join("data"));
     let file = dir.path().join("load.kprof");
-    let args = ["-R", "0", "-c", "2", "-d", "1s", "--warmup", "500ms", "--profile", file.to_str().unwrap()];
+    let args = [
+        "-R",
+        "0",
+        "-c",
+        "2",
+        "-d",
+        "1s",
+        "--warmup",
+        "500ms",
+        "--profile",
+        file.to_str().unwrap(),
+    ];
     let done = load(&server, &args, "/v0/status");
     assert_eq!(done.code, Some(0), "{}\n{}", done.stdout, done.stderr);
     let recording = read(&file);
     assert!(recording.facts.command.contains("load"), "{:?}", recording.facts);
-    assert!(recording.threads.iter().any(|thread| thread.name == "load-0"), "{:?}", recording.threads);
+    assert!(
+        recording.threads.iter().any(|thread| thread.name == "load-0"),
+        "{:?}",
+        recording.threads
+    );
     let mut tags = recording.samples.iter().map(|sample| sample.tag.activity);
     assert!(tags.any(|activity| activity == Activity::Load));
-    assert!(recording.symbols.iter().flatten().any(|function| function.name.contains("kvant_load::")));
+    assert!(
+        recording
+            .symbols
+            .iter()
+            .flatten()
+            .any(|function| function.name.contains("kvant_load::"))
+    );
     assert_eq!(server.stop().code, Some(0));
 }

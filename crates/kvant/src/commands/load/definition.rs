@@ -216,6 +216,11 @@ fn results() -> Vec<Arg> {
             "FILE",
             "Write the percentiles of the response time, for HdrHistogram's plotter",
         ),
+        file(
+            "profile",
+            "FILE",
+            "Record the generator itself while it measures: .html, .kprof, .pb.gz, or .collapsed for CPU time",
+        ),
         quiet(),
     ];
     headed(RESULTS, args)

@@ -4,6 +4,7 @@
 //! - [`settings`]: values taken out of it by the [reader](super::reader) and judged, all bad ones at once.
 //! - [`signals`]: one signal ends the load, a second one the process.
 //! - [`run`]: phases of load, from [`sources`], printed and written to [`outputs`], the JSON as [`facts`] has it.
+//! - [`own_profile`]: what the generator itself did meanwhile.
 //! - [`search`]: the highest rate; [`judgement`]: assertions and the exit code; [`fill`]: filling a store.
 
 pub(crate) mod definition;
@@ -11,6 +12,8 @@ mod facts;
 mod fill;
 mod judgement;
 mod outputs;
+#[cfg(feature = "profiler")]
+mod own_profile;
 mod run;
 mod search;
 mod settings;

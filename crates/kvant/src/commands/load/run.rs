@@ -5,6 +5,8 @@
 use super::facts::{self, Done};
 use super::judgement::Judge;
 use super::outputs::{Outputs, print};
+#[cfg(feature = "profiler")]
+use super::own_profile::OwnProfile;
 use super::search;
 use super::settings::{Common, LoadSettings, Plan, Requests};
 use super::signals::Stop;
@@ -33,8 +35,14 @@ pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
     let outputs = Outputs::create(&settings.results)?;
     let config = config(settings, targets, ca_pem);
     let result = facts::result(settings, &config);
-    let load = Load::start(config, sources, ops.clone(), env.clone())?;
+    #[cfg_attr(not(feature = "profiler"), expect(unused_mut))]
+    let mut load = Load::start(config, sources, ops.clone(), env.clone())?;
     stop.attach(load.stopper());
+    #[cfg(feature = "profiler")]
+    let own_profile = {
+        let output = settings.results.profile.clone();
+        output.map(|output| OwnProfile::new(output, &mut load, &env))
+    };
     let run = Run {
         settings,
         env,
@@ -45,6 +53,8 @@ pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
             is_quiet: settings.common.is_quiet,
         },
         outputs,
+        #[cfg(feature = "profiler")]
+        own_profile,
         result,
         judge,
         script,
@@ -63,6 +73,8 @@ pub(super) struct Run<'a> {
     load: Load,
     watch: Watch,
     outputs: Outputs,
+    #[cfg(feature = "profiler")]
+    own_profile: Option<OwnProfile>,
     result: ResultFile,
     judge: Judge<'a>,
     script: Option<Script>,
@@ -124,6 +136,10 @@ impl Run<'_> {
             logged.is_ok()
         });
         watch.tell(Progress::end);
+        #[cfg(feature = "profiler")]
+        if let Some(own_profile) = &mut self.own_profile {
+            own_profile.stop()?;
+        }
         let outcome = result?;
         logged?;
         Ok(Done {
@@ -179,6 +195,8 @@ impl Run<'_> {
         let Run {
             load,
             outputs,
+            #[cfg(feature = "profiler")]
+            own_profile,
             mut result,
             judge,
             ..
@@ -186,6 +204,10 @@ impl Run<'_> {
         load.stop();
         let judged = judge.judge(phases, first_judged)?;
         print(&judged.text)?;
+        #[cfg(feature = "profiler")]
+        if let Some(own_profile) = own_profile {
+            own_profile.write()?;
+        }
         let Outputs { json, hgrm, hlog } = outputs;
         if let Some(hlog) = hlog {
             hlog.finish()?;

@@ -2,6 +2,7 @@
 //!
 //! Nothing here touches files or the network.
 
+use crate::commands::profile::output::Output as ProfileOutput;
 use crate::commands::reader::Reader;
 use clap::ArgMatches;
 use kvant_load::assertion::Assertion;
@@ -96,6 +97,7 @@ pub(super) struct Results {
     pub(super) json: Option<PathBuf>,
     pub(super) hlog: Option<PathBuf>,
     pub(super) hgrm: Option<PathBuf>,
+    pub(super) profile: Option<ProfileOutput>,
 }
 
 impl LoadSettings {
@@ -128,6 +130,7 @@ impl LoadSettings {
         };
         if settings.plan.phase_count() != Some(1) {
             reader.refuse_given(&["hgrm"], "holds one distribution: give one rate, or take --json");
+            reader.refuse_given(&["profile"], "holds one measured time: give one rate");
         }
         if settings.wrk2_exact {
             reader.refuse_given(
@@ -284,6 +287,7 @@ fn results(reader: &mut Reader<'_>) -> Results {
         json: reader.path("json"),
         hlog: reader.path("hlog"),
         hgrm: reader.path("hgrm"),
+        profile: reader.optional("profile", profile),
     };
     let needs_baseline = results.asserts.iter().any(Assertion::needs_baseline);
     match &results.baseline {
@@ -297,6 +301,14 @@ fn results(reader: &mut Reader<'_>) -> Results {
         _ => {}
     }
     results
+}
+
+fn profile(file: &str) -> Result<ProfileOutput, String> {
+    if !cfg!(feature = "profiler") {
+        return Err("this Kvant was built without its profiler".to_owned());
+    }
+    let output = ProfileOutput::of_name(PathBuf::from(file));
+    output.ok_or_else(|| format!("`{file}` does not end with .html, .kprof, .pb.gz or .collapsed"))
 }
 
 fn assertion(text: &str) -> Result<Assertion, String> {

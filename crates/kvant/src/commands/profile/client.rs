@@ -34,21 +34,21 @@ pub(super) enum Answer {
     GivenUp,
 }
 
-/// Has the server record, and waits for the recording.
+/// Has the server record, and waits for the recording. `begins` is called before it begins, when a signal would end it early already.
 ///
 /// # Errors
 /// A sentence for people.
-pub(super) fn ask(wanted: &Wanted) -> Result<Answer, String> {
+pub(super) fn ask(wanted: &Wanted, begins: &dyn Fn()) -> Result<Answer, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
-    let answer = runtime.block_on(exchange(wanted));
+    let answer = runtime.block_on(exchange(wanted, begins));
     runtime.shutdown_background();
     answer
 }
 
-async fn exchange(wanted: &Wanted) -> Result<Answer, String> {
+async fn exchange(wanted: &Wanted, begins: &dyn Fn()) -> Result<Answer, String> {
     let mut signals = Signals::catch().map_err(|error| error.to_string())?;
     let server = &wanted.server;
     let connecting = tokio::time::timeout(CONNECT_WAIT_MAX, TcpStream::connect(&server[..]));
@@ -67,6 +67,7 @@ async fn exchange(wanted: &Wanted) -> Result<Answer, String> {
     .await
     .map_err(|error| error.to_string())?;
     let connection = tokio::spawn(connection);
+    begins();
     let answering = async {
         let response = sender.send_request(request(wanted)?).await;
         let response = response.map_err(|error| lost(server, &error))?;

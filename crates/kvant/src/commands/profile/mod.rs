@@ -63,12 +63,14 @@ fn run(settings: &Settings) -> Result<u8, String> {
 
 /// A recording that the server makes; `None` when a second signal came.
 fn record(wanted: &Wanted) -> Result<Option<Recording>, String> {
-    tell(&format!(
-        "{} records for {}; SIGINT ends it early",
-        wanted.server,
-        duration::format(wanted.duration)
-    ));
-    let bytes = match client::ask(wanted)? {
+    let begins = || {
+        let time = duration::format(wanted.duration);
+        tell(&format!(
+            "{} records for {time}; SIGINT ends it early",
+            wanted.server
+        ));
+    };
+    let bytes = match client::ask(wanted, &begins)? {
         Answer::Recording(bytes) => bytes,
         Answer::GivenUp => return Ok(None),
     };

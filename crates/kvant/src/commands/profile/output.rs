@@ -24,6 +24,17 @@ pub(crate) enum Format {
 }
 
 impl Output {
+    /// A file whose name tells the format; collapsed stacks are those of CPU time.
+    pub(crate) fn of_name(path: PathBuf) -> Option<Output> {
+        let format = match Output::word_of_name(&path)? {
+            "kprof" => Format::Kprof,
+            "pprof" => Format::Pprof,
+            "collapsed" => Format::Collapsed(Kind::Cpu),
+            _ => Format::Html,
+        };
+        Some(Output { path, format })
+    }
+
     /// The format that the end of a name tells, as `--format` calls it.
     pub(crate) fn word_of_name(path: &Path) -> Option<&'static str> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
