@@ -23,6 +23,7 @@ END_TIMEOUT_S = 30
 # Source addresses 127.0.0.x of the crowd: each round has its own, since closed ports rest for a minute.
 SOURCES_FIRST, SOURCES_BY_ROUND, SOURCES_END = 10, 5, 250
 FIGURES = {"p50": "p50", "p99": "p99", "p99_9": "p99.9"}
+SERVER_FIGURES = {"p99": 0.99, "p99_9": 0.999}
 
 
 def add_arguments(parser):
@@ -59,8 +60,12 @@ def measure(settings):
 
 
 def _drive(settings, kvant):
-    return under_test.drive(settings, kvant, settings.active, settings.seconds, f"-R{settings.rate}", "--warmup", "1s",
-                            "--workload", "get", "--keys", str(settings.keys))
+    buckets = kvant.phase_buckets()["get", "total"]
+    run = under_test.drive(settings, kvant, settings.active, settings.seconds, f"-R{settings.rate}", "--warmup", "1s",
+                           "--workload", "get", "--keys", str(settings.keys), prefix=under_test.priority())
+    after = kvant.phase_buckets()["get", "total"]
+    server = {name: under_test.quantile_s(buckets, after, share) for name, share in SERVER_FIGURES.items()}
+    return run | {"server": server}
 
 
 @contextlib.contextmanager
@@ -103,6 +108,12 @@ def show(result, _settings):
         ratio = statistics.median(ratios)
         verdicts.append(harness.verdict(f"{text}: within {GOAL_APART:.0%}", ratio <= 1 + GOAL_APART, f"{ratio:.2f} x"))
     print(harness.markdown(["", "alone", "beside the others", "ratio of rounds"], rows))
+    for name in SERVER_FIGURES:
+        found = [harness.spread([a_round[side]["server"][name]["reckoned_s"] * 1e3 for a_round in rounds], digits=3)
+                 for side in ("alone", "beside")]
+        print(f"{FIGURES[name]} by the server, reckoned within its bucket: alone {found[0]}, beside {found[1]}")
+    lags = [harness.spread([a_round[side]["send_lag"]["p99_9"] / 1e6 for a_round in rounds], digits=3) for side in ("alone", "beside")]
+    print(f"the generator's own lateness, p99.9: alone {lags[0]}, beside {lags[1]}")
     first = rounds[0]
     grown_kib = first["rss_with_kib"] - first["rss_before_kib"]
     print(f"\nresident memory: {first['rss_before_kib'] / 1024:.0f} MiB before the others first came, "

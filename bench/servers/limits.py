@@ -43,7 +43,8 @@ def parse_arguments():
                          help=f"of the generator ({experiment.THREADS})")
         one.add_argument("--data-dir", help="for the servers' files (the system's temporary directory)")
         one.add_argument("--json", metavar="FILE", help="also write what was measured, with the machine's facts")
-        one.add_argument("--from", dest="from_file", metavar="FILE", help="measure nothing: show such a file")
+        one.add_argument("--from", dest="from_files", metavar="FILE", nargs="+",
+                         help="measure nothing: show such a file, or (overload) several as one")
         one.add_argument("--minutes-max", type=int, default=180, help="give up after this time (180)")
         experiment.add_arguments(one)
         under_test.add_arguments(one)
@@ -76,22 +77,34 @@ def measure(experiment, settings):
         result = experiment.measure(settings)
     # Not the places of files: they say nothing about the figures.
     asked = {name: value for name, value in vars(settings).items()
-             if name not in ("directory", "kvant", "json", "from_file", "data_dir", "svg")}
+             if name not in ("directory", "kvant", "json", "from_files", "data_dir", "svg")}
     return {"experiment": settings.experiment, "machine": machine, "settings": asked, "result": result}
+
+
+def earlier(experiment, paths):
+    """What was measured before; several files are shown with the machine and the settings of the first."""
+    wholes = []
+    for path in paths:
+        with open(path) as file:
+            wholes.append(json.load(file))
+    if len(wholes) > 1:
+        if not hasattr(experiment, "merge"):
+            raise harness.BenchError("one file at a time")
+        wholes[0]["result"] = experiment.merge([whole["result"] for whole in wholes])
+    return wholes[0]
 
 
 def main():
     settings = parse_arguments()
     experiment = EXPERIMENTS[settings.experiment]
-    if settings.from_file:
-        with open(settings.from_file) as file:
-            whole = json.load(file)
-    else:
-        give_up_after(settings.minutes_max)
-        try:
+    try:
+        if settings.from_files:
+            whole = earlier(experiment, settings.from_files)
+        else:
+            give_up_after(settings.minutes_max)
             whole = measure(experiment, settings)
-        except (harness.BenchError, load.LoadError) as error:
-            sys.exit(f"{settings.experiment}: {error}")
+    except (harness.BenchError, load.LoadError) as error:
+        sys.exit(f"{settings.experiment}: {error}")
     if settings.json:
         os.makedirs(os.path.dirname(os.path.abspath(settings.json)), exist_ok=True)
         with open(settings.json, "w") as file:

@@ -12,7 +12,7 @@ TOP = 84
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#000000")
 STYLE = """
 text { font: 12px sans-serif; fill: #222 } .title { font-size: 14px; font-weight: bold } .small { font-size: 11px; fill: #555 }
-.grid { stroke: #ddd } .axis { stroke: #555 } .limit { stroke: #888; stroke-dasharray: 4 3 } .line { fill: none; stroke-width: 2 }
+.grid { stroke: #ddd } .axis { stroke: #555 } .limit { stroke: #888; stroke-dasharray: 4 3 } .line { fill: none; stroke-width: 2 } .dashed { stroke-dasharray: 5 4; stroke-width: 1.5 }
 """
 
 
@@ -20,7 +20,7 @@ def svg(summary, subtitle):
     """The graph of what `overload.summarise` returns."""
     cases = list(dict.fromkeys(row["case"] for row in summary))
     factors = sorted({row["factor"] for row in summary})
-    times_ms = [statistics.median(row["admitted_p99_ms"]) for row in summary if row["admitted_p99_ms"]]
+    times_ms = [statistics.median(row[field]) for row in summary for field in ("admitted_p99_ms", "server_p99_ms") if row[field]]
     decades = _decades(times_ms)
     at_x = _logarithmic(factors[0] / 1.15, factors[-1] * 1.15, 0, PANEL_WIDTH)
     at_part = lambda part: PANEL_HEIGHT * (1 - part / 1.1)
@@ -30,16 +30,18 @@ def svg(summary, subtitle):
              f'<text x="{PANELS_X[0]}" y="24" class="title">Kvant past its limit</text>',
              f'<text x="{PANELS_X[0]}" y="42" class="small">kvant serve {escape(subtitle)}</text>']
     panels = [
-        ("Goodput, by the most that any step did", [(part / 5, f"{part * 20} %") for part in range(6)], at_part, "goodput_part"),
-        ("p99 of admitted requests, milliseconds", [(ms, f"{ms:,g}") for ms in decades], at_ms, "admitted_p99_ms"),
+        ("Goodput, by the most that any step did", [(part / 5, f"{part * 20} %") for part in range(6)], at_part, ["goodput_part"]),
+        ("p99 of what is admitted, ms: client, server (dashed)", [(ms, f"{ms:,g}") for ms in decades], at_ms,
+         ["admitted_p99_ms", "server_p99_ms"]),
     ]
-    for left, (title, ticks, at_y, field) in zip(PANELS_X, panels):
+    for left, (title, ticks, at_y, fields) in zip(PANELS_X, panels):
         parts.append(f'<g transform="translate({left} {TOP})"><text x="0" y="-10">{title}</text>')
         parts += _axes(factors, at_x, ticks, at_y)
         for number, case in enumerate(cases):
-            points = [(at_x(row["factor"]), at_y(statistics.median(row[field])))
-                      for row in summary if row["case"] == case and row[field]]
-            parts += _line(points, number)
+            for field in fields:
+                points = [(at_x(row["factor"]), at_y(statistics.median(row[field])))
+                          for row in summary if row["case"] == case and row[field]]
+                parts += _line(points, number, is_dashed=field != fields[0])
         parts.append("</g>")
     for number, case in enumerate(cases):
         x = PANELS_X[0] + number * 150
@@ -74,7 +76,7 @@ def _axes(factors, at_x, ticks, at_y):
            "planned load, by the rate that the server holds</text>")
 
 
-def _line(points, number):
+def _line(points, number, is_dashed=False):
     colour = COLOURS[number % len(COLOURS)]
     if not points:
         return []
@@ -84,4 +86,5 @@ def _line(points, number):
             '<path d="M{x:.1f} {y0:.1f} l4.5 8 h-9 z" fill="{c}"/>',
             '<path d="M{x:.1f} {y0:.1f} l5 4.5 l-5 4.5 l-5 -4.5 z" fill="{c}"/>')[number % 4]
     marks = [mark.format(x=x, y=y, x0=x - 4, y0=y - 4, c=colour) for x, y in points]
-    return [f'<polyline points="{path}" class="line" stroke="{colour}"/>', *marks]
+    kind = "line dashed" if is_dashed else "line"
+    return [f'<polyline points="{path}" class="{kind}" stroke="{colour}"/>', *marks]

@@ -1,8 +1,10 @@
 """The Kvant that an experiment on limits looks at: its options, its CPU time and memory over time, its own figures."""
 
+import collections
 import contextlib
 import http.client
 import json
+import math
 import os
 import re
 import shutil
@@ -83,22 +85,50 @@ class Kvant(peers.Kvant):
         walk("server", json.loads(self.fetch("/v0/stats"))["server"])
         return found
 
-    def total_buckets(self, operation):
-        """The histogram of an operation's whole time in /metrics: counts by upper bound; empty where it has none."""
-        buckets = {}
+    def phase_buckets(self):
+        """The histograms of requests in /metrics: by operation and phase, cumulated counts by upper bound in seconds."""
+        buckets = collections.defaultdict(dict)
         for labels, count in re.findall(r"^[a-z_0-9]+_bucket\{([^}]*)\} ([0-9.e+]+)", self.fetch("/metrics"), re.MULTILINE):
             labels = dict(re.findall(r'([a-z_]+)="([^"]*)"', labels))
-            if labels.get("phase") == "total" and labels.get("operation") == operation:
+            if "phase" in labels:
                 bound = float(labels["le"].replace("+Inf", "inf"))
-                buckets[bound] = buckets.get(bound, 0) + float(count)
+                buckets[labels["operation"], labels["phase"]][bound] = float(count)
         return buckets
 
 
+class SlowStore(Kvant):
+    """Kvant's server in a process of its own, with a store that takes a millisecond for whatever it is asked."""
+
+    name = "slow-store"
+    directory_of_source = os.path.join(peers.HERE, "slow-store")
+    # What it knows of the options: the engine has its defaults.
+    known = ("dispatch", "overload", "selectors", "workers", "queue-capacity", "queue-wait-max")
+
+    def __init__(self, settings, defaults={}, fixed={}):
+        super().__init__(settings, defaults, fixed)
+        pairs = zip(self.asked[::2], self.asked[1::2])
+        self.asked = [word for name, value in pairs if name.removeprefix("--") in self.known for word in (name, value)]
+
+    def build(self):
+        self.program = harness.build_package(self.directory_of_source, "slow-store")
+
+    def command(self):
+        return [self.program, "--data", os.path.join(self.directory, "data"), "--listen", f"127.0.0.1:{self.port}", *self.asked]
+
+
 def quantile_s(before, after, share):
-    """The bound below which a share of what came between two looks at a histogram lies; `None` when nothing did."""
-    grown = {bound: count - before.get(bound, 0) for bound, count in sorted(after.items())}
-    total = max(grown.values(), default=0)
-    return next((bound for bound, count in grown.items() if count >= share * total), None) if total else None
+    """What a share of what came between two looks at a histogram did not exceed, and the bound of its bucket, which is certain; the
+    first is reckoned as if a bucket's values were spread evenly. `None` when nothing came."""
+    grown = [(bound, count - before.get(bound, 0)) for bound, count in sorted(after.items())]
+    total = max((count for _, count in grown), default=0)
+    low, below = 0.0, 0
+    for bound, count in grown if total else []:
+        if count >= share * total:
+            # Beyond the last bound nothing is known but that.
+            reckoned = low + (bound - low) * (share * total - below) / max(count - below, 1) if bound < math.inf else bound
+            return {"reckoned_s": reckoned, "bound_s": bound}
+        low, below = bound, count
+    return None
 
 
 class Watch:

@@ -2,6 +2,9 @@
 
 `kvant load` keeps one histogram for all answers to a kind of requests. Refusals are answered fast and the rest is not, so
 neither can be read off it. The witness sends the same requests, few enough to change nothing, and notes status and time of each.
+
+Its connections take turns, so that each comes back after a while, as `Retry-After` asks: what the server does to keep those away who
+come back at once, as `kvant load` does, is not what its other clients see.
 """
 
 import collections
@@ -68,7 +71,7 @@ class Witness:
         self.unsent = 0
         self.lost = 0
         self.stop = threading.Event()
-        self.free = [Connection(port) for _ in range(CONNECTIONS)]
+        self.free = collections.deque(Connection(port) for _ in range(CONNECTIONS))
         self.busy = set()
         self.ready = selectors.DefaultSelector()
         for connection in self.free:
@@ -118,7 +121,7 @@ class Witness:
         if not self.free:
             self.unsent += 1
             return
-        connection = self.free.pop()
+        connection = self.free.popleft()
         connection.sent_ns = time.monotonic_ns()
         self.busy.add(connection)
         try:

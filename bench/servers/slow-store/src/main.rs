@@ -1,0 +1,184 @@
+//! Kvant's server with a store that takes a given time for each read, commit and range, on the thread that asks for it: a disk of
+//! which the speed is known. What is measured with it is the server: dispatch, queues, refusals.
+//!
+//! The store is Kvant's own engine, behind a pause. It never knows an answer without its disk, so that `hybrid` sends reads to
+//! workers. It serves until a signal ends it.
+//!
+//! `slow-store --data DIR --listen ADDRESS [--pause 1ms] [--dispatch MODE] [--overload POLICY] [--selectors N] [--workers N]
+//! [--queue-capacity N] [--queue-wait-max TIME]`: as `kvant serve` has them.
+
+use bytes::Bytes;
+use kvant_base::{Error, Events, NoLog, Result, duration};
+use kvant_engine::{Db, Lookup, Options, ReadTrace, Resources};
+use kvant_env::Env;
+use kvant_server::{
+    Completion, DispatchMode, LsmStore, Overload, Records, Server, ServerConfig, Store, Write,
+};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// Enough for what is measured: all of it stays in memory.
+const MEMORY_BYTES: u64 = 512 << 20;
+/// Entries behind `/v0/events`: as many as `kvant serve` keeps.
+const EVENTS_KEPT: usize = 4096;
+
+struct Arguments {
+    data: PathBuf,
+    pause: Duration,
+    config: ServerConfig,
+}
+
+impl Arguments {
+    fn parse(mut words: impl Iterator<Item = String>) -> std::result::Result<Arguments, String> {
+        let (mut data, mut pause) = (None, Duration::from_millis(1));
+        let mut config = ServerConfig::default();
+        while let Some(name) = words.next() {
+            let value = words.next().ok_or_else(|| format!("{name} has no value"))?;
+            match name.as_str() {
+                "--data" => data = Some(PathBuf::from(value)),
+                "--pause" => pause = duration::parse(&value)?,
+                "--listen" => config.listen = parse(&name, &value)?,
+                "--selectors" => config.selectors = parse(&name, &value)?,
+                "--workers" => config.workers = parse(&name, &value)?,
+                "--queue-capacity" => config.queue_capacity = parse(&name, &value)?,
+                "--queue-wait-max" => config.queue_wait_max = duration::parse(&value)?,
+                "--dispatch" => config.dispatch = dispatch(&value)?,
+                "--overload" => config.overload = overload(&value)?,
+                _ => return Err(format!("there is no option {name}")),
+            }
+        }
+        let data = data.ok_or("--data is missing")?;
+        Ok(Arguments { data, pause, config })
+    }
+}
+
+fn parse<T: FromStr>(name: &str, value: &str) -> std::result::Result<T, String> {
+    value
+        .parse()
+        .map_err(|_| format!("{name} cannot be `{value}`"))
+}
+
+fn dispatch(name: &str) -> std::result::Result<DispatchMode, String> {
+    Ok(match name {
+        "inline" => DispatchMode::Inline,
+        "pool" => DispatchMode::Pool,
+        "hybrid" => DispatchMode::Hybrid,
+        _ => return Err(format!("there is no dispatch mode `{name}`")),
+    })
+}
+
+fn overload(name: &str) -> std::result::Result<Overload, String> {
+    Ok(match name {
+        "adaptive" => Overload::Adaptive,
+        "reject" => Overload::Reject,
+        "discard" => Overload::Discard,
+        "discard-oldest" => Overload::DiscardOldest,
+        "caller-runs" => Overload::CallerRuns,
+        _ => return Err(format!("there is no policy `{name}`")),
+    })
+}
+
+/// The engine behind a pause.
+struct SlowStore {
+    store: LsmStore,
+    pause: Duration,
+}
+
+impl SlowStore {
+    /// The disk's part of the time: no CPU is used.
+    fn wait(&self) {
+        thread::sleep(self.pause);
+    }
+}
+
+impl Store for SlowStore {
+    fn get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Option<Bytes>> {
+        self.wait();
+        self.store.get(key, trace)
+    }
+
+    fn try_get(&self, _key: &[u8], _trace: &mut ReadTrace) -> Result<Lookup> {
+        Ok(Lookup::NeedsDisk)
+    }
+
+    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) -> Result<()> {
+        self.wait();
+        self.store.submit(writes, done)
+    }
+
+    fn on_writable(&self, wake: Box<dyn FnOnce() + Send>) {
+        self.store.on_writable(wake);
+    }
+
+    fn stall(&self) -> Option<&'static str> {
+        self.store.stall()
+    }
+
+    fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records>> {
+        self.wait();
+        self.store.range(start, end)
+    }
+
+    fn stats_json(&self) -> serde_json::Result<serde_json::Value> {
+        self.store.stats_json()
+    }
+
+    fn write_metrics(&self, out: &mut String) {
+        self.store.write_metrics(out);
+    }
+
+    fn fenced(&self) -> Option<Error> {
+        self.store.fenced()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.store.flush()
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.store.compact()
+    }
+
+    fn checkpoint(&self, dir: &Path) -> Result<()> {
+        self.store.checkpoint(dir)
+    }
+
+    fn close(&self) -> Result<()> {
+        self.store.close()
+    }
+}
+
+fn serve(arguments: Arguments) -> std::result::Result<(), String> {
+    let Arguments { data, pause, config } = arguments;
+    let env = Env::posix();
+    let options = Options::for_memory(MEMORY_BYTES);
+    let resources = Resources {
+        events: Events::new(EVENTS_KEPT),
+        ..Resources::new(&options)
+    };
+    let (memory, events) = (Arc::clone(&resources.memory), Arc::clone(&resources.events));
+    let server = Server::start(config, env.clone(), memory, Arc::new(NoLog), events)
+        .map_err(|error| error.to_string())?;
+    let db = Db::open(env, &data, options, resources).map_err(|error| error.to_string())?;
+    server.set_ready(Arc::new(SlowStore {
+        store: LsmStore::new(db),
+        pause,
+    }));
+    loop {
+        thread::park();
+    }
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse(std::env::args().skip(1)).and_then(serve) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("slow-store: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
