@@ -14,6 +14,8 @@ const MS_NS: u64 = 1_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 const CPU_PERIOD_NS: u64 = 4 * MS_NS;
 const CPU_COUNT: u64 = 2;
+/// Calls below the entry of a thread, without inlined ones.
+const DEPTH_MAX: u32 = 24;
 const ALLOC_MEAN_BYTES: u64 = 512 << 10;
 
 /// What is made.
@@ -33,7 +35,7 @@ impl Plan {
         Plan {
             seed,
             seconds: 60,
-            places_per_work: 900,
+            places_per_work: 1_100,
             compaction_factor: 1,
         }
     }
@@ -114,7 +116,7 @@ fn facts(plan: Plan) -> Facts {
         version: "0.1.0".to_owned(),
         process_id: 4242,
         cpu_count: u32::try_from(CPU_COUNT).expect("small"),
-        process_cpu_ns: plan.seconds * CPU_COUNT * SECOND_NS * 98 / 100,
+        process_cpu_ns: plan.seconds * CPU_COUNT * SECOND_NS * 87 / 100,
         cpu: Some(CpuSampling {
             engine: "perf".to_owned(),
             period_ns: CPU_PERIOD_NS,
@@ -283,12 +285,19 @@ impl Maker {
     fn grow(&mut self, work: &mut Work, entry: u32, stage: Stage, place_count: u64) {
         let stage = self.function(work.crate_name, stage.name());
         let frame = self.frame(&[(&stage.0, &stage.1, 77)], false);
-        let mut nodes = vec![self.stack(entry, frame)];
+        let mut nodes = vec![(self.stack(entry, frame), 0)];
         let mut callable = Vec::new();
         for _ in 0..place_count {
-            // Deep trees: a new call is made from a late node, mostly.
-            let back = self.skewed(nodes.len());
-            let parent = nodes[nodes.len() - 1 - back];
+            // A new call is made from a late node mostly, so that stacks become deep.
+            let back = if self.rng.one_in(2) {
+                self.rng.below(nodes.len() as u64) as usize
+            } else {
+                self.skewed(nodes.len())
+            };
+            let (parent, depth) = nodes[nodes.len() - 1 - back];
+            if depth == DEPTH_MAX {
+                continue;
+            }
             let is_kernel = self.rng.one_in(12);
             // Some addresses are called from several places.
             let frame = if !callable.is_empty() && self.rng.one_in(4) {
@@ -325,7 +334,7 @@ impl Maker {
                 work.stacks.push(node);
             } else {
                 callable.push(frame);
-                nodes.push(node);
+                nodes.push((node, depth + 1));
                 if !self.rng.one_in(3) {
                     work.stacks.push(node);
                 }
@@ -440,6 +449,13 @@ impl Maker {
         for slot in 0..plan.seconds * SECOND_NS / CPU_PERIOD_NS {
             for cpu in 0..CPU_COUNT {
                 let time_ns = slot * CPU_PERIOD_NS + self.rng.below(CPU_PERIOD_NS);
+                // The load goes up and down a little.
+                if self
+                    .rng
+                    .one_in(if time_ns / (4 * SECOND_NS) % 3 == 1 { 4 } else { 12 })
+                {
+                    continue;
+                }
                 // A stall leaves little to do.
                 if self.is_during("stall", time_ns) && !self.rng.one_in(5) {
                     continue;

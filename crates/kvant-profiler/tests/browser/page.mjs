@@ -52,7 +52,9 @@ export class ProfilePage {
   // How many colours a canvas shows.
   colors(selector) {
     return this.page.locator(selector).first().evaluate((canvas) => {
-      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
+      copy.drawImage(canvas, 0, 0);
+      const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
       const words = new Uint32Array(data.buffer);
       const seen = new Set(words);
       seen.delete(0);

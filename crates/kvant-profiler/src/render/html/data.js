@@ -43,7 +43,11 @@ export class Frames {
 
 // Takes apart what `html/data.rs` wrote: the length of a JSON text, the text, and columns of variable-length numbers.
 export async function decodeRecording(base64, frames) {
-  const packed = Uint8Array.from(atob(base64.trim()), (letter) => letter.charCodeAt(0));
+  const letters = atob(base64);
+  const packed = new Uint8Array(letters.length);
+  for (let at = 0; at < packed.length; at += 1) {
+    packed[at] = letters.charCodeAt(at);
+  }
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
   const jsonLength = new DataView(bytes.buffer).getUint32(0, true);

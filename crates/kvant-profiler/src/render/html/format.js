@@ -47,21 +47,34 @@ export function wallClock(recording, us) {
   return new Date(recording.facts.startedWallMs + us / 1e3).toISOString().slice(11, 23);
 }
 
-// The end of a path of names, without type parameters: what a narrow box can show.
+// The end of a path of names, without type parameters: what a narrow box can show. Of `<A as B>::f` the type A.
 export function shortName(name) {
+  const implemented = name.startsWith('<') ? name.slice(1, closing(name)) : '';
+  const rest = implemented === '' ? name : name.slice(implemented.length + 2);
+  const type = withoutParameters(implemented).split(' as ')[0];
+  const parts = `${type}${withoutParameters(rest)}`.split('::').filter((part) => part !== '');
+  const kept = parts.at(-1) === '{{closure}}' ? 3 : 2;
+  return parts.slice(-kept).join('::');
+}
+
+// Where the bracket that opens the text is closed.
+function closing(text) {
   let depth = 0;
-  let flat = '';
-  for (let at = 0; at < name.length; at += 1) {
-    const letter = name[at];
-    if (letter === '<' && at > 0) {
-      depth += 1;
-    } else if (letter === '>' && depth > 0) {
-      depth -= 1;
-    } else if (depth === 0) {
-      flat += letter;
+  for (let at = 0; at < text.length; at += 1) {
+    depth += text[at] === '<' ? 1 : text[at] === '>' && text[at - 1] !== '-' ? -1 : 0;
+    if (depth === 0) {
+      return at;
     }
   }
-  const parts = flat.replace(/^</, '').split('::').filter((part) => part !== '');
-  const kept = parts.length > 2 && parts.at(-1) === '{{closure}}' ? 3 : 2;
-  return parts.slice(-kept).join('::');
+  return text.length;
+}
+
+function withoutParameters(text) {
+  let flat = text;
+  let before;
+  do {
+    before = flat;
+    flat = flat.replace(/<[^<>]*>/g, '');
+  } while (flat !== before);
+  return flat;
 }

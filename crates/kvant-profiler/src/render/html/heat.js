@@ -59,6 +59,12 @@ export function colorScale(weightLists, isLogarithmic) {
   return { bottom, top, most, partOf, valueAt, isCut: most > top };
 }
 
+// Columns as wide as the space allows, within reason: beyond it the map scrolls.
+export function columnWidth(durationUs, scale, spaceWidth) {
+  const width = Math.floor(spaceWidth / Math.max(1, Math.ceil(durationUs / scale.columnUs)));
+  return Math.min(COLUMN_MAX, Math.max(COLUMN_MIN, width));
+}
+
 export class HeatMap {
   // hooks: onSelect(map, fromUs, toUs, isSecond), onPreview(map, block or null, event).
   constructor(canvas, recording, hooks) {
@@ -84,10 +90,9 @@ export class HeatMap {
   }
 
   // matches: weights of what was searched for, or null.
-  show({ scale, weights, matches, colors }, spaceWidth) {
-    Object.assign(this, { scale, weights, matches, colors });
+  show({ scale, weights, matches, colors, columnWidth }) {
+    Object.assign(this, { scale, weights, matches, colors, columnWidth });
     this.columns = Math.ceil(weights.length / scale.rows);
-    this.columnWidth = Math.min(COLUMN_MAX, Math.max(COLUMN_MIN, Math.floor(spaceWidth / this.columns)));
     this.paint();
     this.draw();
   }

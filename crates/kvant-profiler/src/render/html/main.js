@@ -8,7 +8,7 @@ import { amount, percent, perSecond, seconds, wallClock } from './format.js';
 import { buildTree, matchedWeight } from './tree.js';
 import { heatColor, onThemeChange } from './colors.js';
 import { FlameGraph } from './flame.js';
-import { HeatMap, SCALES, blockWeights, colorScale, scaleFor } from './heat.js';
+import { HeatMap, SCALES, blockWeights, colorScale, columnWidth, scaleFor } from './heat.js';
 import { Lanes, showGutter } from './lanes.js';
 import { Meaning } from './meaning.js';
 import { activityTable, frameTable, lockTable, spanTable } from './table.js';
@@ -96,7 +96,7 @@ class Page {
       ...(this.isPair ? [] : [this.compareButton]),
       ...(this.isPair ? [] : [element('button', { id: 'swap', title: 'exchange A and B', click: () => this.swap() }, 'Swap')]),
       element('button', { id: 'whole', click: () => this.setRanges(null, null) }, 'Whole range'),
-      select('Column', SCALES.map((scale) => [scale.id, `${scale.title} of ${scale.label}`]), this.scale.id, (id) => {
+      select('Column', SCALES.map((scale) => [scale.id, `${scale.title}, blocks of ${scale.label}`]), this.scale.id, (id) => {
         this.scale = SCALES.find((scale) => scale.id === id);
         this.update();
       }),
@@ -132,7 +132,7 @@ class Page {
         this.flame.isRootAtBottom = isOn;
         this.flame.draw();
       }),
-      element('span', { id: 'compare-by' }, select('Compare', [['second', 'per second'], ['total', 'shares of totals']], 'second', (value) => {
+      element('span', { id: 'compare-by' }, select('Compare', [['second', 'amounts per second'], ['total', 'shares of totals']], 'second', (value) => {
         this.isPerTotal = value === 'total';
         this.showGraph();
       })),
@@ -291,7 +291,9 @@ class Page {
     this.colors = colorScale(weights, this.isLogarithmic ?? view.kind !== 'cpu');
     this.maps.forEach(({ heat, lanes, gutter, scroller, recording }, number) => {
       const matched = matches === null ? null : blockWeights(recording, view, scale, matches);
-      heat.show({ scale, weights: weights[number], matches: matched, colors: this.colors }, scroller.clientWidth);
+      // All maps have the longest one's.
+      const width = columnWidth(Math.max(...this.recordings.map((each) => each.durationUs)), scale, scroller.clientWidth);
+      heat.show({ scale, weights: weights[number], matches: matched, colors: this.colors, columnWidth: width });
       lanes.draw(scale.columnUs, heat.columnWidth, heat.columns);
       showGutter(gutter, heat, lanes);
     });
@@ -322,8 +324,10 @@ class Page {
     for (const [name, range] of Object.entries(this.ranges)) {
       for (const end of ['fromUs', 'toUs']) {
         const input = byId(`${name}-${end}`);
-        input.value = range === null ? '' : String(Number((range[end] / 1e6).toFixed(3)));
-        input.placeholder = end === 'fromUs' ? '0' : (this.recordings.at(name === 'A' ? 0 : -1).durationUs / 1e6).toFixed(2);
+        // The ends of the recording need not be typed.
+        const limit = end === 'fromUs' ? 0 : this.recordings.at(name === 'A' ? 0 : -1).durationUs;
+        input.value = range === null || range[end] === limit ? '' : String(Number((range[end] / 1e6).toFixed(3)));
+        input.placeholder = String(Number((limit / 1e6).toFixed(2)));
         input.removeAttribute('aria-invalid');
       }
     }
@@ -376,7 +380,7 @@ class Page {
 
   showTables() {
     const range = this.shown.at(-1);
-    const section = (title, content) => [element('h2', {}, title), content];
+    const section = (title, content) => [element('h2', {}, this.isDifference ? `${title}, B` : title), content];
     byId('tables').replaceChildren(
       ...section('By activity and stage', activityTable(range)),
       ...section(`Functions by ${this.view.what} in them`, frameTable(this.frames, this.root, this.view, (name) => {
@@ -392,7 +396,7 @@ class Page {
     const ranges = this.shown.map((range, index) => {
       const name = this.isDifference ? ['A', 'B'][index] : 'A';
       const total = this.isDifference && index === 0 ? this.root.baseTotal : this.root.total;
-      const time = range.isWhole ? `whole ${seconds(range.toUs)}`
+      const time = range.isWhole ? `whole range (${seconds(range.toUs)})`
         : `${name}: ${seconds(range.fromUs)} \u2013 ${seconds(range.toUs)} (${amount((range.toUs - range.fromUs) * 1e3, 'time')})`;
       return `${range.isWhole && this.isDifference ? `${name}: ` : ''}${time}: ${amount(total, this.view.unit)} of ${this.view.what}` +
         ` (${perSecond(total, this.view, (range.toUs - range.fromUs) / 1e6)})`;

@@ -25,6 +25,10 @@ function number(value, text) {
   return element('td', { class: value === 0 ? 'zero' : '' }, text);
 }
 
+function share(part, whole) {
+  return `${((100 * part) / whole).toFixed(1)} %`;
+}
+
 // All views of a range side by side; a stage stands under its activity.
 export function activityTable({ recording, fromUs, toUs }) {
   const views = VIEWS.filter((view) => recording.has(view));
@@ -46,17 +50,15 @@ export function activityTable({ recording, fromUs, toUs }) {
   });
   const order = (key) => key.split(' ').map(Number);
   const keys = [...sums.keys()].sort((a, b) => order(a)[0] - order(b)[0] || (order(a)[1] ?? -1) - (order(b)[1] ?? -1));
-  const cells = (weights) => views.flatMap((view, column) => [
-    number(weights[column], weights[column] === 0 ? '\u2013' : amount(weights[column], view.unit)),
-    number(weights[column], weights[column] === 0 ? '' : percent(weights[column], totals[column])),
-  ]);
+  const cells = (weights) => views.map((view, column) => (weights[column] === 0 ? element('td', { class: 'zero' }, '\u2013')
+    : element('td', {}, amount(weights[column], view.unit), element('small', {}, share(weights[column], totals[column])))));
   const rows = keys.map((key) => {
     const [activity, stage] = order(key);
     const isActivity = stage === undefined;
     const name = isActivity ? recording.activities[activity] : `\u2003${recording.stages[stage]}`;
-    return row(isActivity, words(name), ...cells(sums.get(key)));
+    return row(isActivity, element('td', { class: 'words name' }, name), ...cells(sums.get(key)));
   });
-  const heads = views.flatMap((view) => [[view.title], ['%']]);
+  const heads = views.map((view) => [view.title]);
   return table([['activity / stage', true], ...heads], [row(true, words('all'), ...cells(totals)), ...rows]);
 }
 

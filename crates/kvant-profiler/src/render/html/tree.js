@@ -2,6 +2,8 @@
 
 import { GROUP, WAITED, eachSample } from './data.js';
 
+const LINES_MAX = 0x100000;
+
 // Weights of the first range are `base...`; without a comparison they stay 0.
 export class Node {
   constructor(frame, parent) {
@@ -44,72 +46,125 @@ export class Node {
 export function buildTree(frames, view, ranges, options) {
   const root = new Node(-1, null);
   for (const range of ranges) {
-    for (const group of groupsOf(view, range, options)) {
-      insert(frames, root, range, group, options);
+    for (const group of groupsOf(frames, view, range, options)) {
+      const insert = options.isReversed ? insertReversed : insertTree;
+      insert(root, range, group, options);
     }
   }
   return root;
 }
 
-// Samples with the same path count together: a path is walked once. `group.sample` is one of them.
-function groupsOf(view, { recording, fromUs, toUs }, options) {
+// The weight of each of the recording's nodes by what stands above it: `{ above: [frame ...], weights, named }`. What ends in
+// something waited for is in `named`, by node and then by the name's frame.
+function groupsOf(frames, view, { recording, fromUs, toUs }, options) {
   const groups = new Map();
   const samples = recording.samples[view.kind];
-  const { threads, names, activities, stages } = recording;
+  const nameFrames = recording.names.map((name) => (options.hasNames && name !== '' ? frames.intern(name, '', WAITED) : -1));
   eachSample(recording, view, fromUs, toUs, (index, weight) => {
     if (!options.isWanted(recording, samples, index)) {
       return;
     }
-    let key = samples.node[index];
-    key = key * names.length + (options.hasNames ? samples.name[index] : 0);
-    if (options.roots === 'thread') {
-      key = key * threads.length + samples.thread[index];
-    } else if (options.roots === 'activity') {
-      key = (key * activities.length + samples.activity[index]) * stages.length + samples.stage[index];
-    }
-    const group = groups.get(key);
+    const above = framesAbove(frames, recording, samples, index, options.roots);
+    const key = above.join(' ');
+    let group = groups.get(key);
     if (group === undefined) {
-      groups.set(key, { sample: index, samples, weight });
-    } else {
-      group.weight += weight;
+      group = { above, weights: new Float64Array(recording.nodes.parent.length), named: new Map() };
+      groups.set(key, group);
     }
+    const node = samples.node[index];
+    const nameFrame = nameFrames[samples.name[index]];
+    if (nameFrame < 0) {
+      group.weights[node] += weight;
+      return;
+    }
+    const names = group.named.get(node) ?? new Map();
+    names.set(nameFrame, (names.get(nameFrame) ?? 0) + weight);
+    group.named.set(node, names);
   });
   return groups.values();
 }
 
-function insert(frames, root, range, { sample, samples, weight }, options) {
-  const { recording, isBase } = range;
-  const { parent, frame, line, isInlined } = recording.nodes;
-  const path = [];
-  const name = recording.names[samples.name[sample]];
-  if (options.hasNames && name !== '') {
-    path.push({ frame: frames.intern(name, '', WAITED), line: 0, isInlined: 0 });
+function framesAbove(frames, recording, samples, index, roots) {
+  if (roots === 'thread') {
+    const [id, name] = recording.threads[samples.thread[index]];
+    return [frames.intern(`${name} (${id})`, '', GROUP)];
   }
-  for (let node = samples.node[sample]; node !== 0; node = parent[node]) {
-    path.push({ frame: frame[node], line: line[node], isInlined: isInlined[node] });
+  if (roots === 'activity') {
+    const activity = frames.intern(recording.activities[samples.activity[index]], '', GROUP);
+    const stage = recording.stages[samples.stage[index]];
+    return stage === 'none' ? [activity] : [activity, frames.intern(stage, '', GROUP)];
   }
-  if (!options.isReversed) {
-    path.reverse();
-  }
-  path.unshift(...groupFrames(frames, recording, samples, sample, options.roots));
+  return [];
+}
 
-  let at = root;
-  add(root, weight, isBase);
-  for (const step of path) {
-    const key = options.hasLines ? step.frame * 0x100000 + step.line : step.frame;
-    at = at.child(key, step.frame);
-    add(at, weight, isBase);
-    if (step.isInlined) {
-      at.inlined += weight;
-    }
-    if (step.line > 0) {
-      at.addLine(step.line, weight);
+// The recording has a tree already, whose parents come before their children: each node is visited once.
+function insertTree(root, { recording, isBase }, { above, weights, named }, options) {
+  const { parent, frame, line, isInlined } = recording.nodes;
+  const totals = weights.slice();
+  named.forEach((names, node) => names.forEach((weight) => {
+    totals[node] += weight;
+  }));
+  for (let node = totals.length - 1; node > 0; node -= 1) {
+    totals[parent[node]] += totals[node];
+  }
+  const made = [enter(root, above, totals[0], isBase)];
+  for (let node = 0; node < totals.length; node += 1) {
+    if (totals[node] > 0) {
+      if (node > 0) {
+        made[node] = step(made[parent[node]], frame[node], line[node], isInlined[node], totals[node], isBase, options);
+      }
+      end(made[node], weights[node], isBase);
     }
   }
+  named.forEach((names, node) => names.forEach((weight, nameFrame) => {
+    end(step(made[node], nameFrame, 0, 0, weight, isBase, options), weight, isBase);
+  }));
+}
+
+// From where samples ended up to the root: each such place is a path of its own.
+function insertReversed(root, { recording, isBase }, { above, weights, named }, options) {
+  const { parent, frame, line, isInlined } = recording.nodes;
+  const insert = (leaf, nameFrame, weight) => {
+    let at = enter(root, above, weight, isBase);
+    if (nameFrame >= 0) {
+      at = step(at, nameFrame, 0, 0, weight, isBase, options);
+    }
+    for (let node = leaf; node !== 0; node = parent[node]) {
+      at = step(at, frame[node], line[node], isInlined[node], weight, isBase, options);
+    }
+    end(at, weight, isBase);
+  };
+  weights.forEach((weight, node) => weight > 0 && insert(node, -1, weight));
+  named.forEach((names, node) => names.forEach((weight, nameFrame) => insert(node, nameFrame, weight)));
+}
+
+function enter(root, above, weight, isBase) {
+  add(root, weight, isBase);
+  let at = root;
+  for (const frame of above) {
+    at = at.child(frame, frame);
+    add(at, weight, isBase);
+  }
+  return at;
+}
+
+function step(from, frame, line, isInlined, weight, isBase, options) {
+  const node = from.child(options.hasLines ? frame * LINES_MAX + line : frame, frame);
+  add(node, weight, isBase);
+  if (isInlined) {
+    node.inlined += weight;
+  }
+  if (line > 0) {
+    node.addLine(line, weight);
+  }
+  return node;
+}
+
+function end(node, weight, isBase) {
   if (isBase) {
-    at.baseSelf += weight;
+    node.baseSelf += weight;
   } else {
-    at.self += weight;
+    node.self += weight;
   }
 }
 
@@ -119,20 +174,6 @@ function add(node, weight, isBase) {
   } else {
     node.total += weight;
   }
-}
-
-function groupFrames(frames, recording, samples, sample, roots) {
-  const group = (name) => ({ frame: frames.intern(name, '', GROUP), line: 0, isInlined: 0 });
-  if (roots === 'thread') {
-    const [id, name] = recording.threads[samples.thread[sample]];
-    return [group(`${name} (${id})`)];
-  }
-  if (roots === 'activity') {
-    const stage = recording.stages[samples.stage[sample]];
-    const activity = group(recording.activities[samples.activity[sample]]);
-    return stage === 'none' ? [activity] : [activity, group(stage)];
-  }
-  return [];
 }
 
 // The weight under frames that match, each part counted once however many frames of its path match.
