@@ -1,7 +1,7 @@
 //! `kvant profile` and `kvant load --profile` against a real server.
 
 use crate::kvant_command::{Finished, TempDir, kvant, run, run_kvant};
-use crate::load::load;
+use crate::load::{load, load_command, run_load};
 use crate::server_process::TestServer;
 use kvant_base::tag::Activity;
 use kvant_profiler::recording::{self, Kind, Recording};
@@ -47,23 +47,11 @@ fn a_server_under_load_is_profiled_in_every_format() {
     let dir = TempDir::new();
     let file = |name: &str| dir.path().join(name);
     let server = TestServer::start(&file("data"));
+    let url = format!("http://{}/", server.addr());
     let recording = thread::scope(|scope| {
-        scope.spawn(|| {
-            let args = [
-                "-R",
-                "0",
-                "-c",
-                "8",
-                "-d",
-                "6s",
-                "--workload",
-                "mixed",
-                "--mix",
-                "put=1,get=1",
-                "--keys",
-                "1000",
-            ];
-            load(&server, &args, "/")
+        scope.spawn(move || {
+            let args = "-R 0 -c 8 -d 5s --workload mixed --mix put=1,get=1 --keys 1000";
+            run_load(load_command().args(args.split(' ')).arg(url))
         });
         assert_done(&profile(&server, &["--duration", "1s"], &file("a.kprof")));
         let recording = read(&file("a.kprof"));

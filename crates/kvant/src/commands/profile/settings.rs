@@ -106,7 +106,7 @@ fn output(reader: &mut Reader<'_>, source: &Source) -> Output {
     let format = match word.as_deref() {
         Some("collapsed") => {
             let only = only_kind(source);
-            if kind.is_none() && only.is_none() {
+            if !reader.has("kind") && only.is_none() {
                 reader.refuse(
                     "kind",
                     "is missing: collapsed stacks are made of one kind of samples, such as --kind cpu",
@@ -126,7 +126,7 @@ fn output(reader: &mut Reader<'_>, source: &Source) -> Output {
             Format::Html
         }
     };
-    if kind.is_some() && !matches!(format, Format::Collapsed(_)) {
+    if kind.is_some() && word.is_some() && !matches!(format, Format::Collapsed(_)) {
         reader.refuse(
             "kind",
             "is for collapsed stacks: the other formats hold all kinds",
@@ -163,15 +163,13 @@ fn server(url: &str) -> Result<String, String> {
     let address = url.strip_prefix("http://").unwrap_or(url);
     let address = address.strip_suffix('/').unwrap_or(address);
     let is_address = !address.is_empty() && !address.contains(['/', '?', '#', '@', ' ']);
-    let has_port = |address: &str| {
-        let port = address.rsplit_once(':').map(|(_, port)| port);
-        port.is_some_and(|port| port.parse::<u16>().is_ok())
-    };
-    match address {
+    // Colons of an IPv6 address are within brackets.
+    let after_host = address.rfind(']').map_or(address, |end| &address[end + 1..]);
+    match after_host.split_once(':') {
         _ if !is_address => Err(form()),
-        _ if has_port(address) && !address.ends_with(']') => Ok(address.to_owned()),
-        _ if address.contains(':') && !address.ends_with(']') => Err(form()),
-        _ => Ok(format!("{address}:80")),
+        None => Ok(format!("{address}:80")),
+        Some((_, port)) if port.parse::<u16>().is_ok() => Ok(address.to_owned()),
+        Some(_) => Err(form()),
     }
 }
 

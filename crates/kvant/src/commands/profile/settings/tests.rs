@@ -106,7 +106,7 @@ fn addresses_are_hosts_with_ports() {
 fn all_that_is_wrong_is_said_at_once() {
     let args = "--url https://x --event wall --duration 1 --rate 0 -o x.svg --kind cpu";
     let problems = read(&args.split(' ').collect::<Vec<_>>()).unwrap_err();
-    assert_eq!(problems.len(), 6, "{problems:#?}");
+    assert_eq!(problems.len(), 5, "{problems:#?}");
     for args in [
         &["-o", "x.collapsed"][..],
         &["-o", "-"],
