@@ -60,6 +60,7 @@ mod timer;
 #[expect(unsafe_code, reason = "follows frame pointers")]
 mod walk;
 
+pub use handler::interrupt_threads;
 use session::Drain;
 
 /// What to sample. The default is all of it.
