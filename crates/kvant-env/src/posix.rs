@@ -227,19 +227,30 @@ fn locked_by_other(path: &Path) -> io::Error {
 fn fallocate(file: &fs::File, len_bytes: u64) -> io::Result<()> {
     use std::os::fd::AsRawFd;
 
+    /// What is reserved faster than any signal comes.
+    const PIECE_BYTES_MIN: libc::off64_t = 64 << 10;
+
     let len = libc::off64_t::try_from(len_bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
-    loop {
+    let mut done = 0;
+    let mut piece = len;
+    while done < len {
+        piece = piece.min(len - done);
         // SAFETY: the descriptor is open for as long as `file` is borrowed, and the call touches no memory of
         // ours.
-        let status = unsafe { libc::fallocate64(file.as_raw_fd(), 0, 0, len) };
+        let status = unsafe { libc::fallocate64(file.as_raw_fd(), 0, done, piece) };
         if status == 0 {
-            return Ok(());
+            done += piece;
+            continue;
         }
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {
             return Err(error);
         }
+        // tmpfs gives back all of an interrupted piece: where signals come steadily, as a profiler's do, the same one again might
+        // never end.
+        piece = (piece / 2).max(PIECE_BYTES_MIN);
     }
+    Ok(())
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -291,10 +302,16 @@ fn write_zeros_to(file: &fs::File, len_bytes: u64) -> io::Result<()> {
 fn statvfs_available_bytes(path: &Path) -> io::Result<u64> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut stat = MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: `path` ends with a zero byte, and `stat` has room for what the call writes.
-    let status = unsafe { libc::statvfs(path.as_ptr(), stat.as_mut_ptr()) };
-    if status != 0 {
-        return Err(io::Error::last_os_error());
+    loop {
+        // SAFETY: `path` ends with a zero byte, and `stat` has room for what the call writes.
+        let status = unsafe { libc::statvfs(path.as_ptr(), stat.as_mut_ptr()) };
+        if status == 0 {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
     }
     // SAFETY: the call succeeded, so it filled `stat`.
     let stat = unsafe { stat.assume_init() };

@@ -21,6 +21,7 @@ mod tests;
 
 use kvant_base::{Error, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::retry_on_intr;
 use rustix::net::{RecvFlags, SendFlags};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
@@ -184,18 +185,20 @@ impl TlsStream {
     }
 }
 
-/// Reads and writes for rustls.
+/// Reads and writes for rustls. A socket that blocks, and has a timeout, is interrupted by any signal.
 struct Socket<'a>(BorrowedFd<'a>);
 
 impl Read for Socket<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        Ok(rustix::net::recv(self.0, buffer, RecvFlags::empty())?.0)
+        Ok(retry_on_intr(|| rustix::net::recv(self.0, &mut *buffer, RecvFlags::empty()))?.0)
     }
 }
 
 impl Write for Socket<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(rustix::net::send(self.0, bytes, SendFlags::NOSIGNAL)?)
+        Ok(retry_on_intr(|| {
+            rustix::net::send(self.0, bytes, SendFlags::NOSIGNAL)
+        })?)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -50,6 +50,20 @@ pub(super) fn install() -> io::Result<()> {
     installed.map_err(io::Error::from_raw_os_error)
 }
 
+/// Sends the signal to every thread of the process, as a profile may at any moment: for tests of what that does to system calls.
+/// Nothing is sampled.
+///
+/// # Errors
+/// When the handler cannot be installed, or the threads cannot be listed.
+pub fn interrupt_threads() -> io::Result<()> {
+    install()?;
+    for thread_id in super::threads::list()? {
+        // SAFETY: the handler is installed and ignores signals without its mark. The call fails for threads that have ended.
+        unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread_id, SIGNAL) };
+    }
+    Ok(())
+}
+
 /// Whether signals are acted on from now on.
 pub(super) fn switch(is_sampling: bool) {
     IS_SAMPLING.store(is_sampling, Ordering::SeqCst);

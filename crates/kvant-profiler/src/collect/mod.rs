@@ -64,6 +64,7 @@ mod wait;
 mod walk;
 
 pub use alloc::Allocator;
+pub use handler::interrupt_threads;
 use session::Drain;
 
 /// What to sample. The default is all of it.

@@ -307,3 +307,6 @@ impl PageSample<'_> {
         frames.filter(|&frame| frame < CONTEXT_MIN)
     }
 }
+
+#[cfg(test)]
+mod tests;

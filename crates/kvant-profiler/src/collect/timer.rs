@@ -1,6 +1,8 @@
 //! A timer on a thread's CPU clock: the engine that every Linux has.
 //!
-//! The kernel looks at such timers in its tick, so that they are as fine as that (4 ms at 250 Hz), and shows no kernel frames.
+//! The kernel looks at such timers in its tick, so that they are as fine as that (4 ms at 250 Hz), and shows no kernel frames. Where
+//! other programs want the processors, a thread may run mostly between two ticks: then samples are fewer, and each stands for more
+//! CPU time.
 //!
 //! Threads: the drain creates and deletes; signals go to the thread that is sampled.
 

@@ -6,11 +6,12 @@
 //!
 //! 1. The register may hold anything. Nothing is read but aligned words between the stack pointer and the stack's end, upwards only,
 //!    and nothing is taken for a caller that is not code. So the walk never faults and always ends.
-//! 2. Callers are lost below a C function that uses the register for itself. The walk goes on at the nearest anchor
-//!    (see [`super::anchor`]).
+//! 2. Callers are lost below a C function that uses the register for itself: `recv` and `malloc` of glibc do. The walk goes on at
+//!    the nearest anchor (see [`super::anchor`]). Where there is none, it looks for the return address into our own code, right
+//!    after a call, and for our frame pointer, which the C function must have saved just below (see [`search`]).
 //! 3. The direct caller of a function without a frame is skipped: the register still has the caller's frame. It is taken from the
-//!    top of the stack where the return address must be there (our own code before its frame is made), or where what is there
-//!    looks like one: an address in our own code, right after a call.
+//!    top of the stack where the return address must be there (our own code before its frame is made), or from the first word that
+//!    looks like one.
 //!
 //! Never used: unwinders that allocate or lock, as that of libgcc does.
 //!
@@ -22,11 +23,20 @@ use super::code;
 use super::stack::Extent;
 
 /// Bytes of a frame: the caller's frame pointer and the return address.
-const FRAME_BYTES: usize = 2 * size_of::<usize>();
+const FRAME_BYTES: usize = 2 * WORD_BYTES;
+const WORD_BYTES: usize = size_of::<usize>();
+/// How much of the stack is searched for the caller of C functions: the frames of some of them.
+const SEARCHED_WORDS_MAX: usize = 128;
+/// How far above the stack pointer the return address of a C function may lie for it to be taken without more evidence.
+const NEAR_WORDS_MAX: usize = 16;
+/// Registers that a C function saves below its return address; the frame pointer's is among them.
+const SAVED_WORDS_MAX: usize = 6;
+/// No function of ours has more local variables.
+const LOCALS_BYTES_MAX: usize = 1 << 20;
 
 impl Extent {
     fn contains(&self, address: usize, bytes: usize) -> bool {
-        address >= self.start && address.is_multiple_of(size_of::<usize>()) && self.fits(address, bytes)
+        address >= self.start && address.is_multiple_of(WORD_BYTES) && self.fits(address, bytes)
     }
 
     fn fits(&self, address: usize, bytes: usize) -> bool {
@@ -37,7 +47,7 @@ impl Extent {
     /// What [`Extent`] says holds: its bytes can be read.
     unsafe fn word(&self, address: usize) -> Option<usize> {
         // SAFETY: inside of the stack, aligned, and read by the thread whose stack it is.
-        self.contains(address, size_of::<usize>())
+        self.contains(address, WORD_BYTES)
             .then(|| unsafe { (address as *const usize).read_volatile() })
     }
 
@@ -76,7 +86,7 @@ pub(super) unsafe fn from_registers(
         return;
     }
     // SAFETY: as above.
-    unsafe { climb(registers.fp, stack, anchor, take) };
+    unsafe { climb(registers.fp, stack, anchor, code::is_own_code(registers.pc), take) };
 }
 
 /// Calls `take` with each return address from the frame at `frame` on, outwards, until it returns false.
@@ -90,17 +100,23 @@ pub(super) unsafe fn from_frame(
     take: &mut impl FnMut(usize) -> bool,
 ) {
     // SAFETY: the caller vouches for the stack.
-    unsafe { climb(frame, stack, stack.anchor(innermost), take) };
+    unsafe { climb(frame, stack, stack.anchor(innermost), true, take) };
 }
 
+/// `is_trusted` says that `frame` comes from our own code. From a C function, it is taken for a frame only if it leads to our own code:
+/// anything may be in the register.
+///
 /// # Safety
 /// As for [`from_registers`].
 unsafe fn climb(
     mut frame: usize,
     mut stack: Extent,
     mut anchor: Option<Anchor>,
+    mut is_trusted: bool,
     take: &mut impl FnMut(usize) -> bool,
 ) {
+    // Beyond the C library's function that begins a thread there is nothing to look for.
+    let mut is_searchable = true;
     loop {
         // Frames of functions between here and the anchor are below it: a frame pointer that leads past it is none.
         let is_frame =
@@ -108,14 +124,27 @@ unsafe fn climb(
         // SAFETY: the caller vouches for the stack.
         let read = |address| unsafe { stack.word(address) };
         let caller = is_frame
-            .then(|| read(frame + size_of::<usize>()))
+            .then(|| read(frame + WORD_BYTES))
             .flatten()
-            .filter(|&address| code::is_code(address));
+            .filter(|&address| code::is_own_code(address) || (is_trusted && code::is_code(address)));
+        is_trusted = true;
         let Some(caller) = caller else {
-            let Some(reached) = anchor else { return };
+            let Some(reached) = anchor else {
+                // SAFETY: as above.
+                let Some(found) = is_searchable.then(|| unsafe { search(stack) }).flatten() else {
+                    return;
+                };
+                if !take(found.caller) {
+                    return;
+                }
+                stack.start = found.end;
+                frame = found.frame;
+                continue;
+            };
             if !take(reached.code) {
                 return;
             }
+            is_searchable = true;
             // Before the next anchor is looked for: it is further out, so that even a list that was overwritten comes to an end.
             stack.start = reached.frame;
             frame = reached.frame;
@@ -130,6 +159,7 @@ unsafe fn climb(
         if !take(caller) {
             return;
         }
+        is_searchable = code::is_own_code(caller);
         let outer = read(frame).unwrap_or(0);
         stack.start = frame + FRAME_BYTES;
         frame = outer;
@@ -151,9 +181,53 @@ unsafe fn skipped_caller(registers: Registers, stack: Extent, anchor: Option<&An
     if let Some(anchor) = anchor {
         return (anchor.frame == registers.fp).then_some(anchor.code);
     }
-    let top = word(registers.sp)?;
+    // Below the caller's frame, if that is what the register has.
+    let words = (0..NEAR_WORDS_MAX).map(|index| registers.sp + index * WORD_BYTES);
+    let mut words = words.take_while(|&at| at < registers.fp).map_while(word);
+    words.find(|&address| is_caller(address))
+}
+
+/// The caller of a C function.
+struct Found {
+    /// Where it goes on.
+    caller: usize,
+    /// Its frame.
+    frame: usize,
+    /// After the return address.
+    end: usize,
+}
+
+/// Looks for the caller of C functions that use the frame pointer's register for themselves, from the start of `stack` on. C
+/// functions save the register before they do, so that the caller's frame pointer lies just below the return address: both must
+/// look like what they are.
+///
+/// # Safety
+/// As for [`from_registers`].
+unsafe fn search(stack: Extent) -> Option<Found> {
+    // SAFETY: the caller vouches for the stack.
+    let word = |address| unsafe { stack.word(address) };
+    let is_frame = |at: usize, frame: usize| {
+        let is_above = frame > at && frame - at <= LOCALS_BYTES_MAX;
+        is_above && stack.contains(frame, FRAME_BYTES) && word(frame + WORD_BYTES).is_some_and(code::is_code)
+    };
+    for at in (1..SEARCHED_WORDS_MAX).map(|index| stack.start + index * WORD_BYTES) {
+        let caller = word(at)?;
+        if !is_caller(caller) {
+            continue;
+        }
+        let saved = (1..=SAVED_WORDS_MAX).map_while(|index| word(at - index * WORD_BYTES));
+        if let Some(frame) = saved.filter(|&frame| is_frame(at, frame)).min() {
+            let end = at + WORD_BYTES;
+            return Some(Found { caller, frame, end });
+        }
+    }
+    None
+}
+
+/// Whether an address looks like one that our own code is returned to.
+fn is_caller(address: usize) -> bool {
     // SAFETY: inside of our own code, which begins with more than seven bytes that are no call's.
-    (code::is_own_code(top) && unsafe { arch::follows_call(top) }).then_some(top)
+    code::is_own_code(address) && unsafe { arch::follows_call(address) }
 }
 
 #[cfg(test)]

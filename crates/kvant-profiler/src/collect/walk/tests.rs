@@ -148,3 +148,38 @@ fn a_walk_ends_when_nothing_more_is_wanted() {
     unsafe { from_frame(fake.address(4), fake.extent(), ptr::null(), &mut take) };
     assert_eq!(callers, [code_at(1)]);
 }
+
+/// An address that a call of this file returns to.
+#[inline(never)]
+fn real_caller() -> usize {
+    let frame = arch::frame_pointer();
+    // SAFETY: the frame of this function.
+    unsafe { ((frame + WORD_BYTES) as *const usize).read_volatile() }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_c_function_that_uses_the_frame_pointers_register_is_searched_for_its_caller() {
+    let mut fake = Fake::new();
+    code::refresh();
+    let caller = std::hint::black_box(real_caller());
+    assert!(is_caller(caller) && !is_caller(0));
+    // The C function: locals, three saved registers, the return address.
+    fake.words[3] = fake.address(2);
+    fake.words[6] = 77;
+    fake.words[7] = fake.address(20);
+    fake.words[8] = 0;
+    fake.words[9] = caller;
+    // Our function and its callers.
+    fake.frame(20, 30, code_at(5));
+    fake.frame(30, 0, libc::getppid as *const () as usize);
+    // What lies beyond the C library's start of a thread is nobody's caller.
+    fake.words[40] = fake.address(50);
+    fake.words[41] = caller;
+    fake.frame(50, 0, code_at(9));
+    let expected = [caller, code_at(5), libc::getppid as *const () as usize];
+    assert_eq!(fake.walk(12345, ptr::null()), expected);
+    // A return address that was left behind has no frame pointer below: the next one counts.
+    fake.words[7] = 0;
+    assert_eq!(fake.walk(12345, ptr::null()), [caller, code_at(9)]);
+}
