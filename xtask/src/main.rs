@@ -12,6 +12,7 @@ mod cargo;
 mod hlog_check;
 mod profile_check;
 mod readme;
+mod server;
 mod tidy;
 mod torture;
 
@@ -28,8 +29,8 @@ Kvant's chores. Usage: cargo xtask NAME
   hlog-check [RUN.hlog RUN.json [RUN.hgrm]]
                                     have the files of `kvant load` read by HdrHistogram's Python library and
                                     a JSON Schema validator (from PyPI), and compare; needs Python 3
-  profile-check                     have a browser open pages of made-up profiles, use them, and compare what they
-                                    show; needs Node.js, npm and Chromium
+  profile-check [--release]         profile a server under load, have a browser and programs from npm read the
+                                    files, and compare; needs Node.js, npm and Chromium
   bench [NAME [ARG]...]             run a benchmark; without a name, list them
 ";
 
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
         "torture" => torture::run(rest),
         "soak" => torture::soak(rest),
         "hlog-check" => hlog_check::run(rest),
-        "profile-check" => args::none(rest).and_then(|()| profile_check::run()),
+        "profile-check" => profile_check::run(rest),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
