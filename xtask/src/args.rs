@@ -30,5 +30,14 @@ pub(crate) fn numbers(
     Ok(values)
 }
 
+/// Nothing, or `--release`.
+pub(crate) fn release(arguments: &[String]) -> Result<bool, String> {
+    match arguments {
+        [] => Ok(false),
+        [flag] if flag == "--release" => Ok(true),
+        _ => Err("the only argument is --release".to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -60,6 +60,16 @@ pub(crate) fn target_dir() -> Result<PathBuf, String> {
     Ok(PathBuf::from(dir))
 }
 
+/// Builds Kvant's binary; returns the directory that it is in.
+pub(crate) fn build_kvant(release: bool) -> Result<PathBuf, String> {
+    let mut build = cargo();
+    build
+        .args(["build", "--quiet", "--bin", "kvant"])
+        .args(release.then_some("--release"));
+    run(&mut build)?;
+    Ok(target_dir()?.join(if release { "release" } else { "debug" }))
+}
+
 /// A command as one would type it.
 pub(crate) fn shown(command: &Command) -> String {
     let mut words = vec![

@@ -13,6 +13,7 @@ mod hlog_check;
 mod profile_check;
 mod profile_soak;
 mod readme;
+mod server;
 mod tidy;
 mod torture;
 
@@ -32,8 +33,8 @@ Kvant's chores. Usage: cargo xtask NAME
   hlog-check [RUN.hlog RUN.json [RUN.hgrm]]
                                     have the files of `kvant load` read by HdrHistogram's Python library and
                                     a JSON Schema validator (from PyPI), and compare; needs Python 3
-  profile-check                     have a browser open pages of made-up profiles, use them, and compare what they
-                                    show; needs Node.js, npm and Chromium
+  profile-check [--release]         profile a server under load, have a browser and programs from npm read the
+                                    files, and compare; needs Node.js, npm and Chromium
   bench [NAME [ARG]...]             run a benchmark; without a name, list them
 ";
 
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
         "soak" => torture::soak(rest),
         "profile-soak" => profile_soak::run(rest),
         "hlog-check" => hlog_check::run(rest),
-        "profile-check" => args::none(rest).and_then(|()| profile_check::run()),
+        "profile-check" => profile_check::run(rest),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

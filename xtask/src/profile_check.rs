@@ -1,27 +1,54 @@
-//! `cargo xtask profile-check`: what the profiler writes, used by programs that are not ours.
+//! `cargo xtask profile-check [--release]`: what the profiler writes, read by programs that are not ours.
 //!
-//! A browser (Debian's Chromium, driven by Playwright's library from npm) opens pages of made-up recordings: they must draw, search,
-//! zoom, select and compare, agree with sums of the recordings, and ask for nothing outside of themselves. Packages come from npm in
-//! pinned versions, into a directory below `target/`; pictures of the pages stay in `target/profile-check/pictures`.
+//! A browser (Debian's Chromium, driven by Playwright's library) opens pages: they must draw, search, zoom, select and compare, agree
+//! with sums of the recordings, and ask for nothing outside of themselves. pprof files are read by Datadog's `pprof-format`, collapsed
+//! stacks by speedscope; all must come to the same sums. The recordings are made-up ones, and one of a server under load. Packages come
+//! from npm in pinned versions, into a directory below `target/`; pictures stay in `target/profile-check/pictures`.
 
-use crate::{Verdict, cargo};
+use crate::server::Server;
+use crate::{Verdict, args, cargo};
 use serde_json::Value;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-/// The scripts and the versions of what they need.
+/// The scripts, and the versions of what they need.
 const SCRIPTS: &str = "crates/kvant-profiler/tests/browser";
 const PACKAGE_FILES: &[&str] = &["package.json", "package-lock.json", ".npmrc"];
+/// As `kvant profile --kind` calls them.
+const KINDS: &[&str] = &[
+    "cpu",
+    "alloc",
+    "contention",
+    "idle",
+    "backpressure",
+    "io",
+    "scheduler",
+    "holder",
+];
+/// A load that small machines bear, with a memtable that fills several times meanwhile.
+const SERVE: &[&str] = &["--memtable-bytes", "4MiB"];
+const LOAD: &str = "load -t1 -c8 -d12s -R500 --workload put --value-bytes 1..10000 --keys 20000 --quiet";
+const PROFILE: &str = "profile -d 8s -o real.kprof";
 
 /// Makes the files, has them read, and says whether all agreed.
-pub(crate) fn run() -> Verdict {
+pub(crate) fn run(arguments: &[String]) -> Verdict {
+    let release = args::release(arguments)?;
     let dir = cargo::target_dir()?.join("profile-check");
-    std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-    made_up_recordings(&dir)?;
+    let files = dir.join("files");
+    if files.exists() {
+        fs::remove_dir_all(&files).map_err(|error| format!("{}: {error}", files.display()))?;
+    }
+    make_dir(&files)?;
+    made_up_recordings(&files)?;
+    real_recording(&cargo::build_kvant(release)?.join("kvant"), &files)?;
     let scripts = scripts_with_packages(&dir)?;
     let mut passed = true;
-    for script in ["check.mjs"] {
-        let status = Command::new("node").arg(scripts.join(script)).arg(&dir).status();
+    for script in ["check.mjs", "foreign.mjs"] {
+        let status = Command::new("node")
+            .arg(scripts.join(script))
+            .arg(&files)
+            .status();
         passed &= status.map_err(|error| format!("node: {error}"))?.success();
     }
     println!("profile-check: {}", if passed { "passed" } else { "failed" });
@@ -29,7 +56,7 @@ pub(crate) fn run() -> Verdict {
 }
 
 /// What the example prints as one JSON object, as files.
-fn made_up_recordings(dir: &Path) -> Result<(), String> {
+fn made_up_recordings(files: &Path) -> Result<(), String> {
     let mut example = cargo::cargo();
     example.args([
         "run",
@@ -40,29 +67,75 @@ fn made_up_recordings(dir: &Path) -> Result<(), String> {
         "profile_files",
     ]);
     let text = cargo::stdout_of(&mut example)?;
-    let files: Value = serde_json::from_slice(&text).map_err(|error| format!("profile_files: {error}"))?;
-    let files = files.as_object().ok_or("profile_files printed no object")?;
-    for (name, content) in files {
+    let made: Value = serde_json::from_slice(&text).map_err(|error| format!("profile_files: {error}"))?;
+    for (name, content) in made.as_object().ok_or("profile_files printed no object")? {
         let text = content
             .as_str()
             .map_or_else(|| content.to_string(), str::to_owned);
-        write(&dir.join(name), &text)?;
+        write(&files.join(name), &text)?;
     }
     Ok(())
+}
+
+/// A server under load records itself; what it wrote becomes all other formats.
+fn real_recording(kvant: &Path, files: &Path) -> Result<(), String> {
+    let mut server = Server::start(kvant, files, SERVE)?;
+    let outcome = profile_under_load(kvant, &server, files);
+    let stopped = server.stop();
+    if outcome.is_err() || stopped.is_err() {
+        println!("profile-check: the server's log:\n{}", server.log());
+    }
+    stopped.and(outcome)?;
+    let convert = |arguments: &[&str], output: &str| {
+        let mut command = Command::new(kvant);
+        command
+            .args(["profile", "real.kprof", "-o", output])
+            .args(arguments)
+            .current_dir(files);
+        cargo::run(&mut command)
+    };
+    convert(&[], "real.html")?;
+    convert(&[], "real.pb.gz")?;
+    for kind in KINDS {
+        convert(&["--kind", kind], &format!("real.{kind}.collapsed"))?;
+    }
+    Ok(())
+}
+
+fn profile_under_load(kvant: &Path, server: &Server, files: &Path) -> Result<(), String> {
+    let url = format!("http://{}", server.address);
+    let mut load = Command::new(kvant)
+        .args(LOAD.split(' '))
+        .arg(&url)
+        .current_dir(files)
+        .stdout(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("{}: {error}", kvant.display()))?;
+    let mut profile = Command::new(kvant);
+    profile
+        .args(PROFILE.split(' '))
+        .args(["--url", &url])
+        .current_dir(files);
+    let profiled = cargo::run(&mut profile);
+    let loaded = load.wait().map_err(|error| format!("kvant load: {error}"))?;
+    profiled?;
+    if loaded.success() {
+        Ok(())
+    } else {
+        Err(format!("kvant load: {loaded}"))
+    }
 }
 
 /// A copy of the scripts beside their packages: Node looks for packages where a script lies.
 fn scripts_with_packages(dir: &Path) -> Result<PathBuf, String> {
     let source = cargo::root().join(SCRIPTS);
     let copy = dir.join("scripts");
-    std::fs::create_dir_all(&copy).map_err(|error| format!("{}: {error}", copy.display()))?;
-    let read =
-        |path: &Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+    make_dir(&copy)?;
     let mut wanted = String::new();
     for name in PACKAGE_FILES {
         wanted += &read(&source.join(name))?;
     }
-    let entries = std::fs::read_dir(&source).map_err(|error| format!("{}: {error}", source.display()))?;
+    let entries = fs::read_dir(&source).map_err(|error| format!("{}: {error}", source.display()))?;
     for entry in entries {
         let path = entry
             .map_err(|error| format!("{}: {error}", source.display()))?
@@ -73,7 +146,7 @@ fn scripts_with_packages(dir: &Path) -> Result<PathBuf, String> {
         }
     }
     let stamp = copy.join("installed");
-    if !std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+    if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         let mut npm = Command::new("npm");
         npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"])
             .current_dir(&copy);
@@ -85,6 +158,14 @@ fn scripts_with_packages(dir: &Path) -> Result<PathBuf, String> {
     Ok(copy)
 }
 
+fn make_dir(path: &Path) -> Result<(), String> {
+    fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
 fn write(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }

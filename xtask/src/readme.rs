@@ -6,11 +6,10 @@
 //! and `...` in a line for any characters.
 
 mod example;
-mod server;
 
-use crate::{Verdict, cargo};
+use crate::server::Server;
+use crate::{Verdict, args, cargo};
 use example::Example;
-use server::Server;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -22,11 +21,7 @@ const ADDRESS: &str = "127.0.0.1:8080";
 
 /// Builds the binary, runs the examples, and prints where output and README differ.
 pub(crate) fn run(arguments: &[String]) -> Verdict {
-    let release = match arguments {
-        [] => false,
-        [flag] if flag == "--release" => true,
-        _ => return Err("the only argument is --release".to_string()),
-    };
+    let release = args::release(arguments)?;
     let readme =
         fs::read_to_string(cargo::root().join("README.md")).map_err(|error| format!("README.md: {error}"))?;
     let mut examples = Vec::new();
@@ -37,14 +32,8 @@ pub(crate) fn run(arguments: &[String]) -> Verdict {
         }
         examples.extend(of_section);
     }
-    let mut build = cargo::cargo();
-    build
-        .args(["build", "--quiet", "--bin", "kvant"])
-        .args(release.then_some("--release"));
-    cargo::run(&mut build)?;
-    let profile = if release { "release" } else { "debug" };
-    let target = cargo::target_dir()?;
-    let work = target.join("readme-examples");
+    let binaries = cargo::build_kvant(release)?;
+    let work = cargo::target_dir()?.join("readme-examples");
     if work.exists() {
         fs::remove_dir_all(&work).map_err(|error| format!("{}: {error}", work.display()))?;
     }
@@ -52,8 +41,7 @@ pub(crate) fn run(arguments: &[String]) -> Verdict {
     // Without a terminal curl would draw its progress into the output.
     fs::write(work.join(".curlrc"), "silent\nshow-error\n").map_err(|error| format!(".curlrc: {error}"))?;
 
-    let binaries = target.join(profile);
-    let mut server = Server::start(&binaries.join("kvant"), &work)?;
+    let mut server = Server::start(&binaries.join("kvant"), &work, &[])?;
     let outcome = run_all(&examples, &server, &binaries);
     let stopped = server.stop();
     if !matches!(outcome, Ok(true)) || stopped.is_err() {

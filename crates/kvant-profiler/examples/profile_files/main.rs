@@ -4,7 +4,9 @@
 
 mod synthetic;
 
-use kvant_profiler::recording::Recording;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use kvant_profiler::recording::{Kind, Recording};
 use kvant_profiler::render;
 use serde_json::{Value, json};
 use synthetic::Plan;
@@ -16,23 +18,33 @@ fn main() {
         seconds: 40,
         ..Plan::loaded(1)
     });
-    let files = json!({
-        "page.html": render::html(&base),
-        "difference.html": render::html_difference(&base, &other),
-        "recordings.json": [plain(&base), plain(&other)],
+    let mut files = json!({
+        "made-up.html": render::html(&base),
+        "made-up-difference.html": render::html_difference(&base, &other),
+        "made-up.json": [plain(&base), plain(&other)],
+        "made-up.pb.gz.base64": BASE64_STANDARD.encode(render::pprof(&base)),
     });
+    for kind in Kind::ALL {
+        files[format!("made-up.{}.collapsed", kind.name())] = render::collapsed(&base, kind).into();
+    }
     println!("{files}");
 }
 
-/// A recording without any encoding: stacks as lists of names, the outermost first.
+/// A recording without any encoding: of stacks the caller's and the names at the address, the outermost first.
 fn plain(recording: &Recording) -> Value {
-    let mut stacks: Vec<Vec<&str>> = vec![Vec::new()];
-    for stack in &recording.stacks[1..] {
-        let mut names = stacks[stack.parent as usize].clone();
-        let functions = &recording.symbols[stack.frame as usize];
-        names.extend(functions.iter().rev().map(|function| function.name.as_str()));
-        stacks.push(names);
-    }
+    let names = |frame: u32| -> Vec<&str> {
+        let functions = &recording.symbols[frame as usize];
+        functions
+            .iter()
+            .rev()
+            .map(|function| function.name.as_str())
+            .collect()
+    };
+    let stacks = recording
+        .stacks
+        .iter()
+        .map(|stack| json!([stack.parent, names(stack.frame)]));
+    let stacks: Vec<Value> = stacks.collect();
     let samples = recording.samples.iter().map(|sample| {
         json!({
             "kind": sample.kind.name(),

@@ -1,20 +1,19 @@
 // Opens pages of the profiler in a real browser and holds what they show against sums of their recordings.
 //
-// Usage: node check.mjs DIR, with what the example `profile_files` prints in DIR. Leaves pictures in DIR/pictures.
+// Usage: node check.mjs DIR, with what `cargo xtask profile-check` makes in DIR. Leaves pictures beside DIR.
 // Exits with 0 when all agrees, with 1 and the differences when not.
 
-import { mkdir, readFile, stat } from 'node:fs/promises';
+import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { chromium } from 'playwright-core';
-import { ProfilePage } from './page.mjs';
-import { has, weight } from './truth.mjs';
+import { ProfilePage, launch } from './page.mjs';
+import { has, readRecordings, weight } from './truth.mjs';
 
 const PAGE_BYTES_MAX = 2e6;
 const VIEWS = ['cpu', 'alloc', 'live', 'contention', 'holder', 'backpressure', 'io', 'idle', 'scheduler'];
 const dir = process.argv[2];
-const pagePath = join(dir, 'page.html');
-const differencePath = join(dir, 'difference.html');
-const [base, other] = JSON.parse(await readFile(join(dir, 'recordings.json'), 'utf8'));
+const pagePath = join(dir, 'made-up.html');
+const differencePath = join(dir, 'made-up-difference.html');
+const [base, other] = await readRecordings(join(dir, 'made-up.json'));
 
 let problems = [];
 let checkedCount = 0;
@@ -209,10 +208,10 @@ const CHECKS = {
 };
 
 async function takePictures(open) {
-  await mkdir(join(dir, 'pictures'), { recursive: true });
+  await mkdir(join(dir, '..', 'pictures'), { recursive: true });
   for (const [width, height] of [[1280, 800], [1920, 1080]]) {
     for (const colorScheme of ['light', 'dark']) {
-      const name = (what) => join(dir, 'pictures', `${what}-${width}-${colorScheme}.png`);
+      const name = (what) => join(dir, '..', 'pictures', `${what}-${width}-${colorScheme}.png`);
       const settings = { viewport: { width, height }, colorScheme };
       let page = await open(pagePath, settings);
       await page.page.screenshot({ path: name('cpu') });
@@ -233,11 +232,7 @@ async function takePictures(open) {
   }
 }
 
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-    '--disable-component-update', '--disable-sync'],
-});
+const browser = await launch();
 let failedCount = 0;
 for (const [name, check] of [...Object.entries(CHECKS), ['pictures', takePictures]]) {
   const pages = [];

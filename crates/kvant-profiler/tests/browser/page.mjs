@@ -2,6 +2,15 @@
 // console and any error that nobody caught is a problem.
 
 import { pathToFileURL } from 'node:url';
+import { chromium } from 'playwright-core';
+
+export function launch() {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+      '--disable-component-update', '--disable-sync'],
+  });
+}
 
 export class ProfilePage {
   static async open(browser, file, settings = {}) {

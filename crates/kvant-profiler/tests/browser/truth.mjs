@@ -1,5 +1,20 @@
 // What a recording holds, summed the plain way from its samples: no code of the page is used.
 
+import { readFile } from 'node:fs/promises';
+
+// The recordings of a file, with stacks as lists of names, the outermost first.
+export async function readRecordings(path) {
+  const recordings = JSON.parse(await readFile(path, 'utf8'));
+  for (const recording of recordings) {
+    const stacks = [[]];
+    for (const [parent, names] of recording.stacks.slice(1)) {
+      stacks.push([...stacks[parent], ...names]);
+    }
+    recording.stacks = stacks;
+  }
+  return recordings;
+}
+
 export function view(id) {
   return {
     kind: id === 'live' ? 'alloc' : id,

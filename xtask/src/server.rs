@@ -1,4 +1,4 @@
-//! A server that lives as long as the examples: a child process on a free port, with its data and log in a
+//! A server that lives as long as a chore needs it: a child process on a free port, with its data and log in a
 //! temporary directory.
 
 use crate::cargo;
@@ -16,16 +16,16 @@ const STOP_WAIT_MAX: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A running server. It is killed when dropped, if it was not stopped.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub(super) address: String,
-    /// The directory in which the server and the examples run.
-    pub(super) work: PathBuf,
+    pub(crate) address: String,
+    /// The directory in which the server runs.
+    pub(crate) work: PathBuf,
 }
 
 impl Server {
-    /// Starts `binary` in `work` and waits until it is ready.
-    pub(super) fn start(binary: &Path, work: &Path) -> Result<Server, String> {
+    /// Starts `binary` with more `arguments` in `work` and waits until it is ready.
+    pub(crate) fn start(binary: &Path, work: &Path, arguments: &[&str]) -> Result<Server, String> {
         let failed = |error: io::Error| format!("{}: {error}", binary.display());
         // The port is free until somebody else takes it in the moment before the server does; then the start
         // fails, loudly.
@@ -35,13 +35,14 @@ impl Server {
             .to_string();
         let log = File::create(work.join("server.log")).map_err(failed)?;
         let mut command = Command::new(binary);
-        // The README speaks of the defaults, whatever this shell has set.
+        // The defaults hold, whatever this shell has set.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("KVANT_"))
         {
             command.env_remove(name);
         }
         let child = command
             .args(["serve", "--listen", &address])
+            .args(arguments)
             .current_dir(work)
             .stdin(Stdio::null())
             .stdout(log.try_clone().map_err(failed)?)
@@ -87,7 +88,7 @@ impl Server {
     }
 
     /// Asks the server to stop, and checks that it does so in time and with exit code 0.
-    pub(super) fn stop(&mut self) -> Result<(), String> {
+    pub(crate) fn stop(&mut self) -> Result<(), String> {
         cargo::run(Command::new("kill").args(["-TERM", &self.child.id().to_string()]))?;
         let start = Instant::now();
         while start.elapsed() < STOP_WAIT_MAX {
@@ -101,7 +102,7 @@ impl Server {
     }
 
     /// What the server has logged.
-    pub(super) fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.work.join("server.log")).unwrap_or_else(|error| format!("(no log: {error})"))
     }
 }
@@ -111,7 +112,7 @@ impl Drop for Server {
         if matches!(self.child.try_wait(), Ok(None)) {
             let killed = self.child.kill().and_then(|()| self.child.wait());
             if let Err(error) = killed {
-                println!("readme: server {} may still run: {error}", self.child.id());
+                println!("server {} may still run: {error}", self.child.id());
             }
         }
     }

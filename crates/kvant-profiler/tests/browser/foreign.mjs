@@ -1,0 +1,102 @@
+// Has pprof files and collapsed stacks read by programs that are not ours, and compares what they find with each other and with the page.
+//
+// Usage: node foreign.mjs DIR, with what `cargo xtask profile-check` makes in DIR.
+// Exits with 0 when all agrees, with 1 and the differences when not.
+
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { gunzipSync } from 'node:zlib';
+import { Profile } from 'pprof-format';
+import { ProfilePage, launch } from './page.mjs';
+
+const dir = process.argv[2];
+// View of the page, kind of the collapsed stacks, value of the pprof file. Live bytes are a part of a kind.
+const VIEWS = [
+  ['cpu', 'cpu', 'cpu'], ['alloc', 'alloc', 'alloc_space'], ['live', null, 'inuse_space'], ['contention', 'contention', 'delay'],
+  ['idle', 'idle', 'idle'], ['backpressure', 'backpressure', 'backpressure'], ['io', 'io', 'io'], ['scheduler', 'scheduler', 'scheduler'],
+  ['holder', 'holder', 'holder'],
+];
+const problems = [];
+let comparedCount = 0;
+
+// The sum of each value, and of each function the CPU time that it is on the stack of.
+async function readPprof(name) {
+  const bytes = await readFile(join(dir, `${name}.pb.gz`)).catch(async () =>
+    Buffer.from(await readFile(join(dir, `${name}.pb.gz.base64`), 'utf8'), 'base64'));
+  const profile = Profile.decode(gunzipSync(bytes));
+  const text = (index) => profile.stringTable.strings[Number(index)];
+  const names = profile.sampleType.map(({ type }) => text(type));
+  const sums = new Map(names.map((value, index) => [value, profile.sample.reduce((sum, { value: values }) => sum + Number(values[index]), 0)]));
+  const functions = new Map(profile.function.map(({ id, name: index }) => [Number(id), text(index)]));
+  const locations = new Map(profile.location.map(({ id, line }) => [Number(id), line.map(({ functionId }) => functions.get(Number(functionId)))]));
+  const cpu = new Map();
+  for (const { locationId, value } of profile.sample) {
+    for (const called of new Set(locationId.flatMap((id) => locations.get(Number(id))))) {
+      cpu.set(called, (cpu.get(called) ?? 0) + Number(value[names.indexOf('cpu')] ?? 0));
+    }
+  }
+  return { sums, cpu };
+}
+
+// Opens collapsed stacks in speedscope, and reads what it exports: the sum of all weights, and by function those of stacks with it.
+async function readCollapsed(browser, path) {
+  const release = join(dirname(createRequire(import.meta.url).resolve('speedscope/package.json')), 'dist', 'release');
+  const context = await browser.newContext({ acceptDownloads: true });
+  const page = await context.newPage();
+  await page.goto(pathToFileURL(join(release, 'index.html')).href);
+  await page.setInputFiles('input[type=file]', path);
+  await page.waitForSelector('canvas');
+  const [download] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('Control+s')]);
+  const { shared, profiles } = JSON.parse(await readFile(await download.path(), 'utf8'));
+  await context.close();
+  const [{ samples, weights }] = profiles;
+  const byName = new Map();
+  samples.forEach((stack, index) => {
+    // Marks of inlined functions and of the kernel's are part of the names here.
+    for (const name of new Set(stack.map((frame) => shared.frames[frame].name.replace(/_\[[ik]\]$/, '')))) {
+      byName.set(name, (byName.get(name) ?? 0) + weights[index]);
+    }
+  });
+  return { sum: weights.reduce((sum, weight) => sum + weight, 0), byName };
+}
+
+function compare(what, found, wanted) {
+  comparedCount += 1;
+  if (Math.abs(found - wanted) > 1e-9 * Math.abs(wanted)) {
+    problems.push(`${what}: ${found}, in the pprof file ${wanted}`);
+  }
+}
+
+const browser = await launch();
+for (const name of ['made-up', 'real']) {
+  const pprof = await readPprof(name);
+  const page = await ProfilePage.open(browser, join(dir, `${name}.html`));
+  const onPage = await page.views();
+  for (const [view, kind, value] of VIEWS) {
+    const sum = pprof.sums.get(value) ?? 0;
+    console.log(`  ${name} ${view}: ${sum}`);
+    if (onPage.includes(view)) {
+      await page.choose(view);
+      compare(`${name}.html, ${view}`, (await page.weights())[0], sum);
+    } else {
+      compare(`${name}.html has no ${view}`, 0, sum);
+    }
+    if (kind !== null && sum > 0) {
+      const collapsed = await readCollapsed(browser, join(dir, `${name}.${kind}.collapsed`));
+      compare(`${name}.${kind}.collapsed in speedscope`, collapsed.sum, sum);
+      if (kind === 'cpu') {
+        const heaviest = [...pprof.cpu].sort((a, b) => b[1] - a[1]).slice(0, 200);
+        heaviest.forEach(([called, weight]) => compare(`${called} in speedscope`, collapsed.byName.get(called.replaceAll(';', ',')) ?? 0, weight));
+      }
+    }
+  }
+  problems.push(...page.problems);
+  await page.page.screenshot({ path: join(dir, '..', 'pictures', `${name}-first.png`), fullPage: true });
+  await page.close();
+}
+await browser.close();
+problems.slice(0, 40).forEach((problem) => console.log(problem));
+console.log(`${comparedCount} sums of other programs compared, ${problems.length} differ`);
+process.exit(problems.length === 0 && comparedCount > 0 ? 0 : 1);
