@@ -4,6 +4,11 @@ use kvant_base::checksum::crc32c_masked;
 use kvant_base::tag::{Activity, Stage};
 use kvant_env::rng::{Rng, entropy_seed};
 
+mod random;
+mod size;
+
+use random::random_recording;
+
 const PAGE: &str = include_str!("../../../../docs/formats/recording.md");
 
 /// The bytes of the worked example: lines of offset and hexadecimal bytes.
@@ -149,116 +154,6 @@ fn a_recording_of_nothing_is_read_with_its_root() {
     assert_eq!(nothing.names, [""]);
     assert_eq!(nothing.stacks, [Stack { parent: 0, frame: 0 }]);
     assert_eq!(decode(&encode(&nothing)).unwrap(), nothing);
-}
-
-/// A recording that keeps the invariants, with numbers of all sizes.
-pub(crate) fn random_recording(rng: &mut Rng) -> Recording {
-    fn number(rng: &mut Rng) -> u64 {
-        let bits = rng.below(64);
-        rng.next_u64() >> bits
-    }
-    fn text(rng: &mut Rng) -> String {
-        let characters = ["a", "::", "<T>", "é", "\u{1f980}", " ", ";", "\n"];
-        let length = rng.below(6);
-        (0..length).map(|_| characters[rng.below(8) as usize]).collect()
-    }
-    let cpu = rng.one_in(2).then(|| CpuSampling {
-        engine: text(rng),
-        period_ns: number(rng),
-        has_kernel_frames: rng.one_in(2),
-    });
-    let module = |rng: &mut Rng| {
-        let start = number(rng) >> 1;
-        let id_bytes = rng.below(65) as usize;
-        Module {
-            path: text(rng),
-            start,
-            end: start + 1 + (number(rng) >> 2),
-            file_offset_bytes: number(rng),
-            build_id: rng.bytes(id_bytes),
-        }
-    };
-    let facts = Facts {
-        started_wall_ns: number(rng),
-        duration_ns: number(rng),
-        command: text(rng),
-        version: text(rng),
-        process_id: number(rng) as u32,
-        cpu_count: number(rng) as u32,
-        process_cpu_ns: number(rng),
-        cpu,
-        alloc_mean_bytes: rng.one_in(2).then(|| number(rng)),
-        wait_mean_ns: rng.one_in(2).then(|| [0; 5].map(|_: u64| number(rng))),
-        dropped_count: number(rng),
-        modules: (0..rng.below(4)).map(|_| module(rng)).collect(),
-    };
-    let threads: Vec<Thread> = (0..1 + rng.below(5))
-        .map(|_| Thread {
-            id: number(rng) as u32,
-            name: text(rng),
-        })
-        .collect();
-    let mut names = vec![String::new()];
-    names.extend((0..rng.below(5)).map(|_| text(rng)));
-    let frames: Vec<Frame> = (0..1 + rng.below(50))
-        .map(|_| Frame {
-            address: number(rng),
-            is_kernel: rng.one_in(3),
-            is_return: rng.one_in(2),
-        })
-        .collect();
-    let mut stacks = vec![Stack { parent: 0, frame: 0 }];
-    for index in 1..rng.below(100) {
-        stacks.push(Stack {
-            parent: rng.below(index) as u32,
-            frame: rng.below(frames.len() as u64) as u32,
-        });
-    }
-    let mut times_ns: Vec<u64> = (0..rng.below(300)).map(|_| number(rng)).collect();
-    times_ns.sort_unstable();
-    let samples = times_ns.into_iter().map(|time_ns| Sample {
-        kind: Kind::ALL[rng.below(8) as usize],
-        time_ns,
-        duration_ns: number(rng),
-        thread: rng.below(threads.len() as u64) as u32,
-        tag: Tag {
-            activity: Activity::ALL[rng.below(Activity::ALL.len() as u64) as usize],
-            stage: Stage::ALL[rng.below(Stage::ALL.len() as u64) as usize],
-        },
-        name: rng.below(names.len() as u64) as u32,
-        stack: rng.below(stacks.len() as u64) as u32,
-        weight: number(rng),
-        is_live: rng.one_in(4),
-    });
-    let samples = samples.collect();
-    let span = |rng: &mut Rng| {
-        let start_ns = number(rng) >> 1;
-        Span {
-            kind: text(rng),
-            start_ns,
-            end_ns: rng.one_in(2).then(|| start_ns + (number(rng) >> 1)),
-            fields: (0..rng.below(3)).map(|_| (text(rng), text(rng))).collect(),
-        }
-    };
-    let spans = (0..rng.below(5)).map(|_| span(rng)).collect();
-    let function = |rng: &mut Rng| Function {
-        name: text(rng),
-        file: text(rng),
-        line: number(rng) as u32,
-    };
-    let is_resolved = rng.one_in(2);
-    let resolved = frames.iter().filter(|_| is_resolved);
-    let symbols = resolved.map(|_| (0..rng.below(4)).map(|_| function(rng)).collect());
-    Recording {
-        facts,
-        threads,
-        names,
-        symbols: symbols.collect(),
-        frames,
-        stacks,
-        samples,
-        spans,
-    }
 }
 
 #[test]
@@ -432,107 +327,4 @@ fn names_do_not_multiply_without_end() {
     let file = encode(&recording);
     assert!(file.len() < 100 << 10, "{}", file.len());
     assert_eq!(decode(&file).unwrap_err().kind(), ErrorKind::Corruption);
-}
-
-/// A minute of two busy processors: 30,000 samples of CPU time and 20,000 others over 5,000 stacks of depth 25, with names.
-#[test]
-fn a_minute_of_a_busy_server_is_a_small_file() {
-    let mut rng = Rng::new(1);
-    let mut recording = Recording {
-        names: vec![
-            String::new(),
-            "gate".into(),
-            "commit_queue".into(),
-            "fdatasync".into(),
-        ],
-        threads: (0..12)
-            .map(|number| Thread {
-                id: 4000 + number,
-                name: format!("worker-{number}"),
-            })
-            .collect(),
-        stacks: vec![Stack { parent: 0, frame: 0 }],
-        ..Recording::default()
-    };
-    let words = [
-        "kvant_engine",
-        "table",
-        "reader",
-        "Block",
-        "tokio",
-        "runtime",
-        "poll",
-        "{closure#0}",
-        "impl",
-        "read_at",
-    ];
-    for number in 0..4000 {
-        recording.frames.push(Frame {
-            address: 0x5555_5555_0000 + rng.below(8 << 20),
-            is_kernel: false,
-            is_return: number % 4 != 0,
-        });
-        let name = |rng: &mut Rng| {
-            (0..5)
-                .map(|_| words[rng.below(10) as usize])
-                .collect::<Vec<_>>()
-                .join("::")
-        };
-        let functions = (0..1 + rng.below(3)).map(|_| Function {
-            name: format!("{}_{}", name(&mut rng), rng.below(1000)),
-            file: format!("crates/kvant-engine/src/table/part_{}.rs", rng.below(200)),
-            line: rng.below(500) as u32,
-        });
-        recording.symbols.push(functions.collect::<Vec<_>>());
-    }
-    // Stacks branch off each other: most of a stack is shared.
-    let mut leaves = vec![0u32];
-    for _ in 0..5000 {
-        let mut node = leaves[rng.below(leaves.len() as u64) as usize];
-        for _ in 0..1 + rng.below(8) {
-            recording.stacks.push(Stack {
-                parent: node,
-                frame: rng.below(4000) as u32,
-            });
-            node = recording.stacks.len() as u32 - 1;
-        }
-        leaves.push(node);
-    }
-    let mut times_ns: Vec<u64> = (0..50_000).map(|_| rng.below(60_000_000_000)).collect();
-    times_ns.sort_unstable();
-    for time_ns in times_ns {
-        // Some stacks are much more frequent than others.
-        let rank = rng.below(5000).min(rng.below(5000)).min(rng.below(5000));
-        let (kind, duration_ns, name, weight) = match rng.below(5) {
-            0 => (Kind::Alloc, 0, 0, (512 << 10) + rng.below(64) * 1000),
-            1 => {
-                let duration_ns = rng.below(3_000_000);
-                let name = 1 + rng.below(3) as u32;
-                (
-                    Kind::Wait(WaitKind::ALL[rng.below(5) as usize]),
-                    duration_ns,
-                    name,
-                    duration_ns + rng.below(1_000_000),
-                )
-            }
-            _ => (Kind::Cpu, 0, 0, 5_025_125),
-        };
-        recording.samples.push(Sample {
-            kind,
-            time_ns,
-            duration_ns,
-            thread: rng.below(12) as u32,
-            tag: Tag {
-                activity: Activity::ALL[rng.below(6) as usize],
-                stage: Stage::ALL[rng.below(8) as usize],
-            },
-            name,
-            stack: leaves[rank as usize],
-            weight,
-            is_live: kind == Kind::Alloc && rng.one_in(3),
-        });
-    }
-    let file = encode(&recording);
-    assert!(file.len() < 800_000, "{} bytes", file.len());
-    assert_eq!(decode(&file).unwrap(), recording);
 }

@@ -100,7 +100,7 @@ fn a_return_address_belongs_to_the_call_before_it() {
 
 #[test]
 fn libraries_have_their_tables_of_symbols() {
-    let getpid = libc::getpid as unsafe extern "C" fn() -> i32 as usize as u64;
+    let getpid = libc::getpid as *const () as u64;
     let mut recording = recording(&[(getpid, false)]);
     let resolved = resolve(&mut recording);
     assert_eq!(resolved.named_count, 1, "{resolved:?} {:?}", recording.symbols);

@@ -41,7 +41,7 @@ pub(crate) fn command() -> Command {
              kvant profile --diff BASE.kprof OTHER.kprof [-o FILE.html]",
         )
         .arg(
-            option("url", "URL", "The server, http://HOST:PORT; with --admin-listen, that address [default: http://127.0.0.1:8080]")
+            option("url", "URL", "The server; with --admin-listen, that address [default: http://127.0.0.1:8080]")
                 .value_hint(ValueHint::Url),
         )
         .arg(option("event", "EVENT,...", "What to record: cpu, alloc, lock [default: all three]"))
