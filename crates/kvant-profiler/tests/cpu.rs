@@ -108,7 +108,6 @@ fn check(recording: &Recording, burnt: Burnt) {
     let share = |part: u64, whole: u64| part as f64 / whole as f64 * 100.0;
     let truth = share(burnt.long_ns, burnt.long_ns + burnt.short_ns);
     let seen = share(long, total);
-    println!("long: {seen:.1} %, measured itself {truth:.1} %");
     assert!((seen - truth).abs() <= 3.0, "{seen} % instead of {truth} %");
     let seen_short = share(short, total);
     assert!(
@@ -116,13 +115,11 @@ fn check(recording: &Recording, burnt: Burnt) {
         "{seen_short} % are short"
     );
     let account = share(total, burnt.long_ns + burnt.short_ns);
-    println!("weights: {account:.1} % of the CPU time");
     assert!(
         (97.0..=103.0).contains(&account),
         "weights are {account} % of the CPU time"
     );
     let depth = share(deep, total);
-    println!("depth: {depth:.1} % reach the thread's entry");
     assert!(depth >= 95.0, "only {depth} % reach the thread's entry");
 }
 
@@ -142,7 +139,7 @@ fn perf_events_see_the_true_shares() {
         .is_ok_and(|level| level.trim().parse().is_ok_and(|level: i32| level <= 1))
         || rustix::process::geteuid().is_root();
     if !is_permitted {
-        println!("not permitted here");
+        // Not permitted here.
         return;
     }
     let (recording, burnt) = profile(Engine::Perf, 1000, 7);

@@ -325,6 +325,14 @@ pub(super) const UNSAFE_FILES: &[UnsafeFile] = &[
         reason: "follows frame pointers",
     },
     UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/walk/tests.rs",
+        reason: "walks stacks that are built by hand",
+    },
+    UnsafeFile {
+        path: "crates/kvant-profiler/tests/session.rs",
+        reason: "only assembly leaves no frame pointers",
+    },
+    UnsafeFile {
         path: "crates/kvant-server/src/descriptors.rs",
         reason: "std offers no resource limits",
     },

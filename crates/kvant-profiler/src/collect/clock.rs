@@ -45,3 +45,6 @@ fn read_ns(clock: libc::clockid_t) -> Option<u64> {
     let status = unsafe { libc::clock_gettime(clock, &raw mut time) };
     (status == 0).then(|| time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
 }
+
+#[cfg(test)]
+mod tests;

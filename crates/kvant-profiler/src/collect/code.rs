@@ -126,3 +126,6 @@ fn build_id_of(mut notes: &[u8]) -> Option<Vec<u8>> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests;

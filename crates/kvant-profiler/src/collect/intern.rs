@@ -101,3 +101,6 @@ impl Hasher for Mixer {
         self.0
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -211,3 +211,6 @@ pub(super) fn limit_rings(bytes: usize) {
 pub(super) fn take_laneless_count() -> u64 {
     LANELESS_COUNT.swap(0, Ordering::Relaxed)
 }
+
+#[cfg(test)]
+mod tests;

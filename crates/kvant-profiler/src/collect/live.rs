@@ -66,3 +66,6 @@ impl Live {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -284,3 +284,6 @@ fn load(words: &[AtomicU64], position: u64) -> u64 {
 fn store(words: &[AtomicU64], position: u64, word: u64) {
     words[position as usize & (words.len() - 1)].store(word, Ordering::Relaxed);
 }
+
+#[cfg(test)]
+mod tests;

@@ -144,7 +144,7 @@ impl Roster {
         }
         self.drain_lanes(samples);
         let ended = self.read_accounts(samples);
-        ended.iter().for_each(|id| drop(self.members.remove(id)));
+        self.members.retain(|id, _| !ended.contains(id));
         self.release_lanes(samples);
         samples.settle(started_mono_ns);
     }

@@ -157,3 +157,6 @@ impl Samples {
         index
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -150,3 +150,6 @@ fn read_mappings() -> Vec<Mapping> {
     let text = kvant_env::host::read_text(Path::new("/proc/self/maps")).unwrap_or_default();
     text.lines().filter_map(Mapping::parse).collect()
 }
+
+#[cfg(test)]
+mod tests;

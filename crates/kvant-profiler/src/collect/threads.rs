@@ -87,3 +87,6 @@ fn parse(text: &[u8]) -> Option<u64> {
         .parse()
         .ok()
 }
+
+#[cfg(test)]
+mod tests;

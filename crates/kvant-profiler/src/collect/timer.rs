@@ -70,3 +70,6 @@ impl Drop for Timer {
         debug_assert_eq!(status, 0, "timer {} is not there", self.id);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -155,3 +155,6 @@ unsafe fn skipped_caller(registers: Registers, stack: Extent, anchor: Option<&An
     // SAFETY: inside of our own code, which begins with more than seven bytes that are no call's.
     (code::is_own_code(top) && unsafe { arch::follows_call(top) }).then_some(top)
 }
+
+#[cfg(test)]
+mod tests;

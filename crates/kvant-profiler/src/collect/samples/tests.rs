@@ -1,0 +1,92 @@
+use super::*;
+
+const STARTED_NS: u64 = 1_000;
+
+fn header(kind: Kind, time_mono_ns: u64) -> Header {
+    Header {
+        code: kind.code(),
+        has_interrupted_frame: kind == Kind::Cpu,
+        kernel_frame_count: 0,
+        tag: 0,
+        time_mono_ns,
+        weight: 1,
+        duration_ns: 0,
+        name: "",
+        address: 0,
+    }
+}
+
+fn finished(samples: Samples) -> Recording {
+    let mut recording = Recording::default();
+    samples.finish(&mut recording);
+    recording
+}
+
+#[test]
+fn frames_say_whose_they_are_and_whether_a_call_is_before_them() {
+    let mut samples = Samples::new(STARTED_NS, 10);
+    let with_kernel = Header {
+        kernel_frame_count: 2,
+        ..header(Kind::Cpu, STARTED_NS)
+    };
+    samples.add(0, &with_kernel, &[1, 2, 3, 4]);
+    assert!(samples.has_kernel_frames());
+    let recording = finished(samples);
+    let of = |address: u64| {
+        let frame = recording.frames.iter().find(|frame| frame.address == address);
+        let frame = frame.expect("it was seen");
+        (frame.is_kernel, frame.is_return)
+    };
+    let seen = [1, 2, 3, 4].map(of);
+    assert_eq!(seen, [(true, false), (true, true), (false, false), (false, true)]);
+    // The outermost is below the root, the innermost is the sample's.
+    let innermost = recording.stacks[recording.samples[0].stack as usize];
+    assert_eq!(recording.frames[innermost.frame as usize].address, 1);
+}
+
+#[test]
+fn only_what_reaches_into_the_session_is_taken() {
+    let mut samples = Samples::new(STARTED_NS, 10);
+    samples.add(0, &header(Kind::Cpu, STARTED_NS - 1), &[]);
+    let long_wait = Header {
+        duration_ns: 600,
+        ..header(Kind::Wait(WaitKind::Idle), STARTED_NS - 500)
+    };
+    samples.add(0, &long_wait, &[]);
+    samples.add(0, &header(Kind::Cpu, STARTED_NS + 5), &[]);
+    let recording = finished(samples);
+    let times: Vec<_> = recording
+        .samples
+        .iter()
+        .map(|sample| (sample.kind, sample.time_ns))
+        .collect();
+    assert_eq!(times, [(Kind::Wait(WaitKind::Idle), 0), (Kind::Cpu, 5)]);
+}
+
+#[test]
+fn samples_are_in_the_order_of_their_times_and_names_are_kept_once() {
+    let mut samples = Samples::new(STARTED_NS, 10);
+    for (time_ns, name) in [(30, "b"), (10, "a"), (20, "b"), (40, "")] {
+        let named = Header {
+            name,
+            ..header(Kind::Holder, STARTED_NS + time_ns)
+        };
+        samples.add(0, &named, &[time_ns]);
+    }
+    let recording = finished(samples);
+    let name = |sample: &Sample| (sample.time_ns, recording.names[sample.name as usize].as_str());
+    let named: Vec<_> = recording.samples.iter().map(name).collect();
+    assert_eq!(named, [(10, "a"), (20, "b"), (30, "b"), (40, "")]);
+    assert_eq!(recording.names, ["", "b", "a"]);
+}
+
+#[test]
+fn samples_beyond_the_greatest_count_are_counted() {
+    let mut samples = Samples::new(STARTED_NS, 2);
+    for time_ns in 0..5 {
+        samples.add(0, &header(Kind::Cpu, STARTED_NS + time_ns), &[]);
+    }
+    samples.count_dropped(4);
+    let recording = finished(samples);
+    assert_eq!((recording.samples.len(), recording.facts.dropped_count), (2, 7));
+}
