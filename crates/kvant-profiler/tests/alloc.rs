@@ -29,7 +29,7 @@ fn profile<T>(mean_bytes: u64, program: impl Fn() -> T) -> (Recording, T) {
         if recording.facts.dropped_count == 0 {
             return (recording, outcome);
         }
-        println!("{} samples were dropped", recording.facts.dropped_count);
+        eprintln!("{} samples were dropped", recording.facts.dropped_count);
     }
     panic!("samples were dropped in each of {ATTEMPTS_MAX} attempts");
 }

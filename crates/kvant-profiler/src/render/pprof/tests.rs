@@ -100,7 +100,9 @@ fn samples_have_values_labels_and_stacks_with_inlined_functions() {
         .iter()
         .map(|function| (function.number(1), text(function.number(2))))
         .collect();
-    let locations: HashMap<u64, (u64, Vec<(&str, u64)>)> = profile
+    // The address, and for each function its name and line.
+    type Location<'a> = (u64, Vec<(&'a str, u64)>);
+    let locations: HashMap<u64, Location> = profile
         .messages(field::LOCATION)
         .iter()
         .map(|location| {
