@@ -70,12 +70,13 @@ const PART: &str = "known_part";
 fn functions_have_their_names_files_lines_and_what_was_inlined() {
     let start = known_function as fn(u64) -> u64 as usize as u64;
     black_box(known_function(3));
-    let addresses: Vec<(u64, bool)> = (start..start + 24).map(|address| (address, false)).collect();
+    // All of the function, and perhaps the beginning of the next one.
+    let addresses: Vec<(u64, bool)> = (start..start + 96).map(|address| (address, false)).collect();
     let mut recording = recording(&addresses);
     let resolved = resolve(&mut recording);
     assert_eq!(
         (resolved.frame_count, resolved.problems),
-        (24, Vec::<String>::new())
+        (96, Vec::<String>::new())
     );
     let first = recording.symbols[0].last().unwrap();
     assert_eq!(first.name, KNOWN);
