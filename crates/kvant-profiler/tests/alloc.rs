@@ -162,7 +162,8 @@ fn bytes_are_where_they_were_allocated() {
         "share of the small ones {share}, in truth {true_share}"
     );
     let others = 1.0 - (of("allocate_small") + of("allocate_large")) / total_bytes;
-    assert!(others.abs() < 0.01, "{others} belongs to neither");
+    // What the profiler's and the test's own threads allocate meanwhile, and stacks that were lost.
+    assert!(others.abs() < 0.03, "{others} belongs to neither");
     assert!(
         recording
             .samples
