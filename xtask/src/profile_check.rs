@@ -26,8 +26,8 @@ const KINDS: &[&str] = &[
     "scheduler",
     "holder",
 ];
-/// A load that small machines bear, with a memtable that fills several times meanwhile.
-const SERVE: &[&str] = &["--memtable-bytes", "4MiB"];
+/// A load that small machines bear, with a memtable (of 4 MiB, by this memory) that fills several times meanwhile.
+const SERVE: &[&str] = &["--memory", "64MiB"];
 const LOAD: &str = "load -t1 -c8 -d12s -R500 --workload put --value-bytes 1..10000 --keys 20000 --quiet";
 const PROFILE: &str = "profile -d 8s -o real.kprof";
 
