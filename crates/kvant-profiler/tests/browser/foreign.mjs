@@ -51,15 +51,26 @@ async function readCollapsed(browser, path) {
   const [download] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('Control+s')]);
   const { shared, profiles } = JSON.parse(await readFile(await download.path(), 'utf8'));
   await context.close();
-  const [{ samples, weights }] = profiles;
+  // Boxes that open and close along an axis of weight.
+  const [{ events, startValue, endValue }] = profiles;
   const byName = new Map();
-  samples.forEach((stack, index) => {
-    // Marks of inlined functions and of the kernel's are part of the names here.
-    for (const name of new Set(stack.map((frame) => shared.frames[frame].name.replace(/_\[[ik]\]$/, '')))) {
-      byName.set(name, (byName.get(name) ?? 0) + weights[index]);
+  const open = [];
+  let at = startValue;
+  for (const event of events) {
+    if (event.at > at) {
+      for (const name of new Set(open)) {
+        byName.set(name, (byName.get(name) ?? 0) + event.at - at);
+      }
+      at = event.at;
     }
-  });
-  return { sum: weights.reduce((sum, weight) => sum + weight, 0), byName };
+    if (event.type === 'O') {
+      // Marks of inlined functions and of the kernel's are part of the names here.
+      open.push(shared.frames[event.frame].name.replace(/_\[[ik]\]$/, ''));
+    } else {
+      open.pop();
+    }
+  }
+  return { sum: endValue - startValue, byName };
 }
 
 function compare(what, found, wanted) {
