@@ -36,9 +36,11 @@ pub struct Options {
     /// Longest accepted value, in bytes. At most a quarter of the memory and 1 GiB. Default: 16 MiB.
     pub value_bytes_max: u64,
     /// Size at which the active memtable is sealed and flushed, in bytes. Larger: fewer flushes, less write amplification, longer
-    /// recovery. Default: a sixteenth of the memory, at most 32 MiB, so that all memtables, full of the smallest records, are
-    /// recovered within a second.
+    /// recovery. Default: a sixteenth of the memory, at most 128 MiB.
     pub memtable_bytes: u64,
+    /// Entries at which it is sealed although it has fewer bytes. Default: as many as the smallest records make of 32 MiB, so that all
+    /// memtables are recovered within a second: the time goes by entries, hardly by bytes.
+    pub memtable_entries_max: u64,
     /// Sealed memtables that may wait for their flush before writes stall.
     pub memtables_sealed_max: usize,
     /// Target size of a table, in bytes.
@@ -62,15 +64,19 @@ pub struct Options {
     pub filter_false_positive_share: f64,
 }
 
+/// What 32 MiB of memtable hold of records that take 64 bytes there.
+const MEMTABLE_ENTRIES_MAX: u64 = (32 << 20) / 64;
+
 impl Options {
     /// Settings for a budget of `memory_bytes`.
     pub fn for_memory(memory_bytes: u64) -> Options {
-        let memtable_bytes = (memory_bytes / 16).clamp(4 << 20, 32 << 20);
+        let memtable_bytes = (memory_bytes / 16).clamp(4 << 20, 128 << 20);
         Options {
             sync: SyncLevel::Interval(Duration::from_secs(1)),
             memory_bytes,
             value_bytes_max: limits::VALUE_BYTES_MAX_DEFAULT.min(memory_bytes / 4),
             memtable_bytes,
+            memtable_entries_max: MEMTABLE_ENTRIES_MAX,
             memtables_sealed_max: 3,
             table_bytes: (memory_bytes / 4).clamp(8 << 20, 64 << 20),
             block_bytes: 4096,
@@ -123,6 +129,10 @@ impl Options {
         require(
             self.memtable_bytes >= 4096,
             format!("a memtable of {} bytes is too small", self.memtable_bytes),
+        );
+        require(
+            self.memtable_entries_max >= 1,
+            "a memtable of no entries is too small".into(),
         );
         require(
             self.table_bytes >= 4096,

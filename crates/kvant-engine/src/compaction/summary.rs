@@ -21,6 +21,9 @@ pub(crate) struct CompactionOptions {
     pub(crate) table_bytes: u64,
 }
 
+/// What may lie above the last level whatever that one has: merging less at a time costs more than it frees.
+const SPACE_AMPLIFICATION_BYTES_MIN: u64 = 16 << 20;
+
 impl CompactionOptions {
     pub(crate) fn new(options: &Options) -> CompactionOptions {
         CompactionOptions {
@@ -30,7 +33,7 @@ impl CompactionOptions {
                 .saturating_mul(options.l0_compact_count as u64),
             level_ratio: options.level_ratio,
             space_amplification_share: options.space_amplification_share,
-            space_amplification_bytes_min: options.memtable_bytes / 2,
+            space_amplification_bytes_min: (options.memtable_bytes / 2).min(SPACE_AMPLIFICATION_BYTES_MIN),
             table_bytes: options.table_bytes,
         }
     }

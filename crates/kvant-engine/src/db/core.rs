@@ -5,6 +5,7 @@
 //! `prepared_wal` (making a log file).
 
 use super::fence::Fence;
+use super::recovery::is_full;
 use super::snapshot::SnapshotList;
 use super::space::DiskSpace;
 use super::view::Views;
@@ -318,7 +319,7 @@ impl Core {
             };
         }
         let view = self.views.load();
-        let full = view.active.memory_bytes() >= self.options.memtable_bytes;
+        let full = is_full(&view.active, &self.options);
         if full && view.sealed.len() >= self.options.memtables_sealed_max {
             return Position::Closed {
                 reason: StallReason::Memtables,

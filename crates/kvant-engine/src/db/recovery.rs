@@ -238,7 +238,15 @@ pub(crate) fn new_memtable(memory: &Arc<MemoryBudget>, options: &Options) -> Mem
     Memtable::new(
         memory,
         usize::try_from(options.memtable_bytes).unwrap_or(usize::MAX),
+        usize::try_from(options.memtable_entries_max).unwrap_or(usize::MAX),
     )
+}
+
+/// Whether a memtable is to be sealed before it gets more.
+#[inline]
+pub(crate) fn is_full(memtable: &Memtable, options: &Options) -> bool {
+    memtable.memory_bytes() >= options.memtable_bytes
+        || memtable.entry_count() >= options.memtable_entries_max
 }
 
 fn next_file_num(files: &[(FileKind, FileNum, DirEntry)], manifest: &RecoveredManifest) -> u64 {

@@ -14,7 +14,7 @@
 //! Threads: one, before anyone else knows the database.
 
 use super::Resources;
-use super::recovery::{RecoveryProgress, needed_wals, new_memtable};
+use super::recovery::{RecoveryProgress, is_full, needed_wals, new_memtable};
 use super::view::SealedMemtable;
 use crate::batch::Op;
 use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_path};
@@ -172,7 +172,7 @@ impl<'a> Replay<'a> {
     /// A file is over: a memtable that is full by now gets no more.
     fn begin_file(&mut self) {
         self.run.insert_into(&self.active);
-        if self.active.memory_bytes() >= self.options.memtable_bytes {
+        if is_full(&self.active, self.options) {
             self.seal();
         }
     }

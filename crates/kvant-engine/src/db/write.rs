@@ -1,7 +1,7 @@
 //! The leader's work: one group of batches to the log, into the memtable, to its completions.
 
 use super::core::Core;
-use super::recovery::new_memtable;
+use super::recovery::{is_full, new_memtable};
 use crate::batch::WriteBatch;
 use crate::commit::queue::{Completion, Pending};
 use crate::commit::sync::LogFile;
@@ -129,7 +129,7 @@ impl Core {
     fn write_group(&self, writer: &mut Writer, group: &[Pending]) -> Result<SeqNum> {
         self.check_usable()?;
         self.check_writable()?;
-        if writer.active.memory_bytes() >= self.options.memtable_bytes {
+        if is_full(&writer.active, &self.options) {
             self.seal_if_room(writer, group)?;
         }
         let count: usize = group.iter().map(|pending| pending.batch.len()).sum();

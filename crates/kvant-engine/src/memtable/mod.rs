@@ -41,12 +41,14 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
-    /// An empty memtable whose memory is counted in `memory`, for about `target_bytes`. It may grow beyond.
-    pub(crate) fn new(memory: &Arc<MemoryBudget>, target_bytes: usize) -> Memtable {
+    /// An empty memtable whose memory is counted in `memory`, for about `target_bytes` and at most about `entries_max`. It may grow
+    /// beyond.
+    pub(crate) fn new(memory: &Arc<MemoryBudget>, target_bytes: usize, entries_max: usize) -> Memtable {
         Memtable {
             list: Arc::new(SkipList::new(
                 memory.reserve(Consumer::Memtables, 0),
                 target_bytes,
+                entries_max,
             )),
             entry_count: AtomicU64::new(0),
             data_bytes: AtomicU64::new(0),

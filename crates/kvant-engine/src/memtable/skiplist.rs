@@ -41,6 +41,8 @@ const HEIGHT_MAX: usize = 20;
 /// Memory of a list for which its index has one slot. An entry with the smallest key and value takes 40 bytes
 /// on average: the index is never more than three quarters full before the list is.
 const BYTES_PER_SLOT: usize = 32;
+/// Of lists that are full by their entries: the index is half full then.
+const SLOTS_PER_ENTRY: usize = 2;
 /// A first chunk of one part in this many keeps a list that is hardly used small.
 const CHUNKS_PER_LIST: usize = 16;
 /// Keys whose places are searched for side by side: while one waits for memory, the others go on.
@@ -121,9 +123,10 @@ impl<'a> Node<'a> {
 }
 
 impl SkipList {
-    /// An empty list for about `target_bytes`.
-    pub(super) fn new(mut reservation: Reservation, target_bytes: usize) -> SkipList {
-        let index = HashIndex::new(target_bytes / BYTES_PER_SLOT);
+    /// An empty list for about `target_bytes` and at most about `entries_max`.
+    pub(super) fn new(mut reservation: Reservation, target_bytes: usize, entries_max: usize) -> SkipList {
+        let index =
+            HashIndex::new((target_bytes / BYTES_PER_SLOT).min(entries_max.saturating_mul(SLOTS_PER_ENTRY)));
         reservation.resize(index.memory_bytes());
         let arena = Arena::new(reservation, target_bytes / CHUNKS_PER_LIST);
         let head = new_node(

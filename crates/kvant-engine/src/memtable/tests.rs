@@ -24,7 +24,7 @@ fn scaled(count: u64) -> u64 {
 
 fn new_memtable() -> (Arc<MemoryBudget>, Memtable) {
     let memory = MemoryBudget::new(1 << 30);
-    let memtable = Memtable::new(&memory, 4096);
+    let memtable = Memtable::new(&memory, 4096, usize::MAX);
     (memory, memtable)
 }
 
@@ -193,7 +193,7 @@ fn every_version_of_a_key_is_found_at_its_number() {
 fn memory_is_counted_while_it_is_held() {
     let memory = MemoryBudget::new(1 << 30);
     let used = || memory.used_bytes(Consumer::Memtables);
-    let memtable = Memtable::new(&memory, 1 << 20);
+    let memtable = Memtable::new(&memory, 1 << 20, usize::MAX);
     // A slot of eight bytes for each 32, and a first chunk of a sixteenth.
     let expected = (256 << 10) + (64 << 10);
     assert_eq!((used(), memtable.memory_bytes()), (expected, expected));

@@ -202,7 +202,7 @@ impl Repair<'_> {
     /// new manifest has to name.
     fn logs(&mut self, nums: &[FileNum], named: Option<FileNum>) -> Result<FileNum> {
         let oldest = named.unwrap_or(FileNum(0));
-        let memtable = Memtable::new(&self.context.memory, 1 << 20);
+        let memtable = Memtable::new(&self.context.memory, 1 << 20, usize::MAX);
         let mut records = 0;
         let replayed = wal::recover(&*self.env.fs, self.dir, nums, None, &mut |_, record| {
             records += 1;

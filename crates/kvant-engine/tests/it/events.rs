@@ -98,6 +98,26 @@ fn a_flush_and_a_compaction_are_told_with_what_they_read_and_wrote() {
 }
 
 #[test]
+fn a_memtable_of_many_small_entries_is_sealed_by_their_number() {
+    let (world, _) = world();
+    let options = Options {
+        memtable_bytes: 1 << 20,
+        memtable_entries_max: 30,
+        ..small_options(SyncLevel::Os)
+    };
+    let (db, events) = open(&world.env, &options).expect("opens");
+    for number in 0..100 {
+        db.put(format!("key{number}").as_bytes(), b"v", None)
+            .expect("written");
+    }
+    db.flush().expect("flushed");
+    let flushes = of_kind(&events, EventKind::Flush);
+    let ends = flushes.iter().filter(|event| event.edge == Edge::End);
+    let entries: Vec<u64> = ends.map(|event| number(event, "entries")).collect();
+    assert_eq!(entries, [30, 30, 30, 10]);
+}
+
+#[test]
 fn a_flush_that_fails_ends_with_its_error() {
     let (world, disk) = world();
     let (db, events) = open(&world.env, &small_options(SyncLevel::Os)).expect("opens");

@@ -21,7 +21,10 @@ fn entries(memtable: &Memtable) -> Vec<Entry> {
 /// Inserts `keys` through runs of `bytes_max` and one by one: the memtables must be the same.
 fn check(keys: &[Vec<u8>], bytes_max: usize) {
     let memory = MemoryBudget::new(1 << 30);
-    let (sorted, direct) = (Memtable::new(&memory, 4096), Memtable::new(&memory, 4096));
+    let (sorted, direct) = (
+        Memtable::new(&memory, 4096, usize::MAX),
+        Memtable::new(&memory, 4096, usize::MAX),
+    );
     let mut run = Run::new(&memory, bytes_max);
     for (seq, key) in (1..).zip(keys) {
         let kind = [ValueKind::Put, ValueKind::Delete][usize::from(seq % 7 == 0)];
