@@ -153,6 +153,6 @@ def markdown(columns, rows):
 
 
 def verdict(goal, met, found):
-    """One line about a goal: met, not met, or (`met` is `None`) not measured."""
-    word = "not measured" if met is None else "met" if met else "NOT met"
-    return f"{word:12}  {goal}" + (f": {found}" if met is not None else "")
+    """One line about a goal: met, not met, or (`met` is `None`) not measured, or not well enough to tell by what was found."""
+    word = ("not shown" if found else "not measured") if met is None else "met" if met else "NOT met"
+    return f"{word:12}  {goal}" + (f": {found}" if found else "")

@@ -69,7 +69,8 @@ def measure(settings):
             harness.note(f"{name}: the limit is {limit:,.0f}/s")
             for round_number in range(1, settings.rounds + 1):
                 for factor in map(float, settings.factors.split(",")):
-                    step = _step(settings, kvant, name, limit, factor)
+                    step = under_test.undisturbed(f"{name} {factor} x", lambda: _step(settings, kvant, name, limit, factor),
+                                                  lambda step: step["run"]["stolen_part"])
                     result["steps"].append(step | {"case": name, "factor": factor, "round": round_number})
                     harness.note(f"{name} {round_number}/{settings.rounds} {factor} x: goodput {step['goodput']:,.0f}/s")
     return result
@@ -143,14 +144,15 @@ def show(result, settings):
                      f"{statistics.median(row['goodput_part']):.0%}", spread(row["refused"], 0), row["reasons"] or "–",
                      spread(row["load_p99_ms"]), spread(row["admitted_p99_ms"]), spread(row["server_p99_ms"]), spread(row["refused_p50_ms"]),
                      spread(row["refused_p99_ms"]), _bounds(row["server_refused_bound_ms"]), spread(row["rss_mib"], 0),
-                     spread(row["after_p99_ms"]), f"{row['valid']} of {row['rounds']}"])
+                     spread(row["after_p99_ms"]), f"{max(row['stolen_part']):.1%}", f"{row['valid']} of {row['rounds']}"])
         phases.append([title, *(spread(row[f"server_{phase}_p99_ms"]) for phase in PHASES)])
     print(harness.markdown(["case, x limit", "planned /s", "sent /s", "goodput /s", "of the most", "refused /s",
                             "why: share in p99", "load p99", "admitted p99", "by the server", "refusals p50", "refusals p99",
-                            "by the server, at most", "RSS MiB", "p99 1–2 s after", "valid"], rows))
+                            "by the server, at most", "RSS MiB", "p99 1–2 s after", "stolen", "valid"], rows))
     print("\nWhere the server's time of what is admitted goes: p99 of each phase.\n")
     print(harness.markdown(["case, x limit", *PHASES], phases))
     print("\n" + "\n".join(_verdicts(summary)))
+    print(f"\n`stolen`: {under_test.STOLEN}")
     print("\nTwo clocks. The server's own counts from the turn of its event loop that saw that a request had come (/metrics), and is in\n"
           "buckets: p99 is reckoned within its bucket, that of refusals is the bucket's bound. The witness times single requests on\n"
           "connections of its own, from write to last byte; they take turns, so that none comes back at once. The load's own do, and\n"
@@ -195,10 +197,12 @@ def summarise(result):
             "admitted_p99_ms": ms(step["witness"]["admitted"]["p99_ns"] for step in steps),
             "refused_p50_ms": ms(step["witness"]["refused"]["p50_ns"] for step in steps),
             "refused_p99_ms": ms(step["witness"]["refused"]["p99_ns"] for step in steps),
-            "server_p99_ms": server_ms("admitted"), "server_refused_bound_ms": server_ms("refused", "bound_s"),
+            "server_p99_ms": server_ms("admitted"), "server_above_ms": server_ms("admitted", "above_s"),
+            "server_refused_bound_ms": server_ms("refused", "bound_s"),
             **{f"server_{phase}_p99_ms": server_ms(phase) for phase in PHASES},
             "rss_mib": [step["run"]["rss_max_kib"] / 1024 for step in steps],
             "after_p99_ms": ms((step["recovery"]["p99_by_second_ns"] + [None, None])[1] for step in steps if step["recovery"]),
+            "stolen_part": [step["run"]["stolen_part"] for step in steps],
             "valid": sum(step["run"]["is_valid"] is True for step in steps),
         })
     return rows
@@ -220,10 +224,14 @@ def _verdicts(summary):
                               f"at most {_bounds(bounds)} ms; from the client's write {harness.spread(outside)}" if outside else
                               f"at most {_bounds(bounds)} ms")
         base = by_step.get((row["case"], ADMITTED_FACTOR))
-        for field, clock in (("server_p99_ms", "by the server"), ("admitted_p99_ms", "from the client's write")):
+        # What the server says is known as precisely as its buckets are wide: where the limit lies within one, nothing is shown.
+        for field, above, clock in (("server_p99_ms", "server_above_ms", "by the server"),
+                                    ("admitted_p99_ms", "admitted_p99_ms", "from the client's write")):
             goal = f"{name}: p99 of what is admitted within {ADMITTED_TIMES} x of that at {ADMITTED_FACTOR:g} x, {clock}"
             if not base or not base[field] or not row[field]:
                 yield harness.verdict(goal, None, "")
                 continue
             now_ms, base_ms = statistics.median(row[field]), statistics.median(base[field])
-            yield harness.verdict(goal, now_ms <= ADMITTED_TIMES * base_ms, f"{now_ms / base_ms:.1f} x ({base_ms:.2f}, then {now_ms:.2f} ms)")
+            limit_ms = ADMITTED_TIMES * base_ms
+            holds = now_ms <= limit_ms or (False if statistics.median(row[above]) >= limit_ms else None)
+            yield harness.verdict(goal, holds, f"{now_ms / base_ms:.1f} x ({base_ms:.2f}, then {now_ms:.2f} ms)")

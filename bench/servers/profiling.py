@@ -1,7 +1,10 @@
 """What the profiler costs: a build without it, off, and on with all events, at one offered rate, in interleaved pairs.
 
 Two comparisons, each of pairs of runs in an order that changes by chance: off against on, in the same process; and off against a
-server that was built without the profiler (`--no-default-features`), both up and filled alike. A run is a mix of GETs and PUTs.
+server that was built without the profiler (`--no-default-features`), both up and filled alike.
+
+CPU time of off against on also in short windows of one long load, which are nearer to each other than runs: flushes, compactions
+and the host's other guests change from second to second by more than the profiler costs.
 """
 
 import http.client
@@ -15,6 +18,7 @@ import time
 
 import harness
 import peers
+import procfs
 import under_test
 
 CORES = ("0", "1")
@@ -25,6 +29,8 @@ WORKLOADS = {
 }
 # A recording begins this long before the load and ends as long after it.
 AROUND_S = 0.5
+# A window, and before it: the recording begins, and whatever the last one left behind ends.
+WINDOW_S, BEFORE_WINDOW_S = 1.5, 0.4
 # What CPU per request may grow by.
 ON_MORE, OFF_MORE = 0.02, 0.01
 # Two-sided 95 % of Student's distribution, by degrees of freedom; between two of them the larger one is taken.
@@ -33,6 +39,7 @@ STUDENT_95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 7: 2.36, 9: 2.26, 14
 
 def add_arguments(parser):
     parser.add_argument("--pairs", type=int, default=20, help="of each comparison and workload (20)")
+    parser.add_argument("--windows", type=int, default=100, help="pairs of windows of off against on, for each workload (100)")
     parser.add_argument("--seconds", type=int, default=3, help="length of a run (3)")
     parser.add_argument("--rate", type=int, default=30_000, help="requests a second (30000)")
     parser.add_argument("--connections", type=int, default=64, help="(64)")
@@ -69,12 +76,13 @@ class Recording:
 
     def __init__(self, server, seconds, events):
         self.server, self.seconds, self.events = server, seconds, events
+        # The server is to find no names for us: that would be part of whatever is measured next.
+        self.known = ",".join(procfs.build_ids(server.process.pid))
         self.bytes, self.failure = None, None
         self.thread = threading.Thread(target=self._fetch, daemon=True)
 
     def __enter__(self):
         self.thread.start()
-        time.sleep(AROUND_S)
         return self
 
     def __exit__(self, *_):
@@ -83,7 +91,8 @@ class Recording:
     def _fetch(self):
         try:
             connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=self.seconds + 60)
-            connection.request("POST", f"/v0/profile?event={self.events}&duration={self.seconds * 1000:.0f}ms&format=kprof")
+            connection.request("POST", f"/v0/profile?event={self.events}&duration={self.seconds * 1000:.0f}ms&format=kprof"
+                               f"&known={self.known}")
             answer = connection.getresponse()
             body = answer.read()
             connection.close()
@@ -102,11 +111,13 @@ def measure(settings):
     if "off" in wanted:
         plain = Plain(settings, defaults={"sync": "os", "selectors": "1"})
         servers.append(plain)
-    result = {"serve_options": kvant.options(), "rate": settings.rate, "pairs": []}
+    result = {"serve_options": kvant.options(), "rate": settings.rate, "pairs": [], "windows": []}
     with under_test.running(*servers):
         for server in servers:
             under_test.fill(settings, server, settings.keys)
         for workload in settings.workloads.split(","):
+            if "on" in wanted and settings.windows:
+                result["windows"] += _windows(settings, kvant, workload, order)
             for server in servers:
                 _run(settings, server, workload, False)
             for number in range(1, settings.pairs + 1):
@@ -116,7 +127,8 @@ def measure(settings):
                     pair = {"comparison": comparison, "workload": workload, "number": number}
                     # Who comes first is left to chance: a machine that changes its speed favours nobody.
                     for side, server, is_on in order.sample(sides, 2):
-                        pair[side] = _run(settings, server, workload, is_on)
+                        pair[side] = under_test.undisturbed(f"{workload} {side}", lambda: _run(settings, server, workload, is_on),
+                                                            lambda run: run["stolen_part"])
                     result["pairs"].append(pair)
                     (base, _, _), (other, _, _) = sides
                     harness.note(f"{workload} {comparison} {number}/{settings.pairs}: {pair[other]['cpu_us']:.2f} us {other}, "
@@ -124,15 +136,70 @@ def measure(settings):
     return result
 
 
+def _load_options(settings, workload):
+    return [f"-R{settings.rate}", "--warmup", "500ms", *WORKLOADS[workload], "--keys", str(settings.keys)]
+
+
+def _windows(settings, server, workload, order):
+    """Pairs of windows, off and on, in an order left to chance. Those during which time was stolen are left out, and counted."""
+    server.settle()
+    pairs, disturbed = [], 0
+    # With time for recordings to be answered.
+    seconds = math.ceil(settings.windows * 2 * (WINDOW_S + 2 * BEFORE_WINDOW_S)) + 10
+    load_run = []
+    load = threading.Thread(target=lambda: load_run.append(
+        under_test.drive(settings, server, settings.connections, seconds, *_load_options(settings, workload))), daemon=True)
+    load.start()
+    time.sleep(2)
+    for _ in range(settings.windows):
+        pair = {"workload": workload}
+        for side in order.sample(["off", "on"], 2):
+            pair[side] = _window(settings, server, side == "on")
+        if max(pair["off"]["stolen_part"], pair["on"]["stolen_part"]) <= under_test.STOLEN_PART_MAX:
+            pairs.append(pair)
+        else:
+            disturbed += 1
+    load.join()
+    if not load_run:
+        raise harness.BenchError("the load of the windows failed")
+    harness.note(f"{workload}: {len(pairs)} pairs of windows, {disturbed} left out; the load kept "
+                 f"{load_run[0]['achieved']:,.0f} of {settings.rate:,} requests a second")
+    if load_run[0]["achieved"] < 0.98 * settings.rate:
+        raise harness.BenchError("the rate was not kept: CPU time a request would be wrong")
+    return pairs
+
+
+def _window(settings, server, is_on):
+    if not is_on:
+        time.sleep(BEFORE_WINDOW_S)
+        return _watch(settings, server)
+    with Recording(server, WINDOW_S + 2 * BEFORE_WINDOW_S, settings.events) as recording:
+        time.sleep(BEFORE_WINDOW_S)
+        figures = _watch(settings, server)
+    if recording.failure:
+        raise recording.failure
+    return figures
+
+
+def _watch(settings, server):
+    started_s, cpu_ns, stolen_s = time.monotonic(), procfs.cpu_ns(server.process.pid), procfs.stolen_s()
+    time.sleep(WINDOW_S)
+    ended_s, cpu_ns = time.monotonic(), procfs.cpu_ns(server.process.pid) - cpu_ns
+    lasted_s = ended_s - started_s
+    return {"cpu_us": cpu_ns / 1e3 / (settings.rate * lasted_s),
+            "stolen_part": (procfs.stolen_s() - stolen_s) / lasted_s / os.cpu_count()}
+
+
 def _run(settings, server, workload, is_on):
     server.settle()
-    options = [f"-R{settings.rate}", "--warmup", "500ms", *WORKLOADS[workload], "--keys", str(settings.keys)]
+    options = _load_options(settings, workload)
     drive = lambda: under_test.drive(settings, server, settings.connections, settings.seconds, *options)
     if not is_on:
         time.sleep(AROUND_S)
         return drive()
     # The warm-up and the start of the generator are within it.
     with Recording(server, settings.seconds + 4 * AROUND_S + 1, settings.events) as recording:
+        time.sleep(AROUND_S)
         run = drive()
     if recording.failure:
         raise recording.failure
@@ -154,6 +221,9 @@ def interval(ratios):
 def show(result, _settings):
     print(f"{result['rate']:,} requests a second. Geometric means of the pairs' ratios with their 95 % intervals; medians beside them.\n")
     rows, verdicts = [], []
+    for workload in dict.fromkeys(pair["workload"] for pair in result["windows"]):
+        pairs = [pair for pair in result["windows"] if pair["workload"] == workload]
+        _compare(rows, verdicts, f"{workload}, windows", "CPU us", pairs, "on", "off", lambda run: run["cpu_us"], ON_MORE)
     for comparison, workload in dict.fromkeys((pair["comparison"], pair["workload"]) for pair in result["pairs"]):
         pairs = [pair for pair in result["pairs"] if (pair["comparison"], pair["workload"]) == (comparison, workload)]
         base, other = ("off", "on") if comparison == "on" else ("without", "off")
@@ -164,19 +234,25 @@ def show(result, _settings):
             "p99.9 us": lambda run: run["response_all"]["p99_9"] / 1e3,
         }
         for name, figure in figures.items():
-            mean, low, high = interval([figure(pair[other]) / figure(pair[base]) for pair in pairs])
-            median = statistics.median(figure(pair[other]) / figure(pair[base]) for pair in pairs)
-            rows.append([f"{workload}: {other} / {base}, {name}", str(len(pairs)), f"{mean:.3f}", f"{low:.3f}–{high:.3f}", f"{median:.3f}",
-                         *(f"{statistics.median(figure(pair[side]) for pair in pairs):.2f}" for side in (other, base))])
-            if name == "CPU us":
-                more = ON_MORE if comparison == "on" else OFF_MORE
-                verdicts.append(harness.verdict(f"{workload}: {other} costs at most {more:.0%} more than {base}", mean <= 1 + more,
-                                                f"{mean - 1:+.1%} ({low - 1:+.1%} to {high - 1:+.1%})"))
-            if name == "p99.9 us":
-                verdicts.append(harness.verdict(f"{workload}: p99.9 of {other} not significantly above {base}", low <= 1,
-                                                f"{mean - 1:+.1%} ({low - 1:+.1%} to {high - 1:+.1%})"))
+            more = {"CPU us": ON_MORE if comparison == "on" else OFF_MORE, "p99.9 us": None}.get(name, math.inf)
+            _compare(rows, verdicts, workload, name, pairs, other, base, figure, more)
         sizes = [pair["on"]["recording_bytes"] for pair in pairs if comparison == "on"]
         if sizes:
             verdicts.append(f"{'':12}  {workload}: a recording has {statistics.median(sizes) / 1024:.0f} KiB")
     print(harness.markdown(["what", "pairs", "mean ratio", "95 %", "median ratio", "this side", "base"], rows))
+    stolen = max(run["stolen_part"] for pair in result["pairs"] for run in pair.values() if isinstance(run, dict))
+    print(f"\nStolen: {stolen:.1%}: {under_test.STOLEN}")
     print("\n" + "\n".join(verdicts))
+
+
+def _compare(rows, verdicts, title, name, pairs, other, base, figure, more):
+    """A row and, unless `more` is infinite, a verdict: at most `more`, or (`None`) not significantly more."""
+    ratios = [figure(pair[other]) / figure(pair[base]) for pair in pairs]
+    mean, low, high = interval(ratios)
+    rows.append([f"{title}: {other} / {base}, {name}", str(len(pairs)), f"{mean:.3f}", f"{low:.3f}–{high:.3f}",
+                 f"{statistics.median(ratios):.3f}", *(f"{statistics.median(figure(pair[side]) for pair in pairs):.2f}" for side in (other, base))])
+    found = f"{mean - 1:+.1%} ({low - 1:+.1%} to {high - 1:+.1%})"
+    if more is None:
+        verdicts.append(harness.verdict(f"{title}: {name} of {other} not significantly above {base}", low <= 1, found))
+    elif more < math.inf:
+        verdicts.append(harness.verdict(f"{title}: {other} costs at most {more:.0%} more than {base}", mean <= 1 + more, found))

@@ -20,6 +20,10 @@ import procfs
 # Options of `kvant serve` that are handed on as they are.
 PASSED_ON = ("dispatch", "overload", "selectors", "workers", "queue-capacity", "queue-wait-max", "sync", "memory", "engine")
 WATCH_INTERVAL_S = 0.1
+# A run during which other guests of the host had more of this machine's time than that is made again, so many times at most.
+STOLEN_PART_MAX, TRIES_MAX = 0.01, 4
+STOLEN = (f"the most that other guests of the host had of this machine's time; a run with more than {STOLEN_PART_MAX:.0%} was made again, "
+          f"{TRIES_MAX} times at most.")
 
 
 def add_arguments(parser):
@@ -117,7 +121,7 @@ class SlowStore(Kvant):
 
 
 def quantile_s(before, after, share):
-    """What a share of what came between two looks at a histogram did not exceed, and the bound of its bucket, which is certain; the
+    """What a share of what came between two looks at a histogram did not exceed, and the bounds of its bucket, which are certain; the
     first is reckoned as if a bucket's values were spread evenly. `None` when nothing came."""
     grown = [(bound, count - before.get(bound, 0)) for bound, count in sorted(after.items())]
     total = max((count for _, count in grown), default=0)
@@ -126,7 +130,7 @@ def quantile_s(before, after, share):
         if count >= share * total:
             # Beyond the last bound nothing is known but that.
             reckoned = low + (bound - low) * (share * total - below) / max(count - below, 1) if bound < math.inf else bound
-            return {"reckoned_s": reckoned, "bound_s": bound}
+            return {"reckoned_s": reckoned, "above_s": low, "bound_s": bound}
         low, below = bound, count
     return None
 
@@ -180,6 +184,7 @@ class Watch:
 
 def drive(settings, server, connections, seconds, *options, cores=None, prefix=()):
     """One run of `kvant load` against a server. Returns its figures, with the server's CPU time a request."""
+    stolen_before_s, started_s = procfs.stolen_s(), time.monotonic()
     with Watch(server.process.pid) as watch:
         result, _ = harness.run_load(settings.kvant, cores or settings.client_cores, seconds, connections,
                                      f"http://127.0.0.1:{server.port}", *options, threads=min(settings.threads, connections),
@@ -188,7 +193,19 @@ def drive(settings, server, connections, seconds, *options, cores=None, prefix=(
     figures = harness.figures(outcome)
     figures["cpu_us"] = watch.cpu_ns_of(figures) / 1e3 / max(figures["completed"], 1)
     figures["rss_max_kib"] = watch.rss_max_kib()
+    figures["stolen_part"] = (procfs.stolen_s() - stolen_before_s) / (time.monotonic() - started_s) / os.cpu_count()
     figures["p99_by_second_ns"] = [second["p99_ns"] for second in outcome["seconds"]]
+    return figures
+
+
+def undisturbed(what, measure, stolen_part_of):
+    """What `measure` returns, again and again while other guests of the host had too much of this machine's time; the last of all tries
+    even so. What is thrown away is told, and looked at for nothing else."""
+    for number in range(1, TRIES_MAX + 1):
+        figures = measure()
+        if stolen_part_of(figures) <= STOLEN_PART_MAX:
+            break
+        harness.note(f"{what}: {stolen_part_of(figures):.1%} of the time were stolen (try {number} of {TRIES_MAX})")
     return figures
 
 

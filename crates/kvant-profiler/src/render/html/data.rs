@@ -69,7 +69,7 @@ fn facts(recording: &Recording) -> Value {
     let facts = &recording.facts;
     json!({
         "startedWallMs": facts.started_wall_ns / 1_000_000,
-        "durationUs": facts.duration_ns / US_NS,
+        "durationUs": range_us(recording),
         "command": facts.command,
         "version": facts.version,
         "processId": facts.process_id,
@@ -84,6 +84,16 @@ fn facts(recording: &Recording) -> Value {
         "sampleCount": recording.samples.len(),
         "hasSymbols": !recording.symbols.is_empty(),
     })
+}
+
+/// The end of the whole range, which the page takes as half open: what was sampled in the last microsecond is within.
+fn range_us(recording: &Recording) -> u64 {
+    let ends_ns = recording
+        .samples
+        .iter()
+        .map(|sample| sample.time_ns + sample.duration_ns);
+    let past_last_us = ends_ns.max().map_or(0, |end_ns| end_ns / US_NS + 1);
+    recording.facts.duration_ns.div_ceil(US_NS).max(past_last_us)
 }
 
 fn spans(recording: &Recording) -> Vec<Value> {

@@ -22,6 +22,8 @@ pub(super) struct Request {
     pub(super) events: Events,
     /// Of samples of CPU time; `None`: what suits the system.
     pub(super) rate_hz: Option<u32>,
+    /// Whether the kernel's part of stacks is wanted, which has its price.
+    pub(super) with_kernel: bool,
     pub(super) duration: Duration,
     pub(super) format: Format,
     /// What the client can name itself.
@@ -66,6 +68,12 @@ impl Request {
         if rate_hz.is_some() && !events.cpu {
             return Err(bad("`rate` is that of CPU samples, and `event` has no cpu".into()));
         }
+        let with_kernel = match text("kernel")?.as_deref() {
+            None | Some("false") => false,
+            Some("true") if events.cpu => true,
+            Some("true") => return Err(bad("`kernel` is for CPU samples, and `event` has no cpu".into())),
+            Some(word) => return Err(wrong("kernel", word, "true or false")),
+        };
         let duration = text("duration")?.map_or(Ok(DURATION_DEFAULT), |text| time(&text))?;
         let word = match text("format")? {
             Some(word) => word,
@@ -83,6 +91,7 @@ impl Request {
         Ok(Request {
             events,
             rate_hz,
+            with_kernel,
             duration,
             format,
             known: Identities::of_text(&text("known")?.unwrap_or_default()),

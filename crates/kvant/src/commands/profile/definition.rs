@@ -2,7 +2,7 @@
 
 use crate::cli::Suggested;
 use clap::builder::ValueParser;
-use clap::{Arg, Command, ValueHint, value_parser};
+use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
 use std::ffi::OsString;
 
 const ABOUT: &str = "Profile a running server: CPU time, allocations, locks and waits";
@@ -46,7 +46,13 @@ pub(crate) fn command() -> Command {
         )
         .arg(option("event", "EVENT,...", "What to record: cpu, alloc, lock [default: all three]"))
         .arg(option("duration", "T", "For how long, 100ms to 60m [default: 30s]").short('d'))
-        .arg(option("rate", "HZ", "CPU samples a second of CPU time [default: what suits the system, about 200]"))
+        .arg(option("rate", "HZ", "CPU samples a second of CPU time; timers give at most one a tick of the kernel's clock [default: 250]"))
+        .arg(
+            Arg::new("kernel")
+                .long("kernel")
+                .action(ArgAction::SetTrue)
+                .help("Show the kernel's functions too, where the system permits: costs some 2 us whenever threads take turns"),
+        )
         .arg(
             option(
                 "output",

@@ -14,7 +14,7 @@ const DURATION_MIN: Duration = Duration::from_millis(100);
 const DURATION_MAX: Duration = Duration::from_secs(3600);
 const DURATION: Duration = Duration::from_secs(30);
 /// The options of a recording that is made.
-const RECORDING_ONLY: [&str; 4] = ["url", "event", "duration", "rate"];
+const RECORDING_ONLY: [&str; 5] = ["url", "event", "duration", "rate", "kernel"];
 
 /// What is to be done.
 #[derive(Debug, PartialEq)]
@@ -42,6 +42,7 @@ pub(super) struct Wanted {
     pub(super) events: Vec<String>,
     pub(super) duration: Duration,
     pub(super) rate_hz: Option<u32>,
+    pub(super) with_kernel: bool,
 }
 
 impl Settings {
@@ -56,6 +57,7 @@ impl Settings {
             events: reader.value("event", Vec::new(), events),
             duration: reader.value("duration", DURATION, time),
             rate_hz: reader.optional("rate", rate_hz),
+            with_kernel: reader.flag("kernel"),
         };
         let source = match (reader.path("file"), reader.path("diff")) {
             (None, None) => Source::Server(wanted.or_defaults()),
