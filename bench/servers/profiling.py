@@ -47,6 +47,7 @@ def add_arguments(parser):
     parser.add_argument("--workloads", default=",".join(WORKLOADS), help="(all, separated by commas)")
     parser.add_argument("--comparisons", default="on,off", help="`on`: on against off; `off`: off against a build without (on,off)")
     parser.add_argument("--events", default="cpu,alloc,lock", help="what is recorded (cpu,alloc,lock)")
+    parser.add_argument("--sampling", default="auto", choices=("auto", "timer"), help="of CPU time (auto)")
     parser.add_argument("--plain", default=os.path.join(peers.REPOSITORY, "target/plain/release/kvant"),
                         help="the binary without the profiler; built when it is missing (target/plain/release/kvant)")
     parser.add_argument("--seed", type=int, default=1, help="of the order within pairs (1)")
@@ -74,8 +75,9 @@ class Recording:
     Threads: one of its own waits for the recording.
     """
 
-    def __init__(self, server, seconds, events):
-        self.server, self.seconds, self.events = server, seconds, events
+    def __init__(self, settings, server, seconds):
+        self.server, self.seconds = server, seconds
+        self.query = f"event={settings.events}" + (f"&engine={settings.sampling}" if "cpu" in settings.events else "")
         # The server is to find no names for us: that would be part of whatever is measured next.
         self.known = ",".join(procfs.build_ids(server.process.pid))
         self.bytes, self.failure = None, None
@@ -91,7 +93,7 @@ class Recording:
     def _fetch(self):
         try:
             connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=self.seconds + 60)
-            connection.request("POST", f"/v0/profile?event={self.events}&duration={self.seconds * 1000:.0f}ms&format=kprof"
+            connection.request("POST", f"/v0/profile?{self.query}&duration={self.seconds * 1000:.0f}ms&format=kprof"
                                f"&known={self.known}")
             answer = connection.getresponse()
             body = answer.read()
@@ -173,7 +175,7 @@ def _window(settings, server, is_on):
     if not is_on:
         time.sleep(BEFORE_WINDOW_S)
         return _watch(settings, server)
-    with Recording(server, WINDOW_S + 2 * BEFORE_WINDOW_S, settings.events) as recording:
+    with Recording(settings, server, WINDOW_S + 2 * BEFORE_WINDOW_S) as recording:
         time.sleep(BEFORE_WINDOW_S)
         figures = _watch(settings, server)
     if recording.failure:
@@ -198,7 +200,7 @@ def _run(settings, server, workload, is_on):
         time.sleep(AROUND_S)
         return drive()
     # The warm-up and the start of the generator are within it.
-    with Recording(server, settings.seconds + 4 * AROUND_S + 1, settings.events) as recording:
+    with Recording(settings, server, settings.seconds + 4 * AROUND_S + 1) as recording:
         time.sleep(AROUND_S)
         run = drive()
     if recording.failure:

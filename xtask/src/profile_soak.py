@@ -103,9 +103,8 @@ def profile(server, chance):
     events = FORMATS[form] or chance.choice(EVENTS)
     duration_ms = chance.randint(*DURATIONS_MS)
     path = f"/v0/profile?event={events}&duration={duration_ms}ms&format={form}"
-    # By perf events in turn with timers, where the system permits them.
-    if "cpu" in events and chance.random() < 0.5:
-        path += "&kernel=true"
+    if "cpu" in events:
+        path += "&engine=" + chance.choice(["auto", "timer"])
     luck = chance.random()
     if luck < 0.1:
         # Goes away in the middle.

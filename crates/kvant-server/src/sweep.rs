@@ -3,15 +3,24 @@
 //! All connections are looked at once in a while ([`Limits::period`]), so that no request pays for a timer and 10,000 idle
 //! connections are nothing but 10,000 entries in a list. The connection's own task does what is due: it is woken, and asks its
 //! [`crate::activity::Activity`].
+//!
+//! Connections that came together are due together, and a thousand time-outs at once would hold up everybody else for many
+//! milliseconds. So the period has slices, each of which looks at its share of the connections, and few of them are woken in a turn.
 
 use crate::activity::Limits;
 use crate::io::SocketState;
 use crate::selector::Selector;
 use std::rc::Rc;
 use std::task::Waker;
+use std::time::Duration;
 
-/// Connections that are looked at before other tasks have their turn: some tens of microseconds.
-const TURN_COUNT: usize = 512;
+/// Slices of a period, none of them shorter than this.
+const SLICE_COUNT_MAX: usize = 32;
+const SLICE_MIN: Duration = Duration::from_millis(20);
+/// Connections that are looked at before other tasks have their turn,
+const TURN_COUNT: usize = 256;
+/// and of these, connections that are woken: ending one takes some 20 us.
+const TURN_WAKE_COUNT: usize = 8;
 
 /// The open connections of a selector.
 #[derive(Default)]
@@ -64,30 +73,52 @@ impl Connections {
             .for_each(|entry| entry.task.wake_by_ref());
     }
 
-    /// Looks at the connections from number `first` on, at most [`TURN_COUNT`]; with which number to go on.
-    fn sweep(&self, first: usize, limits: &Limits) -> Option<usize> {
-        let next = (first + TURN_COUNT).min(self.entries.len());
-        for entry in self.entries[first..next].iter().flatten() {
+    /// Looks at the connections of the numbers `first`, `first + step` and so on, as many as one turn may; with which number to go
+    /// on.
+    fn sweep(&self, first: usize, step: usize, limits: &Limits) -> Option<usize> {
+        let mut woken_count = 0;
+        let mut numbers = (first..self.entries.len()).step_by(step);
+        for number in numbers.by_ref().take(TURN_COUNT) {
+            let Some(entry) = &self.entries[number] else {
+                continue;
+            };
             // While the kernel refuses its bytes, the time of a slow reader runs.
             if !entry.socket.is_blocked() && entry.socket.activity.sweep(limits) {
                 entry.task.wake_by_ref();
+                woken_count += 1;
+            }
+            if woken_count == TURN_WAKE_COUNT {
+                break;
             }
         }
-        (next < self.entries.len()).then_some(next)
+        numbers.next()
     }
+}
+
+/// How many slices a period has.
+fn slice_count(period: Duration) -> usize {
+    let count = period.as_nanos() / SLICE_MIN.as_nanos();
+    usize::try_from(count).map_or(SLICE_COUNT_MAX, |count| count.clamp(1, SLICE_COUNT_MAX))
 }
 
 /// Sweeps for ever.
 pub(crate) async fn run(selector: Rc<Selector>) {
     let limits = Limits::new(&selector.shared.config);
+    let slices = slice_count(limits.period);
+    let rest = limits.period / u32::try_from(slices).unwrap_or(1);
     loop {
-        // Not by a fixed schedule: after a pause of the machine no limit is over before the client had its time.
-        tokio::time::sleep(limits.period).await;
-        let mut next = Some(0);
-        while let Some(first) = next {
-            // Entries come and go in between; the list never gets shorter.
-            next = selector.connections.borrow().sweep(first, &limits);
-            tokio::task::yield_now().await;
+        for slice in 0..slices {
+            // Not by a fixed schedule: after a pause of the machine no limit is over before the client had its time.
+            tokio::time::sleep(rest).await;
+            let mut next = Some(slice);
+            while let Some(first) = next {
+                // Entries come and go in between; the list never gets shorter.
+                next = selector.connections.borrow().sweep(first, slices, &limits);
+                tokio::task::yield_now().await;
+            }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -108,14 +108,15 @@ pub struct CpuOptions {
 /// By what means CPU time is sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// Timers: on any Linux, as fine as the kernel's tick. Time in the kernel counts for the function that called it. They cost nothing
-    /// between samples; perf events cost some 2 us whenever another thread gets the processor (docs/decisions/0009).
+    /// Perf events if they show the kernel too, else timers. They cost some 2 us whenever another thread gets the processor
+    /// (docs/decisions/0009).
     #[default]
-    Timer,
-    /// Perf events if they show the kernel's frames, else timers.
     Auto,
     /// Perf events: any rate, kernel frames where they are permitted. Where they are not, only time outside of the kernel.
     Perf,
+    /// Timers: on any Linux, and next to free. They fire when the kernel's clock ticks, so that work in step with it is seen at one
+    /// moment only; time in the kernel counts for the function that called it.
+    Timer,
 }
 
 /// Why there is no profile.

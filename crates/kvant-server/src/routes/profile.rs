@@ -1,4 +1,4 @@
-//! `POST /v0/profile[?event=..][&duration=..][&format=..][&rate=..][&kernel=..][&kind=..][&known=..]`: records what the process does, for a while, and
+//! `POST /v0/profile[?event=..][&duration=..][&format=..][&rate=..][&engine=..][&kind=..][&known=..]`: records what the process does, for a while, and
 //! answers with it.
 //!
 //! A recording ends when its time is over; when the client closes its side of the connection, be it that it has gone or that it wants
@@ -20,7 +20,7 @@ use http::header::{ACCEPT, CACHE_CONTROL, HeaderValue};
 use kvant_base::Level;
 use kvant_base::lock::NamedMutex;
 use kvant_env::{Task, spawner};
-use kvant_profiler::collect::{CpuOptions, Engine, Options, Profiler, StartError};
+use kvant_profiler::collect::{CpuOptions, Options, Profiler, StartError};
 use kvant_profiler::{recording, render, symbols};
 use request::{Format, Request};
 use std::fmt::Display;
@@ -99,10 +99,7 @@ fn options(request: &Request, memory_bytes: u64) -> Options {
         .min(usize::try_from(samples_max).unwrap_or(usize::MAX));
     options.cpu = request.events.cpu.then(|| CpuOptions {
         rate_hz: request.rate_hz.unwrap_or_default(),
-        engine: match request.with_kernel {
-            true => Engine::Auto,
-            false => Engine::Timer,
-        },
+        engine: request.engine,
     });
     if !request.events.alloc {
         options.alloc_mean_bytes = None;

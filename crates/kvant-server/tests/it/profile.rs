@@ -84,11 +84,10 @@ fn events_and_the_rate_are_chosen() {
         "duration=100ms&format=kprof&event=cpu&rate=50",
     ))
     .facts;
-    let cpu = facts.cpu.unwrap();
-    assert_eq!((cpu.period_ns, &cpu.engine[..]), (20_000_000, "timer"));
-    let with_kernel = "duration=100ms&format=kprof&event=cpu&rate=50&kernel=true";
-    let engine = decode(&profile(&fixture, with_kernel)).facts.cpu.unwrap().engine;
-    assert!(["perf", "timer"].contains(&&engine[..]), "{engine}");
+    assert_eq!(facts.cpu.map(|cpu| cpu.period_ns), Some(20_000_000));
+    let by_timer = "duration=100ms&format=kprof&event=cpu&engine=timer";
+    let engine = decode(&profile(&fixture, by_timer)).facts.cpu.unwrap().engine;
+    assert_eq!(engine, "timer");
     assert_eq!((facts.alloc_mean_bytes, facts.wait_mean_ns), (None, None));
     let facts = decode(&profile(&fixture, "duration=100ms&format=kprof&event=alloc,lock")).facts;
     assert!(facts.cpu.is_none() && facts.alloc_mean_bytes.is_some() && facts.wait_mean_ns.is_some());
@@ -147,8 +146,8 @@ fn what_is_wrong_is_400() {
         "format=svg",
         "format=collapsed",
         "rate=0",
-        "kernel=1",
-        "kernel=true&event=lock",
+        "engine=perf",
+        "engine=timer&event=lock",
         "kind=cpu",
         "event=cpu&event=lock",
     ] {

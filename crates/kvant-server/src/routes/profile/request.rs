@@ -5,6 +5,7 @@ use crate::query;
 use http::header::{GetAll, HeaderValue};
 use kvant_base::duration;
 use kvant_base::wait::WaitKind;
+use kvant_profiler::collect::Engine;
 use kvant_profiler::recording::Kind;
 use kvant_profiler::symbols::Identities;
 use std::time::Duration;
@@ -22,8 +23,8 @@ pub(super) struct Request {
     pub(super) events: Events,
     /// Of samples of CPU time; `None`: what suits the system.
     pub(super) rate_hz: Option<u32>,
-    /// Whether the kernel's part of stacks is wanted, which has its price.
-    pub(super) with_kernel: bool,
+    /// By what means CPU time is sampled.
+    pub(super) engine: Engine,
     pub(super) duration: Duration,
     pub(super) format: Format,
     /// What the client can name itself.
@@ -68,11 +69,14 @@ impl Request {
         if rate_hz.is_some() && !events.cpu {
             return Err(bad("`rate` is that of CPU samples, and `event` has no cpu".into()));
         }
-        let with_kernel = match text("kernel")?.as_deref() {
-            None | Some("false") => false,
-            Some("true") if events.cpu => true,
-            Some("true") => return Err(bad("`kernel` is for CPU samples, and `event` has no cpu".into())),
-            Some(word) => return Err(wrong("kernel", word, "true or false")),
+        let engine = match text("engine")?.as_deref() {
+            None => Engine::Auto,
+            Some(_) if !events.cpu => {
+                return Err(bad("`engine` takes CPU samples, and `event` has no cpu".into()));
+            }
+            Some("auto") => Engine::Auto,
+            Some("timer") => Engine::Timer,
+            Some(word) => return Err(wrong("engine", word, "auto or timer")),
         };
         let duration = text("duration")?.map_or(Ok(DURATION_DEFAULT), |text| time(&text))?;
         let word = match text("format")? {
@@ -91,7 +95,7 @@ impl Request {
         Ok(Request {
             events,
             rate_hz,
-            with_kernel,
+            engine,
             duration,
             format,
             known: Identities::of_text(&text("known")?.unwrap_or_default()),

@@ -98,8 +98,8 @@ fn request(wanted: &Wanted) -> Result<Request<Empty<Bytes>>, String> {
     if let Some(rate_hz) = wanted.rate_hz {
         target.push_str(&format!("&rate={rate_hz}"));
     }
-    if wanted.with_kernel {
-        target.push_str("&kernel=true");
+    if let Some(engine) = &wanted.engine {
+        target.push_str(&format!("&engine={engine}"));
     }
     Request::post(target)
         .header(HOST, &wanted.server)

@@ -2,7 +2,7 @@
 
 use crate::cli::Suggested;
 use clap::builder::ValueParser;
-use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
+use clap::{Arg, Command, ValueHint, value_parser};
 use std::ffi::OsString;
 
 const ABOUT: &str = "Profile a running server: CPU time, allocations, locks and waits";
@@ -18,6 +18,7 @@ const AFTER_HELP: &str = "Exit codes: 0 done; 1 the server cannot be reached or 
 /// Where a server listens unless told.
 pub(super) const URL: &str = "http://127.0.0.1:8080";
 pub(super) const FORMATS: [&str; 4] = ["html", "kprof", "pprof", "collapsed"];
+pub(super) const ENGINES: [&str; 2] = ["auto", "timer"];
 pub(super) const KINDS: [&str; 8] = [
     "cpu",
     "alloc",
@@ -46,13 +47,13 @@ pub(crate) fn command() -> Command {
         )
         .arg(option("event", "EVENT,...", "What to record: cpu, alloc, lock [default: all three]"))
         .arg(option("duration", "T", "For how long, 100ms to 60m [default: 30s]").short('d'))
-        .arg(option("rate", "HZ", "CPU samples a second of CPU time; timers give at most one a tick of the kernel's clock [default: 250]"))
-        .arg(
-            Arg::new("kernel")
-                .long("kernel")
-                .action(ArgAction::SetTrue)
-                .help("Show the kernel's functions too, where the system permits: costs some 2 us whenever threads take turns"),
-        )
+        .arg(option("rate", "HZ", "CPU samples a second of CPU time [default: what suits the system, about 200]"))
+        .arg(words(
+            "engine",
+            &ENGINES,
+            "How CPU time is sampled: `timer` costs next to nothing, but shows no functions of the kernel, and moments of its clock only \
+             [default: auto, perf events where they are permitted]",
+        ))
         .arg(
             option(
                 "output",

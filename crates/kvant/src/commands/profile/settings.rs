@@ -1,6 +1,6 @@
 //! What `kvant profile` was told, judged: all that is wrong is reported at once.
 
-use super::definition::{FORMATS, KINDS, URL};
+use super::definition::{ENGINES, FORMATS, KINDS, URL};
 use super::output::{Format, Output};
 use crate::commands::reader::Reader;
 use clap::ArgMatches;
@@ -14,7 +14,7 @@ const DURATION_MIN: Duration = Duration::from_millis(100);
 const DURATION_MAX: Duration = Duration::from_secs(3600);
 const DURATION: Duration = Duration::from_secs(30);
 /// The options of a recording that is made.
-const RECORDING_ONLY: [&str; 5] = ["url", "event", "duration", "rate", "kernel"];
+const RECORDING_ONLY: [&str; 5] = ["url", "event", "duration", "rate", "engine"];
 
 /// What is to be done.
 #[derive(Debug, PartialEq)]
@@ -42,7 +42,7 @@ pub(super) struct Wanted {
     pub(super) events: Vec<String>,
     pub(super) duration: Duration,
     pub(super) rate_hz: Option<u32>,
-    pub(super) with_kernel: bool,
+    pub(super) engine: Option<String>,
 }
 
 impl Settings {
@@ -57,7 +57,7 @@ impl Settings {
             events: reader.value("event", Vec::new(), events),
             duration: reader.value("duration", DURATION, time),
             rate_hz: reader.optional("rate", rate_hz),
-            with_kernel: reader.flag("kernel"),
+            engine: reader.optional("engine", engine),
         };
         let source = match (reader.path("file"), reader.path("diff")) {
             (None, None) => Source::Server(wanted.or_defaults()),
@@ -194,6 +194,13 @@ fn rate_hz(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(rate_hz @ 1..=1000) => Ok(rate_hz),
         _ => Err(format!("`{text}` is not a whole number from 1 to 1000")),
+    }
+}
+
+fn engine(text: &str) -> Result<String, String> {
+    match ENGINES.contains(&text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("`{text}` is neither auto nor timer")),
     }
 }
 
