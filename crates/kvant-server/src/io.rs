@@ -410,6 +410,17 @@ impl Socket {
         true
     }
 
+    /// Makes room in the backlog: first a little, which most answers never exceed, then for all that it may have.
+    fn make_room(&mut self, bytes: usize) {
+        if self.backlog.capacity() - self.backlog.len() < bytes {
+            let room = match self.backlog.is_empty() {
+                true => bytes.max(4096),
+                false => BACKLOG_BYTES.max(self.backlog.len() + bytes) - self.backlog.len(),
+            };
+            self.backlog.reserve_exact(room);
+        }
+    }
+
     /// Sends the backlog.
     pub(crate) fn poll_backlog(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.backlog_sent_bytes < self.backlog.len() {
@@ -423,8 +434,12 @@ impl Socket {
                 Poll::Pending => return self.blocked(cx),
             }
         }
-        // Given back: most connections never gather anything again soon.
-        self.backlog = Vec::new();
+        // Given back, unless more of the same answer comes: most connections never gather anything again soon.
+        if self.state.corked.get() {
+            self.backlog.clear();
+        } else {
+            self.backlog = Vec::new();
+        }
         self.backlog_sent_bytes = 0;
         Poll::Ready(Ok(()))
     }
@@ -482,7 +497,7 @@ impl Write for Socket {
         }
         if socket.state.corked.get() || !socket.backlog.is_empty() {
             if socket.backlog.len() + total_bytes <= BACKLOG_BYTES {
-                socket.backlog.reserve(total_bytes.max(4096));
+                socket.make_room(total_bytes);
                 slices
                     .iter()
                     .for_each(|slice| socket.backlog.extend_from_slice(slice));
@@ -521,7 +536,8 @@ impl Write for Socket {
         if socket.state.corked.get() {
             return Poll::Ready(Ok(()));
         }
-        if !socket.backlog.is_empty() {
+        // Also one that is empty now, which is given back then.
+        if socket.backlog.capacity() > 0 {
             ready!(socket.poll_backlog(cx))?;
         }
         socket.answer_left();

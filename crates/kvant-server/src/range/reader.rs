@@ -18,6 +18,9 @@ use std::collections::VecDeque;
 /// Bytes of records that are read at once.
 pub(super) const PIECE_BYTES: usize = 64 << 10;
 
+/// A limit of so many records is likely to be reached, and room is made for all of them at once.
+const LIMIT_MEANT_MAX: usize = 1000;
+
 /// A range and how far it has been read.
 pub(crate) struct RangeReader {
     records: Source,
@@ -85,10 +88,9 @@ impl RangeReader {
                 break;
             };
             let start = piece.len();
-            // Records of one piece tend to be alike: room for a few more saves copying them again and again.
             let record_bytes = key.len() + value.len() + 16;
             if piece.capacity() - start < record_bytes {
-                piece.reserve(record_bytes.max((start + record_bytes).min(PIECE_BYTES)));
+                piece.reserve(room_after(start, record_bytes, self.left_count));
             }
             self.format.write(&mut piece, key, value);
             if self.format == Format::Plain {
@@ -132,6 +134,18 @@ impl RangeReader {
     pub(super) fn piece_bytes_held(&self) -> u64 {
         self.piece_bytes_held as u64
     }
+}
+
+/// How much room to make in a piece of `piece_bytes` for the next record and those after it: they tend to be alike. As much as a
+/// range with a limit asks for, and else a few times what there is, so that records are not copied again and again.
+fn room_after(piece_bytes: usize, record_bytes: usize, left_count: u64) -> usize {
+    let wanted = match usize::try_from(left_count) {
+        Ok(count @ ..=LIMIT_MEANT_MAX) => count * record_bytes,
+        _ => 4 * (piece_bytes + record_bytes),
+    };
+    // The last record of a piece goes beyond its end.
+    let most = (PIECE_BYTES + PIECE_BYTES / 4).saturating_sub(piece_bytes);
+    wanted.min(most).max(record_bytes)
 }
 
 impl RangeWork for RangeReader {
