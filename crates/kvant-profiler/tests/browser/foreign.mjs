@@ -48,7 +48,11 @@ async function readCollapsed(browser, path) {
   await page.goto(pathToFileURL(join(release, 'index.html')).href);
   await page.setInputFiles('input[type=file]', path);
   await page.waitForSelector('canvas');
-  const [download] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('Control+s')]);
+  // It draws before it has read the file, and passes over keys until then.
+  let download = null;
+  for (let press = 0; press < 60 && download === null; press += 1) {
+    [download] = await Promise.all([page.waitForEvent('download', { timeout: 1000 }).catch(() => null), page.keyboard.press('Control+s')]);
+  }
   const { shared, profiles } = JSON.parse(await readFile(await download.path(), 'utf8'));
   await context.close();
   // Boxes that open and close along an axis of weight.
