@@ -144,7 +144,7 @@ def show(result, settings):
                      f"{statistics.median(row['goodput_part']):.0%}", spread(row["refused"], 0), row["reasons"] or "–",
                      spread(row["load_p99_ms"]), spread(row["admitted_p99_ms"]), spread(row["server_p99_ms"]), spread(row["refused_p50_ms"]),
                      spread(row["refused_p99_ms"]), _bounds(row["server_refused_bound_ms"]), spread(row["rss_mib"], 0),
-                     spread(row["after_p99_ms"]), f"{max(row['stolen_part']):.1%}", f"{row['valid']} of {row['rounds']}"])
+                     spread(row["after_p99_ms"]), f"{max(row['stolen_part']):.1%}" if row["stolen_part"] else "–", f"{row['valid']} of {row['rounds']}"])
         phases.append([title, *(spread(row[f"server_{phase}_p99_ms"]) for phase in PHASES)])
     print(harness.markdown(["case, x limit", "planned /s", "sent /s", "goodput /s", "of the most", "refused /s",
                             "why: share in p99", "load p99", "admitted p99", "by the server", "refusals p50", "refusals p99",
@@ -178,7 +178,7 @@ def summarise(result):
                 most[step["round"]] = max(most.get(step["round"], 0), step["goodput"])
         ms = lambda values: [value / 1e6 for value in values if value is not None]
         server_ms = lambda what, figure="reckoned_s": [
-            step["server_p99"][what][figure] * 1e3 for step in steps if step["server_p99"][what]]
+            step["server_p99"][what][figure] * 1e3 for step in steps if (step["server_p99"][what] or {}).get(figure) is not None]
         reasons = {}
         for step in steps:
             for answer in step["witness"]["answers"]:
@@ -202,7 +202,8 @@ def summarise(result):
             **{f"server_{phase}_p99_ms": server_ms(phase) for phase in PHASES},
             "rss_mib": [step["run"]["rss_max_kib"] / 1024 for step in steps],
             "after_p99_ms": ms((step["recovery"]["p99_by_second_ns"] + [None, None])[1] for step in steps if step["recovery"]),
-            "stolen_part": [step["run"]["stolen_part"] for step in steps],
+            # Earlier files do not have it.
+            "stolen_part": [step["run"]["stolen_part"] for step in steps if "stolen_part" in step["run"]],
             "valid": sum(step["run"]["is_valid"] is True for step in steps),
         })
     return rows
@@ -233,5 +234,5 @@ def _verdicts(summary):
                 continue
             now_ms, base_ms = statistics.median(row[field]), statistics.median(base[field])
             limit_ms = ADMITTED_TIMES * base_ms
-            holds = now_ms <= limit_ms or (False if statistics.median(row[above]) >= limit_ms else None)
+            holds = now_ms <= limit_ms or (None if not row[above] or statistics.median(row[above]) < limit_ms else False)
             yield harness.verdict(goal, holds, f"{now_ms / base_ms:.1f} x ({base_ms:.2f}, then {now_ms:.2f} ms)")
