@@ -44,12 +44,12 @@ def measure(settings):
         under_test.fill(settings, kvant, settings.keys)
         _drive(settings, kvant)  # caches are full before memory is looked at
         for round_number in range(1, settings.rounds + 1):
-            alone = _undisturbed(settings, kvant, "alone")
+            alone = under_test.undisturbed("alone", lambda: _drive(settings, kvant))
             rss_before_kib = procfs.rss_kib(kvant.process.pid)
             with _crowd(settings, kvant, round_number) as others:
                 kvant.settle()
                 rss_with_kib = procfs.rss_kib(kvant.process.pid)
-                beside = _undisturbed(settings, kvant, "beside the others")
+                beside = under_test.undisturbed("beside the others", lambda: _drive(settings, kvant))
             kvant.settle()
             rss_after_kib = procfs.rss_kib(kvant.process.pid)
             result["rounds"].append({"alone": alone, "beside": beside, "others": others, "rss_before_kib": rss_before_kib,
@@ -57,10 +57,6 @@ def measure(settings):
             harness.note(f"round {round_number}/{settings.rounds}: p99 alone {alone['response_all']['p99'] / 1e6:.3f} ms, "
                          f"beside {beside['response_all']['p99'] / 1e6:.3f} ms")
     return result
-
-
-def _undisturbed(settings, kvant, what):
-    return under_test.undisturbed(what, lambda: _drive(settings, kvant), lambda run: run["stolen_part"])
 
 
 def _drive(settings, kvant):

@@ -70,7 +70,7 @@ def measure(settings):
             for round_number in range(1, settings.rounds + 1):
                 for factor in map(float, settings.factors.split(",")):
                     step = under_test.undisturbed(f"{name} {factor} x", lambda: _step(settings, kvant, name, limit, factor),
-                                                  lambda step: step["run"]["stolen_part"])
+                                                  lambda step: step["run"])
                     result["steps"].append(step | {"case": name, "factor": factor, "round": round_number})
                     harness.note(f"{name} {round_number}/{settings.rounds} {factor} x: goodput {step['goodput']:,.0f}/s")
     return result
@@ -144,7 +144,8 @@ def show(result, settings):
                      f"{statistics.median(row['goodput_part']):.0%}", spread(row["refused"], 0), row["reasons"] or "–",
                      spread(row["load_p99_ms"]), spread(row["admitted_p99_ms"]), spread(row["server_p99_ms"]), spread(row["refused_p50_ms"]),
                      spread(row["refused_p99_ms"]), _bounds(row["server_refused_bound_ms"]), spread(row["rss_mib"], 0),
-                     spread(row["after_p99_ms"]), f"{max(row['stolen_part']):.1%}" if row["stolen_part"] else "–", f"{row['valid']} of {row['rounds']}"])
+                     spread(row["after_p99_ms"]), f"{max(row['stolen_part']):.1%}" if row["stolen_part"] else "–",
+                     f"{row['valid']} of {row['rounds']}"])
         phases.append([title, *(spread(row[f"server_{phase}_p99_ms"]) for phase in PHASES)])
     print(harness.markdown(["case, x limit", "planned /s", "sent /s", "goodput /s", "of the most", "refused /s",
                             "why: share in p99", "load p99", "admitted p99", "by the server", "refusals p50", "refusals p99",

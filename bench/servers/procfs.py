@@ -1,6 +1,7 @@
 """What the kernel says: CPU time of processes and cores, memory, and the facts of the machine."""
 
 import datetime
+import functools
 import os
 import platform
 import subprocess
@@ -94,6 +95,7 @@ def build_ids(pid):
     return sorted(filter(None, map(_build_id, mapped)))
 
 
+@functools.cache
 def _build_id(path):
     with open(path, "rb") as file:
         data = file.read()
@@ -102,7 +104,12 @@ def _build_id(path):
     return data[at + 16:at + 36].hex() if at >= 0 else None
 
 
-def stolen_s():
-    """Time that other guests of the same host have had while this machine wanted it, summed over its cores, since it started."""
+def watch_stolen():
+    """A function that says what part of this machine's time other guests of the same host have had, from now on, while it wanted it."""
+    before_s, started_s = _stolen_s(), time.monotonic()
+    return lambda: (_stolen_s() - before_s) / (time.monotonic() - started_s) / os.cpu_count()
+
+
+def _stolen_s():
     with open("/proc/stat") as file:
         return int(file.readline().split()[8]) / TICKS_PER_SECOND

@@ -129,8 +129,7 @@ def measure(settings):
                     pair = {"comparison": comparison, "workload": workload, "number": number}
                     # Who comes first is left to chance: a machine that changes its speed favours nobody.
                     for side, server, is_on in order.sample(sides, 2):
-                        pair[side] = under_test.undisturbed(f"{workload} {side}", lambda: _run(settings, server, workload, is_on),
-                                                            lambda run: run["stolen_part"])
+                        pair[side] = under_test.undisturbed(f"{workload} {side}", lambda: _run(settings, server, workload, is_on))
                     result["pairs"].append(pair)
                     (base, _, _), (other, _, _) = sides
                     harness.note(f"{workload} {comparison} {number}/{settings.pairs}: {pair[other]['cpu_us']:.2f} us {other}, "
@@ -184,12 +183,10 @@ def _window(settings, server, is_on):
 
 
 def _watch(settings, server):
-    started_s, cpu_ns, stolen_s = time.monotonic(), procfs.cpu_ns(server.process.pid), procfs.stolen_s()
+    stolen_part, started_s, cpu_before_ns = procfs.watch_stolen(), time.monotonic(), procfs.cpu_ns(server.process.pid)
     time.sleep(WINDOW_S)
-    ended_s, cpu_ns = time.monotonic(), procfs.cpu_ns(server.process.pid) - cpu_ns
-    lasted_s = ended_s - started_s
-    return {"cpu_us": cpu_ns / 1e3 / (settings.rate * lasted_s),
-            "stolen_part": (procfs.stolen_s() - stolen_s) / lasted_s / os.cpu_count()}
+    lasted_s, cpu_ns = time.monotonic() - started_s, procfs.cpu_ns(server.process.pid) - cpu_before_ns
+    return {"cpu_us": cpu_ns / 1e3 / (settings.rate * lasted_s), "stolen_part": stolen_part()}
 
 
 def _run(settings, server, workload, is_on):

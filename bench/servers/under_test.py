@@ -184,7 +184,7 @@ class Watch:
 
 def drive(settings, server, connections, seconds, *options, cores=None, prefix=()):
     """One run of `kvant load` against a server. Returns its figures, with the server's CPU time a request."""
-    stolen_before_s, started_s = procfs.stolen_s(), time.monotonic()
+    stolen_part = procfs.watch_stolen()
     with Watch(server.process.pid) as watch:
         result, _ = harness.run_load(settings.kvant, cores or settings.client_cores, seconds, connections,
                                      f"http://127.0.0.1:{server.port}", *options, threads=min(settings.threads, connections),
@@ -193,19 +193,20 @@ def drive(settings, server, connections, seconds, *options, cores=None, prefix=(
     figures = harness.figures(outcome)
     figures["cpu_us"] = watch.cpu_ns_of(figures) / 1e3 / max(figures["completed"], 1)
     figures["rss_max_kib"] = watch.rss_max_kib()
-    figures["stolen_part"] = (procfs.stolen_s() - stolen_before_s) / (time.monotonic() - started_s) / os.cpu_count()
+    figures["stolen_part"] = stolen_part()
     figures["p99_by_second_ns"] = [second["p99_ns"] for second in outcome["seconds"]]
     return figures
 
 
-def undisturbed(what, measure, stolen_part_of):
+def undisturbed(what, measure, run_of=lambda figures: figures):
     """What `measure` returns, again and again while other guests of the host had too much of this machine's time; the last of all tries
-    even so. What is thrown away is told, and looked at for nothing else."""
+    even so. `run_of` takes what `drive` returned out of it. What is thrown away is told, and looked at for nothing else."""
     for number in range(1, TRIES_MAX + 1):
         figures = measure()
-        if stolen_part_of(figures) <= STOLEN_PART_MAX:
+        stolen_part = run_of(figures)["stolen_part"]
+        if stolen_part <= STOLEN_PART_MAX:
             break
-        harness.note(f"{what}: {stolen_part_of(figures):.1%} of the time were stolen (try {number} of {TRIES_MAX})")
+        harness.note(f"{what}: {stolen_part:.1%} of the time were stolen (try {number} of {TRIES_MAX})")
     return figures
 
 

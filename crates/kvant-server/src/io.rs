@@ -410,12 +410,13 @@ impl Socket {
         true
     }
 
-    /// Makes room in the backlog: first a little, which most answers never exceed, then for all that it may have.
+    /// Makes room in the backlog for so many bytes, with which it has at most [`BACKLOG_BYTES`]: first a little, which most answers
+    /// never exceed, then for all that it may have.
     fn make_room(&mut self, bytes: usize) {
         if self.backlog.capacity() - self.backlog.len() < bytes {
-            let room = match self.backlog.is_empty() {
-                true => bytes.max(4096),
-                false => BACKLOG_BYTES.max(self.backlog.len() + bytes) - self.backlog.len(),
+            let room = match self.backlog.len() {
+                0 => bytes.max(4096),
+                gathered_bytes => BACKLOG_BYTES - gathered_bytes,
             };
             self.backlog.reserve_exact(room);
         }

@@ -114,7 +114,7 @@ pub enum Engine {
     Auto,
     /// Perf events: any rate, kernel frames where they are permitted. Where they are not, only time outside of the kernel.
     Perf,
-    /// Timers: on any Linux, and next to free. They fire when the kernel's clock ticks, so that work in step with it is seen at one
+    /// Timers: on any Linux, and cheaper. They fire when the kernel's clock ticks, so that work in step with it is seen at one
     /// moment only; time in the kernel counts for the function that called it.
     Timer,
 }

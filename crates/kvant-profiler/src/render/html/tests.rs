@@ -124,6 +124,21 @@ fn samples_are_cut_to_microseconds_and_keep_their_weight() {
 }
 
 #[test]
+fn the_whole_range_has_the_samples_of_its_last_microsecond() {
+    let range_us = |last_ns: u64| {
+        let mut recording = recording();
+        recording.facts.duration_ns = 10_500;
+        recording.samples.truncate(1);
+        recording.samples[0].time_ns = last_ns;
+        unpack(&html(&recording)).0["facts"]["durationUs"].clone()
+    };
+    assert_eq!(range_us(1_000), 11);
+    assert_eq!(range_us(10_400), 11);
+    // Half open: the eleventh microsecond is within.
+    assert_eq!(range_us(11_000), 12);
+}
+
+#[test]
 fn without_symbols_modules_stand_for_functions() {
     let mut recording = recording();
     recording.symbols.clear();

@@ -51,7 +51,7 @@ pub(crate) fn command() -> Command {
         .arg(words(
             "engine",
             &ENGINES,
-            "How CPU time is sampled: `timer` costs next to nothing, but shows no functions of the kernel, and moments of its clock only \
+            "How CPU time is sampled: `timer` costs less, but shows no functions of the kernel, and moments of its clock only \
              [default: auto, perf events where they are permitted]",
         ))
         .arg(
