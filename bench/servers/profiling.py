@@ -47,7 +47,7 @@ def add_arguments(parser):
     parser.add_argument("--workloads", default=",".join(WORKLOADS), help="(all, separated by commas)")
     parser.add_argument("--comparisons", default="on,off", help="`on`: on against off; `off`: off against a build without (on,off)")
     parser.add_argument("--events", default="cpu,alloc,lock", help="what is recorded (cpu,alloc,lock)")
-    parser.add_argument("--sampling", default="auto", choices=("auto", "timer"), help="of CPU time (auto)")
+    parser.add_argument("--sampling", default="timer", choices=("timer", "perf"), help="of CPU time (timer)")
     parser.add_argument("--plain", default=os.path.join(peers.REPOSITORY, "target/plain/release/kvant"),
                         help="the binary without the profiler; built when it is missing (target/plain/release/kvant)")
     parser.add_argument("--seed", type=int, default=1, help="of the order within pairs (1)")

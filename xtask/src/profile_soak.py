@@ -104,7 +104,7 @@ def profile(server, chance):
     duration_ms = chance.randint(*DURATIONS_MS)
     path = f"/v0/profile?event={events}&duration={duration_ms}ms&format={form}"
     if "cpu" in events:
-        path += "&engine=" + chance.choice(["auto", "timer"])
+        path += "&engine=" + chance.choice(["timer", "perf"])
     luck = chance.random()
     if luck < 0.1:
         # Goes away in the middle.

@@ -5,7 +5,7 @@
 //! Kinds are never merged. A worker with nothing to do and a thread that cannot get a lock are both asleep, but only one of them is a
 //! problem.
 //!
-//! Threads: any. The listener is called on the thread that waited.
+//! Threads: any. The listener is called on the thread that waits.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,15 +48,15 @@ impl WaitKind {
     }
 }
 
-/// Calls of the system for files that take less than this have found everything in memory: they are no waits.
-const IO_WAIT_NS_MIN: u64 = 100_000;
-
 /// Who wants to know of waits.
 pub trait WaitListener: Sync {
     /// Now, in nanoseconds of the listener's monotonic clock.
     fn now_ns(&self) -> u64;
-    /// The calling thread has waited from `start_ns` to `end_ns` for what is called `name`.
-    fn waited(&self, kind: WaitKind, name: &'static str, start_ns: u64, end_ns: u64);
+    /// A wait of that kind begins now: at the time that is returned.
+    fn begins(&self, kind: WaitKind) -> u64;
+    /// A wait for what is called `name` ends now; it was said to begin at `start_ns`. Called for each wait that began, also when
+    /// nobody listens any more.
+    fn ends(&self, kind: WaitKind, name: &'static str, start_ns: u64);
     /// The calling thread is about to give up the lock `name`, for which others wait since `since_ns`.
     fn held(&self, name: &'static str, since_ns: u64);
 }
@@ -91,11 +91,12 @@ pub fn begin(kind: WaitKind, name: &'static str) -> Waiting {
     Waiting {
         kind,
         name,
-        start_ns: listener().map(WaitListener::now_ns),
+        start_ns: listener().map(|listener| listener.begins(kind)),
     }
 }
 
-/// A wait that goes on. A task may keep it across an `await`: then what waits is the task, not the thread.
+/// A wait that goes on, of the calling thread. One for [`WaitKind::Backpressure`] a task may keep across an `await`: then what waits is
+/// the task, not the thread.
 #[must_use = "the wait ends when this is dropped"]
 pub struct Waiting {
     kind: WaitKind,
@@ -116,12 +117,9 @@ impl Drop for Waiting {
     #[inline]
     fn drop(&mut self) {
         if let Some(start_ns) = self.start_ns
-            && let Some(listener) = listener()
+            && let Some(listener) = LISTENER.get()
         {
-            let end_ns = listener.now_ns();
-            if self.kind != WaitKind::Io || end_ns.saturating_sub(start_ns) >= IO_WAIT_NS_MIN {
-                listener.waited(self.kind, self.name, start_ns, end_ns);
-            }
+            listener.ends(self.kind, self.name, start_ns);
         }
     }
 }

@@ -29,7 +29,7 @@ fn only_cpu(engine: Engine, rate_hz: u32) -> Options {
 fn no_cpu() -> Options {
     Options {
         cpu: None,
-        ..only_cpu(Engine::Auto, 0)
+        ..only_cpu(Engine::Timer, 0)
     }
 }
 
@@ -97,8 +97,10 @@ fn many_sessions_leave_nothing_behind_while_threads_come_and_go() {
             });
         }
         for cycle in 0..50 {
-            let engine = [Engine::Auto, Engine::Timer][cycle % 2];
-            let profiler = start(only_cpu(engine, 2000));
+            let engine = [Engine::Perf, Engine::Timer][cycle % 2];
+            // Perf events are not permitted everywhere.
+            let profiler = Profiler::start(only_cpu(engine, 2000), &Env::posix(), None)
+                .unwrap_or_else(|_refused| start(only_cpu(Engine::Timer, 2000)));
             let born_before = born_count.load(Ordering::Relaxed);
             // By events, not by time: threads are born and die during every session.
             while born_count.load(Ordering::Relaxed) < born_before + 5 {
@@ -321,7 +323,7 @@ fn call_with_an_anchor() {
 #[test]
 fn a_stack_goes_on_at_the_anchor_where_frame_pointers_end() {
     let _turn = turn();
-    let profiler = start(only_cpu(Engine::Auto, 1000));
+    let profiler = start(only_cpu(Engine::Timer, 1000));
     let (send, receive) = channel();
     let caller = thread::Builder::new().name("caller".to_owned());
     let caller = caller.spawn(move || {

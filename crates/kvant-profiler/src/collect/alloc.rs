@@ -14,12 +14,10 @@
 //!
 //! Threads: any.
 
-mod chance;
 mod live;
 
-pub(super) use chance::{exponential, is_sampled, unbiased};
-
 use super::anchor::anchored;
+use super::chance::{SamplePoints, unbiased};
 use super::clock::monotonic_ns;
 use super::ring::{self, Observation};
 use crate::recording::Kind;
@@ -30,26 +28,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes between two samples, on average; 0 while nobody profiles, [`NO_SAMPLES`] while somebody profiles something else.
 static MEAN_BYTES: AtomicU64 = AtomicU64::new(0);
-/// No thread ever allocates that much.
+/// No thread ever allocates that much: the distance to the first sample point.
 const NO_SAMPLES: u64 = u64::MAX;
 
 thread_local! {
-    static COUNTDOWN: Countdown = const {
-        Countdown {
-            mean_bytes: Cell::new(0),
-            left_bytes: Cell::new(0),
-            is_paused: Cell::new(false),
-        }
-    };
-}
-
-/// How far a thread is from its next sample.
-struct Countdown {
-    /// The mean that `left_bytes` was drawn with.
-    mean_bytes: Cell<u64>,
-    left_bytes: Cell<i64>,
-    /// What it allocates does not count.
-    is_paused: Cell<bool>,
+    static POINTS: SamplePoints = const { SamplePoints::new() };
+    /// Whether what the thread allocates is no sample.
+    static IS_PAUSED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A session begins: one allocation in `mean_bytes` is sampled; none if that is not given, but stacks can be followed through the
@@ -74,14 +59,14 @@ pub(super) struct Pause {
 impl Pause {
     pub(super) fn begin() -> Pause {
         Pause {
-            was_paused: COUNTDOWN.with(|countdown| countdown.is_paused.replace(true)),
+            was_paused: IS_PAUSED.replace(true),
         }
     }
 }
 
 impl Drop for Pause {
     fn drop(&mut self) {
-        COUNTDOWN.with(|countdown| countdown.is_paused.set(self.was_paused));
+        IS_PAUSED.set(self.was_paused);
     }
 }
 
@@ -155,53 +140,29 @@ unsafe impl GlobalAlloc for Allocator {
 #[inline]
 fn watched(bytes: usize, mean_bytes: u64, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
     let pointer = anchored(allocate);
-    COUNTDOWN.with(|countdown| {
-        // No allocation is longer than `isize::MAX`.
-        let left_bytes = countdown.left_bytes.get().saturating_sub(bytes as i64);
-        if left_bytes < 0 || countdown.mean_bytes.get() != mean_bytes {
-            countdown.is_over(pointer, bytes, mean_bytes);
-        } else {
-            countdown.left_bytes.set(left_bytes);
-        }
-    });
+    if POINTS.with(|points| points.pass(bytes as u64, mean_bytes)) {
+        sample(pointer, bytes, mean_bytes);
+    }
     pointer
 }
 
-impl Countdown {
-    /// An allocation has reached the sample point, or the countdown was not for this mean.
-    #[cold]
-    #[inline(never)]
-    fn is_over(&self, pointer: *mut u8, bytes: usize, mean_bytes: u64) {
-        if pointer.is_null() || self.is_paused.get() {
-            return;
-        }
-        if self.mean_bytes.replace(mean_bytes) != mean_bytes {
-            // The thread's first in this profile: gaps have no memory, so the first one may begin anywhere.
-            let left_bytes = gap_bytes(mean_bytes).saturating_sub(bytes as i64);
-            if left_bytes >= 0 {
-                return self.left_bytes.set(left_bytes);
-            }
-        }
-        self.left_bytes.set(gap_bytes(mean_bytes));
-        let address = pointer as usize;
-        ring::record(&Observation {
-            kind: Kind::Alloc,
-            time_mono_ns: monotonic_ns(),
-            duration_ns: 0,
-            weight: unbiased(bytes as u64, mean_bytes),
-            name: None,
-            address: if LIVE.insert(address) { address } else { 0 },
-            frames_to_skip: 1,
-        });
+/// An allocation holds a sample point.
+#[cold]
+#[inline(never)]
+fn sample(pointer: *mut u8, bytes: usize, mean_bytes: u64) {
+    if pointer.is_null() || IS_PAUSED.get() {
+        return;
     }
-}
-
-fn gap_bytes(mean_bytes: u64) -> i64 {
-    if mean_bytes == NO_SAMPLES {
-        return i64::MAX;
-    }
-    // The cast ends at the largest number.
-    (exponential() * mean_bytes as f64) as i64
+    let address = pointer as usize;
+    ring::record(&Observation {
+        kind: Kind::Alloc,
+        time_mono_ns: monotonic_ns(),
+        duration_ns: 0,
+        weight: unbiased(bytes as u64, mean_bytes),
+        name: None,
+        address: if LIVE.insert(address) { address } else { 0 },
+        frames_to_skip: 1,
+    });
 }
 
 /// Memory is about to be freed.

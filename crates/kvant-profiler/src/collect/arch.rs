@@ -15,17 +15,30 @@ pub(super) struct Registers {
     /// The frame pointer: the address of the caller's frame pointer, above which lies the return address. Any number in code that
     /// was compiled without frame pointers.
     pub(super) fp: usize,
+    /// Whether it was in a system call that the signal ended, or that will be made again after it: one that waited.
+    pub(super) is_call_interrupted: bool,
 }
+
+/// What a system call returns that a signal has ended.
+const INTERRUPTED: i64 = -(libc::EINTR as i64);
 
 #[cfg(target_arch = "x86_64")]
 impl Registers {
     /// The registers that a signal handler was given.
     pub(super) fn of(context: &libc::ucontext_t) -> Registers {
+        /// Of the instruction `syscall`.
+        const CALL_BYTES: usize = 2;
+
         let register = |number: libc::c_int| context.uc_mcontext.gregs[number as usize] as usize;
+        let pc = register(libc::REG_RIP);
+        // The instruction leaves the address of the next one there, which is where the thread goes on.
+        let after_call = register(libc::REG_RCX);
+        let has_failed = context.uc_mcontext.gregs[libc::REG_RAX as usize] == INTERRUPTED;
         Registers {
-            pc: register(libc::REG_RIP),
+            pc,
             sp: register(libc::REG_RSP),
             fp: register(libc::REG_RBP),
+            is_call_interrupted: (pc == after_call && has_failed) || pc + CALL_BYTES == after_call,
         }
     }
 }
@@ -34,10 +47,20 @@ impl Registers {
 impl Registers {
     /// The registers that a signal handler was given.
     pub(super) fn of(context: &libc::ucontext_t) -> Registers {
+        const CALL_BYTES: usize = 4;
+        /// `svc #0`.
+        const CALL: u32 = 0xd400_0001;
+
+        let pc = context.uc_mcontext.pc as usize;
+        let has_failed = context.uc_mcontext.regs[0] as i64 == INTERRUPTED;
+        // SAFETY: the thread goes on at `pc`. Code does not begin with the instruction after a call.
+        let instruction = |address: usize| unsafe { *(address as *const u32) };
         Registers {
-            pc: context.uc_mcontext.pc as usize,
+            pc,
             sp: context.uc_mcontext.sp as usize,
             fp: context.uc_mcontext.regs[29] as usize,
+            is_call_interrupted: instruction(pc) == CALL
+                || (has_failed && instruction(pc - CALL_BYTES) == CALL),
         }
     }
 }

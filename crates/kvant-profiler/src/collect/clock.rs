@@ -17,6 +17,16 @@ pub(super) fn own_cpu_ns() -> u64 {
     read_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }
 
+/// What reading [`own_cpu_ns`] twice in a row says of the time between.
+pub(super) fn own_cpu_clock_cost_ns() -> u64 {
+    const READINGS: usize = 32;
+    let cost = |_| {
+        let before_ns = own_cpu_ns();
+        own_cpu_ns().saturating_sub(before_ns)
+    };
+    (0..READINGS).map(cost).min().unwrap_or(0)
+}
+
 /// CPU time of a thread of this process; `None` when it has ended.
 pub(super) fn cpu_ns_of(thread_id: u32) -> Option<u64> {
     read_ns(cpu_clock_of(thread_id))

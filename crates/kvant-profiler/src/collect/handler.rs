@@ -12,7 +12,7 @@ use super::arch::Registers;
 use super::lane::{self, Lane};
 use super::perf;
 use super::ring::Header;
-use super::{anchor, clock, walk};
+use super::{anchor, clock, timer, walk};
 use crate::recording::Kind;
 use kvant_base::tag::Tag;
 use std::ffi::{c_int, c_void};
@@ -85,14 +85,10 @@ extern "C" fn on_signal(_signal: c_int, info: *mut libc::siginfo_t, context: *mu
         let value = unsafe { info.si_value() }.sival_ptr as usize;
         // A timer of somebody else has another value; a timer of ours is only ever that of the lane's owner.
         if let Some(lane) = lane::at(value) {
-            let weight_ns = cpu_ns_since_last_sample(lane);
-            write_sample(
-                lane,
-                registers,
-                clock::monotonic_ns(),
-                weight_ns,
-                std::iter::empty(),
-            );
+            let now_mono_ns = clock::monotonic_ns();
+            if let Some(weight_ns) = timer::fired(lane, registers, now_mono_ns) {
+                write_sample(lane, registers, now_mono_ns, weight_ns, std::iter::empty());
+            }
         }
     } else if DESCRIPTOR_CODES.contains(&info.si_code)
         && let Some(lane) = lane::of_this_thread_with_page()

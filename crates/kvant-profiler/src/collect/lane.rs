@@ -13,6 +13,7 @@
 
 use super::ring::{RING_WORDS, Ring};
 use super::stack::Stack;
+use super::timer::Pace;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::{io, ptr, slice};
@@ -51,6 +52,8 @@ pub(super) struct Lane {
     pub(super) stack: Stack,
     /// CPU time of the thread at its last sample.
     pub(super) sampled_cpu_ns: AtomicU64,
+    /// Of the thread's timer, if it has one.
+    pub(super) pace: Pace,
     /// The memory that the kernel writes samples of this thread into; null without. The signal handler uses it only while
     /// `is_page_in_use`.
     pub(super) perf_page: AtomicPtr<u8>,
@@ -67,6 +70,7 @@ impl Lane {
             synchronous: Ring::new(),
             stack: Stack::new(),
             sampled_cpu_ns: AtomicU64::new(0),
+            pace: Pace::new(),
             perf_page: AtomicPtr::new(ptr::null_mut()),
             has_kernel_time: AtomicBool::new(false),
             is_page_in_use: AtomicBool::new(false),

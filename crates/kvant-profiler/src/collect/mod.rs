@@ -31,6 +31,7 @@ mod alloc;
 pub mod anchor;
 #[expect(unsafe_code, reason = "registers have no safe interface")]
 mod arch;
+mod chance;
 #[expect(unsafe_code, reason = "CPU clocks of other threads have no safe interface")]
 pub mod clock;
 #[expect(unsafe_code, reason = "asks the loader what is mapped")]
@@ -56,7 +57,7 @@ mod stack;
 mod threads;
 #[expect(
     unsafe_code,
-    reason = "timers on the clocks of threads have no safe interface"
+    reason = "timers that signal a thread have no safe interface"
 )]
 mod timer;
 mod wait;
@@ -99,7 +100,7 @@ impl Default for Options {
 /// How to sample CPU time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuOptions {
-    /// Samples per second of CPU time; 0 for the engine's own: 199 with perf, 250 with timers.
+    /// Samples per second of CPU time; 0 for 199.
     pub rate_hz: u32,
     /// By what means.
     pub engine: Engine,
@@ -108,15 +109,13 @@ pub struct CpuOptions {
 /// By what means CPU time is sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// Perf events if they show the kernel too, else timers. They cost some 2 us whenever another thread gets the processor
-    /// (docs/decisions/0009).
+    /// Timers that interrupt a thread at random moments: on any Linux, and cheap. Time in the kernel counts for the function that
+    /// called it.
     #[default]
-    Auto,
-    /// Perf events: any rate, kernel frames where they are permitted. Where they are not, only time outside of the kernel.
-    Perf,
-    /// Timers: on any Linux, and cheaper. They fire when the kernel's clock ticks, so that work in step with it is seen at one
-    /// moment only; time in the kernel counts for the function that called it.
     Timer,
+    /// Perf events: kernel frames, where they are permitted; else only time outside of the kernel. They cost some 2 us whenever another
+    /// thread gets the processor (docs/decisions/0009).
+    Perf,
 }
 
 /// Why there is no profile.

@@ -15,9 +15,7 @@ use std::sync::atomic::Ordering;
 
 /// CPU time is sampled at least and at most so often a second.
 const RATES_HZ: (u32, u32) = (1, 10_000);
-const PERF_RATE_HZ: u32 = 199;
-/// What a kernel with 250 ticks a second can do.
-const TIMER_RATE_HZ: u32 = 250;
+const RATE_HZ_DEFAULT: u32 = 199;
 
 /// How CPU time is sampled.
 #[derive(Clone, Copy, Debug)]
@@ -38,19 +36,16 @@ impl CpuPlan {
     /// # Errors
     /// When it permits nothing of what was asked for.
     pub(super) fn choose(options: &CpuOptions) -> io::Result<CpuPlan> {
-        let with_kernel = Means::Perf { with_kernel: true };
         let means = match options.engine {
             Engine::Timer => Means::Timer,
-            Engine::Auto => perf::probe(true).map_or(Means::Timer, |()| with_kernel),
             Engine::Perf => match perf::probe(true) {
-                Ok(()) => with_kernel,
+                Ok(()) => Means::Perf { with_kernel: true },
                 Err(_no_kernel) => perf::probe(false).map(|()| Means::Perf { with_kernel: false })?,
             },
         };
-        let rate_hz = match (options.rate_hz, means) {
-            (0, Means::Perf { .. }) => PERF_RATE_HZ,
-            (0, Means::Timer) => TIMER_RATE_HZ,
-            (rate_hz, _) => rate_hz.clamp(RATES_HZ.0, RATES_HZ.1),
+        let rate_hz = match options.rate_hz {
+            0 => RATE_HZ_DEFAULT,
+            rate_hz => rate_hz.clamp(RATES_HZ.0, RATES_HZ.1),
         };
         let plan = CpuPlan {
             period_ns: 1_000_000_000 / u64::from(rate_hz),
@@ -73,6 +68,11 @@ impl CpuPlan {
             period_ns: self.period_ns,
             has_kernel_frames,
         }
+    }
+
+    /// How much CPU time of waits makes a sample; `None` where they are sampled like all else.
+    pub(super) fn wait_cpu_mean_ns(&self) -> Option<u64> {
+        (self.means == Means::Timer).then_some(self.period_ns)
     }
 
     /// `None` when the thread has ended meanwhile, or the system has nothing left for it.

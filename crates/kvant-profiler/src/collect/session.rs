@@ -77,7 +77,10 @@ impl Drain {
         };
         handler::switch(true);
         alloc::begin(session.options.alloc_mean_bytes);
-        wait::switch(session.options.wait_mean_ns);
+        wait::begin(wait::Wanted {
+            mean_ns: session.options.wait_mean_ns,
+            cpu_mean_ns: session.cpu.and_then(|plan| plan.wait_cpu_mean_ns()),
+        });
         // Here and now, so that whoever started the session is sampled from now on.
         session.pass();
         Ok(Drain {
@@ -126,7 +129,7 @@ impl Session {
 
     fn finish(mut self) -> Recording {
         let _tag = tag::enter(Activity::Profiler);
-        wait::switch(None);
+        wait::end();
         alloc::end();
         handler::switch(false);
         self.spans.read();

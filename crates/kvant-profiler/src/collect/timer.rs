@@ -1,27 +1,93 @@
-//! A timer on a thread's CPU clock: the engine that every Linux has.
+//! A timer that interrupts a thread at random moments: the engine that every Linux has, and the cheapest.
 //!
-//! The kernel looks at such timers in its tick, so that they are as fine as that (4 ms at 250 Hz), and shows no kernel frames. Where
-//! other programs want the processors, a thread may run mostly between two ticks: then samples are fewer, and each stands for more
-//! CPU time.
+//! The moments come from the monotonic clock, with gaps of half to one and a half times the mean: nothing that the thread does is in step
+//! with them. (Exponential gaps would be no better for that, and make samples of very different weights. Timers on a thread's CPU clock are looked at when
+//! the kernel's clock ticks: of a load of 30,000 requests a second they see the same point of each 120th. Perf events have no such step,
+//! but the kernel stops and starts them whenever the thread leaves a processor: docs/decisions/0009.)
 //!
-//! Threads: the drain creates and deletes; signals go to the thread that is sampled.
+//! What counts is a thread that runs. One that waits in a system call is woken by the signal: its registers show that
+//! ([`Registers::is_call_interrupted`]), and where it has said that it waits, nothing counts until it has stopped ([`wait::goes_on_after`]).
+//! Each sample stands for the CPU time of the thread since the one before, so that the sum is the thread's account, however seldom it
+//! was found running. Few of those that sleep are woken: the timer of a thread that has said that it waits rests until it has stopped,
+//! and gaps get longer while a thread hardly runs.
+//!
+//! Time in the kernel counts for the function that called it: the signal is delivered on the way back.
+//!
+//! Threads: the drain creates and deletes; the signal handler of the sampled thread sets the timer again.
 
+use super::arch::Registers;
 use super::handler;
 use super::lane::Lane;
+use super::{chance, clock, wait};
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::{io, mem, ptr};
+
+/// A thread that runs for this share of the time, or more, is interrupted at the full rate.
+const FULL_RATE_SHARE: f64 = 0.25;
+/// Gaps get at most so many times longer. Threads that sleep without saying so are then woken three times a second, at 15 us each.
+const GAP_FACTOR_MAX: f64 = 64.0;
+/// A thread must get something done between two signals.
+const GAP_NS_MIN: u64 = 20_000;
+const NO_TIMER: c_int = -1;
+
+/// What the signal handler knows of its thread's timer.
+pub(super) struct Pace {
+    /// The kernel's number of it, or [`NO_TIMER`].
+    id: AtomicI32,
+    /// The mean gap of a thread that runs.
+    mean_ns: AtomicU64,
+    /// Both clocks at the last signal.
+    last_mono_ns: AtomicU64,
+    last_cpu_ns: AtomicU64,
+}
+
+impl Pace {
+    pub(super) const fn new() -> Pace {
+        Pace {
+            id: AtomicI32::new(NO_TIMER),
+            mean_ns: AtomicU64::new(0),
+            last_mono_ns: AtomicU64::new(0),
+            last_cpu_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// The thread has stopped waiting: the timer that rested goes on.
+    pub(super) fn go_on(&self) {
+        // However long it has waited: it runs now, and will say so when it does not.
+        self.running_share_until(clock::monotonic_ns(), clock::own_cpu_ns());
+        self.set_again(1.0);
+    }
+
+    /// Which share of the time since this was asked last the thread had a processor.
+    fn running_share_until(&self, now_mono_ns: u64, now_cpu_ns: u64) -> f64 {
+        let since = |last: &AtomicU64, now_ns: u64| now_ns.saturating_sub(last.swap(now_ns, Ordering::Relaxed));
+        let passed_ns = since(&self.last_mono_ns, now_mono_ns).max(1);
+        since(&self.last_cpu_ns, now_cpu_ns) as f64 / passed_ns as f64
+    }
+
+    /// Sets the timer for the next time, which may be later than the mean. It may have been deleted meanwhile.
+    fn set_again(&self, factor: f64) {
+        let id = self.id.load(Ordering::Acquire);
+        if id != NO_TIMER {
+            let mean_ns = self.mean_ns.load(Ordering::Relaxed) as f64 * factor;
+            let (Ok(()) | Err(_)) = set(id, random_gap_ns(mean_ns));
+        }
+    }
+}
 
 /// A running timer. Dropping it deletes it.
 pub(super) struct Timer {
+    lane: &'static Lane,
     id: c_int,
 }
 
 impl Timer {
-    /// Lets the kernel send a signal to the thread that owns `lane` after each `period_ns` of its CPU time.
+    /// Lets the kernel interrupt the thread that owns `lane` every `mean_ns` while it runs, on average.
     ///
     /// # Errors
     /// When the thread has ended, or the system refuses.
-    pub(super) fn start(lane: &'static Lane, period_ns: u64) -> io::Result<Timer> {
+    pub(super) fn start(lane: &'static Lane, mean_ns: u64) -> io::Result<Timer> {
         let thread_id = lane.owner();
         // SAFETY: all zeros is a valid `sigevent`.
         let mut event: libc::sigevent = unsafe { mem::zeroed() };
@@ -30,47 +96,94 @@ impl Timer {
         event.sigev_notify_thread_id = thread_id.cast_signed();
         event.sigev_value.sival_ptr = ptr::from_ref(lane).cast_mut().cast();
         let mut id: c_int = 0;
-        let clock = super::clock::cpu_clock_of(thread_id);
         // The system calls themselves: C libraries wrap the kernel's number of a timer in ways of their own.
         // SAFETY: `event` has the kernel's layout, and `id` room for the number of the timer.
-        let status = unsafe { libc::syscall(libc::SYS_timer_create, clock, &raw mut event, &raw mut id) };
-        if status != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let timer = Timer { id };
-        let period = libc::timespec {
-            tv_sec: (period_ns / 1_000_000_000) as libc::time_t,
-            tv_nsec: (period_ns % 1_000_000_000) as libc::c_long,
-        };
-        let times = libc::itimerspec {
-            it_interval: period,
-            it_value: period,
-        };
-        let no_flags: c_int = 0;
-        let no_old_times = ptr::null_mut::<libc::itimerspec>();
-        // SAFETY: the timer was just created; `times` has the kernel's layout on 64-bit systems.
         let status = unsafe {
             libc::syscall(
-                libc::SYS_timer_settime,
-                id,
-                no_flags,
-                &raw const times,
-                no_old_times,
+                libc::SYS_timer_create,
+                libc::CLOCK_MONOTONIC,
+                &raw mut event,
+                &raw mut id,
             )
         };
         if status != 0 {
             return Err(io::Error::last_os_error());
         }
+        let timer = Timer { lane, id };
+        let pace = &lane.pace;
+        pace.mean_ns.store(mean_ns, Ordering::Relaxed);
+        pace.last_mono_ns.store(clock::monotonic_ns(), Ordering::Relaxed);
+        pace.last_cpu_ns
+            .store(clock::cpu_ns_of(thread_id).unwrap_or(0), Ordering::Relaxed);
+        pace.id.store(id, Ordering::Release);
+        set(id, random_gap_ns(mean_ns as f64))?;
         Ok(timer)
     }
 }
 
 impl Drop for Timer {
     fn drop(&mut self) {
+        // First, so that no handler sets it again. One that has read the number sets what is not there: the kernel does not give numbers
+        // out again until it has been through all of them.
+        self.lane.pace.id.store(NO_TIMER, Ordering::Release);
         // SAFETY: the timer is ours. The call fails only for timers that are not there.
         let status = unsafe { libc::syscall(libc::SYS_timer_delete, self.id) };
         debug_assert_eq!(status, 0, "timer {} is not there", self.id);
     }
+}
+
+/// Its mean is `mean_ns`.
+fn random_gap_ns(mean_ns: f64) -> u64 {
+    (mean_ns * (0.5 + chance::fraction())) as u64
+}
+
+/// Lets a timer fire once, in `gap_ns`. Also in signal handlers.
+fn set(id: c_int, gap_ns: u64) -> io::Result<()> {
+    let gap_ns = gap_ns.max(GAP_NS_MIN);
+    let times = libc::itimerspec {
+        it_interval: libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        },
+        it_value: libc::timespec {
+            tv_sec: (gap_ns / 1_000_000_000) as libc::time_t,
+            tv_nsec: (gap_ns % 1_000_000_000) as libc::c_long,
+        },
+    };
+    let no_flags: c_int = 0;
+    let no_old_times = ptr::null_mut::<libc::itimerspec>();
+    // SAFETY: `times` has the kernel's layout on 64-bit systems; a timer that is not there is refused.
+    let status = unsafe {
+        libc::syscall(
+            libc::SYS_timer_settime,
+            id,
+            no_flags,
+            &raw const times,
+            no_old_times,
+        )
+    };
+    if status == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Signal handler: the timer of the thread has fired. What a sample that is taken now stands for; `None` where the
+/// thread was not running.
+pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64) -> Option<u64> {
+    if wait::goes_on_after(&lane.pace) {
+        return None;
+    }
+    let now_cpu_ns = clock::own_cpu_ns();
+    let running_share = lane.pace.running_share_until(now_mono_ns, now_cpu_ns);
+    let factor = (FULL_RATE_SHARE / running_share).clamp(1.0, GAP_FACTOR_MAX);
+    lane.pace.set_again(factor);
+    if registers.is_call_interrupted {
+        return None;
+    }
+    let passed_ns = now_cpu_ns.saturating_sub(lane.sampled_cpu_ns.swap(now_cpu_ns, Ordering::Relaxed));
+    Some(passed_ns - wait::take_cpu_ns(passed_ns))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod elf;
 mod identity;
 mod kernel;
 mod program;
+mod sampler;
 
 pub use identity::{Identities, visible};
 
@@ -63,6 +64,7 @@ pub fn resolve(recording: &mut Recording) -> Resolved {
         }
     }
     recording.symbols = symbols;
+    sampler::take_off(recording);
     resolved
 }
 

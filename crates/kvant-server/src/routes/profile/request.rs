@@ -70,13 +70,13 @@ impl Request {
             return Err(bad("`rate` is that of CPU samples, and `event` has no cpu".into()));
         }
         let engine = match text("engine")?.as_deref() {
-            None => Engine::Auto,
+            None => Engine::default(),
             Some(_) if !events.cpu => {
                 return Err(bad("`engine` takes CPU samples, and `event` has no cpu".into()));
             }
-            Some("auto") => Engine::Auto,
             Some("timer") => Engine::Timer,
-            Some(word) => return Err(wrong("engine", word, "auto or timer")),
+            Some("perf") => Engine::Perf,
+            Some(word) => return Err(wrong("engine", word, "timer or perf")),
         };
         let duration = text("duration")?.map_or(Ok(DURATION_DEFAULT), |text| time(&text))?;
         let word = match text("format")? {

@@ -18,7 +18,7 @@ const AFTER_HELP: &str = "Exit codes: 0 done; 1 the server cannot be reached or 
 /// Where a server listens unless told.
 pub(super) const URL: &str = "http://127.0.0.1:8080";
 pub(super) const FORMATS: [&str; 4] = ["html", "kprof", "pprof", "collapsed"];
-pub(super) const ENGINES: [&str; 2] = ["auto", "timer"];
+pub(super) const ENGINES: [&str; 2] = ["timer", "perf"];
 pub(super) const KINDS: [&str; 8] = [
     "cpu",
     "alloc",
@@ -47,12 +47,12 @@ pub(crate) fn command() -> Command {
         )
         .arg(option("event", "EVENT,...", "What to record: cpu, alloc, lock [default: all three]"))
         .arg(option("duration", "T", "For how long, 100ms to 60m [default: 30s]").short('d'))
-        .arg(option("rate", "HZ", "CPU samples a second of CPU time [default: what suits the system, about 200]"))
+        .arg(option("rate", "HZ", "CPU samples a second of CPU time [default: 199]"))
         .arg(words(
             "engine",
             &ENGINES,
-            "How CPU time is sampled: `timer` costs less, but shows no functions of the kernel, and moments of its clock only \
-             [default: auto, perf events where they are permitted]",
+            "How CPU time is sampled: `perf` shows functions of the kernel, where that is permitted, and costs more \
+             [default: timer]",
         ))
         .arg(
             option(

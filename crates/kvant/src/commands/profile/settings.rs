@@ -200,7 +200,7 @@ fn rate_hz(text: &str) -> Result<u32, String> {
 fn engine(text: &str) -> Result<String, String> {
     match ENGINES.contains(&text) {
         true => Ok(text.to_owned()),
-        false => Err(format!("`{text}` is neither auto nor timer")),
+        false => Err(format!("`{text}` is neither timer nor perf")),
     }
 }
 

@@ -14,7 +14,7 @@ fn without_a_query_everything_is_recorded_for_half_a_minute_into_a_page() {
     let expected = Request {
         events: Events::ALL,
         rate_hz: None,
-        engine: Engine::Auto,
+        engine: Engine::Timer,
         duration: Duration::from_secs(30),
         format: Format::Html,
         known: Identities::default(),
@@ -25,7 +25,7 @@ fn without_a_query_everything_is_recorded_for_half_a_minute_into_a_page() {
 #[test]
 fn everything_can_be_said() {
     let request = read(
-        "event=cpu,alloc&duration=250ms&format=kprof&rate=99&engine=timer&known=ab%2Ccd",
+        "event=cpu,alloc&duration=250ms&format=kprof&rate=99&engine=perf&known=ab%2Ccd",
         "*/*",
     )
     .unwrap();
@@ -36,7 +36,7 @@ fn everything_can_be_said() {
             lock: false,
         },
         rate_hz: Some(99),
-        engine: Engine::Timer,
+        engine: Engine::Perf,
         duration: Duration::from_millis(250),
         format: Format::Kprof,
         known: Identities::of_text("cd,ab"),

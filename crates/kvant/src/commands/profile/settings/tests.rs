@@ -29,14 +29,14 @@ fn without_arguments_the_server_at_the_usual_address_is_recorded_into_a_page() {
 
 #[test]
 fn a_recording_is_described_by_options() {
-    let args = "--url http://[::1]:9000/ --event cpu --duration 2m --rate 99 --engine timer -o x.collapsed";
+    let args = "--url http://[::1]:9000/ --event cpu --duration 2m --rate 99 --engine perf -o x.collapsed";
     let settings = read(&args.split(' ').collect::<Vec<_>>()).unwrap();
     let wanted = Wanted {
         server: "[::1]:9000".into(),
         events: vec!["cpu".into()],
         duration: Duration::from_secs(120),
         rate_hz: Some(99),
-        engine: Some("timer".into()),
+        engine: Some("perf".into()),
     };
     assert_eq!(settings.source, Source::Server(wanted));
     assert_eq!(

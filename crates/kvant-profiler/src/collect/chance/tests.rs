@@ -19,7 +19,8 @@ fn samples_of_any_size_stand_for_all_of_it() {
     for size in [16, 1_000, 40_000, 1 << 20] {
         let (mean, count) = (64 << 10, 100_000);
         let total = size * count;
-        let sampled = (0..count).filter(|_| is_sampled(size, mean)).count() as u64;
+        let points = SamplePoints::new();
+        let sampled = (0..count).filter(|_| points.pass(size, mean)).count() as u64;
         let weighed = sampled * unbiased(size, mean);
         let probability = probability(size, mean);
         let deviation =
@@ -34,5 +35,21 @@ fn samples_of_any_size_stand_for_all_of_it() {
 #[test]
 fn what_has_no_size_stands_for_nothing() {
     assert_eq!(unbiased(0, 1_000), 0);
-    assert!(!is_sampled(0, 1_000));
+    let points = SamplePoints::new();
+    assert!((0..1_000).all(|_| !points.pass(0, 1_000)));
+}
+
+#[test]
+fn a_new_mean_is_followed_at_once() {
+    let points = SamplePoints::new();
+    assert!(!points.pass(1, u64::MAX));
+    let sampled = (0..10_000).filter(|_| points.pass(1_000, 1)).count();
+    assert_eq!(sampled, 10_000);
+}
+
+#[test]
+fn one_in_sixteen_is_one_in_sixteen() {
+    let count = (0..160_000).filter(|_| is_one_in(16)).count();
+    // Seven standard deviations.
+    assert!((9_320..=10_680).contains(&count), "{count}");
 }
