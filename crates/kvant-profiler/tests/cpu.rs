@@ -2,6 +2,7 @@
 
 mod support;
 
+use kvant_base::lock;
 use kvant_base::wait::{self, WaitKind};
 use kvant_env::Env;
 use kvant_profiler::collect::{CpuOptions, Engine, Options, Profiler};
@@ -18,7 +19,7 @@ const MS: u64 = 1_000_000;
 const BURNT_NS: u64 = 1_500 * MS;
 
 /// A thread that has begun is known to the profiler.
-const FOUND_WITHIN: Duration = Duration::from_millis(400);
+const FOUND_WITHIN: Duration = Duration::from_millis(600);
 
 /// What each function measured of itself.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,7 +85,7 @@ fn profile(engine: Engine, rate_hz: u32, seed: u64) -> (Recording, Burnt) {
         .map(|index| {
             let burner = thread::Builder::new().name(format!("burner-{index}"));
             let burn = move || {
-                // A thread is sampled from the first look at the list of threads on: ten times a second.
+                // A thread is sampled from the first look at the list of threads on: five times a second.
                 thread::sleep(FOUND_WITHIN);
                 burn_both(seed + index)
             };
@@ -326,5 +327,37 @@ fn what_waiting_costs_is_cpu_time() {
     assert!(
         (waiting - 25.0).abs() <= 4.0 && (running - 75.0).abs() <= 4.0,
         "{waiting} % waiting, {running} % running"
+    );
+}
+
+/// How often the calling thread has gone to sleep.
+fn sleep_count() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux");
+    let count = status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.expect("it is there").trim().parse().expect("a number")
+}
+
+#[test]
+fn a_thread_that_has_said_that_it_waits_sleeps_on() {
+    let _turn = turn();
+    let (tell, told) = std::sync::mpsc::channel();
+    shares([], move || {
+        let start_ns = monotonic_ns();
+        let before = sleep_count();
+        let mut wait_count = 0;
+        while monotonic_ns() - start_ns < 1_000 * MS {
+            wait_count += 1;
+            lock::park(WaitKind::Idle, "test", Some(Duration::from_secs(1)));
+        }
+        tell.send((sleep_count() - before, wait_count))
+            .expect("somebody listens");
+    });
+    let (sleep_count, wait_count) = told.recv().expect("it was told");
+    // Its timer fires once in a wait, and then not before the end of the wait.
+    assert!(
+        sleep_count <= 2 * wait_count,
+        "{sleep_count} sleeps in {wait_count} waits"
     );
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use kvant_base::lock::{self, NamedCondvar, NamedMutex};
-use kvant_base::wait::WaitKind;
+use kvant_base::wait::{self, WaitKind};
 use kvant_env::Env;
 use kvant_profiler::collect::{Options, Profiler};
 use kvant_profiler::recording::{Kind, Recording, Sample};
@@ -175,4 +175,20 @@ fn who_has_nothing_to_do_is_idle_and_a_full_queue_is_backpressure() {
         contended_ns < 0.03 * (idle_ns + full_ns + parked_ns),
         "contended for {contended_ns} ns"
     );
+}
+
+#[test]
+fn a_call_for_a_file_is_a_wait_when_it_had_to_wait() {
+    let (recording, ()) = profile(|| {
+        for _ in 0..1_000 {
+            drop(wait::begin(WaitKind::Io, "in_memory"));
+        }
+        let _waiting = wait::begin(WaitKind::Io, "on_disk");
+        thread::sleep(Duration::from_millis(3));
+    });
+    assert!(waited_ns(&recording, WaitKind::Io, "on_disk") >= 3e6);
+    let in_memory = |sample: &&Sample| is_named(&recording, sample, "in_memory");
+    // Unless the machine stood still between beginning and end.
+    let mut short = recording.samples.iter().filter(in_memory);
+    assert!(short.all(|sample| sample.duration_ns >= 100_000));
 }

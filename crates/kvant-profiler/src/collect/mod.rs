@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! thread:  signal handler --> its signal ring -------.
-//!          allocator, locks --> its synchronous ring -+--> drain (every 100 ms) --> tree of stacks, samples --> Recording
+//!          allocator, locks --> its synchronous ring -+--> drain (every 200 ms) --> tree of stacks, samples --> Recording
 //! ```
 //!
 //! - [`handler`](self) takes samples of CPU time on the sampled thread, sent there by a timer or by a perf event of the thread.
@@ -55,10 +55,7 @@ mod session;
 mod spans;
 mod stack;
 mod threads;
-#[expect(
-    unsafe_code,
-    reason = "timers that signal a thread have no safe interface"
-)]
+#[expect(unsafe_code, reason = "timers that signal a thread have no safe interface")]
 mod timer;
 mod wait;
 #[expect(unsafe_code, reason = "follows frame pointers")]
@@ -100,7 +97,7 @@ impl Default for Options {
 /// How to sample CPU time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuOptions {
-    /// Samples per second of CPU time; 0 for 199.
+    /// Samples per second of CPU time; 0 for 99.
     pub rate_hz: u32,
     /// By what means.
     pub engine: Engine,

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 /// CPU time is sampled at least and at most so often a second.
 const RATES_HZ: (u32, u32) = (1, 10_000);
-const RATE_HZ_DEFAULT: u32 = 199;
+const RATE_HZ_DEFAULT: u32 = 99;
 
 /// How CPU time is sampled.
 #[derive(Clone, Copy, Debug)]

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long what is in a ring stays there.
-const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
+const DRAIN_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The task that drains.
 pub(super) struct Drain {

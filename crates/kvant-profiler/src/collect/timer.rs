@@ -61,7 +61,8 @@ impl Pace {
 
     /// Which share of the time since this was asked last the thread had a processor.
     fn running_share_until(&self, now_mono_ns: u64, now_cpu_ns: u64) -> f64 {
-        let since = |last: &AtomicU64, now_ns: u64| now_ns.saturating_sub(last.swap(now_ns, Ordering::Relaxed));
+        let since =
+            |last: &AtomicU64, now_ns: u64| now_ns.saturating_sub(last.swap(now_ns, Ordering::Relaxed));
         let passed_ns = since(&self.last_mono_ns, now_mono_ns).max(1);
         since(&self.last_cpu_ns, now_cpu_ns) as f64 / passed_ns as f64
     }

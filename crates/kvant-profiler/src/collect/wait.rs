@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 /// Calls of the system for files that take less than this have found everything in memory: they are no waits.
 const IO_WAIT_NS_MIN: u64 = 100_000;
 /// Reading a thread's CPU clock is a system call.
-const MEASURED_ONE_IN: u64 = 16;
+const MEASURED_ONE_IN: u64 = 64;
 
 static LISTENER: Listener = Listener {
     mean_ns: [const { AtomicU64::new(0) }; WaitKind::ALL.len()],

@@ -61,12 +61,15 @@ fn caller_of_sampler(recording: &mut Recording, stack: u32) -> u32 {
 }
 
 fn is_samplers(function: &Function) -> bool {
-    let ends_wait = || function.name.starts_with("core::ptr::drop_in_place<") && function.name.contains(WAITING);
+    let ends_wait =
+        || function.name.starts_with("core::ptr::drop_in_place<") && function.name.contains(WAITING);
     is_in(function, &MODULES) || ends_wait()
 }
 
 fn is_between(functions: &[Function]) -> bool {
-    functions.iter().all(|function| is_in(function, &["std::thread::local::"]))
+    functions
+        .iter()
+        .all(|function| is_in(function, &["std::thread::local::"]))
 }
 
 /// Whether one of `modules` is where the function is: of `<a::b as Trait>::f` the type says that.

@@ -97,6 +97,10 @@ pub(super) struct Results {
     pub(super) json: Option<PathBuf>,
     pub(super) hlog: Option<PathBuf>,
     pub(super) hgrm: Option<PathBuf>,
+    #[cfg_attr(
+        not(feature = "profiler"),
+        expect(dead_code, reason = "a build without the profiler says that it has none")
+    )]
     pub(super) profile: Option<ProfileOutput>,
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn command() -> Command {
         )
         .arg(option("event", "EVENT,...", "What to record: cpu, alloc, lock [default: all three]"))
         .arg(option("duration", "T", "For how long, 100ms to 60m [default: 30s]").short('d'))
-        .arg(option("rate", "HZ", "CPU samples a second of CPU time [default: 199]"))
+        .arg(option("rate", "HZ", "CPU samples a second of CPU time [default: 99]"))
         .arg(words(
             "engine",
             &ENGINES,
