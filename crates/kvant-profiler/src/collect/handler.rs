@@ -86,8 +86,13 @@ extern "C" fn on_signal(_signal: c_int, info: *mut libc::siginfo_t, context: *mu
         // A timer of somebody else has another value; a timer of ours is only ever that of the lane's owner.
         if let Some(lane) = lane::at(value) {
             let now_mono_ns = clock::monotonic_ns();
-            if let Some(weight_ns) = timer::fired(lane, registers, now_mono_ns) {
-                write_sample(lane, registers, now_mono_ns, weight_ns, std::iter::empty());
+            if let Some(since) = timer::fired(lane, registers, now_mono_ns) {
+                let sample = CpuSample {
+                    time_mono_ns: since.mono_ns,
+                    duration_ns: now_mono_ns.saturating_sub(since.mono_ns),
+                    weight_ns: since.cpu_ns,
+                };
+                write_sample(lane, registers, &sample, std::iter::empty());
             }
         }
     } else if DESCRIPTOR_CODES.contains(&info.si_code)
@@ -116,13 +121,12 @@ fn take_perf_samples(lane: &Lane, registers: Registers) {
             } else {
                 sample.period_ns()
             };
-            write_sample(
-                lane,
-                registers,
-                sample.time_mono_ns(),
+            let cpu_sample = CpuSample {
+                time_mono_ns: sample.time_mono_ns(),
+                duration_ns: 0,
                 weight_ns,
-                sample.kernel_frames(),
-            );
+            };
+            write_sample(lane, registers, &cpu_sample, sample.kernel_frames());
         });
     });
 }
@@ -132,11 +136,16 @@ fn cpu_ns_since_last_sample(lane: &Lane) -> u64 {
     now_ns.saturating_sub(lane.sampled_cpu_ns.swap(now_ns, Ordering::Relaxed))
 }
 
+struct CpuSample {
+    time_mono_ns: u64,
+    duration_ns: u64,
+    weight_ns: u64,
+}
+
 fn write_sample(
     lane: &Lane,
     registers: Registers,
-    time_mono_ns: u64,
-    weight_ns: u64,
+    sample: &CpuSample,
     kernel_frames: impl Iterator<Item = u64>,
 ) {
     let mut entry = lane.signal.begin();
@@ -154,9 +163,9 @@ fn write_sample(
         has_interrupted_frame: true,
         kernel_frame_count,
         tag: Tag::current_code(),
-        time_mono_ns,
-        weight: weight_ns,
-        duration_ns: 0,
+        time_mono_ns: sample.time_mono_ns,
+        weight: sample.weight_ns,
+        duration_ns: sample.duration_ns,
         name: "",
         address: 0,
     });

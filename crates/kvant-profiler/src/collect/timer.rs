@@ -5,11 +5,11 @@
 //! the kernel's clock ticks: of a load of 30,000 requests a second they see the same point of each 120th. Perf events have no such step,
 //! but the kernel stops and starts them whenever the thread leaves a processor: docs/decisions/0009.)
 //!
-//! What counts is a thread that runs. One that waits in a system call is woken by the signal: its registers show that
+//! What counts is a thread that runs. One that is ready but has no processor gets the signal late, and does not count. One that waits in a system call is woken by the signal: its registers show that
 //! ([`Registers::is_call_interrupted`]), and where it has said that it waits, nothing counts until it has stopped ([`wait::goes_on_after`]).
 //! Each sample stands for the CPU time of the thread since the one before, so that the sum is the thread's account, however seldom it
 //! was found running. Few of those that sleep are woken: the timer of a thread that has said that it waits rests until it has stopped,
-//! and gaps get longer while a thread hardly runs.
+//! and gaps get longer while a thread hardly runs that never says so.
 //!
 //! Time in the kernel counts for the function that called it: the signal is delivered on the way back.
 //!
@@ -29,6 +29,8 @@ const FULL_RATE_SHARE: f64 = 0.25;
 const GAP_FACTOR_MAX: f64 = 64.0;
 /// A thread must get something done between two signals.
 const GAP_NS_MIN: u64 = 20_000;
+/// A thread that runs outside of the kernel gets its signal sooner.
+const LATE_NS_MIN: u64 = 50_000;
 const NO_TIMER: c_int = -1;
 
 /// What the signal handler knows of its thread's timer.
@@ -40,6 +42,19 @@ pub(super) struct Pace {
     /// Both clocks at the last signal.
     last_mono_ns: AtomicU64,
     last_cpu_ns: AtomicU64,
+    /// When it fires.
+    due_mono_ns: AtomicU64,
+    /// When the last sample was taken, or the timer was started.
+    sampled_mono_ns: AtomicU64,
+}
+
+/// What a sample that is taken now stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Since {
+    /// When the last one was taken.
+    pub(super) mono_ns: u64,
+    /// How much CPU time the thread has had since, but for that of its waits.
+    pub(super) cpu_ns: u64,
 }
 
 impl Pace {
@@ -49,22 +64,27 @@ impl Pace {
             mean_ns: AtomicU64::new(0),
             last_mono_ns: AtomicU64::new(0),
             last_cpu_ns: AtomicU64::new(0),
+            due_mono_ns: AtomicU64::new(0),
+            sampled_mono_ns: AtomicU64::new(0),
         }
     }
 
     /// The thread has stopped waiting: the timer that rested goes on.
     pub(super) fn go_on(&self) {
         // However long it has waited: it runs now, and will say so when it does not.
-        self.running_share_until(clock::monotonic_ns(), clock::own_cpu_ns());
+        self.pass(clock::monotonic_ns(), clock::own_cpu_ns());
         self.set_again(1.0);
     }
 
-    /// Which share of the time since this was asked last the thread had a processor.
-    fn running_share_until(&self, now_mono_ns: u64, now_cpu_ns: u64) -> f64 {
+    /// How the thread has spent the time since this was asked last.
+    fn pass(&self, now_mono_ns: u64, now_cpu_ns: u64) -> Passed {
         let since =
             |last: &AtomicU64, now_ns: u64| now_ns.saturating_sub(last.swap(now_ns, Ordering::Relaxed));
-        let passed_ns = since(&self.last_mono_ns, now_mono_ns).max(1);
-        since(&self.last_cpu_ns, now_cpu_ns) as f64 / passed_ns as f64
+        Passed {
+            wall_ns: since(&self.last_mono_ns, now_mono_ns).max(1),
+            cpu_ns: since(&self.last_cpu_ns, now_cpu_ns),
+            waited_ns: wait::take_waited_ns(),
+        }
     }
 
     /// Sets the timer for the next time, which may be later than the mean. It may have been deleted meanwhile.
@@ -72,8 +92,37 @@ impl Pace {
         let id = self.id.load(Ordering::Acquire);
         if id != NO_TIMER {
             let mean_ns = self.mean_ns.load(Ordering::Relaxed) as f64 * factor;
-            let (Ok(()) | Err(_)) = set(id, random_gap_ns(mean_ns));
+            let (Ok(()) | Err(_)) = self.set(id, random_gap_ns(mean_ns));
         }
+    }
+
+    fn set(&self, id: c_int, gap_ns: u64) -> io::Result<()> {
+        let due_mono_ns = clock::monotonic_ns() + gap_ns;
+        self.due_mono_ns.store(due_mono_ns, Ordering::Relaxed);
+        set(id, due_mono_ns)
+    }
+}
+
+/// How a thread has spent some time.
+#[derive(Clone, Copy, Debug)]
+struct Passed {
+    wall_ns: u64,
+    /// On a processor.
+    cpu_ns: u64,
+    /// In waits that it has announced.
+    waited_ns: u64,
+}
+
+impl Passed {
+    fn running_share(self) -> f64 {
+        self.cpu_ns as f64 / self.wall_ns as f64
+    }
+
+    /// Whether the thread had no processor when its timer fired, as far as the sums tell: the signal is so late that it must have been
+    /// in the kernel meanwhile, or ready without a processor, and it was without one for long enough.
+    fn was_off_processor(self, late_ns: u64) -> bool {
+        let off_ns = self.wall_ns.saturating_sub(self.cpu_ns + self.waited_ns);
+        late_ns > LATE_NS_MIN && off_ns >= late_ns / 2
     }
 }
 
@@ -113,11 +162,13 @@ impl Timer {
         let timer = Timer { lane, id };
         let pace = &lane.pace;
         pace.mean_ns.store(mean_ns, Ordering::Relaxed);
-        pace.last_mono_ns.store(clock::monotonic_ns(), Ordering::Relaxed);
+        let now_mono_ns = clock::monotonic_ns();
+        pace.last_mono_ns.store(now_mono_ns, Ordering::Relaxed);
+        pace.sampled_mono_ns.store(now_mono_ns, Ordering::Relaxed);
         pace.last_cpu_ns
             .store(clock::cpu_ns_of(thread_id).unwrap_or(0), Ordering::Relaxed);
         pace.id.store(id, Ordering::Release);
-        set(id, random_gap_ns(mean_ns as f64))?;
+        pace.set(id, random_gap_ns(mean_ns as f64))?;
         Ok(timer)
     }
 }
@@ -135,30 +186,28 @@ impl Drop for Timer {
 
 /// Its mean is `mean_ns`.
 fn random_gap_ns(mean_ns: f64) -> u64 {
-    (mean_ns * (0.5 + chance::fraction())) as u64
+    ((mean_ns * (0.5 + chance::fraction())) as u64).max(GAP_NS_MIN)
 }
 
-/// Lets a timer fire once, in `gap_ns`. Also in signal handlers.
-fn set(id: c_int, gap_ns: u64) -> io::Result<()> {
-    let gap_ns = gap_ns.max(GAP_NS_MIN);
+/// Lets a timer fire once. Also in signal handlers.
+fn set(id: c_int, due_mono_ns: u64) -> io::Result<()> {
     let times = libc::itimerspec {
         it_interval: libc::timespec {
             tv_sec: 0,
             tv_nsec: 0,
         },
         it_value: libc::timespec {
-            tv_sec: (gap_ns / 1_000_000_000) as libc::time_t,
-            tv_nsec: (gap_ns % 1_000_000_000) as libc::c_long,
+            tv_sec: (due_mono_ns / 1_000_000_000) as libc::time_t,
+            tv_nsec: (due_mono_ns % 1_000_000_000) as libc::c_long,
         },
     };
-    let no_flags: c_int = 0;
     let no_old_times = ptr::null_mut::<libc::itimerspec>();
     // SAFETY: `times` has the kernel's layout on 64-bit systems; a timer that is not there is refused.
     let status = unsafe {
         libc::syscall(
             libc::SYS_timer_settime,
             id,
-            no_flags,
+            libc::TIMER_ABSTIME,
             &raw const times,
             no_old_times,
         )
@@ -172,19 +221,26 @@ fn set(id: c_int, gap_ns: u64) -> io::Result<()> {
 
 /// Signal handler: the timer of the thread has fired. What a sample that is taken now stands for; `None` where the
 /// thread was not running.
-pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64) -> Option<u64> {
+pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64) -> Option<Since> {
     if wait::goes_on_after(&lane.pace) {
         return None;
     }
     let now_cpu_ns = clock::own_cpu_ns();
-    let running_share = lane.pace.running_share_until(now_mono_ns, now_cpu_ns);
-    let factor = (FULL_RATE_SHARE / running_share).clamp(1.0, GAP_FACTOR_MAX);
+    let late_ns = now_mono_ns.saturating_sub(lane.pace.due_mono_ns.load(Ordering::Relaxed));
+    let passed = lane.pace.pass(now_mono_ns, now_cpu_ns);
+    let factor = match wait::are_announced() {
+        true => 1.0,
+        false => (FULL_RATE_SHARE / passed.running_share()).clamp(1.0, GAP_FACTOR_MAX),
+    };
     lane.pace.set_again(factor);
-    if registers.is_call_interrupted {
+    if registers.is_call_interrupted || passed.was_off_processor(late_ns) {
         return None;
     }
     let passed_ns = now_cpu_ns.saturating_sub(lane.sampled_cpu_ns.swap(now_cpu_ns, Ordering::Relaxed));
-    Some(passed_ns - wait::take_cpu_ns(passed_ns))
+    Some(Since {
+        mono_ns: lane.pace.sampled_mono_ns.swap(now_mono_ns, Ordering::Relaxed),
+        cpu_ns: passed_ns - wait::take_cpu_ns(passed_ns),
+    })
 }
 
 #[cfg(test)]

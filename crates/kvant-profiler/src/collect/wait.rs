@@ -30,6 +30,7 @@ static LISTENER: Listener = Listener {
     mean_ns: [const { AtomicU64::new(0) }; WaitKind::ALL.len()],
     cpu_mean_ns: AtomicU64::new(0),
     cpu_clock_ns: AtomicU64::new(0),
+    cpu_since_mono_ns: AtomicU64::new(0),
 };
 
 struct Listener {
@@ -39,6 +40,8 @@ struct Listener {
     cpu_mean_ns: AtomicU64,
     /// What a measurement says of no time at all.
     cpu_clock_ns: AtomicU64,
+    /// When it began to be measured.
+    cpu_since_mono_ns: AtomicU64,
 }
 
 thread_local! {
@@ -50,6 +53,10 @@ thread_local! {
 struct OwnWaits {
     /// How many waits go on, one inside of the other.
     depth: Cell<u32>,
+    /// Whether there ever was one.
+    are_announced: Cell<bool>,
+    /// How long the thread has waited, since it was asked last.
+    waited_ns: Cell<u64>,
     /// CPU time of the thread when the outermost began, if that is measured.
     started_cpu_ns: Cell<Option<u64>>,
     /// The thread's timer, if it fired meanwhile.
@@ -59,18 +66,23 @@ struct OwnWaits {
     points: [SamplePoints; WaitKind::ALL.len()],
     holder_points: SamplePoints,
     cpu_points: SamplePoints,
+    /// When CPU time of waits was sampled last.
+    cpu_sampled_mono_ns: Cell<u64>,
 }
 
 impl OwnWaits {
     const fn new() -> OwnWaits {
         OwnWaits {
             depth: Cell::new(0),
+            are_announced: Cell::new(false),
+            waited_ns: Cell::new(0),
             started_cpu_ns: Cell::new(None),
             resting_timer: Cell::new(None),
             cpu_ns: AtomicU64::new(0),
             points: [const { SamplePoints::new() }; WaitKind::ALL.len()],
             holder_points: SamplePoints::new(),
             cpu_points: SamplePoints::new(),
+            cpu_sampled_mono_ns: Cell::new(0),
         }
     }
 }
@@ -89,6 +101,9 @@ pub(super) fn begin(wanted: Wanted) {
     LISTENER
         .cpu_clock_ns
         .store(clock::own_cpu_clock_cost_ns(), Ordering::Relaxed);
+    LISTENER
+        .cpu_since_mono_ns
+        .store(monotonic_ns(), Ordering::Relaxed);
     LISTENER.set(wanted);
     wait::install(&LISTENER);
     wait::listen(wanted.mean_ns.is_some() || wanted.cpu_mean_ns.is_some());
@@ -109,6 +124,16 @@ pub(super) fn goes_on_after(pace: &'static Pace) -> bool {
         }
         is_waiting
     })
+}
+
+/// Whether the calling thread says when it waits.
+pub(super) fn are_announced() -> bool {
+    OWN.with(|own| own.are_announced.get())
+}
+
+/// How long the calling thread has waited since this was asked last.
+pub(super) fn take_waited_ns() -> u64 {
+    OWN.with(|own| own.waited_ns.take())
 }
 
 /// How much CPU time the waits of the calling thread took since this was asked last, at most `max_ns`; the rest is kept.
@@ -133,6 +158,7 @@ impl WaitListener for Listener {
     fn begins(&self, kind: WaitKind) -> u64 {
         if is_of_thread(kind) {
             OWN.with(|own| {
+                own.are_announced.set(true);
                 if own.depth.replace(own.depth.get() + 1) == 0
                     && self.cpu_mean_ns.load(Ordering::Relaxed) != 0
                     && is_one_in(MEASURED_ONE_IN)
@@ -150,6 +176,8 @@ impl WaitListener for Listener {
             if is_of_thread(kind) {
                 own.depth.set(own.depth.get() - 1);
                 if own.depth.get() == 0 {
+                    let waited_ns = own.waited_ns.get() + end_ns.saturating_sub(start_ns);
+                    own.waited_ns.set(waited_ns);
                     self.thread_goes_on(own, name, end_ns);
                 }
             }
@@ -215,7 +243,10 @@ impl Listener {
         own.cpu_ns.fetch_add(cpu_ns, Ordering::Relaxed);
         let mean_ns = self.cpu_mean_ns.load(Ordering::Relaxed);
         if mean_ns != 0 && own.cpu_points.pass(cpu_ns, mean_ns) {
-            sample(Kind::Cpu, name, end_ns, 0, unbiased(cpu_ns, mean_ns));
+            let since_ns = own.cpu_sampled_mono_ns.replace(end_ns);
+            let since_ns = since_ns.max(self.cpu_since_mono_ns.load(Ordering::Relaxed));
+            let duration_ns = end_ns.saturating_sub(since_ns);
+            sample(Kind::Cpu, name, since_ns, duration_ns, unbiased(cpu_ns, mean_ns));
         }
     }
 }

@@ -180,9 +180,9 @@ impl Kind {
 pub struct Sample {
     /// What of.
     pub kind: Kind,
-    /// When it began, in nanoseconds since the recording did. A wait may have begun before: 0 then.
+    /// When what it stands for began, in nanoseconds since the recording did. A wait may have begun before: 0 then.
     pub time_ns: u64,
-    /// How long it lasted; 0 but for waits.
+    /// How long that lasted: of CPU time that timers sampled, since the last sample. 0 for what is a moment.
     pub duration_ns: u64,
     /// Which thread, in [`Recording::threads`].
     pub thread: u32,
