@@ -325,6 +325,10 @@ pub(super) const UNSAFE_FILES: &[UnsafeFile] = &[
         reason: "follows frame pointers",
     },
     UnsafeFile {
+        path: "crates/kvant-profiler/src/symbols/heap.rs",
+        reason: "asks the C library to give memory back",
+    },
+    UnsafeFile {
         path: "crates/kvant-profiler/src/collect/walk/tests.rs",
         reason: "walks stacks that are built by hand",
     },

@@ -29,6 +29,10 @@ const FULL_RATE_SHARE: f64 = 0.25;
 const GAP_FACTOR_MAX: f64 = 64.0;
 /// A thread must get something done between two signals.
 const GAP_NS_MIN: u64 = 20_000;
+/// Older than so much CPU time is not lately.
+const LATELY_CPU_NS: u64 = 200_000_000;
+/// A thread that was found running has not only waited.
+const WAIT_SHARE_MAX: f64 = 0.95;
 /// A thread that runs outside of the kernel gets its signal sooner.
 const LATE_NS_MIN: u64 = 50_000;
 const NO_TIMER: c_int = -1;
@@ -46,6 +50,36 @@ pub(super) struct Pace {
     due_mono_ns: AtomicU64,
     /// When the last sample was taken, or the timer was started.
     sampled_mono_ns: AtomicU64,
+    wait_share: WaitShare,
+}
+
+/// How much of a thread's CPU time its waits took lately.
+struct WaitShare {
+    cpu_ns: AtomicU64,
+    waits_cpu_ns: AtomicU64,
+}
+
+impl WaitShare {
+    const fn new() -> WaitShare {
+        WaitShare {
+            cpu_ns: AtomicU64::new(0),
+            waits_cpu_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// The part of `cpu_ns`, the time since the last sample, that the thread did not spend in waits. Not the difference: what is known
+    /// of those since the last sample is 64 times what a few took.
+    fn take_out(&self, cpu_ns: u64) -> u64 {
+        let mut sum_ns = self.cpu_ns.load(Ordering::Relaxed) + cpu_ns;
+        let mut waits_ns = self.waits_cpu_ns.load(Ordering::Relaxed) + wait::take_cpu_ns();
+        let share = (waits_ns as f64 / sum_ns.max(1) as f64).min(WAIT_SHARE_MAX);
+        if sum_ns > LATELY_CPU_NS {
+            (sum_ns, waits_ns) = (sum_ns / 2, waits_ns / 2);
+        }
+        self.cpu_ns.store(sum_ns, Ordering::Relaxed);
+        self.waits_cpu_ns.store(waits_ns, Ordering::Relaxed);
+        (cpu_ns as f64 * (1.0 - share)) as u64
+    }
 }
 
 /// What a sample that is taken now stands for.
@@ -66,6 +100,7 @@ impl Pace {
             last_cpu_ns: AtomicU64::new(0),
             due_mono_ns: AtomicU64::new(0),
             sampled_mono_ns: AtomicU64::new(0),
+            wait_share: WaitShare::new(),
         }
     }
 
@@ -239,7 +274,7 @@ pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64)
     let passed_ns = now_cpu_ns.saturating_sub(lane.sampled_cpu_ns.swap(now_cpu_ns, Ordering::Relaxed));
     Some(Since {
         mono_ns: lane.pace.sampled_mono_ns.swap(now_mono_ns, Ordering::Relaxed),
-        cpu_ns: passed_ns - wait::take_cpu_ns(passed_ns),
+        cpu_ns: lane.pace.wait_share.take_out(passed_ns),
     })
 }
 

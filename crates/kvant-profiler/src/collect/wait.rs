@@ -136,13 +136,9 @@ pub(super) fn take_waited_ns() -> u64 {
     OWN.with(|own| own.waited_ns.take())
 }
 
-/// How much CPU time the waits of the calling thread took since this was asked last, at most `max_ns`; the rest is kept.
-pub(super) fn take_cpu_ns(max_ns: u64) -> u64 {
-    OWN.with(|own| {
-        let taken_ns = own.cpu_ns.load(Ordering::Relaxed).min(max_ns);
-        own.cpu_ns.fetch_sub(taken_ns, Ordering::Relaxed);
-        taken_ns
-    })
+/// How much CPU time the waits of the calling thread took since this was asked last, as far as one in [`MEASURED_ONE_IN`] tells.
+pub(super) fn take_cpu_ns() -> u64 {
+    OWN.with(|own| own.cpu_ns.swap(0, Ordering::Relaxed))
 }
 
 /// Whether it is the thread that waits: tasks may keep only waits of this one kind.

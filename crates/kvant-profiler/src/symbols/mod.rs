@@ -6,14 +6,21 @@
 //!
 //! A return address is looked up one byte earlier: that is in the call, which may be the last instruction of its function.
 //!
-//! Reading debug information takes seconds and tens of megabytes for a large program: it is for threads that nobody waits for.
+//! Reading debug information takes seconds and tens of megabytes for a large program: it is for threads that nobody waits for, and who
+//! goes on for long after it lets [`give_back`] return the memory.
 
 mod elf;
+#[expect(
+    unsafe_code,
+    reason = "asks the C library for what the standard library cannot"
+)]
+mod heap;
 mod identity;
 mod kernel;
 mod program;
 mod sampler;
 
+pub use heap::give_back;
 pub use identity::{Identities, visible};
 
 use crate::recording::{Frame, Function, Module, Recording};

@@ -232,4 +232,6 @@ fn finish(shared: &Shared, profiler: Profiler, wanted: Option<Wanted>) {
     };
     // Nobody wants it any more where the client has gone.
     drop(sender.send(bytes));
+    drop(recording);
+    symbols::give_back();
 }
