@@ -111,7 +111,7 @@ fn works_for(recording: &Recording, thread: &str, activities: &[Activity]) -> bo
     cpu.all(|is_seen| is_seen)
 }
 
-/// Whether waits of this kind and name were seen; no such wait may be contention.
+/// Whether waits of this kind and name were seen; no such wait may be contention. What they cost is CPU time.
 fn waits_for(recording: &Recording, kind: WaitKind, name: &str) -> bool {
     let is_named = |s: &&Sample| recording.names[s.name as usize] == name;
     let kinds: Vec<Kind> = recording
@@ -119,6 +119,7 @@ fn waits_for(recording: &Recording, kind: WaitKind, name: &str) -> bool {
         .iter()
         .filter(is_named)
         .map(|sample| sample.kind)
+        .filter(|kind| *kind != Kind::Cpu)
         .collect();
     assert!(kinds.iter().all(|seen| *seen == Kind::Wait(kind)), "{kinds:?}");
     !kinds.is_empty()

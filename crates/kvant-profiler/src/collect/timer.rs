@@ -1,15 +1,19 @@
 //! A timer that interrupts a thread at random moments: the engine that every Linux has, and the cheapest.
 //!
 //! The moments come from the monotonic clock, with gaps of half to one and a half times the mean: nothing that the thread does is in step
-//! with them. (Exponential gaps would be no better for that, and make samples of very different weights. Timers on a thread's CPU clock are looked at when
-//! the kernel's clock ticks: of a load of 30,000 requests a second they see the same point of each 120th. Perf events have no such step,
-//! but the kernel stops and starts them whenever the thread leaves a processor: docs/decisions/0009.)
+//! with them. (Exponential gaps would be no better for that, and make samples of very different weights. Timers on a thread's CPU clock
+//! are looked at when the kernel's clock ticks: of a load of 30,000 requests a second they see the same point of each 120th. Perf events
+//! have no such step, but the kernel stops and starts them whenever the thread leaves a processor: docs/decisions/0009.)
 //!
-//! What counts is a thread that runs. One that is ready but has no processor gets the signal late, and does not count. One that waits in a system call is woken by the signal: its registers show that
-//! ([`Registers::is_call_interrupted`]), and where it has said that it waits, nothing counts until it has stopped ([`wait::goes_on_after`]).
-//! Each sample stands for the CPU time of the thread since the one before, so that the sum is the thread's account, however seldom it
-//! was found running. Few of those that sleep are woken: the timer of a thread that has said that it waits rests until it has stopped,
-//! and gaps get longer while a thread hardly runs that never says so.
+//! What counts is a thread that runs:
+//! - One that is ready but has no processor gets the signal late, and does not count ([`Passed::was_off_processor`]).
+//! - One that waits in a system call is woken by the signal: its registers show that ([`Registers::is_call_interrupted`]).
+//! - Where it has said that it waits, its timer rests until it has stopped ([`wait::goes_on_after`]), and what the wait cost it is
+//!   measured there.
+//!
+//! Each sample stands for the CPU time of the thread since the one before, less that of waits, so that the sum is the thread's account,
+//! however seldom it was found running. Gaps get longer while a thread hardly runs and never says that it waits, so that few of those
+//! that sleep are woken.
 //!
 //! Time in the kernel counts for the function that called it: the signal is delivered on the way back.
 //!
