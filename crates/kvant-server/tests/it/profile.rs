@@ -56,7 +56,7 @@ const KNOWN: &str = "kvant_server::connection::serve";
 fn a_recording_has_samples_times_threads_and_names() {
     let _turn = turn();
     let fixture = Fixture::new();
-    let recording = decode(&profile(&fixture, "duration=1s&format=kprof"));
+    let recording = decode(&profile(&fixture, "duration=1s&format=kprof&rate=1000"));
     let facts = &recording.facts;
     assert!(facts.duration_ns >= 1_000_000_000, "{facts:?}");
     assert!(facts.cpu.is_some() && facts.alloc_mean_bytes.is_some() && facts.wait_mean_ns.is_some());
@@ -98,7 +98,7 @@ fn what_the_client_can_name_is_left_to_it() {
     let known = symbols::visible().to_text();
     let mut recording = decode(&profile(
         &fixture,
-        &format!("duration=500ms&event=cpu&format=kprof&known={known}"),
+        &format!("duration=500ms&event=cpu&format=kprof&rate=1000&known={known}"),
     ));
     assert!(recording.needs_symbols());
     symbols::resolve(&mut recording);
@@ -109,7 +109,7 @@ fn what_the_client_can_name_is_left_to_it() {
 fn other_formats_are_for_other_tools() {
     let _turn = turn();
     let fixture = Fixture::new();
-    let collapsed = profile(&fixture, "duration=1s&event=cpu&format=collapsed");
+    let collapsed = profile(&fixture, "duration=1s&event=cpu&format=collapsed&rate=1000");
     assert_eq!(
         collapsed.header("content-type"),
         Some("text/plain; charset=utf-8")
@@ -123,7 +123,7 @@ fn other_formats_are_for_other_tools() {
             "{line}"
         );
     }
-    let pprof = profile(&fixture, "duration=1s&format=pprof");
+    let pprof = profile(&fixture, "duration=1s&format=pprof&rate=1000");
     assert_eq!(pprof.header("content-type"), Some("application/gzip"));
     let mut raw = Vec::new();
     GzDecoder::new(&pprof.body[..]).read_to_end(&mut raw).unwrap();
