@@ -5,6 +5,8 @@
 //!
 //! Threads: any; also inside of a signal handler, unless a function says otherwise.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 /// Now, in nanoseconds of `CLOCK_MONOTONIC`: the time of observations.
 #[inline]
 pub fn monotonic_ns() -> u64 {
@@ -15,6 +17,11 @@ pub fn monotonic_ns() -> u64 {
 #[inline]
 pub(super) fn own_cpu_ns() -> u64 {
     read_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
+}
+
+/// How far a clock has gone on from `last_ns`, which becomes `now_ns`.
+pub(super) fn advance(last_ns: &AtomicU64, now_ns: u64) -> u64 {
+    now_ns.saturating_sub(last_ns.swap(now_ns, Ordering::Relaxed))
 }
 
 /// What reading [`own_cpu_ns`] twice in a row says of the time between.

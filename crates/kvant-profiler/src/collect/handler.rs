@@ -132,10 +132,10 @@ fn take_perf_samples(lane: &Lane, registers: Registers) {
 }
 
 fn cpu_ns_since_last_sample(lane: &Lane) -> u64 {
-    let now_ns = clock::own_cpu_ns();
-    now_ns.saturating_sub(lane.sampled_cpu_ns.swap(now_ns, Ordering::Relaxed))
+    clock::advance(&lane.sampled_cpu_ns, clock::own_cpu_ns())
 }
 
+/// What a sample stands for.
 struct CpuSample {
     time_mono_ns: u64,
     duration_ns: u64,

@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a ring. At 304 bytes for a stack of 30 callers it holds the allocations of one thread at 1 GB/s until the next drain, and
-/// CPU samples of two seconds.
+/// CPU samples of four seconds at the usual rate.
 pub(super) const RING_BYTES: usize = 128 << 10;
 pub(super) const RING_WORDS: usize = RING_BYTES / size_of::<u64>();
 const _: () = assert!(RING_WORDS.is_power_of_two());

@@ -12,8 +12,8 @@
 //!   measured there.
 //!
 //! Each sample stands for the CPU time of the thread since the one before, less that of waits, so that the sum is the thread's account,
-//! however seldom it was found running. Gaps get longer while a thread hardly runs and never says that it waits, so that few of those
-//! that sleep are woken.
+//! however seldom it was found running. Gaps get longer for a thread that lately hardly ran and never says that it waits, so that few of
+//! those that sleep are woken.
 //!
 //! Time in the kernel counts for the function that called it: the signal is delivered on the way back.
 //!
@@ -27,13 +27,15 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::{io, mem, ptr};
 
-/// A thread that runs for this share of the time, or more, is interrupted at the full rate.
+/// A thread that lately ran for this share of the time, or more, is interrupted at the full rate.
 const FULL_RATE_SHARE: f64 = 0.25;
-/// Gaps get at most so many times longer. Threads that sleep without saying so are then woken three times a second, at 15 us each.
+/// Gaps get at most so many times longer. At the usual rate, threads that sleep without saying so are then woken
+/// less than twice a second.
 const GAP_FACTOR_MAX: f64 = 64.0;
 /// A thread must get something done between two signals.
 const GAP_NS_MIN: u64 = 20_000;
-/// Older than so much CPU time is not lately.
+/// Older than so much time is not lately, and older than so much CPU time.
+const LATELY_WALL_NS: u64 = 1_000_000_000;
 const LATELY_CPU_NS: u64 = 200_000_000;
 /// A thread that was found running has not only waited.
 const WAIT_SHARE_MAX: f64 = 0.95;
@@ -54,35 +56,42 @@ pub(super) struct Pace {
     due_mono_ns: AtomicU64,
     /// When the last sample was taken, or the timer was started.
     sampled_mono_ns: AtomicU64,
-    wait_share: WaitShare,
+    /// Of the thread's time: on a processor.
+    running_share: RecentShare<LATELY_WALL_NS>,
+    /// Of its time on a processor: in waits that it has announced.
+    wait_share: RecentShare<LATELY_CPU_NS>,
 }
 
-/// How much of a thread's CPU time its waits took lately.
-struct WaitShare {
-    cpu_ns: AtomicU64,
-    waits_cpu_ns: AtomicU64,
+/// Which part of a time something took lately: within `LATELY_NS`, more or less.
+struct RecentShare<const LATELY_NS: u64> {
+    whole_ns: AtomicU64,
+    part_ns: AtomicU64,
 }
 
-impl WaitShare {
-    const fn new() -> WaitShare {
-        WaitShare {
-            cpu_ns: AtomicU64::new(0),
-            waits_cpu_ns: AtomicU64::new(0),
+impl<const LATELY_NS: u64> RecentShare<LATELY_NS> {
+    const fn new() -> RecentShare<LATELY_NS> {
+        RecentShare {
+            whole_ns: AtomicU64::new(0),
+            part_ns: AtomicU64::new(0),
         }
     }
 
-    /// The part of `cpu_ns`, the time since the last sample, that the thread did not spend in waits. Not the difference: what is known
-    /// of those since the last sample is 64 times what a few took.
-    fn take_out(&self, cpu_ns: u64) -> u64 {
-        let mut sum_ns = self.cpu_ns.load(Ordering::Relaxed) + cpu_ns;
-        let mut waits_ns = self.waits_cpu_ns.load(Ordering::Relaxed) + wait::take_cpu_ns();
-        let share = (waits_ns as f64 / sum_ns.max(1) as f64).min(WAIT_SHARE_MAX);
-        if sum_ns > LATELY_CPU_NS {
-            (sum_ns, waits_ns) = (sum_ns / 2, waits_ns / 2);
+    fn forget(&self) {
+        self.whole_ns.store(0, Ordering::Relaxed);
+        self.part_ns.store(0, Ordering::Relaxed);
+    }
+
+    /// The share, after `whole_ns` more, of which `part_ns` was it.
+    fn after(&self, whole_ns: u64, part_ns: u64) -> f64 {
+        let mut sum_ns = self.whole_ns.load(Ordering::Relaxed) + whole_ns;
+        let mut part_sum_ns = self.part_ns.load(Ordering::Relaxed) + part_ns;
+        let share = part_sum_ns as f64 / sum_ns.max(1) as f64;
+        if sum_ns > LATELY_NS {
+            (sum_ns, part_sum_ns) = (sum_ns / 2, part_sum_ns / 2);
         }
-        self.cpu_ns.store(sum_ns, Ordering::Relaxed);
-        self.waits_cpu_ns.store(waits_ns, Ordering::Relaxed);
-        (cpu_ns as f64 * (1.0 - share)) as u64
+        self.whole_ns.store(sum_ns, Ordering::Relaxed);
+        self.part_ns.store(part_sum_ns, Ordering::Relaxed);
+        share
     }
 }
 
@@ -104,7 +113,8 @@ impl Pace {
             last_cpu_ns: AtomicU64::new(0),
             due_mono_ns: AtomicU64::new(0),
             sampled_mono_ns: AtomicU64::new(0),
-            wait_share: WaitShare::new(),
+            running_share: RecentShare::new(),
+            wait_share: RecentShare::new(),
         }
     }
 
@@ -117,20 +127,18 @@ impl Pace {
 
     /// How the thread has spent the time since this was asked last.
     fn pass(&self, now_mono_ns: u64, now_cpu_ns: u64) -> Passed {
-        let since =
-            |last: &AtomicU64, now_ns: u64| now_ns.saturating_sub(last.swap(now_ns, Ordering::Relaxed));
         Passed {
-            wall_ns: since(&self.last_mono_ns, now_mono_ns).max(1),
-            cpu_ns: since(&self.last_cpu_ns, now_cpu_ns),
+            wall_ns: clock::advance(&self.last_mono_ns, now_mono_ns),
+            cpu_ns: clock::advance(&self.last_cpu_ns, now_cpu_ns),
             waited_ns: wait::take_waited_ns(),
         }
     }
 
     /// Sets the timer for the next time, which may be later than the mean. It may have been deleted meanwhile.
-    fn set_again(&self, factor: f64) {
+    fn set_again(&self, gap_factor: f64) {
         let id = self.id.load(Ordering::Acquire);
         if id != NO_TIMER {
-            let mean_ns = self.mean_ns.load(Ordering::Relaxed) as f64 * factor;
+            let mean_ns = self.mean_ns.load(Ordering::Relaxed) as f64 * gap_factor;
             let (Ok(()) | Err(_)) = self.set(id, random_gap_ns(mean_ns));
         }
     }
@@ -153,10 +161,6 @@ struct Passed {
 }
 
 impl Passed {
-    fn running_share(self) -> f64 {
-        self.cpu_ns as f64 / self.wall_ns as f64
-    }
-
     /// Whether the thread had no processor when its timer fired, as far as the sums tell: the signal is so late that it must have been
     /// in the kernel meanwhile, or ready without a processor, and it was without one for long enough.
     fn was_off_processor(self, late_ns: u64) -> bool {
@@ -206,6 +210,9 @@ impl Timer {
         pace.sampled_mono_ns.store(now_mono_ns, Ordering::Relaxed);
         pace.last_cpu_ns
             .store(clock::cpu_ns_of(thread_id).unwrap_or(0), Ordering::Relaxed);
+        // The lane may have been another thread's.
+        pace.running_share.forget();
+        pace.wait_share.forget();
         pace.id.store(id, Ordering::Release);
         pace.set(id, random_gap_ns(mean_ns as f64))?;
         Ok(timer)
@@ -267,18 +274,21 @@ pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64)
     let now_cpu_ns = clock::own_cpu_ns();
     let late_ns = now_mono_ns.saturating_sub(lane.pace.due_mono_ns.load(Ordering::Relaxed));
     let passed = lane.pace.pass(now_mono_ns, now_cpu_ns);
-    let factor = match wait::are_announced() {
+    let running_share = lane.pace.running_share.after(passed.wall_ns, passed.cpu_ns);
+    let gap_factor = match wait::are_announced() {
         true => 1.0,
-        false => (FULL_RATE_SHARE / passed.running_share()).clamp(1.0, GAP_FACTOR_MAX),
+        false => (FULL_RATE_SHARE / running_share).clamp(1.0, GAP_FACTOR_MAX),
     };
-    lane.pace.set_again(factor);
+    lane.pace.set_again(gap_factor);
     if registers.is_call_interrupted || passed.was_off_processor(late_ns) {
         return None;
     }
-    let passed_ns = now_cpu_ns.saturating_sub(lane.sampled_cpu_ns.swap(now_cpu_ns, Ordering::Relaxed));
+    let cpu_ns = clock::advance(&lane.sampled_cpu_ns, now_cpu_ns);
+    // Not the difference: what is known of waits since the last sample is 64 times what a few took.
+    let wait_share = lane.pace.wait_share.after(cpu_ns, wait::take_cpu_ns());
     Some(Since {
         mono_ns: lane.pace.sampled_mono_ns.swap(now_mono_ns, Ordering::Relaxed),
-        cpu_ns: lane.pace.wait_share.take_out(passed_ns),
+        cpu_ns: (cpu_ns as f64 * (1.0 - wait_share.min(WAIT_SHARE_MAX))) as u64,
     })
 }
 

@@ -3,7 +3,7 @@
 //! Threads: any.
 
 /// Gives the system back what the allocator keeps of freed memory. glibc keeps it for each of its arenas, of which a thread that finds
-/// names may have another one each time: a server that was profiled again and again held 30 MiB in each of them.
+/// names may have another one each time: a server that is profiled again and again would hold tens of megabytes in each of them.
 ///
 /// Other threads that allocate wait while their arena is looked through: milliseconds.
 pub fn give_back() {
