@@ -338,6 +338,39 @@ fn what_waiting_costs_is_cpu_time() {
     );
 }
 
+#[inline(never)]
+fn work_after_the_wait(ns: u64) -> u64 {
+    black_box(burn(ns) + 2) - 2
+}
+
+#[inline(never)]
+fn work_before_the_wait(ns: u64) -> u64 {
+    black_box(burn(ns) + 3) - 3
+}
+
+/// Work that takes less than any gap between two samples, with waits before it that are longer than any.
+#[test]
+fn short_work_between_long_waits_is_seen() {
+    let _turn = turn();
+    let (tell, told) = std::sync::mpsc::channel();
+    let [after, before] = shares(["work_after_the_wait", "work_before_the_wait"], move || {
+        let (mut after_ns, mut before_ns) = (0, 0);
+        for _ in 0..5_000 {
+            lock::park(WaitKind::Idle, "test", Some(Duration::from_millis(1)));
+            after_ns += work_after_the_wait(50_000);
+            before_ns += work_before_the_wait(50_000);
+        }
+        tell.send(after_ns as f64 / (after_ns + before_ns) as f64 * 100.0)
+            .expect("somebody listens");
+    });
+    let truth = told.recv().expect("it was told");
+    let seen = after / (after + before) * 100.0;
+    assert!(
+        (seen - truth).abs() <= 8.0,
+        "{after} and {before} % of all: {seen} instead of {truth} %"
+    );
+}
+
 /// How often the calling thread has gone to sleep.
 fn sleep_count() -> u64 {
     let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux");
@@ -368,4 +401,20 @@ fn a_thread_that_has_said_that_it_waits_sleeps_on() {
         sleep_count <= 2 * wait_count,
         "{sleep_count} sleeps in {wait_count} waits"
     );
+}
+
+/// Also when it does say so elsewhere.
+#[test]
+fn a_thread_that_sleeps_without_saying_so_is_soon_left_alone() {
+    let _turn = turn();
+    let (tell, told) = std::sync::mpsc::channel();
+    shares([], move || {
+        lock::park(WaitKind::Idle, "test", Some(Duration::from_millis(1)));
+        let before = sleep_count();
+        thread::sleep(Duration::from_millis(1_500));
+        tell.send(sleep_count() - before).expect("somebody listens");
+    });
+    let sleep_count = told.recv().expect("it was told");
+    // At the full rate it would be 3,000.
+    assert!(sleep_count <= 100, "woken {sleep_count} times");
 }

@@ -192,3 +192,38 @@ fn a_call_for_a_file_is_a_wait_when_it_had_to_wait() {
     let mut short = recording.samples.iter().filter(in_memory);
     assert!(short.all(|sample| sample.duration_ns >= 100_000));
 }
+
+#[test]
+fn a_wait_that_began_in_an_earlier_recording_counts_from_the_beginning_of_this_one() {
+    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let (_, waiter) = profile(|| {
+        let wait = move || {
+            let _waiting = wait::begin(WaitKind::Idle, "for long");
+            told.recv().expect("somebody tells");
+        };
+        let waiter = thread::spawn(wait);
+        thread::sleep(Duration::from_millis(50));
+        waiter
+    });
+    thread::sleep(Duration::from_millis(500));
+    let (recording, ()) = profile(|| {
+        thread::sleep(Duration::from_millis(100));
+        tell.send(()).expect("somebody waits");
+        waiter.join().expect("it ends");
+    });
+    let waits: Vec<&Sample> = recording
+        .samples
+        .iter()
+        .filter(|s| is_named(&recording, s, "for long"))
+        .collect();
+    let [wait] = waits[..] else {
+        panic!("{} waits", waits.len());
+    };
+    // 0.1 s is a sample with probability 1 - exp(-2000), and then stands for itself.
+    assert_eq!(wait.weight, wait.duration_ns);
+    assert!(wait.duration_ns >= 100_000_000, "{wait:?}");
+    assert!(
+        wait.time_ns + wait.duration_ns <= recording.facts.duration_ns,
+        "{wait:?}"
+    );
+}

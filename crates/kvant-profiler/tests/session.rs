@@ -145,16 +145,30 @@ fn what_does_not_fit_is_counted_as_dropped() {
     let kept_count = recording.samples.len() as u64;
     assert!(recording.facts.dropped_count > 0);
     assert_eq!(kept_count + recording.facts.dropped_count, written_count);
+}
 
+#[test]
+fn a_recording_that_grows_too_large_is_thinned_out() {
+    const MIB: u64 = 1 << 20;
+
+    let _turn = turn();
     let profiler = start(Options {
-        samples_max: 10,
+        samples_max: 100,
         ..no_cpu()
     });
-    for _ in 0..25 {
-        ring::record(&observation(Kind::Alloc, 1, 0));
+    let written_count = 1_000;
+    for _ in 0..written_count {
+        ring::record(&observation(Kind::Alloc, MIB, 0));
     }
     let recording = profiler.stop();
-    assert_eq!((recording.samples.len(), recording.facts.dropped_count), (10, 15));
+    assert_eq!(recording.facts.dropped_count, 0);
+    assert!((25..=100).contains(&recording.samples.len()));
+    let mean_bytes = recording.facts.alloc_mean_bytes.expect("allocations are sampled");
+    assert!(mean_bytes >= 8 * MIB, "one in {mean_bytes} bytes");
+    let weight: u64 = recording.samples.iter().map(|sample| sample.weight).sum();
+    // Some 50 to 100 samples of 16 MiB: four standard deviations are less than half.
+    let share = weight as f64 / (written_count * MIB) as f64;
+    assert!((0.5..1.5).contains(&share), "{share} of what there was");
 }
 
 #[inline(never)]

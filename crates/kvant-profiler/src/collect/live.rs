@@ -44,6 +44,19 @@ impl Live {
         });
     }
 
+    /// Samples have other places now, or none.
+    pub(super) fn move_samples(&mut self, places: &[Option<usize>]) {
+        for change in &mut self.pending {
+            // Whatever was at the address before is not there any more.
+            change.sample = change.sample.and_then(|sample| places[sample]);
+        }
+        self.samples.retain(|_, sample| {
+            let place = places[*sample];
+            *sample = place.unwrap_or_default();
+            place.is_some()
+        });
+    }
+
     /// All rings were emptied after `mono_ns`. What happened before the time given the last time is now marked in `samples`.
     pub(super) fn settle(&mut self, mono_ns: u64, samples: &mut [Sample]) {
         let until = match mono_ns {

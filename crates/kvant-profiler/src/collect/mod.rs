@@ -54,6 +54,7 @@ mod samples;
 mod session;
 mod spans;
 mod stack;
+mod thinning;
 mod threads;
 #[expect(unsafe_code, reason = "timers that signal a thread have no safe interface")]
 mod timer;
@@ -76,7 +77,7 @@ pub struct Options {
     pub wait_mean_ns: Option<[u64; WaitKind::ALL.len()]>,
     /// How much a thread can hand over between two drains, in each of its two rings; at most 128 KiB.
     pub ring_bytes: usize,
-    /// More samples than this are dropped, and counted: 56 bytes each.
+    /// How many samples are kept, of 56 bytes each. When there are more, small ones are left out by chance and others weigh more.
     pub samples_max: usize,
 }
 

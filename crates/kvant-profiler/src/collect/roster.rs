@@ -170,6 +170,10 @@ impl Roster {
             return;
         };
         let lane = lane::take(id);
+        if let Some(lane) = lane {
+            // Numbers are given out again: it may be that of a thread that has ended.
+            lane.stack.forget();
+        }
         if let (Some(lane), Some(cpu_ns)) = (lane, clock::cpu_ns_of(id)) {
             lane.sampled_cpu_ns.store(cpu_ns, Ordering::Relaxed);
         }

@@ -2,13 +2,15 @@
 //!
 //! Invariants:
 //! 1. Only what reaches into the session is taken: a record that a late producer left in a ring after the last session is not.
-//! 2. Memory is bounded by the greatest count of samples and that of nodes; what goes beyond is counted as dropped.
+//! 2. Memory is bounded by the greatest counts of samples and of nodes. Samples are thinned out then, without changing what sums tell;
+//!    what has no node is counted as dropped.
 //!
 //! Threads: one, the drain.
 
 use super::intern::Interner;
 use super::live::Live;
 use super::ring::{FREE_CODE, Header};
+use super::thinning::Thinning;
 use crate::recording::{Frame, Kind, Recording, Sample};
 use kvant_base::tag::Tag;
 use kvant_base::wait::WaitKind;
@@ -18,6 +20,7 @@ pub(super) struct Samples {
     started_mono_ns: u64,
     samples_max: usize,
     samples: Vec<Sample>,
+    thinning: Thinning,
     interner: Interner,
     names: Vec<String>,
     name_indexes: HashMap<&'static str, u32>,
@@ -43,6 +46,7 @@ impl Samples {
             started_mono_ns,
             samples_max,
             samples: Vec::new(),
+            thinning: Thinning::default(),
             interner: Interner::new(),
             names: vec![String::new()],
             name_indexes: HashMap::from([("", 0)]),
@@ -68,6 +72,9 @@ impl Samples {
         let Some(&kind) = Kind::ALL.get(usize::from(header.code)) else {
             return;
         };
+        let Some(weight) = self.make_room(kind, header.weight) else {
+            return;
+        };
         let kernel_frame_count = usize::from(header.kernel_frame_count);
         let frame = |(index, &address): (usize, &u64)| {
             let is_kernel = index < kernel_frame_count;
@@ -80,7 +87,7 @@ impl Samples {
         };
         let stack = self.interner.node(frames.iter().enumerate().rev().map(frame));
         self.has_kernel_frames |= kernel_frame_count > 0;
-        let Some(stack) = stack.filter(|_| self.samples.len() < self.samples_max) else {
+        let Some(stack) = stack else {
             self.dropped_count += 1;
             return;
         };
@@ -97,29 +104,42 @@ impl Samples {
             tag: Tag::of_code(header.tag),
             name,
             stack,
-            weight: header.weight,
+            weight,
             is_live: false,
         });
     }
 
     /// Takes a thread's wait for a processor, which has no stack: the kernel only keeps the sum.
     pub(super) fn add_scheduler_wait(&mut self, wait: SchedulerWait) {
-        if self.samples.len() >= self.samples_max {
-            self.dropped_count += 1;
+        let kind = Kind::Wait(WaitKind::Scheduler);
+        let Some(weight) = self.make_room(kind, wait.waited_ns) else {
             return;
-        }
+        };
         let name = self.name("processor");
         self.samples.push(Sample {
-            kind: Kind::Wait(WaitKind::Scheduler),
+            kind,
             time_ns: self.since_start(wait.since_mono_ns),
             duration_ns: wait.until_mono_ns - wait.since_mono_ns,
             thread: wait.thread,
             tag: Tag::default(),
             name,
             stack: 0,
-            weight: wait.waited_ns,
+            weight,
             is_live: false,
         });
+    }
+
+    /// Makes room for a sample; what it weighs, if it is kept.
+    fn make_room(&mut self, kind: Kind, weight: u64) -> Option<u64> {
+        if self.samples.len() >= self.samples_max {
+            let places = self.thinning.thin(&mut self.samples);
+            self.live.move_samples(&places);
+        }
+        let kept = self.thinning.keep(kind, weight)?;
+        let has_room = self.samples.len() < self.samples_max;
+        // Chance may have left out none of a few.
+        self.dropped_count += u64::from(!has_room);
+        has_room.then_some(kept)
     }
 
     /// All rings were emptied; all that was written before `mono_ns` was found.
@@ -141,7 +161,19 @@ impl Samples {
         recording.stacks = stacks;
         recording.samples = self.samples;
         recording.names = self.names;
-        recording.facts.dropped_count = self.dropped_count;
+        let facts = &mut recording.facts;
+        facts.dropped_count = self.dropped_count;
+        // Those who read them ask how much a sample stands for.
+        let raise = |mean: &mut u64, kind| *mean = (*mean).max(self.thinning.threshold(kind));
+        if let Some(cpu) = &mut facts.cpu {
+            raise(&mut cpu.period_ns, Kind::Cpu);
+        }
+        if let Some(mean_bytes) = &mut facts.alloc_mean_bytes {
+            raise(mean_bytes, Kind::Alloc);
+        }
+        for (mean_ns, kind) in facts.wait_mean_ns.iter_mut().flatten().zip(WaitKind::ALL) {
+            raise(mean_ns, Kind::Wait(kind));
+        }
     }
 
     fn since_start(&self, mono_ns: u64) -> u64 {

@@ -8,7 +8,7 @@
 use super::roster::{CpuPlan, Roster};
 use super::samples::Samples;
 use super::spans::Spans;
-use super::{Options, alloc, clock, code, handler, lane, stack, wait};
+use super::{Options, alloc, clock, code, handler, lane, stack, threads, wait};
 use crate::recording::{Facts, Recording};
 use kvant_base::Events;
 use kvant_base::lock::NamedMutex;
@@ -52,6 +52,11 @@ impl Drain {
         code::refresh();
         stack::learn();
         handler::install()?;
+        // Of threads that have ended since the last session.
+        for lane in lane::owned() {
+            let id = lane.owner();
+            lane.release(|| threads::is_gone(id), || ());
+        }
         lane::keep_ready(1)?;
         lane::limit_rings(options.ring_bytes);
         let cpu = options.cpu.as_ref().map(CpuPlan::choose).transpose()?;

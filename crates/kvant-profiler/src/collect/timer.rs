@@ -1,7 +1,7 @@
 //! A timer that interrupts a thread at random moments: the engine that every Linux has, and the cheapest.
 //!
 //! The moments come from the monotonic clock, with gaps of half to one and a half times the mean: nothing that the thread does is in step
-//! with them. (Exponential gaps would be no better for that, and make samples of very different weights. Timers on a thread's CPU clock
+//! with them, and they go on whether it runs or not. (Exponential gaps would be no better for that, and make samples of very different weights. Timers on a thread's CPU clock
 //! are looked at when the kernel's clock ticks: of a load of 30,000 requests a second they see the same point of each 120th. Perf events
 //! have no such step, but the kernel stops and starts them whenever the thread leaves a processor: docs/decisions/0009.)
 //!
@@ -12,7 +12,7 @@
 //!   measured there.
 //!
 //! Each sample stands for the CPU time of the thread since the one before, less that of waits, so that the sum is the thread's account,
-//! however seldom it was found running. Gaps get longer for a thread that lately hardly ran and never says that it waits, so that few of
+//! however seldom it was found running, but for what came after its last sample. Gaps get longer for a thread that lately hardly ran and never says that it waits, so that few of
 //! those that sleep are woken.
 //!
 //! Time in the kernel counts for the function that called it: the signal is delivered on the way back.
@@ -29,11 +29,10 @@ use std::{io, mem, ptr};
 
 /// A thread that lately ran for this share of the time, or more, is interrupted at the full rate.
 const FULL_RATE_SHARE: f64 = 0.25;
-/// Gaps get at most so many times longer. At the usual rate, threads that sleep without saying so are then woken
-/// less than twice a second.
-const GAP_FACTOR_MAX: f64 = 64.0;
-/// A thread must get something done between two signals.
-const GAP_NS_MIN: u64 = 20_000;
+/// Threads that sleep without saying so are woken less than twice a second, unless all are to be at so low a rate.
+const SLEEPER_GAP_NS_MAX: f64 = 650_000_000.0;
+/// After so many gaps the last moment says nothing of the next.
+const GAPS_MAX: usize = 8;
 /// Older than so much time is not lately, and older than so much CPU time.
 const LATELY_WALL_NS: u64 = 1_000_000_000;
 const LATELY_CPU_NS: u64 = 200_000_000;
@@ -120,9 +119,14 @@ impl Pace {
 
     /// The thread has stopped waiting: the timer that rested goes on.
     pub(super) fn go_on(&self) {
+        let now_mono_ns = clock::monotonic_ns();
+        self.pass(now_mono_ns, clock::own_cpu_ns());
         // However long it has waited: it runs now, and will say so when it does not.
-        self.pass(clock::monotonic_ns(), clock::own_cpu_ns());
-        self.set_again(1.0);
+        self.set_again(now_mono_ns, self.mean_ns());
+    }
+
+    fn mean_ns(&self) -> f64 {
+        self.mean_ns.load(Ordering::Relaxed) as f64
     }
 
     /// How the thread has spent the time since this was asked last.
@@ -134,17 +138,16 @@ impl Pace {
         }
     }
 
-    /// Sets the timer for the next time, which may be later than the mean. It may have been deleted meanwhile.
-    fn set_again(&self, gap_factor: f64) {
+    /// Sets the timer for the next moment. It may have been deleted meanwhile.
+    fn set_again(&self, now_mono_ns: u64, mean_gap_ns: f64) {
         let id = self.id.load(Ordering::Acquire);
         if id != NO_TIMER {
-            let mean_ns = self.mean_ns.load(Ordering::Relaxed) as f64 * gap_factor;
-            let (Ok(()) | Err(_)) = self.set(id, random_gap_ns(mean_ns));
+            let last_mono_ns = self.due_mono_ns.load(Ordering::Relaxed);
+            let (Ok(()) | Err(_)) = self.set(id, next_moment_ns(last_mono_ns, now_mono_ns, mean_gap_ns));
         }
     }
 
-    fn set(&self, id: c_int, gap_ns: u64) -> io::Result<()> {
-        let due_mono_ns = clock::monotonic_ns() + gap_ns;
+    fn set(&self, id: c_int, due_mono_ns: u64) -> io::Result<()> {
         self.due_mono_ns.store(due_mono_ns, Ordering::Relaxed);
         set(id, due_mono_ns)
     }
@@ -214,7 +217,7 @@ impl Timer {
         pace.running_share.forget();
         pace.wait_share.forget();
         pace.id.store(id, Ordering::Release);
-        pace.set(id, random_gap_ns(mean_ns as f64))?;
+        pace.set(id, some_moment_ns(now_mono_ns, mean_ns as f64))?;
         Ok(timer)
     }
 }
@@ -230,9 +233,28 @@ impl Drop for Timer {
     }
 }
 
-/// Its mean is `mean_ns`.
-fn random_gap_ns(mean_ns: f64) -> u64 {
-    ((mean_ns * (0.5 + chance::fraction())) as u64).max(GAP_NS_MIN)
+/// The first moment after `now_ns` in a row of random moments that `last_ns` is one of. (A new row would have none for half a gap: work
+/// that takes less and comes after a wait would never be seen.)
+fn next_moment_ns(last_ns: u64, now_ns: u64, mean_gap_ns: f64) -> u64 {
+    let mut next_ns = last_ns;
+    for _ in 0..GAPS_MAX {
+        next_ns += (mean_gap_ns * (0.5 + chance::fraction())) as u64;
+        if next_ns > now_ns {
+            return next_ns;
+        }
+    }
+    some_moment_ns(now_ns, mean_gap_ns)
+}
+
+/// The first moment after `now_ns` in a row that may have begun at any time: nearer ones are likelier, since more gaps reach as far.
+fn some_moment_ns(now_ns: u64, mean_gap_ns: f64) -> u64 {
+    let part = chance::fraction();
+    let gaps = if part < 0.5 {
+        part
+    } else {
+        1.5 - (2.0 * (1.0 - part)).sqrt()
+    };
+    now_ns + (mean_gap_ns * gaps) as u64
 }
 
 /// Lets a timer fire once. Also in signal handlers.
@@ -275,11 +297,15 @@ pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64)
     let late_ns = now_mono_ns.saturating_sub(lane.pace.due_mono_ns.load(Ordering::Relaxed));
     let passed = lane.pace.pass(now_mono_ns, now_cpu_ns);
     let running_share = lane.pace.running_share.after(passed.wall_ns, passed.cpu_ns);
-    let gap_factor = match wait::are_announced() {
-        true => 1.0,
-        false => (FULL_RATE_SHARE / running_share).clamp(1.0, GAP_FACTOR_MAX),
+    let mean_ns = lane.pace.mean_ns();
+    // Who announces waits may still sleep elsewhere, or have begun before anybody listened.
+    let mean_gap_ns = match wait::are_announced() && !registers.is_call_interrupted {
+        true => mean_ns,
+        false => (mean_ns * FULL_RATE_SHARE / running_share)
+            .min(SLEEPER_GAP_NS_MAX)
+            .max(mean_ns),
     };
-    lane.pace.set_again(gap_factor);
+    lane.pace.set_again(now_mono_ns, mean_gap_ns);
     if registers.is_call_interrupted || passed.was_off_processor(late_ns) {
         return None;
     }

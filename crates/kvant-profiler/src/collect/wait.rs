@@ -30,7 +30,7 @@ static LISTENER: Listener = Listener {
     mean_ns: [const { AtomicU64::new(0) }; WaitKind::ALL.len()],
     cpu_mean_ns: AtomicU64::new(0),
     cpu_clock_ns: AtomicU64::new(0),
-    cpu_since_mono_ns: AtomicU64::new(0),
+    since_mono_ns: AtomicU64::new(0),
 };
 
 struct Listener {
@@ -40,8 +40,8 @@ struct Listener {
     cpu_mean_ns: AtomicU64,
     /// What a measurement says of no time at all.
     cpu_clock_ns: AtomicU64,
-    /// When it began to be measured.
-    cpu_since_mono_ns: AtomicU64,
+    /// When listening began, for this session.
+    since_mono_ns: AtomicU64,
 }
 
 thread_local! {
@@ -63,6 +63,8 @@ struct OwnWaits {
     resting_timer: Cell<Option<&'static Pace>>,
     /// CPU time of waits that the signal handler does not know of yet.
     cpu_ns: AtomicU64,
+    /// Of which session that is: its beginning.
+    cpu_session_mono_ns: AtomicU64,
     points: [SamplePoints; WaitKind::ALL.len()],
     holder_points: SamplePoints,
     cpu_points: SamplePoints,
@@ -79,10 +81,22 @@ impl OwnWaits {
             started_cpu_ns: Cell::new(None),
             resting_timer: Cell::new(None),
             cpu_ns: AtomicU64::new(0),
+            cpu_session_mono_ns: AtomicU64::new(0),
             points: [const { SamplePoints::new() }; WaitKind::ALL.len()],
             holder_points: SamplePoints::new(),
             cpu_points: SamplePoints::new(),
             cpu_sampled_mono_ns: Cell::new(0),
+        }
+    }
+}
+
+impl OwnWaits {
+    /// What the last session was not told is not of this one.
+    fn forget_other_sessions(&self) {
+        let session_mono_ns = LISTENER.since_mono_ns.load(Ordering::Relaxed);
+        if self.cpu_session_mono_ns.load(Ordering::Relaxed) != session_mono_ns {
+            self.cpu_session_mono_ns.store(session_mono_ns, Ordering::Relaxed);
+            self.cpu_ns.store(0, Ordering::Relaxed);
         }
     }
 }
@@ -101,9 +115,7 @@ pub(super) fn begin(wanted: Wanted) {
     LISTENER
         .cpu_clock_ns
         .store(clock::own_cpu_clock_cost_ns(), Ordering::Relaxed);
-    LISTENER
-        .cpu_since_mono_ns
-        .store(monotonic_ns(), Ordering::Relaxed);
+    LISTENER.since_mono_ns.store(monotonic_ns(), Ordering::Relaxed);
     LISTENER.set(wanted);
     wait::install(&LISTENER);
     wait::listen(wanted.mean_ns.is_some() || wanted.cpu_mean_ns.is_some());
@@ -138,7 +150,10 @@ pub(super) fn take_waited_ns() -> u64 {
 
 /// How much CPU time the waits of the calling thread took since this was asked last, as far as one in [`MEASURED_ONE_IN`] tells.
 pub(super) fn take_cpu_ns() -> u64 {
-    OWN.with(|own| own.cpu_ns.swap(0, Ordering::Relaxed))
+    OWN.with(|own| {
+        own.forget_other_sessions();
+        own.cpu_ns.swap(0, Ordering::Relaxed)
+    })
 }
 
 /// Whether it is the thread that waits: tasks may keep only waits of this one kind.
@@ -168,6 +183,7 @@ impl WaitListener for Listener {
 
     fn ends(&self, kind: WaitKind, name: &'static str, start_ns: u64) {
         let end_ns = monotonic_ns();
+        let start_ns = self.within(start_ns);
         OWN.with(|own| {
             if is_of_thread(kind) {
                 own.depth.set(own.depth.get() - 1);
@@ -195,6 +211,7 @@ impl WaitListener for Listener {
     }
 
     fn held(&self, name: &'static str, since_ns: u64) {
+        let since_ns = self.within(since_ns);
         let duration_ns = monotonic_ns().saturating_sub(since_ns);
         let mean_ns = self.mean_ns[WaitKind::Contention as usize].load(Ordering::Relaxed);
         if mean_ns != 0 && OWN.with(|own| own.holder_points.pass(duration_ns, mean_ns)) {
@@ -218,6 +235,12 @@ impl Listener {
             .store(wanted.cpu_mean_ns.unwrap_or(0), Ordering::Relaxed);
     }
 
+    /// What began before, in another session, counts from the beginning of this one.
+    #[inline]
+    fn within(&self, start_mono_ns: u64) -> u64 {
+        start_mono_ns.max(self.since_mono_ns.load(Ordering::Relaxed))
+    }
+
     /// The thread does not wait any more.
     #[inline]
     fn thread_goes_on(&self, own: &OwnWaits, name: &'static str, end_ns: u64) {
@@ -236,11 +259,11 @@ impl Listener {
         let measured_ns = clock::own_cpu_ns().saturating_sub(started_cpu_ns);
         let spent_ns = measured_ns.saturating_sub(self.cpu_clock_ns.load(Ordering::Relaxed));
         let cpu_ns = spent_ns * MEASURED_ONE_IN;
+        own.forget_other_sessions();
         own.cpu_ns.fetch_add(cpu_ns, Ordering::Relaxed);
         let mean_ns = self.cpu_mean_ns.load(Ordering::Relaxed);
         if mean_ns != 0 && own.cpu_points.pass(cpu_ns, mean_ns) {
-            let since_ns = own.cpu_sampled_mono_ns.replace(end_ns);
-            let since_ns = since_ns.max(self.cpu_since_mono_ns.load(Ordering::Relaxed));
+            let since_ns = self.within(own.cpu_sampled_mono_ns.replace(end_ns));
             let duration_ns = end_ns.saturating_sub(since_ns);
             sample(Kind::Cpu, name, since_ns, duration_ns, unbiased(cpu_ns, mean_ns));
         }

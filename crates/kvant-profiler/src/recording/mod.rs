@@ -67,7 +67,7 @@ pub struct Facts {
     pub alloc_mean_bytes: Option<u64>,
     /// One sample per this much time waited, on average, by kind in the order of [`WaitKind::ALL`]; `None` when waits were not sampled.
     pub wait_mean_ns: Option<[u64; WaitKind::ALL.len()]>,
-    /// Samples that were lost because a ring was full.
+    /// Samples that were lost: no room in a ring, or for their stack.
     pub dropped_count: u64,
     /// What is mapped executable: where addresses come from.
     pub modules: Vec<Module>,
@@ -180,7 +180,7 @@ impl Kind {
 pub struct Sample {
     /// What of.
     pub kind: Kind,
-    /// When what it stands for began, in nanoseconds since the recording did. A wait may have begun before: 0 then.
+    /// When what it stands for began, in nanoseconds since the recording did. What began before: 0.
     pub time_ns: u64,
     /// How long that lasted: of CPU time that timers sampled, since the last sample. 0 for what is a moment.
     pub duration_ns: u64,

@@ -81,12 +81,33 @@ fn samples_are_in_the_order_of_their_times_and_names_are_kept_once() {
 }
 
 #[test]
-fn samples_beyond_the_greatest_count_are_counted() {
-    let mut samples = Samples::new(STARTED_NS, 2);
-    for time_ns in 0..5 {
-        samples.add(0, &header(Kind::Cpu, STARTED_NS + time_ns), &[]);
+fn what_was_freed_is_not_live_however_often_samples_were_thinned_out() {
+    const COUNT: u64 = 20_000;
+    let mut samples = Samples::new(STARTED_NS, 1_000);
+    for number in 0..COUNT {
+        let allocated = Header {
+            weight: 100,
+            address: 16 * (1 + number as usize),
+            ..header(Kind::Alloc, STARTED_NS + 10 * number)
+        };
+        samples.add(0, &allocated, &[1]);
+        if number % 4 != 0 {
+            let freed = Header {
+                code: FREE_CODE,
+                time_mono_ns: allocated.time_mono_ns + 1,
+                ..allocated
+            };
+            samples.add(0, &freed, &[]);
+        }
+        if number % 100 == 0 {
+            samples.settle(allocated.time_mono_ns);
+        }
     }
-    samples.count_dropped(4);
     let recording = finished(samples);
-    assert_eq!((recording.samples.len(), recording.facts.dropped_count), (2, 7));
+    assert!(recording.samples.len() <= 1_000);
+    let live = recording.samples.iter().filter(|sample| sample.is_live);
+    assert!(live.clone().all(|sample| sample.time_ns / 10 % 4 == 0));
+    // Some 150 samples: the standard deviation is 8 % of the sum.
+    let share = live.map(|sample| sample.weight).sum::<u64>() as f64 / (COUNT / 4 * 100) as f64;
+    assert!((0.6..1.4).contains(&share), "{share} of what is live");
 }

@@ -51,20 +51,20 @@ pub(crate) fn command() -> Command {
         .arg(words(
             "engine",
             &ENGINES,
-            "How CPU time is sampled: `perf` shows functions of the kernel, where that is permitted, and costs more \
+            "How CPU time is sampled: `perf` shows functions of the kernel, where the system permits it, and costs more \
              [default: timer]",
         ))
         .arg(
             option(
                 "output",
                 "FILE",
-                "What to write; `-` is standard output [default: profile.html, or the recording's name with .html]",
+                "What to write; `-` is standard output [default: profile.html, the recording's name with .html, or difference.html]",
             )
             .short('o')
             .value_hint(ValueHint::FilePath),
         )
-        .arg(words("format", &FORMATS, "Its format [default: what its name ends with]"))
-        .arg(words("kind", &KINDS, "Which samples collapsed stacks are made of [default: the only event; contention of locks]"))
+        .arg(words("format", &FORMATS, "Its format [default: what the output's name ends with]"))
+        .arg(words("kind", &KINDS, "Which samples collapsed stacks are made of [default: that of the only event recorded; of lock: contention]"))
         .arg(
             option("diff", "BASE", "Show what has changed from the recording BASE to FILE")
                 .value_hint(ValueHint::FilePath),
