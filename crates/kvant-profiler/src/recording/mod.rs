@@ -137,7 +137,7 @@ pub enum Kind {
     Alloc,
     /// Time waited, in nanoseconds, with the stack of the waiter.
     Wait(WaitKind),
-    /// Time that others waited for a lock, in nanoseconds, with the stack of who held it.
+    /// Time in which somebody waited for a lock, in nanoseconds, with the stack of who held it.
     Holder,
 }
 

@@ -157,6 +157,72 @@ const CHECKS = {
     expect('one range again', (await page.weights()).length === 1);
   },
 
+  async 'columns of a minute and of five have larger blocks'(open) {
+    const page = await open(pagePath);
+    const column = page.page.locator('label', { hasText: 'Column' }).locator('select');
+    for (const [scale, blockUs] of [['minute', 1e6], ['five', 5e6], ['second', 2e4]]) {
+      await column.selectOption(scale);
+      await page.page.focus('canvas.heat');
+      await page.page.keyboard.press('ArrowDown');
+      await page.page.keyboard.press('Enter');
+      const [from, to] = await page.range('A');
+      expect(`a block of ${scale} is ${from} to ${to}`, to - from === blockUs && from % blockUs === 0);
+      expectNear(`its weight`, (await page.weights())[0], weight(base, 'cpu', from, to));
+    }
+  },
+
+  async 'every control draws and leaves the weights alone'(open) {
+    const page = await open(pagePath);
+    const total = weight(base, 'cpu');
+    for (const [label, values] of [['Colours', ['linear', 'log', 'auto']], ['Narrowest', ['0.02', '0']], ['Group by', ['activity', 'none']]]) {
+      for (const value of values) {
+        await page.page.locator('label', { hasText: label }).locator('select').selectOption(value);
+        expectNear(`${label} ${value}`, (await page.weights())[0], total);
+        expect(`${label} ${value}: drawn`, (await page.colors('#flame')) >= 5 && (await page.colors('canvas.heat')) >= 5);
+      }
+    }
+    for (const label of ['lines', 'names', 'root at bottom']) {
+      await page.page.locator('#graph-tools label', { hasText: label }).locator('input').click();
+      expectNear(label, (await page.weights())[0], total);
+      expect(`${label}: drawn`, (await page.colors('#flame')) >= 5);
+    }
+  },
+
+  async 'a difference by shares is not one by amounts'(open) {
+    const page = await open(pagePath);
+    await page.drag(8, 9.98);
+    await page.page.click('text=Compare');
+    await page.drag(11.5, 15.98);
+    const found = await page.weights();
+    expectNear('A, half as long', found[0], weight(base, 'cpu', 8e6, 10e6));
+    expectNear('B', found[1], weight(base, 'cpu', 11.5e6, 16e6));
+    const tooltip = async () => {
+      await page.page.hover('#flame', { position: { x: 100, y: 10 } });
+      return page.page.locator('#tooltip').textContent();
+    };
+    const perSecond = await tooltip();
+    await page.page.locator('#compare-by select').selectOption('total');
+    const shares = await tooltip();
+    expect(`by amounts "${perSecond}", by shares "${shares}"`, perSecond !== shares);
+  },
+
+  async 'rows of tables lead to the graph'(open) {
+    const page = await open(pagePath);
+    await page.page.click('#tab-table');
+    const event = page.page.locator('#tables table').last().locator('tr', { has: page.page.locator('button') }).first();
+    const startUs = Number((await event.locator('td').nth(1).textContent()).replace(' s', '')) * 1e6;
+    await event.locator('button').click();
+    const [from, to] = await page.range('A');
+    expect(`an event from ${startUs}: ${from} to ${to}`, Math.abs(from - startUs) < 1e4 && to > from);
+    expectNear('its weight', (await page.weights())[0], weight(base, 'cpu', from, to));
+    await page.page.click('#whole');
+    const name = page.page.locator('#tables table').nth(1).locator('button').first();
+    const text = await name.textContent();
+    await name.click();
+    const { weight: found } = await page.search(await page.page.inputValue('#search'));
+    expectNear(`${text} from the table`, found, weight(base, 'cpu', 0, Infinity, (sample, stack) => stack.includes(text)));
+  },
+
   async 'it can be used without a mouse'(open) {
     const page = await open(pagePath);
     const { keyboard } = page.page;

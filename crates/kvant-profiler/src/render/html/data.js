@@ -6,7 +6,7 @@ export const VIEWS = [
   { id: 'alloc', kind: 'alloc', unit: 'bytes', title: 'Allocations', what: 'bytes allocated' },
   { id: 'live', kind: 'alloc', unit: 'bytes', title: 'Live bytes', what: 'bytes allocated and not freed before the end', isLive: true },
   { id: 'contention', kind: 'contention', unit: 'time', title: 'Contention', what: 'time waited for locks', rate: 'threads waiting' },
-  { id: 'holder', kind: 'holder', unit: 'time', title: 'Holders', what: 'time that others waited, by who held the lock', rate: 'threads waiting' },
+  { id: 'holder', kind: 'holder', unit: 'time', title: 'Holders', what: 'time in which somebody waited, by who held the lock', rate: 'locks wanted' },
   { id: 'backpressure', kind: 'backpressure', unit: 'time', title: 'Backpressure', what: 'time waited for someone slower', rate: 'threads waiting' },
   { id: 'io', kind: 'io', unit: 'time', title: 'I/O', what: 'time waited for the disk', rate: 'threads waiting' },
   { id: 'idle', kind: 'idle', unit: 'time', title: 'Idle', what: 'time with nothing to do', rate: 'threads idle' },
