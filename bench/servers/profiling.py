@@ -5,6 +5,9 @@ server that was built without the profiler (`--no-default-features`), both up an
 
 CPU time of off against on also in short windows of one long load, which are nearer to each other than runs: flushes, compactions
 and the host's other guests change from second to second by more than the profiler costs.
+
+Pairs during which other guests of the host had too much of this machine's time are made again, or left out, and counted: nothing else of them
+is looked at.
 """
 
 import http.client
@@ -27,6 +30,8 @@ WORKLOADS = {
     "get": ["--workload", "get"],
     "put": ["--workload", "put", "--value-bytes", "12"],
 }
+# How often a disturbed pair of runs is made again before it is left out.
+PAIR_TRIES_MAX = 4
 # A recording begins this long before the load and ends as long after it.
 AROUND_S = 0.5
 # A window, and before it: the recording begins, and whatever the last one left behind ends.
@@ -113,7 +118,7 @@ def measure(settings):
     if "off" in wanted:
         plain = Plain(settings, defaults={"sync": "os", "selectors": "1"})
         servers.append(plain)
-    result = {"serve_options": kvant.options(), "rate": settings.rate, "pairs": [], "windows": []}
+    result = {"serve_options": kvant.options(), "rate": settings.rate, "pairs": [], "left_out": 0, "windows": []}
     with under_test.running(*servers):
         for server in servers:
             under_test.fill(settings, server, settings.keys)
@@ -126,15 +131,25 @@ def measure(settings):
                 for comparison in wanted:
                     sides = {"on": [("off", kvant, False), ("on", kvant, True)]}.get(
                         comparison, [("without", servers[-1], False), ("off", kvant, False)])
-                    pair = {"comparison": comparison, "workload": workload, "number": number}
-                    # Who comes first is left to chance: a machine that changes its speed favours nobody.
-                    for side, server, is_on in order.sample(sides, 2):
-                        pair[side] = under_test.undisturbed(f"{workload} {side}", lambda: _run(settings, server, workload, is_on))
-                    result["pairs"].append(pair)
-                    (base, _, _), (other, _, _) = sides
-                    harness.note(f"{workload} {comparison} {number}/{settings.pairs}: {pair[other]['cpu_us']:.2f} us {other}, "
-                                 f"{pair[base]['cpu_us']:.2f} us {base}")
+                    runs = _pair(settings, f"{workload} {comparison} {number}/{settings.pairs}", workload, sides, order)
+                    if runs is None:
+                        result["left_out"] += 1
+                    else:
+                        result["pairs"].append({"comparison": comparison, "workload": workload} | runs)
     return result
+
+
+def _pair(settings, what, workload, sides, order):
+    """The runs of both sides by name; `None` where none of all tries was undisturbed."""
+    for _ in range(PAIR_TRIES_MAX):
+        # Who comes first is left to chance: a machine that changes its speed favours nobody.
+        runs = {side: _run(settings, server, workload, is_on) for side, server, is_on in order.sample(sides, 2)}
+        stolen_part = max(run["stolen_part"] for run in runs.values())
+        if stolen_part <= under_test.STOLEN_PART_MAX:
+            harness.note(f"{what}: " + ", ".join(f"{runs[side]['cpu_us']:.2f} us {side}" for side, _, _ in sides))
+            return runs
+        harness.note(f"{what}: {stolen_part:.1%} of the time were stolen")
+    return None
 
 
 def _load_options(settings, workload):
@@ -239,8 +254,8 @@ def show(result, _settings):
         if sizes:
             verdicts.append(f"{'':12}  {workload}: a recording has {statistics.median(sizes) / 1024:.0f} KiB")
     print(harness.markdown(["what", "pairs", "mean ratio", "95 %", "median ratio", "this side", "base"], rows))
-    stolen = max(run["stolen_part"] for pair in result["pairs"] for run in pair.values() if isinstance(run, dict))
-    print(f"\nStolen: {stolen:.1%}: {under_test.STOLEN}")
+    print(f"\nLeft out: {result['left_out']} pairs of runs, in which other guests of the host had more than {under_test.STOLEN_PART_MAX:.0%} "
+          f"of this machine's time in each of {PAIR_TRIES_MAX} tries.")
     print("\n" + "\n".join(verdicts))
 
 

@@ -1,9 +1,10 @@
 //! A timer that interrupts a thread at random moments: the engine that every Linux has, and the cheapest.
 //!
 //! The moments come from the monotonic clock, with gaps of half to one and a half times the mean: nothing that the thread does is in step
-//! with them, and they go on whether it runs or not. (Exponential gaps would be no better for that, and make samples of very different weights. Timers on a thread's CPU clock
-//! are looked at when the kernel's clock ticks: of a load of 30,000 requests a second they see the same point of each 120th. Perf events
-//! have no such step, but the kernel stops and starts them whenever the thread leaves a processor: docs/decisions/0009.)
+//! with them, and they go on whether it runs or not. (Exponential gaps would be no better for that, and make samples of very different
+//! weights. Timers on a thread's CPU clock are looked at when the kernel's clock ticks: of a load of 30,000 requests a second they see the
+//! same point of each 120th. Perf events have no such step, but the kernel stops and starts them whenever the thread leaves a processor:
+//! docs/decisions/0009.)
 //!
 //! What counts is a thread that runs:
 //! - One that is ready but has no processor gets the signal late, and does not count ([`Passed::was_off_processor`]).
@@ -12,8 +13,8 @@
 //!   measured there.
 //!
 //! Each sample stands for the CPU time of the thread since the one before, less that of waits, so that the sum is the thread's account,
-//! however seldom it was found running, but for what came after its last sample. Gaps get longer for a thread that lately hardly ran and never says that it waits, so that few of
-//! those that sleep are woken.
+//! however seldom it was found running, but for what came after its last sample. Gaps get longer for a thread that lately hardly ran
+//! and never says that it waits, so that few of those that sleep are woken.
 //!
 //! Time in the kernel counts for the function that called it: the signal is delivered on the way back.
 //!

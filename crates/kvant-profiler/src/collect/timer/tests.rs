@@ -17,3 +17,29 @@ fn a_timer_runs_for_a_thread_that_lives_and_not_for_one_that_has_ended() {
     }
     assert!(Timer::start(ended, 1_000_000).is_err());
 }
+
+#[test]
+fn moments_are_a_row_that_goes_on_whoever_looks_at_it_when() {
+    const COUNT: u32 = 100_000;
+    const MEAN_NS: f64 = 1_000_000.0;
+    let (mut last_ns, mut sum_ns) = (0, 0);
+    for _ in 0..COUNT {
+        let next_ns = next_moment_ns(last_ns, last_ns, MEAN_NS);
+        assert!((500_000..=1_500_000).contains(&(next_ns - last_ns)));
+        sum_ns += next_ns - last_ns;
+        last_ns = next_ns;
+    }
+    // The standard deviations of the means are 0.1 %.
+    let mean = sum_ns as f64 / f64::from(COUNT) / MEAN_NS;
+    assert!((mean - 1.0).abs() < 0.01, "{mean} times the mean");
+
+    // Longer gaps are likelier to be met: on average, half of 1 + 1/12 is left of them.
+    for looked_after_ns in [5_250_000, 60_000_000] {
+        let left_ns = (0..COUNT).map(|_| next_moment_ns(0, looked_after_ns, MEAN_NS) - looked_after_ns);
+        let mean = left_ns.sum::<u64>() as f64 / f64::from(COUNT) / MEAN_NS;
+        assert!(
+            (mean - 13.0 / 24.0).abs() < 0.02,
+            "{mean} of the mean are left after {looked_after_ns} ns"
+        );
+    }
+}
