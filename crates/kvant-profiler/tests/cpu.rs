@@ -2,24 +2,16 @@
 
 mod support;
 
-use kvant_base::lock;
-use kvant_base::wait::{self, WaitKind};
 use kvant_env::Env;
-use kvant_profiler::collect::{CpuOptions, Engine, Options, Profiler};
+use kvant_profiler::collect::clock::monotonic_ns;
+use kvant_profiler::collect::{Engine, Profiler};
 use kvant_profiler::recording::{Kind, Recording};
 use std::hint::black_box;
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::thread;
-use std::time::Duration;
-use support::{Names, random, thread_cpu_ns, turn};
+use support::{FOUND_WITHIN, MS, Names, burn, only_cpu, random, shares, thread_cpu_ns, turn};
 
-const MS: u64 = 1_000_000;
 /// Per thread.
 const BURNT_NS: u64 = 1_500 * MS;
-
-/// A thread that has begun is known to the profiler.
-const FOUND_WITHIN: Duration = Duration::from_millis(600);
 
 /// What each function measured of itself.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,22 +33,6 @@ fn burn_short(ns: u64) -> u64 {
     black_box(spent_ns + 1) - 1
 }
 
-/// Spends CPU time, and says how much it was.
-#[inline(always)]
-fn burn(ns: u64) -> u64 {
-    let start_ns = thread_cpu_ns();
-    let mut number = start_ns | 1;
-    loop {
-        for _ in 0..20_000 {
-            number = black_box(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number >> 7);
-        }
-        let spent_ns = thread_cpu_ns() - start_ns;
-        if spent_ns >= ns {
-            return spent_ns;
-        }
-    }
-}
-
 /// In turns of tens of milliseconds: many samples each, so that few decide by chance. Of random length, so that they do not keep step
 /// with the sampling.
 #[inline(never)]
@@ -67,15 +43,6 @@ fn burn_both(mut seed: u64) -> Burnt {
         burnt.short_ns += burn_short((20 + random(&mut seed, 20)) * MS);
     }
     burnt
-}
-
-fn only_cpu(engine: Engine, rate_hz: u32) -> Options {
-    Options {
-        cpu: Some(CpuOptions { rate_hz, engine }),
-        alloc_mean_bytes: None,
-        wait_mean_ns: None,
-        ..Options::default()
-    }
 }
 
 fn profile(engine: Engine, rate_hz: u32, seed: u64) -> (Recording, Burnt) {
@@ -192,39 +159,6 @@ fn perf_events_see_the_true_shares() {
     });
 }
 
-/// Runs `work` on a thread of its own, while timers sample it; the shares of the thread's CPU time in functions whose names contain each
-/// of `functions`, in per cent.
-fn shares<const N: usize>(functions: [&str; N], work: impl FnOnce() + Send + 'static) -> [f64; N] {
-    let profiler = Profiler::start(only_cpu(Engine::Timer, 2000), &Env::posix(), None).expect("permitted");
-    let worker = thread::Builder::new().name("worker".to_owned());
-    let worker = worker.spawn(|| {
-        thread::sleep(FOUND_WITHIN);
-        work();
-    });
-    worker.expect("a thread").join().expect("works");
-    let recording = profiler.stop();
-    assert_eq!(recording.facts.dropped_count, 0);
-    let mut names = Names::of_this_binary();
-    let (mut total_ns, mut by_function_ns) = (0, [0; N]);
-    for sample in &recording.samples {
-        if sample.kind != Kind::Cpu || recording.threads[sample.thread as usize].name != "worker" {
-            continue;
-        }
-        total_ns += sample.weight;
-        let stack = names.of(&recording, sample);
-        for (sum_ns, function) in by_function_ns.iter_mut().zip(functions) {
-            if stack.iter().any(|name| name.contains(function)) {
-                *sum_ns += sample.weight;
-            }
-        }
-    }
-    by_function_ns.map(|ns| ns as f64 / total_ns as f64 * 100.0)
-}
-
-fn monotonic_ns() -> u64 {
-    kvant_profiler::collect::clock::monotonic_ns()
-}
-
 #[inline(never)]
 fn early_in_the_millisecond() {
     while monotonic_ns() % MS < 7 * MS / 10 {
@@ -256,165 +190,4 @@ fn work_in_step_with_the_clock_is_seen_at_all_its_moments() {
         (early - 70.0).abs() <= 5.0 && (late - 30.0).abs() <= 5.0,
         "{early} and {late} %"
     );
-}
-
-/// In calls that a signal ends, and in one that is made again after it.
-#[inline(never)]
-fn sleep_in_the_kernel(turn: u64, mut peer: &UnixStream) {
-    match turn % 3 {
-        0 => thread::sleep(Duration::from_millis(4)),
-        1 => thread::park_timeout(Duration::from_millis(4)),
-        _ => {
-            peer.write_all(&[0]).expect("somebody answers");
-            peer.read_exact(&mut [0]).expect("an answer");
-        }
-    }
-    // Or the calls that are the last would take its place on the stack.
-    black_box(turn);
-}
-
-/// Burns and sleeps in turns; which share of its CPU time the latter takes, in per cent.
-fn burn_and_sleep() -> f64 {
-    let (peer, mut other) = UnixStream::pair().expect("two sockets");
-    // Of another name than the worker.
-    let answerer = thread::Builder::new().name("answerer".to_owned());
-    let answer = move || {
-        while other.read_exact(&mut [0]).is_ok() {
-            thread::sleep(Duration::from_millis(4));
-            other.write_all(&[0]).expect("somebody waits");
-        }
-    };
-    answerer.spawn(answer).expect("a thread");
-    let (mut burnt_ns, mut asleep_ns) = (0, 0);
-    for turn in 0..400 {
-        burnt_ns += burn_long(2 * MS);
-        let before_ns = thread_cpu_ns();
-        sleep_in_the_kernel(turn, &peer);
-        asleep_ns += thread_cpu_ns() - before_ns;
-    }
-    asleep_ns as f64 / (burnt_ns + asleep_ns) as f64 * 100.0
-}
-
-/// The signal wakes threads that sleep: what they slept in must not look as if it ran.
-#[test]
-fn system_calls_that_sleep_are_no_cpu_time() {
-    let _turn = turn();
-    // Undisturbed: what signals add, which the program itself would not do, does not count.
-    let truth = burn_and_sleep();
-    let [asleep, burning] = shares(["sleep_in_the_kernel", "burn_long"], || {
-        burn_and_sleep();
-    });
-    assert!(
-        (asleep - truth).abs() <= 3.0 && (burning - (100.0 - truth)).abs() <= 3.0,
-        "{asleep} % asleep, {burning} % burning; in truth {truth} % asleep"
-    );
-}
-
-#[inline(never)]
-fn wait_and_run(iterations: u64) -> u64 {
-    let _waiting = wait::begin(WaitKind::Idle, "test");
-    black_box((0..iterations).fold(1, |number, i| black_box(number ^ i)))
-}
-
-#[inline(never)]
-fn run_awake(iterations: u64) -> u64 {
-    black_box((0..iterations).fold(3, |number, i| black_box(number ^ i)))
-}
-
-/// What waits cost is measured by themselves, one in a few: it must come out as what it is.
-#[test]
-fn what_waiting_costs_is_cpu_time() {
-    let _turn = turn();
-    let [waiting, running] = shares(["wait_and_run", "run_awake"], || {
-        let start_ns = thread_cpu_ns();
-        while thread_cpu_ns() - start_ns < 2_000 * MS {
-            wait_and_run(10_000);
-            run_awake(30_000);
-        }
-    });
-    assert!(
-        (waiting - 25.0).abs() <= 4.0 && (running - 75.0).abs() <= 4.0,
-        "{waiting} % waiting, {running} % running"
-    );
-}
-
-#[inline(never)]
-fn work_after_the_wait(ns: u64) -> u64 {
-    black_box(burn(ns) + 2) - 2
-}
-
-#[inline(never)]
-fn work_before_the_wait(ns: u64) -> u64 {
-    black_box(burn(ns) + 3) - 3
-}
-
-/// Work that takes less than any gap between two samples, with waits before it that are longer than any.
-#[test]
-fn short_work_between_long_waits_is_seen() {
-    let _turn = turn();
-    let (tell, told) = std::sync::mpsc::channel();
-    let [after, before] = shares(["work_after_the_wait", "work_before_the_wait"], move || {
-        let (mut after_ns, mut before_ns) = (0, 0);
-        for _ in 0..5_000 {
-            lock::park(WaitKind::Idle, "test", Some(Duration::from_millis(1)));
-            after_ns += work_after_the_wait(50_000);
-            before_ns += work_before_the_wait(50_000);
-        }
-        tell.send(after_ns as f64 / (after_ns + before_ns) as f64 * 100.0)
-            .expect("somebody listens");
-    });
-    let truth = told.recv().expect("it was told");
-    let seen = after / (after + before) * 100.0;
-    assert!(
-        (seen - truth).abs() <= 8.0,
-        "{after} and {before} % of all: {seen} instead of {truth} %"
-    );
-}
-
-/// How often the calling thread has gone to sleep.
-fn sleep_count() -> u64 {
-    let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux");
-    let count = status
-        .lines()
-        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    count.expect("it is there").trim().parse().expect("a number")
-}
-
-#[test]
-fn a_thread_that_has_said_that_it_waits_sleeps_on() {
-    let _turn = turn();
-    let (tell, told) = std::sync::mpsc::channel();
-    shares([], move || {
-        let start_ns = monotonic_ns();
-        let before = sleep_count();
-        let mut wait_count = 0;
-        while monotonic_ns() - start_ns < 1_000 * MS {
-            wait_count += 1;
-            lock::park(WaitKind::Idle, "test", Some(Duration::from_secs(1)));
-        }
-        tell.send((sleep_count() - before, wait_count))
-            .expect("somebody listens");
-    });
-    let (sleep_count, wait_count) = told.recv().expect("it was told");
-    // Its timer fires once in a wait, and then not before the end of the wait.
-    assert!(
-        sleep_count <= 2 * wait_count,
-        "{sleep_count} sleeps in {wait_count} waits"
-    );
-}
-
-/// Also when it does say so elsewhere.
-#[test]
-fn a_thread_that_sleeps_without_saying_so_is_soon_left_alone() {
-    let _turn = turn();
-    let (tell, told) = std::sync::mpsc::channel();
-    shares([], move || {
-        lock::park(WaitKind::Idle, "test", Some(Duration::from_millis(1)));
-        let before = sleep_count();
-        thread::sleep(Duration::from_millis(1_500));
-        tell.send(sleep_count() - before).expect("somebody listens");
-    });
-    let sleep_count = told.recv().expect("it was told");
-    // At the full rate it would be 3,000.
-    assert!(sleep_count <= 100, "woken {sleep_count} times");
 }

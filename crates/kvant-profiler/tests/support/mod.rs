@@ -1,11 +1,20 @@
-//! What the tests of known programs share: names of the functions in a stack, and CPU time as the program itself measures it.
+//! What the tests of known programs share: work, names of the functions in a stack, and CPU time as the program itself measures it.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use addr2line::Loader;
+use kvant_env::Env;
+use kvant_profiler::collect::{CpuOptions, Engine, Options, Profiler};
 use kvant_profiler::recording::{Kind, Recording, Sample};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
+use std::hint::black_box;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+pub(crate) const MS: u64 = 1_000_000;
+/// A thread that has begun is known to the profiler.
+pub(crate) const FOUND_WITHIN: Duration = Duration::from_millis(600);
 
 /// One session at a time in a process: tests of one binary take turns.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
@@ -19,10 +28,64 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
+/// Spends CPU time, and says how much it was.
+#[inline(always)]
+pub(crate) fn burn(ns: u64) -> u64 {
+    let start_ns = thread_cpu_ns();
+    let mut number = start_ns | 1;
+    loop {
+        for _ in 0..20_000 {
+            number = black_box(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number >> 7);
+        }
+        let spent_ns = thread_cpu_ns() - start_ns;
+        if spent_ns >= ns {
+            return spent_ns;
+        }
+    }
+}
+
 /// A number in `0..below`, from a seed that the caller prints.
 pub(crate) fn random(state: &mut u64, below: u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
     (*state >> 33) % below
+}
+
+pub(crate) fn only_cpu(engine: Engine, rate_hz: u32) -> Options {
+    Options {
+        cpu: Some(CpuOptions { rate_hz, engine }),
+        alloc_mean_bytes: None,
+        wait_mean_ns: None,
+        ..Options::default()
+    }
+}
+
+/// Runs `work` on a thread of its own, while timers sample it; the shares of the thread's CPU time in functions whose names contain each
+/// of `functions`, in per cent.
+pub(crate) fn shares<const N: usize>(functions: [&str; N], work: impl FnOnce() + Send + 'static) -> [f64; N] {
+    let profiler = Profiler::start(only_cpu(Engine::Timer, 2000), &Env::posix(), None).expect("permitted");
+    let worker = thread::Builder::new().name("worker".to_owned());
+    let worker = worker.spawn(|| {
+        thread::sleep(FOUND_WITHIN);
+        work();
+    });
+    worker.expect("a thread").join().expect("works");
+    let recording = profiler.stop();
+    assert_eq!(recording.facts.dropped_count, 0);
+    let mut names = Names::of_this_binary();
+    let (mut total_ns, mut by_function_ns) = (0, [0; N]);
+    for sample in &recording.samples {
+        if sample.kind != Kind::Cpu || recording.threads[sample.thread as usize].name != "worker" {
+            continue;
+        }
+        total_ns += sample.weight;
+        let stack = names.of(&recording, sample);
+        for (sum_ns, function) in by_function_ns.iter_mut().zip(functions) {
+            if stack.iter().any(|name| name.contains(function)) {
+                *sum_ns += sample.weight;
+            }
+        }
+    }
+    by_function_ns.map(|ns| ns as f64 / total_ns as f64 * 100.0)
 }
 
 /// Finds the names of functions of this test binary.

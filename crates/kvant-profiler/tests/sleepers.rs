@@ -1,0 +1,184 @@
+//! Threads that wait and sleep: what signals do to them, and what waits cost, against what the threads measured themselves.
+
+mod support;
+
+use kvant_base::lock;
+use kvant_base::wait::{self, WaitKind};
+use kvant_profiler::collect::clock::monotonic_ns;
+use std::hint::black_box;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
+use support::{MS, burn, shares, thread_cpu_ns, turn};
+
+#[inline(never)]
+fn burn_busily(ns: u64) -> u64 {
+    black_box(burn(ns))
+}
+
+/// In calls that a signal ends, and in one that is made again after it.
+#[inline(never)]
+fn sleep_in_the_kernel(turn: u64, mut peer: &UnixStream) {
+    match turn % 3 {
+        0 => thread::sleep(Duration::from_millis(4)),
+        1 => thread::park_timeout(Duration::from_millis(4)),
+        _ => {
+            peer.write_all(&[0]).expect("somebody answers");
+            peer.read_exact(&mut [0]).expect("an answer");
+        }
+    }
+    // Or the calls that are the last would take its place on the stack.
+    black_box(turn);
+}
+
+/// Burns and sleeps in turns; which share of its CPU time the latter takes, in per cent.
+fn burn_and_sleep() -> f64 {
+    let (peer, mut other) = UnixStream::pair().expect("two sockets");
+    // Of another name than the worker.
+    let answerer = thread::Builder::new().name("answerer".to_owned());
+    let answer = move || {
+        while other.read_exact(&mut [0]).is_ok() {
+            thread::sleep(Duration::from_millis(4));
+            other.write_all(&[0]).expect("somebody waits");
+        }
+    };
+    answerer.spawn(answer).expect("a thread");
+    let (mut burnt_ns, mut asleep_ns) = (0, 0);
+    for turn in 0..400 {
+        burnt_ns += burn_busily(2 * MS);
+        let before_ns = thread_cpu_ns();
+        sleep_in_the_kernel(turn, &peer);
+        asleep_ns += thread_cpu_ns() - before_ns;
+    }
+    asleep_ns as f64 / (burnt_ns + asleep_ns) as f64 * 100.0
+}
+
+/// The signal wakes threads that sleep: what they slept in must not look as if it ran.
+#[test]
+fn system_calls_that_sleep_are_no_cpu_time() {
+    let _turn = turn();
+    // Undisturbed: what signals add, which the program itself would not do, does not count.
+    let truth = burn_and_sleep();
+    let [asleep, burning] = shares(["sleep_in_the_kernel", "burn_busily"], || {
+        burn_and_sleep();
+    });
+    assert!(
+        (asleep - truth).abs() <= 3.0 && (burning - (100.0 - truth)).abs() <= 3.0,
+        "{asleep} % asleep, {burning} % burning; in truth {truth} % asleep"
+    );
+}
+
+#[inline(never)]
+fn burn_in_a_wait() -> u64 {
+    let _waiting = wait::begin(WaitKind::Idle, "test");
+    black_box(burn(0))
+}
+
+#[inline(never)]
+fn burn_awake() -> u64 {
+    black_box(burn(0) + burn(0) + burn(0))
+}
+
+/// What waits cost is measured by themselves, one in a few: it must come out as what it is.
+#[test]
+fn what_waiting_costs_is_cpu_time() {
+    let _turn = turn();
+    let (tell, told) = std::sync::mpsc::channel();
+    let [waiting, awake] = shares(["burn_in_a_wait", "burn_awake"], move || {
+        let (mut waiting_ns, mut awake_ns) = (0, 0);
+        // Long enough for many measurements: each stands for 64, and what the machine does meanwhile is in it.
+        while waiting_ns + awake_ns < 8_000 * MS {
+            waiting_ns += burn_in_a_wait();
+            awake_ns += burn_awake();
+        }
+        tell.send(waiting_ns as f64 / (waiting_ns + awake_ns) as f64 * 100.0)
+            .expect("somebody listens");
+    });
+    let truth = told.recv().expect("it was told");
+    assert!(
+        (waiting - truth).abs() <= 4.0 && (awake - (100.0 - truth)).abs() <= 4.0,
+        "{waiting} % waiting, {awake} % awake; in truth {truth} % waiting"
+    );
+}
+
+#[inline(never)]
+fn work_after_the_wait(ns: u64) -> u64 {
+    black_box(burn(ns) + 2) - 2
+}
+
+#[inline(never)]
+fn work_before_the_wait(ns: u64) -> u64 {
+    black_box(burn(ns) + 3) - 3
+}
+
+/// Work that takes less than any gap between two samples, with waits before it that are longer than any.
+#[test]
+fn short_work_between_long_waits_is_seen() {
+    let _turn = turn();
+    let (tell, told) = std::sync::mpsc::channel();
+    let [after, before] = shares(["work_after_the_wait", "work_before_the_wait"], move || {
+        let (mut after_ns, mut before_ns) = (0, 0);
+        for _ in 0..5_000 {
+            lock::park(WaitKind::Idle, "test", Some(Duration::from_millis(1)));
+            after_ns += work_after_the_wait(50_000);
+            before_ns += work_before_the_wait(50_000);
+        }
+        tell.send(after_ns as f64 / (after_ns + before_ns) as f64 * 100.0)
+            .expect("somebody listens");
+    });
+    let truth = told.recv().expect("it was told");
+    let seen = after / (after + before) * 100.0;
+    assert!(
+        (seen - truth).abs() <= 8.0,
+        "{after} and {before} % of all: {seen} instead of {truth} %"
+    );
+}
+
+/// How often the calling thread has gone to sleep.
+fn sleep_count() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux");
+    let count = status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.expect("it is there").trim().parse().expect("a number")
+}
+
+#[test]
+fn a_thread_that_has_said_that_it_waits_sleeps_on() {
+    let _turn = turn();
+    let (tell, told) = std::sync::mpsc::channel();
+    shares([], move || {
+        let start_ns = monotonic_ns();
+        let before = sleep_count();
+        let mut wait_count = 0;
+        while monotonic_ns() - start_ns < 1_000 * MS {
+            wait_count += 1;
+            lock::park(WaitKind::Idle, "test", Some(Duration::from_secs(1)));
+        }
+        tell.send((sleep_count() - before, wait_count))
+            .expect("somebody listens");
+    });
+    let (sleep_count, wait_count) = told.recv().expect("it was told");
+    // Its timer fires once in a wait, and then not before the end of the wait.
+    assert!(
+        sleep_count <= 2 * wait_count,
+        "{sleep_count} sleeps in {wait_count} waits"
+    );
+}
+
+/// Also when it does say so elsewhere.
+#[test]
+fn a_thread_that_sleeps_without_saying_so_is_soon_left_alone() {
+    let _turn = turn();
+    let (tell, told) = std::sync::mpsc::channel();
+    shares([], move || {
+        lock::park(WaitKind::Idle, "test", Some(Duration::from_millis(1)));
+        let before = sleep_count();
+        thread::sleep(Duration::from_millis(1_500));
+        tell.send(sleep_count() - before).expect("somebody listens");
+    });
+    let sleep_count = told.recv().expect("it was told");
+    // At the full rate it would be 3,000.
+    assert!(sleep_count <= 100, "woken {sleep_count} times");
+}
