@@ -13,8 +13,8 @@
 //!   measured there.
 //!
 //! Each sample stands for the CPU time of the thread since the one before, less that of waits, so that the sum is the thread's account,
-//! however seldom it was found running, but for what came after its last sample. Gaps get longer for a thread that lately hardly ran
-//! and never says that it waits, so that few of those that sleep are woken.
+//! however seldom it was found running, but for what came after its last sample. Gaps get longer while a thread sleeps without saying
+//! so and lately hardly ran, so that few of those that sleep are woken.
 //!
 //! Time in the kernel counts for the function that called it: the signal is delivered on the way back.
 //!
@@ -30,7 +30,9 @@ use std::{io, mem, ptr};
 
 /// A thread that lately ran for this share of the time, or more, is interrupted at the full rate.
 const FULL_RATE_SHARE: f64 = 0.25;
-/// Threads that sleep without saying so are woken less than twice a second, unless all are to be at so low a rate.
+/// Gaps of those that sleep without saying so get at most so many times longer, and so long: at the usual rate they are woken less than
+/// twice a second.
+const SLEEPER_GAP_FACTOR_MAX: f64 = 64.0;
 const SLEEPER_GAP_NS_MAX: f64 = 650_000_000.0;
 /// After so many gaps the last moment says nothing of the next.
 const GAPS_MAX: usize = 8;
@@ -299,10 +301,10 @@ pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64)
     let passed = lane.pace.pass(now_mono_ns, now_cpu_ns);
     let running_share = lane.pace.running_share.after(passed.wall_ns, passed.cpu_ns);
     let mean_ns = lane.pace.mean_ns();
-    // Who announces waits may still sleep elsewhere, or have begun before anybody listened.
-    let mean_gap_ns = match wait::are_announced() && !registers.is_call_interrupted {
-        true => mean_ns,
-        false => (mean_ns * FULL_RATE_SHARE / running_share)
+    let mean_gap_ns = match registers.is_call_interrupted {
+        // However much it slept before, it may go on running for long.
+        false => mean_ns,
+        true => (mean_ns * (FULL_RATE_SHARE / running_share).min(SLEEPER_GAP_FACTOR_MAX))
             .min(SLEEPER_GAP_NS_MAX)
             .max(mean_ns),
     };

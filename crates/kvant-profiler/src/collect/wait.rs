@@ -53,8 +53,6 @@ thread_local! {
 struct OwnWaits {
     /// How many waits go on, one inside of the other.
     depth: Cell<u32>,
-    /// Whether there ever was one.
-    are_announced: Cell<bool>,
     /// How long the thread has waited, since it was asked last.
     waited_ns: Cell<u64>,
     /// CPU time of the thread when the outermost began, if that is measured.
@@ -76,7 +74,6 @@ impl OwnWaits {
     const fn new() -> OwnWaits {
         OwnWaits {
             depth: Cell::new(0),
-            are_announced: Cell::new(false),
             waited_ns: Cell::new(0),
             started_cpu_ns: Cell::new(None),
             resting_timer: Cell::new(None),
@@ -138,11 +135,6 @@ pub(super) fn goes_on_after(pace: &'static Pace) -> bool {
     })
 }
 
-/// Whether the calling thread says when it waits.
-pub(super) fn are_announced() -> bool {
-    OWN.with(|own| own.are_announced.get())
-}
-
 /// How long the calling thread has waited since this was asked last.
 pub(super) fn take_waited_ns() -> u64 {
     OWN.with(|own| own.waited_ns.take())
@@ -169,7 +161,6 @@ impl WaitListener for Listener {
     fn begins(&self, kind: WaitKind) -> u64 {
         if is_of_thread(kind) {
             OWN.with(|own| {
-                own.are_announced.set(true);
                 if own.depth.replace(own.depth.get() + 1) == 0
                     && self.cpu_mean_ns.load(Ordering::Relaxed) != 0
                     && is_one_in(MEASURED_ONE_IN)
