@@ -154,6 +154,7 @@ fn a_recording_that_grows_too_large_is_thinned_out() {
     let _turn = turn();
     let profiler = start(Options {
         samples_max: 100,
+        alloc_mean_bytes: Some(MIB / 2),
         ..no_cpu()
     });
     let written_count = 1_000;
