@@ -137,7 +137,16 @@ fn stats_and_metrics_show_the_engine() {
         assert!(!engine[part].is_null(), "{part} is missing in {engine}");
     }
     assert_eq!(engine["writes"]["operation_count"], 1);
-    let text = String::from_utf8(client.ask("GET", "/metrics", b"").body).unwrap();
+    let mut metrics = || String::from_utf8(client.ask("GET", "/metrics", b"").body).unwrap();
+    // The flush is answered when its table can be read; the job is done when old files are gone, too.
+    let mut text = metrics();
+    for _ in 0..1_000 {
+        if text.contains("kvant_engine_jobs_total{job=\"flush\"} 1\n") {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        text = metrics();
+    }
     for line in [
         "kvant_engine_writes_total 1",
         "kvant_engine_gets_present_total 1",
