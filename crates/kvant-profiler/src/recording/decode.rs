@@ -12,7 +12,7 @@ use super::layout::{
 use super::{CpuSampling, Facts, Frame, Function, Kind, Module, Recording, Sample, Span, Stack, Thread};
 use flate2::read::DeflateDecoder;
 use kvant_base::checksum::crc32c_masked;
-use kvant_base::tag::{Activity, Stage, Tag};
+use kvant_base::tag::{Activity, Stage};
 use kvant_base::varint::{take_bytes, take_u32, take_u64};
 use kvant_base::wait::WaitKind;
 use kvant_base::{Error, ErrorKind, Result};
@@ -307,17 +307,7 @@ impl Reader<'_> {
         let count = self.count(LARGE_COUNT_MAX, 10)?;
         let mut samples = Vec::with_capacity(count);
         for &kind in take_bytes(&mut self.0, count)? {
-            samples.push(Sample {
-                kind: *Kind::ALL.get(usize::from(kind))?,
-                time_ns: 0,
-                duration_ns: 0,
-                thread: 0,
-                tag: Tag::default(),
-                name: 0,
-                stack: 0,
-                weight: 0,
-                is_live: false,
-            });
+            samples.push(Sample::of(*Kind::ALL.get(usize::from(kind))?));
         }
         let mut time_ns = 0u64;
         for sample in &mut samples {

@@ -198,6 +198,23 @@ pub struct Sample {
     pub is_live: bool,
 }
 
+impl Sample {
+    /// A sample of which nothing else is known yet.
+    pub(crate) fn of(kind: Kind) -> Sample {
+        Sample {
+            kind,
+            time_ns: 0,
+            duration_ns: 0,
+            thread: 0,
+            tag: Tag::default(),
+            name: 0,
+            stack: 0,
+            weight: 0,
+            is_live: false,
+        }
+    }
+}
+
 /// Something that the engine or the server did meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {

@@ -1,20 +1,8 @@
 use super::*;
 use crate::recording::Kind;
-use kvant_base::tag::Tag;
 
 fn samples(count: usize) -> Vec<Sample> {
-    let sample = Sample {
-        kind: Kind::Alloc,
-        time_ns: 0,
-        duration_ns: 0,
-        thread: 0,
-        tag: Tag::default(),
-        name: 0,
-        stack: 0,
-        weight: 1,
-        is_live: false,
-    };
-    vec![sample; count]
+    vec![Sample::of(Kind::Alloc); count]
 }
 
 fn live(samples: &[Sample]) -> Vec<bool> {

@@ -1,20 +1,12 @@
 use super::*;
-use kvant_base::tag::Tag;
 use kvant_base::wait::WaitKind;
 
 const CONTENTION: Kind = Kind::Wait(WaitKind::Contention);
 
 fn sample(kind: Kind, weight: u64) -> Sample {
     Sample {
-        kind,
-        time_ns: 0,
-        duration_ns: 0,
-        thread: 0,
-        tag: Tag::default(),
-        name: 0,
-        stack: 0,
         weight,
-        is_live: false,
+        ..Sample::of(kind)
     }
 }
 
