@@ -95,6 +95,11 @@ impl Activity {
         }
     }
 
+    /// Whether the bytes that come belong to a head.
+    pub(crate) fn is_head(&self) -> bool {
+        self.phase.get() == Phase::Head
+    }
+
     /// A head is complete: the server has something to do.
     #[inline]
     pub(crate) fn request_begins(&self) {

@@ -1,6 +1,7 @@
 //! Settings of the server, already parsed and checked one by one; [`ServerConfig::problems`] checks them together.
 
 use crate::affinity;
+use crate::site;
 use kvant_base::limits;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -38,6 +39,8 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// Address of a second listener that alone carries the operator API (`/v0/status` is on both).
     pub admin_listen: Option<SocketAddr>,
+    /// Names under which clients reach the server, beside its addresses and `localhost`; without ports.
+    pub allowed_hosts: Vec<String>,
     /// Event loops, one thread each; at least 1. Default: the CPUs that this process may use.
     pub selectors: usize,
     /// CPUs that the selectors are bound to, one each in turn; empty: none is bound.
@@ -76,6 +79,7 @@ impl Default for ServerConfig {
         ServerConfig {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
             admin_listen: None,
+            allowed_hosts: Vec::new(),
             selectors: cpu_count(),
             selector_cpus: Vec::new(),
             dispatch: DispatchMode::Hybrid,
@@ -101,6 +105,11 @@ impl ServerConfig {
                 problems.push(format!("{count} {what} are not within 1 and {THREAD_COUNT_MAX}"));
             }
         }
+        problems.extend(
+            self.allowed_hosts
+                .iter()
+                .filter_map(|name| site::allowed_host_problem(name)),
+        );
         problems.extend(affinity::cpus_problem(&self.selector_cpus));
         if self.queue_capacity == 0 {
             problems.push("a queue for 0 requests would refuse all of them".into());

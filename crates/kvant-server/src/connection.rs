@@ -139,9 +139,19 @@ async fn serve_by_hyper(
             return Some((socket, due));
         }
     };
-    // Malformed heads were answered, too.
-    if result.is_err_and(|error| !error.is_parse()) || selector.stopping.get() {
+    let is_malformed = matches!(&result, Err(error) if error.is_parse());
+    if result.is_err() && !is_malformed || selector.stopping.get() {
         socket.abort();
+        return None;
+    }
+    // Hyper answers malformed heads, but not the one with which HTTP/2 begins.
+    if is_malformed
+        && socket.has_unanswered()
+        && send_refusal(selector, &mut socket, "400 Bad Request")
+            .await
+            .is_err()
+    {
+        // The peer has gone.
         return None;
     }
     // Hyper does so itself, unless the peer wanted another protocol.
@@ -182,14 +192,19 @@ async fn cut(selector: &Selector, mut socket: Socket, due: Due) {
         return;
     }
     counters::add(&selector.counters.head_timeouts, 1);
-    let mut answer =
-        b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\ndate: ".to_vec();
-    let wall_ms = selector.shared.env.clock.wall_ms();
-    answer.extend_from_slice(selector.date.borrow_mut().at(wall_ms));
-    answer.extend_from_slice(b"\r\n\r\n");
-    let sent: io::Result<()> = poll_fn(|cx| Poll::Ready(socket.send(cx, &answer))).await;
+    let sent = send_refusal(selector, &mut socket, "408 Request Timeout").await;
     if sent.is_ok() && socket.end_sending().await.is_ok() {
         // Or the rest of the head would destroy the answer.
         socket.linger(READ_BYTES_MAX as u64, CUT_LINGER_MAX).await;
     }
+}
+
+/// Sends the last answer of a connection, which has no body, as hyper does to malformed heads.
+async fn send_refusal(selector: &Selector, socket: &mut Socket, status: &str) -> io::Result<()> {
+    let mut answer =
+        format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\ndate: ").into_bytes();
+    let wall_ms = selector.shared.env.clock.wall_ms();
+    answer.extend_from_slice(selector.date.borrow_mut().at(wall_ms));
+    answer.extend_from_slice(b"\r\n\r\n");
+    poll_fn(|cx| Poll::Ready(socket.send(cx, &answer))).await
 }

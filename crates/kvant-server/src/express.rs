@@ -26,6 +26,7 @@ use crate::query;
 use crate::routes::entity::VALUE_BYTES_UNCOUNTED;
 use crate::routes::{Plane, Route, status};
 use crate::selector::Selector;
+use crate::site;
 use crate::timing::{KeyStart, Operation, Trace};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE};
@@ -180,6 +181,9 @@ fn try_begin(
 ) -> Option<Begun> {
     let tag = tag::enter_at(Activity::None, Stage::Parse);
     let request = PlainRequest::parse(received)?;
+    if !site::is_own_host(request.host, &selector.shared.config.allowed_hosts) {
+        return None;
+    }
     let route = Route::of(request.path).filter(|route| plane.serves(*route))?;
     let store = selector.shared.lifecycle.store()?;
     let column = Column::from(&request.method);

@@ -35,6 +35,8 @@ use tokio::time::Sleep;
 pub(crate) const READ_BYTES_MAX: usize = 64 << 10;
 /// Hyper's limit for a head that is not complete; what exceeds it is refused with `431`.
 pub(crate) const HEAD_BUFFER_BYTES: usize = 408 << 10;
+/// The lengths of a body, in digits, that hyper keeps for purposes of its own.
+const HUGE_LENGTHS: [&[u8]; 2] = [b"18446744073709551614", b"18446744073709551615"];
 /// Answers up to this length are gathered for one `send`, which is cheaper than a `writev` of their parts.
 const GATHERED_BYTES_MAX: usize = 4 << 10;
 /// Corked bytes that are gathered before they are written all the same.
@@ -61,6 +63,8 @@ pub(crate) struct Socket {
     rest_timer: Option<Pin<Box<Sleep>>>,
     /// Bytes received since the last answer, as long as they are one line.
     first_line_bytes: Option<usize>,
+    /// The head that is being received has a length that hyper takes for too large a head.
+    has_huge_length: bool,
     eof: bool,
 }
 
@@ -86,6 +90,7 @@ impl Socket {
             idle_timer: None,
             rest_timer: None,
             first_line_bytes: Some(0),
+            has_huge_length: false,
             eof: false,
         }
     }
@@ -255,15 +260,22 @@ impl Socket {
         )))
     }
 
-    /// Hyper answers `431` to every head that fills its buffer. Where all of the buffer is one line, the target is what is too long:
-    /// puts `414` into the backlog instead. False when there is nothing to correct.
+    /// Whether something was received and nothing sent since.
+    pub(crate) fn has_unanswered(&self) -> bool {
+        self.first_line_bytes != Some(0)
+    }
+
+    /// Hyper answers `431` to every head that fills its buffer, and to the two greatest lengths. Where all of the buffer is one line,
+    /// the target is what is too long, and else the body: puts that `status` into the backlog instead. False when there is nothing
+    /// to correct.
     #[cold]
-    fn corrects_refusal(&mut self, slices: &[IoSlice<'_>]) -> bool {
+    fn corrects_refusal(&mut self, slices: &[IoSlice<'_>], status: &str) -> bool {
         let answer = slices.iter().map(|slice| &**slice).collect::<Vec<_>>().concat();
         let Some(rest) = answer.strip_prefix(b"HTTP/1.1 431 Request Header Fields Too Large") else {
             return false;
         };
-        self.backlog.extend_from_slice(b"HTTP/1.1 414 URI Too Long");
+        self.backlog.extend_from_slice(b"HTTP/1.1 ");
+        self.backlog.extend_from_slice(status.as_bytes());
         self.backlog.extend_from_slice(rest);
         true
     }
@@ -304,6 +316,17 @@ impl Socket {
     }
 }
 
+/// Whether a head, or the piece of one, has one of the lengths that hyper cannot hold. One that comes in two pieces is not seen.
+fn has_huge_length(head: &[u8]) -> bool {
+    let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    let lines = lines.skip_while(|line| line.is_empty());
+    lines.take_while(|line| !line.is_empty()).any(|line| {
+        let colon = line.iter().position(|&byte| byte == b':').unwrap_or(0);
+        let (name, value) = line.split_at(colon);
+        name.eq_ignore_ascii_case(b"content-length") && HUGE_LENGTHS.iter().any(|huge| value.ends_with(huge))
+    })
+}
+
 impl Read for Socket {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -325,6 +348,9 @@ impl Read for Socket {
         };
         if !bytes.is_empty() {
             socket.state.activity.head_begins();
+        }
+        if socket.state.activity.is_head() {
+            socket.has_huge_length |= has_huge_length(bytes);
         }
         if let Some(line_bytes) = &mut socket.first_line_bytes {
             *line_bytes += bytes.len();
@@ -351,7 +377,13 @@ impl Write for Socket {
         let _tag = tag::stage(Stage::Respond);
         let total_bytes: usize = slices.iter().map(|slice| slice.len()).sum();
         let line_bytes = socket.first_line_bytes.replace(0);
-        if line_bytes.is_some_and(|bytes| bytes >= HEAD_BUFFER_BYTES) && socket.corrects_refusal(slices) {
+        let has_huge_length = std::mem::take(&mut socket.has_huge_length);
+        let is_corrected = if line_bytes.is_some_and(|bytes| bytes >= HEAD_BUFFER_BYTES) {
+            socket.corrects_refusal(slices, "414 URI Too Long")
+        } else {
+            has_huge_length && socket.corrects_refusal(slices, "413 Payload Too Large")
+        };
+        if is_corrected {
             return Poll::Ready(Ok(total_bytes));
         }
         if socket.state.corked.get() || !socket.backlog.is_empty() {

@@ -4,18 +4,21 @@
 //! The parser of lines and headers is hyper's own, with the same settings.
 
 use crate::query::split_once;
+use crate::site::SEC_FETCH_SITE;
 use http::Method;
 
 /// A plain request is shorter than this. What a connection holds of a longer one, before hyper, is counted with the connection.
 pub(crate) const REQUEST_BYTES_MAX: usize = 16 << 10;
 /// Headers of a plain request, at most.
 const HEADERS_MAX: usize = 16;
-/// Headers that change how a message is read, answered or ended. `Host` and `Content-Length` are looked at.
-const NOT_PLAIN: [&str; 8] = [
+/// Headers that change how a message is read, answered or ended, or tell of a web page. `Host` and `Content-Length` are looked at.
+const NOT_PLAIN: [&str; 10] = [
     "expect",
     "http2-settings",
     "keep-alive",
+    "origin",
     "proxy-connection",
+    SEC_FETCH_SITE,
     "te",
     "trailer",
     "transfer-encoding",
@@ -29,6 +32,7 @@ pub(crate) struct PlainRequest<'a> {
     pub(crate) method: Method,
     pub(crate) path: &'a str,
     pub(crate) query: Option<&'a str>,
+    pub(crate) host: &'a [u8],
     /// Only `PUT` has one.
     pub(crate) body: &'a [u8],
 }
@@ -48,12 +52,14 @@ impl<'a> PlainRequest<'a> {
             "DELETE" => Method::DELETE,
             _ => return None,
         };
-        let mut host_count = 0;
+        let mut host = None;
         let mut body_bytes = None;
         for header in request.headers.iter() {
             let is = |name: &str| header.name.eq_ignore_ascii_case(name);
             if is("host") {
-                host_count += 1;
+                if host.replace(header.value).is_some() {
+                    return None;
+                }
             } else if is("content-length") {
                 if body_bytes.replace(length(header.value)?).is_some() {
                     return None;
@@ -65,7 +71,8 @@ impl<'a> PlainRequest<'a> {
             }
         }
         let body = &received[head_bytes..];
-        if host_count != 1 || body.len() != body_bytes.unwrap_or(0) {
+        let host = host?;
+        if body.len() != body_bytes.unwrap_or(0) {
             return None;
         }
         if (method == Method::PUT) != body_bytes.is_some() {
@@ -83,6 +90,7 @@ impl<'a> PlainRequest<'a> {
             method,
             path,
             query,
+            host,
             body,
         })
     }

@@ -140,7 +140,8 @@ impl Problem {
     }
 
     pub(crate) fn no_memory() -> Problem {
-        let detail = "nothing was written: no memory for the request within the longest wait; retry, or raise --memory";
+        let detail =
+            "nothing was done: no memory for the request within the longest wait; retry, or raise --memory";
         Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "no-memory",
@@ -315,7 +316,7 @@ impl From<&Error> for Problem {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "stopping",
                 "Server stopping",
-                "nothing was written: the store is closed; retry when the server is back",
+                "nothing was done: the store is closed; retry when the server is back",
             )
             .retry_after(1),
             _ => Problem::new(

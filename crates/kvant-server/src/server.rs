@@ -16,13 +16,17 @@ use kvant_env::Env;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::unbounded_channel;
 
 /// Connections that the kernel completes before they are accepted; it may cut this to its own limit.
 const BACKLOG_COUNT: i32 = 4096;
+
+/// How long threads may take to end when nothing is waited for any more.
+const THREADS_END_MAX: Duration = Duration::from_secs(1);
 
 /// A running server. It listens at once and answers `503` of type `recovering` until it is given its store.
 pub struct Server {
@@ -95,8 +99,7 @@ impl Server {
             connection_closed: Notify::new(),
             config,
         });
-        let (mailboxes, inboxes): (Vec<_>, Vec<_>) =
-            (0..selectors).map(|_| mpsc::unbounded_channel()).unzip();
+        let (mailboxes, inboxes): (Vec<_>, Vec<_>) = (0..selectors).map(|_| unbounded_channel()).unzip();
         let mut server = Server {
             shared,
             local_addr,
@@ -161,7 +164,8 @@ impl Server {
         self.shared.lifecycle.set_failed(reason);
     }
 
-    /// Stops accepting, closes idle connections, lets requests in flight finish for at most `grace`, then closes the store.
+    /// Stops accepting, closes idle connections, lets requests in flight finish for at most `grace`, then closes the store. Threads
+    /// that a read still keeps a second later are left to themselves.
     ///
     /// # Errors
     /// What closing the store failed with.
@@ -173,18 +177,32 @@ impl Server {
             .map_or(Ok(()), |store| store.close())
     }
 
+    /// A second call does nothing.
     fn stop_selectors(&mut self, grace: Duration) {
+        if self.mailboxes.is_empty() {
+            return;
+        }
         for mailbox in self.mailboxes.drain(..) {
             // A selector that has ended already hears nothing and needs not.
             drop(mailbox.send(Message::Stop(grace)));
         }
-        for thread in self.threads.drain(..) {
-            if thread.join().is_err() {
-                self.shared.log.event(Level::Error, "selector_panicked", &[]);
+        let (shared, threads) = (Arc::clone(&self.shared), std::mem::take(&mut self.threads));
+        let (done, ended) = mpsc::channel();
+        // A read can take as long as it likes, and nothing ends a thread from outside.
+        let joining = std::thread::Builder::new().name("stopper".into()).spawn(move || {
+            for thread in threads {
+                if thread.join().is_err() {
+                    shared.log.event(Level::Error, "selector_panicked", &[]);
+                }
             }
-        }
-        if let Some(pool) = &self.shared.pool {
-            pool.stop();
+            if let Some(pool) = &shared.pool {
+                pool.stop();
+            }
+            // The receiver may have given up.
+            drop(done.send(()));
+        });
+        if joining.is_err() || ended.recv_timeout(grace + THREADS_END_MAX).is_err() {
+            self.shared.log.event(Level::Warn, "threads_left", &[]);
         }
     }
 }

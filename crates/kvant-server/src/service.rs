@@ -13,6 +13,7 @@ use crate::request_body;
 use crate::routes::entity::{self, Put};
 use crate::routes::{self, Plane, Route};
 use crate::selector::Selector;
+use crate::site;
 use crate::timing::{Operation, Trace};
 use http::header::CONNECTION;
 use http::{Request, StatusCode};
@@ -63,6 +64,9 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
     fn call(&self, request: Request<Incoming>) -> Answering {
         self.call.socket.activity.request_begins();
         let checked = head::check(request.version(), request.uri(), request.headers());
+        let expects_continue = *checked.as_ref().unwrap_or(&false);
+        let allowed_hosts = &self.call.selector.shared.config.allowed_hosts;
+        let checked = checked.and_then(|_| site::check(request.uri(), request.headers(), allowed_hosts));
         let route = Route::of(request.uri().path()).filter(|route| self.plane.serves(*route));
         let column = Column::from(request.method());
         let operation = route.map_or(Operation::Other, |route| Operation::of(route, request.method()));
@@ -76,7 +80,7 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
             self.call.selector.timings.record(&last);
         }
         self.call.socket.begin(trace);
-        let mut exchange = Exchange::new(request, *checked.as_ref().unwrap_or(&false), self.found.take());
+        let mut exchange = Exchange::new(request, expects_continue, self.found.take());
         let refuse = |exchange: Exchange, problem| {
             request_body::refuse(
                 &self.call.selector.shared.config,

@@ -84,9 +84,9 @@ fn profile(dispatch: DispatchMode, is_enough: impl Fn(&Recording) -> bool) {
         let profiler = Profiler::start(collect::Options::default(), &env, None).unwrap();
         let turn = Instant::now();
         while turn.elapsed() < Duration::from_millis(300) {
-            let put = "PUT /v0/entity?id=key HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc";
+            let put = "PUT /v0/entity?id=key HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc";
             exchange(&mut stream, put, 1);
-            let get = "GET /v0/entity?id=key HTTP/1.1\r\nHost: x\r\n\r\n";
+            let get = "GET /v0/entity?id=key HTTP/1.1\r\nHost: localhost\r\n\r\n";
             exchange(&mut stream, get, 1);
         }
         if is_enough(&profiler.stop()) {

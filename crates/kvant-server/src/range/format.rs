@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::{BufMut, BytesMut};
 use http::header::{GetAll, HeaderValue};
+use std::cmp::Reverse;
 
 /// How records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,19 +18,33 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The format that `Accept` headers ask for; the plain one when they name none of ours.
+    /// The format that `Accept` headers ask for: that of the highest weight, of equal ones the first that is named. The plain one when
+    /// they accept none of ours.
     pub(crate) fn accepted(accept: GetAll<'_, HeaderValue>) -> Format {
-        let ranges = accept
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','));
-        let mut media_types = ranges.map(|range| range.split(';').next().unwrap_or("").trim());
-        let ours = |media_type: &str| {
-            [Format::JsonLines, Format::Binary]
+        let values = accept.iter().filter_map(|value| value.to_str().ok());
+        let ranges: Vec<_> = values
+            .flat_map(|value| value.split(','))
+            .map(media_range)
+            .collect();
+        let weight = |format: Format| {
+            // Of the ranges with this format, the most specific one counts (RFC 9110, 12.5.1).
+            [format.media_type(), "application/*", "*/*"]
                 .into_iter()
-                .find(|format| media_type.eq_ignore_ascii_case(format.media_type()))
+                .find_map(|wanted| {
+                    let place = ranges
+                        .iter()
+                        .position(|(name, _)| name.eq_ignore_ascii_case(wanted))?;
+                    let is_named = wanted == format.media_type();
+                    Some((ranges[place].1, is_named, Reverse(place)))
+                })
+                .filter(|(weight, ..)| *weight > 0)
         };
-        media_types.find_map(ours).unwrap_or(Format::Plain)
+        // Of those that a wildcard leaves equal, the last is taken.
+        let formats = [Format::Binary, Format::JsonLines, Format::Plain];
+        let accepted = formats.into_iter().filter(|&format| weight(format).is_some());
+        accepted
+            .max_by_key(|&format| weight(format))
+            .unwrap_or(Format::Plain)
     }
 
     pub(crate) fn media_type(self) -> &'static str {
@@ -63,6 +78,18 @@ impl Format {
             }
         }
     }
+}
+
+/// A media range and its weight in thousandths; what is not a weight counts as none given, which is 1.
+fn media_range(text: &str) -> (&str, u16) {
+    let mut parts = text.split(';').map(str::trim);
+    let name = parts.next().unwrap_or_default();
+    let weight = parts.find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        let value: f32 = value.trim().parse().ok()?;
+        (name.trim().eq_ignore_ascii_case("q") && (0.0..=1.0).contains(&value)).then_some(value)
+    });
+    (name, (weight.unwrap_or(1.0) * 1000.0).round() as u16)
 }
 
 /// Text as it is, other bytes as Base64 under another name.

@@ -52,3 +52,31 @@ fn the_openapi_document_lists_these_routes_and_methods() {
         assert_eq!(documented, allowed, "{}", route.path());
     }
 }
+
+#[test]
+fn the_openapi_document_has_the_version_of_the_product_and_the_limits_of_parameters() {
+    let document: Value = serde_json::from_str(openapi::DOCUMENT).unwrap();
+    assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
+    let (mut limits, mut acknowledgements) = (0, 0);
+    for route in Route::ALL {
+        for operation in document["paths"][route.path()].as_object().unwrap().values() {
+            assert!(operation["responses"]["403"].is_object(), "{}", route.path());
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                let schema = &parameter["schema"];
+                match parameter["name"].as_str().unwrap() {
+                    "limit" => {
+                        limits += 1;
+                        assert_eq!(schema["maximum"], u64::MAX);
+                    }
+                    "acknowledgement" => {
+                        acknowledgements += 1;
+                        assert_eq!(schema["dependentRequired"]["ack"], serde_json::json!(["from"]));
+                        assert_eq!(schema["dependentRequired"]["from"], serde_json::json!(["ack"]));
+                    }
+                    name => assert!(!["ack", "from"].contains(&name), "one of them alone is 400"),
+                }
+            }
+        }
+    }
+    assert_eq!((limits, acknowledgements), (4, 4));
+}

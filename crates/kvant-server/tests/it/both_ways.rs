@@ -37,8 +37,9 @@ const MORE_PARAMETERS: [&str; 22] = [
 #[rustfmt::skip]
 const ODD_VERSIONS: [&str; 9] = [" HTTP/1.0", " HTTP/1.0", " HTTP/1.0", " HTTP/2.0", "", " HTTP/1.1 ", "  HTTP/1.1", " http/1.1", " HTTP/1.12"];
 #[rustfmt::skip]
-const ODD_HOSTS: [&str; 10] = [
+const ODD_HOSTS: [&str; 18] = [
     "host: x", "HOST:x", "Host:", "Host: \t x \t", "Host : x", "Host: x\r\nHost: x", "X: y", " Host: x", "Host: \u{e4}", "Host: a b",
+    "Host: y", "Host: y:80", "Host: X:1", "Host: localhost:1", "Host: 127.0.0.1", "Host: [::1]:8080", "Host: localhost.y", "Host: a b/c@",
 ];
 /// `N` is the length.
 #[rustfmt::skip]
@@ -51,13 +52,14 @@ const ODD_LENGTHS: [&str; 24] = [
     "Transfer-Encoding: chunked", "Transfer-Encoding: identity", "Transfer-Encoding: gzip, chunked", "Content-Length : N", "X: no-length",
 ];
 #[rustfmt::skip]
-const ODD_HEADERS: [&str; 40] = [
+const ODD_HEADERS: [&str; 46] = [
     "Connection: close", "connection: CLOSE", "Connection: keep-alive", "Connection: Keep-Alive", "Connection:", "Connection: keep-alive, close",
     "Connection: upgrade", "Connection: keep-alive\r\nConnection: close", "Connection: close\r\nConnection: keep-alive", "Connection: x",
     "Keep-Alive: timeout=5", "Upgrade: h2c", "Upgrade: websocket", "Expect: 100-continue", "Expect: x", "TE: trailers", "Trailer: x",
     "User-Agent: \u{e4}", "X:\ty\t", "X: a\rb", "X: a\0b", "X", ": y", "X y: z", " folded", "\tfolded", "X: a\r\n b", "Accept: */*",
     "Content-Type: text/plain", "Range: bytes=0-1", "If-None-Match: *", "Accept-Encoding: gzip", "Transfer-Encoding: chunked", "\u{e4}: x",
     "X: \u{7f}", "Cookie: a=b; c=d", "Content-Encoding: gzip", "X-HTTP-Method-Override: PUT", "Proxy-Connection: close", "Content-Length: 0",
+    "Origin: http://x", "Origin: http://y", "Origin: null", "Sec-Fetch-Site: none", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-origin",
 ];
 const BODY_BYTES: [usize; 9] = [0, 1, 100, 8191, 8192, 8193, 20_000, 100_000, 100_001];
 

@@ -265,3 +265,67 @@ fn a_reader_that_takes_nothing_is_cut() {
     assert!(result.is_err() || !rest.ends_with(b"0\r\n\r\n"));
     assert_eq!(fixture.memory.used_bytes(Consumer::Requests), 0);
 }
+
+#[test]
+fn weights_in_accept_choose_the_format() {
+    let fixture = Fixture::new();
+    fixture.put("a", b"1");
+    const PLAIN: &str = "application/octet-stream";
+    const LINES: &str = "application/x-ndjson";
+    const BINARY: &str = "application/vnd.kvant.records";
+    for (accept, expected) in [
+        ("application/x-ndjson;q=0", PLAIN),
+        (
+            "application/x-ndjson;q=0.0, application/vnd.kvant.records",
+            BINARY,
+        ),
+        (
+            "application/x-ndjson;q=0.5, application/vnd.kvant.records;q=0.8",
+            BINARY,
+        ),
+        (
+            "application/x-ndjson; Q=0.9 , application/vnd.kvant.records;q=0.8",
+            LINES,
+        ),
+        ("application/x-ndjson, application/vnd.kvant.records", LINES),
+        ("application/vnd.kvant.records, application/x-ndjson", BINARY),
+        (
+            "application/x-ndjson;q=0.2, application/octet-stream;q=0.3",
+            PLAIN,
+        ),
+        ("application/x-ndjson;q=0.2, */*;q=0.3", PLAIN),
+        ("*/*, application/x-ndjson", LINES),
+        ("application/x-ndjson;q=0.001, */*;q=0", LINES),
+        ("application/octet-stream;q=0, */*", LINES),
+        ("*/*", PLAIN),
+        ("application/*", PLAIN),
+        ("*/*;q=0", PLAIN),
+        ("text/html, */*;q=0.8", PLAIN),
+        (
+            "application/x-ndjson;charset=utf-8;q=0.9, application/vnd.kvant.records;q=0.1",
+            LINES,
+        ),
+        ("application/x-ndjson;q=x", LINES),
+    ] {
+        let mut client = fixture.client();
+        client.send(format!(
+            "GET /v0/entities?start=a HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\n\r\n"
+        ));
+        let answer = client.read_answer("GET");
+        assert_eq!(answer.header("content-type"), Some(expected), "{accept}");
+    }
+}
+
+#[test]
+fn a_read_without_memory_does_not_speak_of_writes() {
+    let fixture = Fixture::with(ServerConfig {
+        queue_wait_max: Duration::from_millis(1),
+        ..config()
+    });
+    let _taken = fixture.memory.reserve(Consumer::Requests, 1 << 40);
+    let answer = fixture.ask("GET", "/v0/entities?start=a", b"");
+    answer.assert_problem(503, "no-memory");
+    let problem = answer.json();
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.starts_with("nothing was done: "), "{detail}");
+}

@@ -50,6 +50,8 @@ pub(crate) struct Fixture {
 pub(crate) fn config() -> ServerConfig {
     ServerConfig {
         listen: "127.0.0.1:0".parse().unwrap(),
+        // What the clients of these tests say.
+        allowed_hosts: vec!["x".into()],
         selectors: 2,
         dispatch: modes::dispatch(),
         overload: modes::overload(),

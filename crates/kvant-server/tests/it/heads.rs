@@ -207,3 +207,68 @@ fn a_connection_that_ends_within_a_head_says_nothing() {
     client.shutdown_write();
     assert!(client.is_closed());
 }
+
+#[test]
+fn the_greatest_lengths_are_413() {
+    let fixture = Fixture::new();
+    for length in [u64::MAX, u64::MAX - 1, u64::MAX - 2, 1 << 60] {
+        for (before, after) in [
+            ("", ""),
+            ("TE: trailers\r\n", ""),
+            ("", "Expect: 100-continue\r\n"),
+        ] {
+            let head = format!(
+                "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\n{before}Content-Length: {length}\r\n{after}\r\n"
+            );
+            assert_refused(&fixture, &head, 413);
+        }
+    }
+    // On a connection that hyper has already.
+    let mut client = fixture.client();
+    client.send("GET /v0/status HTTP/1.1\r\nHost: x\r\nTE: trailers\r\n\r\n");
+    assert_eq!(client.read_answer("GET").status, 200);
+    client.send(format!(
+        "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\ncontent-length:{}\r\n\r\n",
+        u64::MAX
+    ));
+    assert_eq!(client.read_answer("PUT").status, 413);
+    assert!(client.is_closed());
+    // A body that speaks of such a length has none.
+    let body = format!("\r\ncontent-length: {}\r\n", u64::MAX);
+    assert_eq!(fixture.ask("PUT", "/v0/entity?id=k", body.as_bytes()).status, 201);
+}
+
+#[test]
+fn http_2_without_negotiation_is_400() {
+    let fixture = Fixture::new();
+    const PREFACE: &str = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    assert_refused(&fixture, PREFACE, 400);
+    // With the first frame, SETTINGS, behind it.
+    assert_refused(&fixture, &format!("{PREFACE}\0\0\0\x04\0\0\0\0\0"), 400);
+    let mut client = fixture.client();
+    for byte in PREFACE.bytes() {
+        // The last bytes may come after the refusal.
+        client.send_if_open([byte]);
+    }
+    assert_eq!(client.read_answer("GET").status, 400);
+}
+
+#[test]
+fn a_host_that_is_none_is_400() {
+    let fixture = Fixture::new();
+    for host in [
+        "a b/c@",
+        "a b",
+        "user@localhost",
+        "localhost/",
+        "localhost:x",
+        "[::1",
+        "\u{e4}",
+        "a,b:c",
+    ] {
+        for version in ["1.1", "1.0"] {
+            let head = format!("GET /v0/status HTTP/{version}\r\nHost: {host}\r\n\r\n");
+            assert_refused(&fixture, &head, 400);
+        }
+    }
+}

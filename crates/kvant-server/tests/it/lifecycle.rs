@@ -5,6 +5,7 @@ use crate::fixture::{Fixture, NEVER, config};
 use kvant_server::{Server, ServerConfig};
 use std::net::TcpStream;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 #[test]
@@ -121,6 +122,26 @@ fn stopping_does_not_wait_for_ever() {
     fixture.server.stop(Duration::from_millis(10)).unwrap();
     assert!(writer.is_closed());
     assert!(fixture.events.has("connections_cut"));
+}
+
+#[test]
+fn stopping_does_not_wait_for_a_read_that_does_not_end() {
+    let fixture = Fixture::new();
+    let store = Arc::clone(&fixture.store);
+    let held = store.hold_ranges();
+    let mut client = fixture.client();
+    client.send_request("GET", "/v0/entities?start=a", b"");
+    while store.ranges.load(SeqCst) == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let (done, stopped) = mpsc::channel();
+    let Fixture { server, events, .. } = fixture;
+    std::thread::spawn(move || done.send(server.stop(Duration::from_millis(10))));
+    let result = stopped.recv_timeout(Duration::from_secs(30));
+    result.expect("the stop ends though the read does not").unwrap();
+    assert!(store.closed.load(SeqCst));
+    assert!(events.has("threads_left"));
+    drop(held);
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod operator;
 mod profile;
 mod queries;
 mod real_client;
+mod sites;
 mod slow;
 mod slow_disk;
 mod store;

@@ -33,6 +33,9 @@ pub(crate) struct MemoryStore {
     pub(crate) reads: AtomicU64,
     /// Whoever has it holds up reads.
     reading: Mutex<()>,
+    /// The same for ranges.
+    ranging: Mutex<()>,
+    pub(crate) ranges: AtomicU64,
     pub(crate) checkpoints: Mutex<Vec<PathBuf>>,
     pub(crate) closed: AtomicBool,
     clock: Arc<dyn Clock>,
@@ -48,6 +51,8 @@ impl MemoryStore {
             batches: AtomicU64::new(0),
             reads: AtomicU64::new(0),
             reading: Mutex::default(),
+            ranging: Mutex::default(),
+            ranges: AtomicU64::new(0),
             checkpoints: Mutex::default(),
             closed: AtomicBool::new(false),
             clock,
@@ -60,6 +65,11 @@ impl MemoryStore {
     /// Lets no read end while the result lives.
     pub(crate) fn hold_reads(&self) -> MutexGuard<'_, ()> {
         self.reading.lock().unwrap()
+    }
+
+    /// Lets no range begin while the result lives.
+    pub(crate) fn hold_ranges(&self) -> MutexGuard<'_, ()> {
+        self.ranging.lock().unwrap()
     }
 
     /// Waits until so many reads have begun.
@@ -160,6 +170,8 @@ impl Store for MemoryStore {
     }
 
     fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records>> {
+        self.ranges.fetch_add(1, Ordering::SeqCst);
+        drop(self.ranging.lock().unwrap());
         Ok(Box::new(MemoryRecords {
             map: Arc::clone(&self.map()),
             next: start.to_vec(),

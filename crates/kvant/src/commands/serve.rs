@@ -169,6 +169,7 @@ fn server_config(settings: &Settings) -> ServerConfig {
     ServerConfig {
         listen: settings.listen,
         admin_listen: settings.admin_listen,
+        allowed_hosts: settings.allowed_hosts.clone(),
         selectors: settings.selector_count,
         selector_cpus: settings.selector_cpus.clone(),
         dispatch: settings.dispatch,

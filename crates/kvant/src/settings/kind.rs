@@ -147,6 +147,16 @@ pub(crate) fn cpus(text: &str) -> Result<Vec<usize>, String> {
     Ok(ranges.into_iter().flatten().collect())
 }
 
+/// Names of hosts, with commas between them.
+pub(crate) fn hosts(text: &str) -> Result<Vec<String>, String> {
+    let names = text.split(',').map(str::trim);
+    let checked = names.map(|name| match kvant_server::allowed_host_problem(name) {
+        Some(problem) => Err(problem),
+        None => Ok(name.to_string()),
+    });
+    checked.collect()
+}
+
 /// `true` or `false`.
 pub(crate) fn switch(text: &str) -> Result<bool, String> {
     text.parse()

@@ -1,3 +1,4 @@
+mod hosts;
 mod threads_and_times;
 
 use super::*;

@@ -155,6 +155,8 @@ impl Process {
             .arg(data)
             // A machine that stands still for a while is no overload.
             .args(["--queue-wait-max", "60s", "--overload", "reject"])
+            // What the clients of these tests say.
+            .args(["--allowed-hosts", "x"])
             .args(args)
             .stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary can be started");
