@@ -21,8 +21,8 @@ OPENED_AT_ONCE = 100
 OPEN_TIMEOUT_S = 60
 DESCRIPTORS_SPARE = 50
 SLOW_INTERVAL_S = 1.0
-REQUEST = b"GET /v0/entity?id=000000000000 HTTP/1.1\r\nHost: a\r\n\r\n"
-SLOW_HEAD = b"GET /v0/entity?id=000000000000 HTTP/1.1\r\nHost: a\r\nX-Slow: "
+REQUEST = b"GET /v0/entity?id=000000000000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+SLOW_HEAD = b"GET /v0/entity?id=000000000000 HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
 
 
 class Member:

@@ -26,9 +26,9 @@ def request_of(kind, number):
     """The same requests as `kvant load`'s workloads make."""
     key = f"{number:012d}"
     if kind == "put":
-        return f"PUT /v0/entity?id={key} HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\n\r\nwitness-data".encode()
+        return f"PUT /v0/entity?id={key} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\n\r\nwitness-data".encode()
     path = f"/v0/entities?start={key}&limit=100" if kind == "range" else f"/v0/entity?id={key}"
-    return f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode()
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
 def parse(received):

@@ -119,6 +119,18 @@ impl Assertion {
         matches!(self.measure, Measure::Count(Counter::Errors | Counter::Timeouts))
     }
 
+    /// Whether it can be looked at while the load goes on: it bounds failures or a latency from
+    /// above, so that what is over the bound is no matter of what comes later. A rate is known at
+    /// the end.
+    pub fn is_known_early(&self) -> bool {
+        let has_upper_bound = match self.comparison {
+            Comparison::Less | Comparison::AtMost => true,
+            Comparison::Equal => self.bound == Bound::Value(0.0),
+            Comparison::Greater | Comparison::AtLeast => false,
+        };
+        has_upper_bound && (self.is_about_failures() || matches!(self.measure, Measure::Latency(..)))
+    }
+
     /// Whether it compares with a baseline.
     pub fn needs_baseline(&self) -> bool {
         matches!(self.bound, Bound::Base(_))

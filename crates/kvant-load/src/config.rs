@@ -44,7 +44,8 @@ pub struct Phase {
     pub warmup: Duration,
     /// The measured time.
     pub duration: Duration,
-    /// Stop when this many requests are completed, whatever is left of `duration` (for filling a store).
+    /// Stop when this many requests have been sent and answered or lost, whatever is left of
+    /// `duration`.
     pub request_count_max: Option<u64>,
 }
 

@@ -128,6 +128,11 @@ pub fn format_binary(bytes: f64) -> String {
     scaled(bytes, 1_024.0, &["", "K", "M", "G", "T"], 2)
 }
 
+/// A count and what is counted: `1 request`, `2 requests`.
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 fn scaled(number: f64, step: f64, units: &[&str], decimals: usize) -> String {
     let mut amount = number;
     let mut at = 0;

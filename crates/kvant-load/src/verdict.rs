@@ -13,7 +13,7 @@
 
 use crate::config::Rate;
 use crate::outcome::Outcome;
-use crate::units::{format_metric, format_time_ns};
+use crate::units::{counted, format_metric, format_time_ns};
 
 /// A send lag up to this is no reason to distrust a run, however fast the server is.
 pub const LAG_FLOOR_NS: u64 = 50_000;
@@ -112,6 +112,8 @@ struct Facts<'a> {
     /// Of the generator's CPU time.
     script_cpu_part: f64,
     answered_part: f64,
+    /// Requests that are in flight at any moment, at most.
+    on_its_way: f64,
     is_kept: bool,
 }
 
@@ -138,8 +140,17 @@ impl<'a> Facts<'a> {
             script_part: part(total.source_ns as f64, threads_ns),
             script_cpu_part: part(total.source_ns as f64, total.cpu_ns as f64),
             answered_part: part(total.completed as f64, total.planned as f64),
+            on_its_way,
             is_kept: total.completed > 0 && missing <= total.planned as f64 * MISSING_PART_MAX + on_its_way,
         }
+    }
+
+    /// Requests without an answer, less what is in flight at any moment: the end of the time always
+    /// meets some.
+    fn unanswered_beyond_flight(&self) -> u64 {
+        let outcome = self.outcome;
+        let in_flight = outcome.in_flight.min(self.on_its_way.ceil() as u64);
+        outcome.unanswered.count().saturating_sub(in_flight)
     }
 
     fn is_late(&self) -> bool {
@@ -264,24 +275,26 @@ impl<'a> Facts<'a> {
                     .to_string(),
             );
         }
-        if !is_closed && outcome.unanswered.count() > 0 && bound != Bound::Neither {
+        let unanswered = self.unanswered_beyond_flight();
+        if !is_closed && unanswered > 0 && bound != Bound::Neither {
             sentences.push(format!(
-                "{} requests are without an answer, the oldest for {}: the percentiles of wrk2's block leave them out.",
-                outcome.unanswered.count(),
+                "{} without an answer, the oldest for {}: the percentiles of wrk2's block leave them out.",
+                counted(unanswered, "request is", "requests are"),
                 format_time_ns(outcome.unanswered.max_ns()),
             ));
         }
         if errors.connect > 0 {
             sentences.push(format!(
-                "{} attempts to connect failed; the plan went to the other connections. Is the server listening, are \
+                "{} to connect failed; the plan went to the other connections. Is the server listening, are \
                  there enough descriptors (ulimit -n) and ports?",
-                errors.connect
+                counted(errors.connect, "attempt", "attempts"),
             ));
         }
         if errors.read + errors.write > 0 {
-            sentences.push(format!(
-                "{} requests were lost with their connections, which were opened anew.",
-                errors.read + errors.write
+            sentences.push(counted(
+                errors.read + errors.write,
+                "request was lost with its connection, which was opened anew.",
+                "requests were lost with their connections, which were opened anew.",
             ));
         }
         if outcome.is_cut_short {

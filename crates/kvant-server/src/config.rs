@@ -39,7 +39,8 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// Address of a second listener that alone carries the operator API (`/v0/status` is on both).
     pub admin_listen: Option<SocketAddr>,
-    /// Names under which clients reach the server, beside its addresses and `localhost`; without ports.
+    /// Names under which clients reach the server, beside its addresses and `localhost`; without
+    /// ports.
     pub allowed_hosts: Vec<String>,
     /// Event loops, one thread each; at least 1. Default: the CPUs that this process may use.
     pub selectors: usize,

@@ -265,9 +265,9 @@ impl Socket {
         self.first_line_bytes != Some(0)
     }
 
-    /// Hyper answers `431` to every head that fills its buffer, and to the two greatest lengths. Where all of the buffer is one line,
-    /// the target is what is too long, and else the body: puts that `status` into the backlog instead. False when there is nothing
-    /// to correct.
+    /// Hyper answers `431` to every head that fills its buffer, and to the two greatest lengths.
+    /// Where all of the buffer is one line, the target is what is too long, and else the body: puts
+    /// that `status` into the backlog instead. False when there is nothing to correct.
     #[cold]
     fn corrects_refusal(&mut self, slices: &[IoSlice<'_>], status: &str) -> bool {
         let answer = slices.iter().map(|slice| &**slice).collect::<Vec<_>>().concat();
@@ -316,7 +316,8 @@ impl Socket {
     }
 }
 
-/// Whether a head, or the piece of one, has one of the lengths that hyper cannot hold. One that comes in two pieces is not seen.
+/// Whether a head, or the piece of one, has one of the lengths that hyper cannot hold. One that
+/// comes in two pieces is not seen.
 fn has_huge_length(head: &[u8]) -> bool {
     let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let lines = lines.skip_while(|line| line.is_empty());

@@ -2,7 +2,8 @@
 //!
 //! A request goes through these modules, in this order: `selector` (threads, accepting) -> `connection`, `io` (one socket, hyper's
 //! HTTP/1 state machine on it; `arrival` says when there was something to read, `turnstile` who may read in this turn) -> `service`,
-//! `head` and `site` (what is refused before any route) -> `routes` (one file each), with `query`, `request_body`, `answer`, `range` and
+//! `head` and `site` (what is refused before any route) -> `routes` (one file each), with `query`,
+//! `request_body`, `answer`, `range` and
 //! `problem` -> `dispatch` (where storage is called), `batcher` (writes of one turn of the event loop, committed together) and `pool`
 //! (workers) -> `stores`. The commonest requests take a shorter way from `io` to `dispatch` and `batcher`: `plain_request` and
 //! `express`. What keeps a connection waiting is in its `activity`; `sweep` ends what lasts too long. `admission` says what is refused,

@@ -11,7 +11,8 @@ use http::Method;
 pub(crate) const REQUEST_BYTES_MAX: usize = 16 << 10;
 /// Headers of a plain request, at most.
 const HEADERS_MAX: usize = 16;
-/// Headers that change how a message is read, answered or ended, or tell of a web page. `Host` and `Content-Length` are looked at.
+/// Headers that change how a message is read, answered or ended, or tell of a web page. `Host` and
+/// `Content-Length` are looked at.
 const NOT_PLAIN: [&str; 10] = [
     "expect",
     "http2-settings",

@@ -16,6 +16,7 @@ use kvant_env::Env;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -164,8 +165,9 @@ impl Server {
         self.shared.lifecycle.set_failed(reason);
     }
 
-    /// Stops accepting, closes idle connections, lets requests in flight finish for at most `grace`, then closes the store. Threads
-    /// that a read still keeps a second later are left to themselves.
+    /// Stops accepting, closes idle connections, lets requests in flight finish for at most
+    /// `grace`, then closes the store. Threads that a read still keeps a second later are left to
+    /// themselves.
     ///
     /// # Errors
     /// What closing the store failed with.
@@ -187,7 +189,7 @@ impl Server {
             drop(mailbox.send(Message::Stop(grace)));
         }
         let (shared, threads) = (Arc::clone(&self.shared), std::mem::take(&mut self.threads));
-        let (done, ended) = mpsc::channel();
+        let (running, ended) = mpsc::channel::<()>();
         // A read can take as long as it likes, and nothing ends a thread from outside.
         let joining = std::thread::Builder::new().name("stopper".into()).spawn(move || {
             for thread in threads {
@@ -198,10 +200,10 @@ impl Server {
             if let Some(pool) = &shared.pool {
                 pool.stop();
             }
-            // The receiver may have given up.
-            drop(done.send(()));
+            drop(running);
         });
-        if joining.is_err() || ended.recv_timeout(grace + THREADS_END_MAX).is_err() {
+        let waited = ended.recv_timeout(grace + THREADS_END_MAX);
+        if joining.is_err() || waited == Err(RecvTimeoutError::Timeout) {
             self.shared.log.event(Level::Warn, "threads_left", &[]);
         }
     }

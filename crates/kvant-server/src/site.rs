@@ -1,11 +1,13 @@
 //! Whether a request comes from a client of this server, or from a web page of another site.
 //!
-//! A browser sends requests for any page that is open in it, to loopback addresses too. It tells: `Sec-Fetch-Site` and `Origin`
-//! describe the page, `Host` is the name under which the page knows this server. A name of another site that resolves to this
-//! server's address (DNS rebinding) shows in `Host` alone.
+//! A browser sends requests for any page that is open in it, to loopback addresses too. It tells:
+//! `Sec-Fetch-Site` and `Origin` describe the page, `Host` is the name under which the page knows
+//! this server. A name of another site that resolves to this server's address (DNS rebinding) shows
+//! in `Host` alone.
 //!
-//! Invariant: [`check`] decides on every request, whatever its method and path. Without hyper only requests are answered that have
-//! neither `Origin` nor `Sec-Fetch-Site`, and whose `Host` passes [`is_own_host`], as [`check`] demands.
+//! Invariant: [`check`] decides on every request, whatever its method and path. Without hyper only
+//! requests are answered that have neither `Origin` nor `Sec-Fetch-Site`, and whose `Host` passes
+//! [`is_own_host`], as [`check`] demands.
 
 use crate::problem::Problem;
 use http::header::{HOST, HeaderMap, ORIGIN};
@@ -60,7 +62,8 @@ pub(crate) fn check(uri: &Uri, headers: &HeaderMap, allowed_hosts: &[String]) ->
     Ok(())
 }
 
-/// Whether this value of `Host` is an address or `localhost`, or listed; with any port. An empty one, which no browser sends, is.
+/// Whether this value of `Host` is an address or `localhost`, or listed; with any port. An empty
+/// one, which no browser sends, is.
 #[inline]
 pub(crate) fn is_own_host(host: &[u8], allowed_hosts: &[String]) -> bool {
     host_name(host).is_some_and(|name| is_own_name(name, allowed_hosts))
@@ -81,7 +84,8 @@ fn is_listed(name: &[u8], allowed_hosts: &[String]) -> bool {
         .any(|allowed| name.eq_ignore_ascii_case(allowed.as_bytes()))
 }
 
-/// The host without its port; `None` when this is not a host (RFC 3986, 3.2.2). Addresses of version 6 keep their brackets.
+/// The host without its port; `None` when this is not a host (RFC 3986, 3.2.2). Addresses of
+/// version 6 keep their brackets.
 #[inline]
 fn host_name(host: &[u8]) -> Option<&[u8]> {
     let name_bytes = if host.first() == Some(&b'[') {

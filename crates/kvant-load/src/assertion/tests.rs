@@ -281,3 +281,27 @@ fn an_error_points_at_its_place() {
             .starts_with("`p99`, at its end: ")
     );
 }
+
+#[test]
+fn upper_bounds_of_failures_and_latencies_are_known_early() {
+    for (text, is_early) in [
+        ("errors==0", true),
+        ("errors<0.1%", true),
+        ("timeouts<=3", true),
+        ("p99<5ms", true),
+        ("put:service.max<=1s", true),
+        ("p99<=base*1.1", true),
+        ("errors==5", false),
+        ("errors>0", false),
+        ("p50>=1ms", false),
+        ("rate>=99%", false),
+        ("completed>=99.5%", false),
+        ("backlog<100", false),
+    ] {
+        assert_eq!(
+            Assertion::parse(text).unwrap().is_known_early(),
+            is_early,
+            "{text}"
+        );
+    }
+}

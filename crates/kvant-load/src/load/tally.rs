@@ -15,6 +15,7 @@ pub(super) struct Tally {
     seconds: Vec<Second>,
     /// Memory for the next second.
     spare: Option<Interval>,
+    planned: u64,
     backlog: u64,
     in_flight: u64,
     unanswered: Histogram,
@@ -43,6 +44,7 @@ impl Tally {
             open: VecDeque::new(),
             seconds: Vec::new(),
             spare: None,
+            planned: 0,
             backlog: 0,
             in_flight: 0,
             unanswered: Histogram::new(),
@@ -82,6 +84,7 @@ impl Tally {
 
     /// A thread has ended its phase.
     pub(super) fn end(&mut self, thread: usize, ended: Ended) {
+        self.planned += ended.planned;
         self.backlog += ended.backlog;
         self.in_flight += ended.in_flight;
         self.unanswered.add(&ended.unanswered);
@@ -132,6 +135,10 @@ impl Tally {
             threads.push(thread.ended.unwrap_or_default());
         }
         total.end_ns = self.measured_ns;
+        if phase.request_count_max.is_some() {
+            // What the plan would have gone on with is known only at the end.
+            total.planned = self.planned;
+        }
         Outcome {
             phase: *phase,
             start_wall_ms,

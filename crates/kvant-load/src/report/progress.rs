@@ -39,6 +39,8 @@ pub struct State {
     pub rate: Rate,
     /// Measured time of this phase.
     pub duration: Duration,
+    /// Requests of this phase, where their number is limited.
+    pub request_count_max: Option<u64>,
     /// Planned requests so far.
     pub planned: u64,
     /// Requests written so far.
@@ -58,6 +60,7 @@ impl<W: Write> Progress<W> {
                 count: 1,
                 rate: Rate::Closed,
                 duration: Duration::ZERO,
+                request_count_max: None,
                 planned: 0,
                 sent: 0,
                 errors: 0,
@@ -77,6 +80,7 @@ impl<W: Write> Progress<W> {
             count,
             rate: phase.rate,
             duration: phase.duration,
+            request_count_max: phase.request_count_max,
             planned: 0,
             sent: 0,
             errors: 0,
@@ -166,11 +170,14 @@ pub fn line(state: &State, interval: &Interval) -> String {
             )
         }
     };
+    let goal = match state.request_count_max {
+        Some(count) => format!(" {} of {} sent", short(state.sent), short(count)),
+        None => format!("/{}", clock(state.duration)),
+    };
     format!(
-        "{}{}/{} {}{planned}/s p50 {} p99 {} errors {} backlog {}",
+        "{}{}{goal} {}{planned}/s p50 {} p99 {} errors {} backlog {}",
         place(state),
         clock(Duration::from_nanos(interval.end_ns)),
-        clock(state.duration),
         format_metric(rate),
         format_time_ns(response.percentile_ns(50.0)),
         format_time_ns(response.percentile_ns(99.0)),

@@ -7,8 +7,9 @@ use crate::config::Rate;
 use crate::histogram::Histogram;
 use crate::outcome::Outcome;
 use crate::record::{Errors, OpRecord};
-use crate::units::{format_metric, format_time_ns};
+use crate::units::{counted, format_metric, format_time_ns};
 use crate::verdict::Verdict;
+use std::collections::BTreeMap;
 
 /// Columns that are used at most.
 pub const WIDTH: usize = 100;
@@ -21,6 +22,7 @@ const NAME_WIDTH: usize = 24;
 /// The block of one phase: counts, three latencies, kinds of requests, errors, the verdict.
 pub fn phase(outcome: &Outcome, verdict: &Verdict) -> String {
     let mut text = counts(outcome);
+    text += &all_statuses(outcome);
     text += &latencies(outcome);
     text += &kinds(outcome);
     text += &errors(&outcome.total.errors);
@@ -87,6 +89,23 @@ fn counts(outcome: &Outcome) -> String {
     )
 }
 
+/// `status 200: 3950, status 500: 50`: all kinds together, unless all is well.
+fn all_statuses(outcome: &Outcome) -> String {
+    let mut sums = BTreeMap::new();
+    for (status, number) in outcome.total.ops.iter().flat_map(|op| &op.statuses) {
+        *sums.entry(*status).or_insert(0) += number;
+    }
+    let is_well = sums.len() <= 1 && sums.keys().all(|status| (200..300).contains(status));
+    if is_well {
+        return String::new();
+    }
+    let parts: Vec<String> = sums
+        .iter()
+        .map(|(status, number)| format!("status {status}: {number}"))
+        .collect();
+    wrapped(&parts.join(", "), "  ")
+}
+
 fn latencies(outcome: &Outcome) -> String {
     let mut text = format!(
         "  {:<15}{:>10} {:>10} {:>10} {:>10} {:>10}\n",
@@ -144,19 +163,36 @@ fn kinds(outcome: &Outcome) -> String {
 
 fn errors(errors: &Errors) -> String {
     let kinds = [
-        (errors.connect, "attempts to connect failed"),
-        (errors.read, "answers broke off or were no HTTP"),
-        (errors.write, "requests could not be written"),
+        (
+            errors.connect,
+            "attempt to connect failed",
+            "attempts to connect failed",
+        ),
+        (
+            errors.read,
+            "answer broke off or was no HTTP",
+            "answers broke off or were no HTTP",
+        ),
+        (
+            errors.write,
+            "request could not be written",
+            "requests could not be written",
+        ),
         (
             errors.timeout,
+            "met its deadline (recorded with what it had waited)",
             "met their deadline (recorded with what they had waited)",
         ),
-        (errors.status, "answers had a status that is not accepted"),
+        (
+            errors.status,
+            "answer had a status that is not accepted",
+            "answers had a status that is not accepted",
+        ),
     ];
     let words: Vec<String> = kinds
         .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, one, many)| counted(*count, one, many))
         .collect();
     if words.is_empty() {
         return String::new();

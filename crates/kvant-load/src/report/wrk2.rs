@@ -10,7 +10,7 @@
 
 use crate::histogram::Histogram;
 use crate::outcome::Outcome;
-use crate::units::{format_binary, format_metric, format_time_s, format_time_us};
+use crate::units::{counted, format_binary, format_metric, format_time_s, format_time_us};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -51,12 +51,19 @@ const RULE: &str = "----------------------------------------------------------\n
 
 /// The first two lines; wrk2 prints them before it measures.
 pub fn header(header: &Header<'_>) -> String {
+    let time = format_time_s(header.duration.as_secs_f64());
+    header_of(&format!("{time} test"), header)
+}
+
+/// The same for a number of requests, which wrk2 does not know.
+pub fn header_of_requests(count: u64, header: &Header<'_>) -> String {
+    header_of(&counted(count, "request", "requests"), header)
+}
+
+fn header_of(what: &str, header: &Header<'_>) -> String {
     format!(
-        "Running {} test @ {}\n  {} threads and {} connections\n",
-        format_time_s(header.duration.as_secs_f64()),
-        header.url,
-        header.thread_count,
-        header.connection_count,
+        "Running {what} @ {}\n  {} threads and {} connections\n",
+        header.url, header.thread_count, header.connection_count,
     )
 }
 

@@ -4,6 +4,10 @@
 //! formatting) are read here as a server reads them: a head up to an empty line, and a body as long as its
 //! `Content-Length` says, or in chunks.
 
+use std::fmt::Write as _;
+
+const INVALID_METHOD: &str = "invalid method";
+
 /// What is wrong with the text of a request, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed {
@@ -19,17 +23,31 @@ impl Malformed {
         let before = &text[..self.offset_bytes.min(text.len())];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
         let column = before.iter().rev().take_while(|&&byte| byte != b'\n').count() + 1;
-        format!(
+        let mut sentence = format!(
             "{} at {line}:{column} of the text that request() returned",
             self.what
-        )
+        );
+        if self.what == INVALID_METHOD
+            && let Some(name) = last_header(before)
+        {
+            write!(
+                sentence,
+                "; the head before it ends behind the header `{name}`: is there a line break in its value?"
+            )
+            .expect("writing to a string cannot fail");
+        }
+        sentence
     }
 }
 
-/// Calls `each` with every request in `text`, head and body.
-pub(super) fn for_each_request<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8])) -> Result<(), Malformed> {
-    let mut start = 0;
-    if text.is_empty() {
+/// Calls `each` with every request in `text`, head and body, and where it begins. Empty lines
+/// before and behind requests belong to none, as wrk2 and servers have it.
+pub(super) fn for_each_request<'a>(
+    text: &'a [u8],
+    mut each: impl FnMut(usize, &'a [u8]),
+) -> Result<(), Malformed> {
+    let mut start = after_line_breaks(text, 0);
+    if start == text.len() {
         return Err(Malformed {
             what: "no request",
             offset_bytes: 0,
@@ -37,10 +55,48 @@ pub(super) fn for_each_request<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8]
     }
     while start < text.len() {
         let end = end_of_request(text, start)?;
-        each(&text[start..end]);
-        start = end;
+        each(start, &text[start..end]);
+        start = after_line_breaks(text, end);
     }
     Ok(())
+}
+
+/// Where `text` goes on behind the line breaks at `start`.
+pub(super) fn after_line_breaks(text: &[u8], start: usize) -> usize {
+    let is_break = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+    start + text[start..].iter().take_while(is_break).count()
+}
+
+/// The first header in the first head of `text` with a control character, and which one that is. A
+/// line feed alone, where the lines end with both characters, is one.
+pub(super) fn odd_header(text: &[u8]) -> Option<(String, char)> {
+    let start = after_line_breaks(text, 0);
+    let mut lines = text[start..].split(|&byte| byte == b'\n');
+    let ends_with_both = lines.next()?.ends_with(b"\r");
+    for line in lines {
+        let (line, has_return) = match line.strip_suffix(b"\r") {
+            Some(line) => (line, true),
+            None => (line, false),
+        };
+        if line.is_empty() {
+            return None;
+        }
+        let odd = match line
+            .iter()
+            .find(|byte| byte.is_ascii_control() && **byte != b'\t')
+        {
+            Some(&byte) => char::from(byte),
+            None if ends_with_both && !has_return => '\n',
+            None => continue,
+        };
+        return Some((header_name(line), odd));
+    }
+    None
+}
+
+fn header_name(line: &[u8]) -> String {
+    let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+    String::from_utf8_lossy(name).escape_debug().collect()
 }
 
 /// Whether `request` begins as a request of HTTP/1: a method, a path without spaces, the version.
@@ -53,7 +109,7 @@ pub(super) fn check_first_line(request: &[u8]) -> Result<(), Malformed> {
         .take_while(|byte| byte.is_ascii_alphabetic() || b"-_".contains(byte))
         .count();
     if method_len == 0 || line.get(method_len) != Some(&b' ') {
-        return malformed("invalid method", method_len);
+        return malformed(INVALID_METHOD, method_len);
     }
     let path_start = method_len + 1;
     let path_len = line[path_start..]
@@ -174,4 +230,12 @@ fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
         return None;
     }
     Some(&rest[1..])
+}
+
+/// The last header of a head without a body right before the line with which `text` ends.
+fn last_header(text: &[u8]) -> Option<String> {
+    let mut lines = text.rsplit(|&byte| byte == b'\n').skip(1);
+    let (empty, header) = (lines.next()?, lines.next()?);
+    let is_header = header.contains(&b':') && lines.next().is_some();
+    (matches!(empty, b"" | b"\r") && is_header).then(|| header_name(header))
 }

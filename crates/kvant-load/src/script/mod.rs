@@ -133,7 +133,7 @@ impl Script {
         for thread in 0..options.thread_count {
             script.start_thread(&start, source, thread)?;
         }
-        script.warnings = warnings(source, &script.states, options)?;
+        script.warnings.extend(warnings(source, &script.states, options)?);
         for state in &script.states {
             state.tune_collector()?;
         }
@@ -153,7 +153,9 @@ impl Script {
         state.call::<()>("init", (ThreadHandle(Arc::clone(&shared)), args))?;
         let mut source = ScriptSource::new(&state, &shared, &options.targets, &options.ops)?;
         if thread == 0 {
-            self.batch_size = source.verify()?;
+            let verified = source.verify()?;
+            self.batch_size = verified.request_count;
+            self.warnings.extend(verified.warning);
             self.is_static = source.is_static();
         }
         self.sources.push(source);

@@ -42,6 +42,15 @@ enum Requests {
 struct Made {
     bytes: BString,
     requests: Vec<Expected>,
+    /// It is what `wrk.format` returned.
+    is_single: bool,
+}
+
+/// What a close look at a text came to.
+pub(super) struct Verified {
+    pub(super) request_count: usize,
+    /// What its reader should know.
+    pub(super) warning: Option<String>,
 }
 
 /// Calls `request()`.
@@ -108,8 +117,8 @@ impl ScriptSource {
         matches!(self.requests, Requests::Prebuilt(_))
     }
 
-    /// Reads a text closely, made for this if the script makes them; how many requests there are in it.
-    pub(super) fn verify(&mut self) -> Result<usize> {
+    /// Reads a text closely, made for this if the script makes them.
+    pub(super) fn verify(&mut self) -> Result<Verified> {
         let made = match &mut self.requests {
             Requests::Prebuilt(made) => &made[0],
             Requests::Called(caller) => {
@@ -117,26 +126,42 @@ impl ScriptSource {
                 &caller.last
             }
         };
-        check(&made.bytes).map_err(|malformed| malformed_request(&self.state, &malformed, &made.bytes))?;
-        Ok(made.requests.len())
+        let odd_header = batch::odd_header(&made.bytes);
+        match check(&made.bytes) {
+            // One request is meant, whatever a server takes it for.
+            Err(_) if made.is_single && odd_header.is_some() => {}
+            checked => {
+                checked.map_err(|malformed| malformed_request(&self.state, &malformed, &made.bytes))?;
+            }
+        }
+        let warning = odd_header.map(|(name, odd)| {
+            format!(
+                "request() returned the header `{name}` with the control character {odd:?}: it is sent as it is, as wrk2 \
+                 sends it, and servers may refuse it"
+            )
+        });
+        Ok(Verified {
+            request_count: made.requests.len(),
+            warning,
+        })
     }
 }
 
 /// Reads `bytes` closely: all first lines, all boundaries.
 fn check(bytes: &[u8]) -> std::result::Result<(), Malformed> {
-    let mut start = 0;
-    let mut first_lines = Ok(());
-    let boundaries = batch::for_each_request(bytes, |request| {
-        let checked = batch::check_first_line(request);
-        let checked = checked.map_err(|malformed| Malformed {
+    let check_line = |start: usize| {
+        batch::check_first_line(&bytes[start..]).map_err(|malformed| Malformed {
             offset_bytes: start + malformed.offset_bytes,
             ..malformed
-        });
-        first_lines = first_lines.and(checked);
-        start += request.len();
-    });
+        })
+    };
+    let mut first_lines = Ok(());
+    let boundaries =
+        batch::for_each_request(bytes, |start, _| first_lines = first_lines.and(check_line(start)));
     // What is no request has no boundaries either: say the first thing that is wrong.
-    batch::check_first_line(bytes).and(first_lines).and(boundaries)
+    check_line(batch::after_line_breaks(bytes, 0))
+        .and(first_lines)
+        .and(boundaries)
 }
 
 fn malformed_request(state: &State, malformed: &Malformed, bytes: &[u8]) -> Error {
@@ -247,6 +272,7 @@ impl Reader {
             let expected = self.expected(bytes, tag);
             last.requests.clear();
             last.requests.push(expected);
+            last.is_single = true;
             self.last_tag = tag;
             return Ok(());
         }
@@ -254,8 +280,11 @@ impl Reader {
             return Ok(());
         }
         self.last_tag = tag;
+        last.is_single = false;
         last.requests.clear();
-        batch::for_each_request(bytes, |request| last.requests.push(self.expected(request, tag)))
+        batch::for_each_request(bytes, |_, request| {
+            last.requests.push(self.expected(request, tag))
+        })
     }
 
     fn expected(&mut self, request: &[u8], tag: usize) -> Expected {

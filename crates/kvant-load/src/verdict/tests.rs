@@ -74,7 +74,7 @@ fn an_overloaded_server_is_told_from_an_overloaded_generator() {
         "{verdict:?}"
     );
     assert!(
-        says(&verdict, "56000 requests are without an answer"),
+        says(&verdict, "55956 requests are without an answer"),
         "{verdict:?}"
     );
 
@@ -195,4 +195,25 @@ fn advised_rates_are_round() {
     assert_eq!(rounded(1_234.0), "1200");
     assert_eq!(rounded(57.9), "57");
     assert_eq!(rounded(3.27), "3.3");
+}
+
+/// Requests are in flight whenever the time ends: they are no news, unless there are more than the
+/// service time explains.
+#[test]
+fn what_is_normally_in_flight_is_not_without_an_answer() {
+    let late = |backlog: u64, in_flight: u64| {
+        let mut outcome = calm(20_000);
+        outcome.total.send_lag.record_many_ns(1_000_000_000, 10_000);
+        outcome.backlog = backlog;
+        outcome.in_flight = in_flight;
+        outcome.unanswered.record_many_ns(500_000, backlog + in_flight);
+        let verdict = judge(&outcome);
+        assert_eq!(verdict.bound, Bound::Generator);
+        verdict
+    };
+    // 20,000 a second of 1 ms each: 20 at any moment, and up to twice as many at some.
+    assert!(!says(&late(0, 20), "without an answer"));
+    assert!(says(&late(1, 20), "1 request is without an answer"));
+    assert!(says(&late(7, 20), "7 requests are without an answer"));
+    assert!(says(&late(0, 1_000), "requests are without an answer"));
 }

@@ -57,6 +57,8 @@ pub(crate) struct Second {
 /// The end of a worker's phase.
 pub(crate) struct Ended {
     pub(crate) outcome: ThreadOutcome,
+    /// Planned in the measured time.
+    pub(crate) planned: u64,
     pub(crate) backlog: u64,
     pub(crate) in_flight: u64,
     /// Ages of both.
@@ -67,7 +69,7 @@ pub(crate) struct Ended {
     pub(crate) is_stopped: bool,
 }
 
-/// How many requests may still be sent in a phase that has a limit. A request that is not answered gives its place back.
+/// How many requests may still be sent in a phase that has a limit.
 #[derive(Debug)]
 pub(crate) struct Quota {
     max: u64,
@@ -93,6 +95,11 @@ impl Quota {
         self.taken.load(Ordering::Relaxed) < self.max
     }
 
+    /// How many places are free.
+    pub(crate) fn left(&self) -> u64 {
+        self.max.saturating_sub(self.taken.load(Ordering::Relaxed))
+    }
+
     /// Takes a place.
     pub(crate) fn take(&self) -> bool {
         let taken = self.taken.fetch_add(1, Ordering::Relaxed);
@@ -105,6 +112,14 @@ impl Quota {
     /// Gives places back.
     pub(crate) fn give_back(&self, count: u64) {
         self.taken.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    /// Takes up to `count` places: how many.
+    pub(crate) fn take_some(&self, count: u64) -> u64 {
+        let taken = self.taken.fetch_add(count, Ordering::Relaxed);
+        let granted = count.min(self.max.saturating_sub(taken));
+        self.give_back(count - granted);
+        granted
     }
 
     /// Takes places whether they are there or not: the rest of a pipelined batch.

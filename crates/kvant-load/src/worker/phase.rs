@@ -103,6 +103,15 @@ impl Run {
         self.stopped_ns.is_some()
     }
 
+    /// What of the plan can still be sent, if the number of requests is limited: about the share of
+    /// one of so many threads.
+    fn undone_max(&self, thread_count: usize) -> u64 {
+        match self.is_limited {
+            true => self.quota.left().div_ceil(thread_count as u64),
+            false => u64::MAX,
+        }
+    }
+
     /// Nothing is planned from this moment on.
     fn plan_end_ns(&self) -> u64 {
         self.stopped_ns.unwrap_or(u64::MAX)
@@ -280,8 +289,10 @@ impl Worker {
         let run = &mut self.run;
         let until_ns = at_ns.min(run.plan_end_ns());
         let undone = run.pace.undone_before(run.measured_ns, until_ns, in_flight);
+        let undone_max = run.undone_max(self.config.thread_count);
         // A batch counts with its first request, wherever the moments of the others lie.
-        let (planned, backlog) = (run.tried + undone.of_measured, undone.of_all);
+        let planned = run.tried + undone.of_measured.min(undone_max);
+        let backlog = undone.of_all.min(undone_max);
         let second = self.recorder.end_interval(at_ns, planned, backlog);
         self.report(News::Second(second));
     }
@@ -314,6 +325,7 @@ impl Worker {
         }
         let mut backlog = 0;
         let mut measured_ns = 0;
+        let tried = self.run.tried;
         if self.run.is_measuring {
             let connections = &self.connections;
             let in_flight = |index: usize| connections[index].flight.in_flight();
@@ -321,6 +333,10 @@ impl Worker {
             let until_ns = end_ns.min(run.plan_end_ns());
             run.pace
                 .each_undone(run.measured_ns, until_ns, in_flight, |at_ns, count| {
+                    let count = match run.is_limited {
+                        true => run.quota.take_some(count),
+                        false => count,
+                    };
                     unanswered.record_many_ns(end_ns - at_ns, count);
                     backlog += count;
                 });
@@ -341,6 +357,7 @@ impl Worker {
         }
         self.report(News::Ended(Box::new(Ended {
             outcome,
+            planned: tried + backlog,
             backlog,
             in_flight,
             unanswered,

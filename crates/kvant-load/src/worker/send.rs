@@ -291,9 +291,6 @@ impl Worker {
                     }
                 }
             }
-            if self.run.is_limited {
-                self.run.quota.give_back(count);
-            }
         }
         let is_current = flight.is_current;
         // wrk2 goes on with the plan when an answer comes, and only then.

@@ -267,7 +267,7 @@ fn a_number_of_requests_is_met_exactly() {
 }
 
 #[test]
-fn a_number_of_requests_is_met_though_some_are_lost() {
+fn lost_requests_count_among_a_number_of_requests() {
     let asked = AtomicU64::new(0);
     let address = server(move |stream| {
         each_request(stream, |stream| {
@@ -281,8 +281,45 @@ fn a_number_of_requests_is_met_though_some_are_lost() {
     };
     let outcome = run(config(address, 2, 4), limited);
     check_sums(&outcome);
-    assert_eq!(outcome.total.completed, 300);
-    assert!(outcome.total.errors.read >= 30, "{}", text(&outcome));
+    let read = outcome.total.errors.read;
+    assert_eq!(
+        (outcome.total.sent, outcome.total.completed + read, read),
+        (300, 300, 30)
+    );
+}
+
+/// A server too slow for the plan: what is planned is the number, and not what the plan would have
+/// asked for meanwhile.
+#[test]
+fn a_number_of_requests_ends_the_plan() {
+    let address = server(|stream| {
+        each_request(stream, |stream| {
+            std::thread::sleep(Duration::from_millis(50));
+            stream.write_all(OK).is_ok()
+        });
+    });
+    let limited = Phase {
+        request_count_max: Some(40),
+        ..phase(Rate::Constant(1_000.0), SECOND * 60)
+    };
+    let outcome = run(config(address, 2, 4), limited);
+    check_sums(&outcome);
+    let total = &outcome.total;
+    assert_eq!((total.planned, total.sent, total.completed), (40, 40, 40));
+    assert_eq!((outcome.backlog, outcome.in_flight), (0, 0));
+    assert!(outcome.unanswered.is_empty() && !outcome.is_cut_short);
+    // And where the time is over first.
+    let outcome = run(
+        config(address, 2, 4),
+        Phase {
+            duration: Duration::from_millis(200),
+            ..limited
+        },
+    );
+    check_sums(&outcome);
+    let total = &outcome.total;
+    assert!(total.planned == 40 && total.sent < 40, "{}", text(&outcome));
+    assert_eq!(outcome.backlog, 40 - total.sent);
 }
 
 #[test]

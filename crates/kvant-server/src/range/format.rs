@@ -18,8 +18,8 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The format that `Accept` headers ask for: that of the highest weight, of equal ones the first that is named. The plain one when
-    /// they accept none of ours.
+    /// The format that `Accept` headers ask for: that of the highest weight, of equal ones the
+    /// first that is named. The plain one when they accept none of ours.
     pub(crate) fn accepted(accept: GetAll<'_, HeaderValue>) -> Format {
         let values = accept.iter().filter_map(|value| value.to_str().ok());
         let ranges: Vec<_> = values
@@ -80,7 +80,8 @@ impl Format {
     }
 }
 
-/// A media range and its weight in thousandths; what is not a weight counts as none given, which is 1.
+/// A media range and its weight in thousandths; what is not a weight counts as none given, which is
+/// 1.
 fn media_range(text: &str) -> (&str, u16) {
     let mut parts = text.split(';').map(str::trim);
     let name = parts.next().unwrap_or_default();

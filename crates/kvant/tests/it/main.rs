@@ -11,6 +11,7 @@ mod kill_nine;
 mod kvant_command;
 mod ledger;
 mod load;
+mod load_requests;
 mod load_results;
 mod load_workloads;
 mod profile;

@@ -33,6 +33,7 @@ fn ended(measured_ns: u64, is_stopped: bool) -> Ended {
             completed: 1,
             ..ThreadOutcome::default()
         },
+        planned: 2,
         backlog: 2,
         in_flight: 3,
         unanswered: Histogram::new(),

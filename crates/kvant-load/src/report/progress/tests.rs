@@ -35,6 +35,23 @@ fn written(is_terminal: bool, tell: impl FnOnce(&mut Progress<&mut Vec<u8>>)) ->
 }
 
 #[test]
+fn a_number_of_requests_is_what_progress_is_made_towards() {
+    let text = written(false, |progress| {
+        let limited = Phase {
+            request_count_max: Some(5_000),
+            ..phase(Rate::Constant(1_000.0), 86_400, 0)
+        };
+        progress.begin(&limited, 0, 1).unwrap();
+        progress.second(&second(0, 10)).unwrap();
+        progress.end().unwrap();
+    });
+    assert!(
+        text.starts_with("0:01 990 of 5000 sent 0.99k of 1.00k/s "),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_terminal_has_one_line_that_is_erased_at_the_end() {
     let text = written(true, |progress| {
         progress

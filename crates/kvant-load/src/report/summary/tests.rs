@@ -179,3 +179,45 @@ fn what_does_not_fit_is_cut() {
         "{long}"
     );
 }
+
+/// One kind, one status: what came back is said, unless all is well.
+#[test]
+fn statuses_are_told_of_a_single_kind_too() {
+    let with = |statuses: &[(u16, u64)]| {
+        let mut outcome = calm(2_000);
+        outcome.total.ops[0].statuses = statuses.to_vec();
+        judged(&outcome)
+    };
+    assert!(with(&[(500, 50)]).contains("\n  status 500: 50\n"));
+    assert!(with(&[(200, 3_950), (500, 50)]).contains("\n  status 200: 3950, status 500: 50\n"));
+    assert!(with(&[(404, 2_000)]).contains("\n  status 404: 2000\n"));
+    for well in [200, 201, 202] {
+        assert!(!with(&[(well, 2_000)]).contains("status"));
+    }
+}
+
+#[test]
+fn one_is_not_several() {
+    let mut outcome = calm(2_000);
+    outcome.total.errors = Errors {
+        connect: 1,
+        read: 1,
+        write: 1,
+        timeout: 1,
+        status: 1,
+    };
+    let text = judged(&outcome).replace("\n    ", " ");
+    for words in [
+        "1 attempt to connect failed,",
+        "1 answer broke off or was no HTTP,",
+        "1 request could not be written,",
+        "1 met its deadline",
+        "1 answer had a status that is not accepted",
+        "  1 attempt to connect failed;",
+        "  2 requests were lost",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    outcome.total.errors.write = 0;
+    assert!(judged(&outcome).contains("  1 request was lost with its connection"));
+}

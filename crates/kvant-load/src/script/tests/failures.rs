@@ -95,6 +95,62 @@ fn a_script_that_fails_does_not_start() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// wrk2 sends what a script returns, whatever is in a header; so does this, and names the header.
+#[test]
+fn a_control_character_in_a_header_is_sent_as_wrk2_sends_it_and_the_header_is_named() {
+    for (code, shown) in [(0, r"'\0'"), (10, r"'\n'"), (20, r"'\u{14}'"), (30, r"'\u{1e}'")] {
+        for (method, headers) in [("GET", "{}"), ("PUT", "{['X-A'] = 'b'}")] {
+            let script = format!(
+                "function request()
+                    local headers = {headers}
+                    headers['Host'] = 'localhost:808' .. string.char({code})
+                    return wrk.format('{method}', '/?id=a', headers, '{method}' == 'PUT' and 'body' or nil)
+                end"
+            );
+            let mut script = load(&script);
+            assert_eq!(script.batch_size(), 1, "{code}");
+            let [warning] = script.warnings() else {
+                panic!("{code}: {:?}", script.warnings());
+            };
+            assert!(
+                warning.contains("the header `Host`") && warning.contains(shown),
+                "{warning}"
+            );
+            let mut source = script.sources().remove(0);
+            let batch = source.next(0).expect("it is sent");
+            let sent = format!("Host: localhost:808{}\r\n", char::from(code));
+            let has = batch
+                .bytes
+                .windows(sent.len())
+                .any(|part| part == sent.as_bytes());
+            assert!(has && batch.requests.len() == 1, "{code}");
+        }
+    }
+}
+
+#[test]
+fn a_header_that_ends_the_head_too_early_is_named() {
+    let script = "function request()
+        return 'GET / HTTP/1.1\\r\\nX-Token: a\\r\\n\\r\\nHost: b\\r\\n\\r\\n' end";
+    assert_eq!(
+        refusal(script),
+        "request() failed: test.lua: invalid method at 4:5 of the text that request() returned; the head before it ends \
+         behind the header `X-Token`: is there a line break in its value?"
+    );
+}
+
+#[test]
+fn empty_lines_around_requests_belong_to_none() {
+    let script =
+        "function request() return '\\r\\nGET / HTTP/1.1\\r\\n\\r\\n\\r\\nGET / HTTP/1.1\\r\\n\\r\\n\\n' end";
+    let mut script = load(script);
+    assert_eq!(script.batch_size(), 2);
+    assert_eq!(
+        script.sources().remove(0).next(0).expect("text").requests.len(),
+        2
+    );
+}
+
 #[test]
 fn a_request_that_fails_later_is_an_error_of_the_run() {
     let script = "local n = 0\nfunction request() n = n + 1\n if n == 3 then error('enough') end return wrk.format() end";

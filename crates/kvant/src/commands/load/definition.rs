@@ -108,6 +108,12 @@ fn plan() -> Vec<Arg> {
              connection for itself [default: uniform]",
         ),
         option(
+            "requests",
+            "COUNT",
+            "End each rate after so many requests, whatever came of them; without -d that may take any time",
+        )
+        .short('n'),
+        option(
             "warmup",
             "T",
             "Load that is not measured, before each measured time [default: 0s, and 3s with --find-max]",
@@ -139,6 +145,17 @@ fn plan() -> Vec<Arg> {
 
 fn requests() -> Vec<Arg> {
     let args = vec![
+        option(
+            "method",
+            "METHOD",
+            "Method of the requests [default: GET, and POST with --body]",
+        ),
+        option(
+            "body",
+            "TEXT|@FILE",
+            "Body of the requests: a text, or what a file holds",
+        )
+        .allow_hyphen_values(true),
         option(
             "ok",
             "STATUS,...",
@@ -200,6 +217,10 @@ fn results() -> Vec<Arg> {
             "What must hold, such as 'p99<5ms'; else the exit code is 3; may be repeated",
         )
         .action(ArgAction::Append),
+        flag(
+            "abort-on-fail",
+            "End the load when an --assert is broken: failures and latencies are looked at each second, all else at the end of a rate",
+        ),
         file(
             "baseline",
             "FILE",
@@ -297,6 +318,7 @@ fn rate() -> Arg {
          (closed loop). Required",
     )
     .short('R')
+    .allow_hyphen_values(true)
 }
 
 fn header() -> Arg {
@@ -356,7 +378,7 @@ fn text(id: &'static str, value: &'static str, help: &str) -> Arg {
         .help(help.to_owned())
 }
 
-/// An option with a value. A value may begin with a hyphen: it is then judged like any other.
+/// An option with a value. Where a value may begin with a hyphen, it is judged like any other.
 fn option(id: &'static str, value: &'static str, help: &str) -> Arg {
     text(id, value, help).long(id).allow_hyphen_values(false)
 }

@@ -22,7 +22,7 @@ pub(super) fn result(settings: &LoadSettings, config: &LoadConfig) -> ResultFile
         .map(|arg| without_secret(arg, &settings.common.headers))
         .collect();
     let requests = match &settings.requests {
-        Requests::Fixed { .. } => "GET".to_owned(),
+        Requests::Fixed { method, .. } => method.clone(),
         Requests::Script { file, .. } => format!("script {}", file.display()),
         Requests::Workload(config) => workload(config),
     };

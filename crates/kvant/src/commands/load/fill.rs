@@ -34,6 +34,7 @@ impl FillSettings {
         let common = Common::read(&mut reader, 1, 64);
         let mut workload = WorkloadConfig::new(Mix::only(Kind::Put));
         settings::keys_and_values(&mut reader, &mut workload);
+        settings::refuse_paths(&mut reader, "a fill");
         if !reader.has("keys") {
             reader.refuse("keys", "is missing: say how many keys to store, such as 1M");
         }

@@ -9,6 +9,7 @@ use kvant_base::Result;
 use kvant_load::assertion::{Assertion, Checked};
 use kvant_load::compare;
 use kvant_load::report::json::{AssertionFacts, ResultFile};
+use kvant_load::{Outcome, Rate};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -43,6 +44,17 @@ impl<'a> Judge<'a> {
         })
     }
 
+    /// What the baseline came to at this rate.
+    ///
+    /// # Errors
+    /// `Invalid`: one of its histograms cannot be read.
+    pub(super) fn baseline(&self, rate: Rate) -> Result<Option<Outcome>> {
+        match &self.baseline {
+            Some(file) => compare::baseline(file, rate),
+            None => Ok(None),
+        }
+    }
+
     /// Holds all assertions against all phases from number `first` on.
     ///
     /// # Errors
@@ -54,11 +66,7 @@ impl<'a> Judge<'a> {
             text: String::new(),
         };
         for (index, done) in phases.iter().enumerate().skip(first) {
-            let rate = done.outcome.phase.rate;
-            let baseline = match &self.baseline {
-                Some(file) => compare::baseline(file, rate)?,
-                None => None,
-            };
+            let baseline = self.baseline(done.outcome.phase.rate)?;
             for assertion in self.asserts {
                 let checked = assertion.check(&done.outcome, baseline.as_ref());
                 judged.add(

@@ -19,6 +19,7 @@ mod search;
 mod settings;
 mod signals;
 mod sources;
+mod watchdog;
 
 use clap::ArgMatches;
 use fill::FillSettings;

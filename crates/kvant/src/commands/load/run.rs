@@ -3,7 +3,7 @@
 //! wrk2's text goes to standard output, and what wrk2 does not know below it; progress and warnings go to standard error.
 
 use super::facts::{self, Done};
-use super::judgement::Judge;
+use super::judgement::{EXIT_BROKEN, Judge};
 use super::outputs::{Outputs, print};
 #[cfg(feature = "profiler")]
 use super::own_profile::OwnProfile;
@@ -11,6 +11,7 @@ use super::search;
 use super::settings::{Common, LoadSettings, Plan, Requests};
 use super::signals::Stop;
 use super::sources::{self, Sources};
+use super::watchdog::Watchdog;
 use kvant_base::{Error, Result};
 use kvant_env::{Env, host};
 use kvant_load::report::json::{FindMaxFacts, ResultFile};
@@ -57,6 +58,10 @@ pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
         own_profile,
         result,
         judge,
+        watchdog: settings
+            .results
+            .aborts_on_fail
+            .then(|| Watchdog::new(&settings.results.asserts)),
         script,
     };
     match &settings.plan {
@@ -77,6 +82,7 @@ pub(super) struct Run<'a> {
     own_profile: Option<OwnProfile>,
     result: ResultFile,
     judge: Judge<'a>,
+    watchdog: Option<Watchdog<'a>>,
     script: Option<Script>,
 }
 
@@ -95,14 +101,14 @@ impl Run<'_> {
                 rate,
                 warmup: self.settings.warmup.unwrap_or_default(),
                 duration: self.settings.duration,
-                request_count_max: None,
+                request_count_max: self.settings.request_count_max,
             };
             print(&self.header())?;
             let done = self.phase(&phase, index, rates.len())?;
             self.print_phase(&done)?;
-            let is_cut_short = done.outcome.is_cut_short;
+            let is_over = self.is_aborted(&done)? || done.outcome.is_cut_short;
             phases.push(done);
-            if is_cut_short {
+            if is_over {
                 break;
             }
         }
@@ -124,16 +130,23 @@ impl Run<'_> {
             load,
             watch,
             outputs,
+            watchdog,
             ..
         } = self;
         let mut logged = Ok(());
+        if let Some(watchdog) = watchdog {
+            watchdog.begin(phase, &self.judge)?;
+        }
         watch.tell(|progress| progress.begin(phase, index, count));
         let result = load.run(phase, &mut |interval: &Interval| {
             watch.tell(|progress| progress.second(interval));
             if let Some(hlog) = &mut outputs.hlog {
                 logged = hlog.append(|writer| writer.write(interval, &ops.all(), env.clock.wall_ms()));
             }
-            logged.is_ok()
+            let is_broken = watchdog
+                .as_mut()
+                .is_some_and(|watchdog| watchdog.is_broken_by(interval, ops));
+            logged.is_ok() && !is_broken
         });
         watch.tell(Progress::end);
         #[cfg(feature = "profiler")]
@@ -149,6 +162,18 @@ impl Run<'_> {
         })
     }
 
+    /// Whether the load ends because an assertion is broken; says which.
+    fn is_aborted(&mut self, done: &Done) -> Result<bool> {
+        let Some(watchdog) = &mut self.watchdog else {
+            return Ok(false);
+        };
+        let broken = watchdog.broken(done, &self.judge)?;
+        if let Some(broken) = &broken {
+            print(&format!("Ended at a broken assertion: {broken}\n"))?;
+        }
+        Ok(broken.is_some())
+    }
+
     /// The lines that wrk2 prints before it measures.
     pub(super) fn header(&self) -> String {
         let settings = self.settings;
@@ -158,12 +183,16 @@ impl Run<'_> {
             .iter()
             .map(|target| target.url.as_str())
             .collect();
-        wrk2::header(&wrk2::Header {
+        let header = wrk2::Header {
             url: &urls.join(" "),
             duration: settings.duration,
             thread_count: settings.common.thread_count,
             connection_count: settings.common.connection_count,
-        })
+        };
+        match settings.request_count_max {
+            Some(count) => wrk2::header_of_requests(count, &header),
+            None => wrk2::header(&header),
+        }
     }
 
     /// wrk2's block of a phase, what the script's `done()` says to it, and what wrk2 does not know.
@@ -199,10 +228,14 @@ impl Run<'_> {
             own_profile,
             mut result,
             judge,
+            watchdog,
             ..
         } = self;
         load.stop();
-        let judged = judge.judge(phases, first_judged)?;
+        let mut judged = judge.judge(phases, first_judged)?;
+        if watchdog.is_some_and(|watchdog| watchdog.has_barked()) && judged.exit_code == 0 {
+            judged.exit_code = EXIT_BROKEN;
+        }
         print(&judged.text)?;
         #[cfg(feature = "profiler")]
         if let Some(own_profile) = own_profile {

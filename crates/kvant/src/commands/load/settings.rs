@@ -8,7 +8,7 @@ use clap::ArgMatches;
 use kvant_load::assertion::Assertion;
 use kvant_load::config::SPIN_ALWAYS;
 use kvant_load::workload::{KeyBytes, KeyDist, Mix, ValueBytes, WorkloadConfig};
-use kvant_load::{Arrival, Rate, StatusSet, Target, units};
+use kvant_load::{Arrival, Rate, StatusSet, Target, request, units};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,11 +25,21 @@ const WORKLOAD_ONLY: [&str; 7] = [
     "range-records",
 ];
 /// Options that belong to a plan of ours and contradict wrk2's.
-const NOT_WRK2_EXACT: [&str; 5] = ["warmup", "arrival", "ramp", "find-max", "spin"];
+const NOT_WRK2_EXACT: [&str; 7] = [
+    "warmup",
+    "arrival",
+    "ramp",
+    "find-max",
+    "spin",
+    "requests",
+    "abort-on-fail",
+];
 /// What `--find-max` has to hold unless told.
 const SLO: &str = "p99<5ms";
 /// wrk's, as all defaults that have a short option.
 const DURATION: Duration = Duration::from_secs(10);
+/// How long a number of requests may take unless told: for ever, as far as histograms reach.
+const DURATION_OF_REQUESTS: Duration = Duration::from_secs(24 * 3_600);
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Runs repeat unless told otherwise.
 const SEED: u64 = 1;
@@ -56,6 +66,8 @@ pub(super) struct LoadSettings {
     pub(super) common: Common,
     pub(super) plan: Plan,
     pub(super) duration: Duration,
+    /// Requests of each rate; `None`: as many as the duration has.
+    pub(super) request_count_max: Option<u64>,
     /// `None`: what the plan needs.
     pub(super) warmup: Option<Duration>,
     pub(super) arrival: Arrival,
@@ -82,17 +94,30 @@ pub(super) enum Plan {
 #[derive(Debug)]
 pub(super) enum Requests {
     /// The URL's path.
-    Fixed { pipeline: usize },
+    Fixed {
+        method: String,
+        body: Option<Body>,
+        pipeline: usize,
+    },
     /// What a script says.
     Script { file: PathBuf, args: Vec<String> },
     /// What the interface of Kvant knows.
     Workload(WorkloadConfig),
 }
 
+/// The body of all requests.
+#[derive(Debug, PartialEq)]
+pub(super) enum Body {
+    Text(String),
+    File(PathBuf),
+}
+
 /// Where results go, beside standard output.
 #[derive(Debug, Default)]
 pub(super) struct Results {
     pub(super) asserts: Vec<Assertion>,
+    /// The load ends when one of them is broken.
+    pub(super) aborts_on_fail: bool,
     pub(super) baseline: Option<PathBuf>,
     pub(super) json: Option<PathBuf>,
     pub(super) hlog: Option<PathBuf>,
@@ -117,10 +142,16 @@ impl LoadSettings {
         } else {
             SPIN
         };
+        let request_count_max = reader.optional("requests", positive_number);
+        let default_duration = match request_count_max {
+            Some(_) if !reader.has("ramp") => DURATION_OF_REQUESTS,
+            _ => DURATION,
+        };
         let settings = LoadSettings {
             common: Common::read(&mut reader, 2, 10),
             plan: plan(&mut reader),
-            duration: reader.value("duration", DURATION, positive_time),
+            duration: reader.value("duration", default_duration, positive_time),
+            request_count_max,
             warmup: reader.optional("warmup", units::parse_time),
             arrival: reader.value("arrival", Arrival::Uniform, arrival),
             wrk2_exact: reader.flag("wrk2-exact"),
@@ -202,6 +233,10 @@ fn plan(reader: &mut Reader<'_>) -> Plan {
     match (reader.flag("find-max"), reader.has("ramp"), reader.has("rate")) {
         (true, ..) => {
             reader.refuse_given(&["rate", "ramp"], "--find-max looks for the rate: leave one of them out");
+            reader.refuse_given(
+                &["requests", "abort-on-fail"],
+                "--find-max says itself how long it loads: leave one of them out",
+            );
             if slos.is_empty() {
                 slos.extend(assertion(SLO));
             }
@@ -239,7 +274,7 @@ fn requests(reader: &mut Reader<'_>) -> Requests {
     }
     if let Some(file) = reader.path("script") {
         reader.refuse_given(
-            &["workload", "pipeline"],
+            &["workload", "pipeline", "method", "body"],
             "the script makes the requests: leave one of them out",
         );
         return Requests::Script { file, args };
@@ -250,9 +285,19 @@ fn requests(reader: &mut Reader<'_>) -> Requests {
             &["pipeline"],
             "a workload has one request in flight on each connection",
         );
+        reader.refuse_given(
+            &["method", "body"],
+            "the workload makes the requests: leave one of them out",
+        );
         return Requests::Workload(workload);
     }
-    Requests::Fixed { pipeline }
+    let body = reader.optional("body", body);
+    let default_method = if body.is_some() { "POST" } else { "GET" };
+    Requests::Fixed {
+        method: reader.value("method", default_method.to_owned(), method),
+        body,
+        pipeline,
+    }
 }
 
 /// Requests in one write.
@@ -263,9 +308,29 @@ pub(super) fn pipeline(reader: &mut Reader<'_>, default: usize, max: usize) -> u
     })
 }
 
+/// Refuses URLs with a path: `what` has paths of its own.
+pub(super) fn refuse_paths(reader: &mut Reader<'_>, what: &str) {
+    for url in reader
+        .all("url", |url| Ok(Target::parse(url).ok()))
+        .into_iter()
+        .flatten()
+    {
+        if url.path != "/" {
+            reader.refuse(
+                "url",
+                format!(
+                    "{what} has paths of its own: leave `{}` out of `{}`",
+                    url.path, url.url
+                ),
+            );
+        }
+    }
+}
+
 fn workload(reader: &mut Reader<'_>) -> Option<WorkloadConfig> {
     let mix = reader.optional("mix", |text| Mix::parse(text).map(|_| text.to_owned()));
     let mix = reader.optional("workload", |text| Mix::from_flags(text, mix.as_deref()))?;
+    refuse_paths(reader, "a workload");
     let mut config = WorkloadConfig::new(mix);
     config.key_dist = reader.value("key-dist", config.key_dist, KeyDist::parse);
     config.hit_ratio = reader.value("hit-ratio", config.hit_ratio, ratio);
@@ -287,12 +352,19 @@ pub(super) fn keys_and_values(reader: &mut Reader<'_>, config: &mut WorkloadConf
 fn results(reader: &mut Reader<'_>) -> Results {
     let results = Results {
         asserts: reader.all("assert", assertion),
+        aborts_on_fail: reader.flag("abort-on-fail"),
         baseline: reader.path("baseline"),
         json: reader.path("json"),
         hlog: reader.path("hlog"),
         hgrm: reader.path("hgrm"),
         profile: reader.optional("profile", profile),
     };
+    if results.aborts_on_fail && !reader.has("assert") {
+        reader.refuse(
+            "abort-on-fail",
+            "ends the load at a broken assertion: --assert is missing",
+        );
+    }
     let needs_baseline = results.asserts.iter().any(Assertion::needs_baseline);
     match &results.baseline {
         Some(_) if !needs_baseline => {
@@ -331,11 +403,30 @@ fn header(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.trim().to_owned()))
 }
 
-fn positive_count(text: &str) -> Result<usize, String> {
+fn method(text: &str) -> Result<String, String> {
+    let checked = request::check_method(text).map(|()| text.to_owned());
+    checked.map_err(|error| format!("{}, such as PUT", error.message()))
+}
+
+/// `@FILE` is the content of a file, as in curl.
+fn body(text: &str) -> Result<Body, String> {
+    Ok(match text.strip_prefix('@') {
+        Some("") => return Err("has no name of a file behind `@`".to_owned()),
+        Some(file) => Body::File(PathBuf::from(file)),
+        None => Body::Text(text.to_owned()),
+    })
+}
+
+fn positive_number(text: &str) -> Result<u64, String> {
     match units::parse_count(text)? {
         0 => Err("must be at least 1".to_owned()),
-        count => usize::try_from(count).map_err(|_| format!("{count} is too many")),
+        count => Ok(count),
     }
+}
+
+fn positive_count(text: &str) -> Result<usize, String> {
+    let count = positive_number(text)?;
+    usize::try_from(count).map_err(|_| format!("{count} is too many"))
 }
 
 fn spin(text: &str) -> Result<Duration, String> {

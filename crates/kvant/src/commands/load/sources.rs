@@ -1,7 +1,7 @@
 //! Makes the sources of requests, one a thread.
 
-use super::settings::{LoadSettings, Requests};
-use kvant_base::Result;
+use super::settings::{Body, LoadSettings, Requests};
+use kvant_base::{Error, Result};
 use kvant_env::Env;
 use kvant_load::request::{self, HeaderBlock};
 use kvant_load::script::{Options, Script};
@@ -28,7 +28,14 @@ pub(super) fn make(settings: &LoadSettings, targets: &[Target], ops: &OpNames, e
         script: None,
     };
     match &settings.requests {
-        Requests::Fixed { pipeline } => fixed(settings, targets, *pipeline, ops).map(without_script),
+        Requests::Fixed {
+            method,
+            body,
+            pipeline,
+        } => {
+            let body = body.as_ref().map(|body| read(body, env)).transpose()?;
+            fixed(settings, targets, method, body.as_deref(), *pipeline, ops).map(without_script)
+        }
         Requests::Workload(config) => {
             let config = WorkloadConfig {
                 seed: common.seed,
@@ -59,36 +66,49 @@ pub(super) fn make(settings: &LoadSettings, targets: &[Target], ops: &OpNames, e
     }
 }
 
-/// `GET` of the URL's path, with the headers that were given.
+/// The bytes of a body.
+///
+/// # Errors
+/// `Io` with the file that cannot be read.
+fn read(body: &Body, env: &Env) -> Result<Vec<u8>> {
+    match body {
+        Body::Text(text) => Ok(text.clone().into_bytes()),
+        Body::File(file) => env.fs.read(file).map_err(|error| Error::io("read", file, error)),
+    }
+}
+
+/// A request of the URL's path, with the headers that were given.
 fn fixed(
     settings: &LoadSettings,
     targets: &[Target],
+    method: &str,
+    body: Option<&[u8]>,
     pipeline: usize,
     ops: &OpNames,
 ) -> Result<Vec<Box<dyn RequestSource>>> {
-    let op = ops.intern(&kind(targets));
+    let op = ops.intern(&kind(method, targets));
     let request = |target: &Target| {
         let headers = HeaderBlock::new(target, &settings.common.headers)?;
         let mut bytes = Vec::new();
-        request::append_request(&mut bytes, "GET", &target.path, &headers, None);
+        request::append_request(&mut bytes, method, &target.path, &headers, body);
         Ok(bytes)
     };
     let requests = targets.iter().map(request).collect::<Result<Vec<_>>>()?;
-    let source = FixedSource::new(&requests, op, false, pipeline);
+    let source = FixedSource::new(&requests, op, method == "HEAD", pipeline);
     let sources =
         (0..settings.common.thread_count).map(|_| -> Box<dyn RequestSource> { Box::new(source.clone()) });
     Ok(sources.collect())
 }
 
 /// What the requests are called: method and path, as those of scripts are; the method alone where paths differ.
-fn kind(targets: &[Target]) -> String {
+fn kind(method: &str, targets: &[Target]) -> String {
     let mut paths = targets
         .iter()
         .map(|target| target.path.split('?').next().unwrap_or_default());
     let first = paths.next().unwrap_or_default();
     if paths.all(|path| path == first) {
-        format!("GET {first}")
+        format!("{method} {first}")
     } else {
-        "GET".to_owned()
+        method.to_owned()
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn command() -> Command {
                 .value_hint(ValueHint::Url),
         )
         .arg(option("event", "EVENT,...", "What to record: cpu, alloc, lock [default: all three]"))
-        .arg(option("duration", "T", "For how long, 100ms to 60m [default: 30s]").short('d'))
+        .arg(option("duration", "T", "For how long: 100ms to 1h, or seconds without a unit [default: 30s]").short('d'))
         .arg(option("rate", "HZ", "CPU samples a second of CPU time [default: 99]"))
         .arg(words(
             "engine",

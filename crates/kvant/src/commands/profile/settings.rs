@@ -4,8 +4,8 @@ use super::definition::{ENGINES, FORMATS, KINDS, URL};
 use super::output::{Format, Output};
 use crate::commands::reader::Reader;
 use clap::ArgMatches;
-use kvant_base::duration;
 use kvant_base::wait::WaitKind;
+use kvant_load::units;
 use kvant_profiler::recording::Kind;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -184,7 +184,7 @@ fn events(text: &str) -> Result<Vec<String>, String> {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    match duration::parse(text)? {
+    match units::parse_time(text)? {
         time if (DURATION_MIN..=DURATION_MAX).contains(&time) => Ok(time),
         _ => Err(format!("`{text}` is not between 100ms and 60m")),
     }

@@ -1,4 +1,4 @@
-use super::{LoadSettings, Plan, Requests};
+use super::{Body, LoadSettings, Plan, Requests};
 use kvant_load::{Arrival, Rate};
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ fn defaults_are_wrks() {
         (settings.prints_response, settings.prints_service),
         (false, false)
     );
-    assert!(matches!(settings.requests, Requests::Fixed { pipeline: 1 }));
+    assert!(matches!(settings.requests, Requests::Fixed { pipeline: 1, .. }));
     assert_eq!(urls(&settings), [URL]);
 }
 
@@ -260,4 +260,88 @@ fn all_problems_are_told_at_once() {
         assert!(names.contains(&name), "{name} is not in {problems:#?}");
     }
     assert_eq!(names.len(), 7, "{problems:#?}");
+}
+
+#[test]
+fn a_rate_below_zero_is_told_as_such() {
+    for rate in ["-5", "-5k", "-0.5"] {
+        let sentence = format!("--rate: `{rate}` is not a rate");
+        refused(&["-R", rate, URL], &sentence);
+        refused(&[&format!("-R{rate}"), URL], &sentence);
+        refused(&[&format!("--rate={rate}"), URL], &sentence);
+    }
+}
+
+#[test]
+fn workloads_and_fills_refuse_a_path() {
+    let host = "http://127.0.0.1:8080";
+    for url in [host, "http://127.0.0.1:8080/", "http+unix://%2Frun%2Fa.sock"] {
+        good(&["-R5", "--workload", "get", url]);
+    }
+    for path in ["/v0/status", "/?x=y", "?x=y"] {
+        let url = format!("{host}{path}");
+        refused(
+            &["-R5", "--workload", "get", host, &url],
+            "URL: a workload has paths of its own",
+        );
+    }
+    good(&["-R5", URL]);
+}
+
+#[test]
+fn methods_and_bodies() {
+    let fixed = |args: &[&str]| match good(&[&["-R5", URL], args].concat()).requests {
+        Requests::Fixed { method, body, .. } => (method, body),
+        other => panic!("{other:?}"),
+    };
+    let text = |text: &str| Some(Body::Text(text.to_owned()));
+    assert_eq!(fixed(&[]), ("GET".to_owned(), None));
+    assert_eq!(fixed(&["--method", "DELETE"]), ("DELETE".to_owned(), None));
+    assert_eq!(fixed(&["--body", "a=b"]), ("POST".to_owned(), text("a=b")));
+    assert_eq!(
+        fixed(&["--method", "PUT", "--body", "-1"]),
+        ("PUT".to_owned(), text("-1"))
+    );
+    assert_eq!(fixed(&["--body", ""]), ("POST".to_owned(), text("")));
+    let file = Some(Body::File("value.bin".into()));
+    assert_eq!(fixed(&["--body", "@value.bin"]), ("POST".to_owned(), file));
+    refused(&["-R5", "--method", "G ET", URL], "--method: `G ET` is no method");
+    refused(&["-R5", "--body", "@", URL], "--body: has no name");
+    for option in ["--method", "--body"] {
+        refused(&["-R5", "-s", "a.lua", option, "PUT", URL], option);
+        refused(
+            &["-R5", "--workload", "get", option, "PUT", "http://127.0.0.1"],
+            option,
+        );
+    }
+}
+
+#[test]
+fn a_number_of_requests_has_no_end_in_time_unless_told() {
+    let settings = good(&["-R5", "-n", "10k", URL]);
+    assert_eq!(settings.request_count_max, Some(10_000));
+    assert_eq!(settings.duration, Duration::from_secs(24 * 3_600));
+    let settings = good(&["-R5", "-n10", "-d", "3s", URL]);
+    assert_eq!(settings.duration, Duration::from_secs(3));
+    assert_eq!(
+        good(&["--ramp", "0..5", "-n10", URL]).duration,
+        Duration::from_secs(10)
+    );
+    refused(&["-R5", "-n0", URL], "--requests: must be at least 1");
+    refused(&["--find-max", "-n5", URL], "--requests: --find-max");
+    refused(
+        &["-R5", "--wrk2-exact", "-n5", URL],
+        "--requests: wrk2 has nothing",
+    );
+}
+
+#[test]
+fn an_abort_needs_an_assertion() {
+    let settings = good(&["-R5", "--abort-on-fail", "--assert", "errors==0", URL]);
+    assert!(settings.results.aborts_on_fail);
+    refused(&["-R5", "--abort-on-fail", URL], "--abort-on-fail: ");
+    refused(
+        &["--find-max", "--abort-on-fail", "--assert", "errors==0", URL],
+        "--abort-on-fail: --find-max",
+    );
 }

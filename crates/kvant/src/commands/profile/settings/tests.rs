@@ -106,7 +106,7 @@ fn addresses_are_hosts_with_ports() {
 
 #[test]
 fn all_that_is_wrong_is_said_at_once() {
-    let args = "--url https://localhost --event wall --duration 1 --rate 0 -o x.svg --kind cpu";
+    let args = "--url https://localhost --event wall --duration soon --rate 0 -o x.svg --kind cpu";
     let problems = read(&args.split(' ').collect::<Vec<_>>()).unwrap_err();
     assert_eq!(problems.len(), 5, "{problems:#?}");
     for args in [
@@ -121,5 +121,30 @@ fn all_that_is_wrong_is_said_at_once() {
     ] {
         let problems = read(args).unwrap_err();
         assert_eq!(problems.len(), 1, "{args:?}: {problems:#?}");
+    }
+}
+
+#[test]
+fn durations_have_the_forms_that_kvant_load_takes() {
+    for (text, seconds) in [
+        ("30", 30.0),
+        ("30s", 30.0),
+        ("5m", 300.0),
+        ("1h", 3600.0),
+        ("1M", 60.0),
+        ("250ms", 0.25),
+    ] {
+        let Source::Server(wanted) = read(&["-d", text]).unwrap().source else {
+            panic!("{text}");
+        };
+        assert_eq!(wanted.duration.as_secs_f64(), seconds, "{text}");
+        assert_eq!(units::parse_time(text), Ok(wanted.duration), "{text}");
+    }
+    for text in ["2h", "50ms", "0", "1.5s"] {
+        let problems = read(&["--duration", text]).err();
+        assert!(
+            problems.is_some_and(|problems| problems[0].starts_with("--duration: ")),
+            "{text}"
+        );
     }
 }
