@@ -37,6 +37,8 @@ const CASES: &[Case] = &[
     ("there is room on the device", available_bytes),
     ("a lock excludes others until dropped and names its owner", lock),
     ("a lock replaces the id of the last owner", lock_after_owner_died),
+    ("a lock holds although its file is removed", lock_without_its_file),
+    ("a canonical path has no detours", canonical),
 ];
 
 /// Runs every case in a directory of its own below `root`, which must exist.
@@ -313,7 +315,10 @@ fn lock(fs: &dyn Fs, dir: &Path) {
     let refused = fs.lock(&path).err().unwrap();
     assert_eq!(refused.kind(), ErrorKind::WouldBlock);
     assert!(refused.to_string().contains(&process_id), "{refused}");
-    let _other = fs.lock(&dir.join("LOCK2")).unwrap();
+    assert_fails(fs.lock(&dir.join("LOCK2")), ErrorKind::WouldBlock);
+    fs.create_dir_all(&dir.join("other")).unwrap();
+    let _other = fs.lock(&dir.join("other/LOCK")).unwrap();
+    fs.sync_dir(dir).unwrap();
     drop(held);
     drop(fs.lock(&path).unwrap());
     drop(fs.lock(&path).unwrap());
@@ -325,6 +330,29 @@ fn lock_after_owner_died(fs: &dyn Fs, dir: &Path) {
     let _held = fs.lock(&dir.join("LOCK")).unwrap();
     let contents = fs.read(&dir.join("LOCK")).unwrap();
     assert_eq!(contents, format!("{}\n", std::process::id()).into_bytes());
+}
+
+fn lock_without_its_file(fs: &dyn Fs, dir: &Path) {
+    let path = dir.join("LOCK");
+    let held = fs.lock(&path).unwrap();
+    fs.remove_file(&path).unwrap();
+    let refused = fs.lock(&path).err().expect("the directory has an owner");
+    assert_eq!(refused.kind(), ErrorKind::WouldBlock);
+    if cfg!(target_os = "linux") {
+        let process_id = std::process::id().to_string();
+        assert!(refused.to_string().contains(&process_id), "{refused}");
+    }
+    assert!(!fs.exists(&path).unwrap(), "a refused owner leaves no file");
+    drop(held);
+    drop(fs.lock(&path).unwrap());
+}
+
+fn canonical(fs: &dyn Fs, dir: &Path) {
+    fs.create_dir_all(&dir.join("a/b")).unwrap();
+    let expected = fs.canonical(dir).unwrap().join("a/b");
+    assert!(expected.is_absolute());
+    assert_eq!(fs.canonical(&dir.join("a/../a/./b")).unwrap(), expected);
+    assert_fails(fs.canonical(&dir.join("none")), ErrorKind::NotFound);
 }
 
 /// One writer and many readers at once: a block that the length covers is whole. Readers take a fixed number of

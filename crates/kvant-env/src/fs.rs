@@ -9,7 +9,7 @@
 //!    2020).
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An open file. Methods take `&self`: one thread may append while another syncs.
@@ -44,10 +44,10 @@ pub struct DirEntry {
     pub len_bytes: u64,
 }
 
-/// Exclusive ownership of a lock file until dropped.
+/// Exclusive ownership of a directory until dropped.
 pub trait FileLock: Send + Sync {}
 
-/// Files and directories.
+/// Files and directories. What a backend of the operating system creates, its owner alone may read.
 pub trait Fs: Send + Sync {
     /// Opens `path` for reading and writing, creating it empty, or cutting it to empty if it exists.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
@@ -67,13 +67,17 @@ pub trait Fs: Send + Sync {
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
     /// The files in a directory, in name order.
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
-    /// Makes created, renamed, linked and removed names in `dir` durable.
+    /// Makes created, renamed, linked and removed names in `dir` durable. Opens nothing while this
+    /// [`Fs`] holds the lock of `dir`, so that a lack of descriptors does not look like a failed sync.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Bytes that can still be written on the device that holds `path`.
     fn available_bytes(&self, path: &Path) -> io::Result<u64>;
     /// Whether `path` names a file or directory.
     fn exists(&self, path: &Path) -> io::Result<bool>;
-    /// Takes the exclusive lock on `path`, creating the file and writing the caller's process id into it.
+    /// The absolute path of an existing file or directory, without `..` and symbolic links.
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
+    /// Takes the exclusive lock of the directory that holds `path`, creating the file and writing the
+    /// caller's process id into it. The lock lasts also when the file is removed.
     ///
     /// # Errors
     /// `WouldBlock`, with a message that names the owner's process id, when another process (or another

@@ -8,10 +8,10 @@
 //! Threads: any. `state` is held while names change, never while contents are read or written.
 
 use crate::fs::{DirEntry, File, FileLock, Fs};
-use crate::tree::{Change, Tree};
+use crate::tree::{self, Change, DirId, Tree};
 use kvant_base::lock::NamedMutex;
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Files in memory. Clones are the same file system.
@@ -22,8 +22,8 @@ pub struct MemoryFs {
 
 struct State {
     tree: Tree<Inode>,
-    /// What lock files are held. A handful at most.
-    locked: Vec<Arc<Inode>>,
+    /// Directories whose locks are held. A handful at most.
+    locked: Vec<DirId>,
 }
 
 #[derive(Default)]
@@ -258,34 +258,39 @@ impl Fs for MemoryFs {
         self.state.lock().tree.exists(path)
     }
 
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        match self.exists(path)? {
+            true => Ok(tree::absolute(path)),
+            false => Err(ErrorKind::NotFound.into()),
+        }
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>> {
         let mut state = self.state.lock();
-        let inode = state.file_or_new(path)?;
-        if state.locked.iter().any(|held| Arc::ptr_eq(held, &inode)) {
+        let dir = state.tree.parent_dir(path)?;
+        if state.locked.contains(&dir) {
             return Err(locked_by_this_process(path));
         }
+        let inode = state.file_or_new(path)?;
         *inode.write() = format!("{}\n", std::process::id()).into_bytes();
-        state.locked.push(Arc::clone(&inode));
+        state.locked.push(dir);
         Ok(Box::new(MemoryLock {
             state: Arc::clone(&self.state),
-            inode,
+            dir,
         }))
     }
 }
 
 struct MemoryLock {
     state: Arc<NamedMutex<State>>,
-    inode: Arc<Inode>,
+    dir: DirId,
 }
 
 impl FileLock for MemoryLock {}
 
 impl Drop for MemoryLock {
     fn drop(&mut self) {
-        self.state
-            .lock()
-            .locked
-            .retain(|held| !Arc::ptr_eq(held, &self.inode));
+        self.state.lock().locked.retain(|held| *held != self.dir);
     }
 }
 

@@ -4,9 +4,10 @@
 //! 1. No call is retried after a failed sync, and no error is swallowed: rule 3 of [`crate::fs`] is the
 //!    caller's to keep.
 //! 2. A lock belongs to an open file, not to the process: a second holder in the same process is refused like
-//!    any other.
+//!    any other ([`lock`]).
 //! 3. Whether the system can read without waiting is found out by trying, and a refusal is remembered: files
 //!    of one [`PosixFs`] are taken to lie on one device.
+//! 4. What is created here, its owner alone may read, whatever the umask.
 //!
 //! Calls that may wait for the disk tell a profiler how long they took.
 //!
@@ -16,19 +17,38 @@
 use crate::fs::{DirEntry, File, FileLock, Fs};
 use kvant_base::wait::{self, WaitKind};
 use std::ffi::CString;
-use std::fs::{self, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+mod lock;
+
+/// Access to a new file: the owner reads and writes.
+const FILE_MODE: u32 = 0o600;
+/// Access to a new directory: the owner lists, searches and changes it.
+const DIR_MODE: u32 = 0o700;
+
 /// The operating system's file system.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct PosixFs {
     always_waits: Arc<AtomicBool>,
+    /// Directories whose locks are held.
+    owned_dirs: Arc<lock::OwnedDirs>,
+}
+
+/// A write beyond the limit on file sizes (`RLIMIT_FSIZE`) fails from now on; before, it ended the process
+/// without a word.
+pub fn ignore_file_size_signal() -> io::Result<()> {
+    // SAFETY: to ignore a signal installs no handler, so that no code of ours runs in one.
+    match unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
 }
 
 impl PosixFs {
@@ -116,6 +136,7 @@ impl Fs for PosixFs {
             .write(true)
             .create(true)
             .truncate(true)
+            .mode(FILE_MODE)
             .open(path)?;
         Ok(self.handle(file))
     }
@@ -147,7 +168,7 @@ impl Fs for PosixFs {
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir_all(path)
+        DirBuilder::new().recursive(true).mode(DIR_MODE).create(path)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
@@ -173,7 +194,10 @@ impl Fs for PosixFs {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let _waiting = wait::begin(WaitKind::Io, "fsync");
-        fs::File::open(dir)?.sync_all()
+        match self.owned_dirs.get(dir)? {
+            Some(owned) => owned.sync_all(),
+            None => fs::File::open(dir)?.sync_all(),
+        }
     }
 
     fn available_bytes(&self, path: &Path) -> io::Result<u64> {
@@ -184,42 +208,13 @@ impl Fs for PosixFs {
         path.try_exists()
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(locked_by_other(path)),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-        // Written over the last owner's id before the cut, so that whoever is refused meanwhile never reads
-        // an empty file.
-        let process_id = format!("{}\n", std::process::id());
-        file.write_all_at(process_id.as_bytes(), 0)?;
-        file.set_len(process_id.len() as u64)?;
-        Ok(Box::new(PosixLock { _file: file }))
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::canonicalize(path)
     }
-}
 
-/// The lock lasts as long as the open file. The file itself stays: removing it would let two owners hold
-/// locks on two files of one name.
-struct PosixLock {
-    _file: fs::File,
-}
-
-impl FileLock for PosixLock {}
-
-fn locked_by_other(path: &Path) -> io::Error {
-    let owner = match fs::read_to_string(path) {
-        Ok(contents) if contents.trim().parse::<u32>().is_ok() => format!("process {}", contents.trim()),
-        _ => "an unknown process".to_owned(),
-    };
-    let message = format!("{} is locked by {owner}", path.display());
-    io::Error::new(io::ErrorKind::WouldBlock, message)
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>> {
+        lock::take(&self.owned_dirs, path)
+    }
 }
 
 /// Reserves the first `len_bytes` of `file` and makes it at least that long.

@@ -71,6 +71,11 @@ impl<T> Tree<T> {
         }
     }
 
+    /// The directory that holds the last name of `path`.
+    pub(crate) fn parent_dir(&self, path: &Path) -> io::Result<DirId> {
+        self.parent(path).map(|(dir, _)| dir)
+    }
+
     /// Whether `path` names anything.
     pub(crate) fn exists(&self, path: &Path) -> io::Result<bool> {
         match self.node(path) {
@@ -297,6 +302,11 @@ impl<T> Clone for Node<T> {
             Node::Dir(dir) => Node::Dir(*dir),
         }
     }
+}
+
+/// `path` from the root, without `..`.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    Path::new("/").join(components(path).iter().collect::<PathBuf>())
 }
 
 /// The names from the root to `path`.

@@ -6,7 +6,7 @@ use super::faults::FaultOp;
 use super::inode::Edit;
 use crate::fs::{DirEntry, File, FileLock, Fs};
 use crate::memory::{Access, locked_by_this_process, range};
-use crate::tree::{Change, Tree};
+use crate::tree::{self, Change, DirId, Tree};
 use kvant_base::lock::{NamedGuard, NamedMutex};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -131,19 +131,27 @@ impl Fs for FaultyFs {
         disk.names.exists(path)
     }
 
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        match self.exists(path)? {
+            true => Ok(tree::absolute(path)),
+            false => Err(ErrorKind::NotFound.into()),
+        }
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>> {
         let mut disk = self.begin(FaultOp::Lock, &[path])?;
-        let inode = disk.file_or_new(path)?;
-        if disk.locked.iter().any(|held| Arc::ptr_eq(held, &inode)) {
+        let dir = disk.names.parent_dir(path)?;
+        if disk.locked.contains(&dir) {
             return Err(locked_by_this_process(path));
         }
+        let inode = disk.file_or_new(path)?;
         let process_id = format!("{}\n", std::process::id());
         disk.write(&inode, process_id.as_bytes(), 0)?;
         disk.resize(&inode, Edit::SetLen(process_id.len() as u64))?;
-        disk.locked.push(Arc::clone(&inode));
+        disk.locked.push(dir);
         Ok(Box::new(FaultyLock {
             disk: Arc::clone(&self.disk),
-            inode,
+            dir,
         }))
     }
 }
@@ -221,16 +229,13 @@ impl File for FaultyFile {
 
 struct FaultyLock {
     disk: Arc<NamedMutex<Disk>>,
-    inode: Arc<InodeCell>,
+    dir: DirId,
 }
 
 impl FileLock for FaultyLock {}
 
 impl Drop for FaultyLock {
     fn drop(&mut self) {
-        self.disk
-            .lock()
-            .locked
-            .retain(|held| !Arc::ptr_eq(held, &self.inode));
+        self.disk.lock().locked.retain(|held| *held != self.dir);
     }
 }

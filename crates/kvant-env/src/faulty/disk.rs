@@ -41,8 +41,8 @@ pub(super) struct Disk {
     pub(super) crash_at_sync_point: Option<u64>,
     /// Set by a crash: the sync at which it came. Nothing changes the disk any more.
     pub(super) crashed_at: Option<SyncTarget>,
-    /// Lock files that are held.
-    pub(super) locked: Vec<Arc<InodeCell>>,
+    /// Directories whose locks are held.
+    pub(super) locked: Vec<DirId>,
     rng: Rng,
 }
 

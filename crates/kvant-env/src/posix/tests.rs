@@ -101,8 +101,12 @@ fn a_lock_held_through_another_open_file_names_the_owner_written_in_it() {
     );
     fs::write(&path, b"").unwrap();
     let refused = PosixFs::new().lock(&path).err().unwrap();
+    let holder = match cfg!(target_os = "linux") {
+        true => format!("process {}", std::process::id()),
+        false => "an unknown process".to_owned(),
+    };
     assert!(
-        refused.to_string().ends_with("is locked by an unknown process"),
+        refused.to_string().ends_with(&format!("is locked by {holder}")),
         "{refused}"
     );
 }
@@ -114,4 +118,40 @@ fn names_that_are_not_utf8_are_not_listed() {
     if fs::write(dir.0.join(name), b"").is_ok() {
         assert!(PosixFs::new().list(&dir.0).unwrap().is_empty());
     }
+}
+
+#[test]
+fn what_is_created_only_its_owner_may_read() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let dir = TempDir::new();
+    let posix = PosixFs::new();
+    posix.create_dir_all(&dir.0.join("parent/data")).unwrap();
+    posix.create(&dir.0.join("parent/data/a")).unwrap();
+    let _lock = posix.lock(&dir.0.join("parent/data/LOCK")).unwrap();
+    for (name, mode) in [
+        ("parent", 0o700),
+        ("parent/data", 0o700),
+        ("parent/data/a", 0o600),
+        ("parent/data/LOCK", 0o600),
+    ] {
+        let permissions = fs::metadata(dir.0.join(name)).unwrap().permissions();
+        assert_eq!(permissions.mode() & 0o777, mode, "{name}");
+    }
+}
+
+#[test]
+fn an_owned_directory_that_was_replaced_is_not_synced() {
+    let dir = TempDir::new();
+    let (data, moved) = (dir.0.join("data"), dir.0.join("moved"));
+    fs::create_dir(&data).unwrap();
+    let posix = PosixFs::new();
+    let held = posix.lock(&data.join("LOCK")).unwrap();
+    posix.sync_dir(&data).unwrap();
+    fs::rename(&data, &moved).unwrap();
+    posix.sync_dir(&data).unwrap();
+    fs::create_dir(&data).unwrap();
+    assert!(posix.sync_dir(&data).is_err());
+    drop(held);
+    posix.sync_dir(&data).unwrap();
 }
