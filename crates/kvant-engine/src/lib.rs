@@ -26,7 +26,9 @@ mod wal;
 
 pub use batch::WriteBatch;
 pub use commit::queue::Completion;
-pub use db::{Db, Lookup, RangeIter, ReadTrace, Record, RecoveryProgress, Refusable, Resources, Snapshot};
+pub use db::{
+    Db, Lookup, RangeIter, ReadTrace, Record, RecoveryProgress, Refusable, Resources, Snapshot, WriteHealth,
+};
 pub use format::{FileNum, SeqNum};
 pub use options::{Compression, Options, SyncLevel};
 pub use stats::*;

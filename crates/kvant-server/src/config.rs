@@ -4,6 +4,7 @@ use crate::affinity;
 use crate::site;
 use kvant_base::limits;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Which threads do the storage work of a request (`--dispatch`).
@@ -64,8 +65,11 @@ pub struct ServerConfig {
     pub connection_idle_max: Duration,
     /// Longest time from the first byte of a request's head to its last.
     pub head_wait_max: Duration,
-    /// Connections open at once, both listeners together. `None`: the descriptor limit, raised to the hard one, less 1,000.
+    /// Connections open at once, both listeners together, as far as there are descriptors for them. `None`: the descriptor limit,
+    /// raised to the hard one, less 1,000, or less three quarters of it.
     pub connections_max: Option<usize>,
+    /// Directory of the checkpoints that the operator API makes.
+    pub checkpoints: PathBuf,
 }
 
 /// Most threads of a kind.
@@ -93,6 +97,7 @@ impl Default for ServerConfig {
             connection_idle_max: Duration::from_secs(300),
             head_wait_max: Duration::from_secs(10),
             connections_max: None,
+            checkpoints: PathBuf::from("checkpoints"),
         }
     }
 }

@@ -1,14 +1,41 @@
-//! The limit on open descriptors: raised to the hard limit, because a connection is one.
+//! The limit on open descriptors: raised to the hard limit, and shared between connections and everything else.
+//!
+//! Files come first: a client that is not accepted waits in the kernel, but a flush that cannot open its table holds all writes back.
 
 use std::io;
 
-/// Descriptors kept for files, listeners and everything else that is no connection.
-const DESCRIPTORS_KEPT: u64 = 1000;
-/// Connections served even where the limit leaves none: refusing all of them would help nobody.
-const CONNECTIONS_MIN: u64 = 64;
+/// Descriptors kept for files and everything else that is no connection, where the limit allows it.
+const KEPT_MAX: u64 = 1000;
+/// What a process has open before the first connection: standard streams, listeners, signals, the database's directory, lock, logs,
+/// manifest and reserve.
+const OWN: u64 = 20;
+/// What a selector has open: its event queue, and what wakes it.
+const OF_SELECTOR: u64 = 4;
+/// Tables of a small database, open all the time, and of one flush and one compaction.
+const FILES_MIN: u64 = 16;
+/// Fewer connections than this are of no use.
+const CONNECTIONS_MIN: u64 = 4;
 
 /// Raises the soft limit to the hard one; the number of connections that there is room for.
-pub(crate) fn connections_max() -> io::Result<usize> {
+///
+/// # Errors
+/// There is no room, which is said with what to do about it.
+pub(crate) fn room_for_connections(selectors: usize) -> io::Result<usize> {
+    let limit = raise_limit()?;
+    let needed = OWN + OF_SELECTOR * selectors as u64 + FILES_MIN;
+    let kept = KEPT_MAX.min(limit / 4 * 3).max(needed);
+    match limit.saturating_sub(kept) {
+        connections @ CONNECTIONS_MIN.. => Ok(usize::try_from(connections).unwrap_or(usize::MAX)),
+        _ => Err(io::Error::other(format!(
+            "this process may open {limit} descriptors, but {selectors} selectors, files and {CONNECTIONS_MIN} connections \
+             need {}: raise the hard limit (ulimit -Hn) or lower --selectors",
+            needed + CONNECTIONS_MIN
+        ))),
+    }
+}
+
+/// Raises the soft limit to the hard one, where the system allows it; what holds then.
+fn raise_limit() -> io::Result<u64> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
@@ -27,9 +54,5 @@ pub(crate) fn connections_max() -> io::Result<usize> {
             limit = raised;
         }
     }
-    let connections = limit
-        .rlim_cur
-        .saturating_sub(DESCRIPTORS_KEPT)
-        .max(CONNECTIONS_MIN);
-    Ok(usize::try_from(connections).unwrap_or(usize::MAX))
+    Ok(limit.rlim_cur)
 }

@@ -200,8 +200,8 @@ impl Problem {
     /// The store's first cause for refusing writes.
     pub(crate) fn fenced(cause: &Error) -> Problem {
         let detail = format!(
-            "an fsync failed, so no write is accepted until a restart; reads go on; first cause: {}",
-            cause.message()
+            "the disk failed in a way that leaves unknown what it holds, so no write is accepted until a restart; reads go on: \
+             {cause}"
         );
         Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -209,6 +209,17 @@ impl Problem {
             "Writes are fenced",
             detail,
         )
+    }
+
+    /// Why the last writes failed.
+    pub(crate) fn writes_failing(cause: &Error) -> Problem {
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "writes-failing",
+            "Writes fail",
+            format!("the last writes failed, later ones may succeed; reads go on: {cause}"),
+        )
+        .retry_after(1)
     }
 
     /// The same problem under another status.
@@ -308,7 +319,7 @@ impl From<&Error> for Problem {
                 internal,
                 "outcome-unknown",
                 "Outcome unknown",
-                "an fsync failed while this write waited for it: it may or may not be there after a restart",
+                format!("the disk failed: this write may or may not be there after a restart: {error}"),
             ),
             ErrorKind::Fenced => Problem::fenced(error),
             ErrorKind::Stalled => Problem::stalled(error.message()),

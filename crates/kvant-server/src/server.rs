@@ -62,13 +62,15 @@ impl Server {
             None => vec![(listener, Plane::Both)],
             Some(admin_listener) => vec![(listener, Plane::Data), (admin_listener, Plane::Operator)],
         };
-        let room_count = descriptors::connections_max()?;
-        let connections_max = config.connections_max.unwrap_or(room_count);
-        if connections_max > room_count {
+        let room_count = descriptors::room_for_connections(config.selectors)?;
+        let connections_max = config.connections_max.unwrap_or(room_count).min(room_count);
+        if let Some(wanted) = config.connections_max
+            && wanted > room_count
+        {
             log.event(
                 Level::Warn,
                 "descriptors_short",
-                &[("connections_max", &connections_max), ("room_for", &room_count)],
+                &[("connections_max", &wanted), ("room_for", &room_count)],
             );
         }
         let selectors = config.selectors;

@@ -28,6 +28,9 @@ const EXIT_USAGE: u8 = 2;
 const EXIT_FAILED: u8 = 1;
 
 fn main() -> ExitCode {
+    if let Err(error) = kvant_env::posix::ignore_file_size_signal() {
+        complain(&format!("cannot ignore SIGXFSZ: {error}"));
+    }
     let matches = cli::command().get_matches();
     let (name, args) = matches.subcommand().expect("clap requires a command");
     match name {

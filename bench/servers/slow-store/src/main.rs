@@ -8,8 +8,8 @@
 //! [--queue-capacity N] [--queue-wait-max TIME]`: as `kvant serve` has them.
 
 use bytes::Bytes;
-use kvant_base::{Error, Events, NoLog, Result, duration};
-use kvant_engine::{Db, Lookup, Options, ReadTrace, Resources};
+use kvant_base::{Events, NoLog, Result, duration};
+use kvant_engine::{Db, Lookup, Options, ReadTrace, Resources, WriteHealth};
 use kvant_env::Env;
 use kvant_server::{
     Completion, DispatchMode, LsmStore, Overload, Records, Server, ServerConfig, Store, Write,
@@ -131,8 +131,8 @@ impl Store for SlowStore {
         self.store.write_metrics(out);
     }
 
-    fn fenced(&self) -> Option<Error> {
-        self.store.fenced()
+    fn write_health(&self) -> WriteHealth {
+        self.store.write_health()
     }
 
     fn flush(&self) -> Result<()> {

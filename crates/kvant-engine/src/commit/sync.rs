@@ -220,7 +220,7 @@ impl LogSync {
         let outcome: Result<()> = files.iter().try_for_each(|(_, path, file, _)| {
             self.events
                 .sync("wal", || file.sync_data())
-                .map_err(|source| Error::io("sync", path, source))
+                .map_err(|source| Error::io("fsync", path, source))
         });
         let us = self.clock.monotonic_ns().saturating_sub(started_ns) / 1000;
         let visible = waiting.last().map(|waiting| waiting.last_seq);

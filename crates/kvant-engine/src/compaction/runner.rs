@@ -127,7 +127,7 @@ fn write_all(
     if !outputs.tables.is_empty() {
         run.events
             .sync("directory", || run.env.fs.sync_dir(run.dir))
-            .map_err(|e| (run.fence)(Error::io("sync", run.dir, e)))?;
+            .map_err(|e| (run.fence)(Error::io("fsync", run.dir, e)))?;
     }
     Ok(())
 }
@@ -175,7 +175,7 @@ impl OpenOutput {
         tag.stage(Stage::Sync);
         run.events
             .sync("table", || self.file.sync_data())
-            .map_err(|source| (run.fence)(Error::io("sync", &self.path, source)))?;
+            .map_err(|source| (run.fence)(Error::io("fsync", &self.path, source)))?;
         tag.stage(Stage::Build);
         let meta = FileMeta::of_table(self.num, &finished.properties, finished.file_bytes);
         let table = Table::open(

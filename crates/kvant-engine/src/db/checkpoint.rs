@@ -1,28 +1,97 @@
 //! Online copies: tables are immutable, so a checkpoint is hard links and a manifest of its own.
 //!
-//! The copy is made under a temporary name and renamed when it is complete and durable: a directory that has the final name is
-//! whole. It holds no log: what was in memory has been flushed before.
+//! Invariants:
+//! 1. The copy is made inside the data directory, which nobody else writes, and renamed to its place when
+//!    it is complete and durable: a directory that has the final name is whole.
+//! 2. Missing parents of the target are made together with it, and come with the same rename: a failed
+//!    checkpoint leaves nothing, neither at its target nor above.
+//! 3. It holds no log: what was in memory has been flushed before.
 
 use super::core::Core;
 use super::recovery::parent_of;
 use crate::format::{FileKind, FileNum, file_path};
 use crate::version::ManifestWriter;
 use kvant_base::log::Level;
-use kvant_base::{Error, Result};
+use kvant_base::{Error, ErrorKind, Result};
+use std::io;
 use std::path::{Path, PathBuf};
 
-pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
-    let fs = &core.env.fs;
-    let _checkpointing = core.checkpointing.lock();
-    if fs.exists(dir).map_err(|e| Error::io("look at", dir, e))? {
-        return Err(Error::invalid("the directory for the checkpoint exists").with_file(dir));
+/// Where a checkpoint is made, in the data directory. A crash may leave it: the next open removes it.
+const UNFINISHED: &str = "checkpoint.unfinished";
+
+/// Where a checkpoint goes.
+pub(crate) struct Target {
+    dir: PathBuf,
+    /// The directory that is made: `dir`, or the first of its parents that does not exist.
+    top: PathBuf,
+    /// The path from `top` to `dir`.
+    below: PathBuf,
+}
+
+impl Target {
+    /// Looks for the place of `dir`.
+    ///
+    /// # Errors
+    /// `Invalid` when it exists, lies in the data directory, or can be no directory.
+    pub(crate) fn find(core: &Core, dir: &Path) -> Result<Target> {
+        let fs = &core.env.fs;
+        let exists = |path: &Path| match fs.exists(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                Err(Error::invalid("a part of the path is no directory").with_file(path))
+            }
+            found => found.map_err(|e| Error::io("look at", path, e)),
+        };
+        if exists(dir)? {
+            return Err(occupied(dir));
+        }
+        let mut top = dir.to_path_buf();
+        let mut below = PathBuf::new();
+        loop {
+            let Some(name) = top.file_name() else {
+                return Err(Error::invalid("the path of a checkpoint has to end with a name").with_file(dir));
+            };
+            let parent = parent_of(&top);
+            if exists(parent)? {
+                break;
+            }
+            below = match below.as_os_str().is_empty() {
+                true => PathBuf::from(name),
+                false => Path::new(name).join(below),
+            };
+            top = parent.to_path_buf();
+        }
+        let canonical = |path: &Path| {
+            fs.canonical(path)
+                .map_err(|e| Error::io("resolve the path of", path, e))
+        };
+        if canonical(parent_of(&top))?.starts_with(canonical(&core.dir)?) {
+            return Err(Error::invalid("a checkpoint may not lie in the data directory").with_file(dir));
+        }
+        let dir = dir.to_path_buf();
+        Ok(Target { dir, top, below })
     }
-    // One look at both: the view holds the tables until their links are made.
-    let (view, last_seq) = {
-        let versions = core.versions.lock();
-        (core.views.load_full(), versions.last_seq)
-    };
-    let unfinished = with_suffix(dir, ".unfinished");
+}
+
+/// Makes a checkpoint of what is in tables.
+pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
+    let _checkpointing = core.checkpointing.lock();
+    let target = Target::find(core, dir)?;
+    remove_unfinished(core)?;
+    let made = make(core, &target);
+    if made.is_err()
+        && let Err(error) = remove_unfinished(core)
+    {
+        // The next checkpoint or open tries again.
+        core.log
+            .event(Level::Warn, "file_not_removed", &[("error", &error)]);
+    }
+    made
+}
+
+/// Removes what an unfinished checkpoint has left.
+pub(crate) fn remove_unfinished(core: &Core) -> Result<()> {
+    let fs = &core.env.fs;
+    let unfinished = core.dir.join(UNFINISHED);
     if fs
         .exists(&unfinished)
         .map_err(|e| Error::io("look at", &unfinished, e))?
@@ -30,13 +99,25 @@ pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
         fs.remove_dir_all(&unfinished)
             .map_err(|e| Error::io("remove", &unfinished, e))?;
     }
-    fs.create_dir_all(&unfinished)
-        .map_err(|e| Error::io("create", &unfinished, e))?;
+    Ok(())
+}
+
+fn make(core: &Core, target: &Target) -> Result<()> {
+    let fs = &core.env.fs;
+    // One look at both: the view holds the tables until their links are made.
+    let (view, last_seq) = {
+        let versions = core.versions.lock();
+        (core.views.load_full(), versions.last_seq)
+    };
+    let unfinished = core.dir.join(UNFINISHED);
+    let inner = unfinished.join(&target.below);
+    fs.create_dir_all(&inner)
+        .map_err(|e| Error::io("create", &inner, e))?;
     for file in view.version.all_tables() {
         let num = file.meta.num;
         let (from, to) = (
             file_path(&core.dir, FileKind::Table, num),
-            file_path(&unfinished, FileKind::Table, num),
+            file_path(&inner, FileKind::Table, num),
         );
         fs.hard_link(&from, &to).map_err(|e| Error::io("link", &to, e))?;
     }
@@ -49,18 +130,28 @@ pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
     let snapshot = view
         .version
         .snapshot_edit(FileNum(next + 1), last_seq, FileNum(0));
-    ManifestWriter::create(&**fs, &unfinished, FileNum(next), &snapshot)?;
-    fs.sync_dir(&unfinished)
-        .map_err(|e| Error::io("sync", &unfinished, e))?;
-    fs.rename(&unfinished, dir)
-        .map_err(|e| Error::io("rename", &unfinished, e))?;
-    let parent = parent_of(dir);
-    fs.sync_dir(parent).map_err(|e| Error::io("sync", parent, e))?;
+    ManifestWriter::create(&**fs, &inner, FileNum(next), &snapshot).map_err(|error| match error.kind() {
+        // A failed checkpoint is removed: nothing about it is unknown.
+        ErrorKind::OutcomeUnknown => error.with_kind(ErrorKind::Io),
+        _ => error,
+    })?;
+    let from_inner_to_top = inner.ancestors().take(target.below.components().count() + 1);
+    for dir in from_inner_to_top {
+        fs.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
+    }
+    fs.rename(&unfinished, &target.top)
+        .map_err(|source| not_renamed(target, source))?;
+    let parent = parent_of(&target.top);
+    if let Err(source) = fs.sync_dir(parent) {
+        fs.remove_dir_all(&target.top)
+            .map_err(|e| Error::io("remove", &target.top, e))?;
+        return Err(Error::io("sync", parent, source));
+    }
     core.log.event(
         Level::Info,
         "checkpoint",
         &[
-            ("dir", &dir.display()),
+            ("dir", &target.dir.display()),
             ("tables", &view.version.all_tables().count()),
             ("last_seq", &last_seq.0),
         ],
@@ -68,8 +159,20 @@ pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
+fn occupied(dir: &Path) -> Error {
+    Error::invalid("the directory for the checkpoint exists").with_file(dir)
+}
+
+fn not_renamed(target: &Target, source: io::Error) -> Error {
+    match source.kind() {
+        io::ErrorKind::CrossesDevices => Error::invalid(
+            "a checkpoint shares its tables with the database, so it has to be on the same file system",
+        )
+        .with_file(&target.dir),
+        // Somebody else has made it meanwhile, or it is a symbolic link to nothing.
+        io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
+            occupied(&target.dir)
+        }
+        _ => Error::io("rename the checkpoint to", &target.top, source),
+    }
 }

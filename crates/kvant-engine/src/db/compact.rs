@@ -41,10 +41,14 @@ impl Task for CompactTask {
         }
         let asked = core.manual.lock().asked;
         match core.compact_step(asked) {
-            Ok(true) => Step::Worked,
-            Ok(false) => Step::Idle,
+            Ok(worked) => {
+                core.compaction_failure.note_success();
+                if worked { Step::Worked } else { Step::Idle }
+            }
             Err(error) if error.kind() == ErrorKind::Closed => Step::Finished,
             Err(error) => {
+                core.compaction_failure
+                    .note(&error, core.env.clock.monotonic_ns());
                 core.counters.compactions.failed.fetch_add(1, Ordering::Relaxed);
                 core.log
                     .event(Level::Error, "compaction_failed", &[("error", &error)]);

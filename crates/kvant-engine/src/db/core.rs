@@ -5,6 +5,7 @@
 //! `prepared_wal` (making a log file).
 
 use super::fence::Fence;
+use super::health::LastFailure;
 use super::recovery::is_full;
 use super::snapshot::SnapshotList;
 use super::space::DiskSpace;
@@ -56,6 +57,9 @@ pub(crate) struct Core {
     pub(crate) gate: Gate,
     pub(crate) log_sync: LogSync,
     pub(crate) fence: Fence,
+    pub(crate) write_failure: LastFailure,
+    pub(crate) flush_failure: LastFailure,
+    pub(crate) compaction_failure: LastFailure,
     pub(crate) space: DiskSpace,
     pub(crate) counters: Counters,
     pub(crate) recovery: RecoveryStats,
@@ -72,7 +76,7 @@ pub(crate) struct Core {
     pub(crate) prepared_wal: NamedMutex<Option<PreparedWal>>,
     pub(crate) manual: NamedMutex<ManualCompaction>,
     pub(crate) flush_failures: NamedMutex<FlushFailures>,
-    /// Held for a whole checkpoint: two into one directory would take each other's files for leftovers. Outermost.
+    /// Held for a whole checkpoint: two at once would take each other's files for leftovers. Outermost.
     pub(crate) checkpointing: NamedMutex<()>,
     tasks: NamedMutex<Option<Tasks>>,
     /// Held for as long as the database is open.
@@ -199,6 +203,9 @@ impl Core {
             queue: CommitQueue::new(),
             log_sync: parts.log_sync,
             fence: Fence::default(),
+            write_failure: LastFailure::new(),
+            flush_failure: LastFailure::new(),
+            compaction_failure: LastFailure::new(),
             space: parts.space,
             counters: Counters::default(),
             recovery: parts.recovery,
@@ -226,7 +233,7 @@ impl Core {
         }
     }
 
-    /// `Fenced` after a failed fsync.
+    /// `Fenced` after a failure that leaves unknown what the disk holds.
     #[inline]
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.fence.check()
@@ -277,7 +284,7 @@ impl Core {
     pub(crate) fn sync_dir(&self) -> Result<()> {
         self.events
             .sync("directory", || self.env.fs.sync_dir(&self.dir))
-            .map_err(|source| self.fence(Error::io("sync", &self.dir, source)))
+            .map_err(|source| self.fence(Error::io("fsync", &self.dir, source)))
     }
 
     /// Removes a file that is not needed; a failure is logged, and the file is removed at the next open.

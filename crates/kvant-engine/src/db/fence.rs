@@ -1,4 +1,5 @@
-//! The fence: after a failed fsync no write is accepted until the database is opened anew.
+//! The fence: after a failure that leaves unknown what the disk holds, such as one of an fsync, no write is accepted until the
+//! database is opened anew.
 
 use kvant_base::{Error, ErrorKind, Result};
 use std::sync::OnceLock;
@@ -25,7 +26,7 @@ impl Fence {
             None => Ok(()),
             Some(cause) => Err(Error::new(
                 ErrorKind::Fenced,
-                format!("writes are fenced until restart because of an earlier failure: {cause}"),
+                format!("writes are fenced until a restart: {cause}"),
             )),
         }
     }

@@ -37,9 +37,12 @@ impl Task for FlushTask {
             return Step::Idle;
         }
         match core.flush_step() {
-            Ok(true) => Step::Worked,
-            Ok(false) => Step::Idle,
+            Ok(worked) => {
+                core.flush_failure.note_success();
+                if worked { Step::Worked } else { Step::Idle }
+            }
             Err(error) => {
+                core.flush_failure.note(&error, core.env.clock.monotonic_ns());
                 core.counters.flushes.failed.fetch_add(1, Ordering::Relaxed);
                 core.log.event(Level::Error, "flush_failed", &[("error", &error)]);
                 if error.kind() == ErrorKind::NoSpace {

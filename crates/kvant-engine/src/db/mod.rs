@@ -3,7 +3,7 @@
 //! - [`core`]: the parts and what all need; [`recovery`], [`replay`]: how they come to be from the files;
 //! - [`write`](self::write), [`read`], [`range`], [`snapshot`]: what users do;
 //! - [`flush`], [`compact`], [`tasks`]: what happens behind them;
-//! - [`fence`], [`space`]: what happens when the disk fails or is full.
+//! - [`fence`], [`space`], [`health`]: what happens when the disk fails or is full, and what is said of it.
 
 mod checkpoint;
 mod collect;
@@ -12,6 +12,7 @@ pub(crate) mod core;
 mod edits;
 mod fence;
 mod flush;
+mod health;
 mod range;
 mod read;
 pub(crate) mod recovery;
@@ -22,6 +23,7 @@ mod tasks;
 mod view;
 mod write;
 
+pub use self::health::WriteHealth;
 pub use self::range::{RangeIter, Record};
 pub use self::read::Lookup;
 pub use self::recovery::RecoveryProgress;
@@ -283,11 +285,13 @@ impl Db {
     }
 
     /// Makes a copy in `dir`, which must not exist and be on the same file system: tables are shared by hard links. It holds what
-    /// was acknowledged before the call, and may hold later writes.
+    /// was acknowledged before the call, and may hold later writes. After an error there is nothing of it.
     ///
     /// # Errors
-    /// As [`Db::flush`]; `Invalid` when `dir` exists.
+    /// As [`Db::flush`]; `Invalid` when `dir` exists, lies in the data directory or on another file system.
     pub fn checkpoint(&self, dir: &Path) -> Result<()> {
+        // A target that is no good is refused before anything is done for it.
+        checkpoint::Target::find(&self.0.core, dir)?;
         self.flush()?;
         checkpoint::checkpoint(&self.0.core, dir)
     }
@@ -295,6 +299,11 @@ impl Db {
     /// What the engine says about itself.
     pub fn stats(&self) -> Stats {
         collect::stats(&self.0.core)
+    }
+
+    /// Whether writes succeed, and why not.
+    pub fn write_health(&self) -> WriteHealth {
+        self.0.core.write_health()
     }
 
     /// The first cause, when writes are fenced.

@@ -14,6 +14,7 @@
 //! wrote it may have ended before its own sync.
 
 use super::Resources;
+use super::checkpoint;
 use super::core::{Core, Parts, VersionState};
 use super::replay::Replay;
 use super::space::{self, DiskSpace};
@@ -344,6 +345,10 @@ fn remove_orphans(
     oldest_wal: FileNum,
     wals: &[RecoveredWal],
 ) {
+    if let Err(error) = checkpoint::remove_unfinished(core) {
+        core.log
+            .event(Level::Warn, "file_not_removed", &[("error", &error)]);
+    }
     let view = core.views.load();
     let live: HashSet<FileNum> = view.version.all_tables().map(|file| file.meta.num).collect();
     for (kind, num, entry) in files {

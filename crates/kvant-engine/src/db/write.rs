@@ -119,13 +119,16 @@ impl Core {
                     }
                 }
             }
-            Err(error) => group
-                .drain(..taken)
-                .for_each(|pending| (pending.done)(Err(error.clone()))),
+            Err(error) => {
+                self.write_failure.note(&error, self.env.clock.monotonic_ns());
+                group
+                    .drain(..taken)
+                    .for_each(|pending| (pending.done)(Err(error.clone())));
+            }
         }
     }
 
-    /// Log first, then memtable. On error nothing of the group is in either, or writes are fenced.
+    /// Log first, then memtable. On error nothing of the group is in either, or its outcome is unknown and writes are fenced.
     fn write_group(&self, writer: &mut Writer, group: &[Pending]) -> Result<SeqNum> {
         self.check_usable()?;
         self.check_writable()?;
@@ -184,7 +187,8 @@ impl Core {
                 .append(first_seq, count as u32, payload, synced_bytes)
                 .map_err(|error| match writer.wal.rollback() {
                     Ok(()) => error,
-                    Err(cause) => self.fence(cause).with_kind(ErrorKind::Fenced),
+                    // All of the record may be there, and be found by a restart.
+                    Err(cause) => self.fence(cause).with_kind(ErrorKind::OutcomeUnknown),
                 })
         };
         let mut result = append(writer);
@@ -216,6 +220,7 @@ impl Core {
     }
 
     fn finish_group(&self, writer: &Writer, last_seq: SeqNum, done: Vec<Completion>) {
+        self.write_failure.note_success();
         let (done, wake_sync) = self.log_sync.written(writer.wal.end_bytes(), last_seq, done);
         if let Some(done) = done {
             self.visible_seq.store(last_seq.0, Ordering::Release);

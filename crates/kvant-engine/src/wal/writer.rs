@@ -135,7 +135,7 @@ impl WalWriter {
         if self.torn {
             self.file
                 .set_len(self.end_bytes)
-                .map_err(|e| Error::io("cut a failed write off", &self.path, e))?;
+                .map_err(|e| Error::io("truncate a failed write", &self.path, e))?;
             self.torn = false;
         }
         Ok(())

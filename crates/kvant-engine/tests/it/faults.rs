@@ -3,7 +3,7 @@
 use crate::common::{World, all_records, put, small_options};
 use bytes::Bytes;
 use kvant_base::ErrorKind;
-use kvant_engine::{Options, SyncLevel};
+use kvant_engine::{Options, SyncLevel, WriteHealth};
 use kvant_env::faulty::{FaultOp, FaultyFs};
 use kvant_env::rng::Rng;
 use std::io;
@@ -84,6 +84,81 @@ fn a_failed_log_write_is_undone_and_the_next_one_succeeds() {
         .map(|(key, _)| key)
         .collect();
     assert_eq!(keys, [b"first".to_vec(), b"second".to_vec()]);
+}
+
+/// All of the record may have been written before the error: then it is there after a restart.
+#[test]
+fn a_log_write_that_cannot_be_undone_has_an_unknown_outcome() {
+    let options = small_options(SyncLevel::Os);
+    let mut found_after_restart = 0;
+    for seed in 0..400 {
+        let disk = FaultyFs::new(seed);
+        let db = World::new(seed, Arc::new(disk.clone())).open(&options);
+        db.put(b"before", b"1", None).expect("written");
+        disk.fail_next(FaultOp::Write, ".wal", io::ErrorKind::Other, 1);
+        disk.fail_next(FaultOp::SetLen, ".wal", io::ErrorKind::Other, 1);
+        let error = db.put(b"during", b"2", None).expect_err("the write failed");
+        assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
+        let error = db.put(b"after", b"3", None).expect_err("writes are fenced");
+        assert_eq!(error.kind(), ErrorKind::Fenced, "{error}");
+        assert!(error.to_string().contains("truncate"), "{error}");
+        assert!(
+            matches!(db.write_health(), WriteHealth::Fenced(cause) if cause.to_string().contains("truncate"))
+        );
+        drop(db);
+        let db = World::new(seed, Arc::new(disk)).open(&options);
+        assert!(db.get(b"before").expect("read").is_some());
+        assert!(db.get(b"after").expect("read").is_none());
+        found_after_restart += usize::from(db.get(b"during").expect("read").is_some());
+    }
+    assert!(found_after_restart > 0, "no seed wrote the whole record");
+}
+
+#[test]
+fn health_tells_of_failed_writes_until_one_succeeds_or_none_is_tried() {
+    let (world, disk) = world();
+    let db = world.open(&small_options(SyncLevel::Os));
+    let is_good = || matches!(db.write_health(), WriteHealth::Good);
+    let fail = || {
+        disk.fail_next(FaultOp::Write, ".wal", io::ErrorKind::Other, 1);
+        db.put(b"key", b"1", None).expect_err("the write failed");
+        match db.write_health() {
+            WriteHealth::Failing(cause) => assert_eq!(cause.kind(), ErrorKind::Io, "{cause}"),
+            health => panic!("{health:?}"),
+        }
+    };
+    assert!(is_good());
+    fail();
+    db.put(b"key", b"2", None).expect("written");
+    assert!(is_good());
+    fail();
+    world.clock.advance(Duration::from_secs(29));
+    assert!(!is_good());
+    world.clock.advance(Duration::from_secs(1));
+    assert!(is_good());
+}
+
+#[test]
+fn health_tells_of_flushes_that_fail_once_they_hold_writes_back() {
+    let (world, disk) = world();
+    let db = world.open(&small_options(SyncLevel::Os));
+    disk.fail_next(FaultOp::Write, ".sst", io::ErrorKind::Other, u64::MAX);
+    let fill = || {
+        let (done, batch) = (Box::new(|_| ()), put(b"key", &[b'v'; 1_000]));
+        let refused = db.submit(batch, done).is_err();
+        for _ in 0..20 {
+            if !world.spawner.step() {
+                break;
+            }
+        }
+        refused
+    };
+    assert!((0..1_000).any(|_| fill()), "memory never fills");
+    assert!(matches!(db.write_health(), WriteHealth::Failing(cause) if cause.to_string().contains(".sst")));
+    disk.clear_faults();
+    world.clock.advance(Duration::from_secs(1));
+    db.flush().expect("flushed");
+    assert!(matches!(db.write_health(), WriteHealth::Good));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "random tests print their seed")]
 
 mod behaviour;
+mod checkpoints;
 mod common;
 mod corruption;
 mod events;

@@ -4,6 +4,7 @@
 use super::Route;
 use super::entity::failed;
 use crate::answer::{Exchange, Reply, Response};
+use crate::config::ServerConfig;
 use crate::problem::Problem;
 use crate::query;
 use crate::request_body::{self, Unread, discard, read_value};
@@ -15,12 +16,15 @@ use kvant_base::Result;
 use kvant_base::tag::{self, Activity};
 use serde::Deserialize;
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// Longest JSON body of a checkpoint request.
 const BODY_BYTES_MAX: u64 = 64 << 10;
+
+/// Longest name that file systems take.
+const NAME_BYTES_MAX: usize = 255;
 
 /// The JSON body of a checkpoint request.
 #[derive(Deserialize)]
@@ -61,7 +65,7 @@ async fn checkpoint(
         Some(body) => read_dir(&selector, &mut reply, body).await,
         None => Ok(None),
     };
-    match dir_of_body.and_then(|dir_of_body| choose_dir(dir, dir_of_body)) {
+    match dir_of_body.and_then(|dir_of_body| choose_dir(&selector.shared.config, dir, dir_of_body)) {
         Ok(dir) => run(&selector, &mut reply, move || store.checkpoint(&dir)).await,
         Err(problem) => problem.answer(&mut reply),
     }
@@ -79,7 +83,7 @@ async fn read_dir(
             .map_err(|error| {
                 Problem::bad_request(
                     "bad-body",
-                    format!("the body is not {{\"dir\": \"PATH\"}}: {error}"),
+                    format!("the body is not {{\"dir\": \"NAME\"}}: {error}"),
                 )
             }),
         Err(Unread { problem, taken_bytes }) => {
@@ -90,20 +94,30 @@ async fn read_dir(
     }
 }
 
-fn choose_dir(query: Option<String>, body: Option<String>) -> std::result::Result<PathBuf, Problem> {
+/// The directory that is asked for: one name, so that it can be nowhere but in the directory of checkpoints.
+fn choose_dir(
+    config: &ServerConfig,
+    query: Option<String>,
+    body: Option<String>,
+) -> std::result::Result<PathBuf, Problem> {
     let ((Some(dir), None) | (None, Some(dir))) = (query, body) else {
         return Err(Problem::bad_request(
             "bad-query",
-            "give the directory once: as ?dir= or as {\"dir\": \"PATH\"}",
+            "give the directory once: as ?dir= or as {\"dir\": \"NAME\"}",
         ));
     };
-    if !Path::new(&dir).is_absolute() {
+    let is_name = !matches!(dir.as_str(), "" | "." | "..") && !dir.contains(['/', '\0']);
+    if !is_name || dir.len() > NAME_BYTES_MAX {
         return Err(Problem::bad_request(
             "bad-query",
-            "the directory of a checkpoint must be an absolute path",
+            format!(
+                "the directory of a checkpoint is one name of at most {NAME_BYTES_MAX} bytes, without `/`: it is made in {}, which \
+                 --checkpoints changes",
+                config.checkpoints.display()
+            ),
         ));
     }
-    Ok(PathBuf::from(dir))
+    Ok(config.checkpoints.join(dir))
 }
 
 async fn run(

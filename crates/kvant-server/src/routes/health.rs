@@ -4,18 +4,33 @@ use crate::answer::Exchange;
 use crate::problem::Problem;
 use crate::service::{Call, Step};
 use http::StatusCode;
+use kvant_engine::WriteHealth;
 use serde_json::json;
 
 pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
     let reply = &mut exchange.reply;
-    let response = match call.selector.shared.lifecycle.ready() {
-        Err(problem) => problem.answer(reply),
-        Ok(store) => match store.fenced() {
-            Some(cause) => Problem::fenced(&cause)
-                .with_status(StatusCode::SERVICE_UNAVAILABLE)
-                .answer(reply),
-            None => reply.json(&json!({ "status": "ready" })),
-        },
+    let health = call
+        .selector
+        .shared
+        .lifecycle
+        .ready()
+        .map(|store| store.write_health());
+    let problem = match health {
+        Ok(WriteHealth::Good) => {
+            return Step::answer(reply.json(&json!({ "status": "ready", "writes": "ok" })));
+        }
+        // What frees space goes on, and reads do.
+        Ok(WriteHealth::NoSpace) => {
+            return Step::answer(reply.json(&json!({ "status": "ready", "writes": "no-space" })));
+        }
+        Ok(WriteHealth::Failing(cause)) => Problem::writes_failing(&cause)
+            .with("writes", "failing")
+            .with("cause", cause.to_string()),
+        Ok(WriteHealth::Fenced(cause)) => Problem::fenced(&cause)
+            .with_status(StatusCode::SERVICE_UNAVAILABLE)
+            .with("writes", "fenced")
+            .with("cause", cause.to_string()),
+        Err(problem) => problem,
     };
-    Step::answer(response)
+    Step::answer(problem.answer(reply))
 }

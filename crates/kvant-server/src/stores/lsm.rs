@@ -2,8 +2,8 @@
 
 use super::{Completion, Records, Store, Write, lsm_metrics};
 use bytes::Bytes;
-use kvant_base::{Error, Result};
-use kvant_engine::{Db, Lookup, RangeIter, ReadTrace, StallReason, WriteBatch};
+use kvant_base::Result;
+use kvant_engine::{Db, Lookup, RangeIter, ReadTrace, StallReason, WriteBatch, WriteHealth};
 use std::path::Path;
 
 /// A [`Db`] as the routes see it.
@@ -58,8 +58,8 @@ impl Store for LsmStore {
         lsm_metrics::write(&self.db.stats(), out);
     }
 
-    fn fenced(&self) -> Option<Error> {
-        self.db.fenced()
+    fn write_health(&self) -> WriteHealth {
+        self.db.write_health()
     }
 
     fn flush(&self) -> Result<()> {

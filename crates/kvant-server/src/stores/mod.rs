@@ -5,9 +5,9 @@
 
 use crate::key::Key;
 use bytes::Bytes;
+use kvant_base::Result;
 use kvant_base::tag::Activity;
-use kvant_base::{Error, Result};
-use kvant_engine::{Lookup, ReadTrace};
+use kvant_engine::{Lookup, ReadTrace, WriteHealth};
 use std::path::Path;
 
 mod lsm;
@@ -85,8 +85,8 @@ pub trait Store: Send + Sync {
     /// Appends the engine's metrics in the Prometheus text format.
     fn write_metrics(&self, out: &mut String);
 
-    /// The first cause, when writes are fenced until a restart.
-    fn fenced(&self) -> Option<Error>;
+    /// Whether writes succeed, and why not.
+    fn write_health(&self) -> WriteHealth;
 
     /// Writes what is in memory to tables. Waits for it.
     fn flush(&self) -> Result<()>;
@@ -94,7 +94,7 @@ pub trait Store: Send + Sync {
     /// Compacts everything. Waits for it, perhaps for hours.
     fn compact(&self) -> Result<()>;
 
-    /// Makes a consistent copy in `dir`, which must not exist. Waits for it.
+    /// Makes a consistent copy in `dir`, which must not exist. Waits for it. After an error there is nothing of it.
     fn checkpoint(&self, dir: &Path) -> Result<()>;
 
     /// Makes what was acknowledged durable and releases the data directory. Waits for it.

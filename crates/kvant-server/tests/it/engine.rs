@@ -101,11 +101,11 @@ fn every_row_on_the_real_engine_and_again_after_a_restart() {
         check(&mut client);
         assert_eq!(client.ask("POST", "/v0/admin/compact", b"").status, 200);
         assert_eq!(
-            client.ask("POST", "/v0/admin/checkpoint?dir=/copy", b"").status,
+            client.ask("POST", "/v0/admin/checkpoint?dir=copy", b"").status,
             200
         );
         client
-            .ask("POST", "/v0/admin/checkpoint?dir=/copy", b"")
+            .ask("POST", "/v0/admin/checkpoint?dir=copy", b"")
             .assert_problem(400, "invalid");
         check(&mut client);
         let disk = kvant.disk.clone();
@@ -189,10 +189,69 @@ fn a_failed_fsync_leaves_the_outcome_unknown_and_fences_writes() {
     client
         .ask("DELETE", "/v0/entity?id=k", b"")
         .assert_problem(500, "fenced");
-    client.ask("GET", "/health", b"").assert_problem(503, "fenced");
+    let health = client.ask("GET", "/health", b"");
+    health.assert_problem(503, "fenced");
+    assert_eq!(health.json()["writes"], "fenced");
+    // The same cause in health, in problems and in the log.
+    let again = client.ask("PUT", "/v0/entity?id=k4", b"v");
+    for named in [
+        &health.json()["cause"],
+        &health.json()["detail"],
+        &again.json()["detail"],
+    ] {
+        assert!(
+            named.as_str().is_some_and(|cause| cause.contains("fsync")),
+            "{named}"
+        );
+    }
+    assert!(kvant.events.has("writes_fenced cause=cannot fsync"));
     assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"v");
     assert!(client.ask("GET", "/v0/stats", b"").json()["engine"]["fenced"].is_string());
     drop(kvant);
+}
+
+#[test]
+fn a_write_whose_log_record_cannot_be_taken_back_is_unknown_and_health_names_why() {
+    let kvant = Kvant::start(SyncLevel::Os);
+    let mut client = kvant.client();
+    assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"v").status, 201);
+    for op in [FaultOp::Write, FaultOp::SetLen] {
+        kvant.disk.fail_next(op, ".wal", ErrorKind::Other, 1);
+    }
+    client
+        .ask("PUT", "/v0/entity?id=k2", b"v")
+        .assert_problem(500, "outcome-unknown");
+    client
+        .ask("PUT", "/v0/entity?id=k3", b"v")
+        .assert_problem(500, "fenced");
+    let health = client.ask("GET", "/health", b"");
+    health.assert_problem(503, "fenced");
+    let cause = health.json()["cause"].to_string();
+    assert!(cause.contains("truncate"), "{cause}");
+    drop(kvant);
+}
+
+#[test]
+fn health_says_503_while_writes_fail_and_200_when_one_has_succeeded() {
+    let kvant = Kvant::start(SyncLevel::Os);
+    let mut client = kvant.client();
+    kvant.disk.fail_next(FaultOp::Write, ".wal", ErrorKind::Other, 3);
+    for _ in 0..3 {
+        client
+            .ask("PUT", "/v0/entity?id=k", b"v")
+            .assert_problem(500, "io");
+        let health = client.ask("GET", "/health", b"");
+        health.assert_problem(503, "writes-failing");
+        assert_eq!(health.json()["writes"], "failing");
+        let cause = health.json()["cause"].to_string();
+        assert!(
+            cause.contains("cannot append to") && cause.contains(".wal"),
+            "{cause}"
+        );
+    }
+    assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"v").status, 201);
+    assert_eq!(client.ask("GET", "/health", b"").status, 200);
+    kvant.stop().unwrap();
 }
 
 #[test]
@@ -211,6 +270,11 @@ fn a_full_disk_is_507_until_there_is_space_again() {
         }
     }
     assert!(refusals > 0, "the disk never filled up");
+    let health = client.ask("GET", "/health", b"");
+    assert_eq!(
+        (health.status, &health.json()["writes"]),
+        (200, &"no-space".into())
+    );
     assert_eq!(
         client.ask("GET", "/v0/entity?id=old", b"").body,
         b"v",

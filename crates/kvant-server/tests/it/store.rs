@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use kvant_base::{Error, ErrorKind, Result};
-use kvant_engine::{Lookup, ReadTrace};
+use kvant_engine::{Lookup, ReadTrace, WriteHealth};
 use kvant_env::Clock;
 use kvant_server::{Completion, Records, Store, Write};
 use std::collections::BTreeMap;
@@ -133,7 +133,7 @@ impl Store for MemoryStore {
         if self.faults.stalled.load(Ordering::SeqCst) {
             return Err(Error::new(ErrorKind::Stalled, "the test stalls"));
         }
-        if let Some(cause) = self.fenced() {
+        if let WriteHealth::Fenced(cause) = self.write_health() {
             return Err(cause);
         }
         self.batches.fetch_add(1, Ordering::SeqCst);
@@ -188,8 +188,11 @@ impl Store for MemoryStore {
         out.push_str("kvant_test_store 1\n");
     }
 
-    fn fenced(&self) -> Option<Error> {
-        self.fenced.lock().unwrap().clone()
+    fn write_health(&self) -> WriteHealth {
+        match self.fenced.lock().unwrap().clone() {
+            Some(cause) => WriteHealth::Fenced(cause),
+            None => WriteHealth::Good,
+        }
     }
 
     fn flush(&self) -> Result<()> {

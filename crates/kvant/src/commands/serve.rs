@@ -182,6 +182,7 @@ fn server_config(settings: &Settings) -> ServerConfig {
         connection_idle_max: settings.connection_idle_max,
         head_wait_max: settings.head_wait_max,
         connections_max: settings.connections_max,
+        checkpoints: settings.checkpoints_dir(),
     }
 }
 

@@ -3,8 +3,19 @@
 use super::{Chosen, Origin, Problem, SETTINGS, Settings};
 use kvant_base::{limits, size};
 use kvant_engine::Options;
+use std::path::PathBuf;
 
 impl Settings {
+    /// The directory of checkpoints: as set, or beside the data.
+    pub(crate) fn checkpoints_dir(&self) -> PathBuf {
+        self.checkpoints
+            .clone()
+            .unwrap_or_else(|| match self.data.file_name() {
+                Some(_) => self.data.with_file_name("checkpoints"),
+                None => self.data.join("../checkpoints"),
+            })
+    }
+
     /// The engine's options that follow from these settings.
     pub(crate) fn engine_options(&self) -> Options {
         Options {
@@ -55,6 +66,16 @@ pub(crate) fn cross_check(settings: &Settings, chosen: &[Chosen], refused: &[boo
             settings.listen
         );
         refuse("admin-listen", from, sentence);
+    }
+
+    if let (Some(_), Some(from), Some(dir)) = (origin("data"), origin("checkpoints"), &settings.checkpoints)
+        && dir.starts_with(&settings.data)
+    {
+        let sentence = format!(
+            "{} lies in the data directory: name another on the same file system",
+            dir.display()
+        );
+        refuse("checkpoints", from, sentence);
     }
 
     if let Some(from) = origin("selector-cpus")

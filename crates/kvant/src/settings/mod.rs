@@ -31,6 +31,7 @@ pub(crate) use table::{DefaultValue, SETTINGS, Setting};
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) data: PathBuf,
+    pub(crate) checkpoints: Option<PathBuf>,
     pub(crate) listen: SocketAddr,
     pub(crate) admin_listen: Option<SocketAddr>,
     pub(crate) insecure: bool,
@@ -68,6 +69,7 @@ impl Settings {
     fn blank() -> Settings {
         Settings {
             data: PathBuf::new(),
+            checkpoints: None,
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
             admin_listen: None,
             insecure: false,

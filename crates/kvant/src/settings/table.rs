@@ -79,6 +79,15 @@ pub(crate) static SETTINGS: &[Setting] = &[
         apply: |s, text| kind::path(text).map(|path| s.data = path),
     },
     Setting {
+        name: "checkpoints",
+        kind: Kind::Path,
+        default: DefaultValue::Unset("`checkpoints` beside the data directory"),
+        help: "Directory of the checkpoints that `POST /v0/admin/checkpoint` makes; created with the first of them",
+        cost: "Must be on the file system of the data, and not in their directory. Servers that share it need other names for \
+               their checkpoints",
+        apply: |s, text| kind::path(text).map(|path| s.checkpoints = Some(path)),
+    },
+    Setting {
         name: "listen",
         kind: Kind::Addr,
         default: DefaultValue::Text("127.0.0.1:8080"),
@@ -200,8 +209,11 @@ pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "connections-max",
         kind: Kind::Count,
-        default: DefaultValue::Unset("the descriptor limit, raised to the hard one, less 1,000"),
-        help: "Connections open at once, all listeners together; further ones wait in the kernel until one closes",
+        default: DefaultValue::Unset(
+            "the descriptor limit, raised to the hard one, less 1,000 or three quarters of it, whichever is less",
+        ),
+        help: "Connections open at once, all listeners together, at most the default; further ones wait in the kernel until one \
+               closes",
         cost: "Lower it when memory is short: an idle connection holds a few KiB, and the kernel's buffers beside it",
         apply: |s, text| kind::count(text, COUNT_MAX).map(|count| s.connections_max = Some(count)),
     },

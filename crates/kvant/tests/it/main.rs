@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "random tests print their seed")]
 
+mod checkpoints;
 mod clients;
 mod connection;
 mod db;
@@ -14,8 +15,10 @@ mod load;
 mod load_requests;
 mod load_results;
 mod load_workloads;
+mod ownership;
 mod profile;
 mod restart;
 mod serve;
 mod server_process;
 mod settings;
+mod system_limits;

@@ -31,9 +31,19 @@ impl TestServer {
         server
     }
 
+    /// As [`TestServer::start_with`], after commands of a shell such as `ulimit -n 64`, which hold for the server.
+    pub(crate) fn start_after(commands: &str, data: &Path, args: &[&str]) -> TestServer {
+        let mut server = TestServer::of(Process::start_after(commands, data, args));
+        server.wait_for_event("ready");
+        server
+    }
+
     /// As [`TestServer::start_with`], but the database may still be recovering.
     pub(crate) fn start_listening(data: &Path, args: &[&str]) -> TestServer {
-        let mut process = Process::start(data, args);
+        TestServer::of(Process::start(data, args))
+    }
+
+    fn of(mut process: Process) -> TestServer {
         let addr = address(&process.wait_for_event("listening"));
         TestServer { process, addr }
     }
@@ -114,6 +124,11 @@ pub(crate) fn serve_to_end(data: &Path, args: &[&str]) -> Ended {
     Process::start(data, args).wait()
 }
 
+/// As [`serve_to_end`], after commands of a shell.
+pub(crate) fn serve_to_end_after(commands: &str, data: &Path, args: &[&str]) -> Ended {
+    Process::start_after(commands, data, args).wait()
+}
+
 /// Sends `request` to `addr` and reads until the other side closes.
 pub(crate) fn exchange(addr: SocketAddr, request: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(addr).expect("the server listens");
@@ -149,7 +164,24 @@ struct Process {
 
 impl Process {
     fn start(data: &Path, args: &[&str]) -> Process {
-        let mut command = kvant();
+        Process::spawn(kvant(), data, args)
+    }
+
+    fn start_after(commands: &str, data: &Path, args: &[&str]) -> Process {
+        let kvant = kvant();
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &format!("{commands} && exec \"$0\" \"$@\"")])
+            .arg(kvant.get_program())
+            .stdin(Stdio::null());
+        for (name, value) in kvant.get_envs() {
+            assert!(value.is_none(), "variables are only removed");
+            shell.env_remove(name);
+        }
+        Process::spawn(shell, data, args)
+    }
+
+    fn spawn(mut command: Command, data: &Path, args: &[&str]) -> Process {
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)

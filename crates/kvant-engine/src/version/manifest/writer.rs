@@ -53,12 +53,12 @@ impl ManifestWriter {
             .map_err(|error| Error::io("write", &temporary, error))?;
         // The new manifest is not the current one then, but nothing is to go on after a failed fsync.
         file.sync_data()
-            .map_err(|error| Error::io("sync", &temporary, error).with_kind(ErrorKind::OutcomeUnknown))?;
+            .map_err(|error| Error::io("fsync", &temporary, error).with_kind(ErrorKind::OutcomeUnknown))?;
         fs.rename(&temporary, &path).map_err(|error| {
             Error::io("rename the new manifest to", &path, error).with_kind(ErrorKind::OutcomeUnknown)
         })?;
         fs.sync_dir(dir)
-            .map_err(|error| Error::io("sync", dir, error).with_kind(ErrorKind::OutcomeUnknown))?;
+            .map_err(|error| Error::io("fsync", dir, error).with_kind(ErrorKind::OutcomeUnknown))?;
         let end_bytes = contents.len() as u64;
         Ok(ManifestWriter {
             file,
@@ -88,7 +88,7 @@ impl ManifestWriter {
             return Err(self.roll_back(error));
         }
         if let Err(error) = self.file.sync_data() {
-            return Err(self.fence(Error::io("sync", &self.path, error)));
+            return Err(self.fence(Error::io("fsync", &self.path, error)));
         }
         self.end_bytes += self.buffer.len() as u64;
         Ok(())

@@ -3,7 +3,7 @@
 use crate::stores::{Completion, Records, Store, Write};
 use bytes::Bytes;
 use kvant_base::{Error, ErrorKind, Result};
-use kvant_engine::{Lookup, ReadTrace};
+use kvant_engine::{Lookup, ReadTrace, WriteHealth};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,8 +74,8 @@ impl Store for FakeStore {
 
     fn write_metrics(&self, _out: &mut String) {}
 
-    fn fenced(&self) -> Option<Error> {
-        None
+    fn write_health(&self) -> WriteHealth {
+        WriteHealth::Good
     }
 
     fn flush(&self) -> Result<()> {

@@ -105,6 +105,10 @@ impl Fs for FailingFs {
     fn available_bytes(&self, path: &Path) -> io::Result<u64> {
         self.inner.available_bytes(path)
     }
+    fn canonical(&self, path: &Path) -> io::Result<std::path::PathBuf> {
+        self.inner.canonical(path)
+    }
+
     fn exists(&self, path: &Path) -> io::Result<bool> {
         self.inner.exists(path)
     }

@@ -1,0 +1,137 @@
+//! Checkpoints on a disk that fails and loses power.
+
+use crate::common::{DIR, World, all_records, small_options};
+use kvant_base::ErrorKind;
+use kvant_engine::{Db, Options, Resources, SyncLevel};
+use kvant_env::Fs;
+use kvant_env::faulty::{CrashStyle, FaultOp, FaultyFs};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const RECORDS: usize = 60;
+
+fn database(disk: &FaultyFs, options: &Options) -> Db {
+    let db = World::new(5, Arc::new(disk.clone())).open(options);
+    for number in 0..RECORDS {
+        db.put(format!("key{number}").as_bytes(), &[b'v'; 300], None)
+            .expect("written");
+    }
+    db.flush().expect("flushed");
+    db
+}
+
+fn records_of(disk: &FaultyFs, dir: &Path, options: &Options) -> usize {
+    let world = World::new(6, Arc::new(disk.clone()));
+    let db = Db::open(world.env.clone(), dir, options.clone(), Resources::new(options)).expect("it opens");
+    all_records(&db).expect("readable").len()
+}
+
+/// Everything outside the data directory, and what of a checkpoint is in it.
+fn traces(disk: &FaultyFs) -> Vec<PathBuf> {
+    let paths = disk.files().into_iter().map(|(path, _)| path);
+    let mut traces: Vec<_> = paths
+        .filter(|path| path.parent() != Some(Path::new(DIR)))
+        .collect();
+    for dir in ["/copies", "/db/checkpoint.unfinished"] {
+        if disk.exists(Path::new(dir)).expect("the disk has power") {
+            traces.push(PathBuf::from(dir));
+        }
+    }
+    traces
+}
+
+#[test]
+fn a_failed_checkpoint_leaves_nothing() {
+    let options = small_options(SyncLevel::Os);
+    let target = Path::new("/copies/of/today");
+    for (op, path_suffix) in [
+        (FaultOp::CreateDirAll, ""),
+        (FaultOp::HardLink, ""),
+        (FaultOp::Create, "tmp"),
+        (FaultOp::Write, "tmp"),
+        (FaultOp::SyncData, "tmp"),
+        (FaultOp::Rename, ""),
+        (FaultOp::SyncDir, "today"),
+        (FaultOp::SyncDir, "of"),
+        (FaultOp::SyncDir, "unfinished"),
+        (FaultOp::SyncDir, "/"),
+    ] {
+        let disk = FaultyFs::new(7);
+        let db = database(&disk, &options);
+        let mut failed = 0;
+        loop {
+            // Each operation of a checkpoint in turn.
+            disk.clear_faults();
+            disk.fail_after(failed, op, path_suffix, io::ErrorKind::Other, 1);
+            match db.checkpoint(target) {
+                Ok(()) => break,
+                Err(error) => assert_eq!(
+                    error.kind(),
+                    ErrorKind::Io,
+                    "{op:?} {path_suffix} {failed}: {error}"
+                ),
+            }
+            assert_eq!(
+                traces(&disk),
+                Vec::<PathBuf>::new(),
+                "{op:?} {path_suffix} {failed}"
+            );
+            assert!(db.fenced().is_none(), "{op:?} {path_suffix} {failed}");
+            failed += 1;
+        }
+        assert!(failed > 0, "{op:?} {path_suffix} never failed");
+        disk.clear_faults();
+        drop(db);
+        assert_eq!(records_of(&disk, target, &options), RECORDS, "{op:?}");
+    }
+}
+
+#[test]
+fn a_checkpoint_survives_power_loss_with_its_new_parents() {
+    let options = small_options(SyncLevel::Os);
+    for target in ["/copy", "/copies/today", "/copies/of/a/deep/path"] {
+        let disk = FaultyFs::new(8);
+        let db = database(&disk, &options);
+        db.checkpoint(Path::new(target)).expect("made");
+        let image = disk.crash_image(9, CrashStyle::DropUnsynced);
+        assert_eq!(
+            records_of(&image, Path::new(target), &options),
+            RECORDS,
+            "{target}"
+        );
+    }
+}
+
+#[test]
+fn what_a_crash_leaves_of_a_checkpoint_is_removed_at_the_next_open() {
+    let options = small_options(SyncLevel::Os);
+    let disk = FaultyFs::new(10);
+    let db = database(&disk, &options);
+    disk.fail_next(FaultOp::Rename, "copies", io::ErrorKind::Other, 1);
+    disk.fail_next(FaultOp::RemoveDirAll, "", io::ErrorKind::Other, 1);
+    db.checkpoint(Path::new("/copies/today")).expect_err("it fails");
+    assert_ne!(traces(&disk), Vec::<PathBuf>::new(), "it could not be removed");
+    drop(db);
+    drop(World::new(11, Arc::new(disk.clone())).open(&options));
+    assert_eq!(traces(&disk), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn checkpoints_that_can_be_nowhere_are_refused() {
+    let options = small_options(SyncLevel::Os);
+    let disk = FaultyFs::new(12);
+    let db = database(&disk, &options);
+    for target in [
+        "/db/copy",
+        "/db/new/copy",
+        "/db",
+        "/other/../db/copy",
+        "/db/LOCK/copy",
+        "/new/..",
+    ] {
+        let error = db.checkpoint(Path::new(target)).expect_err(target);
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{target}: {error}");
+        assert_eq!(traces(&disk), Vec::<PathBuf>::new(), "{target}");
+    }
+}

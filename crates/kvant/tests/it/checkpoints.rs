@@ -1,0 +1,103 @@
+//! Where a real server makes checkpoints, and where it does not.
+
+use crate::kvant_command::{TempDir, kvant, run};
+use crate::server_process::TestServer;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+const PUT: &[u8] =
+    b"PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
+
+fn checkpoint(server: &TestServer, target: &str) -> String {
+    let request =
+        format!("POST /v0/admin/checkpoint?dir={target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    String::from_utf8(server.exchange(request.as_bytes())).expect("heads and JSON")
+}
+
+#[track_caller]
+fn assert_refused(answer: &str, kind: &str) {
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert!(answer.contains(&format!("\"type\":\"{kind}\"")), "{answer}");
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).expect("readable");
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.expect("readable").file_name().into_string().expect("ours"))
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn checkpoints_are_made_beside_the_data_and_nowhere_else() {
+    let dir = TempDir::new();
+    let server = TestServer::start(&dir.path().join("data"));
+    assert!(server.exchange(PUT).starts_with(b"HTTP/1.1 201 "));
+    let outside = dir.path().join("outside");
+    for bad in [
+        outside.to_str().expect("ours"),
+        "../outside",
+        "..",
+        ".",
+        "a/b",
+        "a/",
+        "%00",
+        &"n".repeat(256),
+    ] {
+        assert_refused(&checkpoint(&server, bad), "bad-query");
+    }
+    assert_eq!(names(dir.path()), ["data"]);
+    let done = checkpoint(&server, "first");
+    assert!(done.starts_with("HTTP/1.1 200 "), "{done}");
+    assert_refused(&checkpoint(&server, "first"), "invalid");
+    assert_eq!(names(dir.path()), ["checkpoints", "data"]);
+    assert_eq!(names(&dir.path().join("checkpoints")), ["first"]);
+    let whole = run(kvant()
+        .args(["db", "verify"])
+        .arg(dir.path().join("checkpoints/first")));
+    assert_eq!(whole.code, Some(0), "{whole:?}");
+    assert_eq!(server.stop().code, Some(0));
+}
+
+#[test]
+fn a_checkpoint_in_the_data_directory_is_refused() {
+    let dir = TempDir::new();
+    let data = dir.path().join("data");
+    let link = dir.path().join("link");
+    let server = TestServer::start_with(&data, &["--checkpoints", link.to_str().expect("ours")]);
+    assert!(server.exchange(PUT).starts_with(b"HTTP/1.1 201 "));
+    std::os::unix::fs::symlink(&data, &link).expect("a link");
+    let before = names(&data);
+    assert_refused(&checkpoint(&server, "copy"), "invalid");
+    assert_eq!(names(&data), before);
+    assert_eq!(server.stop().code, Some(0));
+    for target in [data.join("copy"), data.join("new/copy"), link.join("copy")] {
+        let refused = run(kvant().args(["db", "checkpoint"]).arg(&data).arg(&target));
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("data directory"), "{refused:?}");
+        assert!(!data.join("copy").exists() && !data.join("new").exists());
+    }
+}
+
+#[test]
+fn a_checkpoint_on_another_file_system_is_refused_and_leaves_nothing() {
+    let shared_memory = Path::new("/dev/shm");
+    let dir = TempDir::new();
+    let device = |path: &Path| std::fs::metadata(path).map(|metadata| metadata.dev()).ok();
+    if device(shared_memory).is_none_or(|shared| Some(shared) == device(dir.path())) {
+        println!("there is no other file system here: nothing is tested");
+        return;
+    }
+    let data = dir.path().join("data");
+    let top = shared_memory.join(format!("kvant-checkpoints-{}", std::process::id()));
+    let checkpoints = top.join("parent");
+    let server = TestServer::start_with(&data, &["--checkpoints", checkpoints.to_str().expect("ours")]);
+    assert!(server.exchange(PUT).starts_with(b"HTTP/1.1 201 "));
+    let answer = checkpoint(&server, "copy");
+    assert_refused(&answer, "invalid");
+    assert!(answer.contains("file system"), "{answer}");
+    assert!(!top.exists(), "no parent is left");
+    assert!(!names(&data).iter().any(|name| name.contains("unfinished")));
+    assert_eq!(server.stop().code, Some(0));
+}
