@@ -19,10 +19,12 @@ use kvant_base::wait::{self, WaitKind};
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -314,16 +316,140 @@ fn statvfs_available_bytes(path: &Path) -> io::Result<u64> {
     Ok(u64::try_from(available).unwrap_or(u64::MAX))
 }
 
-/// Asks the system to back the whole huge pages of a range of memory by huge pages. It may decline; the contents stay as they are.
-pub fn advise_huge_pages(start: *const u8, bytes: usize) {
-    const HUGE_PAGE_BYTES: usize = 2 << 20;
-    let skipped_bytes = start.align_offset(HUGE_PAGE_BYTES);
-    if bytes >= skipped_bytes.saturating_add(HUGE_PAGE_BYTES) {
-        let whole_bytes = (bytes - skipped_bytes) & !(HUGE_PAGE_BYTES - 1);
-        let aligned = start.wrapping_add(skipped_bytes).cast_mut().cast();
-        // SAFETY: this advice changes neither contents nor validity of any page, whatever the range; an error means that the system
+/// Bytes written to a TCP socket that its peer has not acknowledged yet.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub fn unacknowledged_bytes(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    use std::os::fd::AsRawFd;
+
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the descriptor is open for as long as it is borrowed, and the call writes one integer.
+    let status = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    u64::try_from(bytes).map_err(io::Error::other)
+}
+
+/// As on Linux, where the system can tell.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub fn unacknowledged_bytes(_socket: BorrowedFd<'_>) -> io::Result<u64> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Has the allocator map long buffers one by one, so that each goes back to the system when it is freed, and keep little of the
+/// rest. By itself it learns to keep tens of MiB of whatever length was freed last.
+pub fn keep_little_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    {
+        /// Freed memory at the end of a heap that it may keep.
+        const KEPT_BYTES: libc::c_int = 2 << 20;
+        /// Buffers from this length on are mapped,
+        const MAPPED_BYTES_MIN: libc::c_int = 256 << 10;
+        /// as long as there are not more than half of the mappings that Linux allows a process.
+        const MAPPED_COUNT_MAX: libc::c_int = 32 << 10;
+        for (parameter, value) in [
+            (libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN),
+            (libc::M_MMAP_MAX, MAPPED_COUNT_MAX),
+            (libc::M_TRIM_THRESHOLD, KEPT_BYTES),
+        ] {
+            // SAFETY: the call touches no memory of ours.
+            let is_set = unsafe { libc::mallopt(parameter, value) };
+            debug_assert_eq!(is_set, 1, "the allocator takes these values");
+        }
+    }
+}
+
+/// Zeroed memory that comes from the system and goes back to it, unlike the allocator's.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<u8>,
+    /// A multiple of the page's size.
+    bytes: usize,
+}
+
+// SAFETY: the memory belongs to the mapping, which only hands out its address.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+/// A huge page of x86-64 and most others.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+impl Mapping {
+    /// At least `bytes`, which must not be 0. From the length of a huge page on it starts at one, and the system is asked to use huge
+    /// pages, which it may decline.
+    pub fn new(bytes: usize) -> io::Result<Mapping> {
+        let bytes = bytes
+            .checked_next_multiple_of(page_bytes())
+            .ok_or(io::ErrorKind::OutOfMemory)?;
+        if bytes < HUGE_PAGE_BYTES || cfg!(miri) {
+            return map(bytes);
+        }
+        // More than is wanted: what lies before the first huge page, and what is over at the end, is given back.
+        let wide_bytes = bytes
+            .checked_add(HUGE_PAGE_BYTES)
+            .ok_or(io::ErrorKind::OutOfMemory)?;
+        let wide = ManuallyDrop::new(map(wide_bytes)?);
+        let skipped_bytes = wide.start.align_offset(HUGE_PAGE_BYTES);
+        // SAFETY: all three parts lie within the mapping, which nobody else knows, and begin and end with a page.
+        let mapping = unsafe {
+            let start = wide.start.add(skipped_bytes);
+            unmap(wide.start, skipped_bytes);
+            unmap(start.add(bytes), HUGE_PAGE_BYTES - skipped_bytes);
+            Mapping { start, bytes }
+        };
+        // SAFETY: the range is mapped, and the advice changes neither its contents nor its validity. An error means that the system
         // does not do it, and then there is nothing to do about it.
-        unsafe { libc::madvise(aligned, whole_bytes, libc::MADV_HUGEPAGE) };
+        unsafe { libc::madvise(mapping.start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+        Ok(mapping)
+    }
+
+    /// Where it starts.
+    #[inline]
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// Its length.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, and nobody uses it any more.
+        unsafe { unmap(self.start, self.bytes) };
+    }
+}
+
+fn page_bytes() -> usize {
+    rustix::param::page_size()
+}
+
+/// Maps `bytes`, a multiple of the page's size.
+fn map(bytes: usize) -> io::Result<Mapping> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new private mapping, anywhere.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+    Ok(Mapping { start, bytes })
+}
+
+/// Gives memory back.
+///
+/// # Safety
+/// Whole pages of a mapping that nobody uses any more.
+unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
+    if bytes > 0 {
+        // SAFETY: the caller's promise.
+        let status = unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
+        // For want of memory of its own the system may leave it mapped.
+        debug_assert_eq!(status, 0, "unmapping: {}", io::Error::last_os_error());
     }
 }
 

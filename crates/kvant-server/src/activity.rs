@@ -44,6 +44,8 @@ pub(crate) enum Due {
     BodyTimeout,
     /// Give its buffers back: it rests.
     Rest,
+    /// Answer `503`: there is no memory to read its request.
+    NoMemory,
 }
 
 /// How many sweeps each may last.
@@ -87,16 +89,19 @@ impl Limits {
 }
 
 impl Activity {
-    /// The first bytes of a request are here, and perhaps all of them.
+    /// The first bytes of a request are here, and perhaps all of them. False: they belong to one that has begun.
     #[inline]
-    pub(crate) fn head_begins(&self) {
-        if self.phase.get() == Phase::Idle {
+    pub(crate) fn head_begins(&self) -> bool {
+        let begins = self.phase.get() == Phase::Idle;
+        if begins {
             self.enter(Phase::Head);
         }
+        begins
     }
 
-    /// Whether the bytes that come belong to a head.
-    pub(crate) fn is_head(&self) -> bool {
+    /// Whether the head of a request has begun and not ended.
+    #[inline]
+    pub(crate) fn is_in_head(&self) -> bool {
         self.phase.get() == Phase::Head
     }
 

@@ -1,7 +1,7 @@
 //! One connection from its first byte to its last.
 //!
 //! It begins without hyper ([`express`]), goes over to hyper with the first request that needs it, and comes back when it rests: hyper
-//! has buffers for each connection, 16 KiB at first and up to 136 KiB after long bodies, and an idle connection needs none.
+//! has buffers for each connection, 16 KiB at first and up to 152 KiB after long heads and bodies, and an idle connection needs none.
 
 use crate::activity::{Activity, Due};
 use crate::counters;
@@ -23,8 +23,8 @@ use tokio::net::TcpStream;
 
 /// What a connection counts for before hyper has it: its task, and its entries in lists of ours and of the runtime.
 const REST_BYTES: u64 = 4 << 10;
-/// The same with hyper's two buffers as they start.
-const HYPER_BYTES: u64 = 20 << 10;
+/// Hyper's two buffers, as large as they are before more is reserved for them.
+const HYPER_BYTES: u64 = 24 << 10;
 /// Bytes beyond the longest value that are read and thrown away to let a client see why it was refused.
 pub(crate) const DRAIN_BYTES_EXTRA: u64 = 16 << 20;
 /// How long a client is listened to whose head took too long.
@@ -36,7 +36,7 @@ pub(crate) const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 struct Presence {
     selector: Rc<Selector>,
     number: usize,
-    memory: Reservation,
+    _memory: Reservation,
 }
 
 impl Drop for Presence {
@@ -62,10 +62,10 @@ pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plan
     let task = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
     let number = selector.enter(&task, &state);
     let memory = shared.memory.budget().reserve(Consumer::Connections, REST_BYTES);
-    let mut presence = Presence {
+    let _presence = Presence {
         selector: Rc::clone(&selector),
         number,
-        memory,
+        _memory: memory,
     };
     if let Err(error) = stream.set_nodelay(true) {
         // The peer has gone; there is nobody to answer.
@@ -90,7 +90,10 @@ pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plan
                 End::Due(due) => return cut(&selector, socket, due).await,
             }
         }
-        presence.memory.resize(HYPER_BYTES);
+        let buffers = shared.memory.try_reserve_buffers(HYPER_BYTES);
+        if buffers.is_none() && socket.has_unread() {
+            return cut(&selector, socket, Due::NoMemory).await;
+        }
         state.activity.set_buffers(true);
         // In a box of its own, so that a connection that rests is small.
         let given_up = Box::pin(serve_by_hyper(&selector, Rc::clone(&state), plane, socket, found)).await;
@@ -100,7 +103,7 @@ pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plan
             Some((socket, Due::Rest)) => socket,
             Some((socket, due)) => return cut(&selector, socket, due).await,
         };
-        presence.memory.resize(REST_BYTES);
+        drop(buffers);
     }
 }
 
@@ -131,6 +134,10 @@ async fn serve_by_hyper(
     .await;
     let parts = connection.into_parts();
     let mut socket = parts.io;
+    // Between two requests, too: all answers have left.
+    if socket.lacks_memory() && !state.is_blocked() {
+        return Some((socket, Due::NoMemory));
+    }
     let result = match served {
         End::Served(result) => result,
         End::Due(due) => {
@@ -185,21 +192,32 @@ fn poll_unless_due<T>(
     }
 }
 
-/// Ends a connection that has kept the server waiting.
+/// Ends a connection that has kept the server waiting, or whose request there is no memory to read.
 async fn cut(selector: &Selector, mut socket: Socket, due: Due) {
-    if due != Due::HeadTimeout {
-        counters::add(&selector.counters.idle_closed, 1);
-        return;
-    }
-    counters::add(&selector.counters.head_timeouts, 1);
-    let sent = send_refusal(selector, &mut socket, "408 Request Timeout").await;
+    let counters = &selector.counters;
+    let status = match due {
+        Due::HeadTimeout => {
+            counters::add(&counters.head_timeouts, 1);
+            "408 Request Timeout"
+        }
+        Due::NoMemory => {
+            counters::add(&counters.memory_refusals, 1);
+            "503 Service Unavailable\r\nretry-after: 1"
+        }
+        Due::Close | Due::BodyTimeout | Due::Rest => {
+            counters::add(&counters.idle_closed, 1);
+            return;
+        }
+    };
+    let sent = send_refusal(selector, &mut socket, status).await;
     if sent.is_ok() && socket.end_sending().await.is_ok() {
         // Or the rest of the head would destroy the answer.
         socket.linger(READ_BYTES_MAX as u64, CUT_LINGER_MAX).await;
     }
 }
 
-/// Sends the last answer of a connection, which has no body, as hyper does to malformed heads.
+/// Sends the last answer of a connection, which has no body, as hyper does to malformed heads. `status` may have lines of
+/// headers after it.
 async fn send_refusal(selector: &Selector, socket: &mut Socket, status: &str) -> io::Result<()> {
     let mut answer =
         format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\ndate: ").into_bytes();

@@ -8,15 +8,19 @@
 //!
 //! Threads: all of it belongs to one selector.
 
+mod reader_watch;
 mod state;
 
 pub(crate) use state::SocketState;
 
 use crate::arrival::Arrival;
 use crate::counters;
+use crate::head::HEAD_BYTES_MAX;
 use crate::selector::Selector;
 use hyper::rt::{Read, ReadBufCursor, Write};
+use kvant_base::Reservation;
 use kvant_base::tag::{self, Stage};
+use reader_watch::ReaderWatch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::cell::RefCell;
@@ -31,12 +35,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-/// Bytes taken from the kernel at once. Hyper's read buffer grows to twice this for large bodies and keeps that size.
+/// Bytes taken from the kernel at once.
 pub(crate) const READ_BYTES_MAX: usize = 64 << 10;
-/// Hyper's limit for a head that is not complete; what exceeds it is refused with `431`.
-pub(crate) const HEAD_BUFFER_BYTES: usize = 408 << 10;
+/// Hyper's limit for its read buffer, and so for a head that is not complete, which is refused with `431` then. A head within
+/// [`HEAD_BYTES_MAX`] has 100 headers at most, and the rest is for what stands between their names and values.
+pub(crate) const HEAD_BUFFER_BYTES: usize = HEAD_BYTES_MAX + (8 << 10);
 /// The lengths of a body, in digits, that hyper keeps for purposes of its own.
 const HUGE_LENGTHS: [&[u8]; 2] = [b"18446744073709551614", b"18446744073709551615"];
+/// Hyper's read buffer at first. It grows when a read fills it.
+const HYPER_READ_BYTES: usize = 8 << 10;
+/// What hyper's read buffers take once they have grown: one that is being filled, and one whose bytes a body still holds.
+const GROWN_BUFFERS_BYTES: u64 = 2 * HEAD_BUFFER_BYTES as u64;
+/// Longer request lines have a target of more than the 65,534 bytes that hyper accepts.
+const LINE_BYTES_MAX: usize = 65_534 + "DELETE  HTTP/1.1\r\n".len();
 /// Answers up to this length are gathered for one `send`, which is cheaper than a `writev` of their parts.
 const GATHERED_BYTES_MAX: usize = 4 << 10;
 /// Corked bytes that are gathered before they are written all the same.
@@ -57,15 +68,39 @@ pub(crate) struct Socket {
     backlog: Vec<u8>,
     backlog_sent_bytes: usize,
     idle_max: Duration,
-    /// Runs while the kernel refuses bytes.
-    idle_timer: Option<Pin<Box<Sleep>>>,
+    /// While the kernel refuses bytes.
+    reader_watch: Option<Box<ReaderWatch>>,
     /// Runs while a refused client rests.
     rest_timer: Option<Pin<Box<Sleep>>>,
-    /// Bytes received since the last answer, as long as they are one line.
-    first_line_bytes: Option<usize>,
+    first_line: FirstLine,
     /// The head that is being received has a length that hyper takes for too large a head.
     has_huge_length: bool,
+    /// Bytes of the head that hyper reads.
+    head_bytes: usize,
+    /// Reserved for hyper's read buffers when they may grow, as long as hyper serves the connection.
+    grown_buffers: Option<Reservation>,
+    /// The last read took all that it might.
+    reads_fill_buffer: bool,
+    /// There was no memory for the rest of a head.
+    lacks_memory: bool,
     eof: bool,
+}
+
+/// The first line received since the last answer.
+#[derive(Default)]
+struct FirstLine {
+    bytes: usize,
+    has_ended: bool,
+}
+
+impl FirstLine {
+    fn receive(&mut self, bytes: &[u8]) {
+        if !self.has_ended {
+            let end = bytes.iter().position(|byte| *byte == b'\n');
+            self.has_ended = end.is_some();
+            self.bytes += end.unwrap_or(bytes.len());
+        }
+    }
 }
 
 impl Socket {
@@ -87,10 +122,14 @@ impl Socket {
             unread: Vec::new(),
             backlog: Vec::new(),
             backlog_sent_bytes: 0,
-            idle_timer: None,
+            reader_watch: None,
             rest_timer: None,
-            first_line_bytes: Some(0),
+            first_line: FirstLine::default(),
             has_huge_length: false,
+            head_bytes: 0,
+            grown_buffers: None,
+            reads_fill_buffer: false,
+            lacks_memory: false,
             eof: false,
         }
     }
@@ -139,13 +178,16 @@ impl Socket {
     pub(crate) fn hand_over(&mut self, received: Vec<u8>) {
         self.unread = received;
         self.state.activity.head_begins();
+        self.head_bytes = 0;
     }
 
     /// Takes back what hyper has read of a head that is not complete.
     pub(crate) fn take_back(&mut self, read: &[u8]) {
         debug_assert!(self.unread.is_empty(), "hyper reads whenever it waits for a head");
         self.unread = read.to_vec();
-        self.first_line_bytes = Some(0);
+        self.first_line = FirstLine::default();
+        self.grown_buffers = None;
+        self.head_bytes = 0;
         if !read.is_empty() {
             self.state.activity.head_begins();
         }
@@ -154,6 +196,32 @@ impl Socket {
     /// Whether bytes wait for hyper.
     pub(crate) fn has_unread(&self) -> bool {
         !self.unread.is_empty()
+    }
+
+    /// Whether hyper ended because there was no memory for the rest of a head.
+    pub(crate) fn lacks_memory(&self) -> bool {
+        self.lacks_memory
+    }
+
+    /// How many bytes hyper may read at once. Where it may not read all that its buffer takes, the buffer does not grow.
+    fn hyper_read_bytes_max(&mut self) -> io::Result<usize> {
+        if self.grown_buffers.is_some() {
+            return Ok(READ_BYTES_MAX);
+        }
+        let memory = &self.selector.shared.memory;
+        if self.state.activity.is_in_head() {
+            if self.head_bytes >= HYPER_READ_BYTES {
+                self.grown_buffers = memory.try_reserve_buffers(GROWN_BUFFERS_BYTES);
+                self.lacks_memory = self.grown_buffers.is_none();
+            }
+        } else if self.reads_fill_buffer {
+            // A body is read all the same, if with more system calls.
+            self.grown_buffers = memory.try_reserve_spare_buffers(GROWN_BUFFERS_BYTES);
+        }
+        if self.lacks_memory {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        Ok(HYPER_READ_BYTES - 1)
     }
 
     /// Sends all of `bytes`, what the kernel does not take by way of the backlog.
@@ -215,7 +283,7 @@ impl Socket {
         self.state.sent_bytes.set(self.state.sent_bytes.get() + n as u64);
         self.state.activity.progresses();
         if self.state.blocked.replace(false) {
-            self.idle_timer = None;
+            self.reader_watch = None;
         }
     }
 
@@ -244,14 +312,13 @@ impl Socket {
         }
     }
 
-    /// The kernel takes nothing: wait for it, but not for ever.
+    /// The kernel takes nothing: wait for it as long as the peer takes something.
     fn blocked<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         self.state.blocked.set(true);
-        let idle_max = self.idle_max;
-        let timer = self
-            .idle_timer
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(idle_max)));
-        ready!(timer.as_mut().poll(cx));
+        let watch = self
+            .reader_watch
+            .get_or_insert_with(|| Box::new(ReaderWatch::new(&self.stream, self.idle_max)));
+        ready!(watch.poll_idle(&self.stream, cx));
         counters::add(&self.selector.counters.readers_cut, 1);
         self.state.reset_on_close();
         Poll::Ready(Err(io::Error::new(
@@ -262,12 +329,12 @@ impl Socket {
 
     /// Whether something was received and nothing sent since.
     pub(crate) fn has_unanswered(&self) -> bool {
-        self.first_line_bytes != Some(0)
+        self.first_line.bytes > 0 || self.first_line.has_ended
     }
 
     /// Hyper answers `431` to every head that fills its buffer, and to the two greatest lengths.
-    /// Where all of the buffer is one line, the target is what is too long, and else the body: puts
-    /// that `status` into the backlog instead. False when there is nothing to correct.
+    /// Where the request line is what is too long, or the body, this puts that `status` into the
+    /// backlog instead. False when there is nothing to correct.
     #[cold]
     fn corrects_refusal(&mut self, slices: &[IoSlice<'_>], status: &str) -> bool {
         let answer = slices.iter().map(|slice| &**slice).collect::<Vec<_>>().concat();
@@ -336,7 +403,7 @@ impl Read for Socket {
     ) -> Poll<io::Result<()>> {
         let socket = self.get_mut();
         socket.state.activity.hyper_reads();
-        let bytes_max = cursor.remaining().min(READ_BYTES_MAX);
+        let bytes_max = cursor.remaining().min(socket.hyper_read_bytes_max()?);
         let (scratch, unread);
         let bytes = if socket.unread.is_empty() {
             let received_bytes = ready!(socket.poll_receive(bytes_max, cx))?;
@@ -347,18 +414,15 @@ impl Read for Socket {
             unread = std::mem::replace(&mut socket.unread, rest);
             &unread
         };
-        if !bytes.is_empty() {
-            socket.state.activity.head_begins();
+        if !bytes.is_empty() && socket.state.activity.head_begins() {
+            socket.head_bytes = 0;
         }
-        if socket.state.activity.is_head() {
+        if socket.state.activity.is_in_head() {
             socket.has_huge_length |= has_huge_length(bytes);
         }
-        if let Some(line_bytes) = &mut socket.first_line_bytes {
-            *line_bytes += bytes.len();
-            if bytes.contains(&b'\n') {
-                socket.first_line_bytes = None;
-            }
-        }
+        socket.head_bytes += bytes.len();
+        socket.reads_fill_buffer = bytes.len() == bytes_max;
+        socket.first_line.receive(bytes);
         cursor.put_slice(bytes);
         Poll::Ready(Ok(()))
     }
@@ -377,9 +441,9 @@ impl Write for Socket {
         let socket = self.get_mut();
         let _tag = tag::stage(Stage::Respond);
         let total_bytes: usize = slices.iter().map(|slice| slice.len()).sum();
-        let line_bytes = socket.first_line_bytes.replace(0);
+        let line = std::mem::take(&mut socket.first_line);
         let has_huge_length = std::mem::take(&mut socket.has_huge_length);
-        let is_corrected = if line_bytes.is_some_and(|bytes| bytes >= HEAD_BUFFER_BYTES) {
+        let is_corrected = if line.bytes > LINE_BYTES_MAX {
             socket.corrects_refusal(slices, "414 URI Too Long")
         } else {
             has_huge_length && socket.corrects_refusal(slices, "413 Payload Too Large")

@@ -1,14 +1,15 @@
 //! Memory of requests in flight: a share of the one budget, and waiting for it.
 //!
-//! Bodies that fit into a connection's read buffer are counted with the connection; larger ones, large values on their way out and
-//! ranges reserve here first. What does not fit waits, unread, and is refused when it waited too long.
+//! Bodies that fit into a connection's read buffer are counted with the connection; larger ones, values on their way out that are longer
+//! than [`SMALL_BYTES`], and ranges reserve here first. What does not fit waits, unread, and is refused when it waited too long.
+//! Buffers of connections have a share of their own, and do not wait.
 
 use kvant_base::{Consumer, MemoryBudget, Reservation};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Bodies up to this length need no reservation: hyper's first read buffer holds them.
+/// Bodies and values up to this length need no reservation: hyper's first buffers hold as much.
 pub(crate) const SMALL_BYTES: u64 = 8 << 10;
 
 /// The share of the budget that requests may hold.
@@ -46,6 +47,18 @@ impl RequestMemory {
 
     pub(crate) fn budget(&self) -> &Arc<MemoryBudget> {
         &self.budget
+    }
+
+    /// Takes `bytes` for buffers of a connection, if all connections together stay within half of the budget.
+    pub(crate) fn try_reserve_buffers(&self, bytes: u64) -> Option<Reservation> {
+        self.budget
+            .try_reserve(Consumer::Connections, bytes, self.budget.limit_bytes() / 2)
+    }
+
+    /// As [`RequestMemory::try_reserve_buffers`], within a quarter: for buffers that a connection can do without.
+    pub(crate) fn try_reserve_spare_buffers(&self, bytes: u64) -> Option<Reservation> {
+        self.budget
+            .try_reserve(Consumer::Connections, bytes, self.budget.limit_bytes() / 4)
     }
 
     /// Takes `bytes`, if they fit now.

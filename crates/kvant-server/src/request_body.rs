@@ -11,7 +11,7 @@ use crate::memory::{Held, SMALL_BYTES};
 use crate::problem::Problem;
 use crate::selector::Selector;
 use crate::service::Step;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -115,7 +115,7 @@ pub(crate) async fn read_value(
             taken_bytes: first.len() as u64,
         });
     };
-    let mut value = BytesMut::with_capacity(start_bytes as usize);
+    let mut value = Vec::with_capacity(start_bytes as usize);
     value.extend_from_slice(&first);
     reply.continue_sent();
     let pause_max = shared.config.range_idle_max;
@@ -133,7 +133,7 @@ pub(crate) async fn read_value(
             Ok(Some(Err(_))) => return unread(broken_body()),
             Ok(None) => {
                 return Ok(Value {
-                    bytes: value.freeze(),
+                    bytes: value.into(),
                     _memory: held,
                 });
             }
@@ -150,7 +150,8 @@ pub(crate) async fn read_value(
             if !shared.memory.grow(&mut held, capacity_bytes, wait_max).await {
                 return unread(no_memory(selector));
             }
-            value.reserve(capacity_bytes as usize - value.len());
+            // Not more than is held.
+            value.reserve_exact(capacity_bytes as usize - value.len());
         }
         value.extend_from_slice(&data);
     }

@@ -254,6 +254,38 @@ fn a_body_without_memory_waits_unread_and_is_written_when_there_is_some() {
 }
 
 #[test]
+fn a_body_needs_no_memory_for_larger_buffers() {
+    let fixture = Fixture::new();
+    let used_bytes = || fixture.memory.used_bytes(Consumer::Connections);
+    let put = |key: &str| {
+        let mut client = fixture.client();
+        let value = vec![b'v'; 1_000_000];
+        let mut body =
+            format!("PUT /v0/entity?id={key} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+                .into_bytes();
+        for part in value.chunks(100_000) {
+            body.extend_from_slice(format!("{:x}\r\n", part.len()).as_bytes());
+            body.extend_from_slice(part);
+            body.extend_from_slice(b"\r\n");
+        }
+        fixture.wait_for_receipt(body.len() as u64, || client.send(&body));
+        let most_bytes = used_bytes();
+        client.send("0\r\n\r\n");
+        assert_eq!(client.read_answer("PUT").status, 201);
+        assert!(client.ask("GET", &format!("/v0/entity?id={key}"), b"").body == value);
+        most_bytes
+    };
+    let with_room = put("a");
+    assert!(
+        with_room >= 128 << 10,
+        "buffers that grow are counted: {with_room}"
+    );
+    let taken = fixture.memory.reserve(Consumer::Connections, 64 << 20);
+    let without = put("b") - taken.bytes();
+    assert!(without < 128 << 10, "{without}");
+}
+
+#[test]
 fn a_body_that_finds_no_memory_in_time_is_503_and_nothing_is_written() {
     let fixture = Fixture::with(ServerConfig {
         queue_wait_max: Duration::from_millis(1),

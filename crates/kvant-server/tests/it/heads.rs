@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::fixture::Fixture;
+use kvant_base::Consumer;
 
 /// Sends `head` and checks that it is answered once with `status` and that the connection is closed.
 #[track_caller]
@@ -172,6 +173,77 @@ fn a_head_over_64_kib_is_431() {
         assert_eq!(client.read_answer("GET").status, 431, "{len}");
         assert!(client.is_closed(), "{len}");
     }
+}
+
+/// The start of a head: `count` headers of 8,000 bytes.
+fn unfinished_head(count: usize) -> String {
+    let headers: String = (0..count)
+        .map(|i| format!("H{i:02}: {}\r\n", "v".repeat(7_993)))
+        .collect();
+    format!("GET /v0/status HTTP/1.1\r\nHost: x\r\n{headers}")
+}
+
+#[test]
+fn a_head_that_does_not_end_is_431_soon_after_64_kib() {
+    let fixture = Fixture::new();
+    // Also behind a request on the same connection.
+    for before in ["", "GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\n"] {
+        let mut client = fixture.client();
+        client.send(format!("{before}{}", unfinished_head(10)));
+        if !before.is_empty() {
+            assert_eq!(client.read_answer("GET").status, 200);
+        }
+        let answer = client.read_answer("GET");
+        assert!(answer.status == 431 && answer.closes(), "{answer:?}");
+        assert!(client.is_closed());
+    }
+}
+
+#[test]
+fn what_is_buffered_of_heads_is_reserved() {
+    const COUNT: u64 = 20;
+    let fixture = Fixture::new();
+    let head = unfinished_head(5);
+    let used_bytes = || fixture.memory.used_bytes(Consumer::Connections);
+    let mut clients: Vec<Client> = (0..COUNT).map(|_| fixture.client()).collect();
+    fixture.wait_for_receipt(COUNT * head.len() as u64, || {
+        clients.iter_mut().for_each(|client| client.send(&head));
+    });
+    assert!(used_bytes() >= COUNT * head.len() as u64, "{}", used_bytes());
+    for client in &mut clients {
+        client.send("\r\n");
+        assert_eq!(client.read_answer("GET").status, 200);
+    }
+    drop(clients);
+    while used_bytes() > 10_000 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_head_without_memory_for_it_is_503() {
+    let fixture = Fixture::new();
+    let mut began = fixture.client();
+    began.send(unfinished_head(1));
+    fixture.wait_for_receipt(0, || {});
+    let taken = fixture.memory.reserve(Consumer::Connections, 127 << 20);
+    let mut plain = fixture.client();
+    plain.assert_goes_on();
+    // One whose buffers are there already, and one that has none.
+    let mut clients = [began, fixture.client()];
+    for client in &mut clients {
+        let _more = fixture.memory.reserve(Consumer::Connections, 1 << 20);
+        client.send_if_open(unfinished_head(3));
+        let answer = client.read_answer("GET");
+        assert!(answer.status == 503 && answer.closes(), "{answer:?}");
+        assert_eq!(answer.header("retry-after"), Some("1"));
+        assert!(client.is_closed());
+    }
+    plain.assert_goes_on();
+    drop(taken);
+    let mut client = fixture.client();
+    client.send(unfinished_head(3) + "\r\n");
+    assert_eq!(client.read_answer("GET").status, 200);
 }
 
 #[test]

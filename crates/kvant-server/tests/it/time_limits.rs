@@ -202,6 +202,36 @@ fn a_slow_reader_of_a_range_is_left_alone() {
 }
 
 #[test]
+fn a_reader_that_takes_bytes_steadily_is_not_cut() {
+    const VALUE_BYTES: usize = 8 << 20;
+    let fixture = Fixture::with(ServerConfig {
+        range_idle_max: Duration::from_millis(1500),
+        ..config()
+    });
+    fixture.put("k", &[b'v'; VALUE_BYTES]);
+    let mut client = fixture.client();
+    client.send_request("GET", "/v0/entity?id=k", b"");
+    let head = client.read_head().expect("an answer");
+    assert_eq!(head.status, 200);
+    // At this rate the kernel takes nothing from the server for more than the limit: its buffers are larger.
+    let mut taken = vec![0; 32 << 10];
+    let mut taken_bytes = 0;
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(4500) {
+        client.read_exact(&mut taken);
+        taken_bytes += taken.len();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(figure(&fixture, "readers_cut"), 0);
+    let mut rest = vec![0; VALUE_BYTES - taken_bytes];
+    client.read_exact(&mut rest);
+    client.assert_goes_on();
+    // As soon as it takes nothing more, its time is over.
+    client.send_request("GET", "/v0/entity?id=k", b"");
+    wait_for(&fixture, "readers_cut", 1);
+}
+
+#[test]
 fn a_short_body_that_does_not_come_is_408() {
     let fixture = Fixture::with(ServerConfig {
         range_idle_max: AT_ONCE,

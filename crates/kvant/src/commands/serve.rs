@@ -27,6 +27,7 @@ const EVENTS_KEPT: usize = 4096;
 
 /// Serves until a signal; the result is the exit code.
 pub(crate) fn serve(config: &Config) -> u8 {
+    kvant_env::posix::keep_little_freed_memory();
     let env = Env::posix();
     let log: Arc<dyn Log> = Arc::new(StderrLog::new(config.settings.log_format, Arc::clone(&env.clock)));
     match run(config, env, &log) {
