@@ -21,7 +21,6 @@ use crate::selector::Selector;
 use crate::service::Call;
 use crate::stores::Store;
 use crate::timing::StorageWork;
-use bytes::Bytes;
 use kvant_base::{Error, Result};
 use kvant_engine::Lookup;
 use std::any::Any;
@@ -51,7 +50,8 @@ pub(crate) enum Reading {
 
 /// A read and its times.
 pub(crate) struct Read {
-    pub(crate) result: std::result::Result<Option<Bytes>, Failure>,
+    /// `NeedsDisk`: a block is longer than was allowed.
+    pub(crate) result: std::result::Result<Lookup, Failure>,
     pub(crate) work: StorageWork,
 }
 
@@ -63,20 +63,28 @@ pub(crate) fn admit(call: &Call, class: Class) -> Option<Refusal> {
     call.selector.lag.admit(class, lag_ns, parsed_ns)
 }
 
-/// Begins to read the newest value of `key`.
+/// Begins to read the newest value of `key`. A block of the disk longer than `block_bytes_max` is not read: there is no memory for it
+/// yet.
 #[inline]
-pub(crate) fn get(selector: &Selector, store: &dyn Store, key: &Key, now_ns: u64) -> Reading {
+pub(crate) fn get(
+    selector: &Selector,
+    store: &dyn Store,
+    key: &Key,
+    block_bytes_max: u32,
+    now_ns: u64,
+) -> Reading {
     match selector.shared.config.dispatch {
-        DispatchMode::Inline => Reading::Done(get_here(selector, store, key, now_ns)),
+        DispatchMode::Inline => Reading::Done(get_here(selector, store, key, block_bytes_max, now_ns)),
         DispatchMode::Hybrid => {
             let mut work = StorageWork::at(now_ns);
             match store.try_get(key, &mut work.read) {
-                Ok(Lookup::NeedsDisk) => send(selector, Work::Get(key.clone())),
-                Ok(Lookup::Known(value)) => Reading::Done(done_here(selector, work, Ok(value))),
-                Err(error) => Reading::Done(done_here(selector, work, Err(error))),
+                Ok(Lookup::NeedsDisk { block_bytes }) if block_bytes <= block_bytes_max => {
+                    send(selector, Work::Get(key.clone(), block_bytes_max))
+                }
+                result => Reading::Done(done_here(selector, work, result)),
             }
         }
-        DispatchMode::Pool => send(selector, Work::Get(key.clone())),
+        DispatchMode::Pool => send(selector, Work::Get(key.clone(), block_bytes_max)),
     }
 }
 
@@ -84,14 +92,14 @@ fn send(selector: &Selector, work: Work) -> Reading {
     Reading::Later(selector.port().send(work))
 }
 
-fn get_here(selector: &Selector, store: &dyn Store, key: &[u8], now_ns: u64) -> Read {
+fn get_here(selector: &Selector, store: &dyn Store, key: &[u8], block_bytes_max: u32, now_ns: u64) -> Read {
     let mut work = StorageWork::at(now_ns);
-    let result = store.get(key, &mut work.read);
+    let result = store.get_bounded(key, block_bytes_max, &mut work.read);
     done_here(selector, work, result)
 }
 
 #[inline]
-fn done_here(selector: &Selector, mut work: StorageWork, result: Result<Option<Bytes>>) -> Read {
+fn done_here(selector: &Selector, mut work: StorageWork, result: Result<Lookup>) -> Read {
     work.done_ns = selector.now_ns();
     selector
         .lag
@@ -108,8 +116,8 @@ pub(crate) fn read(selector: &Selector, store: &dyn Store, done: Done) -> Read {
     let result = match done.outcome {
         Outcome::Got(result) => result.map_err(Failure::from),
         Outcome::Refused(refusal, _) => Err(Failure::Refused(refusal)),
-        Outcome::RunHere(Work::Get(key)) => {
-            let here = get_here(selector, store, &key, selector.now_ns());
+        Outcome::RunHere(Work::Get(key, block_bytes_max)) => {
+            let here = get_here(selector, store, &key, block_bytes_max, selector.now_ns());
             let work = StorageWork {
                 queued_ns: work.queued_ns,
                 ..here.work

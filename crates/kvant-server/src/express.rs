@@ -18,12 +18,12 @@ use crate::counters::Column;
 use crate::dispatch::{self, Failure, Reading};
 use crate::io::{Socket, SocketState};
 use crate::key::Key;
-use crate::memory::SMALL_BYTES;
+use crate::memory::{Held, SMALL_BYTES};
 use crate::plain_request::{PlainRequest, REQUEST_BYTES_MAX};
 use crate::pool::Later;
 use crate::problem::{NOT_FOUND, PROBLEM_JSON};
 use crate::query;
-use crate::routes::entity::VALUE_BYTES_UNCOUNTED;
+use crate::routes::entity::BLOCK_BYTES_UNCOUNTED;
 use crate::routes::{Plane, Route, status};
 use crate::selector::Selector;
 use crate::site;
@@ -31,7 +31,9 @@ use crate::timing::{KeyStart, Operation, Trace};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE};
 use http::{Method, StatusCode};
+use kvant_base::limits::VALUE_BYTES_COPIED_MAX;
 use kvant_base::tag::{self, Activity, Stage};
+use kvant_engine::Lookup;
 use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
@@ -41,7 +43,7 @@ use std::time::{Duration, UNIX_EPOCH};
 pub(crate) enum End {
     /// By the peer.
     Closed,
-    /// Hyper is to go on. What was read for its first request is with it: reading is all that such a request has done.
+    /// Hyper is to go on. A value that was read for its first request is with it: reading is all that such a request has done.
     HandedOver(Option<Found>),
 }
 
@@ -73,6 +75,8 @@ struct Asked {
 /// An answer that is at hand.
 enum Answer {
     Plain(StatusCode, Option<&'static http::HeaderValue>, Bytes),
+    /// A value, and memory until it has left.
+    Value(Bytes, Option<Held>),
     Problem(Response),
 }
 
@@ -126,7 +130,7 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
                     Ok(answer) => answer,
                     Err(value) => {
                         socket.hand_over(asked.request);
-                        return Ok(End::HandedOver(Some((asked.key, value))));
+                        return Ok(End::HandedOver(value.map(|value| (asked.key, value))));
                     }
                 }
             }
@@ -142,6 +146,7 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
         trace.status = answer.status();
         selector.counters.request(Some(route), column, answer.status());
         let mut to_send = Some(answer);
+        let mut _held = None;
         poll_fn(|cx| {
             let _tag = tag::enter_at(trace.operation.activity(), Stage::Respond);
             if let Some(answer) = to_send.take() {
@@ -149,6 +154,10 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
                 bytes.clear();
                 answer.write(selector, &mut bytes);
                 socket.send(cx, &bytes)?;
+                // What is sent later is in the backlog: the value itself is not needed any more, its memory is.
+                if let Answer::Value(_, held) = answer {
+                    _held = held;
+                }
             }
             socket.poll_backlog(cx)
         })
@@ -213,13 +222,13 @@ fn try_begin(
             if let Some(refusal) = selector.lag.admit(class, lag_ns, parsed_ns) {
                 Step::Answer(problem(selector, state, &Failure::Refused(refusal)))
             } else if class == Class::Read {
-                match dispatch::get(selector, &**store, &query.key, parsed_ns) {
+                match dispatch::get(selector, &**store, &query.key, BLOCK_BYTES_UNCOUNTED, parsed_ns) {
                     Reading::Done(read) => {
                         trace.storage(&read.work);
                         match read_answer(selector, state, read.result) {
                             Ok(answer) => Step::Answer(answer),
                             Err(value) => {
-                                *found = Some((query.key, value));
+                                *found = value.map(|value| (query.key, value));
                                 return None;
                             }
                         }
@@ -251,17 +260,25 @@ fn try_begin(
     })
 }
 
-/// The answer to a read; its value, when that is long: hyper answers then.
+/// The answer to a read. An error: hyper answers, with the value where that has been read. It is long, or has to wait for memory.
 #[inline]
 fn read_answer(
     selector: &Selector,
     state: &SocketState,
-    result: Result<Option<Bytes>, Failure>,
-) -> Result<Answer, Bytes> {
+    result: Result<Lookup, Failure>,
+) -> Result<Answer, Option<Bytes>> {
     match result {
-        Ok(Some(value)) if value.len() > VALUE_BYTES_UNCOUNTED => Err(value),
-        Ok(Some(value)) => Ok(Answer::Plain(StatusCode::OK, Some(&OCTETS), value)),
-        Ok(None) => Ok(Answer::Plain(
+        Ok(Lookup::Known(Some(value))) if value.len() as u64 <= SMALL_BYTES => Ok(Answer::Value(value, None)),
+        Ok(Lookup::Known(Some(value))) => {
+            let is_short = value.len() <= VALUE_BYTES_COPIED_MAX;
+            let held = is_short.then(|| selector.shared.memory.try_hold(value.len() as u64));
+            match held.flatten() {
+                Some(held) => Ok(Answer::Value(value, Some(held))),
+                None => Err(Some(value)),
+            }
+        }
+        Ok(Lookup::NeedsDisk { .. }) => Err(None),
+        Ok(Lookup::Known(None)) => Ok(Answer::Plain(
             StatusCode::NOT_FOUND,
             Some(&PROBLEM_JSON),
             Bytes::from_static(NOT_FOUND),
@@ -279,6 +296,7 @@ impl Answer {
     fn status(&self) -> StatusCode {
         match self {
             Answer::Plain(status, ..) => *status,
+            Answer::Value(..) => StatusCode::OK,
             Answer::Problem(response) => response.status(),
         }
     }
@@ -302,6 +320,10 @@ impl Answer {
                     header(CONTENT_TYPE.as_str(), content_type.as_bytes());
                 }
                 body
+            }
+            Answer::Value(value, _) => {
+                header(CONTENT_TYPE.as_str(), OCTETS.as_bytes());
+                value
             }
             Answer::Problem(response) => {
                 for (name, value) in response.headers() {

@@ -102,7 +102,7 @@ impl Store for SlowStore {
     }
 
     fn try_get(&self, _key: &[u8], _trace: &mut ReadTrace) -> Result<Lookup> {
-        Ok(Lookup::NeedsDisk)
+        Ok(Lookup::NeedsDisk { block_bytes: 0 })
     }
 
     fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) -> Result<()> {

@@ -132,6 +132,16 @@ impl Db {
         self.0.core.try_get(key, trace)
     }
 
+    /// As [`Db::get_traced`], but leaves blocks alone that are neither in the block cache nor at most `block_bytes_max` long in their
+    /// file, so that memory for them can be reserved first. What is said of `NeedsDisk` for [`Db::try_get`] holds here.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    #[inline]
+    pub fn get_bounded(&self, key: &[u8], block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
+        self.0.core.get_bounded(key, block_bytes_max, trace)
+    }
+
     /// Commits a batch and waits until the sync level is reached; waits out stalls.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use super::core::Core;
 use super::view::SuperVersion;
 use crate::format::{SeqNum, ValueKind, key_hash, split_expiry};
-use crate::table::{NotWaiting, PointRead, ReadResult, ReadTrace, Stop, Table, Waiting};
+use crate::table::{Bounded, FoundEntry, NotWaiting, PointRead, ReadResult, ReadTrace, Stop, Table, Waiting};
 use arc_swap::Guard;
 use bytes::Bytes;
 use kvant_base::limits::LEVELS;
@@ -20,7 +20,10 @@ pub enum Lookup {
     Known(Option<Bytes>),
     /// A block that is not in the block cache has to be read, and the system would wait for the disk (or does not tell), or the
     /// block is a large one.
-    NeedsDisk,
+    NeedsDisk {
+        /// Length of the block in its file: what reading it takes of memory, unless it is compressed.
+        block_bytes: u32,
+    },
 }
 
 /// Where a read found the newest version of its key.
@@ -45,17 +48,39 @@ impl Core {
     }
 
     pub(crate) fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
+        self.look_up(key, &mut NotWaiting::default(), trace)
+    }
+
+    pub(crate) fn get_bounded(
+        &self,
+        key: &[u8],
+        block_bytes_max: u32,
+        trace: &mut ReadTrace,
+    ) -> Result<Lookup> {
+        let mut read = Bounded {
+            trace: ReadTrace::default(),
+            block_bytes_max,
+        };
+        self.look_up(key, &mut read, trace)
+    }
+
+    #[inline]
+    fn look_up<R: PointRead<Stop = Stop>>(
+        &self,
+        key: &[u8],
+        read: &mut R,
+        trace: &mut ReadTrace,
+    ) -> Result<Lookup> {
         let (view, seq) = self.newest()?;
-        let mut read = NotWaiting::default();
-        let found = self.find(&view, key, seq, &mut read);
-        trace.add(read.0);
+        let found = self.find(&view, key, seq, read);
+        trace.add(*read.trace());
         let found = match found {
             Ok(found) => Ok(found),
-            // Not a get that has been answered: it counts when somebody who may wait repeats it.
-            Err(Stop::NeedsDisk) => return Ok(Lookup::NeedsDisk),
+            // Not a get that has been answered: it counts when it is repeated.
+            Err(Stop::NeedsDisk(block_bytes)) => return Ok(Lookup::NeedsDisk { block_bytes }),
             Err(Stop::Failed(error)) => Err(error),
         };
-        self.count_get(&found, read.0);
+        self.count_get(&found, *read.trace());
         Ok(Lookup::Known(found?.map(|(value, _)| value)))
     }
 
@@ -111,7 +136,7 @@ impl Core {
                 let value = self
                     .live_value(kind, stored)
                     .expect("a memtable holds what was encoded here");
-                return Ok(value.map(|value| (value, Source::Memtable)));
+                return Ok(value.map(|value| (memtable.value_bytes(value), Source::Memtable)));
             }
         }
         tag.stage(Stage::Table);
@@ -130,7 +155,7 @@ impl Core {
                     .as_ref()
                     .is_none_or(|(found_seq, _)| *found_seq < entry.seq)
             {
-                newest = Some((entry.seq, self.live_stored(&file.table, entry.kind, &entry)?));
+                newest = Some((entry.seq, self.live_stored(&file.table, &entry)?));
             }
         }
         if let Some((_, value)) = newest {
@@ -141,33 +166,35 @@ impl Core {
                 continue;
             };
             if let Some(entry) = file.table.get(key, hash, seq, read)? {
-                let value = self.live_stored(&file.table, entry.kind, &entry)?;
+                let value = self.live_stored(&file.table, &entry)?;
                 return Ok(value.map(|value| (value, Source::Table)));
             }
         }
         Ok(None)
     }
 
-    fn live_stored(&self, table: &Table, kind: ValueKind, stored: &[u8]) -> Result<Option<Bytes>> {
-        self.live_value(kind, stored).ok_or_else(|| {
+    fn live_stored(&self, table: &Table, entry: &FoundEntry) -> Result<Option<Bytes>> {
+        let value = self.live_value(entry.kind, entry).ok_or_else(|| {
             Error::new(
                 ErrorKind::Corruption,
                 "an expiring value is shorter than its expiry",
             )
             .with_file(table.path())
-        })
+        })?;
+        // An expiry stands before the value.
+        Ok(value.map(|value| entry.value_behind(entry.len() - value.len())))
     }
 
     /// What a stored value is to a reader now: `Some(None)` when deleted or expired; `None` when malformed.
     #[inline]
-    fn live_value(&self, kind: ValueKind, stored: &[u8]) -> Option<Option<Bytes>> {
+    fn live_value<'a>(&self, kind: ValueKind, stored: &'a [u8]) -> Option<Option<&'a [u8]>> {
         match kind {
             ValueKind::Delete => Some(None),
-            ValueKind::Put => Some(Some(Bytes::copy_from_slice(stored))),
+            ValueKind::Put => Some(Some(stored)),
             ValueKind::PutExpiring => {
                 let (expiry_ms, value) = split_expiry(kind, stored)?;
                 let expired = expiry_ms.is_some_and(|expiry_ms| expiry_ms <= self.env.clock.wall_ms());
-                Some((!expired).then(|| Bytes::copy_from_slice(value)))
+                Some((!expired).then_some(value))
             }
         }
     }

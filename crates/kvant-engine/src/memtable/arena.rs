@@ -1,39 +1,44 @@
 //! An arena: memory handed out piece by piece by several threads at once, and freed as a whole.
 //!
-//! The arena allocates chunks. The common allocation is one `fetch_add` in the current chunk; a lock is taken
+//! The arena maps chunks, so that all of their memory goes back to the system at its end. The common allocation is one `fetch_add` in the current chunk; a lock is taken
 //! only to add a chunk. The idea of many threads bumping one counter is that of Pebble's `arenaskl` (after
 //! Badger's), which cannot grow; LevelDB's arena grows, but has one writer.
 //!
 //! Invariants:
 //! 1. a piece handed out is aligned to [`ALIGN`], disjoint from all other pieces, and stays where it is until
 //!    the arena is dropped;
-//! 2. a chunk never moves and is freed only by `drop`: pointers to chunks that a slow thread still holds stay
-//!    good;
+//! 2. a chunk never moves and is unmapped only by `drop`: pointers to chunks that a slow thread still holds stay
+//!    good. A chunk with a single piece is unmapped when nothing pins it any more;
 //! 3. `used` of a chunk only grows; what it counts beyond the chunk's size was never handed out;
-//! 4. every chunk, its header included, is counted in the reservation.
+//! 4. every chunk, its header included, is counted in the reservation;
+//! 5. every piece longer than [`PIECE_BYTES_SHARED_MAX`] has a chunk of its own.
 //!
 //! Threads: all methods from any thread.
 
+use bytes::Bytes;
 use kvant_base::Reservation;
+use kvant_base::limits::VALUE_BYTES_COPIED_MAX;
 use kvant_base::lock::NamedMutex;
-use kvant_env::posix::advise_huge_pages;
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use kvant_env::posix::Mapping;
+use std::alloc::{Layout, handle_alloc_error};
+use std::collections::BTreeMap;
+use std::ops::{Deref, Range};
 use std::ptr::NonNull;
+use std::slice;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// Alignment of every piece.
 pub(super) const ALIGN: usize = 8;
-/// Alignment of chunks: a cache line.
-const CHUNK_ALIGN: usize = 64;
-/// A huge page of x86-64 and most others: a search in the list touches many pages, and translating their
-/// addresses costs as much as fetching them.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
 const CHUNK_BYTES_MIN: usize = 4 << 10;
-/// Chunks double up to this size. Larger: fewer allocations, more memory unused at the end.
-const CHUNK_BYTES_MAX: usize = HUGE_PAGE_BYTES;
+/// Chunks double up to this size: a huge page of x86-64 and most others. A search in the list touches many pages, and
+/// translating their addresses costs as much as fetching them. Larger: fewer system calls, more memory unused at the end.
+const CHUNK_BYTES_MAX: usize = 2 << 20;
 /// A piece of more than one part in this many of a shared chunk gets a chunk of its own, so that little is
 /// lost at the end of shared ones.
 const SHARED_PARTS_MIN: usize = 4;
+/// The longest piece of a shared chunk: longer values are pinned one by one.
+const PIECE_BYTES_SHARED_MAX: usize = VALUE_BYTES_COPIED_MAX;
 
 /// Start of a chunk; the pieces follow it.
 #[repr(C, align(64))]
@@ -45,7 +50,7 @@ struct ChunkHeader {
 }
 
 const HEADER_BYTES: usize = size_of::<ChunkHeader>();
-const _: () = assert!(HEADER_BYTES.is_multiple_of(ALIGN) && align_of::<ChunkHeader>() == CHUNK_ALIGN);
+const _: () = assert!(HEADER_BYTES.is_multiple_of(ALIGN));
 const _: () = assert!(CHUNK_BYTES_MIN / SHARED_PARTS_MIN > HEADER_BYTES);
 
 pub(super) struct Arena {
@@ -55,7 +60,9 @@ pub(super) struct Arena {
 }
 
 struct Chunks {
-    all: Vec<NonNull<ChunkHeader>>,
+    shared: Vec<Mapping>,
+    /// Chunks of one piece each, by their addresses.
+    single: BTreeMap<usize, Arc<Mapping>>,
     /// Size of the next shared chunk.
     next_bytes: usize,
     reservation: Reservation,
@@ -72,11 +79,12 @@ impl Arena {
     pub(super) fn new(reservation: Reservation, first_bytes: usize) -> Arena {
         let first_bytes = first_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
         let mut chunks = Chunks {
-            all: Vec::new(),
+            shared: Vec::new(),
+            single: BTreeMap::new(),
             next_bytes: (first_bytes * 2).min(CHUNK_BYTES_MAX),
             reservation,
         };
-        let first = chunks.add(first_bytes, HEADER_BYTES);
+        let first = chunks.add_shared(first_bytes, HEADER_BYTES);
         Arena {
             current: AtomicPtr::new(first.as_ptr()),
             allocated_bytes: AtomicU64::new(chunks.reservation.bytes()),
@@ -110,27 +118,65 @@ impl Arena {
                 return piece;
             }
         }
-        let own = bytes > chunks.next_bytes / SHARED_PARTS_MIN;
-        let chunk_bytes = if own {
-            HEADER_BYTES + bytes
+        let is_single = bytes > piece_bytes_max(chunks.next_bytes);
+        let piece = if is_single {
+            chunks.add_single(bytes)
         } else {
-            chunks.next_bytes
+            let chunk_bytes = chunks.next_bytes;
+            let chunk = chunks.add_shared(chunk_bytes, HEADER_BYTES + bytes);
+            chunks.next_bytes = (chunk_bytes * 2).min(CHUNK_BYTES_MAX);
+            self.current.store(chunk.as_ptr(), Ordering::Release);
+            // SAFETY: the chunk has at least `HEADER_BYTES + bytes` bytes, and its `used` was set to that before
+            // anyone else saw it.
+            unsafe { chunk.cast::<u8>().add(HEADER_BYTES) }
         };
-        let chunk = chunks.add(chunk_bytes, HEADER_BYTES + bytes);
         self.allocated_bytes
             .store(chunks.reservation.bytes(), Ordering::Relaxed);
-        if !own {
-            chunks.next_bytes = (chunks.next_bytes * 2).min(CHUNK_BYTES_MAX);
-            self.current.store(chunk.as_ptr(), Ordering::Release);
-        }
-        // SAFETY: the chunk has at least `HEADER_BYTES + bytes` bytes, and its `used` was set to that before
-        // anyone else saw it.
-        unsafe { chunk.cast::<u8>().add(HEADER_BYTES) }
+        piece
+    }
+
+    /// Bytes of a piece, which keep its chunk beyond the end of the arena. `None` unless the chunk is its own. The
+    /// piece must not change any more.
+    pub(super) fn pin(&self, bytes: &[u8]) -> Option<Bytes> {
+        let start = bytes.as_ptr().addr();
+        let chunks = self.chunks.lock();
+        let (_, chunk) = chunks.single.range(..=start).next_back()?;
+        let first = start - chunk.start().addr().get();
+        let within = first..first.checked_add(bytes.len())?;
+        let pinned = Pinned {
+            chunk: Arc::clone(chunk),
+            within,
+        };
+        (pinned.within.end <= chunk.bytes()).then(|| Bytes::from_owner(pinned))
     }
 
     /// Bytes allocated from the system.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.allocated_bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// The longest piece that goes into a shared chunk.
+#[inline]
+fn piece_bytes_max(chunk_bytes: usize) -> usize {
+    (chunk_bytes / SHARED_PARTS_MIN).min(PIECE_BYTES_SHARED_MAX)
+}
+
+/// A part of a piece, and the chunk of that piece.
+struct Pinned {
+    chunk: Arc<Mapping>,
+    /// Not beyond the chunk's end.
+    within: Range<usize>,
+}
+
+impl AsRef<[u8]> for Pinned {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: within the chunk, which is mapped as long as `self`. Who pins a piece sees to it that it was written
+        // and stays as it is.
+        unsafe {
+            let start = self.chunk.start().add(self.within.start);
+            slice::from_raw_parts(start.as_ptr(), self.within.len())
+        }
     }
 }
 
@@ -143,7 +189,7 @@ impl Arena {
 unsafe fn bump(chunk: *mut ChunkHeader, bytes: usize) -> Option<NonNull<u8>> {
     // SAFETY: the caller promises a live chunk; the header is only ever accessed shared from here on.
     let header = unsafe { &*chunk };
-    if bytes > header.bytes / SHARED_PARTS_MIN {
+    if bytes > piece_bytes_max(header.bytes) {
         return None;
     }
     let start = header.used.fetch_add(bytes, Ordering::Relaxed);
@@ -157,52 +203,66 @@ unsafe fn bump(chunk: *mut ChunkHeader, bytes: usize) -> Option<NonNull<u8>> {
 }
 
 impl Chunks {
-    /// Allocates a chunk of `bytes` of which `used_bytes` are taken.
-    fn add(&mut self, bytes: usize, used_bytes: usize) -> NonNull<ChunkHeader> {
-        let layout = chunk_layout(bytes);
-        // SAFETY: the layout is not of size 0.
-        let Some(chunk) = NonNull::new(unsafe { alloc(layout) }.cast::<ChunkHeader>()) else {
-            handle_alloc_error(layout);
-        };
-        advise_huge_pages(chunk.as_ptr().cast(), bytes);
-        // SAFETY: the allocation is large enough and aligned for a header, and nobody else knows it yet.
+    /// Maps a chunk of `bytes` of which `used_bytes` are taken.
+    fn add_shared(&mut self, bytes: usize, used_bytes: usize) -> NonNull<ChunkHeader> {
+        let mapping = map(bytes);
+        let chunk = mapping.start().cast::<ChunkHeader>();
+        // SAFETY: the mapping is large enough and aligned to pages, and nobody else knows it yet.
         unsafe {
             chunk.write(ChunkHeader {
                 used: AtomicUsize::new(used_bytes),
                 bytes,
             })
         };
-        self.all.push(chunk);
-        self.reservation.resize(self.reservation.bytes() + bytes as u64);
+        self.count(&mapping);
+        self.shared.push(mapping);
         chunk
+    }
+
+    /// Maps a chunk for one piece.
+    fn add_single(&mut self, bytes: usize) -> NonNull<u8> {
+        let mapping = map(bytes);
+        let piece = mapping.start();
+        self.count(&mapping);
+        self.single.insert(piece.addr().get(), Arc::new(mapping));
+        piece
+    }
+
+    fn count(&mut self, mapping: &Mapping) {
+        let bytes = self.reservation.bytes() + mapping.bytes() as u64;
+        self.reservation.resize(bytes);
     }
 }
 
-impl Drop for Chunks {
-    fn drop(&mut self) {
-        for &chunk in &self.all {
-            // SAFETY: the chunk is live until the next line, and the header was written by `add`.
-            let layout = chunk_layout(unsafe { chunk.as_ref() }.bytes);
-            // SAFETY: allocated by `add` with the same layout; the arena is being dropped, so no piece is
-            // used any more.
-            unsafe { dealloc(chunk.as_ptr().cast(), layout) };
+/// Maps memory, whole huge pages where there is room for one.
+fn map(bytes: usize) -> Mapping {
+    Mapping::new(bytes).unwrap_or_else(|_| {
+        let layout = Layout::from_size_align(bytes, ALIGN);
+        handle_alloc_error(layout.expect("a chunk is far smaller than the address space"))
+    })
+}
+
+/// Slots of value 0, whose memory the system provides when they are touched.
+pub(super) struct Slots {
+    mapping: Mapping,
+    count: usize,
+}
+
+impl Slots {
+    pub(super) fn new(count: usize) -> Slots {
+        Slots {
+            mapping: map(count * size_of::<AtomicU64>()),
+            count,
         }
     }
 }
 
-fn chunk_layout(bytes: usize) -> Layout {
-    let align = if bytes >= HUGE_PAGE_BYTES {
-        HUGE_PAGE_BYTES
-    } else {
-        CHUNK_ALIGN
-    };
-    Layout::from_size_align(bytes, align).expect("a chunk is far smaller than the address space")
-}
+impl Deref for Slots {
+    type Target = [AtomicU64];
 
-/// Slots of value 0, whose memory the system provides when they are touched.
-pub(super) fn zeroed_slots(count: usize) -> Box<[AtomicU64]> {
-    let zeros = Box::into_raw(vec![0u64; count].into_boxed_slice());
-    advise_huge_pages(zeros.cast::<u8>(), count * size_of::<u64>());
-    // SAFETY: the pointer is a box's, and `AtomicU64` has the size, alignment and bit patterns of `u64`.
-    unsafe { Box::from_raw(zeros as *mut [AtomicU64]) }
+    #[inline]
+    fn deref(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping holds so many zeroed words, aligned to pages, and is only ever used through this.
+        unsafe { slice::from_raw_parts(self.mapping.start().cast().as_ptr(), self.count) }
+    }
 }

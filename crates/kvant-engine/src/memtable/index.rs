@@ -13,7 +13,7 @@
 //!
 //! Threads: any; each slot is changed by compare-and-swap.
 
-use super::arena::zeroed_slots;
+use super::arena::Slots;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Slots looked at for one key: four cache lines.
@@ -22,7 +22,7 @@ const PROBE_SLOTS_MAX: usize = 32;
 const ADDRESS_BITS: u32 = 48;
 
 pub(super) struct HashIndex {
-    slots: Box<[AtomicU64]>,
+    slots: Slots,
     overflowed: AtomicBool,
 }
 
@@ -39,7 +39,7 @@ pub(super) enum Known {
 impl HashIndex {
     /// An index of at least `slot_count` slots. Their memory is touched only as they are used.
     pub(super) fn new(slot_count: usize) -> HashIndex {
-        let slots = zeroed_slots(slot_count.max(PROBE_SLOTS_MAX).next_power_of_two());
+        let slots = Slots::new(slot_count.max(PROBE_SLOTS_MAX).next_power_of_two());
         HashIndex {
             slots,
             overflowed: AtomicBool::new(false),

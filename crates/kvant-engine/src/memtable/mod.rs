@@ -26,6 +26,8 @@ mod skiplist;
 
 use crate::format::{InternalKeyRef, SeqNum, ValueKind};
 use crate::iter::InternalIterator;
+use bytes::Bytes;
+use kvant_base::limits::VALUE_BYTES_COPIED_MAX;
 use kvant_base::{Consumer, MemoryBudget, Result};
 use skiplist::{ABREAST_MAX, Cursor, SkipList, Splice};
 use std::sync::Arc;
@@ -87,6 +89,16 @@ impl Memtable {
         let key = node.key();
         let kind = key.kind().expect("only keys of a known kind are inserted");
         Some((key.seq(), kind, node.value()))
+    }
+
+    /// A value of this memtable: a short one is copied, a long one keeps the part of the memory that it lies in, also beyond the end
+    /// of the memtable.
+    #[inline]
+    pub(crate) fn value_bytes(&self, value: &[u8]) -> Bytes {
+        let pinned = (value.len() > VALUE_BYTES_COPIED_MAX)
+            .then(|| self.list.pin(value))
+            .flatten();
+        pinned.unwrap_or_else(|| Bytes::copy_from_slice(value))
     }
 
     /// An iterator over all entries. It keeps the memory alive, and may or may not see what is inserted after

@@ -27,6 +27,7 @@
 use super::arena::{ALIGN, Arena};
 use super::index::{HashIndex, Known};
 use crate::format::{InternalKeyRef, SeqNum, key_hash, key_prefix};
+use bytes::Bytes;
 use kvant_base::Reservation;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
@@ -148,6 +149,11 @@ impl SkipList {
 
     pub(super) fn memory_bytes(&self) -> u64 {
         self.arena.memory_bytes()
+    }
+
+    /// A value of the list, which keeps its memory. `None` when it shares that with others.
+    pub(super) fn pin(&self, value: &[u8]) -> Option<Bytes> {
+        self.arena.pin(value)
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -5,6 +5,8 @@ use super::filter::Filter;
 use super::index::Index;
 use super::stored::{Malformed, Parsed};
 use crate::format::{SeqNum, ValueKind};
+use bytes::{Buf, Bytes};
+use kvant_base::limits::VALUE_BYTES_COPIED_MAX;
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -73,6 +75,28 @@ impl FoundEntry {
             block,
             value,
         }
+    }
+}
+
+impl FoundEntry {
+    /// The stored value less its first `skipped_bytes`: a short one is copied, a long one keeps its block.
+    pub(crate) fn value_behind(&self, skipped_bytes: usize) -> Bytes {
+        let value = &self[skipped_bytes..];
+        if value.len() <= VALUE_BYTES_COPIED_MAX {
+            return Bytes::copy_from_slice(value);
+        }
+        let mut stored = Bytes::from_owner(StoredValue(self.clone()));
+        stored.advance(skipped_bytes);
+        stored
+    }
+}
+
+/// What a long value keeps: its block, which hardly holds more.
+struct StoredValue(FoundEntry);
+
+impl AsRef<[u8]> for StoredValue {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
     }
 }
 

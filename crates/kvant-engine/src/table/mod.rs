@@ -22,14 +22,14 @@ mod stats;
 mod stored;
 mod verify;
 
-pub(crate) use block::Block;
+pub(crate) use block::{Block, FoundEntry};
 #[cfg(test)]
 pub(crate) use builder::FinishedTable;
 pub(crate) use builder::{TableBuilder, TableOptions};
 pub(crate) use filter::bits_per_key_for;
 pub(crate) use iter::TableIter;
 pub use point_read::ReadTrace;
-pub(crate) use point_read::{NotWaiting, PointRead, RangeTrace, ReadResult, Stop, Waiting};
+pub(crate) use point_read::{Bounded, NotWaiting, PointRead, RangeTrace, ReadResult, Stop, Waiting};
 pub(crate) use properties::TableProperties;
 pub(crate) use reader::{Table, TableContext};
 pub(crate) use stats::TableStats;

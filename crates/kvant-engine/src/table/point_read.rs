@@ -4,12 +4,12 @@
 //! always wait.
 
 use super::reader::Table;
-use super::stored::BlockSpan;
+use super::stored::{self, BlockSpan};
 use kvant_base::Error;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Blocks that are longer in the file, each a large value, are left to who may wait even where the system has them in memory: to copy
-/// and check them is more than a turn of an event loop should take.
+/// Blocks that are longer, in the file or decompressed, each a large value, are left to readers that may block even where the system
+/// has them in memory: to copy and check them is more than a turn of an event loop should take.
 const TRY_READ_BYTES_MAX: u32 = 256 << 10;
 
 /// What reads touched.
@@ -108,11 +108,18 @@ impl PointRead for Waiting {
 #[derive(Default)]
 pub(crate) struct NotWaiting(pub(crate) ReadTrace);
 
-/// Why a read that does not wait ends without an answer.
+/// Waits for the disk, but not for blocks that are longer than this in the file.
+pub(crate) struct Bounded {
+    pub(crate) trace: ReadTrace,
+    pub(crate) block_bytes_max: u32,
+}
+
+/// Why a read that may not wait for everything ends without a result.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Failed(Error),
-    NeedsDisk,
+    /// A block has to be read that has so many bytes in the file.
+    NeedsDisk(u32),
 }
 
 impl From<Error> for Stop {
@@ -134,12 +141,38 @@ impl PointRead for NotWaiting {
             && let Some(stored) = table
                 .reader()
                 .try_read(span.offset_bytes, span.stored_bytes as usize)?
+            && stored::raw_bytes(&stored) <= u64::from(TRY_READ_BYTES_MAX)
         {
             self.0.count_read(span.stored_bytes);
             return Ok(stored);
         }
-        // Whoever reads on, and may wait, misses it once more.
-        table.context.cache.take_back_miss(table.block_key(span));
-        Err(Stop::NeedsDisk)
+        Err(leave(table, span))
     }
+}
+
+impl PointRead for Bounded {
+    type Stop = Stop;
+
+    #[inline]
+    fn trace(&mut self) -> &mut ReadTrace {
+        &mut self.trace
+    }
+
+    fn read_stored(&mut self, table: &Table, span: BlockSpan) -> Result<Vec<u8>, Stop> {
+        if span.stored_bytes > self.block_bytes_max {
+            return Err(leave(table, span));
+        }
+        let stored = table
+            .reader()
+            .read(span.offset_bytes, span.stored_bytes as usize)?;
+        self.trace.count_read(span.stored_bytes);
+        Ok(stored)
+    }
+}
+
+/// Leaves a block to a reader that comes later, and misses it once more.
+#[cold]
+fn leave(table: &Table, span: BlockSpan) -> Stop {
+    table.context.cache.take_back_miss(table.block_key(span));
+    Stop::NeedsDisk(span.stored_bytes)
 }

@@ -167,6 +167,14 @@ fn check(stored: &[u8], offset_bytes: u64) -> Parsed<(&[u8], Compression)> {
     Ok((payload, compression))
 }
 
+/// The length that `stored` says it has when it is decompressed. Nothing has been checked.
+pub(super) fn raw_bytes(stored: &[u8]) -> u64 {
+    match stored.split_last_chunk::<BLOCK_TRAILER_BYTES>() {
+        Some((mut payload, [1 | 2, ..])) => varint::take_u64(&mut payload).unwrap_or_default(),
+        _ => stored.len() as u64,
+    }
+}
+
 fn decompress(payload: &[u8], compression: Compression) -> Parsed<Vec<u8>> {
     let mut input = payload;
     let raw_bytes = varint::take_u64(&mut input).ok_or(Malformed("decompressed length is cut short"))?;

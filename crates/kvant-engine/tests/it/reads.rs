@@ -121,6 +121,10 @@ fn tried(db: &Db, key: &[u8]) -> Lookup {
     db.try_get(key, &mut ReadTrace::default()).expect("read")
 }
 
+fn needs_disk(lookup: &Lookup) -> bool {
+    matches!(lookup, Lookup::NeedsDisk { .. })
+}
+
 fn known(value: &'static [u8]) -> Lookup {
     Lookup::Known(Some(Bytes::from_static(value)))
 }
@@ -148,7 +152,7 @@ fn what_is_on_a_slow_disk_is_left_to_who_may_wait() {
     disk.set_read_delay(READ_DELAY);
     let before = db.stats();
     let mut trace = ReadTrace::default();
-    assert_eq!(db.try_get(&key(50), &mut trace).expect("read"), Lookup::NeedsDisk);
+    assert!(needs_disk(&db.try_get(&key(50), &mut trace).expect("read")));
     assert_eq!(
         (trace.table_count, trace.block_count, trace.block_read_count),
         (1, 0, 0)
@@ -188,10 +192,71 @@ fn a_large_value_is_left_to_who_may_wait() {
     // Not by assert_eq, which would print a megabyte.
     assert!(tried(&db, b"large") == expected, "it is in the memtable");
     db.flush().expect("flushed");
-    assert!(tried(&db, b"large") == Lookup::NeedsDisk);
+    assert!(needs_disk(&tried(&db, b"large")));
     let found = db.get(b"large").expect("read");
     assert!(Lookup::Known(found) == expected);
     assert!(tried(&db, b"large") == expected, "it is in the cache now");
+}
+
+#[test]
+fn a_long_value_is_not_copied_and_outlives_what_held_it() {
+    let world = World::new(1, Arc::new(MemoryFs::new()));
+    let db = world.open(&Options::for_memory(64 << 20));
+    let mut rng = Rng::new(2);
+    // With and without an expiry, which stands before the value.
+    let values: Vec<Vec<u8>> = [70_000, 300_000, 3_000_000].map(|len| rng.bytes(len)).into();
+    for (i, value) in values.iter().enumerate() {
+        let expires_at_ms = (i == 1).then_some(u64::MAX / 2);
+        db.put(&key(i as u64), value, expires_at_ms).expect("written");
+    }
+    let read = |i: usize| db.get(&key(i as u64)).expect("read").expect("present");
+    let mut held = Vec::new();
+    for source in ["memtable", "block cache"] {
+        for (i, value) in values.iter().enumerate() {
+            let (first, second) = (read(i), read(i));
+            assert!(first == *value);
+            assert_eq!(
+                first.as_ptr(),
+                second.as_ptr(),
+                "{source}: a value of {} bytes was copied",
+                value.len()
+            );
+            held.push((i, first));
+        }
+        db.flush().expect("flushed");
+    }
+    for i in 0..values.len() {
+        db.put(&key(i as u64), b"other", None).expect("written");
+    }
+    db.compact().expect("compacted");
+    db.close().expect("closed");
+    drop(db);
+    for (i, value) in held {
+        assert!(value == values[i], "what a reader holds stays as it was");
+    }
+}
+
+#[test]
+fn a_block_beyond_the_bound_is_left_alone() {
+    let world = World::new(1, Arc::new(MemoryFs::new()));
+    let db = world.open(&Options::for_memory(64 << 20));
+    let value = Rng::new(1).bytes(1_000_000);
+    db.put(b"large", &value, None).expect("written");
+    db.put(b"small", b"value", None).expect("written");
+    db.compact().expect("compacted");
+    let bounded = |key: &[u8], block_bytes_max| {
+        db.get_bounded(key, block_bytes_max, &mut ReadTrace::default())
+            .expect("read")
+    };
+    let before = db.stats().reads;
+    let Lookup::NeedsDisk { block_bytes } = bounded(b"large", 64 << 10) else {
+        panic!("its block was read");
+    };
+    assert_eq!(db.stats().reads.disk_read_bytes, before.disk_read_bytes);
+    assert_eq!(db.stats().reads.get_count, before.get_count);
+    assert!(block_bytes >= 1_000_000);
+    assert!(bounded(b"small", 64 << 10) == known(b"value"));
+    assert!(bounded(b"large", block_bytes) == Lookup::Known(Some(Bytes::from(value))));
 }
 
 #[test]
@@ -244,7 +309,7 @@ fn a_file_that_was_just_written_is_read_without_waiting() {
         .expect("a table");
     if !reads_without_waiting(&dir.0.join(&table.name)) {
         // A file system that cannot: everything but memory is left to who may wait.
-        assert_eq!(tried(&db, &key(0)), Lookup::NeedsDisk);
+        assert!(needs_disk(&tried(&db, &key(0))));
         return;
     }
     let mut trace = ReadTrace::default();
@@ -255,7 +320,7 @@ fn a_file_that_was_just_written_is_read_without_waiting() {
                 assert_eq!(value.as_deref(), Some(&number.to_le_bytes()[..]));
                 known_count += 1;
             }
-            Lookup::NeedsDisk => {}
+            Lookup::NeedsDisk { .. } => {}
         }
     }
     // Memory that is short may have cost the page cache some of it.

@@ -5,6 +5,7 @@ use crate::admission::Refusal;
 use crate::key::Key;
 use crate::stores::{Store, Write};
 use kvant_base::{Events, Result};
+use kvant_engine::Lookup;
 use kvant_env::clock::MockClock;
 use kvant_env::memory::MemoryFs;
 use kvant_env::rng::entropy_seed;
@@ -103,7 +104,7 @@ fn on_selector(future: impl Future<Output = ()>) {
 }
 
 fn get(key: &str) -> Work {
-    Work::Get(Key::from(key.as_bytes()))
+    Work::Get(Key::from(key.as_bytes()), u32::MAX)
 }
 
 fn write(keys: &[&str]) -> Work {
@@ -146,12 +147,15 @@ fn told(done: Done) -> String {
         keys.map(String::from).collect()
     };
     let work = |work: &Work| match work {
-        Work::Get(key) => format!("get {}", String::from_utf8_lossy(key)),
+        Work::Get(key, _) => format!("get {}", String::from_utf8_lossy(key)),
         Work::Write(writes) => format!("write {}", keys(writes).join(" ")),
         Work::Range(_) => "range".to_string(),
     };
     match done.outcome {
-        Outcome::Got(result) => format!("got {}", String::from_utf8_lossy(&result.unwrap().unwrap())),
+        Outcome::Got(result) => match result.unwrap() {
+            Lookup::Known(value) => format!("got {}", String::from_utf8_lossy(&value.unwrap())),
+            Lookup::NeedsDisk { .. } => "needs the disk".to_string(),
+        },
         Outcome::Written(Ok(())) => "written".to_string(),
         Outcome::Written(Err(error)) => format!("{:?}", error.kind()),
         Outcome::Piece(piece, result) => {

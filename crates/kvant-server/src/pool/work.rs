@@ -4,10 +4,9 @@ use crate::admission::{Class, Refusal};
 use crate::key::Key;
 use crate::stores::{Store, Write};
 use crate::timing::StorageWork;
-use bytes::Bytes;
 use kvant_base::Result;
 use kvant_base::tag::Activity;
-use kvant_engine::ReadTrace;
+use kvant_engine::{Lookup, ReadTrace};
 use std::any::Any;
 
 /// A range that is read piece by piece, on whichever worker is free.
@@ -26,7 +25,8 @@ pub(crate) trait RangeWork: Any + Send {
 
 /// Storage work.
 pub(crate) enum Work {
-    Get(Key),
+    /// Blocks of the disk longer than this are left alone.
+    Get(Key, u32),
     /// Writes to be committed together. Those that expire do so later by the time that they wait in the queue.
     Write(Vec<Write>),
     Range(Box<dyn RangeWork>),
@@ -36,7 +36,7 @@ impl Work {
     /// Its priority.
     pub(crate) fn class(&self) -> Class {
         match self {
-            Work::Get(_) => Class::Read,
+            Work::Get(..) => Class::Read,
             Work::Write(_) => Class::Write,
             Work::Range(_) => Class::Range,
         }
@@ -45,7 +45,7 @@ impl Work {
     /// For whom profiles show it. Writes of both kinds may be done together: the first one names them.
     pub(crate) fn activity(&self) -> Activity {
         match self {
-            Work::Get(_) => Activity::Get,
+            Work::Get(..) => Activity::Get,
             Work::Write(writes) => writes.first().map_or(Activity::None, Write::activity),
             Work::Range(_) => Activity::Range,
         }
@@ -55,14 +55,14 @@ impl Work {
     pub(crate) fn request_count(&self) -> usize {
         match self {
             Work::Write(writes) => writes.len(),
-            Work::Get(_) | Work::Range(_) => 1,
+            Work::Get(..) | Work::Range(_) => 1,
         }
     }
 }
 
 /// What came of [`Work`].
 pub(crate) enum Outcome {
-    Got(Result<Option<Bytes>>),
+    Got(Result<Lookup>),
     /// The sync level is reached, or not.
     Written(Result<()>),
     Piece(Box<dyn RangeWork>, Result<()>),

@@ -136,7 +136,9 @@ impl Worker {
             ..StorageWork::default()
         };
         let outcome = match job.work {
-            Work::Get(key) => Outcome::Got(store.get(&key, &mut work.read)),
+            Work::Get(key, block_bytes_max) => {
+                Outcome::Got(store.get_bounded(&key, block_bytes_max, &mut work.read))
+            }
             Work::Range(mut range) => {
                 let result = range.read_piece(store);
                 work.read = range.trace();

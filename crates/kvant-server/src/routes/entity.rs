@@ -18,13 +18,14 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use hyper::body::{Body as _, Incoming};
 use kvant_base::{Error, ErrorKind, Level};
+use kvant_engine::Lookup;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Values longer than this hold memory of the budget until they have left.
-pub(crate) const VALUE_BYTES_UNCOUNTED: usize = 64 << 10;
+/// Longer blocks are read from the disk only when memory has been reserved for them.
+pub(crate) const BLOCK_BYTES_UNCOUNTED: u32 = 64 << 10;
 
 pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
     let selector = &call.selector;
@@ -71,9 +72,15 @@ fn get(call: &Call, store: &Arc<dyn Store>, reply: Reply, key: Key, found: Optio
     let selector = &call.selector;
     let reading = match found {
         Some((found_key, value)) if *found_key == *key => {
-            return got(call, Arc::clone(store), reply, key, Ok(Some(value)));
+            return got(
+                call,
+                Arc::clone(store),
+                reply,
+                key,
+                Ok(Lookup::Known(Some(value))),
+            );
         }
-        _ => dispatch::get(selector, &**store, &key, selector.now_ns()),
+        _ => dispatch::get(selector, &**store, &key, BLOCK_BYTES_UNCOUNTED, selector.now_ns()),
     };
     let (call, store) = (call.clone(), Arc::clone(store));
     match reading {
@@ -96,55 +103,64 @@ fn got(
     store: Arc<dyn Store>,
     mut reply: Reply,
     key: Key,
-    result: std::result::Result<Option<Bytes>, Failure>,
+    result: std::result::Result<Lookup, Failure>,
 ) -> Step {
     let value = match result {
-        Ok(Some(value)) => value,
-        Ok(None) => return Step::answer(problem::not_found(&mut reply)),
+        Ok(Lookup::Known(Some(value))) => value,
+        Ok(Lookup::Known(None)) => return Step::answer(problem::not_found(&mut reply)),
+        Ok(Lookup::NeedsDisk { block_bytes }) => {
+            return Step::slow(get_later(call.clone(), store, reply, key, block_bytes.into()));
+        }
         Err(failure) => {
             let problem = dispatch::explain(&call.selector, &call.socket, &failure);
             return Step::answer(problem.answer(&mut reply));
         }
     };
-    if value.len() <= VALUE_BYTES_UNCOUNTED {
+    let value_bytes = value.len() as u64;
+    if value_bytes <= SMALL_BYTES {
         return Step::answer(reply.answer(StatusCode::OK, Some(&OCTETS), Body::full(value)));
     }
-    let value_bytes = value.len() as u64;
     match call.selector.shared.memory.try_hold(value_bytes) {
         Some(held) => Step::answer(reply.answer(StatusCode::OK, Some(&OCTETS), Body::reserved(value, held))),
         None => Step::slow(get_later(call.clone(), store, reply, key, value_bytes)),
     }
 }
 
-/// Reads a long value again when there is memory for it.
+/// Reads a long value, or reads it again, when there is memory for its `bytes`.
 async fn get_later(
     call: Call,
     store: Arc<dyn Store>,
     mut reply: Reply,
     key: Key,
-    value_bytes: u64,
+    mut bytes: u64,
 ) -> Response {
     let selector = &call.selector;
     let shared = &selector.shared;
-    let Some(mut held) = shared
-        .memory
-        .hold(value_bytes, shared.config.queue_wait_max)
-        .await
-    else {
-        return no_memory(selector).answer(&mut reply);
-    };
-    let read = match dispatch::get(selector, &*store, &key, selector.now_ns()) {
-        Reading::Done(read) => read,
-        Reading::Later(later) => dispatch::read(selector, &*store, later.await),
-    };
-    call.socket.note(|trace| trace.storage(&read.work));
-    match read.result {
-        Ok(Some(value)) => {
-            held.resize(value.len() as u64);
-            reply.answer(StatusCode::OK, Some(&OCTETS), Body::reserved(value, held))
-        }
-        Ok(None) => problem::not_found(&mut reply),
-        Err(failure) => dispatch::explain(selector, &call.socket, &failure).answer(&mut reply),
+    loop {
+        let Some(mut held) = shared.memory.hold(bytes, shared.config.queue_wait_max).await else {
+            return no_memory(selector).answer(&mut reply);
+        };
+        let block_bytes_max = u32::try_from(bytes)
+            .unwrap_or(u32::MAX)
+            .max(BLOCK_BYTES_UNCOUNTED);
+        let read = match dispatch::get(selector, &*store, &key, block_bytes_max, selector.now_ns()) {
+            Reading::Done(read) => read,
+            Reading::Later(later) => dispatch::read(selector, &*store, later.await),
+        };
+        call.socket.note(|trace| trace.storage(&read.work));
+        return match read.result {
+            // It has been replaced by a longer one.
+            Ok(Lookup::NeedsDisk { block_bytes }) => {
+                bytes = block_bytes.into();
+                continue;
+            }
+            Ok(Lookup::Known(Some(value))) => {
+                held.resize(value.len() as u64);
+                reply.answer(StatusCode::OK, Some(&OCTETS), Body::reserved(value, held))
+            }
+            Ok(Lookup::Known(None)) => problem::not_found(&mut reply),
+            Err(failure) => dispatch::explain(selector, &call.socket, &failure).answer(&mut reply),
+        };
     }
 }
 

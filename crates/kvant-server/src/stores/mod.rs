@@ -64,6 +64,14 @@ pub trait Store: Send + Sync {
     /// As [`Store::get`], without waiting for the disk.
     fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup>;
 
+    /// As [`Store::get`], but blocks of the disk longer than `block_bytes_max` are left alone: [`Lookup::NeedsDisk`] says how much
+    /// memory reading one takes, so that it can be reserved first.
+    fn get_bounded(&self, key: &[u8], block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
+        // A store without blocks of a known length.
+        let _unknown = block_bytes_max;
+        self.get(key, trace).map(Lookup::Known)
+    }
+
     /// Commits `writes` together: all or none of them. `Ok(())`: `done` has been or will be called when the sync level is reached.
     ///
     /// # Errors

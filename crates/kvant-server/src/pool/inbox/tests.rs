@@ -18,7 +18,7 @@ fn deliver(inbox: &Inbox, slots: impl IntoIterator<Item = usize>) {
     let arrival = |slot| Arrival {
         slot,
         done: Done {
-            outcome: Outcome::Got(Ok(None)),
+            outcome: Outcome::Got(Ok(kvant_engine::Lookup::Known(None))),
             work: StorageWork::default(),
         },
     };

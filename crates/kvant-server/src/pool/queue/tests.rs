@@ -95,7 +95,7 @@ fn slots_gone(gone: &[Gone]) -> Vec<(usize, Option<Refusal>)> {
 }
 
 fn get() -> Work {
-    Work::Get(Key::new())
+    Work::Get(Key::new(), u32::MAX)
 }
 
 fn range() -> Work {

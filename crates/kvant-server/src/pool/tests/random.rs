@@ -29,7 +29,7 @@ async fn talk(port: Rc<Port>, seed: u64, job_count: u64) -> u64 {
             _ => (get(&name), vec![format!("got {name}")]),
         };
         let refusable = match &work {
-            Work::Get(_) => format!("get {name}"),
+            Work::Get(..) => format!("get {name}"),
             Work::Range(_) => "range".to_string(),
             Work::Write(writes) => format!("write {}", String::from_utf8_lossy(&writes[0].key)),
         };

@@ -57,7 +57,7 @@ impl Simulation {
 
     fn offer(&mut self) {
         let ticket = Ticket { selector: 0, slot: 0 };
-        let job = Job::new(Work::Get(Key::new()), ticket, self.now_ns);
+        let job = Job::new(Work::Get(Key::new(), u32::MAX), ticket, self.now_ns);
         let mut gone = Vec::new();
         self.queue.offer(job, self.now_ns, &mut gone);
         self.refuse(gone);
