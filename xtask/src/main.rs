@@ -26,6 +26,9 @@ Kvant's chores. Usage: cargo xtask NAME
                                     banned calls, dropped results, unsafe, markdown, licences
   readme [--release]                run the README's examples against a real server and compare their output
   torture [--cycles N] [--seed S]   kill -9 and power-loss tests, N cycles (1000) each, in release mode
+  torture brim [--minutes N] [--seed S]
+                                    fill, empty and refill a small file system beside a program that fills it,
+                                    for N minutes (10); as root, for it mounts one
   soak [--minutes M] [--seed S]     torture in rounds with a new seed each, until M minutes (60) have passed
   profile-soak [--minutes M] [--seed S]
                                     the profiler on and off in a loop, in a server under load, for M minutes (60);

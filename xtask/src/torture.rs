@@ -4,6 +4,8 @@
 //! The tests are the same as in `cargo test`; they take the number of cycles and the seed from the
 //! environment. A cycle is one kill -9; the engine's tests repeat in proportion, once for every 20 cycles.
 
+mod brim;
+
 use crate::{Verdict, args, cargo};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -34,8 +36,11 @@ const LONG_TESTS: &[Long] = &[
     },
 ];
 
-/// `[--cycles N] [--seed S]`.
+/// `[--cycles N] [--seed S]`, or the name of a torture of its own with its arguments.
 pub(crate) fn run(arguments: &[String]) -> Verdict {
+    if let Some(("brim", rest)) = arguments.split_first().map(|(name, rest)| (name.as_str(), rest)) {
+        return brim::run(rest);
+    }
     let given = args::numbers(arguments, &["cycles", "seed"])?;
     let cycle_count = given.get("cycles").copied().unwrap_or(CYCLES_DEFAULT);
     let seed = given.get("seed").copied().unwrap_or_else(seed_of_the_day);

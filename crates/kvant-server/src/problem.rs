@@ -313,7 +313,8 @@ impl From<&Error> for Problem {
                 StatusCode::INSUFFICIENT_STORAGE,
                 "no-space",
                 "Disk full",
-                "nothing was written: the disk is full; reads and deletes go on, and writes will when space has returned",
+                "nothing was written: the disk is full; reads go on, and deletes while the space kept for them lasts; puts will \
+                 when space has returned",
             ),
             ErrorKind::OutcomeUnknown => Problem::new(
                 internal,

@@ -94,7 +94,8 @@ impl Candidate<'_, '_> {
     }
 
     fn plan(self, picker: &Picker<'_, '_>, reason: Reason) -> CompactionPlan {
-        let kind = if self.lower.is_empty() {
+        // Several tables of level 0 may overlap.
+        let kind = if self.lower.is_empty() && (self.level > 0 || self.upper.len() == 1) {
             PlanKind::Move
         } else {
             PlanKind::Merge
@@ -397,6 +398,7 @@ impl<'s, 'a> Picker<'s, 'a> {
             reason,
             kind,
             output_level,
+            room_bytes: if kind == PlanKind::Merge { step_bytes(&inputs) } else { 0 },
             bottommost: self.summary.nothing_beneath(output_level, first, last),
             grandparents: grandparents.iter().map(|table| table.meta.num).collect(),
             input_bytes: all().map(|table| table.meta.file_bytes).sum(),
@@ -407,6 +409,23 @@ impl<'s, 'a> Picker<'s, 'a> {
                 .collect(),
         }
     }
+}
+
+/// Space that a merge of `inputs`, of one or two levels, takes in steps: see [`CompactionPlan::room_bytes`].
+fn step_bytes(inputs: &[(usize, Vec<TableSummary<'_>>)]) -> u64 {
+    let Some((_, upper)) = inputs.first() else { return 0 };
+    let lower = inputs.get(1).map_or(&[][..], |(_, lower)| lower);
+    let tombstone_count: u64 = upper.iter().map(|table| table.meta.tombstone_count).sum();
+    let largest_lower = lower.iter().map(|table| table.meta.file_bytes).max().unwrap_or(0);
+    without(bytes_of(upper), tombstone_count, entry_count_of(upper))
+        + without(largest_lower, tombstone_count, entry_count_of(lower))
+}
+
+/// What of `bytes` in `count` entries is left without `gone_count` of these.
+fn without(bytes: u64, gone_count: u64, count: u64) -> u64 {
+    let left_count = count.saturating_sub(gone_count);
+    let left_bytes = u128::from(bytes) * u128::from(left_count) / u128::from(count.max(1));
+    u64::try_from(left_bytes).unwrap_or(bytes)
 }
 
 /// Entries that have expired, as if expiries were spread evenly between the earliest and the latest. Not 0
@@ -421,6 +440,10 @@ fn estimated_expired_count(table: &TableSummary<'_>, now_ms: u64) -> u64 {
     let passed = u128::from(now_ms - expiry.min_ms) * u128::from(expiry.expiring_count);
     (passed / u128::from(expiry.max_ms - expiry.min_ms)) as u64
 }
+
+mod little_room;
+
+pub(crate) use little_room::pick_small;
 
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,8 @@ pub(crate) enum Reason {
     Tombstones,
     /// Entries of a table have expired.
     Expiry,
+    /// There is no room for what is more urgent.
+    LittleRoom,
     /// Somebody asked for it.
     Manual,
 }
@@ -28,6 +30,7 @@ impl Reason {
             Reason::SpaceAmplification => "space_amplification",
             Reason::Tombstones => "tombstones",
             Reason::Expiry => "expiry",
+            Reason::LittleRoom => "little_room",
             Reason::Manual => "manual",
         }
     }
@@ -72,4 +75,7 @@ pub(crate) struct CompactionPlan {
     pub(crate) grandparents: Vec<FileNum>,
     /// Bytes of all inputs.
     pub(crate) input_bytes: u64,
+    /// Space that it needs at most at one time, by estimate, when it is done in steps: what comes from the upper level, and the largest
+    /// table of the lower one, without what the tombstones of the former remove.
+    pub(crate) room_bytes: u64,
 }

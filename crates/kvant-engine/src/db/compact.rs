@@ -1,9 +1,12 @@
 //! The compaction task: asks the picker, runs the plan, installs the outcome.
+//!
+//! Where there is less room than all inputs take, a merge is done in [`steps`]; where there is not even room
+//! for one, the picker gives a smaller plan, or none: then puts are refused until space returns.
 
 use super::core::Core;
 use super::flush::RETRY_NS;
 use crate::compaction::runner::Outputs;
-use crate::compaction::{CompactionPlan, OutputCutter, PlanKind, pick, pick_manual};
+use crate::compaction::{CompactionPlan, OutputCutter, PlanKind, pick, pick_manual, pick_small};
 use crate::events::{failure, number, text};
 use crate::format::{FileKind, FileNum, file_name};
 use crate::iter::{CompactionIter, Horizon, InternalIterator, LevelIter, MergeIter, TableRun};
@@ -16,6 +19,23 @@ use kvant_base::{Consumer, Error, ErrorKind, Result};
 use kvant_env::{Step, Task};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+mod steps;
+
+/// After a compaction that found less room than it had been expected to need, the next ones are to need this
+/// many powers of two less than there is; one less with each try.
+const CAUTION_MAX: u32 = 8;
+
+/// Levels, ascending, and tables of each in the level's order.
+type Inputs = Vec<(usize, Vec<Arc<TableFile<Table>>>)>;
+
+/// A merge.
+struct Merging<'a> {
+    plan: &'a CompactionPlan,
+    /// Largest user key and size of each.
+    grandparents: Vec<(Vec<u8>, u64)>,
+    output_table_bytes: u64,
+}
 
 pub(crate) struct CompactTask(pub(crate) Arc<Core>);
 
@@ -50,12 +70,15 @@ impl Task for CompactTask {
                 core.compaction_failure
                     .note(&error, core.env.clock.monotonic_ns());
                 core.counters.compactions.failed.fetch_add(1, Ordering::Relaxed);
-                core.log
-                    .event(Level::Error, "compaction_failed", &[("error", &error)]);
+                let is_known = error.kind() == ErrorKind::NoSpace && core.space.is_full();
+                if !is_known {
+                    core.log
+                        .event(Level::Error, "compaction_failed", &[("error", &error)]);
+                }
                 core.serve_manual(asked, Some(error.clone()));
                 if error.kind() == ErrorKind::NoSpace {
-                    core.space.note_full();
-                    core.give_up_reserve();
+                    core.note_disk_full();
+                    core.note_space_freed();
                 }
                 Step::IdleUntil(core.env.clock.monotonic_ns() + RETRY_NS)
             }
@@ -67,12 +90,28 @@ impl Core {
     /// True when there was something to do.
     fn compact_step(&self, asked: u64) -> Result<bool> {
         let manual = self.manual.lock().served < asked;
-        let (plan, level_0_due) = self.with_summary(|summary| {
+        let caution = self.compaction_caution.load(Ordering::Relaxed);
+        let room_bytes = self.space.room_bytes() >> caution;
+        let (wanted, plan, level_0_due) = self.with_summary(|summary| {
+            let options = &self.compaction_options;
             let pick = if manual { pick_manual } else { pick };
-            let level_0_due = summary.levels[0].len() >= self.options.l0_compact_count;
-            (pick(summary, &self.compaction_options), level_0_due)
+            let level_0_due = summary.levels[0].len() >= options.l0_compact_count;
+            let wanted = pick(summary, options);
+            let fits = wanted.as_ref().is_some_and(|plan| plan.room_bytes <= room_bytes);
+            let small = || pick_small(summary, options, room_bytes);
+            let plan = if wanted.is_none() || fits { wanted.clone() } else { small() };
+            (wanted, plan, level_0_due)
         });
-        self.note_level_0_stuck(plan.is_none() && level_0_due);
+        self.note_level_0_stuck(wanted.is_none() && level_0_due);
+        let has_no_room = wanted.is_some() && plan.is_none();
+        self.space
+            .compaction_has_no_room
+            .store(has_no_room, Ordering::Relaxed);
+        if has_no_room {
+            self.compaction_caution
+                .store(caution.saturating_sub(1), Ordering::Relaxed);
+            return Err(Error::new(ErrorKind::NoSpace, "no room for any compaction").with_file(&self.dir));
+        }
         let Some(plan) = plan else {
             self.serve_manual(asked, None);
             return Ok(false);
@@ -83,6 +122,11 @@ impl Core {
         {
             self.leave_alone(&plan, error);
         }
+        let caution = match &result {
+            Err(error) if error.kind() == ErrorKind::NoSpace => CAUTION_MAX,
+            _ => 0,
+        };
+        self.compaction_caution.store(caution, Ordering::Relaxed);
         result.map(|()| true)
     }
 
@@ -160,15 +204,20 @@ impl Core {
                 ("us", &us),
             ],
         );
+        self.note_space_freed();
         self.update_gate();
         self.progressed.notify_all();
         Ok(())
     }
 
     fn run_plan(&self, plan: &CompactionPlan) -> Result<(Outputs, u64)> {
+        if !self.space.make_room(plan.room_bytes)? {
+            return Err(Error::new(ErrorKind::NoSpace, "no room for a compaction").with_file(&self.dir));
+        }
+        let in_steps = plan.input_bytes > self.space.room_bytes();
         let view = self.views.load_full();
         let mut edit = VersionEdit::default();
-        let mut inputs: Vec<(usize, Vec<Arc<TableFile<Table>>>)> = Vec::new();
+        let mut inputs: Inputs = Vec::new();
         for (level, nums) in &plan.inputs {
             edit.removed.extend(nums.iter().map(|&num| (*level, num)));
             inputs.push((*level, files(&view.version, *level, nums)));
@@ -188,25 +237,52 @@ impl Core {
                 let grandparents = files(&view.version, plan.output_level + 1, &plan.grandparents);
                 let grandparents: Vec<_> = grandparents
                     .iter()
-                    .map(|file| (file.meta.largest.user_key.as_slice(), file.meta.file_bytes))
+                    .map(|file| (file.meta.largest.user_key.clone(), file.meta.file_bytes))
                     .collect();
-                let cutter = OutputCutter::new(self.options.table_bytes, &grandparents);
-                let horizon = Horizon {
-                    snapshots: self.snapshots.seqs(),
-                    bottommost: plan.bottommost,
-                    now_ms: self.env.clock.wall_ms(),
+                // Inputs that are gone free their space only when nobody holds them.
+                drop(view);
+                let merging = Merging {
+                    plan,
+                    grandparents,
+                    output_table_bytes: self.output_table_bytes(),
                 };
-                let mut kept = CompactionIter::new(merge(inputs), horizon)?;
-                let mut progress = |bytes: u64| {
-                    self.gate.earn(bytes);
-                    self.check_usable()
+                let outputs = if in_steps && inputs.len() == 2 {
+                    self.merge_in_steps(&merging, inputs)?
+                } else {
+                    let outputs = self.write_merged(&merging, all_sources(inputs))?;
+                    edit.added = outputs.added(plan.output_level);
+                    self.install_compaction(edit, &outputs.tables)?;
+                    outputs
                 };
-                let outputs = self.write_tables(&mut kept, plan.output_level, Some(cutter), &mut progress)?;
-                edit.added = outputs.added(plan.output_level);
-                self.install_compaction(edit, &outputs.tables)?;
                 Ok((outputs, plan.input_bytes))
             }
         }
+    }
+
+    /// Writes what is to be kept of `sources` as tables of the plan's output level.
+    fn write_merged(
+        &self,
+        merging: &Merging<'_>,
+        sources: Vec<Box<dyn InternalIterator>>,
+    ) -> Result<Outputs> {
+        let plan = merging.plan;
+        let grandparents: Vec<_> = merging
+            .grandparents
+            .iter()
+            .map(|(largest, bytes)| (largest.as_slice(), *bytes))
+            .collect();
+        let cutter = OutputCutter::new(merging.output_table_bytes, &grandparents);
+        let horizon = Horizon {
+            snapshots: self.snapshots.seqs(),
+            bottommost: plan.bottommost,
+            now_ms: self.env.clock.wall_ms(),
+        };
+        let mut kept = CompactionIter::new(MergeIter::new(sources), horizon)?;
+        let mut progress = |bytes: u64| {
+            self.gate.earn(bytes);
+            self.check_usable()
+        };
+        self.write_tables(&mut kept, plan.output_level, Some(cutter), &mut progress)
     }
 
     fn install_compaction(&self, edit: VersionEdit, opened: &[Arc<TableFile<Table>>]) -> Result<()> {
@@ -243,18 +319,20 @@ fn files(version: &Version<Table>, level: usize, nums: &[FileNum]) -> Vec<Arc<Ta
         .collect()
 }
 
-/// The entries of all inputs in order: tables of level 0 overlap, those of another level follow each other.
-fn merge(inputs: Vec<(usize, Vec<Arc<TableFile<Table>>>)>) -> MergeIter {
-    let mut sources: Vec<Box<dyn InternalIterator>> = Vec::new();
-    for (level, files) in inputs {
-        if level == 0 {
-            for file in files {
-                sources.push(Box::new(file.table.iter(false, Consumer::Compaction)));
-            }
-        } else {
-            let open = |file: &Arc<TableFile<Table>>| Ok(file.table.iter(false, Consumer::Compaction));
-            sources.push(Box::new(LevelIter::new(TableRun::Tables(files), open)));
-        }
+/// The entries of all inputs.
+fn all_sources(inputs: Inputs) -> Vec<Box<dyn InternalIterator>> {
+    let sources = inputs.into_iter().map(|(level, files)| sources(level, files));
+    sources.flatten().collect()
+}
+
+/// The entries of some tables of a level: those of level 0 overlap, those of another level follow each other.
+fn sources(level: usize, files: Vec<Arc<TableFile<Table>>>) -> Vec<Box<dyn InternalIterator>> {
+    if level == 0 {
+        let iter = |file: Arc<TableFile<Table>>| -> Box<dyn InternalIterator> {
+            Box::new(file.table.iter(false, Consumer::Compaction))
+        };
+        return files.into_iter().map(iter).collect();
     }
-    MergeIter::new(sources)
+    let open = |file: &Arc<TableFile<Table>>| Ok(file.table.iter(false, Consumer::Compaction));
+    vec![Box::new(LevelIter::new(TableRun::Tables(files), open))]
 }

@@ -30,7 +30,7 @@ use kvant_env::{Env, FileLock, Signal, TaskHandle};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 pub(crate) struct Core {
     // immutable
@@ -66,6 +66,8 @@ pub(crate) struct Core {
     closed: AtomicBool,
     /// Whether compaction can do nothing about the tables of level 0.
     pub(crate) level_0_stuck: AtomicBool,
+    /// How much less than the room there is a compaction is to need, in powers of two.
+    pub(crate) compaction_caution: AtomicU32,
     /// Notified when a flush or compaction has ended or a manual one was asked for.
     pub(crate) progressed: Signal,
 
@@ -211,6 +213,7 @@ impl Core {
             recovery: parts.recovery,
             closed: AtomicBool::new(false),
             level_0_stuck: AtomicBool::new(false),
+            compaction_caution: AtomicU32::new(0),
             progressed: Signal::new(WaitKind::Backpressure, "flush_or_compaction"),
             versions: NamedMutex::new("versions", parts.versions),
             writer: NamedMutex::new("writer", parts.writer),
@@ -324,6 +327,10 @@ impl Core {
             return Position::Closed {
                 reason: StallReason::SyncOverdue,
             };
+        }
+        if self.space.is_full() {
+            // Puts are refused before they come here; a delete waits for no flush or compaction, which may find no room.
+            return Position::Open;
         }
         let view = self.views.load();
         let full = is_full(&view.active, &self.options);

@@ -3,6 +3,7 @@
 //! Only what is visible is flushed, so that tables never hold a write whose outcome is unknown.
 
 use super::core::Core;
+use super::space::flush_bytes;
 use super::view::SealedMemtable;
 use crate::compaction::runner::Outputs;
 use crate::events::{failure, number};
@@ -44,10 +45,13 @@ impl Task for FlushTask {
             Err(error) => {
                 core.flush_failure.note(&error, core.env.clock.monotonic_ns());
                 core.counters.flushes.failed.fetch_add(1, Ordering::Relaxed);
-                core.log.event(Level::Error, "flush_failed", &[("error", &error)]);
+                let is_known = error.kind() == ErrorKind::NoSpace && core.space.is_full();
+                if !is_known {
+                    core.log.event(Level::Error, "flush_failed", &[("error", &error)]);
+                }
                 if error.kind() == ErrorKind::NoSpace {
-                    core.space.note_full();
-                    core.give_up_reserve();
+                    core.note_disk_full();
+                    core.note_space_freed();
                 }
                 core.note_flush_failure(error);
                 Step::IdleUntil(core.env.clock.monotonic_ns() + RETRY_NS)
@@ -59,21 +63,39 @@ impl Task for FlushTask {
 impl Core {
     /// True when there was something to do.
     fn flush_step(&self) -> Result<bool> {
-        let mut worked = false;
-        let mut prepared = self.prepared_wal.lock();
-        if prepared.is_none() {
-            *prepared = Some(self.prepare_wal()?);
-            worked = true;
+        let prepared = self.prepare_next_wal();
+        if self.space.take_early_seal() {
+            self.seal_early()?;
         }
-        drop(prepared);
         let oldest = self.views.load().sealed.last().cloned();
-        let Some(oldest) = oldest else { return Ok(worked) };
+        let Some(oldest) = oldest else { return prepared };
         if oldest.seq_max() > SeqNum(self.visible_seq.load(Ordering::Acquire)) {
             // The sync that makes it visible wakes this task.
-            return Ok(worked);
+            return prepared;
         }
+        // A log that could not be made for want of space is made after this, which frees one.
         self.flush(&oldest)?;
         Ok(true)
+    }
+
+    /// True when there was none.
+    fn prepare_next_wal(&self) -> Result<bool> {
+        let mut prepared = self.prepared_wal.lock();
+        let is_missing = prepared.is_none();
+        if is_missing {
+            *prepared = Some(self.prepare_wal()?);
+        }
+        Ok(is_missing)
+    }
+
+    /// On a full disk: what the active memtable deletes is to be found by compactions.
+    fn seal_early(&self) -> Result<()> {
+        let mut writer = self.writer.lock();
+        let is_wanted = !writer.active.is_empty() && self.views.load().sealed.is_empty();
+        if is_wanted && self.space.make_room(flush_bytes(&writer.active))? {
+            self.seal(&mut writer)?;
+        }
+        Ok(())
     }
 
     /// Tells those who wait for a flush.
@@ -86,6 +108,9 @@ impl Core {
     }
 
     fn flush(&self, sealed: &Arc<SealedMemtable>) -> Result<()> {
+        if !self.space.make_room(flush_bytes(&sealed.memtable))? {
+            return Err(Error::new(ErrorKind::NoSpace, "no room for the table of a flush").with_file(&self.dir));
+        }
         let started_ns = self.env.clock.monotonic_ns();
         let counters = &self.counters.flushes;
         counters.running.store(1, Ordering::Relaxed);
@@ -125,6 +150,8 @@ impl Core {
                 ("us", &us),
             ],
         );
+        self.compaction_caution.store(0, Ordering::Relaxed);
+        self.note_space_freed();
         self.update_gate();
         self.progressed.notify_all();
         self.wake(|tasks| &tasks.compact);
@@ -174,13 +201,5 @@ impl Core {
             }
         }
         Ok(())
-    }
-
-    /// Lets background work use what was kept for it.
-    pub(crate) fn give_up_reserve(&self) {
-        if let Err(error) = self.space.release_reserve() {
-            self.log
-                .event(Level::Warn, "disk_reserve_not_released", &[("error", &error)]);
-        }
     }
 }

@@ -100,6 +100,7 @@ impl Db {
         });
         // What they did before they could be woken may be work for the others.
         core.wake_all();
+        core.check_space();
         core.update_gate();
         Ok(Db(Arc::new(Handle { core })))
     }

@@ -10,6 +10,11 @@
 //! Memtables are not flushed here, so that opening costs one read of the log: the flush task does it behind. It does so also with
 //! one that is not full when its logs have become many, or restarts that write little would pile them up.
 //!
+//! On a full disk steps 4 and 5 leave the new files out: the log is begun with the first write that finds
+//! space, and the old manifest goes on. So a database opens for reading without a byte to spare.
+//!
+//! A start that is refused removes what it has made.
+//!
 //! Readers see at once what was replayed. It is therefore synced first where the sync level promises something: the process that
 //! wrote it may have ended before its own sync.
 
@@ -17,7 +22,7 @@ use super::Resources;
 use super::checkpoint;
 use super::core::{Core, Parts, VersionState};
 use super::replay::Replay;
-use super::space::{self, DiskSpace};
+use super::space::DiskSpace;
 use super::view::{SuperVersion, Views};
 use super::write::Writer;
 use crate::commit::sync::{LogFile, LogSync};
@@ -41,9 +46,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Largest size of the space kept for a full disk.
-const RESERVE_BYTES_MAX: u64 = 16 << 20;
-
 /// Where recovery is; shared with whoever shows it.
 #[derive(Debug, Default)]
 pub struct RecoveryProgress {
@@ -61,15 +63,71 @@ impl RecoveryProgress {
 }
 
 pub(crate) fn open(env: Env, dir: &Path, options: Options, resources: Resources) -> Result<Arc<Core>> {
-    let tag = tag::enter(Activity::Recovery);
-    let started_ns = env.clock.monotonic_ns();
     let problems = options.problems();
     if !problems.is_empty() {
         return Err(Error::invalid(problems.join("; ")));
     }
-    create_dir(&env, dir)?;
-    let owner = lock(&env, dir)?;
-    space::release_at_open(&env, dir)?;
+    let made = Made::new(&env, dir)?;
+    let log = Arc::clone(&resources.log);
+    // Held until nothing can fail any more.
+    let mut owner = None;
+    let opened = create_dir(&env, dir)
+        .and_then(|()| lock(&env, dir))
+        .and_then(|lock| {
+            owner = Some(lock);
+            open_owned(env.clone(), dir, options, resources, &mut owner)
+        });
+    if opened.is_err() {
+        made.undo(&env, dir, owner.is_some(), &*log);
+    }
+    opened
+}
+
+/// What a start makes before it may be refused.
+struct Made {
+    dir: bool,
+    lock: bool,
+}
+
+impl Made {
+    fn new(env: &Env, dir: &Path) -> Result<Made> {
+        let is_missing = |path: &Path| {
+            let exists = env.fs.exists(path).map_err(|e| Error::io("look at", path, e));
+            exists.map(|exists| !exists)
+        };
+        Ok(Made {
+            dir: is_missing(dir)?,
+            lock: is_missing(&file_path(dir, FileKind::Lock, FileNum(0)))?,
+        })
+    }
+
+    /// Removes it after a refusal. `is_owner`: the lock was taken, so nobody else uses what was made.
+    fn undo(self, env: &Env, dir: &Path, is_owner: bool, log: &dyn Log) {
+        if !is_owner {
+            return;
+        }
+        let lock = file_path(dir, FileKind::Lock, FileNum(0));
+        let removed = match (self.lock, self.dir) {
+            (_, true) => env.fs.remove_dir_all(dir),
+            (true, false) => env.fs.remove_file(&lock),
+            (false, false) => Ok(()),
+        };
+        if let Err(error) = removed {
+            let error = Error::io("remove", &lock, error);
+            log.event(Level::Warn, "file_not_removed", &[("error", &error)]);
+        }
+    }
+}
+
+fn open_owned(
+    env: Env,
+    dir: &Path,
+    options: Options,
+    resources: Resources,
+    owner: &mut Option<Box<dyn kvant_env::FileLock>>,
+) -> Result<Arc<Core>> {
+    let tag = tag::enter(Activity::Recovery);
+    let started_ns = env.clock.monotonic_ns();
     let manifest = match version::recover(&*env.fs, dir)? {
         Some(manifest) => manifest,
         None => new_database(&env, dir)?,
@@ -109,17 +167,33 @@ pub(crate) fn open(env: Env, dir: &Path, options: Options, resources: Resources)
     let log_sync = LogSync::new(options.sync, Arc::clone(&env.clock), events.clone());
     let previous = give_to_sync(&env, dir, &wals, &log_sync, options.sync)?;
     let wal_num = new_num();
-    let wal = start_wal(&env, dir, wal_num, previous, &log_sync)?;
-    let active_wal = replay.active_wal.unwrap_or(wal_num);
-    let oldest_wal = replay
-        .sealed
-        .first()
-        .map_or(active_wal, |sealed| sealed.first_wal);
-
-    let manifest_num = new_num();
+    let wal = unless_full(start_wal(&env, dir, wal_num, previous, &log_sync))?;
     let last_seq = manifest.state.last_seq;
-    let snapshot = version.snapshot_edit(FileNum(next_file_num), last_seq, oldest_wal);
-    let manifest_writer = ManifestWriter::create(&*env.fs, dir, manifest_num, &snapshot)?;
+    // With the old manifest, the log that it needs goes on being needed.
+    let mut oldest_wal = manifest.state.oldest_wal;
+    let mut manifest_num = manifest.num;
+    let last_wal = previous.map_or(oldest_wal, |previous| previous.file_num);
+    let active_wal = replay
+        .active_wal
+        .unwrap_or(if wal.is_some() { wal_num } else { last_wal });
+    let mut manifest_writer = None;
+    if wal.is_some() {
+        let num = new_num();
+        let needed_wal = replay
+            .sealed
+            .first()
+            .map_or(active_wal, |sealed| sealed.first_wal);
+        let snapshot = version.snapshot_edit(FileNum(next_file_num), last_seq, needed_wal);
+        manifest_writer = unless_full(make_manifest(&env, dir, num, &snapshot))
+            .inspect_err(|error| remove_after(error, &env, &file_path(dir, FileKind::Wal, wal_num)))?;
+        if manifest_writer.is_some() {
+            (manifest_num, oldest_wal) = (num, needed_wal);
+        }
+    }
+    let manifest_writer = match manifest_writer {
+        Some(writer) => writer,
+        None => ManifestWriter::resume(&*env.fs, dir, manifest.num, manifest.end_bytes)?,
+    };
 
     let us = (env.clock.monotonic_ns() - started_ns) / 1000;
     let recovery = RecoveryStats { us, ..replay.stats };
@@ -138,9 +212,14 @@ pub(crate) fn open(env: Env, dir: &Path, options: Options, resources: Resources)
         sealed: sealed.into_iter().rev().map(Arc::new).collect(),
         version: Arc::new(version),
     });
-    let reserve_bytes = options.memtable_bytes.min(RESERVE_BYTES_MAX);
-    let space = DiskSpace::new(env.clone(), Arc::clone(&resources.log), dir, reserve_bytes);
+    let space = DiskSpace::new(
+        env.clone(),
+        Arc::clone(&resources.log),
+        dir,
+        options.memtable_bytes,
+    );
     space.open();
+    let owner = owner.take().expect("the lock was taken before");
     let core = Core::new(Parts {
         env,
         dir: dir.to_path_buf(),
@@ -161,7 +240,7 @@ pub(crate) fn open(env: Env, dir: &Path, options: Options, resources: Resources)
             oldest_wal,
             unreadable: HashSet::new(),
         },
-        writer: Writer::new(wal, wal_num, active, next_seq.0),
+        writer: Writer::new(wal, previous, active, next_seq.0),
         recovery,
         owner,
     });
@@ -212,12 +291,36 @@ fn new_database(env: &Env, dir: &Path) -> Result<RecoveredManifest> {
         oldest_wal: Some(state.oldest_wal),
         ..VersionEdit::default()
     };
-    ManifestWriter::create(&*env.fs, dir, num, &nothing)?;
+    let manifest = make_manifest(env, dir, num, &nothing)?;
     Ok(RecoveredManifest {
         state,
         num,
+        end_bytes: manifest.bytes(),
         discarded_bytes: 0,
     })
+}
+
+/// A manifest; when it cannot be made, its temporary file does not stay.
+fn make_manifest(env: &Env, dir: &Path, num: FileNum, snapshot: &VersionEdit) -> Result<ManifestWriter> {
+    let temporary = file_path(dir, FileKind::Temporary, num);
+    ManifestWriter::create(&*env.fs, dir, num, snapshot)
+        .inspect_err(|error| remove_after(error, env, &temporary))
+}
+
+/// Removes what was made in vain, unless it is not known whether it was.
+fn remove_after(error: &Error, env: &Env, path: &Path) {
+    if error.kind() != ErrorKind::OutcomeUnknown {
+        // What is left is found as an orphan by the next open.
+        drop(env.fs.remove_file(path));
+    }
+}
+
+/// What could be made; nothing when the disk is full.
+fn unless_full<T>(made: Result<T>) -> Result<Option<T>> {
+    match made {
+        Err(error) if error.kind() == ErrorKind::NoSpace => Ok(None),
+        made => made.map(Some),
+    }
 }
 
 /// The logs from `oldest` on, ascending, without one at the end that was prepared and never used.
@@ -325,8 +428,12 @@ fn start_wal(
 ) -> Result<WalWriter> {
     let path = file_path(dir, FileKind::Wal, num);
     let file = env.fs.create(&path).map_err(|e| Error::io("create", &path, e))?;
-    env.fs.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
-    let wal = WalWriter::start(Arc::clone(&file), &path, num, previous)?;
+    let started = env
+        .fs
+        .sync_dir(dir)
+        .map_err(|e| Error::io("sync", dir, e))
+        .and_then(|()| WalWriter::start(Arc::clone(&file), &path, num, previous));
+    let wal = started.inspect_err(|error| remove_after(error, env, &path))?;
     sync.add_file(LogFile {
         num,
         path,
@@ -355,10 +462,11 @@ fn remove_orphans(
         let needed = match kind {
             FileKind::Table => live.contains(num),
             FileKind::Wal => {
-                *num >= oldest_wal
-                    && wals
-                        .iter()
-                        .any(|wal| wal.file_num == *num && wal.end.good_bytes > 0)
+                let is_replayed = wals
+                    .iter()
+                    .any(|wal| wal.file_num == *num && wal.end.good_bytes > 0);
+                // The manifest names the oldest, so it must exist even when it holds nothing.
+                *num == oldest_wal || *num > oldest_wal && is_replayed
             }
             FileKind::Manifest => *num == manifest,
             FileKind::Temporary => false,

@@ -1,10 +1,22 @@
-//! A full disk: puts are refused, deletes and background work go on with space kept for them, and all heals when space returns.
+//! A full disk: puts are refused, deletes and background work go on, and all heals when space returns.
 //!
-//! The file `RESERVE` holds space that is given back to the file system when it is full. While the reserve is missing, puts are
-//! refused; whether it can be made again, with room to spare, is the test for "space has returned". It is tried by puts, at most
-//! once a [`PROBE_INTERVAL_NS`], so nothing polls an idle database.
+//! The file `RESERVE` holds space for the time when there is no other. It is used up bit by bit, and
+//! made whole again when there is room:
+//! - its first part, `deletes_bytes`, is for the log records of deletes alone;
+//! - the rest also lets a flush or a compaction begin, which gives back more than it takes.
+//!
+//! Puts are refused as soon as less is available than the next flush and the next step of compaction
+//! need, so that a database that fills its disk alone never takes the room to work from itself. They
+//! are refused until the reserve is whole and there is room to spare. Writes look whether that is so,
+//! at most once a [`PROBE_INTERVAL_NS`]: nothing polls an idle database.
+//!
+//! Invariants:
+//! 1. flushes and compactions never take from the part for deletes;
+//! 2. while puts are refused for space, no write waits for a flush or a compaction.
 
+use super::core::Core;
 use crate::format::{FileKind, FileNum, file_path};
+use crate::memtable::Memtable;
 use kvant_base::lock::NamedMutex;
 use kvant_base::log::{Level, Log};
 use kvant_base::{Error, ErrorKind, Result};
@@ -14,71 +26,282 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const PROBE_INTERVAL_NS: u64 = 200_000_000;
+/// How often a database that refuses puts seals its memtable early: deletes free space only in tables.
+const EARLY_SEAL_INTERVAL_NS: u64 = 1_000_000_000;
+
+/// Largest part of the reserve for the log records of deletes: 100,000 of one key of 64 bytes each take
+/// 10.4 MB. `docs/durability.md` promises that.
+const DELETES_BYTES_MAX: u64 = 12 << 20;
+/// Largest part of the reserve for flushes and compactions.
+const WORK_BYTES_MAX: u64 = 4 << 20;
+/// The unit in which file systems give space.
+const BLOCK_BYTES: u64 = 4096;
+/// What a flush or compaction takes besides its tables: edits of the manifest, the header of a log.
+const EXTRA_BYTES: u64 = 4 * BLOCK_BYTES;
 
 pub(crate) struct DiskSpace {
     env: Env,
     log: Arc<dyn Log>,
     dir: PathBuf,
     reserve_path: PathBuf,
+    /// Size of the reserve when it is whole.
     reserve_bytes: u64,
-    /// Fast path of [`DiskSpace::admit_put`].
+    /// The part of it that only deletes may use.
+    deletes_bytes: u64,
+    /// Puts are refused.
     full: AtomicBool,
+    /// Compaction has work to do and no room for any of it.
+    pub(crate) compaction_has_no_room: AtomicBool,
+    /// The active memtable is to be flushed although it is not full.
+    early_seal_wanted: AtomicBool,
     state: NamedMutex<State>,
 }
 
 struct State {
     reserve: Option<Arc<dyn File>>,
+    /// What is left of the reserve.
+    bytes: u64,
     probed_ns: u64,
-}
-
-/// Gives back what the last owner kept: a database on a full disk needs it to open, and makes it anew when it can.
-pub(crate) fn release_at_open(env: &Env, dir: &Path) -> Result<()> {
-    let path = file_path(dir, FileKind::Reserve, FileNum(0));
-    if env.fs.exists(&path).map_err(|e| Error::io("look at", &path, e))? {
-        env.fs
-            .remove_file(&path)
-            .map_err(|e| Error::io("remove", &path, e))?;
-    }
-    Ok(())
+    sealed_early_ns: u64,
 }
 
 impl DiskSpace {
-    pub(crate) fn new(env: Env, log: Arc<dyn Log>, dir: &Path, reserve_bytes: u64) -> DiskSpace {
+    pub(crate) fn new(env: Env, log: Arc<dyn Log>, dir: &Path, memtable_bytes: u64) -> DiskSpace {
+        let deletes_bytes = memtable_bytes.saturating_mul(3).min(DELETES_BYTES_MAX);
+        let now_ns = env.clock.monotonic_ns();
+        let state = State {
+            reserve: None,
+            bytes: 0,
+            probed_ns: now_ns,
+            sealed_early_ns: now_ns,
+        };
         DiskSpace {
             reserve_path: file_path(dir, FileKind::Reserve, FileNum(0)),
             dir: dir.to_path_buf(),
             env,
             log,
-            reserve_bytes,
+            reserve_bytes: deletes_bytes + memtable_bytes.min(WORK_BYTES_MAX),
+            deletes_bytes,
             full: AtomicBool::new(false),
-            state: NamedMutex::new(
-                "disk_space",
-                State {
-                    reserve: None,
-                    probed_ns: 0,
-                },
-            ),
+            compaction_has_no_room: AtomicBool::new(false),
+            early_seal_wanted: AtomicBool::new(false),
+            state: NamedMutex::new("disk_space", state),
         }
     }
 
-    /// Makes the reserve; without room for it the database starts as full.
+    /// Takes over what the last owner kept, and makes it whole; a database without room for that starts as
+    /// full.
     pub(crate) fn open(&self) {
         let mut state = self.state.lock();
-        if !self.make_reserve(&mut state) {
+        if let Err(error) = self.take_over(&mut state) {
+            self.log
+                .event(Level::Warn, "disk_reserve_not_opened", &[("error", &error)]);
+        }
+        self.grow(&mut state);
+        if state.bytes < self.reserve_bytes {
             drop(state);
             self.note_full();
         }
     }
 
+    fn take_over(&self, state: &mut State) -> std::io::Result<()> {
+        if !self.env.fs.exists(&self.reserve_path)? {
+            return Ok(());
+        }
+        let file = self.env.fs.open_writable(&self.reserve_path)?;
+        state.bytes = file.len_bytes()?;
+        state.reserve = Some(Arc::clone(&file));
+        if state.bytes > self.reserve_bytes {
+            file.set_len(self.reserve_bytes)?;
+            state.bytes = self.reserve_bytes;
+        }
+        Ok(())
+    }
+
     /// Whether puts are refused now.
+    #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }
 
-    /// Lets a put pass, unless the disk is full and has not healed.
+    /// The device has no space for puts. True when that is new.
+    pub(crate) fn note_full(&self) -> bool {
+        let is_new = !self.full.swap(true, Ordering::AcqRel);
+        if is_new {
+            self.log
+                .event(Level::Error, "disk_full", &[("dir", &self.dir.display())]);
+        }
+        is_new
+    }
+
+    /// Bytes that anybody may write on the device; `None` when it does not say.
+    fn available_bytes(&self) -> Option<u64> {
+        self.env.fs.available_bytes(&self.dir).ok()
+    }
+
+    /// What a flush or compaction may take now.
+    pub(crate) fn room_bytes(&self) -> u64 {
+        let Some(available_bytes) = self.available_bytes() else {
+            return u64::MAX;
+        };
+        let from_reserve = self.state.lock().bytes.saturating_sub(self.deletes_bytes);
+        available_bytes
+            .saturating_add(from_reserve)
+            .saturating_sub(EXTRA_BYTES)
+    }
+
+    /// Lets a flush or compaction have `bytes`, of the reserve where nothing else is left; false when there
+    /// is not as much.
+    pub(crate) fn make_room(&self, bytes: u64) -> Result<bool> {
+        let Some(available_bytes) = self.available_bytes() else {
+            return Ok(true);
+        };
+        let missing_bytes = bytes.saturating_add(EXTRA_BYTES).saturating_sub(available_bytes);
+        if missing_bytes == 0 {
+            return Ok(true);
+        }
+        let mut state = self.state.lock();
+        match state.bytes.checked_sub(missing_bytes.next_multiple_of(BLOCK_BYTES)) {
+            Some(left) if left >= self.deletes_bytes => self.shrink(&mut state, left).map(|()| true),
+            _ => Ok(bytes == 0),
+        }
+    }
+
+    /// Gives deletes `bytes` of the reserve; false when nothing is left of it.
+    pub(crate) fn take_for_deletes(&self, bytes: u64) -> Result<bool> {
+        let mut state = self.state.lock();
+        if state.bytes == 0 {
+            return Ok(false);
+        }
+        let taken_bytes = bytes.max(1).next_multiple_of(BLOCK_BYTES);
+        let left = state.bytes.saturating_sub(taken_bytes);
+        self.shrink(&mut state, left).map(|()| true)
+    }
+
+    fn shrink(&self, state: &mut State, bytes: u64) -> Result<()> {
+        if state.bytes == self.reserve_bytes {
+            self.log
+                .event(Level::Warn, "disk_reserve_in_use", &[("bytes", &state.bytes)]);
+        }
+        if let Some(reserve) = &state.reserve {
+            reserve
+                .set_len(bytes)
+                .map_err(|source| Error::io("cut", &self.reserve_path, source))?;
+        }
+        state.bytes = bytes;
+        if bytes == 0 {
+            self.log.event(Level::Error, "disk_reserve_spent", &[]);
+        }
+        Ok(())
+    }
+
+    /// Makes the reserve whole, or as large as there is space for.
+    pub(crate) fn restore_reserve(&self) {
+        self.grow(&mut self.state.lock());
+    }
+
+    fn grow(&self, state: &mut State) {
+        let missing_bytes = self.reserve_bytes - state.bytes;
+        let added_bytes = missing_bytes.min(self.available_bytes().unwrap_or(missing_bytes));
+        // Part of a block could not be taken out again by itself.
+        let added_bytes = if added_bytes == missing_bytes {
+            missing_bytes
+        } else {
+            added_bytes / BLOCK_BYTES * BLOCK_BYTES
+        };
+        if added_bytes == 0 {
+            return;
+        }
+        let file = match &state.reserve {
+            Some(file) => Ok(Arc::clone(file)),
+            None => self.env.fs.create(&self.reserve_path),
+        };
+        let bytes = state.bytes + added_bytes;
+        let grown = file.and_then(|file| {
+            state.reserve = Some(Arc::clone(&file));
+            file.allocate(bytes)
+        });
+        match grown {
+            Ok(()) => state.bytes = bytes,
+            Err(error) => {
+                // On a disk that is known to be full this happens again and again.
+                if !self.is_full() {
+                    self.log
+                        .event(Level::Warn, "disk_reserve_not_made", &[("error", &error)]);
+                }
+            }
+        }
+    }
+
+    /// Whether it is time to look if space has returned.
+    fn probe_is_due(&self) -> bool {
+        let mut state = self.state.lock();
+        let now_ns = self.env.clock.monotonic_ns();
+        if now_ns < state.probed_ns + PROBE_INTERVAL_NS {
+            return false;
+        }
+        state.probed_ns = now_ns;
+        if now_ns >= state.sealed_early_ns + EARLY_SEAL_INTERVAL_NS {
+            state.sealed_early_ns = now_ns;
+            self.early_seal_wanted.store(true, Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// Whether the active memtable is to be sealed now, for what its flush may free. Asked once.
+    pub(crate) fn take_early_seal(&self) -> bool {
+        self.is_full() && self.early_seal_wanted.swap(false, Ordering::Relaxed)
+    }
+
+    /// Accepts puts again if the reserve is whole and `working_bytes` and more are available.
+    fn heal(&self, working_bytes: u64) -> bool {
+        let mut state = self.state.lock();
+        self.grow(&mut state);
+        // More than is needed, so that it lasts longer than one write.
+        let wanted_bytes = working_bytes.saturating_add(self.reserve_bytes / 4);
+        let healed = state.bytes == self.reserve_bytes
+            && self.available_bytes().is_some_and(|bytes| bytes >= wanted_bytes);
+        if healed {
+            self.full.store(false, Ordering::Release);
+            self.log.event(Level::Info, "disk_space_returned", &[]);
+        }
+        healed
+    }
+}
+
+impl Core {
+    /// Refuses puts until space has returned.
+    pub(crate) fn note_disk_full(&self) {
+        if self.space.note_full() {
+            // Deletes wait for nothing from now on; puts that wait are to be refused.
+            self.update_gate();
+        }
+    }
+
+    /// Refuses puts when less is available than the next flush and compaction need.
+    pub(crate) fn check_space(&self) {
+        let available_bytes = self.space.available_bytes();
+        if !self.space.is_full() && available_bytes.is_some_and(|bytes| bytes < self.working_bytes()) {
+            self.note_disk_full();
+        }
+    }
+
+    /// What a flush and one step of a compaction need: the largest memtable, and the largest table below
+    /// level 0.
+    fn working_bytes(&self) -> u64 {
+        let view = self.views.load();
+        let sealed = view.sealed.iter().map(|sealed| flush_bytes(&sealed.memtable));
+        let memtable_bytes = sealed.fold(flush_bytes(&view.active), u64::max);
+        let levels = (1..kvant_base::limits::LEVELS).flat_map(|level| view.version.tables(level));
+        let table_bytes = levels.map(|table| table.meta.file_bytes).max().unwrap_or(0);
+        memtable_bytes + table_bytes
+    }
+
+    /// Lets a write pass whatever else it may wait for, unless the disk is full, has not healed, and the
+    /// write puts something.
     #[inline]
-    pub(crate) fn admit_put(&self) -> Result<()> {
-        if self.is_full() && !self.probe() {
+    pub(crate) fn admit_to_disk(&self, has_put: bool) -> Result<()> {
+        if self.space.is_full() && !self.heals() && has_put {
             return Err(Error::new(
                 ErrorKind::NoSpace,
                 "no space left on the device: free some; reads and deletes go on",
@@ -88,79 +311,47 @@ impl DiskSpace {
         Ok(())
     }
 
-    /// The device has no space left.
-    pub(crate) fn note_full(&self) {
-        if !self.full.swap(true, Ordering::Relaxed) {
-            self.state.lock().probed_ns = self.env.clock.monotonic_ns();
-            self.log
-                .event(Level::Error, "disk_full", &[("dir", &self.dir.display())]);
-        }
-    }
-
-    /// Gives the reserve back to the file system; false when that was done before.
-    pub(crate) fn release_reserve(&self) -> Result<bool> {
-        let mut state = self.state.lock();
-        let Some(reserve) = state.reserve.take() else {
-            return Ok(false);
-        };
-        drop(reserve);
-        let removed = self.env.fs.remove_file(&self.reserve_path);
-        removed.map_err(|source| Error::io("remove", &self.reserve_path, source))?;
-        self.log.event(
-            Level::Warn,
-            "disk_reserve_released",
-            &[("bytes", &self.reserve_bytes)],
-        );
-        Ok(true)
-    }
-
-    /// Whether space has returned.
-    pub(crate) fn probe(&self) -> bool {
-        let mut state = self.state.lock();
-        let now_ns = self.env.clock.monotonic_ns();
-        if now_ns < state.probed_ns + PROBE_INTERVAL_NS {
+    /// Whether puts are accepted again. If not, background work looks what it can free.
+    #[cold]
+    fn heals(&self) -> bool {
+        if !self.space.probe_is_due() {
             return false;
         }
-        state.probed_ns = now_ns;
-        let healed = self.make_reserve(&mut state) && self.has_room();
+        let level_0_count = self.views.load().version.tables(0).len();
+        let can_work = !self.space.compaction_has_no_room.load(Ordering::Relaxed)
+            && level_0_count < self.options.l0_stop_count;
+        let healed = can_work && self.space.heal(self.working_bytes());
         if healed {
-            self.full.store(false, Ordering::Relaxed);
-            self.log.event(Level::Info, "disk_space_returned", &[]);
+            self.update_gate();
+        } else {
+            self.wake(|tasks| &tasks.flush);
+            self.wake(|tasks| &tasks.compact);
         }
         healed
     }
 
-    /// Room for as much again as the reserve, so that "healed" lasts longer than one write.
-    fn has_room(&self) -> bool {
-        self.env
-            .fs
-            .available_bytes(&self.dir)
-            .is_ok_and(|bytes| bytes >= self.reserve_bytes)
+    /// After work that has freed space, or may have.
+    pub(crate) fn note_space_freed(&self) {
+        if self.space.is_full() {
+            self.space.restore_reserve();
+        } else {
+            self.check_space();
+        }
     }
 
-    fn make_reserve(&self, state: &mut State) -> bool {
-        if state.reserve.is_some() {
-            return true;
-        }
-        let made = self.env.fs.create(&self.reserve_path).and_then(|file| {
-            file.allocate(self.reserve_bytes)?;
-            Ok(file)
-        });
-        match made {
-            Ok(file) => {
-                state.reserve = Some(file);
-                true
-            }
-            Err(error) => {
-                // A part of the reserve would only take space from those it is meant for.
-                if let Err(error) = self.env.fs.remove_file(&self.reserve_path) {
-                    self.log
-                        .event(Level::Warn, "disk_reserve_not_removed", &[("error", &error)]);
-                }
-                self.log
-                    .event(Level::Warn, "disk_reserve_not_made", &[("error", &error)]);
-                false
-            }
-        }
+    /// Where tables that a compaction writes end: the less room, the smaller, so that the next one needs
+    /// less.
+    pub(crate) fn output_table_bytes(&self) -> u64 {
+        let table_bytes = self.options.table_bytes;
+        let room_bytes = self.space.available_bytes().unwrap_or(u64::MAX);
+        (room_bytes / 16).clamp(table_bytes / 16, table_bytes)
     }
+}
+
+/// Bytes of the table that a memtable becomes, at most.
+pub(crate) fn flush_bytes(memtable: &Memtable) -> u64 {
+    /// Trailer, lengths, filter and index.
+    const ENTRY_BYTES: u64 = 16;
+    let data_bytes = memtable.data_bytes();
+    data_bytes + data_bytes / 64 + memtable.entry_count() * ENTRY_BYTES + 2 * BLOCK_BYTES
 }

@@ -69,17 +69,29 @@ impl Task for CleanTask {
     fn step(&self) -> Step {
         let _tag = tag::enter(Activity::Housekeeping);
         let core = &self.0;
-        let mut removed = 0;
-        while let Some(file) = core.obsolete.pop() {
-            core.tables.cache.erase_file(file.num);
-            core.remove_file(&file_path(&core.dir, FileKind::Table, file.num));
-            removed += 1;
+        let has_removed = core.remove_obsolete_tables();
+        if has_removed && core.space.is_full() {
+            core.space.restore_reserve();
+            core.wake(|tasks| &tasks.compact);
         }
         core.tables.cache.shrink_to_capacity();
-        match (removed == 0, core.is_closed()) {
-            (true, true) => Step::Finished,
-            (true, false) => Step::Idle,
-            (false, _) => Step::Worked,
+        match (has_removed, core.is_closed()) {
+            (false, true) => Step::Finished,
+            (false, false) => Step::Idle,
+            (true, _) => Step::Worked,
         }
+    }
+}
+
+impl Core {
+    /// True when there were any.
+    pub(crate) fn remove_obsolete_tables(&self) -> bool {
+        let mut has_removed = false;
+        while let Some(file) = self.obsolete.pop() {
+            self.tables.cache.erase_file(file.num);
+            self.remove_file(&file_path(&self.dir, FileKind::Table, file.num));
+            has_removed = true;
+        }
+        has_removed
     }
 }

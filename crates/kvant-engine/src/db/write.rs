@@ -7,7 +7,7 @@ use crate::commit::queue::{Completion, Pending};
 use crate::commit::sync::LogFile;
 use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_path};
 use crate::memtable::Memtable;
-use crate::wal::WalWriter;
+use crate::wal::{PreviousWal, WalWriter};
 use kvant_base::log::Level;
 use kvant_base::tag::{self, Stage};
 use kvant_base::{Error, ErrorKind, Result};
@@ -18,14 +18,22 @@ use std::sync::atomic::Ordering;
 
 /// A group larger than this is split: it bounds the log writer's buffer.
 const GROUP_BYTES_MAX: usize = 8 << 20;
+/// Bytes of log after which is looked whether space runs out.
+const SPACE_CHECK_BYTES: u64 = 1 << 20;
+/// More than a log's header, or a record's, takes.
+const LOG_HEADER_ROOM_BYTES: u64 = 64;
+/// What the active memtable may take on a full disk, in memtables: with the sealed ones it stays below half of the memory.
+const FULL_DISK_MEMTABLES_MAX: u64 = 4;
 
 /// Nothing, or why a batch was refused, with the batch.
 pub type Refusable = std::result::Result<(), (Error, WriteBatch)>;
 
 /// What the leader writes to.
 pub(crate) struct Writer {
-    pub(crate) wal: WalWriter,
-    pub(crate) wal_num: FileNum,
+    /// None after an open that found no space for a log, until the first write.
+    wal: Option<WalWriter>,
+    /// The end of the history before `wal`, where there is none yet.
+    previous: Option<PreviousWal>,
     pub(crate) active: Arc<Memtable>,
     pub(crate) next_seq: u64,
     /// Kept between groups to save allocations.
@@ -40,14 +48,24 @@ pub(crate) struct PreparedWal {
 }
 
 impl Writer {
-    pub(crate) fn new(wal: WalWriter, wal_num: FileNum, active: Arc<Memtable>, next_seq: u64) -> Writer {
+    pub(crate) fn new(
+        wal: Option<WalWriter>,
+        previous: Option<PreviousWal>,
+        active: Arc<Memtable>,
+        next_seq: u64,
+    ) -> Writer {
         Writer {
             wal,
-            wal_num,
+            previous,
             active,
             next_seq,
             group: Vec::new(),
         }
+    }
+
+    /// The log, while a group is being written.
+    fn wal(&mut self) -> &mut WalWriter {
+        self.wal.as_mut().expect("a log is begun before a group is written")
     }
 }
 
@@ -69,9 +87,7 @@ impl Core {
         self.check_usable()?;
         self.check_writable()?;
         batch.check(self.options.value_bytes_max)?;
-        if batch.put_count() > 0 {
-            self.space.admit_put()?;
-        }
+        self.admit_to_disk(batch.put_count() > 0)?;
         if self.log_sync.is_overdue() {
             self.update_gate();
         }
@@ -132,6 +148,9 @@ impl Core {
     fn write_group(&self, writer: &mut Writer, group: &[Pending]) -> Result<SeqNum> {
         self.check_usable()?;
         self.check_writable()?;
+        if writer.wal.is_none() {
+            self.with_reserve(group, LOG_HEADER_ROOM_BYTES, || self.begin_log(writer))?;
+        }
         if is_full(&writer.active, &self.options) {
             self.seal_if_room(writer, group)?;
         }
@@ -180,48 +199,63 @@ impl Core {
                 .collect::<Vec<_>>();
             &several
         };
-        let before = writer.wal.end_bytes();
-        let append = |writer: &mut Writer| {
-            writer
-                .wal
-                .append(first_seq, count as u32, payload, synced_bytes)
-                .map_err(|error| match writer.wal.rollback() {
+        let wal = writer.wal();
+        let before = wal.end_bytes();
+        let payload_bytes: usize = payload.iter().map(|part| part.len()).sum();
+        let end_bytes = self.with_reserve(group, payload_bytes as u64 + LOG_HEADER_ROOM_BYTES, || {
+            wal.append(first_seq, count as u32, payload, synced_bytes)
+                .map_err(|error| match wal.rollback() {
                     Ok(()) => error,
                     // All of the record may be there, and be found by a restart.
                     Err(cause) => self.fence(cause).with_kind(ErrorKind::OutcomeUnknown),
                 })
-        };
-        let mut result = append(writer);
-        if result
-            .as_ref()
-            .is_err_and(|error| error.kind() == ErrorKind::NoSpace)
-        {
-            self.space.note_full();
-            // Deletes free space in the end, so they may use what was kept for them.
-            if deletes_only(group) && self.space.release_reserve()? {
-                result = append(writer);
-            }
-        }
-        let end_bytes = result?;
+        })?;
         self.counters
             .wal_bytes
             .fetch_add(end_bytes - before, Ordering::Relaxed);
+        if before / SPACE_CHECK_BYTES != end_bytes / SPACE_CHECK_BYTES {
+            self.check_space();
+        }
         Ok(())
+    }
+
+    /// Does what may find no space. Deletes free space in the end, so they may use what was kept for them: `bytes` at a time, until it
+    /// is enough.
+    fn with_reserve<T>(
+        &self,
+        group: &[Pending],
+        bytes: u64,
+        mut attempt: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
+        loop {
+            match attempt() {
+                Err(error) if error.kind() == ErrorKind::NoSpace => {
+                    self.note_disk_full();
+                    if !deletes_only(group) || !self.space.take_for_deletes(bytes)? {
+                        return Err(error);
+                    }
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Writes down what was just made durable, so that the next recovery knows it. Nothing is lost when that fails.
     pub(crate) fn write_closing_record(&self, writer: &mut Writer) {
         let (next_seq, synced_bytes) = (SeqNum(writer.next_seq), self.log_sync.current_synced_bytes());
-        let written = writer.wal.append(next_seq, 0, &[], synced_bytes);
-        if let Err(error) = written.or_else(|error| writer.wal.rollback().and(Err(error))) {
+        let Some(wal) = &mut writer.wal else { return };
+        let written = wal.append(next_seq, 0, &[], synced_bytes);
+        if let Err(error) = written.or_else(|error| wal.rollback().and(Err(error))) {
             self.log
                 .event(Level::Warn, "log_not_closed", &[("error", &error)]);
         }
     }
 
-    fn finish_group(&self, writer: &Writer, last_seq: SeqNum, done: Vec<Completion>) {
+    fn finish_group(&self, writer: &mut Writer, last_seq: SeqNum, done: Vec<Completion>) {
         self.write_failure.note_success();
-        let (done, wake_sync) = self.log_sync.written(writer.wal.end_bytes(), last_seq, done);
+        let (done, wake_sync) = self
+            .log_sync
+            .written(writer.wal().end_bytes(), last_seq, done);
         if let Some(done) = done {
             self.visible_seq.store(last_seq.0, Ordering::Release);
             done.into_iter().for_each(|done| done(Ok(())));
@@ -231,20 +265,17 @@ impl Core {
         }
     }
 
-    /// Seals the active memtable unless too many sealed ones wait already: then it grows, and the gate holds new writes back.
+    /// Seals the active memtable unless too many sealed ones wait already: then it grows, and the gate holds new writes back. On a
+    /// full disk it lets deletes pass, and the active memtable takes them up to a bound.
     fn seal_if_room(&self, writer: &mut Writer, group: &[Pending]) -> Result<()> {
         if self.views.load().sealed.len() < self.options.memtables_sealed_max {
-            match self.seal(writer) {
-                // As for the log record: deletes may use what was kept for them.
-                Err(error) if error.kind() == ErrorKind::NoSpace => {
-                    self.space.note_full();
-                    if !deletes_only(group) || !self.space.release_reserve()? {
-                        return Err(error);
-                    }
-                    self.seal(writer)?;
-                }
-                sealed => sealed?,
-            }
+            self.with_reserve(group, LOG_HEADER_ROOM_BYTES, || self.seal(writer))?;
+            self.check_space();
+        } else if self.space.is_full()
+            && writer.active.memory_bytes() >= self.options.memtable_bytes * FULL_DISK_MEMTABLES_MAX
+        {
+            let message = "no space left on the device for flushes, and no more memory for what they would take";
+            return Err(Error::new(ErrorKind::NoSpace, message).with_file(&self.dir));
         }
         self.update_gate();
         Ok(())
@@ -252,11 +283,21 @@ impl Core {
 
     /// Seals the active memtable and goes on with a new one and a new log file.
     pub(crate) fn seal(&self, writer: &mut Writer) -> Result<()> {
+        let wal_num = self.begin_log(writer)?;
+        let active = Arc::new(new_memtable(&self.memory, &self.options));
+        self.views.seal(Arc::clone(&active), wal_num);
+        writer.active = active;
+        self.wake(|tasks| &tasks.flush);
+        Ok(())
+    }
+
+    /// Goes on in a new log file.
+    fn begin_log(&self, writer: &mut Writer) -> Result<FileNum> {
         let mut prepared = self.prepared_wal.lock();
         let taken = prepared.take().map_or_else(|| self.prepare_wal(), Ok);
         drop(prepared);
         let prepared = taken?;
-        let previous = Some(writer.wal.as_previous());
+        let previous = writer.wal.as_ref().map(WalWriter::as_previous).or(writer.previous);
         let created = WalWriter::start(Arc::clone(&prepared.file), &prepared.path, prepared.num, previous);
         let wal = match created {
             Ok(wal) => wal,
@@ -279,13 +320,8 @@ impl Core {
         if wake_sync {
             self.wake(|tasks| &tasks.sync);
         }
-        let active = Arc::new(new_memtable(&self.memory, &self.options));
-        self.views.seal(Arc::clone(&active), prepared.num);
-        writer.wal = wal;
-        writer.wal_num = prepared.num;
-        writer.active = active;
-        self.wake(|tasks| &tasks.flush);
-        Ok(())
+        writer.wal = Some(wal);
+        Ok(prepared.num)
     }
 
     /// Makes a log file whose name is durable.

@@ -7,6 +7,7 @@
 mod compaction;
 mod level;
 mod merge;
+mod slice;
 #[cfg(test)]
 mod test_support;
 mod visible;
@@ -14,6 +15,7 @@ mod visible;
 pub(crate) use compaction::{CompactionIter, Horizon, KeptEntry};
 pub(crate) use level::{LevelIter, TableRun};
 pub(crate) use merge::MergeIter;
+pub(crate) use slice::SliceIter;
 pub(crate) use visible::VisibleIter;
 
 use crate::format::InternalKeyRef;

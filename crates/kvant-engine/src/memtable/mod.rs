@@ -123,7 +123,6 @@ impl Memtable {
     }
 
     /// Bytes of user keys and stored values.
-    #[cfg(test)]
     pub(crate) fn data_bytes(&self) -> u64 {
         self.data_bytes.load(Ordering::Relaxed)
     }

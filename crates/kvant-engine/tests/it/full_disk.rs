@@ -1,10 +1,14 @@
-//! Single writes that find no space.
+//! A disk that is full: single writes that find no space, deletes that make some, starts without any.
 
-use crate::common::{World, all_records, put, small_options};
+use crate::common::{DIR, World, all_records, put, seed, small_options};
 use kvant_base::{ErrorKind, Result};
-use kvant_engine::{Options, SyncLevel, WriteBatch};
-use kvant_env::faulty::{FaultOp, FaultyFs};
+use kvant_engine::{Db, Options, SyncLevel, WriteBatch};
+use kvant_env::Fs;
+use kvant_env::faulty::{CrashStyle, FaultOp, FaultyFs};
+use kvant_env::rng::Rng;
+use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -109,4 +113,229 @@ fn closing_on_a_full_disk_succeeds_when_all_is_durable() {
     drop(db);
     let db = World::new(4, Arc::new(disk)).open(&options);
     assert_eq!(all_records(&db).expect("read").len(), 1);
+}
+
+/// Scattered over the key space, so that every table of level 0 overlaps every other.
+fn key(number: usize) -> Vec<u8> {
+    format!("{:08x}", (number as u32).wrapping_mul(0x9e37_79b1)).into_bytes()
+}
+
+/// Puts records with values of 1,000 random bytes, which no compression saves the disk, until one is
+/// refused. Returns them.
+fn fill(world: &World, db: &Db, rng: &mut Rng) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut records = BTreeMap::new();
+    for number in 0..100_000 {
+        let value = rng.bytes(1_000);
+        match db.put(&key(number), &value, None) {
+            Ok(()) => records.insert(key(number), value),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+                assert_eq!(db.stall(), None, "a delete would wait");
+                return records;
+            }
+        };
+        world.spawner.run_until_idle();
+    }
+    panic!("the disk never fills");
+}
+
+/// Tries a put until it is accepted, while time goes by.
+fn put_when_healed(world: &World, db: &Db) {
+    for _ in 0..100 {
+        world.clock.advance(Duration::from_millis(300));
+        world.spawner.run_until_idle();
+        match db.put(b"healed", b"1", None) {
+            Ok(()) => return,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}"),
+        }
+    }
+    panic!("puts are not accepted again: {:#?}", db.stats());
+}
+
+fn assert_records(db: &Db, records: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    let found: BTreeMap<_, _> = all_records(db).expect("read").into_iter().collect();
+    assert!(found == *records, "{} records of {}", found.len(), records.len());
+}
+
+fn brim_options() -> Options {
+    Options {
+        memtable_bytes: 64 << 10,
+        table_bytes: 256 << 10,
+        ..small_options(SyncLevel::Os)
+    }
+}
+
+#[test]
+fn deletes_on_a_disk_that_the_database_filled_make_room_for_puts() {
+    let seed = seed("deletes_on_a_disk_that_the_database_filled_make_room_for_puts");
+    let mut rng = Rng::new(seed);
+    for restarts in [false, true] {
+        let disk = FaultyFs::new(seed);
+        disk.set_capacity_bytes(Some(2 << 20));
+        let mut world = World::new(seed, Arc::new(disk.clone()));
+        let mut db = world.open(&brim_options());
+        let mut records = BTreeMap::new();
+        for _ in 0..3 {
+            records.extend(fill(&world, &db, &mut rng));
+            assert!(records.len() > 700, "{} records fit", records.len());
+            if restarts {
+                db.close().expect("closed");
+                drop(db);
+                world = World::new(seed, Arc::new(disk.clone()));
+                db = world.open(&brim_options());
+            }
+            assert_records(&db, &records);
+            let gone: Vec<_> = records.keys().filter(|_| !rng.one_in(10)).cloned().collect();
+            for key in gone {
+                db.delete(&key).expect("deletes go on");
+                records.remove(&key);
+                world.spawner.run_until_idle();
+            }
+            put_when_healed(&world, &db);
+            db.delete(b"healed").expect("deleted");
+            assert_records(&db, &records);
+        }
+    }
+}
+
+#[test]
+fn a_full_level_0_lets_deletes_pass_when_compaction_has_no_room() {
+    let (world, disk) = world();
+    let options = Options {
+        l0_compact_count: 2,
+        l0_slow_count: 2,
+        l0_stop_count: 4,
+        ..brim_options()
+    };
+    let db = world.open(&options);
+    let mut rng = Rng::new(4);
+    let value = rng.bytes(1_000);
+    for number in 0..400 {
+        db.put(&key(number), &value, None).expect("written");
+    }
+    db.compact().expect("compacted");
+    // Another program takes everything, again and again, so that no flush's or compaction's room lasts.
+    let mut number = 0;
+    let take_all = || disk.set_capacity_bytes(Some(disk.used_bytes()));
+    take_all();
+    while db.stats().levels[0].table_count < 4 && number < 4_000 {
+        disk.set_capacity_bytes(Some(disk.used_bytes() + (64 << 10)));
+        db.delete(format!("{:x}-{}", number % 16, "k".repeat(100)).as_bytes())
+            .expect("deletes go on");
+        number += 1;
+        world.spawner.run_until_idle();
+    }
+    take_all();
+    for number in 0..300 {
+        db.delete(&key(number)).expect("deletes go on");
+        assert_eq!(db.stall(), None);
+    }
+    let error = db.put(b"more", &value, None).expect_err("no space");
+    assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+    assert_eq!(all_records(&db).expect("read").len(), 100);
+    disk.set_capacity_bytes(None);
+    put_when_healed(&world, &db);
+    assert_eq!(all_records(&db).expect("read").len(), 101);
+}
+
+#[test]
+fn the_reserve_lasts_for_a_hundred_thousand_deletes_beside_a_program_that_takes_all_space() {
+    let (world, disk) = world();
+    let db = world.open(&Options {
+        sync: SyncLevel::Os,
+        ..Options::for_memory(64 << 20)
+    });
+    db.put(b"key", &[b'v'; 100], None).expect("written");
+    let long_key = |number: usize| format!("{number:064}");
+    let mut number = 0;
+    let error = loop {
+        // All but the rest of each log's last block, which is nobody else's.
+        let logs = disk.files().into_iter().filter(|(path, _)| path.extension().is_some_and(|extension| extension == "wal"));
+        let rests: u64 = logs.map(|(_, bytes)| bytes.next_multiple_of(4096) - bytes).sum();
+        disk.set_capacity_bytes(Some(disk.used_bytes() + rests));
+        match db.delete(long_key(number).as_bytes()) {
+            Ok(()) => number += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+    assert!(number >= 100_000, "only {number} deletes");
+    assert_eq!(
+        db.get(b"key").expect("reads go on").as_deref(),
+        Some(&[b'v'; 100][..])
+    );
+}
+
+#[test]
+fn a_database_opens_for_reading_without_a_byte_to_spare() {
+    let seed = seed("a_database_opens_for_reading_without_a_byte_to_spare");
+    let mut rng = Rng::new(seed);
+    for is_stopped in [false, true] {
+        let (world, disk) = world();
+        let db = world.open(&brim_options());
+        let mut records = BTreeMap::new();
+        for number in 0..rng.below(600) as usize {
+            records.insert(key(number), rng.bytes(1_000));
+            db.put(&key(number), &records[&key(number)], None)
+                .expect("written");
+            world.spawner.run_until_idle();
+        }
+        if is_stopped {
+            db.close().expect("closed");
+        }
+        let disk = disk.crash_image(seed, CrashStyle::KeepAll);
+        drop(db);
+        let reserve = Path::new(DIR).join("RESERVE");
+        disk.remove_file(&reserve).expect("there is a reserve");
+        for _ in 0..3 {
+            disk.set_capacity_bytes(Some(disk.used_bytes()));
+            let world = World::new(seed, Arc::new(disk.clone()));
+            let db = world.open(&brim_options());
+            world.spawner.run_until_idle();
+            assert_records(&db, &records);
+            for attempt in [db.put(b"new", b"1", None), db.delete(&key(0))] {
+                let error = attempt.expect_err("no space");
+                assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+            }
+            db.close().expect("closed");
+        }
+        let world = World::new(seed, Arc::new(disk.clone()));
+        let db = world.open(&brim_options());
+        disk.set_capacity_bytes(None);
+        put_when_healed(&world, &db);
+        records.insert(b"healed".to_vec(), b"1".to_vec());
+        db.close().expect("closed");
+        drop(db);
+        let db = World::new(seed, Arc::new(disk.clone())).open(&brim_options());
+        assert_records(&db, &records);
+    }
+}
+
+#[test]
+fn a_refused_start_leaves_nothing_behind() {
+    let list = |disk: &FaultyFs| disk.files();
+    let refused = |disk: &FaultyFs| {
+        let world = World::new(3, Arc::new(disk.clone()));
+        let opened = world.try_open(&brim_options());
+        opened.err().expect("the start is refused").kind()
+    };
+    let (world, disk) = world();
+    disk.set_capacity_bytes(Some(10));
+    assert_eq!(refused(&disk), ErrorKind::NoSpace);
+    assert_eq!(list(&disk), []);
+    assert!(!disk.exists(Path::new(DIR)).expect("asked"));
+
+    disk.set_capacity_bytes(None);
+    let db = world.open(&brim_options());
+    db.put(b"key", b"value", None).expect("written");
+    db.close().expect("closed");
+    drop(db);
+    let manifest = names(&disk, "MANIFEST").pop().expect("a manifest");
+    disk.flip_byte(Path::new(&manifest), 30, 1)
+        .expect("a byte to flip");
+    disk.remove_file(&Path::new(DIR).join("LOCK"))
+        .expect("there is a lock");
+    let before = list(&disk);
+    assert_eq!(refused(&disk), ErrorKind::Corruption);
+    assert_eq!(list(&disk), before);
 }

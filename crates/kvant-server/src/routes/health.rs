@@ -19,9 +19,13 @@ pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
         Ok(WriteHealth::Good) => {
             return Step::answer(reply.json(&json!({ "status": "ready", "writes": "ok" })));
         }
-        // What frees space goes on, and reads do.
+        // It does its work for readers and for deletes: a restart or another target for these would be worse.
         Ok(WriteHealth::NoSpace) => {
-            return Step::answer(reply.json(&json!({ "status": "ready", "writes": "no-space" })));
+            return Step::answer(reply.json(&json!({
+                "status": "ready",
+                "writes": "no-space",
+                "detail": "the disk is full: puts are answered 507 until space has returned; reads and deletes go on",
+            })));
         }
         Ok(WriteHealth::Failing(cause)) => Problem::writes_failing(&cause)
             .with("writes", "failing")

@@ -143,6 +143,21 @@ fn a_full_disk_is_507_for_puts_while_reads_and_deletes_go_on() {
 }
 
 #[test]
+fn health_says_that_the_disk_is_full() {
+    let fixture = Fixture::new();
+    let health = || {
+        let answer = fixture.ask("GET", "/health", b"");
+        assert_eq!(answer.status, 200);
+        answer.json()["writes"].clone()
+    };
+    assert_eq!(health(), "ok");
+    fixture.store.faults.disk_full.store(true, SeqCst);
+    assert_eq!(health(), "no-space");
+    fixture.store.faults.disk_full.store(false, SeqCst);
+    assert_eq!(health(), "ok");
+}
+
+#[test]
 fn a_failed_fsync_fences_writes() {
     let fixture = Fixture::new();
     fixture.put("k", b"v");

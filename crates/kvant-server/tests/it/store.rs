@@ -191,6 +191,7 @@ impl Store for MemoryStore {
     fn write_health(&self) -> WriteHealth {
         match self.fenced.lock().unwrap().clone() {
             Some(cause) => WriteHealth::Fenced(cause),
+            None if self.faults.disk_full.load(Ordering::SeqCst) => WriteHealth::NoSpace,
             None => WriteHealth::Good,
         }
     }

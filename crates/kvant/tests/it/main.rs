@@ -2,10 +2,12 @@
 
 #![expect(clippy::print_stdout, reason = "random tests print their seed")]
 
+mod brim;
 mod checkpoints;
 mod clients;
 mod connection;
 mod db;
+mod full_disk;
 mod generated;
 mod idle_connections;
 mod kill_nine;
@@ -21,4 +23,5 @@ mod restart;
 mod serve;
 mod server_process;
 mod settings;
+mod small_disk;
 mod system_limits;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::compaction::Reason;
+use crate::compaction::{Reason, pick_small};
 use crate::version::test_support::test_rng;
 
 const ENTRY_BYTES: u64 = 1000;
@@ -215,4 +215,56 @@ fn the_printed_shape_has_a_line_a_level() {
         text.ends_with("write amplification 1.00, space amplification 1.000, debt 0"),
         "{text}"
     );
+}
+
+#[test]
+fn steps_that_fit_bring_a_full_level_0_down() {
+    let mut tree = simulator();
+    let workload = Workload::Uniform { key_count: 20_000 };
+    let mut rng = test_rng();
+    tree.fill(workload, &mut rng, 20, MEMTABLE_ENTRIES, usize::MAX);
+    tree.fill(workload, &mut rng, 16, MEMTABLE_ENTRIES, 0);
+    let visible = tree.visible(SeqNum::MAX);
+    let room_bytes = 2_500_000;
+    let wanted = pick(&tree.summary(), &options()).expect("level 0 is full");
+    assert!(wanted.room_bytes > room_bytes, "{wanted:?}");
+    let mut plan_count = 0;
+    while let Some(plan) = pick_small(&tree.summary(), &options(), room_bytes) {
+        assert!(plan.room_bytes <= room_bytes, "{plan:?}");
+        tree.run(&plan);
+        assert_eq!(tree.visible(SeqNum::MAX), visible, "{plan:?}");
+        plan_count += 1;
+        assert!(plan_count < 1000, "picking does not end:\n{tree}");
+    }
+    assert!(tree.summary().levels[0].is_empty(), "\n{tree}");
+}
+
+#[test]
+fn what_tombstones_remove_needs_no_room() {
+    let mut tree = simulator();
+    let all: Vec<_> = (0..1000).map(|key| (key, Write::Put)).collect();
+    assert!(tree.place(BOTTOM, &all));
+    tree.flush((0..600).map(|key| (key, Write::Delete)).collect());
+    let plan = |tree: &Simulator, room_bytes| pick_small(&tree.summary(), &options(), room_bytes);
+    assert_eq!(plan(&tree, 399_000), None);
+    assert!(plan(&tree, 400_000).is_some());
+    tree.flush((600..1000).map(|key| (key, Write::Delete)).collect());
+    let all_go = plan(&tree, 0).expect("nothing is left to write");
+    tree.run(&all_go);
+    tree.compact(usize::MAX);
+    assert!(tree.summary().levels.iter().all(Vec::is_empty), "\n{tree}");
+}
+
+#[test]
+fn tables_of_tombstones_go_first() {
+    let mut tree = simulator();
+    let puts = |keys: std::ops::Range<u64>| keys.map(|key| (key, Write::Put)).collect::<Vec<_>>();
+    assert!(tree.place(BOTTOM, &puts(0..1000)));
+    assert!(tree.place(BOTTOM, &puts(2000..3000)));
+    tree.flush(puts(0..1000));
+    tree.flush((2000..3000).map(|key| (key, Write::Delete)).collect());
+    let plan = pick_small(&tree.summary(), &options(), 10_000_000).expect("room for all");
+    tree.run(&plan);
+    assert!(tree.visible(SeqNum::MAX).keys().all(|key| *key < 1000));
+    assert_eq!(tree.summary().levels[0].len(), 1, "the puts wait\n{tree}");
 }

@@ -151,6 +151,8 @@ pub(crate) struct RecoveredManifest {
     pub(crate) state: ManifestState,
     /// Number of the manifest.
     pub(crate) num: FileNum,
+    /// Where its good records end.
+    pub(crate) end_bytes: u64,
     /// Bytes of a torn last record.
     pub(crate) discarded_bytes: u64,
 }
@@ -202,6 +204,7 @@ pub(crate) fn recover(fs: &dyn Fs, dir: &Path) -> Result<Option<RecoveredManifes
     Ok(Some(RecoveredManifest {
         state,
         num,
+        end_bytes: contents.len() as u64 - discarded_bytes,
         discarded_bytes,
     }))
 }

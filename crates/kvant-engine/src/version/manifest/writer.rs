@@ -21,7 +21,7 @@ pub(crate) struct ManifestWriter {
     num: FileNum,
     /// End of the last durable record.
     end_bytes: u64,
-    /// Where the snapshot, the first record, ends.
+    /// Where the snapshot, the first record, ends; of a manifest that was resumed, where it ended then.
     snapshot_end_bytes: u64,
     /// Why nothing more can be appended.
     fenced: Option<Error>,
@@ -60,6 +60,28 @@ impl ManifestWriter {
         fs.sync_dir(dir)
             .map_err(|error| Error::io("fsync", dir, error).with_kind(ErrorKind::OutcomeUnknown))?;
         let end_bytes = contents.len() as u64;
+        Ok(ManifestWriter {
+            file,
+            path,
+            num,
+            end_bytes,
+            snapshot_end_bytes: end_bytes,
+            fenced: None,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Goes on with manifest `num` of `dir`, whose good records end at `end_bytes`: a torn one after them is
+    /// cut off. What was read of it is durable afterwards, so that it may be relied on.
+    pub(crate) fn resume(fs: &dyn Fs, dir: &Path, num: FileNum, end_bytes: u64) -> Result<ManifestWriter> {
+        let path = file_path(dir, FileKind::Manifest, num);
+        let file = fs
+            .open_writable(&path)
+            .map_err(|error| Error::io("open", &path, error))?;
+        file.set_len(end_bytes)
+            .map_err(|error| Error::io("cut", &path, error))?;
+        file.sync_data()
+            .map_err(|error| Error::io("sync", &path, error))?;
         Ok(ManifestWriter {
             file,
             path,

@@ -1,0 +1,111 @@
+//! At the brim: a server on a small file system that is filled, emptied and filled again, by itself and by
+//! another program, with restarts in between.
+//!
+//! One round in `cargo test`; `KVANT_BRIM_MINUTES` asks for more (`cargo xtask torture brim`). Each round:
+//! 1. records are put until one is refused;
+//! 2. another program takes the rest of the space, once or all the time, or there is none;
+//! 3. the server is stopped or killed and started again, or goes on;
+//! 4. keys are deleted, fewer than the reserve is computed for: none may be refused;
+//! 5. the other program gives its space back: puts must be accepted again, and every record be right.
+
+use crate::clients::seed;
+use crate::small_disk::{
+    Records, SmallDisk, assert_records, delete, delete_most, fill, put_when_healed, start,
+};
+use kvant_env::rng::Rng;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Deletes of a round, while another program has the rest of the disk.
+const DELETES_MAX: usize = 100_000;
+
+/// Tells a thread to end, also when the test fails.
+struct SetWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for SetWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What the rounds came to.
+#[derive(Debug, Default)]
+struct Figures {
+    rounds: u64,
+    stops: u64,
+    kills: u64,
+    rounds_beside_a_filler: u64,
+    puts_until_full: usize,
+    deletes: usize,
+    slowest_deletes: Duration,
+    slowest_heal: Duration,
+}
+
+#[test]
+fn at_the_brim_deletes_go_on_puts_come_back_and_nothing_is_lost() {
+    let Some(disk) = SmallDisk::mount("80m") else { return };
+    let minutes = std::env::var("KVANT_BRIM_MINUTES").map_or(0, |text| text.parse().expect("minutes"));
+    let end = Instant::now() + Duration::from_secs(60 * minutes);
+    let mut rng = Rng::new(seed("brim"));
+    let mut records = Records::new();
+    let mut figures = Figures::default();
+    let (mut server, mut connection) = start(&disk.data());
+    while figures.rounds == 0 || Instant::now() < end {
+        figures.rounds += 1;
+        let before = records.len();
+        // Small ones take long with a binary that is not optimised.
+        let value_bytes = if minutes == 0 { 16_000 } else { 200 << rng.below(10) };
+        fill(&mut connection, &mut rng, &mut records, value_bytes);
+        figures.puts_until_full += records.len() - before;
+        let filler = rng.below(3);
+        let is_over = AtomicBool::new(false);
+        (server, connection) = std::thread::scope(|scope| {
+            let _end_of_filler = SetWhenDropped(&is_over);
+            match filler {
+                0 => {}
+                1 => disk.fill(),
+                _ => {
+                    scope.spawn(|| disk.keep_filling(&is_over));
+                }
+            }
+            figures.rounds_beside_a_filler += u64::from(filler > 0);
+            match rng.below(3) {
+                0 => {}
+                1 => {
+                    assert_eq!(server.stop().code, Some(0));
+                    (server, connection) = start(&disk.data());
+                    figures.stops += 1;
+                }
+                _ => {
+                    server.kill();
+                    (server, connection) = start(&disk.data());
+                    figures.kills += 1;
+                }
+            }
+            let since = Instant::now();
+            let absent: Vec<String> = (0..rng.below(30_000))
+                .map(|number| format!("{number:064}"))
+                .collect();
+            delete(&mut connection, &absent);
+            let before = records.len();
+            let deletes_max = DELETES_MAX - absent.len();
+            delete_most(&mut connection, &mut rng, &mut records, deletes_max);
+            figures.deletes += absent.len() + before - records.len();
+            figures.slowest_deletes = figures.slowest_deletes.max(since.elapsed());
+            assert_records(&mut connection, &records);
+            (server, connection)
+        });
+        if filler > 0 {
+            disk.free();
+        }
+        // Without the rest of the keys there is room again, however small they are.
+        delete_most(&mut connection, &mut rng, &mut records, usize::MAX);
+        figures.slowest_heal = figures.slowest_heal.max(put_when_healed(&mut connection));
+        assert_records(&mut connection, &records);
+        if minutes > 0 {
+            println!("{figures:?}, {} records", records.len());
+        }
+    }
+    assert_eq!(server.stop().code, Some(0));
+    println!("{figures:#?}");
+}
