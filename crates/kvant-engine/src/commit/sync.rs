@@ -122,6 +122,16 @@ impl LogSync {
         self.inner.lock().files.retain(|file| file.num >= oldest);
     }
 
+    /// The logs in use, oldest first, each with how many of its bytes are known to be durable.
+    pub(crate) fn known_logs(&self) -> Vec<(FileNum, u64)> {
+        let inner = self.inner.lock();
+        inner
+            .files
+            .iter()
+            .map(|file| (file.num, file.synced_bytes))
+            .collect()
+    }
+
     /// Bytes of the current log that are known to be durable.
     pub(crate) fn current_synced_bytes(&self) -> u64 {
         self.inner.lock().files.back().map_or(0, |file| file.synced_bytes)

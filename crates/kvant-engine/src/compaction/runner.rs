@@ -151,7 +151,7 @@ impl OpenOutput {
             .fs
             .create(&path)
             .map_err(|source| Error::io("create", &path, source))?;
-        let builder = TableBuilder::new(Arc::clone(&file), &path, run.table_options);
+        let builder = TableBuilder::new(Arc::clone(&file), &path, num, run.table_options);
         let memory = run.tables.memory.reserve(Consumer::Compaction, 0);
         Ok(OpenOutput {
             num,

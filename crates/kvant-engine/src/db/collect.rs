@@ -118,7 +118,7 @@ fn writes(core: &Core) -> WriteStats {
 
 fn wal(core: &Core) -> WalStats {
     // A directory that cannot be listed shows no logs; writes and flushes report the failure.
-    let files = super::recovery::list(&core.env, &core.dir).unwrap_or_default();
+    let files = super::inventory::list(&core.env, &core.dir).unwrap_or_default();
     let logs = files.iter().filter(|(kind, ..)| *kind == FileKind::Wal);
     let (file_count, bytes) = logs.fold((0, 0), |(count, sum), (_, _, entry)| {
         (count + 1, sum + entry.len_bytes)

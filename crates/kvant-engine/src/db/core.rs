@@ -20,7 +20,7 @@ use crate::format::{FileNum, SeqNum};
 use crate::options::Options;
 use crate::stats::{RecoveryStats, StallReason};
 use crate::table::{TableContext, bits_per_key_for};
-use crate::version::{ManifestWriter, ObsoleteQueue};
+use crate::version::{KnownLogs, ManifestWriter, ObsoleteQueue};
 use kvant_base::limits::LEVELS;
 use kvant_base::lock::NamedMutex;
 use kvant_base::log::{Level, Log};
@@ -92,6 +92,8 @@ pub(crate) struct VersionState {
     pub(crate) last_seq: SeqNum,
     /// The oldest log that is needed.
     pub(crate) oldest_wal: FileNum,
+    /// The logs from there on, as far as the manifest knows them.
+    pub(crate) logs: KnownLogs,
     /// Tables that compaction leaves alone because a block of theirs is unreadable.
     pub(crate) unreadable: HashSet<FileNum>,
 }

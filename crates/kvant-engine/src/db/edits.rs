@@ -52,6 +52,8 @@ impl Core {
         opened: &[Arc<TableFile<Table>>],
         flushed: Option<&Arc<SealedMemtable>>,
     ) -> Result<()> {
+        // The logs first: their numbers are below the next one.
+        edit.logs = self.log_changes(versions, edit.oldest_wal.unwrap_or(versions.oldest_wal));
         edit.next_file_num = Some(FileNum(self.next_file_num.load(Ordering::Relaxed)));
         let view = self.views.load_full();
         let next = self.log_edit(versions, &view.version, &edit, opened);
@@ -62,6 +64,9 @@ impl Core {
         })?;
         versions.last_seq = edit.last_seq.unwrap_or(versions.last_seq);
         versions.oldest_wal = edit.oldest_wal.unwrap_or(versions.oldest_wal);
+        versions.logs.extend(edit.logs.iter().copied());
+        let oldest_wal = versions.oldest_wal;
+        versions.logs.retain(|num, _| *num >= oldest_wal);
         let removed = view.version.removed_by(&edit);
         self.views.install(Arc::clone(&next), flushed);
         removed.iter().for_each(|file| file.mark_obsolete());
@@ -73,6 +78,55 @@ impl Core {
                 .event(Level::Warn, "manifest_not_replaced", &[("error", &error)]);
         }
         Ok(())
+    }
+
+    /// What the manifest does not know yet of the logs from `oldest_wal` on.
+    fn log_changes(&self, versions: &VersionState, oldest_wal: FileNum) -> Vec<(FileNum, u64)> {
+        // The prepared one first: it may come into use meanwhile, and is then among the others too, with more that is synced.
+        let prepared = self.prepared_wal.lock().as_ref().map(|wal| (wal.num, 0));
+        let known = prepared.into_iter().chain(self.log_sync.known_logs());
+        let news = |&(num, synced_bytes): &(FileNum, u64)| {
+            num >= oldest_wal
+                && versions
+                    .logs
+                    .get(&num)
+                    .is_none_or(|&before| before < synced_bytes)
+        };
+        known.filter(news).collect()
+    }
+
+    /// Tells the manifest of logs that it does not know: one that vanishes is missed then.
+    pub(crate) fn record_new_logs(&self) {
+        let mut versions = self.versions.lock();
+        let logs = self.log_changes(&versions, versions.oldest_wal);
+        if logs.iter().any(|(num, _)| !versions.logs.contains_key(num)) {
+            self.record_logs(&mut versions, logs);
+        }
+    }
+
+    /// Tells the manifest how far the logs are: at the end, when all of them is synced.
+    pub(crate) fn record_end_of_logs(&self) {
+        let mut versions = self.versions.lock();
+        let logs = self.log_changes(&versions, versions.oldest_wal);
+        if !logs.is_empty() {
+            self.record_logs(&mut versions, logs);
+        }
+    }
+
+    /// Nothing relies on what the manifest knows of the logs, so that a failure is only logged.
+    fn record_logs(&self, versions: &mut VersionState, logs: Vec<(FileNum, u64)>) {
+        let edit = VersionEdit {
+            next_file_num: Some(FileNum(self.next_file_num.load(Ordering::Relaxed))),
+            logs,
+            ..VersionEdit::default()
+        };
+        let view = self.views.load_full();
+        match self.log_edit(versions, &view.version, &edit, &[]) {
+            Ok(_) => versions.logs.extend(edit.logs),
+            Err(error) => self
+                .log
+                .event(Level::Warn, "logs_not_recorded", &[("error", &error)]),
+        }
     }
 
     /// Makes an edit durable and gives the version after it.
@@ -102,7 +156,10 @@ impl Core {
     fn start_manifest(&self, versions: &mut VersionState, version: &Version<Table>) -> Result<()> {
         let num = self.new_file_num();
         let next_file_num = FileNum(self.next_file_num.load(Ordering::Relaxed));
-        let snapshot = version.snapshot_edit(next_file_num, versions.last_seq, versions.oldest_wal);
+        let snapshot = VersionEdit {
+            logs: versions.logs.clone().into_iter().collect(),
+            ..version.snapshot_edit(next_file_num, versions.last_seq, versions.oldest_wal)
+        };
         let created = ManifestWriter::create(&*self.env.fs, &self.dir, num, &snapshot);
         let manifest = created.map_err(|error| {
             let error = self.manifest_error(error);

@@ -67,6 +67,7 @@ impl Core {
         if self.space.take_early_seal() {
             self.seal_early()?;
         }
+        self.record_new_logs();
         let oldest = self.views.load().sealed.last().cloned();
         let Some(oldest) = oldest else { return prepared };
         if oldest.seq_max() > SeqNum(self.visible_seq.load(Ordering::Acquire)) {

@@ -1,6 +1,7 @@
 //! The database: the engine's public interface, wired from its parts.
 //!
-//! - [`core`]: the parts and what all need; [`recovery`], [`replay`]: how they come to be from the files;
+//! - [`core`]: the parts and what all need; [`recovery`], [`replay`]: how they come to be from the files; [`inventory`]: which
+//!   files are relied on;
 //! - [`write`](self::write), [`read`], [`range`], [`snapshot`]: what users do;
 //! - [`flush`], [`compact`], [`tasks`]: what happens behind them;
 //! - [`fence`], [`space`], [`health`]: what happens when the disk fails or is full, and what is said of it.
@@ -13,6 +14,7 @@ mod edits;
 mod fence;
 mod flush;
 mod health;
+pub(crate) mod inventory;
 mod range;
 mod read;
 pub(crate) mod recovery;
@@ -350,6 +352,9 @@ impl Handle {
         }
         core.begin_close();
         drop(writer);
+        if result.is_ok() {
+            core.record_end_of_logs();
+        }
         core.update_gate();
         core.progressed.notify_all();
         core.end_tasks();

@@ -2,7 +2,7 @@
 //!
 //! Steps, in an order that a crash at any point leaves repeatable:
 //! 1. take the directory's lock;
-//! 2. read the manifest, open its tables, check that each is there with its length;
+//! 2. read the manifest, open its tables, check that each is there and the one that the manifest describes;
 //! 3. replay the log files that the manifest needs, oldest first, into memtables; a torn end is cut off and reported;
 //! 4. start a new log file and a new manifest, whose first edit is the whole tree;
 //! 5. remove what nothing refers to.
@@ -21,25 +21,27 @@
 use super::Resources;
 use super::checkpoint;
 use super::core::{Core, Parts, VersionState};
+use super::inventory::{Listed, list, open_table};
 use super::replay::Replay;
 use super::space::DiskSpace;
 use super::view::{SuperVersion, Views};
 use super::write::Writer;
 use crate::commit::sync::{LogFile, LogSync};
 use crate::events::EventSink;
-use crate::format::{FileKind, FileNum, SeqNum, file_path, parse_file_name};
+use crate::format::{FileKind, FileNum, SeqNum, file_path};
 use crate::memtable::Memtable;
 use crate::options::{Options, SyncLevel};
 use crate::stats::RecoveryStats;
 use crate::table::{BlockCache, Table, TableContext, TableStats};
 use crate::version::{
-    self, ManifestState, ManifestWriter, ObsoleteQueue, RecoveredManifest, TableFile, Version, VersionEdit,
+    self, KnownLogs, ManifestState, ManifestWriter, ObsoleteQueue, RecoveredManifest, TableFile, Version,
+    VersionEdit,
 };
 use crate::wal::{PreviousWal, RecoveredWal, WalWriter};
 use kvant_base::log::{Level, Log};
 use kvant_base::tag::{self, Activity, Stage};
 use kvant_base::{Error, ErrorKind, MemoryBudget, Result};
-use kvant_env::{DirEntry, Env};
+use kvant_env::Env;
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;
@@ -151,10 +153,13 @@ fn open_owned(
     });
     let obsolete = ObsoleteQueue::new();
     tag.stage(Stage::Table);
-    let version = open_tables(&env, dir, &manifest, &tables, &obsolete)?;
+    let version = Version::open(&manifest.state, |meta| {
+        let table = open_table(&env, dir, meta, &tables)?;
+        Ok(TableFile::new(meta.clone(), table, Arc::clone(&obsolete)))
+    })?;
 
     tag.stage(Stage::Wal);
-    let mut replay = Replay::new(&env, dir, &options, &resources, &manifest);
+    let mut replay = Replay::new(&env, dir, &options, &resources, &manifest.state);
     let wals = replay.run(&files)?;
     tag.stage(Stage::Sync);
     let mut next_file_num = next_file_num(&files, &manifest);
@@ -165,12 +170,13 @@ fn open_owned(
 
     let events = EventSink::new(Arc::clone(&env.clock), resources.events);
     let log_sync = LogSync::new(options.sync, Arc::clone(&env.clock), events.clone());
-    let previous = give_to_sync(&env, dir, &wals, &log_sync, options.sync)?;
+    let previous = give_to_sync(&env, dir, &wals, &manifest.state.logs, &log_sync, options.sync)?;
     let wal_num = new_num();
-    let wal = unless_full(start_wal(&env, dir, wal_num, previous, &log_sync))?;
+    let wal = unless_full(start_wal(&env, dir, wal_num, previous, &log_sync, options.sync))?;
     let last_seq = manifest.state.last_seq;
-    // With the old manifest, the log that it needs goes on being needed.
+    // With the old manifest, the logs that it knows go on being needed.
     let mut oldest_wal = manifest.state.oldest_wal;
+    let mut logs = manifest.state.logs.clone();
     let mut manifest_num = manifest.num;
     let last_wal = previous.map_or(oldest_wal, |previous| previous.file_num);
     let active_wal = replay
@@ -183,11 +189,16 @@ fn open_owned(
             .sealed
             .first()
             .map_or(active_wal, |sealed| sealed.first_wal);
-        let snapshot = version.snapshot_edit(FileNum(next_file_num), last_seq, needed_wal);
+        let known = log_sync.known_logs().into_iter();
+        let needed_logs: KnownLogs = known.filter(|(num, _)| *num >= needed_wal).collect();
+        let snapshot = VersionEdit {
+            logs: needed_logs.clone().into_iter().collect(),
+            ..version.snapshot_edit(FileNum(next_file_num), last_seq, needed_wal)
+        };
         manifest_writer = unless_full(make_manifest(&env, dir, num, &snapshot))
             .inspect_err(|error| remove_after(error, &env, &file_path(dir, FileKind::Wal, wal_num)))?;
         if manifest_writer.is_some() {
-            (manifest_num, oldest_wal) = (num, needed_wal);
+            (manifest_num, oldest_wal, logs) = (num, needed_wal, needed_logs);
         }
     }
     let manifest_writer = match manifest_writer {
@@ -238,13 +249,14 @@ fn open_owned(
             manifest: manifest_writer,
             last_seq,
             oldest_wal,
+            logs: logs.clone(),
             unreadable: HashSet::new(),
         },
         writer: Writer::new(wal, previous, active, next_seq.0),
         recovery,
         owner,
     });
-    remove_orphans(&core, &files, manifest_num, oldest_wal, &wals);
+    remove_orphans(&core, &files, manifest_num, oldest_wal, &logs, &wals);
     Ok(core)
 }
 
@@ -273,13 +285,6 @@ pub(crate) fn lock(env: &Env, dir: &Path) -> Result<Box<dyn kvant_env::FileLock>
         io::ErrorKind::WouldBlock => Error::new(ErrorKind::Locked, source.to_string()).with_file(dir),
         _ => Error::io("lock", &path, source),
     })
-}
-
-/// The files of ours in `dir`.
-pub(crate) fn list(env: &Env, dir: &Path) -> Result<Vec<(FileKind, FileNum, DirEntry)>> {
-    let entries = env.fs.list(dir).map_err(|e| Error::io("list", dir, e))?;
-    let ours = |entry: DirEntry| parse_file_name(&entry.name).map(|(kind, num)| (kind, num, entry));
-    Ok(entries.into_iter().filter_map(ours).collect())
 }
 
 /// A new database is a manifest of nothing: it comes before the first log, so that a log without a manifest is always damage.
@@ -323,20 +328,6 @@ fn unless_full<T>(made: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// The logs from `oldest` on, ascending, without one at the end that was prepared and never used.
-pub(crate) fn needed_wals(files: &[(FileKind, FileNum, DirEntry)], oldest: FileNum) -> Vec<FileNum> {
-    let logs = files
-        .iter()
-        .filter(|(kind, num, _)| *kind == FileKind::Wal && *num >= oldest);
-    let mut logs: Vec<_> = logs.map(|(_, num, entry)| (*num, entry.len_bytes)).collect();
-    logs.sort_unstable();
-    let used = logs
-        .iter()
-        .rposition(|(_, len_bytes)| *len_bytes > 0)
-        .map_or(0, |last| last + 1);
-    logs[..used].iter().map(|(num, _)| *num).collect()
-}
-
 /// An empty memtable of the size at which it will be sealed.
 pub(crate) fn new_memtable(memory: &Arc<MemoryBudget>, options: &Options) -> Memtable {
     Memtable::new(
@@ -353,29 +344,9 @@ pub(crate) fn is_full(memtable: &Memtable, options: &Options) -> bool {
         || memtable.entry_count() >= options.memtable_entries_max
 }
 
-fn next_file_num(files: &[(FileKind, FileNum, DirEntry)], manifest: &RecoveredManifest) -> u64 {
+fn next_file_num(files: &[Listed], manifest: &RecoveredManifest) -> u64 {
     let seen = files.iter().map(|(_, num, _)| num.0 + 1).max().unwrap_or(1);
     seen.max(manifest.state.next_file_num.0).max(1)
-}
-
-fn open_tables(
-    env: &Env,
-    dir: &Path,
-    manifest: &RecoveredManifest,
-    tables: &Arc<TableContext>,
-    obsolete: &Arc<ObsoleteQueue>,
-) -> Result<Version<Table>> {
-    Version::open(&manifest.state, |meta| {
-        let path = file_path(dir, FileKind::Table, meta.num);
-        let file = env.fs.open(&path).map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => {
-                Error::corruption(&path, 0, "a table that the manifest names is missing")
-            }
-            _ => Error::io("open", &path, source),
-        })?;
-        let table = Table::open(file, &path, meta.num, meta.file_bytes, Arc::clone(tables))?;
-        Ok(TableFile::new(meta.clone(), table, Arc::clone(obsolete)))
-    })
 }
 
 /// Cuts torn ends off, makes the replayed logs durable unless the level promises nothing, and hands them to the log sync. Returns the
@@ -384,6 +355,7 @@ fn give_to_sync(
     env: &Env,
     dir: &Path,
     wals: &[RecoveredWal],
+    known: &KnownLogs,
     sync: &LogSync,
     level: SyncLevel,
 ) -> Result<Option<PreviousWal>> {
@@ -403,7 +375,7 @@ fn give_to_sync(
             final_bytes: wal.end.good_bytes,
         });
         let (num, written_bytes) = (wal.file_num, wal.end.good_bytes);
-        let mut synced_bytes = 0;
+        let mut synced_bytes = known.get(&num).copied().unwrap_or(0);
         if level != SyncLevel::Os {
             file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
             synced_bytes = written_bytes;
@@ -425,6 +397,7 @@ fn start_wal(
     num: FileNum,
     previous: Option<PreviousWal>,
     sync: &LogSync,
+    level: SyncLevel,
 ) -> Result<WalWriter> {
     let path = file_path(dir, FileKind::Wal, num);
     let file = env.fs.create(&path).map_err(|e| Error::io("create", &path, e))?;
@@ -432,14 +405,25 @@ fn start_wal(
         .fs
         .sync_dir(dir)
         .map_err(|e| Error::io("sync", dir, e))
-        .and_then(|()| WalWriter::start(Arc::clone(&file), &path, num, previous));
-    let wal = started.inspect_err(|error| remove_after(error, env, &path))?;
+        .and_then(|()| WalWriter::start(Arc::clone(&file), &path, num, previous))
+        .and_then(|wal| {
+            // What the manifest will know of it. Not where the logs before it are not synced: what is synced of a log says that they are.
+            let synced_bytes = match level {
+                SyncLevel::Os => 0,
+                _ => {
+                    file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
+                    wal.end_bytes()
+                }
+            };
+            Ok((wal, synced_bytes))
+        });
+    let (wal, synced_bytes) = started.inspect_err(|error| remove_after(error, env, &path))?;
     sync.add_file(LogFile {
         num,
         path,
         file,
         written_bytes: wal.end_bytes(),
-        synced_bytes: 0,
+        synced_bytes,
     });
     Ok(wal)
 }
@@ -447,9 +431,10 @@ fn start_wal(
 /// Removes what nothing refers to: files being made when the process ended, inputs of compactions, logs that were flushed.
 fn remove_orphans(
     core: &Core,
-    files: &[(FileKind, FileNum, DirEntry)],
+    files: &[Listed],
     manifest: FileNum,
     oldest_wal: FileNum,
+    named_wals: &KnownLogs,
     wals: &[RecoveredWal],
 ) {
     if let Err(error) = checkpoint::remove_unfinished(core) {
@@ -465,8 +450,8 @@ fn remove_orphans(
                 let is_replayed = wals
                     .iter()
                     .any(|wal| wal.file_num == *num && wal.end.good_bytes > 0);
-                // The manifest names the oldest, so it must exist even when it holds nothing.
-                *num == oldest_wal || *num > oldest_wal && is_replayed
+                // What the manifest names must exist even when it holds nothing.
+                *num == oldest_wal || *num > oldest_wal && (is_replayed || named_wals.contains_key(num))
             }
             FileKind::Manifest => *num == manifest,
             FileKind::Temporary => false,

@@ -14,18 +14,19 @@
 //! Threads: one, before anyone else knows the database.
 
 use super::Resources;
-use super::recovery::{RecoveryProgress, is_full, needed_wals, new_memtable};
+use super::inventory::{Listed, first_seq, needed_wals, read_logs};
+use super::recovery::{RecoveryProgress, is_full, new_memtable};
 use super::view::SealedMemtable;
 use crate::batch::Op;
-use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_path};
+use crate::format::{FileNum, InternalKeyRef, SeqNum};
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::stats::RecoveryStats;
-use crate::version::RecoveredManifest;
-use crate::wal::{self, RecoveredWal, WalRecord};
+use crate::version::ManifestState;
+use crate::wal::{RecoveredWal, WalRecord};
 use kvant_base::log::{Level, Log};
-use kvant_base::{Error, MemoryBudget, Result};
-use kvant_env::{DirEntry, Env};
+use kvant_base::{MemoryBudget, Result};
+use kvant_env::Env;
 use run::Run;
 use std::path::Path;
 use std::sync::Arc;
@@ -50,7 +51,7 @@ pub(super) struct Replay<'a> {
     memory: Arc<MemoryBudget>,
     log: Arc<dyn Log>,
     progress: Arc<RecoveryProgress>,
-    oldest_wal: FileNum,
+    state: &'a ManifestState,
     pub(super) next_seq: SeqNum,
     /// Oldest first.
     pub(super) sealed: Vec<SealedMemtable>,
@@ -70,7 +71,7 @@ impl<'a> Replay<'a> {
         dir: &'a Path,
         options: &'a Options,
         resources: &Resources,
-        manifest: &RecoveredManifest,
+        state: &'a ManifestState,
     ) -> Replay<'a> {
         let run_bytes_max = usize::try_from(options.memtable_bytes).unwrap_or(RUN_BYTES_MAX);
         let run_bytes_max = run_bytes_max.min(RUN_BYTES_MAX);
@@ -81,8 +82,8 @@ impl<'a> Replay<'a> {
             memory: Arc::clone(&resources.memory),
             log: Arc::clone(&resources.log),
             progress: Arc::clone(&resources.progress),
-            oldest_wal: manifest.state.oldest_wal,
-            next_seq: SeqNum(manifest.state.last_seq.0 + 1),
+            state,
+            next_seq: first_seq(state),
             sealed: Vec::new(),
             active: Arc::new(new_memtable(&resources.memory, options)),
             active_wal: None,
@@ -93,17 +94,14 @@ impl<'a> Replay<'a> {
     }
 
     /// Replays the log files that are needed, and returns those that go on being needed.
-    pub(super) fn run(&mut self, files: &[(FileKind, FileNum, DirEntry)]) -> Result<Vec<RecoveredWal>> {
-        let nums = needed_wals(files, self.oldest_wal);
-        self.check_oldest(files)?;
-        let bytes_of =
-            |(_, num, entry): &(FileKind, FileNum, DirEntry)| nums.contains(num).then_some(entry.len_bytes);
+    pub(super) fn run(&mut self, files: &[Listed]) -> Result<Vec<RecoveredWal>> {
+        let nums = needed_wals(files, self.state.oldest_wal);
+        let bytes_of = |(_, num, entry): &Listed| nums.contains(num).then_some(entry.len_bytes);
         self.progress
             .total_bytes
             .store(files.iter().filter_map(bytes_of).sum(), Ordering::Relaxed);
-        let first_seq = Some(self.next_seq);
-        let (env, dir) = (self.env, self.dir);
-        let wals = wal::recover(&*env.fs, dir, &nums, first_seq, &mut |num, record| {
+        let (env, dir, state) = (self.env, self.dir, self.state);
+        let wals = read_logs(env, dir, files, state, &mut |num, record| {
             self.apply(num, &record)
         })?;
         self.run.insert_into(&self.active);
@@ -120,22 +118,6 @@ impl<'a> Replay<'a> {
             }
         }
         Ok(wals)
-    }
-
-    /// The manifest names the oldest log that it needs; it is made before the manifest says so.
-    fn check_oldest(&self, files: &[(FileKind, FileNum, DirEntry)]) -> Result<()> {
-        let exists = files
-            .iter()
-            .any(|(kind, num, _)| *kind == FileKind::Wal && *num == self.oldest_wal);
-        if self.oldest_wal == FileNum(0) || exists {
-            return Ok(());
-        }
-        let path = file_path(self.dir, FileKind::Wal, self.oldest_wal);
-        Err(Error::corruption(
-            &path,
-            0,
-            "a log file that the manifest needs is missing",
-        ))
     }
 
     fn apply(&mut self, num: FileNum, record: &WalRecord<'_>) -> Result<()> {
@@ -161,7 +143,7 @@ impl<'a> Replay<'a> {
             }
             Ok(())
         })?;
-        self.next_seq = SeqNum(record.first_seq.0 + u64::from(record.op_count));
+        self.next_seq = record.next_seq();
         self.stats.wal_record_count += 1;
         self.progress
             .done_bytes

@@ -302,8 +302,8 @@ impl Core {
         let wal = match created {
             Ok(wal) => wal,
             Err(error) => {
-                // The file may hold half a header; a later attempt takes another.
-                self.remove_file(&prepared.path);
+                // The file may hold half a header; a later attempt writes it anew. The manifest may know the file: it stays.
+                *self.prepared_wal.lock() = Some(prepared);
                 return Err(error);
             }
         };

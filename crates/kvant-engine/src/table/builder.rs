@@ -9,11 +9,11 @@
 
 use super::data_block::DataBlockBuilder;
 use super::filter::Filter;
-use super::footer::{FOOTER_BYTES, Footer};
+use super::footer::{FOOTER_BYTES, FORMAT_VERSION, Footer};
 use super::index::{IndexBuilder, shortest_separator};
 use super::properties::TableProperties;
 use super::stored::{self, BLOCK_TRAILER_BYTES, BlockSpan, Sealer};
-use crate::format::{InternalKey, InternalKeyRef, key_hash};
+use crate::format::{FileNum, InternalKey, InternalKeyRef, key_hash};
 use crate::options::Compression;
 use kvant_base::{Error, Result, limits};
 use kvant_env::File;
@@ -73,8 +73,13 @@ struct Output {
 }
 
 impl TableBuilder {
-    /// A builder that writes to `file`, which is empty. `path` is for error messages.
-    pub(crate) fn new(file: Arc<dyn File>, path: &Path, options: TableOptions) -> TableBuilder {
+    /// A builder of table `file_num` that writes to `file`, which is empty. `path` is for error messages.
+    pub(crate) fn new(
+        file: Arc<dyn File>,
+        path: &Path,
+        file_num: FileNum,
+        options: TableOptions,
+    ) -> TableBuilder {
         TableBuilder {
             out: Output {
                 file,
@@ -91,7 +96,7 @@ impl TableBuilder {
             index: IndexBuilder::default(),
             separator: Vec::new(),
             hashes: Vec::new(),
-            properties: TableProperties::new(options.compression, CREATED_BY),
+            properties: TableProperties::new(options.compression, CREATED_BY, Some(file_num)),
         }
     }
 
@@ -195,6 +200,7 @@ impl TableBuilder {
             .append_block(&self.properties.encode(), Compression::None)?;
         self.out.append(
             &Footer {
+                version: FORMAT_VERSION,
                 filter,
                 index,
                 properties,

@@ -6,7 +6,7 @@ use kvant_base::{Error, ErrorKind, Result};
 use std::path::Path;
 
 /// The format that this code writes, and the newest that it reads.
-pub(super) const FORMAT_VERSION: u32 = 1;
+pub(super) const FORMAT_VERSION: u32 = 2;
 pub(super) const FOOTER_BYTES: usize = 56;
 /// The part at the end that keeps its place in every version: footer bytes, version, checksum, magic.
 pub(super) const TAIL_BYTES: usize = 20;
@@ -17,6 +17,8 @@ const FOOTER_BYTES_MAX: usize = 4096;
 /// Where the blocks other than data blocks are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Footer {
+    /// Of the file's format.
+    pub(super) version: u32,
     /// No stored bytes: the table has no filter.
     pub(super) filter: BlockSpan,
     pub(super) index: BlockSpan,
@@ -31,7 +33,7 @@ impl Footer {
             out.extend_from_slice(&span.stored_bytes.to_le_bytes());
         }
         out.extend_from_slice(&(FOOTER_BYTES as u32).to_le_bytes());
-        out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        out.extend_from_slice(&self.version.to_le_bytes());
         out.extend_from_slice(&crc32c_masked(&[&out]).to_le_bytes());
         out.extend_from_slice(&MAGIC);
         out.try_into().expect("the fields add up to the footer's length")
@@ -67,7 +69,7 @@ impl Footer {
                 format!("table has format version {version}, this program reads up to {FORMAT_VERSION}");
             return Err(Error::new(ErrorKind::Unsupported, message).with_file(path));
         }
-        if version != FORMAT_VERSION || footer_bytes != FOOTER_BYTES {
+        if version == 0 || footer_bytes != FOOTER_BYTES {
             return corrupt(footer_bytes, "footer has an unknown version or length");
         }
         let span = |at: usize| BlockSpan {
@@ -75,6 +77,7 @@ impl Footer {
             stored_bytes: u32_at(footer, at + 8),
         };
         let footer = Footer {
+            version,
             filter: span(0),
             index: span(12),
             properties: span(24),

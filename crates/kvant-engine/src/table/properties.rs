@@ -1,7 +1,7 @@
 //! What a table knows about its contents (`docs/formats/table.md`, section 5).
 
 use super::stored::{Malformed, Parsed};
-use crate::format::{InternalKey, InternalKeyRef, SeqNum, ValueKind, split_expiry};
+use crate::format::{FileNum, InternalKey, InternalKeyRef, SeqNum, ValueKind, split_expiry};
 use crate::options::Compression;
 use kvant_base::{Error, Result, limits, varint};
 
@@ -34,11 +34,17 @@ pub(crate) struct TableProperties {
     pub(crate) largest: InternalKey,
     /// Program and version that wrote the table.
     pub(crate) created_by: String,
+    /// The number that the file was written under; version 1 of the format does not say.
+    pub(crate) file_num: Option<FileNum>,
 }
 
 impl TableProperties {
     /// Properties of a table without entries.
-    pub(super) fn new(compression: Compression, created_by: &str) -> TableProperties {
+    pub(super) fn new(
+        compression: Compression,
+        created_by: &str,
+        file_num: Option<FileNum>,
+    ) -> TableProperties {
         TableProperties {
             entry_count: 0,
             distinct_key_count: 0,
@@ -57,6 +63,7 @@ impl TableProperties {
             smallest: InternalKey::default(),
             largest: InternalKey::default(),
             created_by: created_by.to_string(),
+            file_num,
         }
     }
 
@@ -129,12 +136,17 @@ impl TableProperties {
         debug_assert!(self.created_by.len() <= CREATED_BY_BYTES_MAX);
         varint::put_u64(&mut out, self.created_by.len() as u64);
         out.extend_from_slice(self.created_by.as_bytes());
+        if let Some(file_num) = self.file_num {
+            varint::put_u64(&mut out, file_num.0);
+        }
         out
     }
 
-    pub(super) fn decode(payload: &[u8]) -> Parsed<TableProperties> {
+    /// Decodes the properties of a table of format `version`.
+    pub(super) fn decode(payload: &[u8], version: u32) -> Parsed<TableProperties> {
         let mut input = payload;
-        let properties = take(&mut input).ok_or(Malformed("properties are cut short or out of range"))?;
+        let properties =
+            take(&mut input, version).ok_or(Malformed("properties are cut short or out of range"))?;
         if !input.is_empty() {
             return Err(Malformed("properties have bytes left over"));
         }
@@ -162,7 +174,7 @@ impl TableProperties {
     }
 }
 
-fn take(input: &mut &[u8]) -> Option<TableProperties> {
+fn take(input: &mut &[u8], version: u32) -> Option<TableProperties> {
     let mut number = || varint::take_u64(input);
     Some(TableProperties {
         entry_count: number()?,
@@ -187,6 +199,10 @@ fn take(input: &mut &[u8]) -> Option<TableProperties> {
         smallest: take_key(input)?,
         largest: take_key(input)?,
         created_by: take_text(input)?,
+        file_num: match version {
+            1 => None,
+            _ => Some(FileNum(varint::take_u64(input)?)),
+        },
     })
 }
 

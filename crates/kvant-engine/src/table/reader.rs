@@ -345,7 +345,9 @@ impl FileReader<'_> {
     }
 
     pub(super) fn read_properties(&self, footer: &Footer) -> Result<TableProperties> {
-        self.read_block(footer.properties, TableProperties::decode)
+        self.read_block(footer.properties, |payload| {
+            TableProperties::decode(payload, footer.version)
+        })
     }
 
     pub(super) fn read_index(&self, footer: &Footer, properties: &TableProperties) -> Result<Index> {

@@ -57,7 +57,7 @@ fn new_file() -> Arc<dyn File> {
 
 fn build_with(builder_options: TableOptions, entries: &[Entry]) -> (Arc<dyn File>, FinishedTable) {
     let file = new_file();
-    let mut builder = TableBuilder::new(Arc::clone(&file), Path::new(PATH), builder_options);
+    let mut builder = TableBuilder::new(Arc::clone(&file), Path::new(PATH), FileNum(7), builder_options);
     for entry in entries {
         builder.add(key_of(entry), &entry.3).expect("add");
     }
@@ -325,7 +325,7 @@ fn iterators_read_ahead_in_large_pieces_and_leave_the_cache_alone() {
 
 #[test]
 fn refuses_entries_that_no_table_may_hold() {
-    let mut builder = TableBuilder::new(new_file(), Path::new(PATH), plain());
+    let mut builder = TableBuilder::new(new_file(), Path::new(PATH), FileNum(7), plain());
     let key = InternalKeyRef::new(b"k", SeqNum(1), ValueKind::PutExpiring);
     assert_eq!(
         builder.add(key, b"1234567").expect_err("no expiry").kind(),
@@ -342,7 +342,7 @@ fn refuses_entries_that_no_table_may_hold() {
 #[test]
 #[should_panic(expected = "in order")]
 fn refuses_entries_out_of_order() {
-    let mut builder = TableBuilder::new(new_file(), Path::new(PATH), plain());
+    let mut builder = TableBuilder::new(new_file(), Path::new(PATH), FileNum(7), plain());
     for seq in [1, 2] {
         let added = builder.add(InternalKeyRef::new(b"k", SeqNum(seq), ValueKind::Put), b"");
         added.expect("the older version comes second");
@@ -352,7 +352,7 @@ fn refuses_entries_out_of_order() {
 #[test]
 fn estimates_its_size_while_it_grows() {
     let entries = numbered(50_000);
-    let mut builder = TableBuilder::new(new_file(), Path::new(PATH), plain());
+    let mut builder = TableBuilder::new(new_file(), Path::new(PATH), FileNum(7), plain());
     for entry in &entries {
         builder.add(key_of(entry), &entry.3).expect("add");
     }

@@ -39,7 +39,11 @@ impl Table {
             0 => None,
             _ => Some(file.read_filter(&footer)?),
         };
-        let empty = TableProperties::new(stored_properties.compression, &stored_properties.created_by);
+        let empty = TableProperties::new(
+            stored_properties.compression,
+            &stored_properties.created_by,
+            stored_properties.file_num,
+        );
         let mut walk = Walk {
             index: &index,
             filter: filter.as_ref(),

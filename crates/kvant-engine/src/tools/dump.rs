@@ -1,7 +1,8 @@
 //! Shows what a data directory holds, for people.
 
-use super::{lock_existing, open_table, table_context};
-use crate::db::{Db, Resources, recovery};
+use super::{TOOL_MEMORY_BYTES, lock_existing, open_table_file, table_context};
+use crate::db::inventory::list;
+use crate::db::{Db, Resources};
 use crate::format::{FileKind, FileNum, InternalKeyRef, ValueKind, file_path, split_expiry};
 use crate::iter::InternalIterator;
 use crate::options::Options;
@@ -9,6 +10,7 @@ use crate::version::ManifestReader;
 use crate::wal;
 use kvant_base::{Consumer, Error, Result};
 use kvant_env::Env;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -39,7 +41,7 @@ pub fn dump(env: &Env, dir: &Path, target: DumpTarget, out: &mut dyn Write) -> R
 }
 
 fn dump_records(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
-    let options = Options::for_memory(super::TOOL_MEMORY_BYTES);
+    let options = Options::for_memory(TOOL_MEMORY_BYTES);
     let resources = Resources::new(&options);
     let db = Db::open(env.clone(), dir, options, resources)?;
     let mut range = db.range(b"", None)?;
@@ -57,7 +59,7 @@ fn dump_records(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
 
 fn dump_manifest(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
     let _owner = lock_existing(env, dir)?;
-    let files = recovery::list(env, dir)?;
+    let files = list(env, dir)?;
     let newest = files
         .iter()
         .filter(|(kind, ..)| *kind == FileKind::Manifest)
@@ -75,7 +77,7 @@ fn dump_manifest(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
 
 fn dump_wal(env: &Env, dir: &Path, num: FileNum, out: &mut dyn Write) -> Result<()> {
     let _owner = lock_existing(env, dir)?;
-    let wals = wal::recover(&*env.fs, dir, &[num], None, &mut |_, record| {
+    let wals = wal::recover(&*env.fs, dir, &[num], &BTreeMap::new(), None, &mut |_, record| {
         told(writeln!(
             out,
             "at byte {}: {} operations",
@@ -99,7 +101,7 @@ fn dump_wal(env: &Env, dir: &Path, num: FileNum, out: &mut dyn Write) -> Result<
 
 fn dump_table(env: &Env, dir: &Path, num: FileNum, out: &mut dyn Write) -> Result<()> {
     let _owner = lock_existing(env, dir)?;
-    let table = open_table(env, dir, num, &table_context())?;
+    let table = open_table_file(env, dir, num, &table_context(TOOL_MEMORY_BYTES / 2))?;
     told(writeln!(out, "{:#?}", table.properties()))?;
     let mut entries = table.iter(false, Consumer::Iterators);
     entries.seek_to_first()?;

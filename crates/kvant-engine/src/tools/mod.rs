@@ -46,17 +46,19 @@ fn lock_existing(env: &Env, dir: &Path) -> Result<Box<dyn FileLock>> {
     recovery::lock(env, dir)
 }
 
-fn table_context() -> Arc<TableContext> {
+/// `metadata_share_bytes`: what indexes and filters held by tables may take; with 0 they are not read at open.
+fn table_context(metadata_share_bytes: u64) -> Arc<TableContext> {
     let memory = MemoryBudget::new(TOOL_MEMORY_BYTES);
     Arc::new(TableContext {
         cache: BlockCache::new(Arc::clone(&memory)),
         memory,
-        metadata_share_bytes: TOOL_MEMORY_BYTES / 2,
+        metadata_share_bytes,
         stats: Arc::new(TableStats::default()),
     })
 }
 
-fn open_table(env: &Env, dir: &Path, num: FileNum, context: &Arc<TableContext>) -> Result<Arc<Table>> {
+/// Opens the table in a file, whatever the manifest says.
+fn open_table_file(env: &Env, dir: &Path, num: FileNum, context: &Arc<TableContext>) -> Result<Arc<Table>> {
     let path = file_path(dir, FileKind::Table, num);
     let file = env.fs.open(&path).map_err(|e| Error::io("open", &path, e))?;
     let file_bytes = file

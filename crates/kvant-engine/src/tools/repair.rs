@@ -2,19 +2,20 @@
 //!
 //! 1. Which tables count: those that the manifest names; without a readable manifest, every table in the directory, all on level 0,
 //!    where the order of sequence numbers decides. That may bring back keys whose tombstones had been compacted away.
-//! 2. A damaged table is replaced by one with the entries of its readable blocks, on the same level.
-//! 3. A damaged log is replayed up to the damage, into a new table on level 0. So is a whole one without a readable manifest, which
-//!    would say where among the tables it belongs.
+//! 2. A damaged table is replaced by one with the entries of its readable blocks, on the same level. A table that lies under another
+//!    table's name is found by what it says of itself, and written anew.
+//! 3. Damaged logs are replayed up to the damage, into a new table on level 0: what is saved of them is a prefix of the history.
+//!    Whole ones are too without a readable manifest, which would say where among the tables they belong.
 //! 4. A new manifest names the outcome. Damaged files are moved to `lost/`, nothing is deleted.
 
-use super::{lock_existing, open_table, table_context};
-use crate::db::recovery::{list, needed_wals};
+use super::{TOOL_MEMORY_BYTES, lock_existing, open_table_file, table_context};
+use crate::db::inventory::{Listed, first_seq, list, lost_logs, needed_wals, open_table};
 use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_name, file_path};
 use crate::iter::InternalIterator;
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::table::{Table, TableBuilder, TableContext, TableOptions, bits_per_key_for};
-use crate::version::{self, FileMeta, ManifestWriter, VersionEdit};
+use crate::version::{self, FileMeta, KnownLogs, ManifestState, ManifestWriter, VersionEdit};
 use crate::wal;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Env;
@@ -26,23 +27,28 @@ use std::sync::Arc;
 pub struct RepairReport {
     /// Tables that were whole.
     pub whole_table_count: u64,
-    /// Tables that were damaged.
+    /// Tables that were damaged or not where they belong.
     pub damaged_table_count: u64,
-    /// Entries saved from damaged tables.
+    /// Entries saved from those.
     pub saved_entry_count: u64,
     /// Blocks of damaged tables that could not be read. What they held is lost.
     pub lost_block_count: u64,
-    /// Records of a damaged log that were saved.
+    /// Records of damaged logs that were saved.
     pub saved_record_count: u64,
+    /// Operations behind the damage of a log, as far as they can be counted. They are lost.
+    pub lost_op_count: u64,
     /// Files moved to `lost/`.
     pub moved_files: Vec<PathBuf>,
     /// What was found damaged, with file and offset.
     pub problems: Vec<Error>,
+    /// What could not be saved, a line each. Empty: nothing is lost.
+    pub losses: Vec<String>,
 }
 
 struct Repair<'a> {
     env: &'a Env,
     dir: &'a Path,
+    files: Vec<Listed>,
     context: Arc<TableContext>,
     next_file_num: u64,
     last_seq: SeqNum,
@@ -63,36 +69,33 @@ pub fn repair(env: &Env, dir: &Path) -> Result<RepairReport> {
     let mut repair = Repair {
         env,
         dir,
-        context: table_context(),
+        files,
+        // Without indexes and filters: a table is opened although they are damaged.
+        context: table_context(0),
         next_file_num,
         last_seq: SeqNum(0),
         added: Vec::new(),
         to_move: Vec::new(),
         report: RepairReport::default(),
     };
-    let mut oldest_wal = None;
-    match repair.readable(version::recover(&*env.fs, dir))?.flatten() {
+    let logs = match repair.readable(version::recover(&*env.fs, dir))?.flatten() {
         Some(manifest) => {
-            oldest_wal = Some(manifest.state.oldest_wal);
-            repair.last_seq = manifest.state.last_seq;
-            for (level, metas) in manifest.state.levels().iter().enumerate() {
+            let state = manifest.state;
+            repair.next_file_num = repair.next_file_num.max(state.next_file_num.0);
+            repair.last_seq = state.last_seq;
+            for (level, metas) in state.levels().iter().enumerate() {
                 for meta in metas {
-                    repair.table(level, meta.num)?;
+                    repair.table(level, meta)?;
                 }
             }
+            repair.logs(&state)?
         }
         None => {
-            for (kind, num, _) in &files {
-                match kind {
-                    FileKind::Table => repair.table(0, *num)?,
-                    FileKind::Manifest => repair.to_move.push(file_path(dir, FileKind::Manifest, *num)),
-                    _ => {}
-                }
-            }
+            repair.without_manifest()?;
+            None
         }
-    }
-    let oldest_wal = repair.logs(&needed_wals(&files, oldest_wal.unwrap_or(FileNum(0))), oldest_wal)?;
-    repair.finish(oldest_wal)
+    };
+    repair.finish(logs)
 }
 
 impl Repair<'_> {
@@ -113,53 +116,133 @@ impl Repair<'_> {
         FileNum(self.next_file_num - 1)
     }
 
-    fn table(&mut self, level: usize, num: FileNum) -> Result<()> {
-        let path = file_path(self.dir, FileKind::Table, num);
-        if !self
-            .env
-            .fs
-            .exists(&path)
-            .map_err(|e| Error::io("look at", &path, e))?
-        {
-            self.report.problems.push(Error::corruption(
-                &path,
-                0,
-                "a table that the manifest names is missing",
-            ));
-            return Ok(());
-        }
-        let opened = open_table(self.env, self.dir, num, &self.context);
-        let Some(table) = self.readable(opened)? else {
-            self.report.damaged_table_count += 1;
+    fn set_aside(&mut self, kind: FileKind, num: FileNum) {
+        let path = file_path(self.dir, kind, num);
+        let exists = self.files.iter().any(|(k, n, _)| (*k, *n) == (kind, num));
+        if exists && !self.to_move.contains(&path) {
             self.to_move.push(path);
-            return Ok(());
-        };
-        if self.readable(table.verify())?.is_some() {
-            self.report.whole_table_count += 1;
-            let meta = FileMeta::of_table(num, table.properties(), table.file_bytes());
-            self.last_seq = self.last_seq.max(meta.seq_max);
-            self.added.push((level, meta));
-            return Ok(());
         }
-        self.report.damaged_table_count += 1;
-        self.to_move.push(path);
-        self.save(level, &table)
     }
 
-    /// Writes the entries of a damaged table's readable blocks to a new one.
-    fn save(&mut self, level: usize, damaged: &Arc<Table>) -> Result<()> {
+    fn nums(&self, kind: FileKind) -> Vec<FileNum> {
+        let of_kind = self.files.iter().filter(|(found, ..)| *found == kind);
+        of_kind.map(|(_, num, _)| *num).collect()
+    }
+
+    fn without_manifest(&mut self) -> Result<()> {
+        for num in self.nums(FileKind::Manifest) {
+            self.set_aside(FileKind::Manifest, num);
+        }
+        let tables = self.nums(FileKind::Table);
+        let wals = needed_wals(&self.files, FileNum(0));
+        if !tables.is_empty() || !wals.is_empty() {
+            self.report.losses.push(
+                "the manifest: files that are missing are not missed, and deleted or overwritten records may have come back"
+                    .to_string(),
+            );
+        }
+        for num in tables {
+            let opened = open_table_file(self.env, self.dir, num, &self.context);
+            match self.readable(opened)? {
+                Some(table) => {
+                    let meta = FileMeta::of_table(num, table.properties(), table.file_bytes());
+                    self.opened_table(0, &meta, &table)?;
+                }
+                None => self.lost_table(num, ""),
+            }
+        }
+        self.replay(&wals, &KnownLogs::new(), None, true)?;
+        Ok(())
+    }
+
+    /// A table that the manifest names.
+    fn table(&mut self, level: usize, meta: &FileMeta) -> Result<()> {
+        let opened = open_table(self.env, self.dir, meta, &self.context);
+        if let Some(table) = self.readable(opened)? {
+            return self.opened_table(level, meta, &table);
+        }
+        match self.elsewhere(meta)? {
+            Some(table) => self.save(level, meta.num, &table),
+            None => {
+                let (first, last) = (&meta.smallest.user_key, &meta.largest.user_key);
+                let what = format!(
+                    ", {} entries of level {level} with keys from {} to {}; older or deleted records of theirs may have come back",
+                    meta.entry_count,
+                    first.escape_ascii(),
+                    last.escape_ascii()
+                );
+                self.lost_table(meta.num, &what);
+                Ok(())
+            }
+        }
+    }
+
+    fn lost_table(&mut self, num: FileNum, what: &str) {
+        self.report.damaged_table_count += 1;
+        self.report.losses.push(format!("table {}{what}", num.0));
+        self.set_aside(FileKind::Table, num);
+    }
+
+    /// The table that `meta` describes, under another table's name.
+    fn elsewhere(&mut self, meta: &FileMeta) -> Result<Option<Arc<Table>>> {
+        for num in self.nums(FileKind::Table) {
+            match open_table_file(self.env, self.dir, num, &self.context) {
+                Ok(table)
+                    if meta
+                        .disagreement(table.properties(), table.file_bytes())
+                        .is_none() =>
+                {
+                    self.set_aside(FileKind::Table, num);
+                    return Ok(Some(table));
+                }
+                Err(error) if error.kind() != ErrorKind::Corruption => return Err(error),
+                // Another table, or a damaged file, which is reported when it is asked for by its own name.
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn opened_table(&mut self, level: usize, meta: &FileMeta, table: &Arc<Table>) -> Result<()> {
+        let in_place = table.properties().file_num.is_none_or(|num| num == meta.num);
+        if in_place && self.readable(table.verify())?.is_some() {
+            self.report.whole_table_count += 1;
+            self.last_seq = self.last_seq.max(meta.seq_max);
+            self.added.push((level, meta.clone()));
+            return Ok(());
+        }
+        self.save(level, meta.num, table)
+    }
+
+    /// Writes the entries of a table's readable blocks to a new one; the old one, which should be number `num`, is set aside.
+    fn save(&mut self, level: usize, num: FileNum, table: &Arc<Table>) -> Result<()> {
+        self.report.damaged_table_count += 1;
+        self.set_aside(FileKind::Table, num);
         let mut output: Option<(FileNum, TableBuilder)> = None;
         let mut saved = 0;
-        let lost = damaged.salvage(&mut |key, value| {
+        let salvaged = table.salvage(&mut |key, value| {
             if output.is_none() {
                 output = Some(self.begin_table()?);
             }
             let (_, builder) = output.as_mut().expect("a table was begun");
             saved += 1;
             builder.add(key, value)
-        })?;
+        });
+        let blocks = match self.readable(salvaged)? {
+            Some(lost_count) => {
+                self.report.lost_block_count += lost_count;
+                (lost_count > 0).then(|| format!("{lost_count}"))
+            }
+            // The index is damaged: nobody knows where its blocks begin.
+            None => Some("all".to_string()),
+        };
+        if let Some(blocks) = blocks {
+            let what = "older or deleted records of theirs may have come back";
+            self.report
+                .losses
+                .push(format!("{blocks} blocks of table {}; {what}", num.0));
+        }
         self.report.saved_entry_count += saved;
-        self.report.lost_block_count += lost;
         match output {
             Some((num, builder)) => self.finish_table(level, num, builder),
             None => Ok(()),
@@ -174,13 +257,13 @@ impl Repair<'_> {
             .fs
             .create(&path)
             .map_err(|e| Error::io("create", &path, e))?;
-        let options = Options::for_memory(super::TOOL_MEMORY_BYTES);
+        let options = Options::for_memory(TOOL_MEMORY_BYTES);
         let table_options = TableOptions {
             block_bytes: options.block_bytes,
             compression: options.compression[0],
             filter_bits_per_key: bits_per_key_for(options.filter_false_positive_share / 2.0),
         };
-        Ok((num, TableBuilder::new(file, &path, table_options)))
+        Ok((num, TableBuilder::new(file, &path, num, table_options)))
     }
 
     fn finish_table(&mut self, level: usize, num: FileNum, builder: TableBuilder) -> Result<()> {
@@ -198,62 +281,91 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Keeps a whole log, given the oldest that the manifest names; replays another one into a table. Returns the oldest log that the
-    /// new manifest has to name.
-    fn logs(&mut self, nums: &[FileNum], named: Option<FileNum>) -> Result<FileNum> {
-        let oldest = named.unwrap_or(FileNum(0));
-        let memtable = Memtable::new(&self.context.memory, 1 << 20, usize::MAX);
-        let mut records = 0;
-        let replayed = wal::recover(&*self.env.fs, self.dir, nums, None, &mut |_, record| {
-            records += 1;
-            record.replay(|seq, op| {
-                memtable.insert(InternalKeyRef::new(op.key, seq, op.kind), op.stored);
-                Ok(())
-            })
-        });
-        let path = file_path(self.dir, FileKind::Wal, oldest);
-        let missing = oldest != FileNum(0)
-            && !self
-                .env
-                .fs
-                .exists(&path)
-                .map_err(|e| Error::io("look at", &path, e))?;
-        if missing {
-            self.report.problems.push(Error::corruption(
-                &path,
-                0,
-                "a log file that the manifest needs is missing",
-            ));
+    /// Keeps whole logs, and returns the manifest's fields of them; replays others into a table.
+    fn logs(&mut self, state: &ManifestState) -> Result<Option<(FileNum, KnownLogs)>> {
+        let lost = lost_logs(self.dir, &self.files, state);
+        let whole = lost.is_empty();
+        for error in lost {
+            let file = error.file().and_then(Path::file_name).unwrap_or_default();
+            let from = format!(
+                "{} from byte {} on",
+                file.display(),
+                error.offset_bytes().unwrap_or(0)
+            );
+            self.report.losses.push(from);
+            self.report.problems.push(error);
         }
-        let whole = self.readable(replayed)?.is_some() && !missing;
-        if whole && named.is_some() {
-            return Ok(oldest);
-        }
-        self.report.saved_record_count = records;
-        self.to_move
-            .extend(nums.iter().map(|&num| file_path(self.dir, FileKind::Wal, num)));
-        if !memtable.is_empty() {
-            let (num, mut builder) = self.begin_table()?;
-            let mut entries = memtable.iter();
-            entries.seek_to_first()?;
-            while entries.valid() {
-                builder.add(entries.key(), entries.value())?;
-                entries.next()?;
-            }
-            self.finish_table(0, num, builder)?;
-        }
-        // Zero: no log is needed.
-        Ok(FileNum(0))
+        let nums = needed_wals(&self.files, state.oldest_wal);
+        let kept = self.replay(&nums, &state.logs, Some(first_seq(state)), !whole)?;
+        Ok(kept.then(|| (state.oldest_wal, state.logs.clone())))
     }
 
-    fn finish(mut self, oldest_wal: FileNum) -> Result<RepairReport> {
+    /// Reads logs up to the first damage. When there is some, or with `always`, what was read becomes a table, and the logs are set
+    /// aside: false.
+    fn replay(
+        &mut self,
+        nums: &[FileNum],
+        known: &KnownLogs,
+        first_seq: Option<SeqNum>,
+        always: bool,
+    ) -> Result<bool> {
+        let memtable = Memtable::new(&self.context.memory, 1 << 20, usize::MAX);
+        let salvaged = wal::salvage(
+            &*self.env.fs,
+            self.dir,
+            nums,
+            known,
+            first_seq,
+            &mut |_, record| {
+                record.replay(|seq, op| {
+                    memtable.insert(InternalKeyRef::new(op.key, seq, op.kind), op.stored);
+                    Ok(())
+                })
+            },
+        )?;
+        if !always && salvaged.damage.is_none() {
+            return Ok(true);
+        }
+        self.report.saved_record_count = salvaged.record_count;
+        if let Some(damage) = salvaged.damage {
+            self.report.lost_op_count = salvaged.lost_op_count;
+            self.report.losses.push(format!(
+                "what the logs held behind the damage: at least {} operations",
+                salvaged.lost_op_count
+            ));
+            let told = |problem: &Error| problem.to_string() == damage.to_string();
+            if !self.report.problems.iter().any(told) {
+                self.report.problems.push(damage);
+            }
+        }
+        for &num in nums {
+            self.set_aside(FileKind::Wal, num);
+        }
+        if memtable.is_empty() {
+            return Ok(false);
+        }
+        let (num, mut builder) = self.begin_table()?;
+        let mut entries = memtable.iter();
+        entries.seek_to_first()?;
+        while entries.valid() {
+            builder.add(entries.key(), entries.value())?;
+            entries.next()?;
+        }
+        self.finish_table(0, num, builder)?;
+        Ok(false)
+    }
+
+    /// `logs`: the oldest log that is needed, and what is known of those from there on; `None`: none is needed.
+    fn finish(mut self, logs: Option<(FileNum, KnownLogs)>) -> Result<RepairReport> {
         let fs = &*self.env.fs;
         let num = self.new_num();
+        let (oldest_wal, logs) = logs.unwrap_or((FileNum(0), KnownLogs::new()));
         let edit = VersionEdit {
             added: std::mem::take(&mut self.added),
             next_file_num: Some(FileNum(self.next_file_num)),
             last_seq: Some(self.last_seq),
             oldest_wal: Some(oldest_wal),
+            logs: logs.into_iter().collect(),
             ..VersionEdit::default()
         };
         fs.sync_dir(self.dir)

@@ -1,10 +1,9 @@
-//! Reads everything and says what is damaged.
+//! Reads everything and says what is damaged. Tables and logs are judged as they are at open: what is whole opens.
 
-use super::{lock_existing, open_table, table_context};
-use crate::db::recovery;
+use super::{TOOL_MEMORY_BYTES, lock_existing, table_context};
+use crate::db::inventory::{list, lost_logs, open_table, read_logs};
 use crate::format::FileKind;
 use crate::version;
-use crate::wal;
 use kvant_base::{Error, Result};
 use kvant_env::Env;
 use std::path::Path;
@@ -37,7 +36,11 @@ pub fn verify(env: &Env, dir: &Path, tell: &mut dyn FnMut(&str)) -> Result<Verif
     let mut report = VerifyReport::default();
     let state = match version::recover(&*env.fs, dir) {
         Ok(Some(manifest)) => {
-            tell(&format!("manifest {}: whole", manifest.num.0));
+            let torn = match manifest.discarded_bytes {
+                0 => String::new(),
+                bytes => format!(", {bytes} bytes of an edit torn off by a crash"),
+            };
+            tell(&format!("manifest {}: whole{torn}", manifest.num.0));
             manifest.state
         }
         Ok(None) => {
@@ -52,10 +55,10 @@ pub fn verify(env: &Env, dir: &Path, tell: &mut dyn FnMut(&str)) -> Result<Verif
             return Ok(report);
         }
     };
-    let context = table_context();
+    let context = table_context(TOOL_MEMORY_BYTES / 2);
     for meta in state.levels().iter().flatten() {
         report.table_count += 1;
-        match open_table(env, dir, meta.num, &context).and_then(|table| table.verify()) {
+        match open_table(env, dir, meta, &context).and_then(|table| table.verify()) {
             Ok(table) => {
                 report.entry_count += table.entry_count;
                 report.table_bytes += table.file_bytes;
@@ -70,12 +73,15 @@ pub fn verify(env: &Env, dir: &Path, tell: &mut dyn FnMut(&str)) -> Result<Verif
             }
         }
     }
-    let files = recovery::list(env, dir)?;
-    let nums = recovery::needed_wals(&files, state.oldest_wal);
-    let replayed = wal::recover(&*env.fs, dir, &nums, None, &mut |_, record| {
+    let files = list(env, dir)?;
+    let lost = lost_logs(dir, &files, &state);
+    match read_logs(env, dir, &files, &state, &mut |_, record| {
         record.replay(|_, _| Ok(()))
-    });
-    match replayed {
+    }) {
+        Err(_) if !lost.is_empty() => {
+            lost.iter().for_each(|error| tell(&error.to_string()));
+            report.problems.extend(lost);
+        }
         Ok(wals) => {
             for wal in wals {
                 report.wal_record_count += wal.record_count;

@@ -14,6 +14,8 @@ pub(crate) struct VersionEdit {
     pub(crate) last_seq: Option<SeqNum>,
     /// WALs with lower numbers are not needed.
     pub(crate) oldest_wal: Option<FileNum>,
+    /// Logs that exist, each with how many of its bytes are known to be synced.
+    pub(crate) logs: Vec<(FileNum, u64)>,
     /// Level and number of the tables that leave the tree or their level.
     pub(crate) removed: Vec<(usize, FileNum)>,
     /// Tables that enter the tree or a level.
@@ -25,6 +27,7 @@ const TAG_LAST_SEQ: u64 = 2;
 const TAG_OLDEST_WAL: u64 = 3;
 const TAG_REMOVED: u64 = 4;
 const TAG_ADDED: u64 = 5;
+const TAG_LOG: u64 = 6;
 
 impl VersionEdit {
     /// Whether the table is added by this edit (removed and added: it moves).
@@ -44,6 +47,11 @@ impl VersionEdit {
                 varint::put_u64(out, tag);
                 varint::put_u64(out, value);
             }
+        }
+        for &(num, synced_bytes) in &self.logs {
+            varint::put_u64(out, TAG_LOG);
+            varint::put_u64(out, num.0);
+            varint::put_u64(out, synced_bytes);
         }
         for &(level, num) in &self.removed {
             varint::put_u64(out, TAG_REMOVED);
@@ -74,6 +82,10 @@ impl VersionEdit {
                 TAG_ADDED => {
                     let level = take_level(&mut input)?;
                     edit.added.push((level, FileMeta::decode(&mut input)?));
+                }
+                TAG_LOG => {
+                    let num = FileNum(take_number(&mut input)?);
+                    edit.logs.push((num, take_number(&mut input)?));
                 }
                 _ => return Err(format!("an edit has a field with the unknown tag {tag}")),
             }

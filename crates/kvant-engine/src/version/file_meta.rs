@@ -55,6 +55,38 @@ impl FileMeta {
         }
     }
 
+    /// How the table in a file of `file_bytes` with these properties is another one than described here; `None` when it is this
+    /// one, as far as can be told.
+    pub(crate) fn disagreement(&self, properties: &TableProperties, file_bytes: u64) -> Option<String> {
+        if let Some(num) = properties.file_num.filter(|&num| num != self.num) {
+            return Some(format!(
+                "the file holds table {}, not table {}",
+                num.0, self.num.0
+            ));
+        }
+        let found = FileMeta::of_table(self.num, properties, file_bytes);
+        let same = [
+            ("length", found.file_bytes == self.file_bytes),
+            ("smallest key", found.smallest == self.smallest),
+            ("largest key", found.largest == self.largest),
+            (
+                "range of sequence numbers",
+                (found.seq_min, found.seq_max) == (self.seq_min, self.seq_max),
+            ),
+            ("number of entries", found.entry_count == self.entry_count),
+            (
+                "number of tombstones",
+                found.tombstone_count == self.tombstone_count,
+            ),
+            ("size of keys and values", found.raw_bytes == self.raw_bytes),
+            ("range of expiries", found.expiry == self.expiry),
+        ];
+        let (what, _) = same.into_iter().find(|(_, same)| !same)?;
+        Some(format!(
+            "the table is not the one that the manifest describes: its {what} differs"
+        ))
+    }
+
     /// Entries that are values with an expiry.
     pub(crate) fn expiring_count(&self) -> u64 {
         self.expiry.map_or(0, |expiry| expiry.expiring_count)

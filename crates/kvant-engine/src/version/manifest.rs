@@ -13,14 +13,14 @@ mod state;
 mod writer;
 
 pub(crate) use reader::{ManifestReader, RecoveredManifest, recover};
-pub(crate) use state::ManifestState;
+pub(crate) use state::{KnownLogs, ManifestState};
 pub(crate) use writer::{ManifestWriter, remove_older};
 
 use crate::format::FileNum;
 use kvant_base::checksum::crc32c_masked;
 
 const MAGIC: [u8; 8] = *b"KVANTMAN";
-const FORMAT_VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 2;
 const FILE_HEADER_BYTES: usize = 24;
 
 const RECORD_MARKER: [u8; 4] = [0xd5, b'M', b'E', 0x9b];

@@ -24,7 +24,7 @@ pub(crate) use file_meta::ExpirySummary;
 pub(crate) use file_meta::FileMeta;
 pub(crate) use levels::Levels;
 pub(crate) use manifest::{
-    ManifestReader, ManifestState, ManifestWriter, RecoveredManifest, recover, remove_older,
+    KnownLogs, ManifestReader, ManifestState, ManifestWriter, RecoveredManifest, recover, remove_older,
 };
 pub(crate) use obsolete::{ObsoleteQueue, TableFile};
 
@@ -154,8 +154,8 @@ impl<T> Version<T> {
             next_file_num: Some(next_file_num),
             last_seq: Some(last_seq),
             oldest_wal: Some(oldest_wal),
-            removed: Vec::new(),
             added: tables.collect(),
+            ..VersionEdit::default()
         }
     }
 

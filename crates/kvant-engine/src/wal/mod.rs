@@ -25,7 +25,7 @@ pub(crate) use layout::PreviousWal;
 pub(crate) use reader::WalRecord;
 #[cfg(test)]
 pub(crate) use reader::{WalEnd, WalEndReason, WalReader};
-pub(crate) use recovery::{RecoveredWal, recover};
+pub(crate) use recovery::{RecoveredWal, recover, salvage};
 pub(crate) use writer::WalWriter;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Reads one log file and decides where it ends: the recovery rule of `docs/formats/wal.md`.
 
 use super::layout::{FILE_HEADER_BYTES, FileHeader, FileHeaderFault, PreviousWal, RECORD_HEADER_BYTES};
-use super::scan::{Window, synced_bytes_stated};
+use super::scan::{Window, stated};
 use crate::batch::{self, Op};
 use crate::format::{FileNum, SeqNum};
 use kvant_base::checksum::crc32c_masked;
@@ -38,6 +38,11 @@ impl WalRecord<'_> {
             payload_offset_bytes,
             visit,
         )
+    }
+
+    /// The sequence number that the next record starts with.
+    pub(crate) fn next_seq(&self) -> SeqNum {
+        SeqNum(self.first_seq.0 + u64::from(self.op_count))
     }
 
     /// Bytes of the record in its file.
@@ -140,6 +145,7 @@ impl WalReader {
     }
 
     /// What the next record must start with; after the end, what the next log must start with.
+    #[cfg(test)]
     pub(crate) fn next_seq(&self) -> Option<SeqNum> {
         self.next_seq
     }
@@ -245,8 +251,8 @@ impl WalReader {
 
     /// Ends the log before `fault`, unless it lies in what is known to be synced.
     fn finish(&mut self, fault: Fault) -> Result<()> {
-        let stated_bytes = synced_bytes_stated(&mut self.window, self.file_num, fault.resume_bytes)?;
-        self.synced_bytes = self.synced_bytes.max(stated_bytes);
+        let stated = stated(&mut self.window, self.file_num, fault.resume_bytes)?;
+        self.synced_bytes = self.synced_bytes.max(stated.synced_bytes);
         let Fault { what, .. } = fault;
         if self.good_bytes < self.synced_bytes {
             let what = format!(
@@ -280,12 +286,6 @@ impl WalReader {
         });
         Ok(())
     }
-}
-
-/// The largest offset that a log file itself says is synced, wherever in it the record that says so stands.
-pub(super) fn synced_bytes_in_file(file: Arc<dyn File>, path: &Path, file_num: FileNum) -> Result<u64> {
-    let mut window = Window::new(file, path)?;
-    synced_bytes_stated(&mut window, file_num, FILE_HEADER_BYTES as u64)
 }
 
 #[cfg(test)]

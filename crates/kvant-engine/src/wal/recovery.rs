@@ -1,9 +1,12 @@
 //! Reads several log files as one log: "Several files" in `docs/formats/wal.md`.
 
-use super::reader::{WalEnd, WalEndReason, WalReader, WalRecord, synced_bytes_in_file};
+use super::layout::FILE_HEADER_BYTES;
+use super::reader::{WalEnd, WalEndReason, WalReader, WalRecord};
+use super::scan::stated_in_file;
 use crate::format::{FileKind, FileNum, SeqNum, file_path};
-use kvant_base::{Error, Result};
+use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Fs;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// One log file after recovery.
@@ -17,8 +20,8 @@ pub(crate) struct RecoveredWal {
 /// Calls `visit` with every record of the logs `nums` (ascending) that is good, and says how each file ended.
 ///
 /// What is visited is a prefix of what was written: a log is replayed only if it continues what was replayed
-/// before it, to the byte; others are discarded. `first_seq` is what the first record must start with
-/// (`None`: anything).
+/// before it, to the byte; others are discarded. `known` says what is known from outside to be synced of logs,
+/// `first_seq` what the first record must start with (`None`: anything).
 ///
 /// # Errors
 /// `Corruption` when something that is known to be synced is bad or missing, when a log between two others is
@@ -27,53 +30,157 @@ pub(crate) fn recover(
     fs: &dyn Fs,
     dir: &Path,
     nums: &[FileNum],
+    known: &BTreeMap<FileNum, u64>,
     first_seq: Option<SeqNum>,
     visit: &mut dyn FnMut(FileNum, WalRecord<'_>) -> Result<()>,
 ) -> Result<Vec<RecoveredWal>> {
-    let synced_bytes = synced_bytes_of_all(fs, dir, nums)?;
-    let mut recovered: Vec<RecoveredWal> = Vec::with_capacity(nums.len());
-    let mut next_seq = first_seq;
-    for (&file_num, &synced_bytes) in nums.iter().zip(&synced_bytes) {
-        let mut reader = open(fs, dir, file_num, synced_bytes, next_seq)?;
-        let path = file_path(dir, FileKind::Wal, file_num);
-        if !continues(&reader, nums[0], &recovered, &path)? {
+    let mut chain = Chain::new(fs, dir, nums, known, first_seq, Bad::Fails)?;
+    for &num in nums {
+        chain.replay(num, visit)?;
+    }
+    Ok(chain.recovered)
+}
+
+/// What [`salvage`] read, and what it had to leave.
+pub(crate) struct Salvaged {
+    /// Good records with operations.
+    pub(crate) record_count: u64,
+    /// What ends the history; `None`: everything was read.
+    pub(crate) damage: Option<Error>,
+    /// Operations behind the damage, as far as they can be counted.
+    pub(crate) lost_op_count: u64,
+}
+
+/// As [`recover`], but damage ends the history instead of being an error.
+///
+/// # Errors
+/// `Unsupported`; `Io`; what `visit` returns.
+pub(crate) fn salvage(
+    fs: &dyn Fs,
+    dir: &Path,
+    nums: &[FileNum],
+    known: &BTreeMap<FileNum, u64>,
+    first_seq: Option<SeqNum>,
+    visit: &mut dyn FnMut(FileNum, WalRecord<'_>) -> Result<()>,
+) -> Result<Salvaged> {
+    let mut chain = Chain::new(fs, dir, nums, known, first_seq, Bad::IsPassedOver)?;
+    let mut salvaged = Salvaged {
+        record_count: 0,
+        damage: None,
+        lost_op_count: 0,
+    };
+    for (index, &num) in nums.iter().enumerate() {
+        let replayed = chain.replay(num, &mut |num, record| {
+            visit(num, record)?;
+            salvaged.record_count += u64::from(record.op_count > 0);
+            Ok(())
+        });
+        match replayed {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::Corruption => {
+                let from_bytes = error.offset_bytes().unwrap_or(0);
+                let behind = &nums[index..];
+                salvaged.lost_op_count = op_count_behind(fs, dir, behind, from_bytes, chain.next_seq)?;
+                salvaged.damage = Some(error);
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(salvaged)
+}
+
+/// Operations in the logs `nums`, from an offset of the first on, that record headers tell of; and where `next_seq` is known, those
+/// that must have been before them.
+fn op_count_behind(
+    fs: &dyn Fs,
+    dir: &Path,
+    nums: &[FileNum],
+    from_bytes: u64,
+    next_seq: Option<SeqNum>,
+) -> Result<u64> {
+    let (mut op_count, mut end_seq) = (0, SeqNum(0));
+    for (index, &num) in nums.iter().enumerate() {
+        let path = file_path(dir, FileKind::Wal, num);
+        let file = fs.open(&path).map_err(|e| Error::io("open", &path, e))?;
+        let stated = stated_in_file(file, &path, num, if index == 0 { from_bytes } else { 0 })?;
+        op_count += stated.op_count;
+        end_seq = end_seq.max(stated.next_seq);
+    }
+    let missing = next_seq.map_or(0, |next_seq| end_seq.0.saturating_sub(next_seq.0));
+    Ok(op_count.max(missing))
+}
+
+/// Logs being read as one.
+struct Chain<'a> {
+    fs: &'a dyn Fs,
+    dir: &'a Path,
+    nums: &'a [FileNum],
+    /// How far each is known to be synced.
+    synced_bytes: Vec<u64>,
+    /// Those that have been read.
+    recovered: Vec<RecoveredWal>,
+    /// What the next record must start with; `None` before the first of all, when anything goes.
+    next_seq: Option<SeqNum>,
+}
+
+impl<'a> Chain<'a> {
+    fn new(
+        fs: &'a dyn Fs,
+        dir: &'a Path,
+        nums: &'a [FileNum],
+        known: &BTreeMap<FileNum, u64>,
+        first_seq: Option<SeqNum>,
+        bad: Bad,
+    ) -> Result<Chain<'a>> {
+        Ok(Chain {
+            fs,
+            dir,
+            nums,
+            synced_bytes: synced_bytes_of_all(fs, dir, nums, known, bad)?,
+            recovered: Vec::with_capacity(nums.len()),
+            next_seq: first_seq,
+        })
+    }
+
+    /// Reads the next log, which is `file_num`, if it continues those before it.
+    fn replay(
+        &mut self,
+        file_num: FileNum,
+        visit: &mut dyn FnMut(FileNum, WalRecord<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let synced_bytes = self.synced_bytes[self.recovered.len()];
+        let mut reader = open(self.fs, self.dir, file_num, synced_bytes, self.next_seq)?;
+        let path = file_path(self.dir, FileKind::Wal, file_num);
+        let mut record_count = 0;
+        let end = if continues(&reader, self.nums[0], &self.recovered, &path)? {
+            while let Some(record) = reader.next()? {
+                record_count += 1;
+                self.next_seq = Some(record.next_seq());
+                visit(file_num, record)?;
+            }
+            reader
+                .end()
+                .expect("a reader that has no next record knows its end")
+        } else {
             let what = "the log does not continue at the end of the one before";
             if synced_bytes > 0 {
-                return Err(Error::corruption(
-                    &path,
-                    0,
-                    format!("{what}, though it is known to be synced"),
-                ));
+                let what = format!("{what}, though it is known to be synced");
+                return Err(Error::corruption(&path, 0, what));
             }
-            let reason = WalEndReason::Torn(what);
-            let end = WalEnd {
+            WalEnd {
                 good_bytes: 0,
                 discarded_bytes: reader.len_bytes(),
-                reason,
-            };
-            recovered.push(RecoveredWal {
-                file_num,
-                record_count: 0,
-                end,
-            });
-            continue;
-        }
-        let mut record_count = 0;
-        while let Some(record) = reader.next()? {
-            record_count += 1;
-            visit(file_num, record)?;
-        }
-        next_seq = reader.next_seq();
-        let end = reader
-            .end()
-            .expect("a reader that has no next record knows its end");
-        recovered.push(RecoveredWal {
+                reason: WalEndReason::Torn(what),
+            }
+        };
+        self.recovered.push(RecoveredWal {
             file_num,
             record_count,
             end,
         });
+        Ok(())
     }
-    Ok(recovered)
 }
 
 /// Whether the log being read goes on where what was replayed so far ends. `oldest` is the first log there
@@ -109,21 +216,43 @@ fn continues(reader: &WalReader, oldest: FileNum, recovered: &[RecoveredWal], pa
     }
 }
 
-/// How far each log is known to be synced: by what it says itself, and by what the logs after it say. The
-/// first log is not asked: its reader finds what it says.
-fn synced_bytes_of_all(fs: &dyn Fs, dir: &Path, nums: &[FileNum]) -> Result<Vec<u64>> {
-    let mut synced_bytes = vec![0; nums.len()];
+/// What becomes of a log whose header is bad although something of it is known to be synced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bad {
+    Fails,
+    /// It says nothing of the log before it.
+    IsPassedOver,
+}
+
+/// How far each log is known to be synced: from outside, by what it says itself, and by what the logs after it
+/// say. The first log is not asked: its reader finds what it says.
+fn synced_bytes_of_all(
+    fs: &dyn Fs,
+    dir: &Path,
+    nums: &[FileNum],
+    known: &BTreeMap<FileNum, u64>,
+    bad: Bad,
+) -> Result<Vec<u64>> {
+    let mut synced_bytes: Vec<u64> = nums
+        .iter()
+        .map(|num| known.get(num).copied().unwrap_or(0))
+        .collect();
     for index in (1..nums.len()).rev() {
         let path = file_path(dir, FileKind::Wal, nums[index]);
         let file = fs.open(&path).map_err(|e| Error::io("open", &path, e))?;
-        synced_bytes[index] = synced_bytes_in_file(file, &path, nums[index])?.max(synced_bytes[index]);
+        synced_bytes[index] = stated_in_file(file, &path, nums[index], FILE_HEADER_BYTES as u64)?
+            .synced_bytes
+            .max(synced_bytes[index]);
         if synced_bytes[index] > 0 {
             // Its header is synced then: if it is bad all the same, opening the log fails.
-            let reader = open(fs, dir, nums[index], synced_bytes[index], None)?;
+            let reader = match open(fs, dir, nums[index], synced_bytes[index], None) {
+                Err(error) if bad == Bad::IsPassedOver && error.kind() == ErrorKind::Corruption => continue,
+                opened => opened?,
+            };
             if let Some(previous) = reader.previous()
                 && let Ok(before) = nums[..index].binary_search(&previous.file_num)
             {
-                synced_bytes[before] = previous.final_bytes;
+                synced_bytes[before] = synced_bytes[before].max(previous.final_bytes);
             }
         }
     }

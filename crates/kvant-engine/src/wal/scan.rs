@@ -1,7 +1,7 @@
 //! A buffered window over a log file, and the search for what is known to be synced in it.
 
 use super::layout::{MARKER, RECORD_HEADER_BYTES, RecordHeader};
-use crate::format::FileNum;
+use crate::format::{FileNum, SeqNum};
 use kvant_base::{Error, Result};
 use kvant_env::File;
 use std::ops::Range;
@@ -85,16 +85,29 @@ impl Window {
     }
 }
 
-/// The largest synced offset that a record header at or after `from_bytes` states; 0 when there is none.
+/// What the record headers of a part of a log say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stated {
+    /// The largest synced offset; 0 when there is no header.
+    pub(super) synced_bytes: u64,
+    /// Operations of all of them.
+    pub(super) op_count: u64,
+    /// The sequence number after the newest operation.
+    pub(super) next_seq: SeqNum,
+}
+
+/// What the record headers at or after `from_bytes` state.
 ///
 /// Every byte is tried; a header that verifies counts whatever became of its payload, and the search goes on
 /// behind that payload.
-pub(super) fn synced_bytes_stated(window: &mut Window, file_num: FileNum, from_bytes: u64) -> Result<u64> {
-    let mut stated_bytes = 0;
+pub(super) fn stated(window: &mut Window, file_num: FileNum, from_bytes: u64) -> Result<Stated> {
+    let mut stated = Stated::default();
     let mut offset_bytes = from_bytes;
     while offset_bytes + RECORD_HEADER_BYTES as u64 <= window.len_bytes() {
         if let Ok(header) = window.record_header(file_num, offset_bytes)? {
-            stated_bytes = stated_bytes.max(header.synced_bytes);
+            stated.synced_bytes = stated.synced_bytes.max(header.synced_bytes);
+            stated.op_count += u64::from(header.op_count);
+            stated.next_seq = stated.next_seq.max(header.next_seq());
             offset_bytes += header.record_bytes();
             continue;
         }
@@ -107,5 +120,16 @@ pub(super) fn synced_bytes_stated(window: &mut Window, file_num: FileNum, from_b
             .unwrap_or(ahead.len());
         offset_bytes += skipped as u64;
     }
-    Ok(stated_bytes)
+    Ok(stated)
+}
+
+/// As [`stated`], of a file.
+pub(super) fn stated_in_file(
+    file: Arc<dyn File>,
+    path: &Path,
+    file_num: FileNum,
+    from_bytes: u64,
+) -> Result<Stated> {
+    let mut window = Window::new(file, path)?;
+    stated(&mut window, file_num, from_bytes)
 }

@@ -42,7 +42,7 @@ fn example_entries() -> Vec<Entry> {
 #[test]
 fn the_documented_example_is_what_is_written() {
     let file = new_file();
-    let mut builder = TableBuilder::new(Arc::clone(&file), Path::new(PATH), plain());
+    let mut builder = TableBuilder::new(Arc::clone(&file), Path::new(PATH), FileNum(7), plain());
     builder.set_created_by("kvant 0.1.0");
     for entry in example_entries() {
         builder.add(key_of(&entry), &entry.3).expect("add");

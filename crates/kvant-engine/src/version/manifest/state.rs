@@ -3,6 +3,10 @@
 use crate::format::{FileNum, SeqNum};
 use crate::version::levels::Tree;
 use crate::version::{FileMeta, Levels, VersionEdit};
+use std::collections::BTreeMap;
+
+/// Logs that exist, and how many bytes of each are known to be synced.
+pub(crate) type KnownLogs = BTreeMap<FileNum, u64>;
 
 /// The tree and the counters after some edits.
 #[derive(Clone, Debug)]
@@ -14,6 +18,8 @@ pub(crate) struct ManifestState {
     pub(crate) last_seq: SeqNum,
     /// WALs with lower numbers are not needed; this one must exist, unless it is 0.
     pub(crate) oldest_wal: FileNum,
+    /// From `oldest_wal` on. There may be others, which came into use later.
+    pub(crate) logs: KnownLogs,
 }
 
 impl ManifestState {
@@ -24,6 +30,7 @@ impl ManifestState {
             next_file_num: FileNum(2),
             last_seq: SeqNum(0),
             oldest_wal: FileNum(0),
+            logs: KnownLogs::new(),
         }
     }
 
@@ -38,6 +45,7 @@ pub(super) struct StateBuilder {
     tree: Tree<FileMeta>,
     /// Next file number, last sequence number, oldest WAL; `None` before the first edit.
     counters: Option<(FileNum, SeqNum, FileNum)>,
+    logs: KnownLogs,
 }
 
 impl StateBuilder {
@@ -45,6 +53,7 @@ impl StateBuilder {
         StateBuilder {
             tree: Tree::empty(),
             counters: None,
+            logs: KnownLogs::new(),
         }
     }
 
@@ -77,6 +86,22 @@ impl StateBuilder {
                 meta.num.0
             ));
         }
+        for &(num, synced_bytes) in &edit.logs {
+            if num >= next_file_num {
+                return Err(format!(
+                    "an edit names log {}, which is beyond its counters",
+                    num.0
+                ));
+            }
+            let before_bytes = self.logs.insert(num, synced_bytes).unwrap_or(0);
+            if synced_bytes < before_bytes {
+                return Err(format!(
+                    "an edit lowers what is synced of log {} from {before_bytes} to {synced_bytes} bytes",
+                    num.0
+                ));
+            }
+        }
+        self.logs.retain(|num, _| *num >= oldest_wal);
         self.tree.apply(edit, |meta, _| Ok(meta.clone()))?;
         self.counters = Some(counters);
         Ok(())
@@ -90,6 +115,7 @@ impl StateBuilder {
             next_file_num,
             last_seq,
             oldest_wal,
+            logs: self.logs,
         })
     }
 }

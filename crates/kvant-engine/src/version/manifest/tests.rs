@@ -29,8 +29,8 @@ fn snapshot(added: Vec<(usize, FileMeta)>) -> VersionEdit {
         next_file_num: Some(FileNum(100)),
         last_seq: Some(SeqNum(50_000)),
         oldest_wal: Some(FileNum(3)),
-        removed: Vec::new(),
         added,
+        ..VersionEdit::default()
     }
 }
 
@@ -106,15 +106,16 @@ fn example_edits() -> [VersionEdit; 2] {
             next_file_num: Some(FileNum(8)),
             last_seq: Some(SeqNum(3)),
             oldest_wal: Some(FileNum(6)),
-            removed: Vec::new(),
             added: vec![(6, fruit)],
+            ..VersionEdit::default()
         },
         VersionEdit {
             next_file_num: Some(FileNum(10)),
             last_seq: Some(SeqNum(4)),
             oldest_wal: Some(FileNum(8)),
-            removed: Vec::new(),
+            logs: vec![(FileNum(8), 300)],
             added: vec![(0, expiring)],
+            ..VersionEdit::default()
         },
     ]
 }
@@ -162,6 +163,7 @@ fn the_documented_example_is_what_is_written_and_read() {
     );
     assert_eq!(recovered.state.oldest_wal, FileNum(8));
     assert_eq!(recovered.state.last_seq, SeqNum(4));
+    assert_eq!(recovered.state.logs, KnownLogs::from([(FileNum(8), 300)]));
 }
 
 #[test]
@@ -284,13 +286,13 @@ fn a_record_of_another_place_or_manifest_is_not_taken() {
 #[test]
 fn a_newer_format_is_refused_by_name() {
     let (mut contents, _) = encoded(7, &[snapshot(vec![])]);
-    contents[8] = 2;
+    contents[8] = 3;
     let crc = crc32c_masked(&[&contents[..20]]);
     contents[20..24].copy_from_slice(&crc.to_le_bytes());
     let error = recover_from(&contents).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(
-        error.message().contains("format 2") && error.message().contains("newer than 1"),
+        error.message().contains("format 3") && error.message().contains("newer than 2"),
         "{error}"
     );
 }
@@ -354,6 +356,13 @@ fn edits_that_contradict_the_state_are_corruption_at_their_record() {
             },
         ),
         (
+            "lowers what is synced of log 4",
+            VersionEdit {
+                logs: vec![(FileNum(4), 40), (FileNum(4), 39)],
+                ..VersionEdit::default()
+            },
+        ),
+        (
             "cannot be",
             VersionEdit {
                 oldest_wal: Some(FileNum(100)),
@@ -391,8 +400,10 @@ fn payloads_outside_the_grammar_are_corruption() {
     snapshot(vec![(6, table(1, "a", "m"))]).encode_to(&mut good);
     assert!(recover_from(&with_payload(&good)).is_ok());
     assert_corrupt(&recover_from(&with_payload(&[])).unwrap_err(), 24);
-    let suffixes: [(&str, &[u8]); 5] = [
-        ("unknown tag 6", &[6, 0]),
+    let suffixes: [(&str, &[u8]); 7] = [
+        ("unknown tag 7", &[7, 0]),
+        ("cut short", &[6, 3]),
+        ("names log 100", &[6, 100, 40]),
         ("twice", &[1, 100]),
         ("names level 7", &[4, 7, 1]),
         ("cut short", &[4, 6]),
@@ -431,6 +442,7 @@ fn random_payloads_never_panic_and_good_ones_read_back() {
             });
             let edit = VersionEdit {
                 removed: vec![(2, FileNum(rng.next_u64()))],
+                logs: vec![(FileNum(rng.next_u64()), rng.next_u64())],
                 ..snapshot(vec![(4, meta)])
             };
             edit.encode_to(&mut payload);

@@ -8,10 +8,17 @@ use kvant_env::rng::Rng;
 fn recover_seqs(fs: &dyn Fs, nums: &[u64]) -> Result<(Vec<u64>, Vec<RecoveredWal>)> {
     let nums: Vec<FileNum> = nums.iter().map(|&num| FileNum(num)).collect();
     let mut seqs = Vec::new();
-    let ends = recover(fs, Path::new(DIR), &nums, Some(SeqNum(1)), &mut |_, record| {
-        seqs.extend((0..u64::from(record.op_count)).map(|index| record.first_seq.0 + index));
-        Ok(())
-    })?;
+    let ends = recover(
+        fs,
+        Path::new(DIR),
+        &nums,
+        &BTreeMap::new(),
+        Some(SeqNum(1)),
+        &mut |_, record| {
+            seqs.extend((0..u64::from(record.op_count)).map(|index| record.first_seq.0 + index));
+            Ok(())
+        },
+    )?;
     Ok((seqs, ends))
 }
 
@@ -113,10 +120,17 @@ fn a_missing_log_is_corruption() {
     let fs = three_logs([0, 0, 0]);
     let nums = [FileNum(2), FileNum(3)];
     let mut first = None;
-    recover(&fs, Path::new(DIR), &nums, None, &mut |_, record| {
-        first.get_or_insert(record.first_seq);
-        Ok(())
-    })
+    recover(
+        &fs,
+        Path::new(DIR),
+        &nums,
+        &BTreeMap::new(),
+        None,
+        &mut |_, record| {
+            first.get_or_insert(record.first_seq);
+            Ok(())
+        },
+    )
     .unwrap();
     assert_eq!(first, Some(SeqNum(3)));
 }
@@ -163,10 +177,17 @@ fn a_log_without_records_may_be_replaced() {
         writer.append(SeqNum(7), 1, &[b"seventh"], 40).unwrap();
         let nums: Vec<FileNum> = (oldest..=5).map(FileNum).collect();
         let mut last_seq = None;
-        recover(&fs, Path::new(DIR), &nums, None, &mut |_, record| {
-            last_seq = Some(record.first_seq);
-            Ok(())
-        })
+        recover(
+            &fs,
+            Path::new(DIR),
+            &nums,
+            &BTreeMap::new(),
+            None,
+            &mut |_, record| {
+                last_seq = Some(record.first_seq);
+                Ok(())
+            },
+        )
         .unwrap();
         assert_eq!(last_seq, Some(SeqNum(7)), "from log {oldest}");
     }
@@ -183,7 +204,10 @@ fn two_logs_that_continue_the_same_one_are_corruption() {
     writer.append(SeqNum(5), 1, &[b"fork"], 0).unwrap();
     for (nums, culprit) in [(&[1, 2, 3, 4][..], 4), (&[3, 4], 4)] {
         let nums: Vec<FileNum> = nums.iter().map(|&num| FileNum(num)).collect();
-        let error = recover(&fs, Path::new(DIR), &nums, None, &mut |_, _| Ok(())).unwrap_err();
+        let error = recover(&fs, Path::new(DIR), &nums, &BTreeMap::new(), None, &mut |_, _| {
+            Ok(())
+        })
+        .unwrap_err();
         assert_eq!(
             (error.kind(), error.file()),
             (ErrorKind::Corruption, Some(path_of(culprit).as_path()))
