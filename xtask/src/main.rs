@@ -29,6 +29,8 @@ Kvant's chores. Usage: cargo xtask NAME
   torture brim [--minutes N] [--seed S]
                                     fill, empty and refill a small file system beside a program that fills it,
                                     for N minutes (10); as root, for it mounts one
+  torture mutate [--count N] [--seed S]
+                                    N random mutations (1000) of data directories against verify, open and repair
   soak [--minutes M] [--seed S]     torture in rounds with a new seed each, until M minutes (60) have passed
   profile-soak [--minutes M] [--seed S]
                                     the profiler on and off in a loop, in a server under load, for M minutes (60);

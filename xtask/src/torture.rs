@@ -4,8 +4,6 @@
 //! The tests are the same as in `cargo test`; they take the number of cycles and the seed from the
 //! environment. A cycle is one kill -9; the engine's tests repeat in proportion, once for every 20 cycles.
 
-mod brim;
-
 use crate::{Verdict, args, cargo};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -36,15 +34,66 @@ const LONG_TESTS: &[Long] = &[
     },
 ];
 
-/// `[--cycles N] [--seed S]`, or the name of a torture of its own with its arguments.
+/// A torture that is asked for by name, and the number that says how long it is.
+struct Named {
+    name: &'static str,
+    test: Long,
+    number: &'static str,
+    default: u64,
+    variable: &'static str,
+}
+
+const NAMED_TESTS: &[Named] = &[
+    // A server on a small file system that it and another program fill, empty and fill again.
+    Named {
+        name: "brim",
+        test: Long {
+            package: "kvant",
+            filter: "brim::",
+        },
+        number: "minutes",
+        default: 10,
+        variable: "KVANT_BRIM_MINUTES",
+    },
+    // Random damage to data directories, against verify, an open and repair; prints what became of it.
+    Named {
+        name: "mutate",
+        test: Long {
+            package: "kvant-engine",
+            filter: "mutations",
+        },
+        number: "count",
+        default: 1_000,
+        variable: "KVANT_MUTATIONS",
+    },
+];
+
+/// `[--cycles N] [--seed S]`, or a name of [`NAMED_TESTS`] with `[--NUMBER N] [--seed S]`.
 pub(crate) fn run(arguments: &[String]) -> Verdict {
-    if let Some(("brim", rest)) = arguments.split_first().map(|(name, rest)| (name.as_str(), rest)) {
-        return brim::run(rest);
+    if let [name, rest @ ..] = arguments
+        && let Some(named) = NAMED_TESTS.iter().find(|named| named.name == name)
+    {
+        return run_named(named, rest);
     }
     let given = args::numbers(arguments, &["cycles", "seed"])?;
     let cycle_count = given.get("cycles").copied().unwrap_or(CYCLES_DEFAULT);
     let seed = given.get("seed").copied().unwrap_or_else(seed_of_the_day);
     round(cycle_count, seed)
+}
+
+fn run_named(named: &Named, arguments: &[String]) -> Verdict {
+    let Named { name, number, .. } = *named;
+    let given = args::numbers(arguments, &[number, "seed"])?;
+    let value = given.get(number).copied().unwrap_or(named.default);
+    let seed = given.get("seed").copied().unwrap_or_else(seed_of_the_day);
+    println!("torture {name}: {value} {number}, seed {seed}");
+    let passed = passes(
+        &named.test,
+        &[(named.variable, value), ("KVANT_TEST_SEED", seed)],
+    )?;
+    let (end, again) = if passed { ("passed", "") } else { ("failed", "; again") };
+    println!("torture {name}: {end}{again}: cargo xtask torture {name} --{number} {value} --seed {seed}");
+    Ok(passed)
 }
 
 /// `[--minutes M] [--seed S]`.
@@ -66,39 +115,42 @@ pub(crate) fn soak(arguments: &[String]) -> Verdict {
 fn round(cycle_count: u64, seed: u64) -> Verdict {
     println!("torture: {cycle_count} cycles, seed {seed}");
     for test in LONG_TESTS {
-        let mut command = cargo::cargo();
-        command
-            .args([
-                "test",
-                "--release",
-                "--package",
-                test.package,
-                "--test",
-                "it",
-                test.filter,
-                "--",
-                "--nocapture",
-            ])
-            .env("KVANT_TORTURE_CYCLES", cycle_count.to_string())
-            .env("KVANT_TEST_SEED", seed.to_string());
-        println!("torture: {}", cargo::shown(&command));
-        let passed_count = passed_tests(&mut command)?;
-        match passed_count {
-            Some(0) => {
-                return Err(format!(
-                    "no test of {} is called {}: nothing was tested",
-                    test.package, test.filter
-                ));
-            }
-            Some(_) => {}
-            None => {
-                println!("torture: failed; again: cargo xtask torture --cycles {cycle_count} --seed {seed}");
-                return Ok(false);
-            }
+        if !passes(
+            test,
+            &[("KVANT_TORTURE_CYCLES", cycle_count), ("KVANT_TEST_SEED", seed)],
+        )? {
+            println!("torture: failed; again: cargo xtask torture --cycles {cycle_count} --seed {seed}");
+            return Ok(false);
         }
     }
     println!("torture: passed, seed {seed}");
     Ok(true)
+}
+
+/// Runs a long test with these variables.
+fn passes(test: &Long, variables: &[(&str, u64)]) -> Verdict {
+    let mut command = cargo::cargo();
+    command
+        .args([
+            "test",
+            "--release",
+            "--package",
+            test.package,
+            "--test",
+            "it",
+            test.filter,
+            "--",
+            "--nocapture",
+        ])
+        .envs(variables.iter().map(|(name, value)| (name, value.to_string())));
+    println!("torture: {}", cargo::shown(&command));
+    match passed_tests(&mut command)? {
+        Some(0) => Err(format!(
+            "no test of {} is called {}: nothing was tested",
+            test.package, test.filter
+        )),
+        passed => Ok(passed.is_some()),
+    }
 }
 
 /// Runs a test command with its output shown; the number of tests that passed, or `None` when it failed.

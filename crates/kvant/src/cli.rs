@@ -151,7 +151,7 @@ fn db() -> Command {
         .long_about(
             "Check, repair, read and copy a database that is not being served.\n\nEach command owns the directory while it \
              runs: it is refused, naming the owner's process id, while a server or another command has it.\n\nExit codes: 0 \
-             done, 1 failed or damage found, 2 wrong usage.",
+             done, 1 failed or damage found, 2 wrong usage, 3 repaired, but something is lost.",
         )
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -160,7 +160,12 @@ fn db() -> Command {
         )
         .subcommand(
             Command::new("repair")
-                .about("Rebuild the manifest from the tables and logs that can be read; sets the others aside")
+                .about("Make a database of the tables and logs that can be read; sets the others aside in DIR/lost")
+                .long_about(
+                    "Make a database of the tables and logs that can be read; sets the others aside in DIR/lost.\n\nEach line \
+                     says what was found `damaged`, `moved` or `lost`. Exit codes: 0 nothing is lost, 1 not repaired, 3 repaired, \
+                     but for what is lost: records are missing, and older or deleted ones may have come back.",
+                )
                 .arg(dir()),
         )
         .subcommand(

@@ -26,6 +26,8 @@ static ALLOCATOR: kvant_profiler::collect::Allocator = kvant_profiler::collect::
 const EXIT_USAGE: u8 = 2;
 /// The command was understood and failed.
 const EXIT_FAILED: u8 = 1;
+/// A database was repaired, and not all of it could be saved.
+const EXIT_LOST: u8 = 3;
 
 fn main() -> ExitCode {
     if let Err(error) = kvant_env::posix::ignore_file_size_signal() {
@@ -78,6 +80,7 @@ fn db(args: &ArgMatches) -> ExitCode {
     match result {
         Ok(Verdict::Whole) => ExitCode::SUCCESS,
         Ok(Verdict::Damaged) => ExitCode::from(EXIT_FAILED),
+        Ok(Verdict::Lost) => ExitCode::from(EXIT_LOST),
         Err(error) => {
             let advice = commands::db::advice(&error)
                 .map(|advice| format!(": {advice}"))

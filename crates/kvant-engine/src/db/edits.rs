@@ -80,9 +80,10 @@ impl Core {
         Ok(())
     }
 
-    /// What the manifest does not know yet of the logs from `oldest_wal` on.
+    /// The logs from `oldest_wal` on that the manifest does not know, or not with all that is synced.
     fn log_changes(&self, versions: &VersionState, oldest_wal: FileNum) -> Vec<(FileNum, u64)> {
-        // The prepared one first: it may come into use meanwhile, and is then among the others too, with more that is synced.
+        // The prepared log first: if it comes into use meanwhile, the second field for it has at
+        // least as many synced bytes.
         let prepared = self.prepared_wal.lock().as_ref().map(|wal| (wal.num, 0));
         let known = prepared.into_iter().chain(self.log_sync.known_logs());
         let news = |&(num, synced_bytes): &(FileNum, u64)| {
@@ -95,7 +96,7 @@ impl Core {
         known.filter(news).collect()
     }
 
-    /// Tells the manifest of logs that it does not know: one that vanishes is missed then.
+    /// Records logs that the manifest does not know, so that recovery misses them when they vanish.
     pub(crate) fn record_new_logs(&self) {
         let mut versions = self.versions.lock();
         let logs = self.log_changes(&versions, versions.oldest_wal);
@@ -104,7 +105,7 @@ impl Core {
         }
     }
 
-    /// Tells the manifest how far the logs are: at the end, when all of them is synced.
+    /// Records how far the logs are synced. At close, they are synced completely.
     pub(crate) fn record_end_of_logs(&self) {
         let mut versions = self.versions.lock();
         let logs = self.log_changes(&versions, versions.oldest_wal);
@@ -113,7 +114,7 @@ impl Core {
         }
     }
 
-    /// Nothing relies on what the manifest knows of the logs, so that a failure is only logged.
+    /// No write relies on these records: a failure is logged, and the database goes on.
     fn record_logs(&self, versions: &mut VersionState, logs: Vec<(FileNum, u64)>) {
         let edit = VersionEdit {
             next_file_num: Some(FileNum(self.next_file_num.load(Ordering::Relaxed))),

@@ -1,5 +1,7 @@
-//! What the manifest relies on: its tables and its logs. Whoever opens, verifies, restores or repairs a database judges them here,
-//! so that a database that is called whole is one that opens.
+//! What the manifest relies on: its tables and its logs.
+//!
+//! Open, verify, restore and repair all check tables and logs here, so that a database that verify
+//! calls whole is one that opens.
 
 use crate::format::{FileKind, FileNum, SeqNum, file_path, parse_file_name};
 use crate::table::{Table, TableContext};
@@ -24,7 +26,8 @@ pub(crate) fn list(env: &Env, dir: &Path) -> Result<Vec<Listed>> {
 /// Opens the table that the manifest describes as `meta`.
 ///
 /// # Errors
-/// `Corruption` when it is missing or damaged, or when the file holds another table; `Unsupported`; `Io`.
+/// `Corruption` when it is missing or damaged, or when the file holds another table;
+/// `Unsupported`; `Io`.
 pub(crate) fn open_table(
     env: &Env,
     dir: &Path,
@@ -87,7 +90,8 @@ pub(crate) fn lost_logs(dir: &Path, files: &[Listed], state: &ManifestState) -> 
 /// Reads the logs that are needed as one: see [`wal::recover`].
 ///
 /// # Errors
-/// `Corruption` when something that is known to be synced is bad or missing; `Unsupported`; `Io`; what `visit` returns.
+/// `Corruption` when something that is known to be synced is bad or missing; `Unsupported`; `Io`;
+/// what `visit` returns.
 pub(crate) fn read_logs(
     env: &Env,
     dir: &Path,

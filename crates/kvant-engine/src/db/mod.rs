@@ -1,7 +1,7 @@
 //! The database: the engine's public interface, wired from its parts.
 //!
-//! - [`core`]: the parts and what all need; [`recovery`], [`replay`]: how they come to be from the files; [`inventory`]: which
-//!   files are relied on;
+//! - [`core`]: the parts and what all need; [`recovery`], [`replay`]: how they come to be from the files;
+//! - [`inventory`]: checks the files that the manifest relies on;
 //! - [`write`](self::write), [`read`], [`range`], [`snapshot`]: what users do;
 //! - [`flush`], [`compact`], [`tasks`]: what happens behind them;
 //! - [`fence`], [`space`], [`health`]: what happens when the disk fails or is full, and what is said of it.

@@ -2,7 +2,7 @@
 //!
 //! Steps, in an order that a crash at any point leaves repeatable:
 //! 1. take the directory's lock;
-//! 2. read the manifest, open its tables, check that each is there and the one that the manifest describes;
+//! 2. read the manifest, open its tables, check that each is the one that the manifest describes;
 //! 3. replay the log files that the manifest needs, oldest first, into memtables; a torn end is cut off and reported;
 //! 4. start a new log file and a new manifest, whose first edit is the whole tree;
 //! 5. remove what nothing refers to.
@@ -407,14 +407,13 @@ fn start_wal(
         .map_err(|e| Error::io("sync", dir, e))
         .and_then(|()| WalWriter::start(Arc::clone(&file), &path, num, previous))
         .and_then(|wal| {
-            // What the manifest will know of it. Not where the logs before it are not synced: what is synced of a log says that they are.
-            let synced_bytes = match level {
-                SyncLevel::Os => 0,
-                _ => {
-                    file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
-                    wal.end_bytes()
-                }
-            };
+            // The manifest will record this. With `os` the logs before it may not be synced, and a log with
+            // synced bytes claims that they are.
+            let mut synced_bytes = 0;
+            if level != SyncLevel::Os {
+                file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
+                synced_bytes = wal.end_bytes();
+            }
             Ok((wal, synced_bytes))
         });
     let (wal, synced_bytes) = started.inspect_err(|error| remove_after(error, env, &path))?;

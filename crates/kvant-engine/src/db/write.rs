@@ -302,7 +302,8 @@ impl Core {
         let wal = match created {
             Ok(wal) => wal,
             Err(error) => {
-                // The file may hold half a header; a later attempt writes it anew. The manifest may know the file: it stays.
+                // The file may hold half a header, which a later attempt overwrites. The manifest may
+                // name the file, so it is not removed.
                 *self.prepared_wal.lock() = Some(prepared);
                 return Err(error);
             }

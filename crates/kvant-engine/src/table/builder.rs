@@ -73,7 +73,8 @@ struct Output {
 }
 
 impl TableBuilder {
-    /// A builder of table `file_num` that writes to `file`, which is empty. `path` is for error messages.
+    /// A builder of table `file_num` that writes to `file`, which is empty. `path` is for error
+    /// messages.
     pub(crate) fn new(
         file: Arc<dyn File>,
         path: &Path,

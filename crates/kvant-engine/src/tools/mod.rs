@@ -46,7 +46,8 @@ fn lock_existing(env: &Env, dir: &Path) -> Result<Box<dyn FileLock>> {
     recovery::lock(env, dir)
 }
 
-/// `metadata_share_bytes`: what indexes and filters held by tables may take; with 0 they are not read at open.
+/// `metadata_share_bytes`: what indexes and filters held by tables may take; with 0 they are not read
+/// at open.
 fn table_context(metadata_share_bytes: u64) -> Arc<TableContext> {
     let memory = MemoryBudget::new(TOOL_MEMORY_BYTES);
     Arc::new(TableContext {

@@ -2,10 +2,10 @@
 //!
 //! 1. Which tables count: those that the manifest names; without a readable manifest, every table in the directory, all on level 0,
 //!    where the order of sequence numbers decides. That may bring back keys whose tombstones had been compacted away.
-//! 2. A damaged table is replaced by one with the entries of its readable blocks, on the same level. A table that lies under another
-//!    table's name is found by what it says of itself, and written anew.
-//! 3. Damaged logs are replayed up to the damage, into a new table on level 0: what is saved of them is a prefix of the history.
-//!    Whole ones are too without a readable manifest, which would say where among the tables they belong.
+//! 2. A damaged table is replaced by one with the entries of its readable blocks, on the same level.
+//!    A table that lies under another table's name is found by its properties and written anew.
+//! 3. Damaged logs are replayed up to the damage, into a new table on level 0: a prefix of the
+//!    history. Without a readable manifest all logs become such a table.
 //! 4. A new manifest names the outcome. Damaged files are moved to `lost/`, nothing is deleted.
 
 use super::{TOOL_MEMORY_BYTES, lock_existing, open_table_file, table_context};
@@ -196,7 +196,7 @@ impl Repair<'_> {
                     return Ok(Some(table));
                 }
                 Err(error) if error.kind() != ErrorKind::Corruption => return Err(error),
-                // Another table, or a damaged file, which is reported when it is asked for by its own name.
+                // Another table; or damage, which is reported under the file's own number.
                 Ok(_) | Err(_) => {}
             }
         }
@@ -214,7 +214,7 @@ impl Repair<'_> {
         self.save(level, meta.num, table)
     }
 
-    /// Writes the entries of a table's readable blocks to a new one; the old one, which should be number `num`, is set aside.
+    /// Writes the entries of the readable blocks of table `num` to a new one, and sets the file aside.
     fn save(&mut self, level: usize, num: FileNum, table: &Arc<Table>) -> Result<()> {
         self.report.damaged_table_count += 1;
         self.set_aside(FileKind::Table, num);
@@ -281,7 +281,7 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Keeps whole logs, and returns the manifest's fields of them; replays others into a table.
+    /// Keeps whole logs and returns what the new manifest says of them; replays others into a table.
     fn logs(&mut self, state: &ManifestState) -> Result<Option<(FileNum, KnownLogs)>> {
         let lost = lost_logs(self.dir, &self.files, state);
         let whole = lost.is_empty();
@@ -300,8 +300,8 @@ impl Repair<'_> {
         Ok(kept.then(|| (state.oldest_wal, state.logs.clone())))
     }
 
-    /// Reads logs up to the first damage. When there is some, or with `always`, what was read becomes a table, and the logs are set
-    /// aside: false.
+    /// Reads logs up to the first damage. Returns whether they are kept as they are: without damage
+    /// and unless `always`. Otherwise the records become a table and the logs are set aside.
     fn replay(
         &mut self,
         nums: &[FileNum],
@@ -355,7 +355,8 @@ impl Repair<'_> {
         Ok(false)
     }
 
-    /// `logs`: the oldest log that is needed, and what is known of those from there on; `None`: none is needed.
+    /// `logs`: the oldest log that is needed and the synced bytes of those from there on; `None` when
+    /// no log is needed.
     fn finish(mut self, logs: Option<(FileNum, KnownLogs)>) -> Result<RepairReport> {
         let fs = &*self.env.fs;
         let num = self.new_num();

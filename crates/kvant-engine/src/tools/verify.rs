@@ -1,4 +1,4 @@
-//! Reads everything and says what is damaged. Tables and logs are judged as they are at open: what is whole opens.
+//! Reads everything and says what is damaged. Tables and logs pass the same checks as at open.
 
 use super::{TOOL_MEMORY_BYTES, lock_existing, table_context};
 use crate::db::inventory::{list, lost_logs, open_table, read_logs};

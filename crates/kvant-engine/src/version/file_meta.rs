@@ -55,8 +55,8 @@ impl FileMeta {
         }
     }
 
-    /// How the table in a file of `file_bytes` with these properties is another one than described here; `None` when it is this
-    /// one, as far as can be told.
+    /// The first difference between this description and a table of `file_bytes` with these
+    /// properties; `None` when it is the table described.
     pub(crate) fn disagreement(&self, properties: &TableProperties, file_bytes: u64) -> Option<String> {
         if let Some(num) = properties.file_num.filter(|&num| num != self.num) {
             return Some(format!(

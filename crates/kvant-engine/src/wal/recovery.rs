@@ -20,8 +20,8 @@ pub(crate) struct RecoveredWal {
 /// Calls `visit` with every record of the logs `nums` (ascending) that is good, and says how each file ended.
 ///
 /// What is visited is a prefix of what was written: a log is replayed only if it continues what was replayed
-/// before it, to the byte; others are discarded. `known` says what is known from outside to be synced of logs,
-/// `first_seq` what the first record must start with (`None`: anything).
+/// before it, to the byte; others are discarded. `known` holds the bytes of each log that the manifest says
+/// are synced. `first_seq` is what the first record must start with (`None`: anything).
 ///
 /// # Errors
 /// `Corruption` when something that is known to be synced is bad or missing, when a log between two others is
@@ -63,7 +63,7 @@ pub(crate) fn salvage(
     first_seq: Option<SeqNum>,
     visit: &mut dyn FnMut(FileNum, WalRecord<'_>) -> Result<()>,
 ) -> Result<Salvaged> {
-    let mut chain = Chain::new(fs, dir, nums, known, first_seq, Bad::IsPassedOver)?;
+    let mut chain = Chain::new(fs, dir, nums, known, first_seq, Bad::IsSkipped)?;
     let mut salvaged = Salvaged {
         record_count: 0,
         damage: None,
@@ -90,8 +90,8 @@ pub(crate) fn salvage(
     Ok(salvaged)
 }
 
-/// Operations in the logs `nums`, from an offset of the first on, that record headers tell of; and where `next_seq` is known, those
-/// that must have been before them.
+/// Counts the operations in the logs `nums`, from an offset of the first on, by the record headers that
+/// verify; or by the sequence numbers between `next_seq` and the last of them, if those are more.
 fn op_count_behind(
     fs: &dyn Fs,
     dir: &Path,
@@ -216,16 +216,16 @@ fn continues(reader: &WalReader, oldest: FileNum, recovered: &[RecoveredWal], pa
     }
 }
 
-/// What becomes of a log whose header is bad although something of it is known to be synced.
+/// The effect of a bad header in a log of which something is known to be synced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bad {
     Fails,
-    /// It says nothing of the log before it.
-    IsPassedOver,
+    /// The log before it is then known from its own records alone.
+    IsSkipped,
 }
 
-/// How far each log is known to be synced: from outside, by what it says itself, and by what the logs after it
-/// say. The first log is not asked: its reader finds what it says.
+/// How far each log is known to be synced: by `known`, by its own records, and by the header of the log after
+/// it. The reader of the first log collects the second of these itself.
 fn synced_bytes_of_all(
     fs: &dyn Fs,
     dir: &Path,
@@ -246,7 +246,7 @@ fn synced_bytes_of_all(
         if synced_bytes[index] > 0 {
             // Its header is synced then: if it is bad all the same, opening the log fails.
             let reader = match open(fs, dir, nums[index], synced_bytes[index], None) {
-                Err(error) if bad == Bad::IsPassedOver && error.kind() == ErrorKind::Corruption => continue,
+                Err(error) if bad == Bad::IsSkipped && error.kind() == ErrorKind::Corruption => continue,
                 opened => opened?,
             };
             if let Some(previous) = reader.previous()

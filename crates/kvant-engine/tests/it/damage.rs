@@ -1,5 +1,5 @@
-//! Files that were exchanged, cut short or lost: open, verify, restore and repair are of one mind, and nothing is lost without a
-//! word.
+//! Files that were exchanged, cut short or lost: open, verify, restore and repair agree, and every
+//! loss is reported.
 
 use crate::common::{DIR, World, all_records, small_options};
 use kvant_base::ErrorKind;
@@ -133,7 +133,8 @@ fn several_tables() -> Written {
     written
 }
 
-/// Two tables of the same length with the same keys: old values on the last level, new ones on the first.
+/// Two tables of the same length with the same keys: old values on the last level, new ones on the
+/// first.
 fn two_alike() -> (Written, [PathBuf; 2]) {
     let mut written = Written::new(SyncLevel::Always);
     written.options.compression = [Compression::None; 7];
@@ -309,7 +310,7 @@ fn a_log_that_was_cut_to_nothing_is_missed_after_a_kill() {
     assert_eq!((found, report.losses.len()), (before, 1));
 }
 
-/// What the flush task makes ready is on record before it is used.
+/// The flush task records a log in the manifest before it is used.
 #[test]
 fn a_log_that_came_into_use_behind_a_sealed_memtable_is_missed() {
     let mut written = Written::new(SyncLevel::Always);
@@ -373,7 +374,8 @@ fn a_table_whose_index_or_filter_is_damaged_does_not_end_a_repair() {
     assert!(losses > 0);
 }
 
-/// Written by version 1 of the formats of tables and manifests: two tables on different levels, and a log of a killed process.
+/// Written by version 1 of the formats of tables and manifests: two tables on different levels, and a
+/// log of a killed process.
 #[test]
 fn a_database_of_the_first_formats_opens() {
     let files: [(&str, &[u8]); 5] = [

@@ -33,7 +33,8 @@ fn flushes_whose_edit_finds_no_space_leave_no_tables_behind() {
     let (world, disk) = world();
     let db = world.open(&small_options(SyncLevel::Os));
     db.put(b"key", b"value", None).expect("written");
-    // The manifest, by the name under which it was made. Each time it is to get to know the next log, and then the table.
+    // The manifest, by the name under which it was made. Each attempt appends twice: the next log,
+    // then the table.
     disk.fail_next(FaultOp::Write, ".tmp", io::ErrorKind::StorageFull, 10);
     for _ in 0..5 {
         let error = db.flush().expect_err("the edit cannot be written");

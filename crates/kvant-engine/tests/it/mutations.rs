@@ -1,10 +1,10 @@
-//! Random damage to whole directories: a file is flipped, truncated, exchanged, deleted, zeroed or renamed, and `verify`, an open
-//! and `repair` are asked.
+//! Random damage to whole directories: a file is flipped, truncated, exchanged, deleted, zeroed or
+//! renamed. Then `verify`, an open and `repair` run, each on a copy.
 //!
 //! 1. What `verify` calls whole opens and reads right.
-//! 2. An open database answers right or with an error that says where; never wrong data. The one exception is the end of the last
-//!    log of a killed process, behind everything that is on record as synced: nobody can miss it.
-//! 3. What `repair` makes opens and is whole; what it cannot save, it says.
+//! 2. An open database returns the right data or an error with a file. The exception: the end of the
+//!    last log of a killed process may be missing, behind everything that is on record as synced.
+//! 3. The result of `repair` opens and is whole, and `repair` reports what it could not save.
 //!
 //! `KVANT_MUTATIONS` is the number of mutations.
 

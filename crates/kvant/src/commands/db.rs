@@ -15,11 +15,13 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Whether what was looked at is as it should be.
+/// Whether what was looked at is as it should be, or can be made so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Whole,
     Damaged,
+    /// Repaired, but for what is lost.
+    Lost,
 }
 
 /// Runs a command that needs no settings.
@@ -29,7 +31,7 @@ pub(crate) fn run(name: &str, args: &ArgMatches) -> Result<Verdict> {
     let mut out = BufWriter::new(io::stdout().lock());
     let verdict = match name {
         "verify" => verify(&env, dir, &mut out),
-        "repair" => repair(&env, dir, &mut out).map(whole),
+        "repair" => repair(&env, dir, &mut out),
         "dump" => dump(&env, dir, dump_target(args), &mut out).map(whole),
         "stats" => stats(&env, dir, &mut out).map(whole),
         "restore" => restore(&env, path(args, "CHECKPOINT"), dir, &mut out).map(whole),
@@ -70,7 +72,9 @@ pub(crate) fn run_open(name: &str, args: &ArgMatches, settings: &Settings) -> Re
 pub(crate) fn advice(error: &Error) -> Option<&'static str> {
     match error.kind() {
         ErrorKind::Locked => Some("stop the process that owns the directory first"),
-        ErrorKind::Corruption => Some("see all damage with `kvant db verify`, then `kvant db repair`"),
+        ErrorKind::Corruption => {
+            Some("see all damage with `kvant db verify`, then `kvant db repair`, or restore a checkpoint")
+        }
         ErrorKind::Unsupported => Some("use the version of Kvant that wrote these files, or a later one"),
         _ => None,
     }
@@ -114,7 +118,7 @@ fn verify(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<Verdict> {
     Ok(Verdict::Damaged)
 }
 
-fn repair(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
+fn repair(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<Verdict> {
     let report = tools::repair(env, dir)?;
     let lines = report
         .problems
@@ -124,19 +128,33 @@ fn repair(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
         .moved_files
         .iter()
         .map(|file| format!("moved: {}", file.display()));
-    for line in lines.chain(moved) {
+    let lost = report.losses.iter().map(|loss| format!("lost: {loss}"));
+    for line in lines.chain(moved).chain(lost) {
         writeln!(out, "{line}").map_err(to_stdout)?;
     }
     writeln!(
         out,
-        "{} tables whole, {} damaged with {} entries saved and {} blocks lost; {} log records saved",
+        "{} tables whole, {} damaged with {} entries saved and {} blocks lost; {} records of damaged logs saved, at least {} \
+         operations lost",
         report.whole_table_count,
         report.damaged_table_count,
         report.saved_entry_count,
         report.lost_block_count,
         report.saved_record_count,
+        report.lost_op_count,
     )
-    .map_err(to_stdout)
+    .map_err(to_stdout)?;
+    if report.losses.is_empty() {
+        writeln!(out, "nothing is lost").map_err(to_stdout)?;
+        return Ok(Verdict::Whole);
+    }
+    writeln!(
+        out,
+        "not all was saved; what could not be read is in {}",
+        dir.join("lost").display()
+    )
+    .map_err(to_stdout)?;
+    Ok(Verdict::Lost)
 }
 
 fn dump(env: &Env, dir: &Path, target: DumpTarget, out: &mut dyn Write) -> Result<()> {

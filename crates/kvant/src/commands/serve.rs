@@ -10,11 +10,12 @@ use crate::log::StderrLog;
 use crate::settings::{Config, SETTINGS, Settings};
 use kvant_base::log::{Level, Log};
 use kvant_base::{Error, ErrorKind, Events, MemoryBudget, duration};
-use kvant_engine::{Db, Resources};
+use kvant_engine::{Db, Options, Resources, tools};
 use kvant_env::Env;
 use kvant_server::{LsmStore, Server, ServerConfig};
 use std::fmt::Display;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -60,13 +61,17 @@ fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
         let progress = server.recovery_progress();
         let opened = {
             let (dir, options) = (settings.data.clone(), settings.engine_options());
+            let recover_anyway = settings.recover_anyway;
             let resources = Resources {
                 memory,
                 log: Arc::clone(log),
                 events,
                 progress,
             };
-            spawn_blocking(move || Db::open(env, &dir, options, resources))
+            spawn_blocking(move || match recover_anyway {
+                true => open_anyway(env, &dir, options, resources),
+                false => Db::open(env, &dir, options, resources),
+            })
         };
         let stopped_by = match signals.first_of(opened).await {
             Event::Signal(name) => name,
@@ -85,6 +90,29 @@ fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
     // A recovery that a signal interrupted is not waited for.
     runtime.shutdown_background();
     exit_code
+}
+
+/// Opens the database, damaged or not: what `kvant db repair` can save of it.
+fn open_anyway(env: Env, dir: &Path, options: Options, resources: Resources) -> Result<Db, Error> {
+    let log = Arc::clone(&resources.log);
+    match Db::open(env.clone(), dir, options.clone(), resources.clone()) {
+        Err(error) if error.kind() == ErrorKind::Corruption => {
+            log.event(Level::Error, "recovering_anyway", &[("error", &error)]);
+        }
+        opened => return opened,
+    }
+    let report = tools::repair(&env, dir)?;
+    for problem in &report.problems {
+        log.event(Level::Error, "damaged", &[("problem", problem)]);
+    }
+    for file in &report.moved_files {
+        log.event(Level::Warn, "set_aside", &[("file", &file.display())]);
+    }
+    for what in &report.losses {
+        log.event(Level::Error, "lost", &[("what", what)]);
+    }
+    log.event(Level::Warn, "repaired", &[("losses", &report.losses.len())]);
+    Db::open(env, dir, options, resources)
 }
 
 /// Lets requests in flight finish and closes the store; a second signal ends that.
@@ -203,7 +231,10 @@ fn log_open_failed(settings: &Settings, error: &Error, log: &dyn Log) {
     let dir = settings.data.display();
     let advice = match error.kind() {
         ErrorKind::Corruption => {
-            format!("see the damage with `kvant db verify {dir}`, then `kvant db repair {dir}`")
+            format!(
+                "see the damage with `kvant db verify {dir}`, then restore a checkpoint, or save what is whole with `kvant db \
+                 repair {dir}`; --recover-anyway does that and starts"
+            )
         }
         ErrorKind::Locked => "stop the process that owns the directory, or use another --data".to_string(),
         ErrorKind::Unsupported => {

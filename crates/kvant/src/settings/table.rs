@@ -254,6 +254,16 @@ pub(crate) static SETTINGS: &[Setting] = &[
         apply: |s, text| kind::sync(text).map(|level| s.sync = level),
     },
     Setting {
+        name: "recover-anyway",
+        kind: Kind::Switch,
+        default: DefaultValue::Text("false"),
+        help: "Repair a database that is damaged or lacks files, as `kvant db repair` does, and serve what is left, instead of \
+               refusing to start",
+        cost: "Records may be missing, and older or deleted ones may have come back: the log says what is lost. For one start; \
+               left on, it decides so the next time too",
+        apply: |s, text| kind::switch(text).map(|on| s.recover_anyway = on),
+    },
+    Setting {
         name: "memory",
         kind: Kind::Size,
         default: DefaultValue::Derived {

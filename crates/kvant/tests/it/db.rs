@@ -22,7 +22,7 @@ fn database() -> TempDir {
     dir
 }
 
-fn request(server: &TestServer, method: &str, key: &str, value: &[u8]) {
+pub(crate) fn request(server: &TestServer, method: &str, key: &str, value: &[u8]) {
     let length = value.len();
     let head = format!(
         "{method} /v0/entity?id={key} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
@@ -35,18 +35,18 @@ fn request(server: &TestServer, method: &str, key: &str, value: &[u8]) {
     );
 }
 
-fn db(args: &[&str], dir: &Path) -> Finished {
+pub(crate) fn db(args: &[&str], dir: &Path) -> Finished {
     run(kvant().arg("db").args(args).arg(dir))
 }
 
 /// Runs a command that is expected to succeed and returns its output.
-fn db_done(args: &[&str], dir: &Path) -> String {
+pub(crate) fn db_done(args: &[&str], dir: &Path) -> String {
     let done = db(args, dir);
     assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
     done.stdout
 }
 
-fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
+pub(crate) fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).expect("readable");
     let paths = entries.map(|entry| entry.expect("readable").path());
     let mut files: Vec<PathBuf> = paths
@@ -56,7 +56,7 @@ fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-fn flip_a_bit(file: &Path, at: impl Fn(usize) -> usize) {
+pub(crate) fn flip_a_bit(file: &Path, at: impl Fn(usize) -> usize) {
     let mut contents = std::fs::read(file).expect("readable");
     let at = at(contents.len());
     contents[at] ^= 1;
@@ -185,11 +185,15 @@ fn a_damaged_table_is_found_and_repaired() {
         .expect("damage");
     assert!(line.contains(name) && line.contains(" at byte "), "{line}");
 
-    let repaired = db_done(&["repair"], dir.path());
-    assert!(
-        repaired.contains("damaged: ") && repaired.contains("moved: "),
-        "{repaired}"
+    let repaired = db(&["repair"], dir.path());
+    assert_eq!(
+        repaired.code,
+        Some(3),
+        "what the block held is lost: {repaired:?}"
     );
+    for word in ["damaged: ", "moved: ", "lost: "] {
+        assert!(repaired.stdout.contains(word), "{word}: {repaired:?}");
+    }
     assert!(db_done(&["verify"], dir.path()).ends_with("\nwhole\n"));
 }
 
@@ -209,6 +213,11 @@ fn a_server_refuses_a_damaged_manifest_and_says_what_to_do() {
     for part in ["file=", "MANIFEST-", "offset_bytes=", "kvant db repair"] {
         assert!(line.contains(part), "{part}: {line}");
     }
-    db_done(&["repair"], dir.path());
+    let repaired = db(&["repair"], dir.path());
+    assert_eq!(
+        repaired.code,
+        Some(3),
+        "what the manifest knew is lost: {repaired:?}"
+    );
     assert_eq!(TestServer::start(dir.path()).stop().code, Some(0));
 }

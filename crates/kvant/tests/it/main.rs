@@ -6,6 +6,7 @@ mod brim;
 mod checkpoints;
 mod clients;
 mod connection;
+mod damage;
 mod db;
 mod full_disk;
 mod generated;
