@@ -10,18 +10,21 @@ use crate::pool::{Pool, PoolConfig};
 use crate::routes::Plane;
 use crate::selector::{self, Mailbox, Message, Shared};
 use crate::stores::Store;
+use kvant_base::lock::{self, NamedMutex};
+use kvant_base::wait::WaitKind;
 use kvant_base::{Events, Level, Log, MemoryBudget};
 use kvant_engine::RecoveryProgress;
-use kvant_env::Env;
+use kvant_env::{Env, Step, Task};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::Instant;
 
 /// Connections that the kernel completes before they are accepted; it may cut this to its own limit.
 const BACKLOG_COUNT: i32 = 4096;
@@ -190,24 +193,54 @@ impl Server {
             // A selector that has ended already hears nothing and needs not.
             drop(mailbox.send(Message::Stop(grace)));
         }
-        let (shared, threads) = (Arc::clone(&self.shared), std::mem::take(&mut self.threads));
-        let (running, ended) = mpsc::channel::<()>();
-        // A read can take as long as it likes, and nothing ends a thread from outside.
-        let joining = std::thread::Builder::new().name("stopper".into()).spawn(move || {
-            for thread in threads {
-                if thread.join().is_err() {
-                    shared.log.event(Level::Error, "selector_panicked", &[]);
-                }
-            }
-            if let Some(pool) = &shared.pool {
-                pool.stop();
-            }
-            drop(running);
+        let stopper = Arc::new(Stopper {
+            threads: NamedMutex::new("stopper", std::mem::take(&mut self.threads)),
+            shared: Arc::clone(&self.shared),
+            waiting: std::thread::current(),
+            is_done: AtomicBool::new(false),
         });
-        let waited = ended.recv_timeout(grace + THREADS_END_MAX);
-        if joining.is_err() || waited == Err(RecvTimeoutError::Timeout) {
+        self.shared.env.spawner.spawn(stopper.clone());
+        let (begun, time_max) = (Instant::now(), grace.saturating_add(THREADS_END_MAX));
+        while !stopper.is_done.load(Ordering::Acquire) {
+            let left = time_max.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            lock::park(WaitKind::Idle, "stop", Some(left));
+        }
+        if !stopper.is_done.load(Ordering::Acquire) {
             self.shared.log.event(Level::Warn, "threads_left", &[]);
         }
+    }
+}
+
+/// Waits for the threads of a server that stops. It has a thread of its own, since a read can take
+/// as long as it likes and nothing ends a thread from outside.
+struct Stopper {
+    threads: NamedMutex<Vec<JoinHandle<()>>>,
+    shared: Arc<Shared>,
+    waiting: Thread,
+    is_done: AtomicBool,
+}
+
+impl Task for Stopper {
+    fn name(&self) -> &str {
+        "stopper"
+    }
+
+    fn step(&self) -> Step {
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads {
+            if thread.join().is_err() {
+                self.shared.log.event(Level::Error, "selector_panicked", &[]);
+            }
+        }
+        if let Some(pool) = &self.shared.pool {
+            pool.stop();
+        }
+        self.is_done.store(true, Ordering::Release);
+        self.waiting.unpark();
+        Step::Finished
     }
 }
 

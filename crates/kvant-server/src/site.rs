@@ -105,7 +105,7 @@ fn host_name(host: &[u8]) -> Option<&[u8]> {
     is_port.then_some(name)
 }
 
-/// The host of an origin: `https://NAME:PORT`.
+/// The host of an origin, which has a scheme, a host, and a port where it is needed.
 fn origin_name(origin: &[u8]) -> Option<&[u8]> {
     let scheme_bytes = origin.windows(3).position(|part| part == b"://")?;
     host_name(&origin[scheme_bytes + 3..])

@@ -59,7 +59,7 @@ const ODD_HEADERS: [&str; 46] = [
     "User-Agent: \u{e4}", "X:\ty\t", "X: a\rb", "X: a\0b", "X", ": y", "X y: z", " folded", "\tfolded", "X: a\r\n b", "Accept: */*",
     "Content-Type: text/plain", "Range: bytes=0-1", "If-None-Match: *", "Accept-Encoding: gzip", "Transfer-Encoding: chunked", "\u{e4}: x",
     "X: \u{7f}", "Cookie: a=b; c=d", "Content-Encoding: gzip", "X-HTTP-Method-Override: PUT", "Proxy-Connection: close", "Content-Length: 0",
-    "Origin: http://x", "Origin: http://y", "Origin: null", "Sec-Fetch-Site: none", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-origin",
+    "Origin: http://localhost", "Origin: http://example.com", "Origin: null", "Sec-Fetch-Site: none", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-origin",
 ];
 const BODY_BYTES: [usize; 9] = [0, 1, 100, 8191, 8192, 8193, 20_000, 100_000, 100_001];
 

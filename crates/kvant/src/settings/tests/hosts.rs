@@ -12,7 +12,7 @@ fn allowed_hosts_come_from_any_source_and_are_names_alone() {
     assert_eq!(read_hosts(read_all(&[], &env, None)), ["kv"]);
     let file = Some("allowed-hosts = 'kv.example'");
     assert_eq!(read_hosts(read_all(&[], &[], file)), ["kv.example"]);
-    for text in ["", "kv,", "kv:8080", "http://kv", "kv/x"] {
+    for text in ["", "kv,", "kv:8080", "http://localhost", "kv/x"] {
         let problems = problems_of(&[("allowed-hosts", text)], &[], None);
         assert_eq!(problems.len(), 1, "{text}");
         assert!(
