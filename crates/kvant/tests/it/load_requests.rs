@@ -1,4 +1,5 @@
-//! `kvant load` without a script: methods, bodies, a number of requests; and its end at a broken assertion.
+//! `kvant load` without a script: methods, bodies, a number of requests; and its end at a broken
+//! assertion.
 
 use crate::kvant_command::{TempDir, run_kvant};
 use crate::load::{good_load, load};

@@ -1,7 +1,8 @@
-//! `--abort-on-fail`: assertions are looked at while the load goes on, and the first that is broken ends it.
+//! `--abort-on-fail`: assertions are looked at while the load goes on, and the first that is broken
+//! ends it.
 //!
-//! Each second those are held against what the phase has come to so far that bound failures or latencies from above; the others say
-//! something at the end of a phase only.
+//! Each second those are held against what the phase has come to so far that bound failures or
+//! latencies from above; the others say something at the end of a phase only.
 
 use super::facts::Done;
 use super::judgement::Judge;
