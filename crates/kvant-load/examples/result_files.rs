@@ -112,6 +112,7 @@ fn outcome(names: &OpNames, phase: u64, total: Interval) -> Outcome {
         in_flight: 0,
         unanswered,
         threads: Vec::new(),
+        machine: None,
         is_cut_short: false,
     }
 }

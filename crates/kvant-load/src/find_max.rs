@@ -5,10 +5,15 @@
 //! 3. Bisection between the best rate that held and the least that failed, until they are 3 % apart.
 //! 4. Confirmation: the rate that was found has to hold twice for longer. Where it does not, the search goes on below it,
 //!    with runs of that length: a store that pays its debts later looks good for ten seconds at any rate.
-//! 5. A run at 80 % of it, which is where latencies are worth comparing.
+//! 5. The rate that failed next above is tried once more, if it failed only once: when it holds, the search goes on above it.
+//! 6. A run at 80 % of the result, which is where latencies are worth comparing.
+//!
+//! Where no rate of these holds, the search goes down to a floor, and names it when that does not hold either.
 //!
 //! A rate holds when its plan is kept (see [`judge`]) and the caller's objective is met. A phase that failed by little is
-//! run again before it counts: one hiccup of a shared machine must not end the search at a fifth of the truth.
+//! run again before it counts: one hiccup of a shared machine must not end the search at a fifth of the truth. One that failed
+//! while the machine was disturbed ([`disturbance`]) does not count either, up to a number of them: on a machine that is always
+//! disturbed the search ends too, with what holds there.
 //!
 //! The generator's own lateness is no criterion: response times count from the plan, so that lateness can make a good
 //! rate look bad but never a bad one good. But it decides whom a failure is blamed on ([`Limit`]).
@@ -16,6 +21,7 @@
 //! Nothing here sends requests: phases are run by a closure. Threads: the caller's.
 
 use crate::config::Phase;
+use crate::machine;
 use crate::outcome::Outcome;
 use kvant_base::Result;
 use std::time::Duration;
@@ -105,6 +111,8 @@ pub struct Means<'a> {
     pub slo: &'a dyn Fn(&Outcome) -> Vec<String>,
     /// Whether the generator limited a phase, and how: see [`generator_limit`].
     pub generator: &'a dyn Fn(&Outcome) -> Option<String>,
+    /// Whether something else disturbed the machine during a phase, and what: see [`disturbance`].
+    pub disturbance: &'a dyn Fn(&Outcome) -> Option<String>,
     /// Sees each phase when it has been judged.
     pub each_point: &'a mut dyn FnMut(&Point),
 }
@@ -118,7 +126,7 @@ pub enum Purpose {
     Step,
     /// Between a rate that held and one that failed.
     Bisection,
-    /// Once more, because it had failed by little.
+    /// Once more, because it had failed by little, once, or while the machine was disturbed.
     Repeat,
     /// A longer run of the rate that was found.
     Confirmation,
@@ -165,6 +173,8 @@ pub struct Point {
     pub judgement: Judgement,
     /// How the generator limited it, if it did.
     pub generator: Option<String>,
+    /// What disturbed the machine, if something did.
+    pub disturbance: Option<String>,
 }
 
 /// What ended the search upwards.
@@ -216,6 +226,12 @@ impl FindMax {
         curve.sort_by(|a, b| a.rate.total_cmp(&b.rate));
         curve
     }
+
+    /// Phases during which the machine was disturbed.
+    pub fn disturbed_count(&self) -> usize {
+        let is_disturbed = |point: &&Point| point.disturbance.is_some();
+        self.points.iter().filter(is_disturbed).count()
+    }
 }
 
 /// Searches.
@@ -233,6 +249,11 @@ pub fn find_max<'a>(config: &'a FindMaxConfig, means: Means<'a>) -> Result<FindM
 /// How the generator limited a phase, by its verdict.
 pub fn generator_limit(outcome: &Outcome) -> Option<String> {
     judge::generator_limit(outcome)
+}
+
+/// What disturbed the machine during a phase, for a second at least.
+pub fn disturbance(outcome: &Outcome) -> Option<String> {
+    machine::disturbance_of_any_second(outcome)
 }
 
 #[cfg(test)]

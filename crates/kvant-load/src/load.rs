@@ -11,6 +11,7 @@ mod descriptors;
 mod tally;
 
 use crate::config::{LoadConfig, Phase};
+use crate::machine::{Machine, Watch};
 use crate::net::poller::Waker;
 use crate::net::tls::TlsConnector;
 use crate::op::OpNames;
@@ -23,6 +24,7 @@ use kvant_base::tag::{self, Activity};
 use kvant_base::wait::{self, WaitKind};
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Env;
+use kvant_env::host::procfs::ProcFs;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,6 +49,7 @@ pub struct Load {
     stopper: Stopper,
     failure: Option<Error>,
     before_measuring: Option<Box<dyn FnMut() + Send>>,
+    machine: Option<Machine>,
 }
 
 /// Ends the phase that is running, and all that would follow, from any thread.
@@ -100,6 +103,7 @@ impl Load {
             stopper,
             failure: None,
             before_measuring: None,
+            machine: None,
         };
         for (thread, source) in sources.into_iter().enumerate() {
             let worker = load.start_worker(thread, source, report.clone());
@@ -154,6 +158,11 @@ impl Load {
         self.before_measuring = Some(call);
     }
 
+    /// Has outcomes say who used the CPUs of this machine, as `proc` has it.
+    pub fn watch_machine(&mut self, proc: ProcFs) {
+        self.machine = Some(Machine::new(proc, &self.config.targets));
+    }
+
     /// Ends the phase that is running, and all that would follow, from any thread.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
@@ -192,9 +201,13 @@ impl Load {
             self.order_end();
         }
         let mut measure_from_ns = None;
+        let mut watch = self.machine.as_ref().map(Watch::new);
         while !tally.has_ended() {
             let Some(report) = self.next_report(measure_from_ns)? else {
                 measure_from_ns = None;
+                if let Some(watch) = &mut watch {
+                    watch.begin(self.env.clock.monotonic_ns());
+                }
                 if let Some(call) = &mut self.before_measuring {
                     call();
                 }
@@ -208,10 +221,7 @@ impl Load {
                         let begin_ns = self.env.clock.monotonic_ns() + BEGIN_AFTER_NS;
                         self.order(|| Order::Begin { begin_ns });
                         let warmup_ms = u64::try_from(phase.warmup.as_millis()).unwrap_or(u64::MAX);
-                        measure_from_ns = self
-                            .before_measuring
-                            .as_ref()
-                            .map(|_| begin_ns.saturating_add(warmup_ms.saturating_mul(1_000_000)));
+                        measure_from_ns = Some(begin_ns.saturating_add(warmup_ms.saturating_mul(1_000_000)));
                         let begin_wall_ms = self.env.clock.wall_ms() + BEGIN_AFTER_NS / 1_000_000;
                         start_wall_ms = begin_wall_ms.saturating_add(warmup_ms);
                     }
@@ -228,13 +238,21 @@ impl Load {
                 }
                 News::Failed(error) => return Err(error.unwrap_or_else(panicked)),
             }
+            let second_count = tally.second_count();
             let wants_more = tally.complete_seconds(each_second);
+            if tally.second_count() > second_count
+                && let Some(watch) = &mut watch
+            {
+                tally.set_machine_of_last_second(watch.lap(self.env.clock.monotonic_ns()));
+            }
             if !wants_more && !is_cut_short && !tally.has_ended() {
                 is_cut_short = true;
                 self.order_end();
             }
         }
-        Ok(tally.finish(phase, start_wall_ms, self.ops.all(), is_cut_short))
+        let mut outcome = tally.finish(phase, start_wall_ms, self.ops.all(), is_cut_short);
+        outcome.machine = watch.and_then(|watch| watch.whole());
+        Ok(outcome)
     }
 
     /// What a worker says next; `None` when this moment comes before it.

@@ -2,6 +2,7 @@
 
 use crate::config::Phase;
 use crate::histogram::Histogram;
+use crate::machine::MachineUse;
 use crate::record::Interval;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,8 @@ pub struct Outcome {
     pub unanswered: Histogram,
     /// Per thread.
     pub threads: Vec<ThreadOutcome>,
+    /// Who used the CPUs of this machine; `None` when nobody looked, or the system does not tell.
+    pub machine: Option<MachineUse>,
     /// Whether a signal or a script ended it before its time.
     pub is_cut_short: bool,
 }
@@ -54,6 +57,9 @@ pub struct Second {
     pub p99_ns: u64,
     /// As `p50_ns`.
     pub max_ns: u64,
+    /// As [`Outcome::machine`].
+    #[serde(default)]
+    pub machine: Option<MachineUse>,
 }
 
 /// What one thread did.

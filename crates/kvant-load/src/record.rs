@@ -2,6 +2,7 @@
 //! is shared while it records.
 
 use crate::histogram::Histogram;
+use crate::lateness::Lateness;
 use crate::op::OpId;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,8 @@ pub struct Interval {
     pub ops: Vec<OpRecord>,
     /// From the moment at which a request was due and a connection was free for it, to its write: the generator's own lateness.
     pub send_lag: Histogram,
+    /// The generator's part of the response times.
+    pub lateness: Lateness,
     /// From the call of connect to the socket being writable, and the TLS handshake.
     pub connect: Histogram,
     /// Requests whose planned time lies in this interval. In a closed loop: those sent, or tried in vain. Pipelined requests
@@ -34,7 +37,7 @@ pub struct Interval {
     pub errors: Errors,
     /// CPU time that this thread (these threads) used, in nanoseconds.
     pub cpu_ns: u64,
-    /// Of it, time spent in the source making requests and looking at answers, measured on a sample and scaled.
+    /// Of it, time spent in the source making requests and looking at answers, measured on a sample and scaled; at most all of it.
     pub source_ns: u64,
 }
 
@@ -99,6 +102,7 @@ impl Interval {
             mine.add(theirs);
         }
         self.send_lag.add(&other.send_lag);
+        self.lateness.add(&other.lateness);
         self.connect.add(&other.connect);
         self.planned += other.planned;
         self.sent += other.sent;
@@ -117,10 +121,12 @@ impl Interval {
             op.statuses.clear();
         }
         self.send_lag.clear();
+        self.lateness.clear();
         self.connect.clear();
         *self = Interval {
             ops: std::mem::take(&mut self.ops),
             send_lag: std::mem::take(&mut self.send_lag),
+            lateness: std::mem::take(&mut self.lateness),
             connect: std::mem::take(&mut self.connect),
             ..Interval::default()
         };

@@ -1,23 +1,26 @@
-//! Who was the limit of a phase: the generator, the server or neither; and whether its latencies are the server's.
+//! Who was the limit of a phase: the generator, the server or neither; and which of its latencies are the server's.
 //!
-//! 1. Not valid: the 99th percentile of the send lag is over a tenth of that of the response time (with the unanswered), and
-//!    over [`LAG_FLOOR_NS`]. A tenth of a latency of 100 us is 10 us, which a scheduler takes at any time; below the
-//!    floor nobody is misled.
-//! 2. Generator-bound, and not valid either: it was that late, or the plan was not kept (or there is none: a closed
-//!    loop) and one of its threads had no CPU left or the script took half of the time of all. A full thread alone
-//!    is no sign: it may poll until the next planned moment.
+//! 1. A percentile of the response time is the server's when at most [`LAG_PART_MAX`] of it, or [`LAG_FLOOR_NS`], is send lag,
+//!    by the requests that took about as long ([`crate::lateness`]). A tenth of a latency of 100 us is 10 us, which a
+//!    scheduler takes at any time; below the floor nobody is misled. A phase is valid when its p50, p90 and p99 are.
+//! 2. Generator-bound: p99 is the generator's; or the plan was not kept (or there is none: a closed loop) and one of its threads
+//!    had no CPU left or the script took half of the time of all, and then nothing is valid. A full thread alone is no sign:
+//!    it may poll until the next planned moment.
 //! 3. Server-bound: the plan was not kept although the generator had CPU left. In a closed loop the server sets the
-//!    pace by definition, unless the generator does.
+//!    pace by definition, unless the generator does. Without any answer nothing is valid.
 //! 4. A plan is kept when at most [`MISSING_PART_MAX`] of it is unanswered at the end, beyond what is on its way
 //!    at any moment: the rate times the service time.
+//! 5. What a disturbed machine measured ([`machine::disturbance`]) is not valid, whoever was the limit.
 
 use crate::config::Rate;
+use crate::machine;
 use crate::outcome::Outcome;
 use crate::units::{counted, format_metric, format_time_ns};
+use serde::{Deserialize, Serialize};
 
-/// A send lag up to this is no reason to distrust a run, however fast the server is.
+/// A send lag up to this is no reason to distrust a latency, however fast the server is.
 pub const LAG_FLOOR_NS: u64 = 50_000;
-/// Part of the response time that the send lag may have, both at their 99th percentile.
+/// Part of a response time that may be send lag.
 pub const LAG_PART_MAX: f64 = 0.1;
 /// Part of a plan that may be unanswered.
 pub const MISSING_PART_MAX: f64 = 0.005;
@@ -25,6 +28,10 @@ pub const MISSING_PART_MAX: f64 = 0.005;
 pub const CPU_PART_FULL: f64 = 0.9;
 /// Part of the time of all threads from which on the script decides how fast they are.
 pub const SCRIPT_PART_MAX: f64 = 0.5;
+/// Percentiles that are divided between generator and server ...
+const SHARES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
+/// ... and the highest of them that a valid phase needs.
+const VALID_PERCENT: f64 = 99.0;
 /// Of the rate at which a server is at its limit: where its latencies mean something again.
 const CALM_PART: f64 = 0.8;
 
@@ -39,13 +46,33 @@ pub enum Bound {
     Neither,
 }
 
+/// How much of a percentile of the response time is the generator's; written as JSON under these names.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    /// Which percentile.
+    pub percent: f64,
+    /// The percentile, in nanoseconds.
+    pub response_ns: u64,
+    /// The part of it that is send lag, in nanoseconds.
+    pub generator_ns: u64,
+    /// Whether that is so little that the percentile is the server's.
+    pub is_server: bool,
+}
+
 /// A judgement of a phase, in words that can be acted on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// What limited it.
     pub bound: Bound,
     /// Whether its latencies are those of the server.
     pub is_valid: bool,
+    /// Where they are not, because the generator was late: the percentiles for which that is so. Empty when there is another
+    /// reason, which holds for all.
+    pub late_percents: Vec<f64>,
+    /// How much of each of some percentiles is the generator's; empty when nothing was answered.
+    pub shares: Vec<Share>,
+    /// What disturbed the machine, if that was too much.
+    pub disturbance: Option<String>,
     /// The most important reason, without a final period; short.
     pub headline: String,
     /// Everything else worth saying, and what to do: whole sentences.
@@ -53,6 +80,14 @@ pub struct Verdict {
 }
 
 impl Bound {
+    fn words(self) -> &'static str {
+        match self {
+            Bound::Generator => "generator-bound",
+            Bound::Server => "server-bound",
+            Bound::Neither => "bound by neither",
+        }
+    }
+
     /// `generator`, `server`, `neither`: as in JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -66,11 +101,18 @@ impl Bound {
 impl Verdict {
     /// `valid, server-bound` and the like: for tables.
     pub fn label(&self) -> String {
-        let validity = if self.is_valid { "valid" } else { "NOT VALID" };
-        match self.bound {
-            Bound::Neither => format!("{validity}, bound by neither"),
-            bound => format!("{validity}, {}-bound", bound.name()),
+        let validity = match (self.is_valid, &self.late_percents[..]) {
+            (true, _) => "valid".to_string(),
+            (false, []) => "NOT VALID".to_string(),
+            (false, percents) => {
+                let names: Vec<String> = percents.iter().map(|percent| format!("p{percent}")).collect();
+                format!("NOT VALID for {}", names.join(", "))
+            }
+        };
+        if self.disturbance.is_some() {
+            return format!("{validity}, disturbed");
         }
+        format!("{validity}, {}", self.bound.words())
     }
 
     /// One line: `Verdict: valid, server-bound: ...`, without a line feed.
@@ -83,18 +125,39 @@ impl Verdict {
 pub fn judge(outcome: &Outcome) -> Verdict {
     let facts = Facts::new(outcome);
     let is_closed = outcome.phase.rate == Rate::Closed;
-    let (bound, is_valid, headline) = if outcome.total.sent == 0 {
+    let (bound, headline) = if outcome.total.sent == 0 {
         facts.nothing_sent()
+    } else if outcome.total.completed == 0 {
+        facts.nothing_answered()
     } else if is_closed {
         facts.closed()
     } else {
         facts.planned()
     };
-    let mut sentences = facts.advice(bound, is_closed);
+    let disturbance = machine::disturbance(outcome).filter(|_| outcome.total.sent > 0);
+    let mut sentences = facts.advice(bound, is_closed, disturbance.is_some());
     sentences.extend(facts.remarks(bound, is_closed));
+    // Where the generator did not send what was planned, or nothing was answered, no percentile says anything.
+    let says_nothing =
+        outcome.total.completed == 0 || bound == Bound::Generator && (is_closed || !facts.is_kept);
+    let late = facts.late_percents();
+    let is_partly_late = facts.shares.iter().any(|share| share.is_server);
+    let headline = match &disturbance {
+        Some(disturbance) => {
+            sentences.insert(0, format!("As measured: {}, {headline}.", bound.words()));
+            disturbance.clone()
+        }
+        None => headline,
+    };
     Verdict {
         bound,
-        is_valid,
+        is_valid: !says_nothing && disturbance.is_none() && late.is_empty(),
+        late_percents: match says_nothing || disturbance.is_some() || !is_partly_late {
+            true => Vec::new(),
+            false => late,
+        },
+        shares: facts.shares,
+        disturbance,
         headline,
         sentences,
     }
@@ -104,7 +167,7 @@ pub fn judge(outcome: &Outcome) -> Verdict {
 struct Facts<'a> {
     outcome: &'a Outcome,
     lag_p99_ns: u64,
-    response_p99_ns: u64,
+    shares: Vec<Share>,
     /// Of the thread with most, 0 to 1.
     cpu_part: f64,
     /// Of the time of all threads.
@@ -135,10 +198,10 @@ impl<'a> Facts<'a> {
         Facts {
             outcome,
             lag_p99_ns: total.send_lag.percentile_ns(99.0),
-            response_p99_ns: outcome.response_with_unanswered().percentile_ns(99.0),
+            shares: shares(outcome),
             cpu_part: part(busiest_ns as f64, measured_ns),
             script_part: part(total.source_ns as f64, threads_ns),
-            script_cpu_part: part(total.source_ns as f64, total.cpu_ns as f64),
+            script_cpu_part: part(total.source_ns as f64, total.cpu_ns as f64).min(1.0),
             answered_part: part(total.completed as f64, total.planned as f64),
             on_its_way,
             is_kept: total.completed > 0 && missing <= total.planned as f64 * MISSING_PART_MAX + on_its_way,
@@ -153,9 +216,16 @@ impl<'a> Facts<'a> {
         outcome.unanswered.count().saturating_sub(in_flight)
     }
 
-    fn is_late(&self) -> bool {
-        let limit_ns = (self.response_p99_ns as f64 * LAG_PART_MAX).max(LAG_FLOOR_NS as f64);
-        self.lag_p99_ns as f64 > limit_ns
+    /// Percentiles that a valid phase needs and that are not the server's.
+    fn late_percents(&self) -> Vec<f64> {
+        let late = self.shares.iter().filter(|share| !share.is_server);
+        late.map(|share| share.percent)
+            .filter(|percent| *percent <= VALID_PERCENT)
+            .collect()
+    }
+
+    fn p99(&self) -> Option<&Share> {
+        self.shares.iter().find(|share| share.percent == VALID_PERCENT)
     }
 
     fn is_full(&self) -> bool {
@@ -166,59 +236,47 @@ impl<'a> Facts<'a> {
         self.script_part >= SCRIPT_PART_MAX
     }
 
-    fn nothing_sent(&self) -> (Bound, bool, String) {
+    fn nothing_sent(&self) -> (Bound, String) {
         let total = &self.outcome.total;
         if total.errors.connect > 0 {
-            return (Bound::Server, false, "no connection could be opened".to_string());
+            return (Bound::Server, "no connection could be opened".to_string());
         }
         if total.planned > 0 {
-            return (
-                Bound::Generator,
-                false,
-                format!("nothing of {} was sent", total.planned),
-            );
+            return (Bound::Generator, format!("nothing of {} was sent", total.planned));
         }
         (
             Bound::Neither,
-            false,
             "nothing was planned in the measured time".to_string(),
         )
     }
 
-    fn closed(&self) -> (Bound, bool, String) {
-        if self.is_full() || self.is_script_slow() {
-            return (Bound::Generator, false, format!("closed loop, {}", self.busy()));
-        }
-        let rate = format_metric(self.outcome.rate_achieved());
-        (
-            Bound::Server,
-            true,
-            format!("closed loop, {rate} answers a second"),
-        )
+    fn nothing_answered(&self) -> (Bound, String) {
+        let sent = self.outcome.total.sent;
+        (Bound::Server, format!("none of {sent} requests was answered"))
     }
 
-    fn planned(&self) -> (Bound, bool, String) {
-        let (lag, response) = (
-            format_time_ns(self.lag_p99_ns),
-            format_time_ns(self.response_p99_ns),
-        );
-        if self.is_late() {
-            let headline = if self.response_p99_ns as f64 * LAG_PART_MAX < LAG_FLOOR_NS as f64 {
-                format!("send lag p99 {lag}, response p99 {response}")
-            } else {
-                format!("send lag p99 {lag} is over 10 % of response p99 {response}")
-            };
-            return (Bound::Generator, false, headline);
+    fn closed(&self) -> (Bound, String) {
+        if self.is_full() || self.is_script_slow() {
+            return (Bound::Generator, format!("closed loop, {}", self.busy()));
         }
+        let rate = format_metric(self.outcome.rate_achieved());
+        (Bound::Server, format!("closed loop, {rate} answers a second"))
+    }
+
+    fn planned(&self) -> (Bound, String) {
         let answered = format!("{:.2} % of the plan answered", self.answered_part * 100.0);
+        if let Some(p99) = self.p99().filter(|p99| !p99.is_server) {
+            return (Bound::Generator, p99.text());
+        }
         if self.is_kept {
-            return (Bound::Neither, true, format!("{answered}, send lag p99 {lag}"));
+            let lag = format_time_ns(self.lag_p99_ns);
+            return (Bound::Neither, format!("{answered}, send lag p99 {lag}"));
         }
         if self.is_full() || self.is_script_slow() {
-            return (Bound::Generator, false, format!("{answered}, {}", self.busy()));
+            return (Bound::Generator, format!("{answered}, {}", self.busy()));
         }
         let cpu = percent(self.cpu_part);
-        (Bound::Server, true, format!("{answered}, generator at {cpu} CPU"))
+        (Bound::Server, format!("{answered}, generator at {cpu} CPU"))
     }
 
     fn busy(&self) -> String {
@@ -230,11 +288,20 @@ impl<'a> Facts<'a> {
     }
 
     /// What to do about the bound.
-    fn advice(&self, bound: Bound, is_closed: bool) -> Vec<String> {
+    fn advice(&self, bound: Bound, is_closed: bool, is_disturbed: bool) -> Vec<String> {
         let mut sentences = Vec::new();
+        if self.shares.iter().any(|share| !share.is_server) {
+            let parts: Vec<String> = self.shares.iter().map(Share::of_server).collect();
+            sentences.push(format!(
+                "Of the response time, the server's are: {}.",
+                parts.join(", ")
+            ));
+        }
         match bound {
             Bound::Generator if self.outcome.total.sent > 0 => {
-                sentences.push("These figures are the generator's own, not the server's.".to_string());
+                if is_closed || !self.is_kept || self.shares.iter().all(|share| !share.is_server) {
+                    sentences.push("These figures are the generator's own, not the server's.".to_string());
+                }
                 if self.script_cpu_part >= SCRIPT_PART_MAX {
                     let part = percent(self.script_cpu_part);
                     sentences.push(format!(
@@ -244,6 +311,8 @@ impl<'a> Facts<'a> {
                 }
                 sentences.push(if self.is_full() {
                     "Use more threads (-t), a lower rate, or another machine for the generator.".to_string()
+                } else if is_disturbed {
+                    "Its threads waited for a core, which the others had.".to_string()
                 } else {
                     "Its threads waited for a core: something else on this machine uses it, perhaps the server. Give them \
                      cores of their own (taskset), or lower the rate."
@@ -259,7 +328,14 @@ impl<'a> Facts<'a> {
                     rounded(achieved * CALM_PART),
                 ));
             }
+            Bound::Neither if !self.late_percents().is_empty() => sentences.push(
+                "Being woken takes a thread that long here: --spin always keeps it awake, for a core each."
+                    .to_string(),
+            ),
             _ => {}
+        }
+        if is_disturbed {
+            sentences.push("Measure again when the machine is calm.".to_string());
         }
         sentences
     }
@@ -306,6 +382,48 @@ impl<'a> Facts<'a> {
         }
         sentences
     }
+}
+
+impl Share {
+    /// `3.80ms of p99 24.10ms are the generator's send lag`.
+    fn text(&self) -> String {
+        format!(
+            "{} of p{} {} are the generator's send lag",
+            format_time_ns(self.generator_ns),
+            self.percent,
+            format_time_ns(self.response_ns)
+        )
+    }
+
+    /// `p50 20.33ms of 20.38ms`.
+    fn of_server(&self) -> String {
+        format!(
+            "p{} {} of {}",
+            self.percent,
+            format_time_ns(self.response_ns.saturating_sub(self.generator_ns)),
+            format_time_ns(self.response_ns)
+        )
+    }
+}
+
+/// Of what was answered, or met its deadline.
+fn shares(outcome: &Outcome) -> Vec<Share> {
+    let response = outcome.response();
+    if response.is_empty() {
+        return Vec::new();
+    }
+    let share = |percent: &f64| {
+        let response_ns = response.percentile_ns(*percent);
+        let generator_ns = outcome.total.lateness.of_response_ns(response_ns);
+        let allowed_ns = (response_ns as f64 * LAG_PART_MAX).max(LAG_FLOOR_NS as f64);
+        Share {
+            percent: *percent,
+            response_ns,
+            generator_ns,
+            is_server: generator_ns as f64 <= allowed_ns,
+        }
+    };
+    SHARES.iter().map(share).collect()
 }
 
 fn part(amount: f64, of: f64) -> f64 {

@@ -47,6 +47,7 @@ fn outcome() -> Outcome {
         in_flight: 0,
         unanswered: Histogram::new(),
         threads: Vec::new(),
+        machine: None,
         is_cut_short: false,
     }
 }

@@ -59,6 +59,7 @@ fn outcome(rate: Rate, get_ms: u64, put_ms: u64) -> Outcome {
         in_flight: 0,
         unanswered: Histogram::new(),
         threads: Vec::new(),
+        machine: None,
         is_cut_short: false,
     }
 }
@@ -73,6 +74,9 @@ fn file(outcomes: &[Outcome]) -> ResultFile {
     let verdict = Verdict {
         bound: Bound::Neither,
         is_valid: true,
+        late_percents: Vec::new(),
+        shares: Vec::new(),
+        disturbance: None,
         headline: "the plan was kept".to_owned(),
         sentences: Vec::new(),
     };
@@ -181,6 +185,8 @@ fn what_makes_it_doubtful_is_said() {
     b.phases[0].verdict = Some(crate::report::json::VerdictFacts {
         bound: "generator".to_owned(),
         is_valid: false,
+        disturbance: None,
+        shares: Vec::new(),
         headline: "send lag was 40 % of latency".to_owned(),
         sentences: Vec::new(),
     });

@@ -147,7 +147,7 @@ fn student_95(freedom: f64) -> f64 {
 /// How the generator limited a phase, by its verdict.
 pub(super) fn generator_limit(outcome: &Outcome) -> Option<String> {
     let verdict = verdict::judge(outcome);
-    (verdict.bound == Bound::Generator || !verdict.is_valid).then_some(verdict.headline)
+    (verdict.bound == Bound::Generator).then_some(verdict.headline)
 }
 
 #[cfg(test)]

@@ -1,39 +1,56 @@
 //! The search itself: which rate is tried next.
 //!
 //! Invariants:
-//! 1. All rates in `good` are below the least rate that failed.
-//! 2. A rate that failed a longer run is never reported, nor any above it.
+//! 1. All rates in `good` are below the least of `bad`.
+//! 2. A rate is confirmed by longer runs that held, all of them after the last that failed.
+//! 3. The search ends: phases, repeats for a disturbed machine and returns to a rate that failed are limited in number.
 
 use super::judge::{self, Judgement};
 use super::{FindMax, FindMaxConfig, Limit, Means, Point, Purpose};
 use crate::config::{Phase, Rate};
 use crate::outcome::Outcome;
 use kvant_base::Result;
+use std::time::Duration;
 
 /// Steps above the saturation rate, each higher by a tenth, when that held.
 const RAISES_MAX: usize = 8;
-/// Halvings below the first step, when that failed.
-const HALVINGS_MAX: usize = 6;
 /// Longer runs in which a rate has to hold.
 const CONFIRMATIONS: usize = 2;
-/// Longer runs at all, but for those of a bisection.
-const CONFIRMATIONS_MAX: usize = 12;
+/// Rates that are tried in longer runs, but for those of a bisection.
+const CONFIRMATIONS_MAX: usize = 16;
 /// After a rate failed a longer run, the next that is tried is at most this part of it.
 const FAR_PART: f64 = 0.92;
+/// The lowest rate that is tried, as a part of the saturation rate ...
+const FLOOR_PART: f64 = 0.002;
+/// ... but no lower than this many requests in a step.
+const FLOOR_REQUESTS: f64 = 10.0;
+/// Repeats of one rate, each time it is tried, for a disturbed machine ...
+const DISTURBED_REPEATS: usize = 2;
+/// ... and of all rates.
+const DISTURBED_REPEATS_MAX: usize = 12;
+/// Returns at the end to rates that failed once.
+const RETURNS_MAX: usize = 6;
+/// Failures of a rate, on a machine that was not disturbed, that are beyond doubt.
+const FAILURES_PROVEN: usize = 2;
+/// Phases after which nothing new is tried, but for what it takes to find any rate that holds.
+const PHASES_MAX: usize = 60;
 
 pub(super) struct Search<'a> {
     config: &'a FindMaxConfig,
     means: Means<'a>,
     points: Vec<Point>,
-    /// Rates that held, ascending, all below `bad`.
+    saturation_rate: f64,
+    /// Rates that held, ascending.
     good: Vec<f64>,
-    /// The least rate that failed: its place in `points`.
-    bad: Option<usize>,
+    /// Rates that failed, ascending: their places in `points`.
+    bad: Vec<usize>,
     /// Rates that held in a longer run, once for each.
     held_long: Vec<f64>,
     /// Whether short runs have proved too short for this server.
     is_long: bool,
     is_cut_short: bool,
+    disturbed_repeats: usize,
+    returns: usize,
 }
 
 impl<'a> Search<'a> {
@@ -43,30 +60,35 @@ impl<'a> Search<'a> {
             config,
             means,
             points: Vec::new(),
+            saturation_rate: 0.0,
             good: Vec::new(),
-            bad: None,
+            bad: Vec::new(),
             held_long: Vec::new(),
             is_long: false,
             is_cut_short: false,
+            disturbed_repeats: 0,
+            returns: 0,
         }
     }
 
     /// Searches.
     pub(super) fn run(&mut self) -> Result<FindMax> {
-        let saturation_rate = self.saturate()?;
+        self.saturate()?;
         let mut is_confirmed = false;
-        if saturation_rate > 0.0 {
-            self.steps(saturation_rate)?;
-            self.bisect()?;
+        if self.saturation_rate > 0.0 && !self.is_cut_short {
+            self.rise()?;
             is_confirmed = self.confirm()?;
         }
         let rate = self.good.last().copied();
         let at_80 = match rate {
-            Some(rate) if !self.is_cut_short => Some(self.measure(Purpose::At80, round(rate * 0.8))?.1),
+            Some(rate) if !self.is_cut_short => {
+                let (_, outcome) = self.measure(Purpose::At80, round(rate * 0.8), self.config.measure)?;
+                Some(outcome)
+            }
             _ => None,
         };
         Ok(FindMax {
-            saturation_rate,
+            saturation_rate: self.saturation_rate,
             rate,
             is_confirmed,
             limit: self.limit(),
@@ -76,37 +98,56 @@ impl<'a> Search<'a> {
         })
     }
 
-    fn saturate(&mut self) -> Result<f64> {
-        let (_, outcome) = self.measure(Purpose::Saturation, 0.0)?;
-        Ok(outcome.rate_achieved())
+    fn saturate(&mut self) -> Result<()> {
+        loop {
+            let (at, outcome) = self.measure(Purpose::Saturation, 0.0, self.config.saturate)?;
+            self.saturation_rate = self.saturation_rate.max(outcome.rate_achieved());
+            if self.is_cut_short || at >= DISTURBED_REPEATS || !self.takes_disturbed_repeat(at) {
+                return Ok(());
+            }
+        }
     }
 
-    /// Goes up until a rate fails, and below the first step when that did.
-    fn steps(&mut self, saturation_rate: f64) -> Result<()> {
+    /// Goes up from the best rate until one fails.
+    fn rise(&mut self) -> Result<()> {
         let raises = (1..=RAISES_MAX).map(|n| 1.0 + n as f64 / 10.0);
         let parts: Vec<f64> = self.config.steps.iter().copied().chain(raises).collect();
         for part in parts {
-            self.try_rate(Purpose::Step, round(saturation_rate * part))?;
-            if self.bad.is_some() || self.is_cut_short {
+            let rate = round(self.saturation_rate * part);
+            if self.good.last().is_some_and(|good| rate <= *good) {
+                continue;
+            }
+            if !self.try_rate(Purpose::Step, rate)? || self.is_over() {
                 break;
             }
         }
-        let mut rate = saturation_rate * self.config.steps[0];
-        for _ in 0..HALVINGS_MAX {
-            if !self.good.is_empty() || self.is_cut_short {
+        Ok(())
+    }
+
+    /// Looks below the least rate that failed for any that holds, down to the floor.
+    fn descend(&mut self) -> Result<()> {
+        let top = self.bad_rate().unwrap_or(self.saturation_rate);
+        let floor =
+            (self.saturation_rate * FLOOR_PART).max(FLOOR_REQUESTS / self.config.measure.as_secs_f64());
+        for rate in [top / 2.0, top / 4.0, floor] {
+            let is_new = rate >= floor && self.bad_rate().is_none_or(|bad| round(rate) < bad);
+            if is_new && (self.try_rate(Purpose::Step, round(rate))? || self.is_cut_short) {
                 break;
             }
-            rate /= 2.0;
-            self.try_rate(Purpose::Step, round(rate))?;
         }
         Ok(())
     }
 
     fn bisect(&mut self) -> Result<()> {
         while let (Some(&good), Some(bad)) = (self.good.last(), self.bad_rate()) {
-            let middle = round((good + bad) / 2.0);
+            let is_far = bad > 2.0 * good;
+            let middle = round(if is_far {
+                (good * bad).sqrt()
+            } else {
+                (good + bad) / 2.0
+            });
             let is_done = bad - good <= self.config.precision * bad || middle <= good || middle >= bad;
-            if is_done || self.is_cut_short {
+            if is_done || self.is_over() {
                 break;
             }
             self.try_rate(Purpose::Bisection, middle)?;
@@ -117,84 +158,130 @@ impl<'a> Search<'a> {
     /// Whether the best rate holds for longer; searches below it, with longer runs only, when it does not.
     fn confirm(&mut self) -> Result<bool> {
         for _ in 0..CONFIRMATIONS_MAX {
+            if self.good.is_empty() {
+                self.descend()?;
+            }
+            // Where short runs are too short, what held in them is no end of an interval to be halved.
+            if !self.is_long || self.good.last().is_some_and(|good| self.held_long.contains(good)) {
+                self.bisect()?;
+            }
             let Some(&rate) = self.good.last() else { break };
-            if self.is_cut_short {
-                break;
+            if self.is_over() {
+                return Ok(self.is_confirmed(rate));
             }
-            if self.held_long.iter().filter(|held| **held == rate).count() >= CONFIRMATIONS {
-                return Ok(true);
+            if self.is_confirmed(rate) {
+                if self.returns_to_bad()? {
+                    continue;
+                }
+                return Ok(!self.is_cut_short);
             }
-            let (at, _) = self.measure(Purpose::Confirmation, rate)?;
-            if self.is_cut_short {
-                break;
-            }
-            if self.points[at].judgement.holds() {
-                self.held_long.push(rate);
-            } else {
+            if !self.try_rate(Purpose::Confirmation, rate)? && !self.is_cut_short {
                 self.is_long = true;
-                self.failed(at);
                 // What is near and held for a short time only would hardly say anything else.
                 let held_long = &self.held_long;
                 self.good
                     .retain(|good| *good <= rate * FAR_PART || held_long.contains(good));
             }
-            if self.held_long.last() == self.good.last() {
-                self.bisect()?;
-            }
         }
-        Ok(false)
+        if self.good.is_empty() && !self.is_cut_short {
+            self.descend()?;
+        }
+        Ok(self.good.last().is_some_and(|rate| self.is_confirmed(*rate)))
     }
 
-    /// Measures a rate, again if it failed by little, and remembers whether it held.
-    fn try_rate(&mut self, purpose: Purpose, rate: f64) -> Result<()> {
-        let (mut at, _) = self.measure(purpose, rate)?;
-        if self.points[at].judgement.is_close() && !self.is_cut_short {
-            (at, _) = self.measure(Purpose::Repeat, rate)?;
+    fn is_confirmed(&self, rate: f64) -> bool {
+        self.held_long.iter().filter(|held| **held == rate).count() >= CONFIRMATIONS
+    }
+
+    /// Tries the rates that failed once more, from the least on, until one fails again or is beyond doubt. Whether any holds now.
+    fn returns_to_bad(&mut self) -> Result<bool> {
+        let mut holds_any = false;
+        while let Some(rate) = self.bad_rate() {
+            let is_failure = |point: &&Point| {
+                point.rate == rate && !point.judgement.holds() && point.disturbance.is_none()
+            };
+            let is_proven = self.points.iter().filter(is_failure).count() >= FAILURES_PROVEN;
+            if is_proven || self.returns == RETURNS_MAX {
+                return Ok(holds_any);
+            }
+            self.returns += 1;
+            if !self.try_rate(Purpose::Repeat, rate)? {
+                return Ok(holds_any);
+            }
+            holds_any = true;
+        }
+        if holds_any {
+            self.rise()?;
+        }
+        Ok(holds_any)
+    }
+
+    /// Measures a rate, again if what came out may not be its fault, and remembers whether it held.
+    fn try_rate(&mut self, purpose: Purpose, rate: f64) -> Result<bool> {
+        let config = self.config;
+        let is_long = self.is_long || purpose == Purpose::Confirmation;
+        let duration = if is_long { config.confirm } else { config.measure };
+        let (mut at, _) = self.measure(purpose, rate, duration)?;
+        let (mut disturbed, mut close) = (0, 0);
+        while !self.points[at].judgement.holds() && !self.is_cut_short {
+            if disturbed < DISTURBED_REPEATS && self.takes_disturbed_repeat(at) {
+                disturbed += 1;
+            } else if close == 0 && self.points[at].judgement.is_close() {
+                close += 1;
+            } else {
+                break;
+            }
+            (at, _) = self.measure(Purpose::Repeat, rate, duration)?;
         }
         if self.is_cut_short {
-            return Ok(());
+            return Ok(false);
         }
-        if self.points[at].judgement.holds() {
+        let holds = self.points[at].judgement.holds();
+        if holds {
+            let points = &self.points;
+            self.bad.retain(|bad| points[*bad].rate > rate);
+            self.good.retain(|good| *good != rate);
             self.good.push(rate);
             self.good.sort_by(f64::total_cmp);
-            if self.is_long {
+            if is_long {
                 self.held_long.push(rate);
             }
         } else {
-            self.failed(at);
+            // What held at this rate or above was luck.
+            self.good.retain(|good| *good < rate);
+            self.held_long.retain(|held| *held < rate);
+            self.bad.push(at);
+            let points = &self.points;
+            self.bad
+                .sort_by(|a, b| points[*a].rate.total_cmp(&points[*b].rate));
         }
-        Ok(())
+        Ok(holds)
     }
 
-    /// Remembers that a phase failed: what held at its rate or above was luck.
-    fn failed(&mut self, at: usize) {
-        let rate = self.points[at].rate;
-        self.good.retain(|good| *good < rate);
-        if self.bad_rate().is_none_or(|bad| rate <= bad) {
-            self.bad = Some(at);
-        }
+    /// Takes one of the repeats that there are for a disturbed machine, if it was one.
+    fn takes_disturbed_repeat(&mut self, at: usize) -> bool {
+        let takes = self.points[at].disturbance.is_some() && self.disturbed_repeats < DISTURBED_REPEATS_MAX;
+        self.disturbed_repeats += usize::from(takes);
+        takes
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_cut_short || self.points.len() >= PHASES_MAX
     }
 
     fn bad_rate(&self) -> Option<f64> {
-        self.bad.map(|at| self.points[at].rate)
+        self.bad.first().map(|at| self.points[*at].rate)
     }
 
     /// Runs a phase and judges it; returns its place in `points`.
-    fn measure(&mut self, purpose: Purpose, rate: f64) -> Result<(usize, Outcome)> {
-        let config = self.config;
-        let duration = match purpose {
-            Purpose::Saturation => config.saturate,
-            Purpose::Confirmation => config.confirm,
-            Purpose::Bisection | Purpose::Repeat if self.is_long => config.confirm,
-            Purpose::Step | Purpose::Bisection | Purpose::Repeat | Purpose::At80 => config.measure,
-        };
+    fn measure(&mut self, purpose: Purpose, rate: f64, duration: Duration) -> Result<(usize, Outcome)> {
         let phase = Phase {
             rate: if rate > 0.0 {
                 Rate::Constant(rate)
             } else {
                 Rate::Closed
             },
-            warmup: config.settle,
+            warmup: self.config.settle,
             duration,
             request_count_max: None,
         };
@@ -224,18 +311,31 @@ impl<'a> Search<'a> {
             send_lag_p99_ns: outcome.total.send_lag.percentile_ns(99.0),
             judgement,
             generator: (self.means.generator)(outcome),
+            disturbance: (self.means.disturbance)(outcome),
         }
     }
 
     fn limit(&self) -> Limit {
-        let Some(at) = self.bad else { return Limit::None };
+        if self.saturation_rate <= 0.0 && !self.is_cut_short {
+            let reasons = vec!["the closed loop had no answer".to_owned()];
+            return Limit::Server { rate: 0.0, reasons };
+        }
+        let Some(at) = self.bad.first() else {
+            return Limit::None;
+        };
         let Point {
             rate,
             judgement,
             generator,
+            disturbance,
             ..
-        } = &self.points[at];
-        let (rate, reasons) = (*rate, judgement.reasons.clone());
+        } = &self.points[*at];
+        let (rate, mut reasons) = (*rate, judgement.reasons.clone());
+        reasons.extend(
+            disturbance
+                .iter()
+                .map(|what| format!("the machine was disturbed: {what}")),
+        );
         match generator.clone() {
             Some(how) => Limit::Generator { rate, how, reasons },
             None => Limit::Server { rate, reasons },

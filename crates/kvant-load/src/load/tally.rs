@@ -2,6 +2,7 @@
 
 use crate::config::Phase;
 use crate::histogram::Histogram;
+use crate::machine::MachineUse;
 use crate::outcome::{Outcome, Second, ThreadOutcome};
 use crate::record::Interval;
 use crate::worker::messages::{self, Ended};
@@ -65,6 +66,7 @@ impl Tally {
                 op.response.clear();
                 op.service.clear();
             }
+            tally.total.lateness.clear();
         }
         tally.total.add(&interval);
         let at = tally.second_count - self.seconds.len();
@@ -118,6 +120,18 @@ impl Tally {
         wants_more
     }
 
+    /// Seconds that all threads have reported.
+    pub(super) fn second_count(&self) -> usize {
+        self.seconds.len()
+    }
+
+    /// Who used the CPUs since the second before the last, or the begin.
+    pub(super) fn set_machine_of_last_second(&mut self, machine: Option<MachineUse>) {
+        if let Some(second) = self.seconds.last_mut() {
+            second.machine = machine;
+        }
+    }
+
     /// What the phase came to.
     pub(super) fn finish(
         self,
@@ -150,6 +164,7 @@ impl Tally {
             in_flight: self.in_flight,
             unanswered: self.unanswered,
             threads,
+            machine: None,
             is_cut_short: is_cut_short || is_stopped,
         }
     }
@@ -168,6 +183,7 @@ fn summary(sum: &Interval, backlog: u64) -> Second {
         p50_ns: response.percentile_ns(50.0),
         p99_ns: response.percentile_ns(99.0),
         max_ns: response.max_ns(),
+        machine: None,
     }
 }
 

@@ -128,6 +128,9 @@ pub struct PointFacts {
     pub reasons: Vec<String>,
     /// How the generator limited it, if it did.
     pub generator: Option<String>,
+    /// What disturbed the machine for a second at least, if something did.
+    #[serde(default)]
+    pub disturbance: Option<String>,
 }
 
 /// One assertion that was checked.
@@ -247,6 +250,7 @@ impl FindMaxFacts {
             is_met: point.judgement.holds(),
             reasons: point.judgement.reasons.clone(),
             generator: point.generator.clone(),
+            disturbance: point.disturbance.clone(),
         };
         FindMaxFacts {
             goals: goals.to_vec(),

@@ -24,6 +24,7 @@ pub fn phase(outcome: &Outcome, verdict: &Verdict) -> String {
     let mut text = counts(outcome);
     text += &all_statuses(outcome);
     text += &latencies(outcome);
+    text += &machine(outcome);
     text += &kinds(outcome);
     text += &errors(&outcome.total.errors);
     text += &judgement(verdict);
@@ -129,6 +130,35 @@ fn latencies(outcome: &Outcome) -> String {
         row("connect", &outcome.total.connect, "once a connection");
     }
     text
+}
+
+/// Who used the CPUs, where the system tells: one line.
+fn machine(outcome: &Outcome) -> String {
+    let Some(machine) = outcome.machine else {
+        return String::new();
+    };
+    let percent = |part: f64| format!("{:.1} %", part * 100.0);
+    let mut text = format!(
+        "  CPUs of this machine: generator {}",
+        percent(machine.generator_part)
+    );
+    if let Some(part) = machine.server_part {
+        text += &format!(", server {}", percent(part));
+    }
+    let others = if machine.others_include_server {
+        "server and others"
+    } else {
+        "others"
+    };
+    text += &format!(
+        ", {others} {}, stolen {}",
+        percent(machine.others_part),
+        percent(machine.stolen_part)
+    );
+    if let Some(part) = machine.pressure_part {
+        text += &format!("; tasks waited {}", percent(part));
+    }
+    text + "\n"
 }
 
 /// Kinds of requests, when there are several, or several statuses.

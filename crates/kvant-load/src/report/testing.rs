@@ -45,6 +45,7 @@ pub(crate) fn outcome(seconds: f64, response: Histogram, service: Histogram) -> 
         in_flight: 0,
         unanswered: Histogram::new(),
         threads: Vec::new(),
+        machine: None,
         is_cut_short: false,
     }
 }

@@ -59,6 +59,8 @@ pub(super) struct Connection {
 pub(super) struct Flight {
     pub(super) planned_ns: u64,
     pub(super) written_ns: u64,
+    /// How much later than it could the generator wrote it, where a plan says when.
+    pub(super) lag_ns: u64,
     /// Whether it belongs to the phase that runs. What an earlier one left is waited for and told to nobody.
     pub(super) is_current: bool,
     /// Whether it belongs to the measured time.

@@ -6,7 +6,7 @@
 use super::Worker;
 use super::connection::{State, of_token};
 use super::pace::Pace;
-use super::recorder::SOURCE_SAMPLE;
+use super::recorder::{SOURCE_SAMPLE, thread_cpu_ns};
 use super::send::Loss;
 use crate::http::Answer;
 use crate::net::poller::Happened;
@@ -164,7 +164,7 @@ impl Worker {
         let cookie = connection.flight.cookie;
         self.show_calls += 1;
         let is_sampled = self.show_calls.is_multiple_of(SOURCE_SAMPLE);
-        let asked_ns = if is_sampled { self.clock.monotonic_ns() } else { 0 };
+        let asked_ns = is_sampled.then(|| (thread_cpu_ns(), self.clock.monotonic_ns()));
         let now_ns = self.now_ns;
         let (source, observes, follows) = (&mut self.source, self.source_observes, self.source_follows);
         collector.with_view(status, |view| {
@@ -177,8 +177,9 @@ impl Worker {
             }
             if observes { source.observe(view) } else { Ok(()) }
         })?;
-        if is_sampled {
-            self.recorder.interval.source_ns += (self.clock.monotonic_ns() - asked_ns) * SOURCE_SAMPLE;
+        if let Some((cpu_ns, wall_ns)) = asked_ns {
+            self.recorder
+                .source_called(cpu_ns, self.clock.monotonic_ns() - wall_ns);
         }
         if follows {
             self.run.paused_until_ns = self.run.paused_until_ns.min(now_ns);

@@ -74,7 +74,7 @@ impl Recorder {
         self.interval.errors.connect = connect_errors;
         self.start_ns = measured_ns;
         self.measured_ns = measured_ns;
-        self.cpu_start_ns = cpu_ns();
+        self.cpu_start_ns = thread_cpu_ns();
         self.planned_before = 0;
         self.outcome = ThreadOutcome::default();
         self.starts_anew = false;
@@ -118,6 +118,7 @@ impl Recorder {
             let response_ns = now_ns.saturating_sub(flight.planned_ns);
             op.response.record_ns(response_ns);
             op.service.record_ns(now_ns.saturating_sub(flight.written_ns));
+            interval.lateness.record_ns(response_ns, flight.lag_ns);
             if let Some(calibration) = &mut self.calibration {
                 calibration.response.record_ns(response_ns);
             }
@@ -132,10 +133,21 @@ impl Recorder {
 
     /// A request whose deadline has passed.
     pub(super) fn timeout(&mut self, flight: &Flight, expected: Expected, now_ns: u64) {
-        self.interval.errors.timeout += 1;
-        let op = self.interval.op_mut(expected.op);
-        op.response.record_ns(now_ns.saturating_sub(flight.planned_ns));
+        let interval = &mut *self.interval;
+        let response_ns = now_ns.saturating_sub(flight.planned_ns);
+        interval.errors.timeout += 1;
+        interval.lateness.record_ns(response_ns, flight.lag_ns);
+        let op = interval.op_mut(expected.op);
+        op.response.record_ns(response_ns);
         op.service.record_ns(now_ns.saturating_sub(flight.written_ns));
+    }
+
+    /// A call of the source that was timed has ended: it began at `cpu_before_ns` of [`thread_cpu_ns`] and took `wall_ns`. Time
+    /// in which the thread did not run is not the source's, and the clock of CPU time takes longer to read than some sources do:
+    /// the smaller of both is nearer to the truth.
+    pub(super) fn source_called(&mut self, cpu_before_ns: u64, wall_ns: u64) {
+        let used_ns = (thread_cpu_ns() - cpu_before_ns).min(wall_ns);
+        self.interval.source_ns += used_ns * SOURCE_SAMPLE;
     }
 
     /// When calibration is due.
@@ -160,6 +172,7 @@ impl Recorder {
             op.response.clear();
             op.service.clear();
         }
+        self.interval.lateness.clear();
         self.starts_anew = true;
     }
 
@@ -167,11 +180,13 @@ impl Recorder {
     pub(super) fn end_interval(&mut self, end_ns: u64, planned: u64, backlog: u64) -> Second {
         let next = self.empty.try_recv().unwrap_or_default();
         let mut interval = std::mem::replace(&mut self.interval, next);
-        let cpu_now_ns = cpu_ns();
+        let cpu_now_ns = thread_cpu_ns();
         interval.start_ns = self.start_ns - self.measured_ns;
         interval.end_ns = end_ns.max(self.start_ns) - self.measured_ns;
         interval.planned = planned.saturating_sub(self.planned_before);
         interval.cpu_ns = cpu_now_ns - self.cpu_start_ns;
+        // Scaled from a sample, it may have come out as more than there was.
+        interval.source_ns = interval.source_ns.min(interval.cpu_ns);
         self.start_ns = end_ns;
         self.cpu_start_ns = cpu_now_ns;
         self.planned_before = planned;
@@ -214,7 +229,7 @@ impl RateSampler {
 }
 
 /// CPU time of the calling thread.
-fn cpu_ns() -> u64 {
+pub(super) fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -4,7 +4,7 @@ use super::Worker;
 use super::connection::State;
 use super::pace::Pace;
 use super::phase::Stage;
-use super::recorder::SOURCE_SAMPLE;
+use super::recorder::{SOURCE_SAMPLE, thread_cpu_ns};
 use crate::plan::Wrk2Step;
 use crate::source::Fate;
 use kvant_base::Result;
@@ -107,12 +107,12 @@ impl Worker {
         let connection = &mut self.connections[index];
         self.next_calls += 1;
         let is_sampled = self.next_calls.is_multiple_of(SOURCE_SAMPLE);
-        let asked_ns = if is_sampled { self.clock.monotonic_ns() } else { 0 };
+        let asked_ns = is_sampled.then(|| (thread_cpu_ns(), self.clock.monotonic_ns()));
         let batch = self.source.next(connection.target)?;
         let written_ns = self.clock.monotonic_ns();
         self.now_ns = written_ns;
-        if is_sampled {
-            self.recorder.interval.source_ns += (written_ns - asked_ns) * SOURCE_SAMPLE;
+        if let Some((cpu_ns, wall_ns)) = asked_ns {
+            self.recorder.source_called(cpu_ns, written_ns - wall_ns);
         }
 
         let flight = &mut connection.flight;
@@ -129,11 +129,14 @@ impl Worker {
         let sendable_ns = match cause {
             Cause::Free => {
                 flight.planned_ns = written_ns;
+                flight.lag_ns = 0;
                 free_ns
             }
             Cause::Planned(at_ns) => {
+                let sendable_ns = at_ns.max(free_ns);
                 flight.planned_ns = at_ns;
-                at_ns.max(free_ns)
+                flight.lag_ns = written_ns.saturating_sub(sendable_ns);
+                sendable_ns
             }
         };
         flight.is_recorded = self.run.is_measuring && flight.planned_ns >= self.run.measured_ns;

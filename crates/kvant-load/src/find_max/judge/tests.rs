@@ -17,6 +17,7 @@ fn seconds(backlogs: &[f64]) -> Vec<Second> {
         p50_ns: 0,
         p99_ns: 0,
         max_ns: 0,
+        machine: None,
     };
     backlogs.iter().enumerate().map(second).collect()
 }
@@ -43,6 +44,7 @@ fn outcome(planned: u64, completed: u64, in_flight: u64, backlogs: &[f64]) -> Ou
         in_flight,
         unanswered: Histogram::new(),
         threads: Vec::new(),
+        machine: None,
         is_cut_short: false,
     }
 }
@@ -189,8 +191,8 @@ fn lateness_that_matters_is_blamed_on_the_generator() {
         .op_mut(crate::OpNames::default().intern("get"))
         .response
         .record_many_ns(2_000_000, 1_000);
-    outcome.total.send_lag.record_many_ns(150_000, 1_000);
+    outcome.total.lateness.record_ns(2_000_000, 150_000);
     assert_eq!(generator_limit(&outcome), None, "less than a tenth");
-    outcome.total.send_lag.record_many_ns(900_000, 1_000);
+    outcome.total.lateness.record_ns(2_000_000, 900_000);
     assert!(generator_limit(&outcome).unwrap().contains("send lag"));
 }

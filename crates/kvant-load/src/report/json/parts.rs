@@ -5,7 +5,7 @@ use crate::config::Rate;
 use crate::histogram::Histogram;
 use crate::outcome::ThreadOutcome;
 use crate::report::encoded;
-use crate::verdict::Verdict;
+use crate::verdict::{Share, Verdict};
 use kvant_base::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -79,12 +79,19 @@ pub struct ThreadResult {
 }
 
 /// Who was the limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VerdictFacts {
     /// `generator`, `server` or `neither`.
     pub bound: String,
-    /// Whether the figures are the server's: not when the generator was late by more than a tenth of what it measured.
+    /// Whether the figures are the server's: not when the generator was late by more than a tenth of what it measured, or the
+    /// machine was disturbed.
     pub is_valid: bool,
+    /// What disturbed the machine, if that was too much.
+    #[serde(default)]
+    pub disturbance: Option<String>,
+    /// How much of the response time is the generator's, at p50, p90, p99 and p99.9.
+    #[serde(default)]
+    pub shares: Vec<Share>,
     /// The most important reason.
     pub headline: String,
     /// Everything else worth saying, and what to do.
@@ -124,6 +131,8 @@ impl VerdictFacts {
         VerdictFacts {
             bound: verdict.bound.name().to_owned(),
             is_valid: verdict.is_valid,
+            disturbance: verdict.disturbance.clone(),
+            shares: verdict.shares.clone(),
             headline: verdict.headline.clone(),
             sentences: verdict.sentences.clone(),
         }

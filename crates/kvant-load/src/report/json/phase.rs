@@ -2,6 +2,8 @@
 
 use super::parts::{Latency, OpResult, RateFacts, ThreadResult, VerdictFacts};
 use crate::config::Phase;
+use crate::lateness::Lateness;
+use crate::machine::MachineUse;
 use crate::outcome::{Outcome, Second};
 use crate::record::{Errors, Interval, OpRecord};
 use crate::verdict::Verdict;
@@ -62,6 +64,9 @@ pub struct PhaseResult {
     pub seconds: Vec<Second>,
     /// By thread.
     pub threads: Vec<ThreadResult>,
+    /// Who used the CPUs of the generator's machine, where the system tells.
+    #[serde(default)]
+    pub machine: Option<MachineUse>,
     /// CPU time of all threads within the measured time, in nanoseconds.
     pub cpu_ns: u64,
     /// Of it, time spent making requests and looking at answers, in nanoseconds; an estimate.
@@ -100,6 +105,7 @@ impl PhaseResult {
             ops: ops(outcome),
             seconds: outcome.seconds.clone(),
             threads: outcome.threads.iter().map(ThreadResult::of).collect(),
+            machine: outcome.machine,
             cpu_ns: total.cpu_ns,
             source_ns: total.source_ns,
             verdict: verdict.map(VerdictFacts::of),
@@ -137,6 +143,8 @@ impl PhaseResult {
                 end_ns: self.measured_ns,
                 ops: self.ops.iter().map(op).collect::<Result<_>>()?,
                 send_lag: self.send_lag.decode()?,
+                // What the verdict made of it is in the verdict.
+                lateness: Lateness::default(),
                 connect: self.connect.decode()?,
                 planned: self.planned,
                 sent: self.sent,
@@ -151,6 +159,7 @@ impl PhaseResult {
             in_flight: self.in_flight,
             unanswered: self.unanswered.decode()?,
             threads: self.threads.iter().map(ThreadResult::thread).collect(),
+            machine: self.machine,
             is_cut_short: self.is_cut_short,
         })
     }

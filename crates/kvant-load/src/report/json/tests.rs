@@ -4,10 +4,11 @@ use crate::assertion::Assertion;
 use crate::config::{Phase, Rate};
 use crate::find_max::{Judgement, Purpose};
 use crate::histogram::Histogram;
+use crate::machine::MachineUse;
 use crate::outcome::{Outcome, Second, ThreadOutcome};
 use crate::record::Interval;
 use crate::target::{Address, Target};
-use crate::verdict::{Bound, Verdict};
+use crate::verdict::{Bound, Share, Verdict};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -34,6 +35,19 @@ fn config() -> LoadConfig {
         wrk2_exact: false,
         spin: Duration::from_micros(50),
         ca_pem: None,
+    }
+}
+
+fn machine() -> MachineUse {
+    MachineUse {
+        time_ns: 1_000_000_000,
+        cpu_count: 2,
+        generator_part: 0.1,
+        server_part: Some(0.2),
+        others_part: 0.3,
+        others_include_server: false,
+        stolen_part: 0.01,
+        pressure_part: Some(0.05),
     }
 }
 
@@ -72,6 +86,7 @@ fn outcome() -> Outcome {
         p50_ns: 10,
         p99_ns: 20,
         max_ns: 30,
+        machine: Some(machine()),
     };
     let thread = ThreadOutcome {
         rates: vec![500.0, 499.5],
@@ -99,6 +114,7 @@ fn outcome() -> Outcome {
         in_flight: 5,
         unanswered,
         threads: vec![thread],
+        machine: Some(machine()),
         is_cut_short: true,
     }
 }
@@ -122,6 +138,7 @@ fn found() -> FindMax {
             ..Judgement::default()
         },
         generator: Some("It was late.".to_owned()),
+        disturbance: Some("others took 30 %".to_owned()),
     };
     FindMax {
         saturation_rate: 30_000.0,
@@ -149,6 +166,14 @@ fn full() -> ResultFile {
     let verdict = Verdict {
         bound: Bound::Server,
         is_valid: true,
+        late_percents: Vec::new(),
+        shares: vec![Share {
+            percent: 99.0,
+            response_ns: 24_100_000,
+            generator_ns: 3_800_000,
+            is_server: false,
+        }],
+        disturbance: Some("the hypervisor took 12 % of the CPU time".to_owned()),
         headline: "the backlog grew".to_owned(),
         sentences: vec!["Ask for less.".to_owned()],
     };

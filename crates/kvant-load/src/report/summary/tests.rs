@@ -45,6 +45,7 @@ fn ramp(count: u64) -> Outcome {
             p50_ns: 700_000 + 1_000 * second,
             p99_ns: 5_000_000 * (second + 1),
             max_ns: 7_000_000 * (second + 1),
+            machine: None,
         })
         .collect();
     outcome

@@ -34,6 +34,7 @@ pub(super) fn outcome(latencies_ns: &[u64]) -> Outcome {
         backlog: 0,
         in_flight: 0,
         unanswered: crate::Histogram::new(),
+        machine: None,
         threads: vec![
             ThreadOutcome {
                 rates: vec![10.9, 30.0],

@@ -1,5 +1,5 @@
 use super::super::connection::Flight;
-use super::{RATE_SAMPLE_NS, Recorder};
+use super::{RATE_SAMPLE_NS, Recorder, thread_cpu_ns};
 use crate::config::StatusSet;
 use crate::op::OpNames;
 use crate::record::Interval;
@@ -132,4 +132,23 @@ fn calibrates_as_wrk2_does() {
     assert_eq!(outcome.sample_ns, 80 * MS, "twice the 90th percentile");
     assert!(is_about(outcome.calibration_mean_ns.unwrap() as u64, 40 * MS));
     assert_eq!(outcome.rates.len(), 25, "samples begin after calibration");
+}
+
+#[test]
+fn time_of_the_source_is_cpu_time_and_at_most_all_of_it() {
+    let mut recorder = recorder();
+    recorder.begin(10 * S, None);
+    // A second of waiting, say for a disk, in a call that used hardly any CPU.
+    recorder.source_called(thread_cpu_ns(), S);
+    let waited = recorder.end_interval(11 * S, 0, 0).interval;
+    assert!(
+        waited.source_ns < S && waited.source_ns <= waited.cpu_ns,
+        "{waited:?}"
+    );
+    // The one call that was timed was the slow one of its sample.
+    let before_ns = thread_cpu_ns();
+    while thread_cpu_ns() - before_ns < 2 * MS {}
+    recorder.source_called(before_ns, S);
+    let interval = recorder.end_interval(12 * S, 0, 0).interval;
+    assert_eq!(interval.source_ns, interval.cpu_ns);
 }

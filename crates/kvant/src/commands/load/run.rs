@@ -13,6 +13,7 @@ use super::signals::Stop;
 use super::sources::{self, Sources};
 use super::watchdog::Watchdog;
 use kvant_base::{Error, Result};
+use kvant_env::host::procfs::ProcFs;
 use kvant_env::{Env, host};
 use kvant_load::report::json::{FindMaxFacts, ResultFile};
 use kvant_load::report::progress::Progress;
@@ -36,9 +37,9 @@ pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
     let outputs = Outputs::create(&settings.results)?;
     let config = config(settings, targets, ca_pem);
     let result = facts::result(settings, &config);
-    #[cfg_attr(not(feature = "profiler"), expect(unused_mut))]
     let mut load = Load::start(config, sources, ops.clone(), env.clone())?;
     stop.attach(load.stopper());
+    load.watch_machine(ProcFs::system());
     #[cfg(feature = "profiler")]
     let own_profile = {
         let output = settings.results.profile.clone();

@@ -48,6 +48,7 @@ pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
             run: &mut run_phase,
             slo: &|outcome| broken(goals, outcome),
             generator: &generator_limit,
+            disturbance: &find_max::disturbance,
             each_point: &mut |point| {
                 purposes.push(point.purpose.name());
                 let line = print(&row(point));
@@ -134,7 +135,11 @@ fn row(point: &Point) -> String {
     } else if point.judgement.holds() {
         "yes".to_owned()
     } else {
-        format!("no: {}", point.judgement.reasons.join("; "))
+        let reasons = point.judgement.reasons.join("; ");
+        match &point.disturbance {
+            Some(what) => format!("no: {reasons}; disturbed: {what}"),
+            None => format!("no: {reasons}"),
+        }
     };
     format!("{line}  {why}\n")
 }
@@ -144,12 +149,20 @@ fn result(found: &FindMax) -> String {
     let what = match found.rate {
         Some(rate) if found.is_confirmed => format!("{rate:.0} requests/sec hold, confirmed twice"),
         Some(rate) => format!("{rate:.0} requests/sec held, not confirmed"),
-        None => "no rate holds".to_owned(),
+        None => match found.curve().first() {
+            Some(lowest) => format!("no rate holds, down to {} requests/sec", short(lowest.rate)),
+            None => "no rate holds".to_owned(),
+        },
     };
     let interrupted = if found.is_cut_short { " (interrupted)" } else { "" };
     let limit = match &found.limit {
+        Limit::Server { rate, reasons } if *rate <= 0.0 => reasons.join("; "),
         Limit::Server { rate, reasons } => {
-            format!("the server was the limit: at {rate:.0}, {}", reasons.join("; "))
+            format!(
+                "the server was the limit: at {}, {}",
+                short(*rate),
+                reasons.join("; ")
+            )
         }
         Limit::Generator { rate, how, reasons } => {
             format!(
@@ -165,5 +178,24 @@ fn result(found: &FindMax) -> String {
         found.saturation_rate
     )
     .expect("writing to a string cannot fail");
+    let disturbed = found.disturbed_count();
+    if disturbed > 0 {
+        writeln!(
+            text,
+            "  the machine was disturbed in {disturbed} of {} phases; those that failed were repeated, as far as there \
+             are repeats",
+            found.points.len()
+        )
+        .expect("writing to a string cannot fail");
+    }
     text
+}
+
+/// A rate with the digits that matter.
+fn short(rate: f64) -> String {
+    if rate < 10.0 {
+        format!("{rate:.1}")
+    } else {
+        format!("{rate:.0}")
+    }
 }

@@ -39,6 +39,7 @@ fn done(is_valid: bool) -> Done {
         in_flight: 0,
         unanswered: Histogram::new(),
         threads: Vec::new(),
+        machine: None,
         is_cut_short: false,
     };
     let verdict = Verdict {
@@ -48,6 +49,9 @@ fn done(is_valid: bool) -> Done {
             Bound::Generator
         },
         is_valid,
+        late_percents: Vec::new(),
+        shares: Vec::new(),
+        disturbance: None,
         headline: String::new(),
         sentences: Vec::new(),
     };

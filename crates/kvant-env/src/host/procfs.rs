@@ -1,0 +1,215 @@
+//! The kernel's account of CPU time, as `/proc` has it: of the machine, of processes, of tasks that waited for a CPU.
+//!
+//! 1. Nothing here fails: what a kernel or a container does not tell is `None`, or an empty list.
+//! 2. Times count from some moment in the past and have the resolution of the kernel's ticks (10 ms):
+//!    only differences over a second or more mean anything.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+/// Time of the clock that `/proc` counts in, in nanoseconds for each tick.
+fn tick_ns() -> u64 {
+    1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
+}
+
+/// State of a listening socket in `/proc/net/tcp`.
+const TCP_LISTEN: &str = "0A";
+/// Flag of a listening socket in `/proc/net/unix`.
+const UNIX_LISTENS: u32 = 0x1_0000;
+
+/// A directory that is like `/proc`.
+#[derive(Clone, Debug)]
+pub struct ProcFs {
+    root: PathBuf,
+}
+
+/// CPU time of all CPUs together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// CPUs that are online.
+    pub cpu_count: u32,
+    /// Used by tasks, in user mode and in the kernel; without interrupts.
+    pub tasks_ns: u64,
+    /// Taken by the hypervisor while a task wanted to run.
+    pub stolen_ns: u64,
+    /// All of it: tasks, interrupts, idle and stolen time.
+    pub all_ns: u64,
+}
+
+impl ProcFs {
+    /// That of the system.
+    pub fn system() -> ProcFs {
+        ProcFs::at("/proc")
+    }
+
+    /// One at another place: for tests.
+    pub fn at(root: impl Into<PathBuf>) -> ProcFs {
+        ProcFs { root: root.into() }
+    }
+
+    /// CPU time of the machine.
+    pub fn cpu_times(&self) -> Option<CpuTimes> {
+        let text = self.text("stat")?;
+        let mut cpu_count = 0;
+        let mut sum = None;
+        for line in text.lines() {
+            match line.split_once(' ') {
+                Some(("cpu", rest)) => sum = Some(rest),
+                Some((name, _)) if name.starts_with("cpu") => cpu_count += 1,
+                _ => {}
+            }
+        }
+        let ticks: Vec<u64> = sum?
+            .split_whitespace()
+            .map_while(|word| word.parse().ok())
+            .collect();
+        // Guest time, which follows, is part of user time.
+        let &[user, nice, system, idle, io_wait, irq, soft_irq, stolen, ..] = &ticks[..] else {
+            return None;
+        };
+        let tasks = user + nice + system;
+        let all = tasks + idle + io_wait + irq + soft_irq + stolen;
+        Some(CpuTimes {
+            cpu_count,
+            tasks_ns: tasks.saturating_mul(tick_ns()),
+            stolen_ns: stolen.saturating_mul(tick_ns()),
+            all_ns: all.saturating_mul(tick_ns()),
+        })
+    }
+
+    /// Time in which at least one task of the machine was ready to run and had no CPU.
+    pub fn cpu_pressure_ns(&self) -> Option<u64> {
+        let text = self.text("pressure/cpu")?;
+        let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+        let total = some
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix("total="))?;
+        total.parse::<u64>().ok()?.checked_mul(1_000)
+    }
+
+    /// CPU time of a process; `self` names the calling one.
+    pub fn process_cpu_ns(&self, process: &str) -> Option<u64> {
+        let text = self.text(&format!("{process}/stat"))?;
+        // The name, in parentheses, may hold anything.
+        let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+        let user: u64 = fields.next()?.parse().ok()?;
+        let system: u64 = fields.next()?.parse().ok()?;
+        Some((user + system).saturating_mul(tick_ns()))
+    }
+
+    /// Number of the calling process in this directory.
+    pub fn own_pid(&self) -> Option<u32> {
+        self.text("self/stat")?.split_whitespace().next()?.parse().ok()
+    }
+
+    /// Whether an address that is no loopback address belongs to this machine.
+    pub fn is_own_address(&self, ip: IpAddr) -> bool {
+        match ip {
+            IpAddr::V4(ip) => {
+                // An address, and below it what the kernel does with packets to it.
+                let table = self.text("net/fib_trie").unwrap_or_default();
+                let leaf = format!("|-- {ip}");
+                let mut lines = table.lines().map(str::trim);
+                lines.any(|line| line == leaf)
+                    && lines
+                        .take_while(|line| line.starts_with('/'))
+                        .any(|line| line == "/32 host LOCAL")
+            }
+            IpAddr::V6(ip) => {
+                let table = self.text("net/if_inet6").unwrap_or_default();
+                let digits: String = ip.octets().iter().map(|byte| format!("{byte:02x}")).collect();
+                table.lines().any(|line| line.starts_with(&digits))
+            }
+        }
+    }
+
+    /// Processes of this machine that listen at a TCP address, or at its port of all addresses; as far as their descriptors may
+    /// be looked at, which takes the same user or root.
+    pub fn tcp_listeners(&self, address: SocketAddr) -> Vec<u32> {
+        let tables = ["net/tcp", "net/tcp6"].map(|table| self.text(table).unwrap_or_default());
+        let inodes = tables.iter().flat_map(|table| table.lines()).filter_map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let (local, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
+            let listening = (*state == TCP_LISTEN).then(|| socket_address(local)).flatten()?;
+            let is_meant = listening.port() == address.port()
+                && (listening.ip() == address.ip() || listening.ip().is_unspecified());
+            is_meant.then(|| (*inode).to_owned())
+        });
+        self.owners(&inodes.collect::<Vec<_>>())
+    }
+
+    /// Processes of this machine that listen at a unix socket; as [`ProcFs::tcp_listeners`].
+    pub fn unix_listeners(&self, path: &Path) -> Vec<u32> {
+        let table = self.text("net/unix").unwrap_or_default();
+        let inodes = table.lines().filter_map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let (flags, inode, bound) = (fields.get(3)?, fields.get(6)?, fields.get(7..)?.join(" "));
+            let listens = u32::from_str_radix(flags, 16).ok()? & UNIX_LISTENS != 0;
+            (listens && Path::new(&bound) == path).then(|| (*inode).to_owned())
+        });
+        self.owners(&inodes.collect::<Vec<_>>())
+    }
+
+    /// Processes with a descriptor of one of these sockets, ascending.
+    fn owners(&self, inodes: &[String]) -> Vec<u32> {
+        if inodes.is_empty() {
+            return Vec::new();
+        }
+        let links: Vec<String> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();
+        let owns = |pid: &u32| {
+            let dir = self.root.join(pid.to_string()).join("fd");
+            names(&dir).iter().any(|name| {
+                fs::read_link(dir.join(name))
+                    .is_ok_and(|target| links.iter().any(|link| target.as_os_str() == OsStr::new(link)))
+            })
+        };
+        let all = names(&self.root);
+        let mut pids: Vec<u32> = all
+            .iter()
+            .filter_map(|name| name.parse().ok())
+            .filter(owns)
+            .collect();
+        pids.sort_unstable();
+        pids
+    }
+
+    fn text(&self, file: &str) -> Option<String> {
+        super::read_text(&self.root.join(file)).ok()
+    }
+}
+
+/// Names in a directory; none where it cannot be read.
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect()
+}
+
+/// `0100007F:1F90`: words of 32 bits in the machine's byte order, and the port.
+fn socket_address(text: &str) -> Option<SocketAddr> {
+    let (ip, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let word = |at: usize| {
+        let digits = ip.get(at * 8..(at + 1) * 8)?;
+        Some(u32::from_str_radix(digits, 16).ok()?.to_ne_bytes())
+    };
+    let ip = match ip.len() {
+        8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
+        32 => {
+            let mut bytes = [0; 16];
+            for at in 0..4 {
+                bytes[at * 4..(at + 1) * 4].copy_from_slice(&word(at)?);
+            }
+            // An IPv6 socket may listen at an IPv4 address.
+            Ipv6Addr::from(bytes).to_canonical()
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+#[cfg(test)]
+mod tests;
