@@ -1,7 +1,8 @@
 //! The host: how much memory and how many processors this process may use, and files that are the operator's or the kernel's.
 //!
-//! Memory is what the machine has, or the limit of the control group (version 1 or 2) where that is lower: a process that takes
-//! the machine for its own inside a container is killed by the kernel. [`procfs`] has the kernel's account of CPU time.
+//! Memory is what the machine has, or the limit of the control group (version 1 or 2) where that is
+//! lower: a process that takes the machine for its own inside a container is killed by the kernel.
+//! [`procfs`] has the kernel's account of CPU time.
 
 pub mod procfs;
 

@@ -131,6 +131,14 @@ impl Assertion {
         has_upper_bound && (self.is_about_failures() || matches!(self.measure, Measure::Latency(..)))
     }
 
+    /// Which percentile of the response time it is about, if it is about one.
+    pub fn response_percent(&self) -> Option<f64> {
+        match self.measure {
+            Measure::Latency(Series::Response, Statistic::Percentile(percent)) => Some(percent),
+            _ => None,
+        }
+    }
+
     /// Whether it compares with a baseline.
     pub fn needs_baseline(&self) -> bool {
         matches!(self.bound, Bound::Base(_))

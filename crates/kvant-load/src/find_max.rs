@@ -5,14 +5,17 @@
 //! 3. Bisection between the best rate that held and the least that failed, until they are 3 % apart.
 //! 4. Confirmation: the rate that was found has to hold twice for longer. Where it does not, the search goes on below it,
 //!    with runs of that length: a store that pays its debts later looks good for ten seconds at any rate.
-//! 5. The rate that failed next above is tried once more, if it failed only once: when it holds, the search goes on above it.
+//! 5. The rate that failed next above is tried once more, if it failed only once: when it holds,
+//!    the search goes on above it.
 //! 6. A run at 80 % of the result, which is where latencies are worth comparing.
 //!
-//! Where no rate of these holds, the search goes down to a floor, and names it when that does not hold either.
+//! Where no rate of these holds, the search goes down to a floor, and names it when that does not
+//! hold either.
 //!
-//! A rate holds when its plan is kept (see [`judge`]) and the caller's objective is met. A phase that failed by little is
-//! run again before it counts: one hiccup of a shared machine must not end the search at a fifth of the truth. One that failed
-//! while the machine was disturbed ([`disturbance`]) does not count either, up to a number of them: on a machine that is always
+//! A rate holds when its plan is kept (see [`judge`]) and the caller's objective is met. A phase
+//! that failed by little is run again before it counts: one hiccup of a shared machine must not end
+//! the search at a fifth of the truth. One that failed while the machine was disturbed
+//! ([`disturbance`]) does not count either, up to a number of them: on a machine that is always
 //! disturbed the search ends too, with what holds there.
 //!
 //! The generator's own lateness is no criterion: response times count from the plan, so that lateness can make a good

@@ -1,11 +1,14 @@
-//! How much of the response times is the generator's own lateness, for requests of about the same response time.
+//! How much of the response times is the generator's own lateness, for requests of about the same
+//! response time.
 //!
-//! The 99th percentile of the send lag does not say that the slowest requests were slow for it: both are recorded together
-//! here, so that a percentile of the response time can be divided between generator and server.
+//! The 99th percentile of the send lag does not say that the slowest requests were slow for it:
+//! both are recorded together here, so that a percentile of the response time can be divided
+//! between generator and server.
 //!
 //! Invariant: recording allocates nothing.
 
-/// Bits of a response time that tell classes apart: eight in each power of two, so that a class is at most an eighth wide.
+/// Bits of a response time that tell classes apart: eight in each power of two, so that a class is
+/// at most an eighth wide.
 const CLASS_BITS: u32 = 3;
 /// Classes for all numbers of 64 bits.
 const CLASSES: usize = (64 - CLASS_BITS as usize + 1) << CLASS_BITS;
@@ -62,7 +65,8 @@ impl Lateness {
         }
     }
 
-    /// How much of a response time of `response_ns` is the generator's, by the requests that took about as long.
+    /// How much of a response time of `response_ns` is the generator's, by the requests that took
+    /// about as long.
     pub fn of_response_ns(&self, response_ns: u64) -> u64 {
         let Class {
             response_ns: all_ns,

@@ -1,34 +1,39 @@
-//! What else used the machine while load was generated: the server, other processes, the hypervisor.
+//! What else used the machine while load was generated: the server, other processes, the
+//! hypervisor.
 //!
 //! A run on a machine that others use measures them too. This module says how much they took, and
 //! from which amount on the figures are no longer the server's ([`disturbance`]).
 //!
-//! 1. Shares are parts of the time of all CPUs, except for the pressure, which is a part of the time.
+//! 1. Shares are parts of the time of all CPUs, except for the pressure, which is a part of the
+//!    time.
 //! 2. Interrupts count for none: whether the kernel charges them to tasks depends on its build, so
 //!    that "others" may be a little too low, never too high.
 //! 3. The server is told from other processes where it listens on this machine and its descriptors
-//!    may be looked at (same user, or root). Where it cannot be told, `others` includes it, says so,
-//!    and is no reason for distrust.
+//!    may be looked at (same user, or root). Where it cannot be told, `others` includes it, says
+//!    so, and is no reason for distrust.
 
 use crate::outcome::Outcome;
 use crate::target::{Address, Target};
 use kvant_env::host::procfs::{CpuTimes, ProcFs};
 use serde::{Deserialize, Serialize};
 
-/// Share of a phase that the hypervisor may take. A 99th percentile is made by one request of a hundred: a share of that size can
-/// be all of it. A calm virtual machine was seen at 0.2 %.
+/// Share of a phase that the hypervisor may take. A 99th percentile is made by one request of a
+/// hundred: a share of that size can be all of it. A calm virtual machine was seen at 0.2 %.
 pub const STOLEN_PART_MAX: f64 = 0.02;
 /// Likewise of one second, which may have more: its ticks are few (the same machine had up to 2 %).
 pub const STOLEN_PART_OF_SECOND_MAX: f64 = 0.05;
-/// Share that other processes may take, if tasks have to wait as well: CPUs that nobody wants cost nothing.
+/// Share that other processes may take, if tasks have to wait as well: CPUs that nobody wants cost
+/// nothing.
 pub const OTHERS_PART_MAX: f64 = 0.15;
-/// Part of the time in which some task may wait for a CPU before other processes are a reason for distrust.
+/// Part of the time in which some task may wait for a CPU before other processes are a reason for
+/// distrust.
 pub const PRESSURE_PART_MAX: f64 = 0.1;
 /// Part of a phase that may lie in disturbed seconds.
 pub const DISTURBED_TIME_PART_MAX: f64 = 0.1;
 
-/// Less time than this says nothing: the kernel counts in ticks of 10 ms.
-const TIME_MIN_NS: u64 = 100_000_000;
+/// Less time than this says nothing: the kernel counts in ticks of 10 ms, of which one would be a
+/// share of several per cent.
+const TIME_MIN_NS: u64 = 500_000_000;
 
 /// Who used the CPUs over a stretch of time; written as JSON under these names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,7 +44,8 @@ pub struct MachineUse {
     pub cpu_count: u32,
     /// Share of this process.
     pub generator_part: f64,
-    /// Share of the processes that listen where the load goes; `None` when they are not on this machine, or not known.
+    /// Share of the processes that listen where the load goes; `None` when they are not on this
+    /// machine, or not known.
     pub server_part: Option<f64>,
     /// Share of all other processes.
     pub others_part: f64,
@@ -47,7 +53,8 @@ pub struct MachineUse {
     pub others_include_server: bool,
     /// Share that the hypervisor took while a task wanted to run.
     pub stolen_part: f64,
-    /// Part of the time in which at least one task was ready to run and had no CPU; `None` where the kernel does not tell.
+    /// Part of the time in which at least one task was ready to run and had no CPU; `None` where
+    /// the kernel does not tell.
     pub pressure_part: Option<f64>,
 }
 
@@ -76,8 +83,8 @@ impl MachineUse {
     }
 }
 
-/// Why the figures of a phase are not the server's, in words that follow "disturbed:"; `None` when the machine was calm, or does
-/// not tell.
+/// Why the figures of a phase are not the server's, in words that follow "disturbed:"; `None` when
+/// the machine was calm, or does not tell.
 pub fn disturbance(outcome: &Outcome) -> Option<String> {
     let total = outcome.machine?;
     if total.is_stolen(STOLEN_PART_MAX) || total.is_crowded() {
@@ -199,6 +206,8 @@ impl Machine {
 pub(crate) struct Watch<'a> {
     machine: &'a Machine,
     first: Option<Sample>,
+    /// Where the lap begins.
+    lap: Option<Sample>,
     last: Option<Sample>,
 }
 
@@ -207,6 +216,7 @@ impl<'a> Watch<'a> {
         Watch {
             machine,
             first: None,
+            lap: None,
             last: None,
         }
     }
@@ -214,20 +224,23 @@ impl<'a> Watch<'a> {
     /// The measured time begins.
     pub(crate) fn begin(&mut self, now_ns: u64) {
         self.first = self.machine.sample(now_ns);
+        self.lap = self.first;
         self.last = self.first;
     }
 
-    /// Who used the CPUs since the begin or the last lap.
+    /// Who used the CPUs since the begin or the last lap; `None`, and no new lap, when that is too
+    /// little time to say.
     pub(crate) fn lap(&mut self, now_ns: u64) -> Option<MachineUse> {
         let now = self.machine.sample(now_ns)?;
-        let since = self.machine.between(self.last.as_ref()?, &now);
+        let since = self.machine.between(self.lap.as_ref()?, &now);
         if since.is_some() {
-            self.last = Some(now);
+            self.lap = Some(now);
         }
+        self.last = Some(now);
         since
     }
 
-    /// Who used the CPUs from the begin to the last lap.
+    /// Who used the CPUs from the begin to the last look.
     pub(crate) fn whole(&self) -> Option<MachineUse> {
         self.machine.between(self.first.as_ref()?, self.last.as_ref()?)
     }

@@ -37,7 +37,8 @@ pub struct Interval {
     pub errors: Errors,
     /// CPU time that this thread (these threads) used, in nanoseconds.
     pub cpu_ns: u64,
-    /// Of it, time spent in the source making requests and looking at answers, measured on a sample and scaled; at most all of it.
+    /// Of it, time spent in the source making requests and looking at answers, measured on a sample
+    /// and scaled; at most all of it.
     pub source_ns: u64,
 }
 

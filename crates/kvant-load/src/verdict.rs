@@ -1,16 +1,20 @@
-//! Who was the limit of a phase: the generator, the server or neither; and which of its latencies are the server's.
+//! Who was the limit of a phase: the generator, the server or neither; and which of its latencies
+//! are the server's.
 //!
-//! 1. A percentile of the response time is the server's when at most [`LAG_PART_MAX`] of it, or [`LAG_FLOOR_NS`], is send lag,
-//!    by the requests that took about as long ([`crate::lateness`]). A tenth of a latency of 100 us is 10 us, which a
-//!    scheduler takes at any time; below the floor nobody is misled. A phase is valid when its p50, p90 and p99 are.
-//! 2. Generator-bound: p99 is the generator's; or the plan was not kept (or there is none: a closed loop) and one of its threads
-//!    had no CPU left or the script took half of the time of all, and then nothing is valid. A full thread alone is no sign:
-//!    it may poll until the next planned moment.
+//! 1. A percentile of the response time is the server's when at most [`LAG_PART_MAX`] of it, or
+//!    [`LAG_FLOOR_NS`], is send lag, by the requests that took about as long ([`crate::lateness`]).
+//!    A tenth of a latency of 100 us is 10 us, which a scheduler takes at any time; below the floor
+//!    nobody is misled. A phase is valid when its p50, p90 and p99 are.
+//! 2. Generator-bound: p99 is the generator's; or the plan was not kept (or there is none: a closed
+//!    loop) and one of its threads had no CPU left or the script took half of the time of all, and
+//!    then nothing is valid. A full thread alone is no sign: it may poll until the next planned
+//!    moment.
 //! 3. Server-bound: the plan was not kept although the generator had CPU left. In a closed loop the server sets the
 //!    pace by definition, unless the generator does. Without any answer nothing is valid.
 //! 4. A plan is kept when at most [`MISSING_PART_MAX`] of it is unanswered at the end, beyond what is on its way
 //!    at any moment: the rate times the service time.
-//! 5. What a disturbed machine measured ([`machine::disturbance`]) is not valid, whoever was the limit.
+//! 5. What a disturbed machine measured ([`machine::disturbance`]) is not valid, whoever was the
+//!    limit.
 
 use crate::config::Rate;
 use crate::machine;
@@ -46,7 +50,8 @@ pub enum Bound {
     Neither,
 }
 
-/// How much of a percentile of the response time is the generator's; written as JSON under these names.
+/// How much of a percentile of the response time is the generator's; written as JSON under these
+/// names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     /// Which percentile.
@@ -66,8 +71,8 @@ pub struct Verdict {
     pub bound: Bound,
     /// Whether its latencies are those of the server.
     pub is_valid: bool,
-    /// Where they are not, because the generator was late: the percentiles for which that is so. Empty when there is another
-    /// reason, which holds for all.
+    /// Where they are not, because the generator was late: the percentiles for which that is so.
+    /// Empty when there is another reason, which holds for all.
     pub late_percents: Vec<f64>,
     /// How much of each of some percentiles is the generator's; empty when nothing was answered.
     pub shares: Vec<Share>,
@@ -115,6 +120,23 @@ impl Verdict {
         format!("{validity}, {}", self.bound.words())
     }
 
+    /// Whether what was measured may be the fault of the generator or its machine: a percentile of
+    /// the response time, or (`None`) anything else.
+    pub fn is_doubtful(&self, percent: Option<f64>) -> bool {
+        if self.disturbance.is_some() {
+            return true;
+        }
+        if !self.is_valid && self.late_percents.is_empty() {
+            return self.bound != Bound::Server;
+        }
+        let Some(percent) = percent else {
+            return !self.is_valid;
+        };
+        let below = self.shares.iter().rfind(|share| share.percent <= percent);
+        let above = self.shares.iter().find(|share| share.percent >= percent);
+        below.into_iter().chain(above).any(|share| !share.is_server)
+    }
+
     /// One line: `Verdict: valid, server-bound: ...`, without a line feed.
     pub fn line(&self) -> String {
         format!("Verdict: {}: {}", self.label(), self.headline)
@@ -137,7 +159,8 @@ pub fn judge(outcome: &Outcome) -> Verdict {
     let disturbance = machine::disturbance(outcome).filter(|_| outcome.total.sent > 0);
     let mut sentences = facts.advice(bound, is_closed, disturbance.is_some());
     sentences.extend(facts.remarks(bound, is_closed));
-    // Where the generator did not send what was planned, or nothing was answered, no percentile says anything.
+    // Where the generator did not send what was planned, or nothing was answered, no percentile
+    // says anything.
     let says_nothing =
         outcome.total.completed == 0 || bound == Bound::Generator && (is_closed || !facts.is_kept);
     let late = facts.late_percents();

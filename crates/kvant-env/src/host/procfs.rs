@@ -1,8 +1,9 @@
-//! The kernel's account of CPU time, as `/proc` has it: of the machine, of processes, of tasks that waited for a CPU.
+//! The kernel's account of CPU time, as `/proc` has it: of the machine, of processes, of tasks that
+//! waited for a CPU.
 //!
 //! 1. Nothing here fails: what a kernel or a container does not tell is `None`, or an empty list.
-//! 2. Times count from some moment in the past and have the resolution of the kernel's ticks (10 ms):
-//!    only differences over a second or more mean anything.
+//! 2. Times count from some moment in the past and have the resolution of the kernel's ticks (10
+//!    ms): only differences over a second or more mean anything.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -125,8 +126,8 @@ impl ProcFs {
         }
     }
 
-    /// Processes of this machine that listen at a TCP address, or at its port of all addresses; as far as their descriptors may
-    /// be looked at, which takes the same user or root.
+    /// Processes of this machine that listen at a TCP address, or at its port of all addresses; as
+    /// far as their descriptors may be looked at, which takes the same user or root.
     pub fn tcp_listeners(&self, address: SocketAddr) -> Vec<u32> {
         let tables = ["net/tcp", "net/tcp6"].map(|table| self.text(table).unwrap_or_default());
         let inodes = tables.iter().flat_map(|table| table.lines()).filter_map(|line| {

@@ -3,7 +3,8 @@
 //! Invariants:
 //! 1. All rates in `good` are below the least of `bad`.
 //! 2. A rate is confirmed by longer runs that held, all of them after the last that failed.
-//! 3. The search ends: phases, repeats for a disturbed machine and returns to a rate that failed are limited in number.
+//! 3. The search ends: phases, repeats for a disturbed machine and returns to a rate that failed
+//!    are limited in number.
 
 use super::judge::{self, Judgement};
 use super::{FindMax, FindMaxConfig, Limit, Means, Point, Purpose};
@@ -161,7 +162,8 @@ impl<'a> Search<'a> {
             if self.good.is_empty() {
                 self.descend()?;
             }
-            // Where short runs are too short, what held in them is no end of an interval to be halved.
+            // Where short runs are too short, what held in them is no end of an interval to be
+            // halved.
             if !self.is_long || self.good.last().is_some_and(|good| self.held_long.contains(good)) {
                 self.bisect()?;
             }
@@ -193,7 +195,8 @@ impl<'a> Search<'a> {
         self.held_long.iter().filter(|held| **held == rate).count() >= CONFIRMATIONS
     }
 
-    /// Tries the rates that failed once more, from the least on, until one fails again or is beyond doubt. Whether any holds now.
+    /// Tries the rates that failed once more, from the least on, until one fails again or is beyond
+    /// doubt. Whether any holds now.
     fn returns_to_bad(&mut self) -> Result<bool> {
         let mut holds_any = false;
         while let Some(rate) = self.bad_rate() {

@@ -258,7 +258,8 @@ fn a_noisy_server_is_found_within_its_noise() {
     }
 }
 
-/// Neighbours that take a tenth to seven tenths of the machine in every third phase, and are seen in nine of ten.
+/// Neighbours that take a tenth to seven tenths of the machine in every third phase, and are seen
+/// in nine of ten.
 #[test]
 fn neighbours_do_not_keep_the_search_from_its_rate() {
     let seed = kvant_env::rng::entropy_seed();
@@ -367,8 +368,8 @@ fn a_limit_that_drops_for_a_while_is_searched_below_and_returned_to() {
     );
 }
 
-/// Six runs of seven on a busy machine ended with "no rate holds" for this: what held for seconds failed for longer, again and
-/// again, until nothing that had held was left.
+/// Six runs of seven on a busy machine ended with "no rate holds" for this: what held for seconds
+/// failed for longer, again and again, until nothing that had held was left.
 #[test]
 fn confirmations_that_fail_make_it_try_lower() {
     let mut model = Model::new(20_000.0);

@@ -17,7 +17,8 @@ impl Proc {
         write_file(&self.0.join(file), text.as_bytes()).unwrap();
     }
 
-    /// Ticks of two CPUs in tasks, idle and stolen; of this process; of process 77; and microseconds of pressure.
+    /// Ticks of two CPUs in tasks, idle and stolen; of this process; of process 77; and
+    /// microseconds of pressure.
     fn set(&self, tasks: u64, idle: u64, stolen: u64, own: u64, server: u64, pressure_us: u64) {
         self.write(
             "stat",

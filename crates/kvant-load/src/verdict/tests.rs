@@ -65,6 +65,44 @@ fn p50_is_the_servers_when_only_p99_is_the_generators() {
 }
 
 #[test]
+fn doubts_are_those_of_the_percentile() {
+    let late = judge(&with_lag(&[
+        (9_500, 20_380_000, 50_000),
+        (500, 24_100_000, 3_800_000),
+    ]));
+    let doubts = |verdict: &Verdict| {
+        [
+            Some(50.0),
+            Some(75.0),
+            Some(90.0),
+            Some(95.0),
+            Some(99.0),
+            Some(99.99),
+            None,
+        ]
+        .map(|percent| verdict.is_doubtful(percent))
+    };
+    assert_eq!(doubts(&late), [false, false, false, true, true, true, true]);
+    // Only the last one of a thousand was late: that leaves the run valid.
+    let rare = judge(&with_lag(&[
+        (9_980, 20_000_000, 10_000),
+        (20, 30_000_000, 10_000_000),
+    ]));
+    assert!(rare.is_valid, "{rare:?}");
+    assert!(says(&rare, "p99.9 20.0"), "{rare:?}");
+    assert_eq!(doubts(&rare), [false, false, false, false, false, true, false]);
+    let mut silent = calm(1_000);
+    silent.total.completed = 0;
+    assert_eq!(doubts(&judge(&silent)), [false; 7], "the server's fault");
+    let mut disturbed = calm(1_000);
+    disturbed.machine = Some(MachineUse {
+        stolen_part: 0.12,
+        ..MachineUse::default()
+    });
+    assert_eq!(doubts(&judge(&disturbed)), [true; 7]);
+}
+
+#[test]
 fn a_generator_that_is_always_late_makes_all_of_a_run_invalid() {
     let verdict = judge(&with_lag(&[(10_000, 5_000_000, 480_000)]));
     assert!(verdict.is_valid, "{verdict:?}");
@@ -81,7 +119,8 @@ fn a_generator_that_is_always_late_makes_all_of_a_run_invalid() {
     );
 }
 
-/// The 99th percentile of the lag is 600 us, a tenth of that of the response time and more; but not for the same requests.
+/// The 99th percentile of the lag is 600 us, a tenth of that of the response time and more; but not
+/// for the same requests.
 #[test]
 fn slow_requests_are_the_servers_when_others_were_late() {
     let verdict = judge(&with_lag(&[

@@ -142,9 +142,10 @@ impl Recorder {
         op.service.record_ns(now_ns.saturating_sub(flight.written_ns));
     }
 
-    /// A call of the source that was timed has ended: it began at `cpu_before_ns` of [`thread_cpu_ns`] and took `wall_ns`. Time
-    /// in which the thread did not run is not the source's, and the clock of CPU time takes longer to read than some sources do:
-    /// the smaller of both is nearer to the truth.
+    /// A call of the source that was timed has ended: it began at `cpu_before_ns` of
+    /// [`thread_cpu_ns`] and took `wall_ns`. Time in which the thread did not run is not the
+    /// source's, and the clock of CPU time takes longer to read than some sources do: the smaller
+    /// of both is nearer to the truth.
     pub(super) fn source_called(&mut self, cpu_before_ns: u64, wall_ns: u64) {
         let used_ns = (thread_cpu_ns() - cpu_before_ns).min(wall_ns);
         self.interval.source_ns += used_ns * SOURCE_SAMPLE;

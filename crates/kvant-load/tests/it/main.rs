@@ -4,6 +4,7 @@ mod connections;
 mod core;
 mod harness;
 mod known_servers;
+mod machine;
 mod plans;
 mod result_files;
 mod server;

@@ -66,6 +66,31 @@ fn files_say_what_the_text_says() {
     assert!(rows >= classic.spectrum.len(), "{plotted}");
 }
 
+/// A server of the same user on this machine; one of another, or in another container, would be
+/// among the others.
+#[test]
+fn the_server_is_told_from_other_processes() {
+    let dir = TempDir::new();
+    let server = TestServer::start(&dir.path().join("data"));
+    let json = dir.path().join("a.json");
+    let args = ["-t1", "-c4", "-d1s", "-R0", "--quiet", "--json", text(&json)];
+    let printed = good_load(&server, &args, "/v0/status");
+    let result = ResultFile::read(&json).expect("a result");
+    let phase = &result.phases[0];
+    let machine = phase.machine.expect("Linux tells");
+    let server_part = machine.server_part.expect("it listens on this machine");
+    assert!(server_part > 0.0 && machine.generator_part > 0.0, "{machine:?}");
+    assert!(!machine.others_include_server, "{machine:?}");
+    assert!(phase.seconds[0].machine.is_some(), "{:?}", phase.seconds);
+    let line = printed
+        .lines()
+        .find(|line| line.starts_with("  CPUs of this machine: generator "));
+    let line = line.unwrap_or_else(|| panic!("{printed}"));
+    for part in [", server ", ", others ", ", stolen "] {
+        assert!(line.contains(part), "{line}");
+    }
+}
+
 #[test]
 fn steps_are_phases_of_one_result() {
     let dir = TempDir::new();

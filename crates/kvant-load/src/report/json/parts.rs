@@ -83,8 +83,8 @@ pub struct ThreadResult {
 pub struct VerdictFacts {
     /// `generator`, `server` or `neither`.
     pub bound: String,
-    /// Whether the figures are the server's: not when the generator was late by more than a tenth of what it measured, or the
-    /// machine was disturbed.
+    /// Whether the figures are the server's: not when the generator was late by more than a tenth
+    /// of what it measured, or the machine was disturbed.
     pub is_valid: bool,
     /// What disturbed the machine, if that was too much.
     #[serde(default)]

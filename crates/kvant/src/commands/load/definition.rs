@@ -15,7 +15,7 @@ const LONG_ABOUT: &str = "Load a server at a constant rate, as wrk2 does, and sa
 
 const AFTER_HELP: &str = "Exit codes: 0 done; 1 could not run: the server cannot be reached, a script failed, a file cannot \
     be read or written; 2 wrong usage; 3 an assertion is broken; 4 an assertion failed or cannot be decided, and the \
-    generator, not the server, was the limit: measure again on a quieter or larger machine; 130 a second SIGINT.";
+    generator, not the server, was the limit, or others disturbed the machine: measure again on a quieter or larger one; 130 a second SIGINT.";
 
 /// Help headings.
 const WRK2: &str = "Options of wrk2";
@@ -125,7 +125,8 @@ fn plan() -> Vec<Arg> {
         seed(),
         flag(
             "find-max",
-            "Find the highest rate that holds --slo; -d is the length of a step",
+            "Find the highest rate that holds --slo; -d is the length of a step. Steps that failed while others disturbed the machine \
+             are repeated",
         ),
         option(
             "slo",

@@ -1,14 +1,17 @@
 //! Assertions held against what the phases came to, and the exit code that follows.
 //!
-//! What is broken makes the exit code 3. Where the generator was the limit of a phase, a broken assertion on its latency or rate
-//! says nothing about the server: the exit code is then 4, unless something else is broken. An assertion that holds although the
-//! generator was late holds all the more: its lateness is part of the response time.
+//! What is broken makes the exit code 3. Where the generator was the limit of a phase, or its
+//! machine was disturbed, a broken assertion on its latency or rate says nothing about the server:
+//! the exit code is then 4, unless something else is broken. Of percentiles, only those count as
+//! doubtful that are not the server's. An assertion that holds although the generator was late
+//! holds all the more: its lateness is part of the response time.
 
 use super::facts::Done;
 use kvant_base::Result;
 use kvant_load::assertion::{Assertion, Checked};
 use kvant_load::compare;
 use kvant_load::report::json::{AssertionFacts, ResultFile};
+use kvant_load::verdict::Verdict;
 use kvant_load::{Outcome, Rate};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -69,13 +72,7 @@ impl<'a> Judge<'a> {
             let baseline = self.baseline(done.outcome.phase.rate)?;
             for assertion in self.asserts {
                 let checked = assertion.check(&done.outcome, baseline.as_ref());
-                judged.add(
-                    index,
-                    phases.len() - first,
-                    assertion,
-                    &checked,
-                    done.verdict.is_valid,
-                );
+                judged.add(index, phases.len() - first, assertion, &checked, &done.verdict);
             }
         }
         Ok(judged)
@@ -89,9 +86,9 @@ impl Judged {
         phase_count: usize,
         assertion: &Assertion,
         checked: &Checked,
-        is_valid: bool,
+        verdict: &Verdict,
     ) {
-        let is_doubtful = !is_valid && !assertion.is_about_failures();
+        let is_doubtful = !assertion.is_about_failures() && verdict.is_doubtful(assertion.response_percent());
         match (checked.is_met, is_doubtful) {
             (true, _) => {}
             (false, false) => self.exit_code = EXIT_BROKEN,
@@ -107,7 +104,7 @@ impl Judged {
             String::new()
         };
         let doubt = if !checked.is_met && is_doubtful {
-            "; the run is not valid: this may be the generator's fault"
+            "; the run is not valid for this: it may be the fault of the generator or its machine"
         } else {
             ""
         };

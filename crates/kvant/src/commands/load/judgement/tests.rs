@@ -1,7 +1,7 @@
 use super::{EXIT_BROKEN, EXIT_NOT_VALID, Judge, Judged};
 use crate::commands::load::facts::Done;
 use kvant_load::assertion::Assertion;
-use kvant_load::verdict::{Bound, Verdict};
+use kvant_load::verdict::{Bound, Share, Verdict};
 use kvant_load::{Histogram, Interval, OpRecord, Outcome, Phase, Rate};
 use std::time::Duration;
 
@@ -107,6 +107,33 @@ fn what_is_broken_in_a_run_that_is_not_valid_may_be_the_generators() {
             exit_code != 0 && asserts.contains(&"p99<1ms") || asserts == ["rate>100%"],
             "{}",
             judged.text
+        );
+    }
+}
+
+/// The generator was late for the slowest requests only: what is broken at p50 is the server's
+/// doing.
+#[test]
+fn a_percentile_that_is_the_servers_is_broken_by_the_server() {
+    let share = |percent: f64, is_server: bool| Share {
+        percent,
+        response_ns: 2_000_000,
+        generator_ns: if is_server { 0 } else { 1_000_000 },
+        is_server,
+    };
+    let mut late = done(false);
+    late.verdict.late_percents = vec![99.0];
+    late.verdict.shares = vec![share(50.0, true), share(90.0, true), share(99.0, false)];
+    for (assert, exit_code) in [
+        ("p50<1ms", EXIT_BROKEN),
+        ("p90<1ms", EXIT_BROKEN),
+        ("p99<1ms", EXIT_NOT_VALID),
+        ("service.p50<1ms", EXIT_NOT_VALID),
+    ] {
+        assert_eq!(
+            judge(&[assert], std::slice::from_ref(&late)).exit_code,
+            exit_code,
+            "{assert}"
         );
     }
 }
