@@ -109,7 +109,7 @@ impl FindMaxConfig {
 /// What the search asks of its caller.
 pub struct Means<'a> {
     /// Runs a phase.
-    pub run: &'a mut dyn FnMut(&Phase) -> Result<Outcome>,
+    pub run: &'a mut dyn FnMut(&Phase, &Attempt) -> Result<Outcome>,
     /// Which objectives a phase broke, a sentence each: assertions such as `p99<5ms`.
     pub slo: &'a dyn Fn(&Outcome) -> Vec<String>,
     /// Whether the generator limited a phase, and how: see [`generator_limit`].
@@ -118,6 +118,15 @@ pub struct Means<'a> {
     pub disturbance: &'a dyn Fn(&Outcome) -> Option<String>,
     /// Sees each phase when it has been judged.
     pub each_point: &'a mut dyn FnMut(&Point),
+}
+
+/// What a phase is run for, for those who wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Why it is run.
+    pub purpose: Purpose,
+    /// About how long the search goes on from its begin, if nothing has to be repeated.
+    pub time_left: Duration,
 }
 
 /// Why a phase was run.

@@ -74,12 +74,14 @@ impl MachineUse {
     }
 
     fn took(&self) -> String {
-        let percent = |part: f64| format!("{:.0} %", part * 100.0);
-        format!(
-            "the hypervisor took {} of the CPU time, other processes {}",
-            percent(self.stolen_part),
-            percent(self.others_part)
-        )
+        let whole_percent = |part: f64| (part * 100.0).round() as u64;
+        match (whole_percent(self.stolen_part), whole_percent(self.others_part)) {
+            (stolen, 0) => format!("the hypervisor took {stolen} % of the CPU time"),
+            (0, others) => format!("other processes took {others} % of the CPU time"),
+            (stolen, others) => {
+                format!("the hypervisor took {stolen} % of the CPU time, other processes {others} %")
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 //!    are limited in number.
 
 use super::judge::{self, Judgement};
-use super::{FindMax, FindMaxConfig, Limit, Means, Point, Purpose};
+use super::{Attempt, FindMax, FindMaxConfig, Limit, Means, Point, Purpose};
 use crate::config::{Phase, Rate};
 use crate::outcome::Outcome;
 use kvant_base::Result;
@@ -33,6 +33,8 @@ const DISTURBED_REPEATS_MAX: usize = 12;
 const RETURNS_MAX: usize = 6;
 /// Failures of a rate, on a machine that was not disturbed, that are beyond doubt.
 const FAILURES_PROVEN: usize = 2;
+/// Bisections between two steps of a tenth, for those who wait.
+const BISECTIONS_EXPECTED: f64 = 2.0;
 /// Phases after which nothing new is tried, but for what it takes to find any rate that holds.
 const PHASES_MAX: usize = 60;
 
@@ -288,12 +290,43 @@ impl<'a> Search<'a> {
             duration,
             request_count_max: None,
         };
-        let outcome = (self.means.run)(&phase)?;
+        let attempt = Attempt {
+            purpose,
+            time_left: self.time_left(purpose),
+        };
+        let outcome = (self.means.run)(&phase, &attempt)?;
         self.is_cut_short |= outcome.is_cut_short;
         let point = self.point(purpose, rate, &outcome);
         (self.means.each_point)(&point);
         self.points.push(point);
         Ok((self.points.len() - 1, outcome))
+    }
+
+    /// How long the search goes on if each phase comes out as the ones before it suggest.
+    fn time_left(&self, purpose: Purpose) -> Duration {
+        let config = self.config;
+        let [short, long] = [config.measure, config.confirm].map(|time| config.settle + time);
+        if purpose == Purpose::At80 {
+            return short;
+        }
+        let best = self.good.last().copied().unwrap_or(0.0);
+        let is_above = |part: &&f64| self.saturation_rate == 0.0 || self.saturation_rate * **part > best;
+        let steps = match self.bad_rate() {
+            Some(_) => 0,
+            None => config.steps.iter().filter(is_above).count(),
+        };
+        let bisections = match self.bad_rate() {
+            Some(bad) => ((bad - best) / (config.precision * bad)).log2().ceil().max(0.0),
+            None => BISECTIONS_EXPECTED,
+        };
+        let held = self.held_long.iter().filter(|held| **held == best).count();
+        let confirmations = CONFIRMATIONS.saturating_sub(held) as u32;
+        let each = if self.is_long { long } else { short };
+        let saturation = match purpose {
+            Purpose::Saturation => config.settle + config.saturate,
+            _ => Duration::ZERO,
+        };
+        saturation + each * (steps as u32 + bisections as u32) + long * confirmations + short
     }
 
     fn point(&self, purpose: Purpose, rate: f64, outcome: &Outcome) -> Point {

@@ -169,7 +169,7 @@ impl Model {
     fn search_with(&mut self, config: &FindMaxConfig) -> FindMax {
         let mut seen = Vec::new();
         let means = Means {
-            run: &mut |phase| Ok(self.run(phase)),
+            run: &mut |phase, _| Ok(self.run(phase)),
             slo: &|outcome| {
                 let p99_ns = outcome.response_with_unanswered().percentile_ns(99.0);
                 (p99_ns >= SLO_NS)
@@ -221,6 +221,32 @@ fn the_knee_of_a_queue_is_found_within_three_percent() {
         assert!(!reasons.is_empty());
         let at_80 = found.at_80.unwrap();
         assert_eq!(at_80.phase.rate, Rate::Constant((rate * 0.8).round()));
+    }
+}
+
+/// Told before each phase; when nothing is repeated it is about right from the first step on.
+#[test]
+fn the_time_that_is_left_is_told() {
+    let mut model = Model::new(20_000.0);
+    let mut told = Vec::new();
+    let means = Means {
+        run: &mut |phase, attempt| {
+            told.push((attempt.time_left, phase.warmup + phase.duration));
+            Ok(model.run(phase))
+        },
+        slo: &|_| Vec::new(),
+        generator: &|_| None,
+        disturbance: &|_| None,
+        each_point: &mut |_| {},
+    };
+    find_max(&FindMaxConfig::default(), means).unwrap();
+    for at in 0..told.len() {
+        let took: Duration = told[at..].iter().map(|(_, time)| *time).sum();
+        let (left, _) = told[at];
+        assert!(
+            left <= took * 2 && took <= left * 2,
+            "phase {at}: {left:?}, took {took:?}: {told:?}"
+        );
     }
 }
 
@@ -389,7 +415,7 @@ fn confirmations_that_fail_make_it_try_lower() {
 fn a_step_that_the_machine_disturbed_is_repeated_and_does_not_count() {
     let mut model = Model::new(20_000.0);
     let mut count = 0;
-    let mut run = |phase: &Phase| {
+    let mut run = |phase: &Phase, _: &Attempt| {
         count += 1;
         // The third phase, at 40 %, and its first repeat: far from close.
         let is_hit = count == 3 || count == 4;
@@ -467,7 +493,7 @@ fn one_hiccup_does_not_end_the_search() {
     // The third phase, at 40 %, has a p99 over the objective, once.
     let knee = model.knee();
     let mut count = 0;
-    let mut run = |phase: &Phase| {
+    let mut run = |phase: &Phase, _: &Attempt| {
         let mut outcome = model.run(phase);
         count += 1;
         if count == 3 {
@@ -554,7 +580,7 @@ fn rates_above_a_saturation_that_was_measured_too_low_are_tried() {
     let mut model = Model::new(20_000.0);
     let knee = model.knee();
     let means = Means {
-        run: &mut |phase| {
+        run: &mut |phase, _| {
             let mut outcome = model.run(phase);
             if phase.rate == Rate::Closed {
                 outcome.total.completed = outcome.total.completed * 2 / 3;
@@ -581,7 +607,7 @@ fn rates_above_a_saturation_that_was_measured_too_low_are_tried() {
 fn where_nothing_fails_that_is_said() {
     let mut model = Model::new(1e9);
     let means = Means {
-        run: &mut |phase| {
+        run: &mut |phase, _| {
             let mut outcome = model.run(phase);
             if phase.rate == Rate::Closed {
                 outcome.total.completed = 10_000;
@@ -611,7 +637,7 @@ fn a_phase_that_is_cut_short_ends_the_search() {
 #[test]
 fn a_failing_phase_is_the_searchs_error() {
     let means = Means {
-        run: &mut |_| Err(kvant_base::Error::invalid("no server")),
+        run: &mut |_, _| Err(kvant_base::Error::invalid("no server")),
         slo: &|_| Vec::new(),
         generator: &|_| None,
         disturbance: &|_| None,

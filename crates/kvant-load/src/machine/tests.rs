@@ -174,8 +174,14 @@ fn a_machine_is_disturbed_by_theft_and_by_others_that_make_tasks_wait() {
         disturbance(&with(used(0.12, 0.3, Some(0.4)))).unwrap(),
         "the hypervisor took 12 % of the CPU time, other processes 30 %"
     );
-    assert!(disturbance(&with(used(0.03, 0.0, None))).is_some());
-    assert!(disturbance(&with(used(0.0, 0.3, Some(0.2)))).is_some());
+    assert_eq!(
+        disturbance(&with(used(0.03, 0.0, None))).unwrap(),
+        "the hypervisor took 3 % of the CPU time"
+    );
+    assert_eq!(
+        disturbance(&with(used(0.0, 0.3, Some(0.2)))).unwrap(),
+        "other processes took 30 % of the CPU time"
+    );
     assert!(disturbance(&with(used(0.0, 0.3, None))).is_some());
     // CPUs that nobody else wanted.
     assert_eq!(disturbance(&with(used(0.0, 0.3, Some(0.02)))), None);

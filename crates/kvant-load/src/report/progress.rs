@@ -23,6 +23,8 @@ pub struct Progress<W: Write> {
     out: W,
     is_terminal: bool,
     state: State,
+    /// What each line begins with.
+    note: String,
     /// What no plain line has told yet.
     untold: Interval,
     is_told: bool,
@@ -65,9 +67,15 @@ impl<W: Write> Progress<W> {
                 sent: 0,
                 errors: 0,
             },
+            note: String::new(),
             untold: Interval::default(),
             is_told: true,
         }
+    }
+
+    /// What the phases that follow are for: their lines begin with it.
+    pub fn set_note(&mut self, note: String) {
+        self.note = note;
     }
 
     /// A phase begins: number `index` (from 0) of `count`.
@@ -144,6 +152,7 @@ impl<W: Write> Progress<W> {
     }
 
     fn show(&mut self, text: &str) -> io::Result<()> {
+        let text = format!("{}{text}", self.note);
         if self.is_terminal {
             let text: String = text.chars().take(TERMINAL_WIDTH).collect();
             write!(self.out, "{ERASE}{text}")?;
@@ -195,7 +204,7 @@ fn place(state: &State) -> String {
 }
 
 /// `0:12`, `10:00`, `2:00:00`, rounded to seconds.
-fn clock(time: Duration) -> String {
+pub fn clock(time: Duration) -> String {
     let seconds = (time + Duration::from_millis(500)).as_secs();
     let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
     if hours > 0 {

@@ -178,3 +178,21 @@ fn times_are_those_of_a_clock() {
     assert_eq!(clock(600_000), "10:00");
     assert_eq!(clock(7_265_000), "2:01:05");
 }
+
+#[test]
+fn lines_of_a_search_begin_with_what_the_phase_is_for() {
+    let text = written(false, |progress| {
+        progress.set_note("[bisection, 1:40 left] ".to_owned());
+        progress
+            .begin(&phase(Rate::Constant(1_000.0), 1, 3), 0, 1)
+            .unwrap();
+        progress.second(&second(0, 0)).unwrap();
+        progress.end().unwrap();
+    });
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "[bisection, 1:40 left] warm-up for 0:03");
+    assert!(
+        lines[1].starts_with("[bisection, 1:40 left] 0:01/0:01 1.00k of 1.00k/s"),
+        "{text}"
+    );
+}

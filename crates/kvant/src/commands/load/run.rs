@@ -123,6 +123,11 @@ impl Run<'_> {
         self.finish(&phases, 0, None)
     }
 
+    /// What lines of progress begin with from now on.
+    pub(super) fn set_note(&mut self, note: String) {
+        self.watch.progress.set_note(note);
+    }
+
     /// Runs one phase: progress, the log of intervals, a signal that ends it.
     pub(super) fn phase(&mut self, phase: &Phase, index: usize, count: usize) -> Result<Done> {
         let Run {

@@ -6,8 +6,9 @@ use super::outputs::print;
 use super::run::Run;
 use kvant_base::Result;
 use kvant_load::assertion::Assertion;
-use kvant_load::find_max::{self, FindMax, FindMaxConfig, Limit, Means, Point, generator_limit};
+use kvant_load::find_max::{self, Attempt, FindMax, FindMaxConfig, Limit, Means, Point, generator_limit};
 use kvant_load::report::json::FindMaxFacts;
+use kvant_load::report::progress::clock;
 use kvant_load::units::format_time_ns;
 use kvant_load::{Outcome, Phase};
 use std::fmt::Write as _;
@@ -37,7 +38,8 @@ pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
     let mut phases: Vec<Done> = Vec::new();
     let mut purposes = Vec::new();
     let found = {
-        let mut run_phase = |phase: &Phase| {
+        let mut run_phase = |phase: &Phase, attempt: &Attempt| {
+            run.set_note(note(attempt));
             // How many there will be depends on what they come to.
             let done = run.phase(phase, 0, 1)?;
             let outcome = done.outcome.clone();
@@ -79,6 +81,11 @@ pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
         return Ok(EXIT_BROKEN);
     }
     Ok(exit_code)
+}
+
+/// `[bisection, 1:40 left] `.
+fn note(attempt: &Attempt) -> String {
+    format!("[{}, {} left] ", attempt.purpose.name(), clock(attempt.time_left))
 }
 
 fn texts(goals: &[Assertion]) -> Vec<String> {
