@@ -117,10 +117,11 @@ fn a_server_of_this_machine_is_looked_for() {
     let fs = ProcFs::at(&proc.0);
     let local = target("http://127.0.0.1:8080/");
     assert_eq!(server(&fs, std::slice::from_ref(&local)), Server::Hidden);
-    assert_eq!(
-        server(&fs, &[target("http://192.0.2.1:8080/")]),
-        Server::Elsewhere
-    );
+    let far = Target {
+        addresses: vec![Address::Tcp(([192, 0, 2, 1], 8080).into())],
+        ..local.clone()
+    };
+    assert_eq!(server(&fs, &[far]), Server::Elsewhere);
     proc.write(
         "net/tcp",
         &format!(
