@@ -138,10 +138,7 @@ fn machine(outcome: &Outcome) -> String {
         return String::new();
     };
     let percent = |part: f64| format!("{:.1} %", part * 100.0);
-    let mut text = format!(
-        "  CPUs of this machine: generator {}",
-        percent(machine.generator_part)
-    );
+    let mut text = format!("  CPU use: generator {}", percent(machine.generator_part));
     if let Some(part) = machine.server_part {
         text += &format!(", server {}", percent(part));
     }

@@ -84,7 +84,7 @@ fn the_server_is_told_from_other_processes() {
     assert!(phase.seconds[0].machine.is_some(), "{:?}", phase.seconds);
     let line = printed
         .lines()
-        .find(|line| line.starts_with("  CPUs of this machine: generator "));
+        .find(|line| line.starts_with("  CPU use: generator "));
     let line = line.unwrap_or_else(|| panic!("{printed}"));
     for part in [", server ", ", others ", ", stolen "] {
         assert!(line.contains(part), "{line}");

@@ -1,4 +1,5 @@
 use super::*;
+use crate::machine::MachineUse;
 use crate::outcome::Second;
 use crate::report::testing::{Classic, calm, overloaded};
 use crate::report::wrk2;
@@ -104,6 +105,51 @@ fn summaries_are_as_in_the_golden_files() {
     golden!("summary-mixed.txt", judged(&mixed()));
     golden!("summary-steps.txt", steps_of_three());
     golden!("summary-ramp.txt", seconds(&ramp(10)));
+}
+
+#[test]
+fn one_line_says_who_used_the_machine() {
+    let machine = MachineUse {
+        generator_part: 0.124,
+        server_part: Some(0.21),
+        others_part: 0.012,
+        stolen_part: 0.001,
+        pressure_part: Some(0.023),
+        ..MachineUse::default()
+    };
+    let line = |machine: Option<MachineUse>| {
+        let outcome = Outcome {
+            machine,
+            ..calm(2_000)
+        };
+        let text = judged(&outcome);
+        let line = text.lines().find(|line| line.starts_with("  CPU use: "));
+        line.map(str::to_owned)
+    };
+    assert_eq!(line(None), None);
+    assert_eq!(
+        line(Some(machine)).unwrap(),
+        "  CPU use: generator 12.4 %, server 21.0 %, others 1.2 %, stolen 0.1 %; tasks waited 2.3 %"
+    );
+    let hidden = MachineUse {
+        server_part: None,
+        others_include_server: true,
+        pressure_part: None,
+        ..machine
+    };
+    assert_eq!(
+        line(Some(hidden)).unwrap(),
+        "  CPU use: generator 12.4 %, server and others 1.2 %, stolen 0.1 %"
+    );
+    let full = MachineUse {
+        generator_part: 1.0,
+        server_part: Some(1.0),
+        others_part: 1.0,
+        stolen_part: 1.0,
+        pressure_part: Some(1.0),
+        ..machine
+    };
+    assert!(line(Some(full)).unwrap().len() <= WIDTH);
 }
 
 #[test]
