@@ -18,9 +18,9 @@ use kvant_env::host::procfs::{CpuTimes, ProcFs};
 use serde::{Deserialize, Serialize};
 
 /// Share of a phase that the hypervisor may take. A 99th percentile is made by one request of a
-/// hundred: a share of that size can be all of it. A calm virtual machine was seen at 0.2 %.
+/// hundred: a share of that size can be all of it. A calm one had 0.06 % in an hour.
 pub const STOLEN_PART_MAX: f64 = 0.02;
-/// Likewise of one second, which may have more: its ticks are few (the same machine had up to 2 %).
+/// Likewise of one second, which may have more: its ticks are few (that hour had 2 over 5 %).
 pub const STOLEN_PART_OF_SECOND_MAX: f64 = 0.05;
 /// Share that other processes may take, if tasks have to wait as well: CPUs that nobody wants cost
 /// nothing.
