@@ -23,9 +23,11 @@ pub enum ErrorKind {
     Io,
     /// No space on the device: nothing was written; reads and deletes go on; retry when space has returned.
     NoSpace,
-    /// The disk failed while this was written or synced: whether it will survive a restart is unknown.
+    /// The disk failed while this was written or synced: whether it will survive a restart is
+    /// unknown.
     OutcomeUnknown,
-    /// Because of an earlier failure of the disk no write is accepted until the database is opened anew.
+    /// Because of an earlier failure of the disk no write is accepted until the database is opened
+    /// anew.
     Fenced,
     /// The write path is over its limits now: nothing was written; wait for it to become writable, or retry later.
     Stalled,

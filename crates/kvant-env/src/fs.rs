@@ -68,7 +68,8 @@ pub trait Fs: Send + Sync {
     /// The files in a directory, in name order.
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
     /// Makes created, renamed, linked and removed names in `dir` durable. Opens nothing while this
-    /// [`Fs`] holds the lock of `dir`, so that a lack of descriptors does not look like a failed sync.
+    /// [`Fs`] holds the lock of `dir`, so that a lack of descriptors does not look like a failed
+    /// sync.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Bytes that can still be written on the device that holds `path`.
     fn available_bytes(&self, path: &Path) -> io::Result<u64>;
@@ -76,8 +77,8 @@ pub trait Fs: Send + Sync {
     fn exists(&self, path: &Path) -> io::Result<bool>;
     /// The absolute path of an existing file or directory, without `..` and symbolic links.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
-    /// Takes the exclusive lock of the directory that holds `path`, creating the file and writing the
-    /// caller's process id into it. The lock lasts also when the file is removed.
+    /// Takes the exclusive lock of the directory that holds `path`, creating the file and writing
+    /// the caller's process id into it. The lock lasts also when the file is removed.
     ///
     /// # Errors
     /// `WouldBlock`, with a message that names the owner's process id, when another process (or another

@@ -43,8 +43,8 @@ pub struct PosixFs {
     owned_dirs: Arc<lock::OwnedDirs>,
 }
 
-/// A write beyond the limit on file sizes (`RLIMIT_FSIZE`) fails from now on; before, it ended the process
-/// without a word.
+/// A write beyond the limit on file sizes (`RLIMIT_FSIZE`) fails from now on; before, it ended the
+/// process without a word.
 pub fn ignore_file_size_signal() -> io::Result<()> {
     // SAFETY: to ignore a signal installs no handler, so that no code of ours runs in one.
     match unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } {

@@ -65,8 +65,9 @@ pub struct ServerConfig {
     pub connection_idle_max: Duration,
     /// Longest time from the first byte of a request's head to its last.
     pub head_wait_max: Duration,
-    /// Connections open at once, both listeners together, as far as there are descriptors for them. `None`: the descriptor limit,
-    /// raised to the hard one, less 1,000, or less three quarters of it.
+    /// Connections open at once, both listeners together, as far as there are descriptors for them.
+    /// `None`: the descriptor limit, raised to the hard one, less 1,000, or less three quarters of
+    /// it.
     pub connections_max: Option<usize>,
     /// Directory of the checkpoints that the operator API makes.
     pub checkpoints: PathBuf,

@@ -1,13 +1,15 @@
-//! The limit on open descriptors: raised to the hard limit, and shared between connections and everything else.
+//! The limit on open descriptors: raised to the hard limit, and shared between connections and
+//! everything else.
 //!
-//! Files come first: a client that is not accepted waits in the kernel, but a flush that cannot open its table holds all writes back.
+//! Files come first: a client that is not accepted waits in the kernel, but a flush that cannot
+//! open its table holds all writes back.
 
 use std::io;
 
 /// Descriptors kept for files and everything else that is no connection, where the limit allows it.
 const KEPT_MAX: u64 = 1000;
-/// What a process has open before the first connection: standard streams, listeners, signals, the database's directory, lock, logs,
-/// manifest and reserve.
+/// What a process has open before the first connection: standard streams, listeners, signals, the
+/// database's directory, lock, logs, manifest and reserve.
 const OWN: u64 = 20;
 /// What a selector has open: its event queue, and what wakes it.
 const OF_SELECTOR: u64 = 4;

@@ -1,10 +1,10 @@
 //! Online copies: tables are immutable, so a checkpoint is hard links and a manifest of its own.
 //!
 //! Invariants:
-//! 1. The copy is made inside the data directory, which nobody else writes, and renamed to its place when
-//!    it is complete and durable: a directory that has the final name is whole.
-//! 2. Missing parents of the target are made together with it, and come with the same rename: a failed
-//!    checkpoint leaves nothing, neither at its target nor above.
+//! 1. The copy is made inside the data directory, which nobody else writes, and renamed to its
+//!    place when it is complete and durable: a directory that has the final name is whole.
+//! 2. Missing parents of the target are made together with it, and come with the same rename: a
+//!    failed checkpoint leaves nothing, neither at its target nor above.
 //! 3. It holds no log: what was in memory has been flushed before.
 
 use super::core::Core;
@@ -16,7 +16,8 @@ use kvant_base::{Error, ErrorKind, Result};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where a checkpoint is made, in the data directory. A crash may leave it: the next open removes it.
+/// Where a checkpoint is made, in the data directory. A crash may leave it: the next open removes
+/// it.
 const UNFINISHED: &str = "checkpoint.unfinished";
 
 /// Where a checkpoint goes.

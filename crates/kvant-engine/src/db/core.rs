@@ -78,7 +78,8 @@ pub(crate) struct Core {
     pub(crate) prepared_wal: NamedMutex<Option<PreparedWal>>,
     pub(crate) manual: NamedMutex<ManualCompaction>,
     pub(crate) flush_failures: NamedMutex<FlushFailures>,
-    /// Held for a whole checkpoint: two at once would take each other's files for leftovers. Outermost.
+    /// Held for a whole checkpoint: two at once would take each other's files for leftovers.
+    /// Outermost.
     pub(crate) checkpointing: NamedMutex<()>,
     tasks: NamedMutex<Option<Tasks>>,
     /// Held for as long as the database is open.

@@ -1,5 +1,5 @@
-//! The fence: after a failure that leaves unknown what the disk holds, such as one of an fsync, no write is accepted until the
-//! database is opened anew.
+//! The fence: after a failure that leaves unknown what the disk holds, such as one of an fsync, no
+//! write is accepted until the database is opened anew.
 
 use kvant_base::{Error, ErrorKind, Result};
 use std::sync::OnceLock;

@@ -1,9 +1,9 @@
 //! Whether writes succeed, for those who watch the database.
 //!
-//! A write that fails says so to its client; here it is remembered for [`crate::Db::write_health`] until a
-//! write succeeds, or for [`KEPT_NS`]: where whoever watches sends no more writes because of the failure,
-//! none would ever succeed. Flushes and compactions repeat themselves, so their failures count until they
-//! succeed, but only while writes are held back because of them.
+//! A write that fails says so to its client; here it is remembered for [`crate::Db::write_health`]
+//! until a write succeeds, or for [`KEPT_NS`]: where whoever watches sends no more writes because
+//! of the failure, none would ever succeed. Flushes and compactions repeat themselves, so their
+//! failures count until they succeed, but only while writes are held back because of them.
 //!
 //! Threads: any; a success is one load unless there was a failure before it.
 
@@ -42,7 +42,8 @@ impl LastFailure {
         }
     }
 
-    /// Remembers an error of the operating system; others are told of elsewhere, or are not its own.
+    /// Remembers an error of the operating system; others are told of elsewhere, or are not its
+    /// own.
     pub(crate) fn note(&self, error: &Error, now_ns: u64) {
         if error.kind() == ErrorKind::Io {
             *self.last.lock() = Some((now_ns, error.clone()));

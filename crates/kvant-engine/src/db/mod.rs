@@ -4,7 +4,8 @@
 //! - [`inventory`]: checks the files that the manifest relies on;
 //! - [`write`](self::write), [`read`], [`range`], [`snapshot`]: what users do;
 //! - [`flush`], [`compact`], [`tasks`]: what happens behind them;
-//! - [`fence`], [`space`], [`health`]: what happens when the disk fails or is full, and what is said of it.
+//! - [`fence`], [`space`], [`health`]: what happens when the disk fails or is full, and what is
+//!   said of it.
 
 mod checkpoint;
 mod collect;
@@ -298,10 +299,12 @@ impl Db {
     }
 
     /// Makes a copy in `dir`, which must not exist and be on the same file system: tables are shared by hard links. It holds what
-    /// was acknowledged before the call, and may hold later writes. After an error there is nothing of it.
+    /// was acknowledged before the call, and may hold later writes. After an error there is nothing
+    /// of it.
     ///
     /// # Errors
-    /// As [`Db::flush`]; `Invalid` when `dir` exists, lies in the data directory or on another file system.
+    /// As [`Db::flush`]; `Invalid` when `dir` exists, lies in the data directory or on another file
+    /// system.
     pub fn checkpoint(&self, dir: &Path) -> Result<()> {
         // A target that is no good is refused before anything is done for it.
         checkpoint::Target::find(&self.0.core, dir)?;

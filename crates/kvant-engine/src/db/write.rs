@@ -144,7 +144,8 @@ impl Core {
         }
     }
 
-    /// Log first, then memtable. On error nothing of the group is in either, or its outcome is unknown and writes are fenced.
+    /// Log first, then memtable. On error nothing of the group is in either, or its outcome is
+    /// unknown and writes are fenced.
     fn write_group(&self, writer: &mut Writer, group: &[Pending]) -> Result<SeqNum> {
         self.check_usable()?;
         self.check_writable()?;

@@ -1,9 +1,9 @@
 //! The lock of a directory.
 //!
 //! Invariants:
-//! 1. An owner holds two locks until it ends: that of the directory itself, which lasts whatever happens to
-//!    the names in it, and that of the lock file, which names the owner. File systems that lock no
-//!    directories (NFS) have only the second.
+//! 1. An owner holds two locks until it ends: that of the directory itself, which lasts whatever
+//!    happens to the names in it, and that of the lock file, which names the owner. File systems
+//!    that lock no directories (NFS) have only the second.
 //! 2. The file itself stays: a removed one could not name the owner.
 //! 3. An owned directory stays open, so that syncing it takes no descriptor.
 //!
@@ -30,8 +30,8 @@ impl Default for OwnedDirs {
 impl OwnedDirs {
     /// The open directory, if its lock is held.
     ///
-    /// # Errors
-    /// The path leads to another directory now: syncing the owned one would prove nothing about that.
+    /// # Errors The path leads to another directory now: syncing the owned one would prove nothing
+    /// about that.
     pub(super) fn get(&self, dir: &Path) -> io::Result<Option<Arc<File>>> {
         let owned = self.0.lock().iter().find(|(path, _)| path == dir).cloned();
         let Some((_, owned)) = owned else { return Ok(None) };
@@ -39,7 +39,8 @@ impl OwnedDirs {
             Ok(found) if identity(&found) != identity(&owned.metadata()?) => {
                 Err(io::Error::other("another directory has taken its place"))
             }
-            // Where the path leads nowhere, no name has been made by it that the owned one does not hold.
+            // Where the path leads nowhere, no name has been made by it that the owned one does not
+            // hold.
             _ => Ok(Some(owned)),
         }
     }
@@ -89,8 +90,8 @@ pub(super) fn take(owned_dirs: &Arc<OwnedDirs>, path: &Path) -> io::Result<Box<d
         Err(TryLockError::WouldBlock) => return Err(locked_by_other(path, &file)),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    // Written over the last owner's id before the cut, so that whoever is refused meanwhile never reads
-    // an empty file.
+    // Written over the last owner's id before the cut, so that whoever is refused meanwhile never
+    // reads an empty file.
     let process_id = format!("{}\n", std::process::id());
     file.write_all_at(process_id.as_bytes(), 0)?;
     file.set_len(process_id.len() as u64)?;

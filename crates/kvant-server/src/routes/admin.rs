@@ -94,7 +94,8 @@ async fn read_dir(
     }
 }
 
-/// The directory that is asked for: one name, so that it can be nowhere but in the directory of checkpoints.
+/// The directory that is asked for: one name, so that it can be nowhere but in the directory of
+/// checkpoints.
 fn choose_dir(
     config: &ServerConfig,
     query: Option<String>,

@@ -102,7 +102,8 @@ pub trait Store: Send + Sync {
     /// Compacts everything. Waits for it, perhaps for hours.
     fn compact(&self) -> Result<()>;
 
-    /// Makes a consistent copy in `dir`, which must not exist. Waits for it. After an error there is nothing of it.
+    /// Makes a consistent copy in `dir`, which must not exist. Waits for it. After an error there
+    /// is nothing of it.
     fn checkpoint(&self, dir: &Path) -> Result<()>;
 
     /// Makes what was acknowledged durable and releases the data directory. Waits for it.

@@ -122,4 +122,6 @@ bytes, counts and switches may also be written bare (`selectors = 2`, `insecure 
 
 const TAIL: &str = "
 The descriptor limit is raised to its hard limit at start; it bounds the number of connections.
+1,000 of it, or three quarters where that is less, are kept for files and everything else. A server
+whose limit has no room for its selectors, its files and four connections says so and does not start.
 ";

@@ -72,6 +72,30 @@ fn defaults_are_those_of_the_contract() {
 }
 
 #[test]
+fn checkpoints_lie_beside_the_data_and_never_in_them() {
+    let dir_of = |flags| {
+        read_all(flags, &[], None)
+            .expect("usable")
+            .settings
+            .checkpoints_dir()
+    };
+    assert_eq!(dir_of(&[]), Path::new("./checkpoints"));
+    assert_eq!(dir_of(&[("data", "/srv/kvant/")]), Path::new("/srv/checkpoints"));
+    assert_eq!(dir_of(&[("data", ".")]), Path::new("./../checkpoints"));
+    assert_eq!(
+        dir_of(&[("data", "/srv/kvant"), ("checkpoints", "/backup")]),
+        Path::new("/backup")
+    );
+    for inside in ["/srv/kvant", "/srv/kvant/checkpoints"] {
+        let problems = problems_of(&[("data", "/srv/kvant"), ("checkpoints", inside)], &[], None);
+        assert!(
+            matches!(&problems[..], [one] if one.starts_with("flag --checkpoints: ") && one.contains("data directory")),
+            "{problems:?}"
+        );
+    }
+}
+
+#[test]
 fn names_are_distinct_and_well_formed() {
     for (at, setting) in SETTINGS.iter().enumerate() {
         assert!(

@@ -31,7 +31,8 @@ impl TestServer {
         server
     }
 
-    /// As [`TestServer::start_with`], after commands of a shell such as `ulimit -n 64`, which hold for the server.
+    /// As [`TestServer::start_with`], after commands of a shell such as `ulimit -n 64`, which hold
+    /// for the server.
     pub(crate) fn start_after(commands: &str, data: &Path, args: &[&str]) -> TestServer {
         let mut server = TestServer::of(Process::start_after(commands, data, args));
         server.wait_for_event("ready");

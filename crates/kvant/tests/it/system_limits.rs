@@ -56,7 +56,8 @@ fn a_shortage_of_descriptors_fences_nothing() {
     let dir = TempDir::new();
     let server = TestServer::start_with(&dir.path().join("data"), &["--sync", "always"]);
     let mut client = Connection::open(server.addr()).expect("the server listens");
-    // Each step of a flush in turn meets the shortage: making a file, syncing its name, opening it again.
+    // Each step of a flush in turn meets the shortage: making a file, syncing its name, opening it
+    // again.
     for spare in 0..6 {
         assert_eq!(ask(&mut client, "PUT", "/v0/entity?id=before", b"1").0, 201);
         let next = next_descriptor(&server);
