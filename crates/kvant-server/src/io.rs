@@ -50,6 +50,10 @@ const GROWN_BUFFERS_BYTES: u64 = 2 * HEAD_BUFFER_BYTES as u64;
 const LINE_BYTES_MAX: usize = 65_534 + "DELETE  HTTP/1.1\r\n".len();
 /// Answers up to this length are gathered for one `send`, which is cheaper than a `writev` of their parts.
 const GATHERED_BYTES_MAX: usize = 4 << 10;
+/// Bytes of a long response that are written before other connections have their turn: the kernel takes MiBs at once otherwise.
+const WRITE_BYTES_MAX: usize = 128 << 10;
+/// Parts of a write: those that hyper queues, and a head.
+const WRITE_PARTS_MAX: usize = 17;
 /// Corked bytes that are gathered before they are written all the same.
 const BACKLOG_BYTES: usize = 64 << 10;
 
@@ -70,6 +74,8 @@ pub(crate) struct Socket {
     idle_max: Duration,
     /// While the kernel refuses bytes.
     reader_watch: Option<Box<ReaderWatch>>,
+    /// The last write was as long as one may be: the next one waits until others have had their turn.
+    yields: bool,
     /// Runs while a refused client rests.
     rest_timer: Option<Pin<Box<Sleep>>>,
     first_line: FirstLine,
@@ -123,6 +129,7 @@ impl Socket {
             backlog: Vec::new(),
             backlog_sent_bytes: 0,
             reader_watch: None,
+            yields: false,
             rest_timer: None,
             first_line: FirstLine::default(),
             has_huge_length: false,
@@ -461,6 +468,10 @@ impl Write for Socket {
             }
             ready!(socket.poll_backlog(cx))?;
         }
+        if std::mem::take(&mut socket.yields) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let written = if total_bytes <= GATHERED_BYTES_MAX {
             let mut scratch = socket.selector.scratch.borrow_mut();
             let mut gathered_bytes = 0;
@@ -470,10 +481,19 @@ impl Write for Socket {
             }
             Pin::new(&mut socket.stream).poll_write(cx, &scratch[..gathered_bytes])
         } else {
-            Pin::new(&mut socket.stream).poll_write_vectored(cx, slices)
+            let mut parts = [IoSlice::new(&[]); WRITE_PARTS_MAX];
+            let mut room_bytes = WRITE_BYTES_MAX;
+            for (part, slice) in parts.iter_mut().zip(slices) {
+                let bytes = slice.len().min(room_bytes);
+                *part = IoSlice::new(&slice[..bytes]);
+                room_bytes -= bytes;
+            }
+            let count = slices.len().min(WRITE_PARTS_MAX);
+            Pin::new(&mut socket.stream).poll_write_vectored(cx, &parts[..count])
         };
         match written {
             Poll::Ready(Ok(n)) => {
+                socket.yields = n == WRITE_BYTES_MAX;
                 socket.progressed(n);
                 Poll::Ready(Ok(n))
             }

@@ -155,3 +155,17 @@ fn an_owned_directory_that_was_replaced_is_not_synced() {
     drop(held);
     posix.sync_dir(&data).unwrap();
 }
+
+#[test]
+fn mapped_memory_starts_at_a_huge_page_where_it_has_one() {
+    for bytes in [1, 4096, 5000, 1 << 20, HUGE_PAGE_BYTES, 5 << 20] {
+        let mapping = Mapping::new(bytes).unwrap();
+        assert!(mapping.bytes() >= bytes && mapping.bytes() < bytes + page_bytes());
+        let alignment = if bytes < HUGE_PAGE_BYTES {
+            page_bytes()
+        } else {
+            HUGE_PAGE_BYTES
+        };
+        assert!(mapping.start().addr().get().is_multiple_of(alignment), "{bytes}");
+    }
+}

@@ -138,6 +138,14 @@ async fn get_later(
     let shared = &selector.shared;
     loop {
         let Some(mut held) = shared.memory.hold(bytes, shared.config.queue_wait_max).await else {
+            // Requests that came together are refused together: thousands of them would fill a turn of the event loop.
+            poll_fn(|cx| {
+                let passes = selector
+                    .turnstile
+                    .passes(selector.turn.number(), &call.socket, cx.waker());
+                if passes { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
             return no_memory(selector).answer(&mut reply);
         };
         let block_bytes_max = u32::try_from(bytes)

@@ -18,6 +18,16 @@ fn count() -> usize {
     count.map_or(COUNT_DEFAULT, |count| count.parse().expect("a number"))
 }
 
+/// Lets this process have as many connections as the system allows.
+pub(crate) fn raise_descriptor_limit() {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let raised = rustix::process::Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).expect("up to the hard limit");
+}
+
 /// Memory of a process that is in RAM, in bytes. The kernel's buffers of its sockets are not in it.
 fn resident_bytes(pid: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
@@ -62,13 +72,7 @@ fn counted_bytes(stream: &mut TcpStream) -> usize {
 #[test]
 fn an_idle_connection_holds_a_few_kib() {
     let count = count();
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    let raised = rustix::process::Rlimit {
-        current: limit.maximum,
-        ..limit
-    };
-    rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).expect("up to the hard limit");
-
+    raise_descriptor_limit();
     let dir = TempDir::new();
     let server = TestServer::start_with(
         dir.path(),

@@ -18,6 +18,7 @@ mod load;
 mod load_requests;
 mod load_results;
 mod load_workloads;
+mod memory;
 mod ownership;
 mod profile;
 mod restart;

@@ -1,0 +1,175 @@
+//! The memory of a server under attack stays within its budget and a constant, and what needs little is served beside it.
+
+use crate::idle_connections::raise_descriptor_limit;
+use crate::kvant_command::TempDir;
+use crate::server_process::TestServer;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+const MEMORY: &str = "64MiB";
+/// `docs/architecture.md` ("Memory") states it: the budget of these tests, and what is in no budget.
+const RESIDENT_BYTES_MAX: usize = (64 + 64) << 20;
+/// Far beyond what an attack takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The most memory in RAM that a process has had, in bytes.
+fn most_resident_bytes(server: &TestServer) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    kib.expect("the kernel tells").parse::<usize>().expect("a number") << 10
+}
+
+#[track_caller]
+fn assert_within_budget(server: &TestServer) {
+    let bytes = most_resident_bytes(server);
+    println!("at most {} MiB resident", bytes >> 20);
+    assert!(bytes <= RESIDENT_BYTES_MAX, "{bytes} bytes were resident");
+}
+
+/// CPU time of a process so far, in clock ticks of 10 ms.
+fn cpu_ticks(server: &TestServer) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.pid())).expect("it runs");
+    let (_, rest) = stat.rsplit_once(')').expect("the kernel's format");
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    [11, 12]
+        .map(|i: usize| fields[i].parse::<u64>().expect("a number"))
+        .iter()
+        .sum()
+}
+
+fn connect(server: &TestServer) -> TcpStream {
+    let stream = TcpStream::connect(server.addr()).expect("the server listens");
+    stream
+        .set_read_timeout(Some(PATIENCE))
+        .expect("a timeout can be set");
+    stream
+}
+
+/// Sends `bytes` on all connections side by side, reading nothing, until the server has taken them, has closed, or takes nothing more.
+fn send_to_all(connections: &[TcpStream], bytes: &[u8]) {
+    let mut sent_bytes = vec![0; connections.len()];
+    let mut progressed_at = Instant::now();
+    while progressed_at.elapsed() < Duration::from_millis(300)
+        && sent_bytes.iter().any(|sent| *sent < bytes.len())
+    {
+        for (mut stream, sent) in connections.iter().zip(&mut sent_bytes) {
+            stream.set_nonblocking(true).expect("a socket");
+            match stream.write(&bytes[*sent..]) {
+                Ok(count) if count > 0 => {
+                    *sent += count;
+                    progressed_at = Instant::now();
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                // Refused and closed.
+                Err(_) => *sent = bytes.len(),
+            }
+        }
+    }
+}
+
+/// Asks on a connection that goes on, and checks the status.
+fn ask(stream: &mut TcpStream, request: &[u8], status: &str) {
+    stream.write_all(request).expect("the server takes it");
+    let mut answer = [0; 4096];
+    let count = stream.read(&mut answer).expect("an answer");
+    let answer = String::from_utf8_lossy(&answer[..count]);
+    assert_eq!(answer.split(' ').nth(1), Some(status), "{answer}");
+}
+
+fn put(stream: &mut TcpStream, key: &str, value: &[u8]) {
+    let head = format!(
+        "PUT /v0/entity?id={key} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
+        value.len()
+    );
+    ask(stream, &[head.as_bytes(), value].concat(), "201");
+}
+
+/// Bytes that do not compress.
+fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed + 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    let mut bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| next()).collect();
+    bytes.truncate(len);
+    bytes
+}
+
+#[test]
+fn heads_that_do_not_end_stay_within_the_memory() {
+    raise_descriptor_limit();
+    let dir = TempDir::new();
+    let server = TestServer::start_with(dir.path(), &["--memory", MEMORY]);
+    for header_count in [49, 7] {
+        let connections: Vec<TcpStream> = (0..500).map(|_| connect(&server)).collect();
+        let headers: String = (0..header_count)
+            .map(|i| format!("H{i:02}: {}\r\n", "v".repeat(7_993)))
+            .collect();
+        let head = format!("GET /v0/status HTTP/1.1\r\nHost: x\r\n{headers}");
+        send_to_all(&connections, head.as_bytes());
+        ask(
+            &mut connect(&server),
+            b"GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\n",
+            "200",
+        );
+    }
+    assert_within_budget(&server);
+}
+
+#[test]
+fn chunked_uploads_stay_within_the_memory() {
+    raise_descriptor_limit();
+    let dir = TempDir::new();
+    let server = TestServer::start_with(dir.path(), &["--memory", MEMORY]);
+    let connections: Vec<TcpStream> = (0..600).map(|_| connect(&server)).collect();
+    let mut upload =
+        b"PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n40000\r\n".to_vec();
+    upload.extend_from_slice(&noise(0x40000, 1));
+    send_to_all(&connections, &upload);
+    put(&mut connect(&server), "short", b"value");
+    assert_within_budget(&server);
+}
+
+#[test]
+fn flushed_memtables_and_a_range_stay_within_the_memory() {
+    let dir = TempDir::new();
+    let server = TestServer::start_with(dir.path(), &["--memory", MEMORY, "--sync", "os"]);
+    let mut stream = connect(&server);
+    for i in 0..1_500 {
+        put(&mut stream, &format!("k{i:05}"), &noise(100_000, i));
+    }
+    let all = server.exchange(b"GET /v0/entities?start=k HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert!(all.len() > 150_000_000);
+    assert_within_budget(&server);
+}
+
+#[test]
+fn long_values_that_nobody_reads_cost_neither_memory_nor_time() {
+    raise_descriptor_limit();
+    let dir = TempDir::new();
+    let server = TestServer::start_with(dir.path(), &["--memory", MEMORY]);
+    let mut other = connect(&server);
+    put(&mut other, "long", &noise(16 << 20, 1));
+    let connections: Vec<TcpStream> = (0..600).map(|_| connect(&server)).collect();
+    let before = cpu_ticks(&server);
+    let get = b"GET /v0/entity?id=long HTTP/1.1\r\nHost: x\r\n\r\n";
+    send_to_all(&connections, &get.repeat(50));
+    // Most of them wait for memory.
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(1) {
+        put(&mut other, "short", b"value");
+        ask(&mut other, b"GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\n", "200");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let ticks = cpu_ticks(&server) - before;
+    println!("{ticks} ticks of CPU time");
+    // To copy the value once for each of these requests would take far more.
+    assert!(ticks < 100, "{ticks} ticks of 10 ms");
+    assert_within_budget(&server);
+}
