@@ -343,8 +343,8 @@ pub fn keep_little_freed_memory() {
     {
         /// Freed memory at the end of a heap that it may keep.
         const KEPT_BYTES: libc::c_int = 2 << 20;
-        /// Buffers from this length on are mapped,
-        const MAPPED_BYTES_MIN: libc::c_int = 256 << 10;
+        /// Buffers from this length on are mapped: longer than those of most ranges, shorter than the blocks of most long values,
+        const MAPPED_BYTES_MIN: libc::c_int = 96 << 10;
         /// as long as there are not more than half of the mappings that Linux allows a process.
         const MAPPED_COUNT_MAX: libc::c_int = 32 << 10;
         for (parameter, value) in [

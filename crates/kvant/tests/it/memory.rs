@@ -8,8 +8,8 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 const MEMORY: &str = "64MiB";
-/// `docs/architecture.md` ("Memory") states it: the budget of these tests, and what is in no budget.
-const RESIDENT_BYTES_MAX: usize = (64 + 64) << 20;
+/// The budget, and what is in no budget: half of what `docs/architecture.md` ("Memory") promises.
+const RESIDENT_BYTES_MAX: usize = (64 + 32) << 20;
 /// Far beyond what an attack takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -127,7 +127,7 @@ fn chunked_uploads_stay_within_the_memory() {
     raise_descriptor_limit();
     let dir = TempDir::new();
     let server = TestServer::start_with(dir.path(), &["--memory", MEMORY]);
-    let connections: Vec<TcpStream> = (0..600).map(|_| connect(&server)).collect();
+    let connections: Vec<TcpStream> = (0..1_500).map(|_| connect(&server)).collect();
     let mut upload =
         b"PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n40000\r\n".to_vec();
     upload.extend_from_slice(&noise(0x40000, 1));
@@ -156,7 +156,7 @@ fn long_values_that_nobody_reads_cost_neither_memory_nor_time() {
     let server = TestServer::start_with(dir.path(), &["--memory", MEMORY]);
     let mut other = connect(&server);
     put(&mut other, "long", &noise(16 << 20, 1));
-    let connections: Vec<TcpStream> = (0..600).map(|_| connect(&server)).collect();
+    let connections: Vec<TcpStream> = (0..1_000).map(|_| connect(&server)).collect();
     let before = cpu_ticks(&server);
     let get = b"GET /v0/entity?id=long HTTP/1.1\r\nHost: x\r\n\r\n";
     send_to_all(&connections, &get.repeat(50));
@@ -170,6 +170,6 @@ fn long_values_that_nobody_reads_cost_neither_memory_nor_time() {
     let ticks = cpu_ticks(&server) - before;
     println!("{ticks} ticks of CPU time");
     // To copy the value once for each of these requests would take far more.
-    assert!(ticks < 100, "{ticks} ticks of 10 ms");
+    assert!(ticks < 50, "{ticks} ticks of 10 ms");
     assert_within_budget(&server);
 }
