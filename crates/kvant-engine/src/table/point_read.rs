@@ -141,7 +141,7 @@ impl PointRead for NotWaiting {
             && let Some(stored) = table
                 .reader()
                 .try_read(span.offset_bytes, span.stored_bytes as usize)?
-            && stored::raw_bytes(&stored) <= u64::from(TRY_READ_BYTES_MAX)
+            && !stored::is_sound_beyond(&stored, span.offset_bytes, u64::from(TRY_READ_BYTES_MAX))
         {
             self.0.count_read(span.stored_bytes);
             return Ok(stored);

@@ -167,11 +167,16 @@ fn check(stored: &[u8], offset_bytes: u64) -> Parsed<(&[u8], Compression)> {
     Ok((payload, compression))
 }
 
-/// The length that `stored` says it has when it is decompressed. Nothing has been checked.
-pub(super) fn raw_bytes(stored: &[u8]) -> u64 {
+/// Whether `stored` is compressed, says that it has more than `raw_bytes_max` when it is not, and has the right checksum.
+pub(super) fn is_sound_beyond(stored: &[u8], offset_bytes: u64, raw_bytes_max: u64) -> bool {
+    // The checksum last: few blocks are that long.
     match stored.split_last_chunk::<BLOCK_TRAILER_BYTES>() {
-        Some((mut payload, [1 | 2, ..])) => varint::take_u64(&mut payload).unwrap_or_default(),
-        _ => stored.len() as u64,
+        Some((mut payload, [1 | 2, ..])) => {
+            let raw_bytes = varint::take_u64(&mut payload);
+            raw_bytes.is_some_and(|raw_bytes| raw_bytes > raw_bytes_max)
+                && check(stored, offset_bytes).is_ok()
+        }
+        _ => false,
     }
 }
 

@@ -196,6 +196,10 @@ fn a_large_value_is_left_to_who_may_wait() {
     let found = db.get(b"large").expect("read");
     assert!(Lookup::Known(found) == expected);
     assert!(tried(&db, b"large") == expected, "it is in the cache now");
+    // As long once it is decompressed, and short in the file.
+    db.put(b"zeros", &vec![0; 1_000_000], None).expect("written");
+    db.flush().expect("flushed");
+    assert!(needs_disk(&tried(&db, b"zeros")));
 }
 
 #[test]
