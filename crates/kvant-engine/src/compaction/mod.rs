@@ -35,7 +35,7 @@ pub(crate) use cutter::OutputCutter;
 pub(crate) use picker::{pick, pick_manual, pick_small};
 #[cfg(test)]
 pub(crate) use plan::Reason;
-pub(crate) use plan::{CompactionPlan, PlanKind};
+pub(crate) use plan::{CompactionPlan, PlanKind, Room};
 pub(crate) use shape::TreeShape;
 #[cfg(test)]
 pub(crate) use simulator::{Simulator, Write};

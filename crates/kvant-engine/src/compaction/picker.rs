@@ -71,6 +71,7 @@ struct Picker<'s, 'a> {
 }
 
 /// Tables of one level and what they overlap on the level that they can go to.
+#[derive(Clone)]
 struct Candidate<'s, 'a> {
     level: usize,
     upper: Vec<TableSummary<'a>>,
@@ -394,11 +395,16 @@ impl<'s, 'a> Picker<'s, 'a> {
             }
             _ => &[],
         };
+        let (room_bytes, room_hoped_bytes) = match kind {
+            PlanKind::Merge => step_bytes(&inputs),
+            PlanKind::Move | PlanKind::Drop => (0, 0),
+        };
         CompactionPlan {
             reason,
             kind,
             output_level,
-            room_bytes: if kind == PlanKind::Merge { step_bytes(&inputs) } else { 0 },
+            room_bytes,
+            room_hoped_bytes,
             bottommost: self.summary.nothing_beneath(output_level, first, last),
             grandparents: grandparents.iter().map(|table| table.meta.num).collect(),
             input_bytes: all().map(|table| table.meta.file_bytes).sum(),
@@ -411,21 +417,24 @@ impl<'s, 'a> Picker<'s, 'a> {
     }
 }
 
-/// Space that a merge of `inputs`, of one or two levels, takes in steps: see [`CompactionPlan::room_bytes`].
-fn step_bytes(inputs: &[(usize, Vec<TableSummary<'_>>)]) -> u64 {
-    let Some((_, upper)) = inputs.first() else { return 0 };
+/// Space that a merge of `inputs`, of one or two levels, takes in steps: at most, and if each tombstone from
+/// above removes an entry below.
+fn step_bytes(inputs: &[(usize, Vec<TableSummary<'_>>)]) -> (u64, u64) {
+    let Some((_, upper)) = inputs.first() else {
+        return (0, 0);
+    };
     let lower = inputs.get(1).map_or(&[][..], |(_, lower)| lower);
+    let with_values = upper
+        .iter()
+        .filter(|table| table.meta.tombstone_count < table.meta.entry_count);
+    let upper_bytes: u64 = with_values.map(|table| table.meta.file_bytes).sum();
+    let lower_bytes = lower.iter().map(|table| table.meta.file_bytes).max().unwrap_or(0);
     let tombstone_count: u64 = upper.iter().map(|table| table.meta.tombstone_count).sum();
-    let largest_lower = lower.iter().map(|table| table.meta.file_bytes).max().unwrap_or(0);
-    without(bytes_of(upper), tombstone_count, entry_count_of(upper))
-        + without(largest_lower, tombstone_count, entry_count_of(lower))
-}
-
-/// What of `bytes` in `count` entries is left without `gone_count` of these.
-fn without(bytes: u64, gone_count: u64, count: u64) -> u64 {
-    let left_count = count.saturating_sub(gone_count);
-    let left_bytes = u128::from(bytes) * u128::from(left_count) / u128::from(count.max(1));
-    u64::try_from(left_bytes).unwrap_or(bytes)
+    let lower_count = entry_count_of(lower);
+    let left_count = lower_count.saturating_sub(tombstone_count);
+    let left_share = left_count as f64 / lower_count.max(1) as f64;
+    let hoped_bytes = upper_bytes + (lower_bytes as f64 * left_share) as u64;
+    (upper_bytes + lower_bytes, hoped_bytes)
 }
 
 /// Entries that have expired, as if expiries were spread evenly between the earliest and the latest. Not 0

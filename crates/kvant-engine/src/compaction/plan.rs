@@ -75,7 +75,28 @@ pub(crate) struct CompactionPlan {
     pub(crate) grandparents: Vec<FileNum>,
     /// Bytes of all inputs.
     pub(crate) input_bytes: u64,
-    /// Space that it needs at most at one time, by estimate, when it is done in steps: what comes from the upper level, and the largest
-    /// table of the lower one, without what the tombstones of the former remove.
+    /// Space that it needs at most at one time when it is done in steps: what comes from the upper level, and
+    /// the largest table of the lower one.
     pub(crate) room_bytes: u64,
+    /// As `room_bytes`, if each tombstone from above removes an entry below.
+    pub(crate) room_hoped_bytes: u64,
+}
+
+/// What there is to compact with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    pub(crate) bytes: u64,
+    /// Whether to try what needs more, unless tombstones remove it.
+    pub(crate) is_hopeful: bool,
+}
+
+impl Room {
+    pub(crate) fn fits(self, plan: &CompactionPlan) -> bool {
+        let needed_bytes = if self.is_hopeful {
+            plan.room_hoped_bytes
+        } else {
+            plan.room_bytes
+        };
+        needed_bytes <= self.bytes
+    }
 }

@@ -6,7 +6,7 @@
 use super::core::Core;
 use super::flush::RETRY_NS;
 use crate::compaction::runner::Outputs;
-use crate::compaction::{CompactionPlan, OutputCutter, PlanKind, pick, pick_manual, pick_small};
+use crate::compaction::{CompactionPlan, OutputCutter, PlanKind, Room, pick, pick_manual, pick_small};
 use crate::events::{failure, number, text};
 use crate::format::{FileKind, FileNum, file_name};
 use crate::iter::{CompactionIter, Horizon, InternalIterator, LevelIter, MergeIter, TableRun};
@@ -22,8 +22,7 @@ use std::sync::atomic::Ordering;
 
 mod steps;
 
-/// After a compaction that found less room than it had been expected to need, the next ones are to need this
-/// many powers of two less than there is; one less with each try.
+/// After a compaction that ran out of room, so many looks for one are without hope that tombstones make some.
 const CAUTION_MAX: u32 = 8;
 
 /// Levels, ascending, and tables of each in the level's order.
@@ -91,15 +90,24 @@ impl Core {
     fn compact_step(&self, asked: u64) -> Result<bool> {
         let manual = self.manual.lock().served < asked;
         let caution = self.compaction_caution.load(Ordering::Relaxed);
-        let room_bytes = self.space.room_bytes() >> caution;
+        let bytes = self.space.room_bytes();
         let (wanted, plan, level_0_due) = self.with_summary(|summary| {
             let options = &self.compaction_options;
             let pick = if manual { pick_manual } else { pick };
             let level_0_due = summary.levels[0].len() >= options.l0_compact_count;
             let wanted = pick(summary, options);
-            let fits = wanted.as_ref().is_some_and(|plan| plan.room_bytes <= room_bytes);
-            let small = || pick_small(summary, options, room_bytes);
-            let plan = if wanted.is_none() || fits { wanted.clone() } else { small() };
+            let plan = wanted.as_ref().and_then(|wanted| {
+                let hopes = if caution == 0 {
+                    &[false, true][..]
+                } else {
+                    &[false]
+                };
+                hopes.iter().find_map(|&is_hopeful| {
+                    let room = Room { bytes, is_hopeful };
+                    let fitting = room.fits(wanted).then(|| wanted.clone());
+                    fitting.or_else(|| pick_small(summary, options, room))
+                })
+            });
             (wanted, plan, level_0_due)
         });
         self.note_level_0_stuck(wanted.is_none() && level_0_due);
@@ -211,10 +219,16 @@ impl Core {
     }
 
     fn run_plan(&self, plan: &CompactionPlan) -> Result<(Outputs, u64)> {
-        if !self.space.make_room(plan.room_bytes)? {
+        let room_bytes = self.space.room_bytes();
+        let in_steps = plan.input_bytes > room_bytes;
+        let needed_bytes = match plan.kind {
+            PlanKind::Merge if in_steps => plan.room_bytes.min(room_bytes),
+            PlanKind::Merge => plan.input_bytes,
+            PlanKind::Move | PlanKind::Drop => 0,
+        };
+        let Some(_room) = self.space.make_room(needed_bytes)? else {
             return Err(Error::new(ErrorKind::NoSpace, "no room for a compaction").with_file(&self.dir));
-        }
-        let in_steps = plan.input_bytes > self.space.room_bytes();
+        };
         let view = self.views.load_full();
         let mut edit = VersionEdit::default();
         let mut inputs: Inputs = Vec::new();

@@ -66,7 +66,7 @@ pub(crate) struct Core {
     closed: AtomicBool,
     /// Whether compaction can do nothing about the tables of level 0.
     pub(crate) level_0_stuck: AtomicBool,
-    /// How much less than the room there is a compaction is to need, in powers of two.
+    /// How many more looks for a compaction are to be without hope: see [`crate::compaction::Room`].
     pub(crate) compaction_caution: AtomicU32,
     /// Notified when a flush or compaction has ended or a manual one was asked for.
     pub(crate) progressed: Signal,

@@ -93,7 +93,7 @@ impl Core {
     fn seal_early(&self) -> Result<()> {
         let mut writer = self.writer.lock();
         let is_wanted = !writer.active.is_empty() && self.views.load().sealed.is_empty();
-        if is_wanted && self.space.make_room(flush_bytes(&writer.active))? {
+        if is_wanted && self.space.make_room(flush_bytes(&writer.active))?.is_some() {
             self.seal(&mut writer)?;
         }
         Ok(())
@@ -109,9 +109,11 @@ impl Core {
     }
 
     fn flush(&self, sealed: &Arc<SealedMemtable>) -> Result<()> {
-        if !self.space.make_room(flush_bytes(&sealed.memtable))? {
-            return Err(Error::new(ErrorKind::NoSpace, "no room for the table of a flush").with_file(&self.dir));
-        }
+        let Some(room) = self.space.make_room(flush_bytes(&sealed.memtable))? else {
+            return Err(
+                Error::new(ErrorKind::NoSpace, "no room for the table of a flush").with_file(&self.dir)
+            );
+        };
         let started_ns = self.env.clock.monotonic_ns();
         let counters = &self.counters.flushes;
         counters.running.store(1, Ordering::Relaxed);
@@ -152,6 +154,7 @@ impl Core {
             ],
         );
         self.compaction_caution.store(0, Ordering::Relaxed);
+        drop(room);
         self.note_space_freed();
         self.update_gate();
         self.progressed.notify_all();

@@ -80,9 +80,10 @@ impl Core {
         {
             return WriteHealth::Failing(error);
         }
-        match self.space.is_full() {
-            true => WriteHealth::NoSpace,
-            false => WriteHealth::Good,
+        // This looks, as puts do, whether space has returned.
+        match self.admit_to_disk(true) {
+            Ok(()) => WriteHealth::Good,
+            Err(_) => WriteHealth::NoSpace,
         }
     }
 }

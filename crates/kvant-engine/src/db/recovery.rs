@@ -132,7 +132,7 @@ fn open_owned(
     let started_ns = env.clock.monotonic_ns();
     let manifest = match version::recover(&*env.fs, dir)? {
         Some(manifest) => manifest,
-        None => new_database(&env, dir)?,
+        None => new_database(&env, dir, &*resources.log)?,
     };
     let files = list(&env, dir)?;
     if manifest.discarded_bytes > 0 {
@@ -172,7 +172,8 @@ fn open_owned(
     let log_sync = LogSync::new(options.sync, Arc::clone(&env.clock), events.clone());
     let previous = give_to_sync(&env, dir, &wals, &manifest.state.logs, &log_sync, options.sync)?;
     let wal_num = new_num();
-    let wal = unless_full(start_wal(&env, dir, wal_num, previous, &log_sync, options.sync))?;
+    let log = &*resources.log;
+    let wal = unless_full(start_wal(&env, dir, log, wal_num, previous, &log_sync, options.sync))?;
     let last_seq = manifest.state.last_seq;
     // With the old manifest, the logs that it knows go on being needed.
     let mut oldest_wal = manifest.state.oldest_wal;
@@ -195,8 +196,8 @@ fn open_owned(
             logs: needed_logs.clone().into_iter().collect(),
             ..version.snapshot_edit(FileNum(next_file_num), last_seq, needed_wal)
         };
-        manifest_writer = unless_full(make_manifest(&env, dir, num, &snapshot))
-            .inspect_err(|error| remove_after(error, &env, &file_path(dir, FileKind::Wal, wal_num)))?;
+        manifest_writer = unless_full(make_manifest(&env, dir, log, num, &snapshot))
+            .inspect_err(|error| remove_after(error, &env, log, &file_path(dir, FileKind::Wal, wal_num)))?;
         if manifest_writer.is_some() {
             (manifest_num, oldest_wal, logs) = (num, needed_wal, needed_logs);
         }
@@ -288,7 +289,7 @@ pub(crate) fn lock(env: &Env, dir: &Path) -> Result<Box<dyn kvant_env::FileLock>
 }
 
 /// A new database is a manifest of nothing: it comes before the first log, so that a log without a manifest is always damage.
-fn new_database(env: &Env, dir: &Path) -> Result<RecoveredManifest> {
+fn new_database(env: &Env, dir: &Path, log: &dyn Log) -> Result<RecoveredManifest> {
     let (num, state) = (FileNum(1), ManifestState::empty());
     let nothing = VersionEdit {
         next_file_num: Some(state.next_file_num),
@@ -296,7 +297,7 @@ fn new_database(env: &Env, dir: &Path) -> Result<RecoveredManifest> {
         oldest_wal: Some(state.oldest_wal),
         ..VersionEdit::default()
     };
-    let manifest = make_manifest(env, dir, num, &nothing)?;
+    let manifest = make_manifest(env, dir, log, num, &nothing)?;
     Ok(RecoveredManifest {
         state,
         num,
@@ -306,17 +307,24 @@ fn new_database(env: &Env, dir: &Path) -> Result<RecoveredManifest> {
 }
 
 /// A manifest; when it cannot be made, its temporary file does not stay.
-fn make_manifest(env: &Env, dir: &Path, num: FileNum, snapshot: &VersionEdit) -> Result<ManifestWriter> {
+fn make_manifest(
+    env: &Env,
+    dir: &Path,
+    log: &dyn Log,
+    num: FileNum,
+    snapshot: &VersionEdit,
+) -> Result<ManifestWriter> {
     let temporary = file_path(dir, FileKind::Temporary, num);
     ManifestWriter::create(&*env.fs, dir, num, snapshot)
-        .inspect_err(|error| remove_after(error, env, &temporary))
+        .inspect_err(|error| remove_after(error, env, log, &temporary))
 }
 
 /// Removes what was made in vain, unless it is not known whether it was.
-fn remove_after(error: &Error, env: &Env, path: &Path) {
-    if error.kind() != ErrorKind::OutcomeUnknown {
-        // What is left is found as an orphan by the next open.
-        drop(env.fs.remove_file(path));
+fn remove_after(error: &Error, env: &Env, log: &dyn Log, path: &Path) {
+    if error.kind() != ErrorKind::OutcomeUnknown
+        && let Err(error) = env.fs.remove_file(path)
+    {
+        log.event(Level::Warn, "file_not_removed", &[("error", &error)]);
     }
 }
 
@@ -394,6 +402,7 @@ fn give_to_sync(
 fn start_wal(
     env: &Env,
     dir: &Path,
+    log: &dyn Log,
     num: FileNum,
     previous: Option<PreviousWal>,
     sync: &LogSync,
@@ -416,7 +425,7 @@ fn start_wal(
             }
             Ok((wal, synced_bytes))
         });
-    let (wal, synced_bytes) = started.inspect_err(|error| remove_after(error, env, &path))?;
+    let (wal, synced_bytes) = started.inspect_err(|error| remove_after(error, env, log, &path))?;
     sync.add_file(LogFile {
         num,
         path,

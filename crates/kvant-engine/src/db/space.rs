@@ -11,7 +11,8 @@
 //! at most once a [`PROBE_INTERVAL_NS`]: nothing polls an idle database.
 //!
 //! Invariants:
-//! 1. flushes and compactions never take from the part for deletes;
+//! 1. flushes and compactions never take from the part for deletes, and the reserve never from the room
+//!    that they have been lent;
 //! 2. while puts are refused for space, no write waits for a flush or a compaction.
 
 use super::core::Core;
@@ -23,7 +24,7 @@ use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::{Env, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 const PROBE_INTERVAL_NS: u64 = 200_000_000;
 /// How often a database that refuses puts seals its memtable early: deletes free space only in tables.
@@ -54,6 +55,8 @@ pub(crate) struct DiskSpace {
     pub(crate) compaction_has_no_room: AtomicBool,
     /// The active memtable is to be flushed although it is not full.
     early_seal_wanted: AtomicBool,
+    /// How many [`LentRoom`]s there are.
+    lent_count: AtomicU32,
     state: NamedMutex<State>,
 }
 
@@ -61,8 +64,26 @@ struct State {
     reserve: Option<Arc<dyn File>>,
     /// What is left of the reserve.
     bytes: u64,
+    /// The log says that it is in use: once until space has returned.
+    is_use_told: bool,
     probed_ns: u64,
     sealed_early_ns: u64,
+}
+
+/// Room that a flush or compaction is using: meanwhile the reserve does not grow into it.
+pub(crate) struct LentRoom<'a>(&'a AtomicU32);
+
+impl<'a> LentRoom<'a> {
+    fn new(count: &'a AtomicU32) -> LentRoom<'a> {
+        count.fetch_add(1, Ordering::AcqRel);
+        LentRoom(count)
+    }
+}
+
+impl Drop for LentRoom<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl DiskSpace {
@@ -72,6 +93,7 @@ impl DiskSpace {
         let state = State {
             reserve: None,
             bytes: 0,
+            is_use_told: false,
             probed_ns: now_ns,
             sealed_early_ns: now_ns,
         };
@@ -85,6 +107,7 @@ impl DiskSpace {
             full: AtomicBool::new(false),
             compaction_has_no_room: AtomicBool::new(false),
             early_seal_wanted: AtomicBool::new(false),
+            lent_count: AtomicU32::new(0),
             state: NamedMutex::new("disk_space", state),
         }
     }
@@ -150,20 +173,24 @@ impl DiskSpace {
             .saturating_sub(EXTRA_BYTES)
     }
 
-    /// Lets a flush or compaction have `bytes`, of the reserve where nothing else is left; false when there
-    /// is not as much.
-    pub(crate) fn make_room(&self, bytes: u64) -> Result<bool> {
+    /// Lets a flush or compaction have `bytes`, of the reserve where nothing else is left, for as long as
+    /// the result lives; `None` when there is not as much.
+    pub(crate) fn make_room(&self, bytes: u64) -> Result<Option<LentRoom<'_>>> {
+        let mut state = self.state.lock();
+        let lent = LentRoom::new(&self.lent_count);
         let Some(available_bytes) = self.available_bytes() else {
-            return Ok(true);
+            return Ok(Some(lent));
         };
         let missing_bytes = bytes.saturating_add(EXTRA_BYTES).saturating_sub(available_bytes);
         if missing_bytes == 0 {
-            return Ok(true);
+            return Ok(Some(lent));
         }
-        let mut state = self.state.lock();
-        match state.bytes.checked_sub(missing_bytes.next_multiple_of(BLOCK_BYTES)) {
-            Some(left) if left >= self.deletes_bytes => self.shrink(&mut state, left).map(|()| true),
-            _ => Ok(bytes == 0),
+        match state
+            .bytes
+            .checked_sub(missing_bytes.next_multiple_of(BLOCK_BYTES))
+        {
+            Some(left) if left >= self.deletes_bytes => self.shrink(&mut state, left).map(|()| Some(lent)),
+            _ => Ok((bytes == 0).then_some(lent)),
         }
     }
 
@@ -179,7 +206,7 @@ impl DiskSpace {
     }
 
     fn shrink(&self, state: &mut State, bytes: u64) -> Result<()> {
-        if state.bytes == self.reserve_bytes {
+        if !std::mem::replace(&mut state.is_use_told, true) {
             self.log
                 .event(Level::Warn, "disk_reserve_in_use", &[("bytes", &state.bytes)]);
         }
@@ -201,6 +228,9 @@ impl DiskSpace {
     }
 
     fn grow(&self, state: &mut State) {
+        if self.lent_count.load(Ordering::Acquire) > 0 {
+            return;
+        }
         let missing_bytes = self.reserve_bytes - state.bytes;
         let added_bytes = missing_bytes.min(self.available_bytes().unwrap_or(missing_bytes));
         // Part of a block could not be taken out again by itself.
@@ -262,6 +292,7 @@ impl DiskSpace {
         let healed = state.bytes == self.reserve_bytes
             && self.available_bytes().is_some_and(|bytes| bytes >= wanted_bytes);
         if healed {
+            state.is_use_told = false;
             self.full.store(false, Ordering::Release);
             self.log.event(Level::Info, "disk_space_returned", &[]);
         }

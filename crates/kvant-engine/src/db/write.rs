@@ -65,7 +65,9 @@ impl Writer {
 
     /// The log, while a group is being written.
     fn wal(&mut self) -> &mut WalWriter {
-        self.wal.as_mut().expect("a log is begun before a group is written")
+        self.wal
+            .as_mut()
+            .expect("a log is begun before a group is written")
     }
 }
 
@@ -254,9 +256,7 @@ impl Core {
 
     fn finish_group(&self, writer: &mut Writer, last_seq: SeqNum, done: Vec<Completion>) {
         self.write_failure.note_success();
-        let (done, wake_sync) = self
-            .log_sync
-            .written(writer.wal().end_bytes(), last_seq, done);
+        let (done, wake_sync) = self.log_sync.written(writer.wal().end_bytes(), last_seq, done);
         if let Some(done) = done {
             self.visible_seq.store(last_seq.0, Ordering::Release);
             done.into_iter().for_each(|done| done(Ok(())));
@@ -275,7 +275,8 @@ impl Core {
         } else if self.space.is_full()
             && writer.active.memory_bytes() >= self.options.memtable_bytes * FULL_DISK_MEMTABLES_MAX
         {
-            let message = "no space left on the device for flushes, and no more memory for what they would take";
+            let message =
+                "no space left on the device for flushes, and no more memory for what they would take";
             return Err(Error::new(ErrorKind::NoSpace, message).with_file(&self.dir));
         }
         self.update_gate();
@@ -298,7 +299,11 @@ impl Core {
         let taken = prepared.take().map_or_else(|| self.prepare_wal(), Ok);
         drop(prepared);
         let prepared = taken?;
-        let previous = writer.wal.as_ref().map(WalWriter::as_previous).or(writer.previous);
+        let previous = writer
+            .wal
+            .as_ref()
+            .map(WalWriter::as_previous)
+            .or(writer.previous);
         let created = WalWriter::start(Arc::clone(&prepared.file), &prepared.path, prepared.num, previous);
         let wal = match created {
             Ok(wal) => wal,

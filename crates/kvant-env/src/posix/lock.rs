@@ -93,8 +93,14 @@ pub(super) fn take(owned_dirs: &Arc<OwnedDirs>, path: &Path) -> io::Result<Box<d
     // Written over the last owner's id before the cut, so that whoever is refused meanwhile never
     // reads an empty file.
     let process_id = format!("{}\n", std::process::id());
-    file.write_all_at(process_id.as_bytes(), 0)?;
-    file.set_len(process_id.len() as u64)?;
+    let written = file
+        .write_all_at(process_id.as_bytes(), 0)
+        .and_then(|()| file.set_len(process_id.len() as u64));
+    match written {
+        // The id is for people: on a full disk the lock holds without it.
+        Err(error) if error.kind() == ErrorKind::StorageFull => {}
+        written => written?,
+    }
     let dir = Arc::new(dir);
     owned_dirs
         .0

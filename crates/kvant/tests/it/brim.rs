@@ -43,7 +43,7 @@ struct Figures {
 
 #[test]
 fn at_the_brim_deletes_go_on_puts_come_back_and_nothing_is_lost() {
-    let Some(disk) = SmallDisk::mount("80m") else { return };
+    let Some(disk) = SmallDisk::mount(80) else { return };
     let minutes = std::env::var("KVANT_BRIM_MINUTES").map_or(0, |text| text.parse().expect("minutes"));
     let end = Instant::now() + Duration::from_secs(60 * minutes);
     let mut rng = Rng::new(seed("brim"));
@@ -54,7 +54,11 @@ fn at_the_brim_deletes_go_on_puts_come_back_and_nothing_is_lost() {
         figures.rounds += 1;
         let before = records.len();
         // Small ones take long with a binary that is not optimised.
-        let value_bytes = if minutes == 0 { 16_000 } else { 200 << rng.below(10) };
+        let value_bytes = if minutes == 0 {
+            16_000
+        } else {
+            200 << rng.below(10)
+        };
         fill(&mut connection, &mut rng, &mut records, value_bytes);
         figures.puts_until_full += records.len() - before;
         let filler = rng.below(3);

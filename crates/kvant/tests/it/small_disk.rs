@@ -25,12 +25,27 @@ const HEAL_MAX: Duration = Duration::from_secs(60);
 pub(crate) struct SmallDisk(TempDir);
 
 impl SmallDisk {
-    pub(crate) fn mount(size: &str) -> Option<SmallDisk> {
+    /// One in memory, or what `KVANT_BRIM_FS` names.
+    pub(crate) fn mount(mebibytes: u64) -> Option<SmallDisk> {
         let dir = TempDir::new();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "kvant-test"])
-            .arg(dir.path())
-            .output();
+        let fs = std::env::var("KVANT_BRIM_FS").unwrap_or_else(|_| "tmpfs".to_string());
+        let mut mount = Command::new("mount");
+        if fs == "tmpfs" {
+            let size = format!("size={mebibytes}m");
+            mount.args(["-t", "tmpfs", "-o", &size, "kvant-test"]);
+        } else {
+            // Gone when it is unmounted, for nothing else holds it then.
+            let image = dir.path().with_extension("img");
+            let file = File::create(&image).expect("a file can be made");
+            file.set_len(mebibytes << 20).expect("a sparse file");
+            let made = Command::new(format!("mkfs.{fs}")).arg("-q").arg(&image).status();
+            assert!(made.expect("mkfs exists").success());
+            mount.args(["-o", "loop"]).arg(image);
+        }
+        let mounted = mount.arg(dir.path()).output();
+        if fs != "tmpfs" {
+            fs::remove_file(dir.path().with_extension("img")).expect("it was made");
+        }
         if mounted.is_ok_and(|output| output.status.success()) {
             return Some(SmallDisk(dir));
         }
@@ -53,7 +68,9 @@ impl SmallDisk {
     fn filler(&self) -> File {
         let mut options = File::options();
         options.create(true).append(true);
-        options.open(self.0.path().join("filler")).expect("a file can be made")
+        options
+            .open(self.0.path().join("filler"))
+            .expect("a file can be made")
     }
 
     /// Another program takes all that is left.
@@ -187,7 +204,7 @@ pub(crate) fn health(connection: &mut Connection) -> String {
     let answer = ask(connection, b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(answer.status, 200);
     let body: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
-    body["status"].as_str().expect("a status").to_string()
+    body["writes"].as_str().expect("whether writes succeed").to_string()
 }
 
 pub(crate) fn start(data: &Path) -> (TestServer, Connection) {
@@ -195,4 +212,3 @@ pub(crate) fn start(data: &Path) -> (TestServer, Connection) {
     let connection = Connection::open(server.addr()).expect("the server listens");
     (server, connection)
 }
-

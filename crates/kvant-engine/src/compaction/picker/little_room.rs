@@ -3,17 +3,17 @@
 //! It is always a step on the way to the same tree, for it moves data downward: with the levels beneath
 //! out of the way, or smaller, what did not fit does.
 
-use super::{Candidate, Picker, step_bytes};
-use crate::compaction::plan::{CompactionPlan, Reason};
+use super::{Candidate, Picker};
+use crate::compaction::plan::{CompactionPlan, Reason, Room};
 use crate::compaction::shape::{BOTTOM, TreeShape};
 use crate::compaction::summary::{TableSummary, any_busy};
 use crate::compaction::{CompactionOptions, VersionSummary};
 
-/// The most useful compaction that needs at most `room_bytes`: tables full of tombstones first, then level 0.
+/// The most useful compaction that fits into `room`: tables full of tombstones first, then level 0.
 pub(crate) fn pick_small(
     summary: &VersionSummary<'_>,
     options: &CompactionOptions,
-    room_bytes: u64,
+    room: Room,
 ) -> Option<CompactionPlan> {
     let picker = &Picker {
         summary,
@@ -21,9 +21,7 @@ pub(crate) fn pick_small(
         shape: &TreeShape::new(summary, options),
     };
     let groups = picker.level_0_candidates();
-    let from_level_0 = groups
-        .iter()
-        .filter_map(|group| picker.oldest_of(group, room_bytes));
+    let from_level_0 = groups.iter().filter_map(|group| picker.oldest_of(group, room));
     let deeper = (1..BOTTOM).flat_map(|level| {
         picker
             .idle(level)
@@ -38,15 +36,14 @@ pub(crate) fn pick_small(
         (urgency, candidate.plan(picker, Reason::LittleRoom))
     });
     plans
-        .filter(|(_, plan)| plan.room_bytes <= room_bytes)
+        .filter(|(_, plan)| room.fits(plan))
         .min_by_key(|(urgency, plan)| (*urgency, plan.room_bytes))
         .map(|(_, plan)| plan)
 }
 
 impl<'s, 'a> Picker<'s, 'a> {
-    /// As many of the oldest tables of a group of level 0 as fit into `room_bytes`, but at least one, with
-    /// what they overlap.
-    fn oldest_of(&self, group: &Candidate<'s, 'a>, room_bytes: u64) -> Option<Candidate<'s, 'a>> {
+    /// As many of the oldest tables of a group of level 0 as fit into `room`, with what they overlap.
+    fn oldest_of(&self, group: &Candidate<'s, 'a>, room: Room) -> Option<Candidate<'s, 'a>> {
         let is_in_group = |table: &&TableSummary<'a>| {
             let num = table.meta.num;
             group.upper.iter().any(|member| member.meta.num == num)
@@ -65,11 +62,10 @@ impl<'s, 'a> Picker<'s, 'a> {
                 continue;
             }
             let candidate = self.of_level_0(oldest.to_vec());
-            let inputs = [(0, candidate.upper.clone()), (candidate.output_level, candidate.lower.to_vec())];
-            if chosen.is_some() && step_bytes(&inputs) > room_bytes {
-                break;
+            // More tables may need less: tombstones among them remove what would be written.
+            if room.fits(&candidate.clone().plan(self, Reason::LittleRoom)) {
+                chosen = Some(candidate);
             }
-            chosen = Some(candidate);
         }
         chosen.filter(|candidate| !any_busy(candidate.lower))
     }

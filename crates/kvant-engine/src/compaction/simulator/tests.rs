@@ -1,5 +1,5 @@
 use super::*;
-use crate::compaction::{Reason, pick_small};
+use crate::compaction::{Reason, Room, pick_small};
 use crate::version::test_support::test_rng;
 
 const ENTRY_BYTES: u64 = 1000;
@@ -229,7 +229,11 @@ fn steps_that_fit_bring_a_full_level_0_down() {
     let wanted = pick(&tree.summary(), &options()).expect("level 0 is full");
     assert!(wanted.room_bytes > room_bytes, "{wanted:?}");
     let mut plan_count = 0;
-    while let Some(plan) = pick_small(&tree.summary(), &options(), room_bytes) {
+    let room = Room {
+        bytes: room_bytes,
+        is_hopeful: false,
+    };
+    while let Some(plan) = pick_small(&tree.summary(), &options(), room) {
         assert!(plan.room_bytes <= room_bytes, "{plan:?}");
         tree.run(&plan);
         assert_eq!(tree.visible(SeqNum::MAX), visible, "{plan:?}");
@@ -240,15 +244,21 @@ fn steps_that_fit_bring_a_full_level_0_down() {
 }
 
 #[test]
-fn what_tombstones_remove_needs_no_room() {
+fn what_tombstones_remove_is_hoped_to_need_no_room() {
     let mut tree = simulator();
     let all: Vec<_> = (0..1000).map(|key| (key, Write::Put)).collect();
     assert!(tree.place(BOTTOM, &all));
     tree.flush((0..600).map(|key| (key, Write::Delete)).collect());
-    let plan = |tree: &Simulator, room_bytes| pick_small(&tree.summary(), &options(), room_bytes);
+    let plan_with = |tree: &Simulator, bytes, is_hopeful| {
+        let room = Room { bytes, is_hopeful };
+        pick_small(&tree.summary(), &options(), room)
+    };
+    assert_eq!(plan_with(&tree, 999_000, false), None);
+    assert!(plan_with(&tree, 1_000_000, false).is_some());
+    let plan = |tree: &Simulator, bytes| plan_with(tree, bytes, true);
     assert_eq!(plan(&tree, 399_000), None);
     assert!(plan(&tree, 400_000).is_some());
-    tree.flush((600..1000).map(|key| (key, Write::Delete)).collect());
+    tree.flush((500..1000).map(|key| (key, Write::Delete)).collect());
     let all_go = plan(&tree, 0).expect("nothing is left to write");
     tree.run(&all_go);
     tree.compact(usize::MAX);
@@ -263,7 +273,11 @@ fn tables_of_tombstones_go_first() {
     assert!(tree.place(BOTTOM, &puts(2000..3000)));
     tree.flush(puts(0..1000));
     tree.flush((2000..3000).map(|key| (key, Write::Delete)).collect());
-    let plan = pick_small(&tree.summary(), &options(), 10_000_000).expect("room for all");
+    let room = Room {
+        bytes: 10_000_000,
+        is_hopeful: false,
+    };
+    let plan = pick_small(&tree.summary(), &options(), room).expect("room for all");
     tree.run(&plan);
     assert!(tree.visible(SeqNum::MAX).keys().all(|key| *key < 1000));
     assert_eq!(tree.summary().levels[0].len(), 1, "the puts wait\n{tree}");
