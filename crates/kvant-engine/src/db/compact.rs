@@ -22,7 +22,8 @@ use std::sync::atomic::Ordering;
 
 mod steps;
 
-/// After a compaction that ran out of room, so many looks for one are without hope that tombstones make some.
+/// After a compaction that ran out of room, so many looks for one count on half of it, and are without hope
+/// that tombstones make some.
 const CAUTION_MAX: u32 = 8;
 
 /// Levels, ascending, and tables of each in the level's order.
@@ -90,7 +91,7 @@ impl Core {
     fn compact_step(&self, asked: u64) -> Result<bool> {
         let manual = self.manual.lock().served < asked;
         let caution = self.compaction_caution.load(Ordering::Relaxed);
-        let bytes = self.space.room_bytes();
+        let bytes = self.space.room_bytes() >> u32::from(caution > 0);
         let (wanted, plan, level_0_due) = self.with_summary(|summary| {
             let options = &self.compaction_options;
             let pick = if manual { pick_manual } else { pick };
