@@ -124,6 +124,8 @@ impl Core {
         let view = self.views.load_full();
         match self.log_edit(versions, &view.version, &edit, &[]) {
             Ok(_) => versions.logs.extend(edit.logs),
+            // A full disk is logged where writes fail; the next edit carries the logs.
+            Err(error) if error.kind() == ErrorKind::NoSpace => {}
             Err(error) => self
                 .log
                 .event(Level::Warn, "logs_not_recorded", &[("error", &error)]),

@@ -250,14 +250,14 @@ fn open_owned(
             manifest: manifest_writer,
             last_seq,
             oldest_wal,
-            logs: logs.clone(),
+            logs,
             unreadable: HashSet::new(),
         },
         writer: Writer::new(wal, previous, active, next_seq.0),
         recovery,
         owner,
     });
-    remove_orphans(&core, &files, manifest_num, oldest_wal, &logs, &wals);
+    remove_orphans(&core, &files, manifest_num, oldest_wal, &wals);
     Ok(core)
 }
 
@@ -442,7 +442,6 @@ fn remove_orphans(
     files: &[Listed],
     manifest: FileNum,
     oldest_wal: FileNum,
-    named_wals: &KnownLogs,
     wals: &[RecoveredWal],
 ) {
     if let Err(error) = checkpoint::remove_unfinished(core) {
@@ -451,6 +450,7 @@ fn remove_orphans(
     }
     let view = core.views.load();
     let live: HashSet<FileNum> = view.version.all_tables().map(|file| file.meta.num).collect();
+    let known = core.versions.lock().logs.clone();
     for (kind, num, entry) in files {
         let needed = match kind {
             FileKind::Table => live.contains(num),
@@ -459,7 +459,7 @@ fn remove_orphans(
                     .iter()
                     .any(|wal| wal.file_num == *num && wal.end.good_bytes > 0);
                 // What the manifest names must exist even when it holds nothing.
-                *num == oldest_wal || *num > oldest_wal && (is_replayed || named_wals.contains_key(num))
+                *num == oldest_wal || *num > oldest_wal && (is_replayed || known.contains_key(num))
             }
             FileKind::Manifest => *num == manifest,
             FileKind::Temporary => false,
