@@ -18,9 +18,14 @@ fn main() {
         seconds: 40,
         ..Plan::loaded(1)
     });
+    let short = synthetic::recording(Plan {
+        seconds: 6,
+        ..Plan::loaded(2)
+    });
     let mut files = json!({
         "made-up.html": render::html(&base),
         "made-up-difference.html": render::html_difference(&base, &other),
+        "made-up-short.html": render::html(&short),
         "made-up.json": [plain(&base), plain(&other)],
         "made-up.pb.gz.base64": BASE64_STANDARD.encode(render::pprof(&base)),
     });
@@ -59,5 +64,13 @@ fn plain(recording: &Recording) -> Value {
         })
     });
     let samples: Vec<Value> = samples.collect();
-    json!({ "duration_ns": recording.facts.duration_ns, "stacks": stacks, "samples": samples })
+    let facts = &recording.facts;
+    let spans: Vec<Value> = recording.spans.iter().map(|span| json!(span.fields)).collect();
+    json!({
+        "duration_ns": facts.duration_ns,
+        "process_cpu_ns": facts.process_cpu_ns,
+        "stacks": stacks,
+        "samples": samples,
+        "spans": spans,
+    })
 }

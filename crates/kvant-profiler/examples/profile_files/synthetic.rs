@@ -16,6 +16,8 @@ const CPU_PERIOD_NS: u64 = 4 * MS_NS;
 const CPU_COUNT: u64 = 2;
 /// Calls below the entry of a thread, without inlined ones.
 const DEPTH_MAX: u32 = 24;
+/// For one in so many nanoseconds of sampled CPU time there is another that no sample stands for.
+const NOT_SAMPLED_PART: u64 = 25;
 const ALLOC_MEAN_BYTES: u64 = 512 << 10;
 
 /// What is made.
@@ -104,8 +106,12 @@ pub(crate) fn recording(plan: Plan) -> Recording {
     maker.cpu(plan, &works);
     maker.allocations(plan, &works);
     maker.waits(plan, &works);
-    maker.recording.samples.sort_by_key(|sample| sample.time_ns);
-    maker.recording
+    let mut recording = maker.recording;
+    recording.samples.sort_by_key(|sample| sample.time_ns);
+    let of_cpu = recording.samples.iter().filter(|sample| sample.kind == Kind::Cpu);
+    let sampled_ns: u64 = of_cpu.map(|sample| sample.weight).sum();
+    recording.facts.process_cpu_ns = sampled_ns + sampled_ns / NOT_SAMPLED_PART;
+    recording
 }
 
 fn facts(plan: Plan) -> Facts {
@@ -116,7 +122,8 @@ fn facts(plan: Plan) -> Facts {
         version: "0.1.0".to_owned(),
         process_id: 4242,
         cpu_count: u32::try_from(CPU_COUNT).expect("small"),
-        process_cpu_ns: plan.seconds * CPU_COUNT * SECOND_NS * 87 / 100,
+        // Filled in when the samples are known.
+        process_cpu_ns: 0,
         cpu: Some(CpuSampling {
             engine: "perf".to_owned(),
             period_ns: CPU_PERIOD_NS,
@@ -395,13 +402,13 @@ impl Maker {
                 "flush",
                 second * SECOND_NS,
                 flush_ns,
-                &[("bytes", (64 << 20).to_string())],
+                &[("memtable_bytes", (64 << 20).to_string())],
             );
             for number in 0..plan.compaction_factor {
                 let start_ns = second * SECOND_NS + flush_ns + number * 300 * MS_NS;
                 let fields = [
-                    ("level", (number % 3).to_string()),
-                    ("bytes", ((200 + second) << 20).to_string()),
+                    ("from_level", (number % 3).to_string()),
+                    ("input_bytes", ((200 + second) << 20).to_string()),
                 ];
                 add(
                     "compaction",

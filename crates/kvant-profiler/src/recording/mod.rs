@@ -42,6 +42,16 @@ impl Recording {
     pub fn needs_symbols(&self) -> bool {
         self.symbols.len() != self.frames.len()
     }
+
+    /// CPU time of the process that no sample stands for: what the kernel's account has more than all samples of CPU time together.
+    pub fn not_sampled_ns(&self) -> u64 {
+        if self.facts.cpu.is_none() {
+            return 0;
+        }
+        let of_cpu = self.samples.iter().filter(|sample| sample.kind == Kind::Cpu);
+        let sampled_ns = of_cpu.fold(0u64, |sum, sample| sum.saturating_add(sample.weight));
+        self.facts.process_cpu_ns.saturating_sub(sampled_ns)
+    }
 }
 
 /// The circumstances of a recording.
@@ -82,6 +92,16 @@ pub struct CpuSampling {
     pub period_ns: u64,
     /// Whether kernel frames were seen.
     pub has_kernel_frames: bool,
+}
+
+impl CpuSampling {
+    /// A sentence about CPU time that the samples cannot show, and what to do: perf events that may not see the kernel.
+    pub fn blind_spot(&self) -> Option<&'static str> {
+        (self.engine == "perf" && !self.has_kernel_frames).then_some(
+            "time in the kernel: perf events may sample this process outside of the kernel only; \
+             `sysctl kernel.perf_event_paranoid=1` on the server's machine lets them, and `--engine timer` sees that time without it",
+        )
+    }
 }
 
 /// An executable or library in memory.

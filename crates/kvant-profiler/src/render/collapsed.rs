@@ -1,7 +1,8 @@
 //! Collapsed stacks: a line a stack, as flame graph tools read them.
 //!
 //! `thread;activity/stage;outer;..;inner weight`, the lines in order. As in async-profiler, `_[i]` marks a function that the compiler
-//! inlined into the one before it, and `_[k]` one of the kernel. Semicolons in names become commas.
+//! inlined into the one before it, and `_[k]` one of the kernel. Semicolons in names become commas. CPU time that no sample stands
+//! for is a line of its own, `[not sampled] weight`.
 
 use super::names;
 use crate::recording::{Kind, Recording};
@@ -30,6 +31,10 @@ pub fn collapsed(recording: &Recording, kind: Kind) -> String {
         push_stack(&mut line, recording, stack);
         let sum = lines.entry(line).or_default();
         *sum = sum.saturating_add(weight);
+    }
+    let not_sampled_ns = recording.not_sampled_ns();
+    if kind == Kind::Cpu && not_sampled_ns > 0 {
+        lines.insert(names::NOT_SAMPLED.to_owned(), not_sampled_ns);
     }
     let lines = lines.iter();
     lines.map(|(line, weight)| format!("{line} {weight}\n")).collect()

@@ -17,6 +17,8 @@ const STYLE: &str = include_str!("html/style.css");
 const SCRIPTS: &[&str] = &[
     include_str!("html/data.js"),
     include_str!("html/format.js"),
+    include_str!("html/fold.js"),
+    include_str!("html/search.js"),
     include_str!("html/tree.js"),
     include_str!("html/colors.js"),
     include_str!("html/controls.js"),
@@ -26,6 +28,8 @@ const SCRIPTS: &[&str] = &[
     include_str!("html/meaning.js"),
     include_str!("html/table.js"),
     include_str!("html/facts.js"),
+    include_str!("html/tools.js"),
+    include_str!("html/help.js"),
     include_str!("html/main.js"),
 ];
 

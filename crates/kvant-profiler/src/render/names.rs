@@ -19,6 +19,9 @@ pub(super) fn functions(recording: &Recording, frame: u32) -> Cow<'_, [Function]
     }
 }
 
+/// What stands for CPU time of the process that no sample stands for.
+pub(super) const NOT_SAMPLED: &str = "[not sampled]";
+
 /// The name of a thread; its number where it has none.
 pub(super) fn thread(recording: &Recording, thread: u32) -> String {
     let thread = &recording.threads[thread as usize];

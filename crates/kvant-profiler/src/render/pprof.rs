@@ -1,7 +1,10 @@
 //! The format of `go tool pprof`: a gzipped `perftools.profiles.Profile` (`profile.proto` of google/pprof).
 //!
 //! A sample has a value for each kind that was recorded, and the labels `thread`, `activity`, `stage` and `lock`. Equal ones are added up, so
-//! times within the recording are lost. Functions and inlined frames are there; a reader needs no executables.
+//! times within the recording are lost. Functions and inlined frames are there; a reader needs no executables. CPU time that no sample
+//! stands for is a sample of its own, in the function `[not sampled]`, without labels.
+//!
+//! Functions have no system name: `go tool pprof` takes one that is the same as the name for mangled C++, and cuts type parameters off.
 
 use super::names;
 use crate::recording::{Function, Kind, Recording, Sample};
@@ -197,6 +200,22 @@ impl Profile<'_> {
             }
             self.message.message(field::SAMPLE, &message);
         }
+        let not_sampled_ns = self.recording.not_sampled_ns();
+        if not_sampled_ns > 0 {
+            let values = types.iter().map(|value_type| match value_type.kind {
+                Kind::Cpu => not_sampled_ns,
+                _ => 0,
+            });
+            let mut message = Message::default();
+            message.packed(1, std::iter::once(self.not_sampled_location()));
+            message.packed(2, values);
+            self.message.message(field::SAMPLE, &message);
+        }
+    }
+
+    /// The location after those of all frames.
+    fn not_sampled_location(&self) -> u64 {
+        self.recording.frames.len() as u64 + 1
     }
 
     fn mappings(&mut self) {
@@ -235,6 +254,18 @@ impl Profile<'_> {
             }
             self.message.message(field::LOCATION, &message);
         }
+        if self.recording.not_sampled_ns() > 0 {
+            let function = Function {
+                name: names::NOT_SAMPLED.to_owned(),
+                file: String::new(),
+                line: 0,
+            };
+            let (mut message, mut line) = (Message::default(), Message::default());
+            line.number(1, self.function(&function));
+            message.number(1, self.not_sampled_location());
+            message.message(4, &line);
+            self.message.message(field::LOCATION, &message);
+        }
     }
 
     /// The number of a function, which is written when it is new.
@@ -247,7 +278,6 @@ impl Profile<'_> {
             let mut message = Message::default();
             message.number(1, number);
             message.number(2, name);
-            message.number(3, name);
             message.number(4, file);
             self.message.message(field::FUNCTION, &message);
         }

@@ -1,16 +1,18 @@
 // Opens pages of the profiler in a real browser and holds what they show against sums of their recordings.
 //
-// Usage: node check.mjs DIR, with what `cargo xtask profile-check` makes in DIR. Leaves pictures beside DIR.
+// Usage: node check.mjs DIR [PART OF A CHECK'S NAME], with what `cargo xtask profile-check` makes in DIR. Leaves pictures beside DIR.
 // Exits with 0 when all agrees, with 1 and the differences when not.
 
-import { mkdir, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ProfilePage, launch } from './page.mjs';
-import { has, readRecordings, weight } from './truth.mjs';
+import { additions } from './additions.mjs';
+import { takePictures } from './pictures.mjs';
+import { has, notSampled, readRecordings, total, weight } from './truth.mjs';
 
 const PAGE_BYTES_MAX = 2e6;
 const VIEWS = ['cpu', 'alloc', 'live', 'contention', 'holder', 'backpressure', 'io', 'idle', 'scheduler'];
-const dir = process.argv[2];
+const [dir, wanted = ''] = process.argv.slice(2);
 const pagePath = join(dir, 'made-up.html');
 const differencePath = join(dir, 'made-up-difference.html');
 const [base, other] = await readRecordings(join(dir, 'made-up.json'));
@@ -53,7 +55,7 @@ const CHECKS = {
     expect('views', JSON.stringify(await page.views()) === JSON.stringify(VIEWS.filter((id) => has(base, id))));
     for (const id of await page.views()) {
       await page.choose(id);
-      expectNear(`total of ${id}`, (await page.weights())[0], weight(base, id));
+      expectNear(`total of ${id}`, (await page.weights())[0], total(base, id));
       expect(`${id}: heat map drawn`, (await page.colors('canvas.heat')) >= 5);
     }
   },
@@ -62,13 +64,13 @@ const CHECKS = {
     const page = await open(pagePath);
     for (const id of ['cpu', 'alloc', 'contention']) {
       await page.choose(id);
-      const total = weight(base, id);
+      const whole = total(base, id);
       for (const pattern of ['memtable::', '^<alloc::vec', 'seek_|_next', 'nothing is called so']) {
         const wanted = weight(base, id, 0, Infinity, names(new RegExp(pattern, 'i')));
         const { text, weight: found } = await page.search(pattern);
         expectNear(`${id} matching ${pattern}`, found, wanted);
         const shown = Number(text.match(/([\d.]+) %/)[1]);
-        expect(`${id} matching ${pattern}: shown as ${text}`, Math.abs(shown - (100 * wanted) / total) < 0.051);
+        expect(`${id} matching ${pattern}: shown as ${text}`, Math.abs(shown - (100 * wanted) / whole) < 0.051);
       }
     }
     const { text } = await page.search('(');
@@ -81,11 +83,12 @@ const CHECKS = {
 
   async 'a click zooms and Escape goes back'(open) {
     const page = await open(pagePath);
+    await page.showAllFrames();
     const name = 'kvant_server::selector::run';
     const wanted = weight(base, 'cpu', 0, Infinity, (sample, stack) => stack[4] === name);
     const { x, y, lines } = await page.find(5, name);
     const shown = Number(lines.join(' ').match(/\(([\d.]+) %\)/)[1]);
-    expect(`tooltip of ${name}: ${lines}`, Math.abs(shown - (100 * wanted) / weight(base, 'cpu')) < 0.01);
+    expect(`tooltip of ${name}: ${lines}`, Math.abs(shown - (100 * wanted) / total(base, 'cpu')) < 0.01);
     await page.page.mouse.click(x, y);
     expect('zoomed', (await page.summary()).includes(`zoomed into ${name}`));
     await page.page.keyboard.press('Escape');
@@ -99,7 +102,7 @@ const CHECKS = {
     const wanted = weight(base, 'cpu', 0, Infinity, (sample) => sample.activity === 'compaction');
     const { lines } = await page.find(1, 'compaction');
     const shown = Number(lines.join(' ').match(/\(([\d.]+) %\)/)[1]);
-    expect(`compaction: ${lines}`, Math.abs(shown - (100 * wanted) / weight(base, 'cpu')) < 0.01);
+    expect(`compaction: ${lines}`, Math.abs(shown - (100 * wanted) / total(base, 'cpu')) < 0.01);
     await group.selectOption('thread');
     await page.find(1, 'worker-0 (4245)');
   },
@@ -115,7 +118,7 @@ const CHECKS = {
     const [name, wanted] = [...heaviest].sort((a, b) => b[1] - a[1])[0];
     const { lines } = await page.find(1, name);
     const shown = Number(lines.join(' ').match(/\(([\d.]+) %\)/)[1]);
-    expect(`${name}: ${lines}`, Math.abs(shown - (100 * wanted) / weight(base, 'cpu')) < 0.01);
+    expect(`${name}: ${lines}`, Math.abs(shown - (100 * wanted) / total(base, 'cpu')) < 0.01);
   },
 
   async 'a dragged range has the weight of its time'(open) {
@@ -173,17 +176,17 @@ const CHECKS = {
 
   async 'every control draws and leaves the weights alone'(open) {
     const page = await open(pagePath);
-    const total = weight(base, 'cpu');
+    const whole = total(base, 'cpu');
     for (const [label, values] of [['Colours', ['linear', 'log', 'auto']], ['Narrowest', ['0.02', '0']], ['Group by', ['activity', 'none']]]) {
       for (const value of values) {
         await page.page.locator('label', { hasText: label }).locator('select').selectOption(value);
-        expectNear(`${label} ${value}`, (await page.weights())[0], total);
+        expectNear(`${label} ${value}`, (await page.weights())[0], whole);
         expect(`${label} ${value}: drawn`, (await page.colors('#flame')) >= 5 && (await page.colors('canvas.heat')) >= 5);
       }
     }
-    for (const label of ['lines', 'names', 'root at bottom']) {
-      await page.page.locator('#graph-tools label', { hasText: label }).locator('input').click();
-      expectNear(label, (await page.weights())[0], total);
+    for (const label of ['lines', 'names', 'own code only', 'root at bottom']) {
+      await page.option(label).click();
+      expectNear(label, (await page.weights())[0], whole);
       expect(`${label}: drawn`, (await page.colors('#flame')) >= 5);
     }
   },
@@ -220,7 +223,8 @@ const CHECKS = {
     const text = await name.textContent();
     await name.click();
     const { weight: found } = await page.search(await page.page.inputValue('#search'));
-    expectNear(`${text} from the table`, found, weight(base, 'cpu', 0, Infinity, (sample, stack) => stack.includes(text)));
+    expectNear(`${text} from the table`, found, text === '[not sampled]' ? notSampled(base)
+      : weight(base, 'cpu', 0, Infinity, (sample, stack) => stack.includes(text)));
   },
 
   async 'it can be used without a mouse'(open) {
@@ -232,6 +236,7 @@ const CHECKS = {
     await keyboard.press('Enter');
     const [from, to] = await page.range('A');
     expect(`selected by keyboard: ${from} to ${to}`, from === 1e6 && to === 2.02e6);
+    await page.showAllFrames();
     await page.page.focus('#flame');
     for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown', 'Enter']) {
       await keyboard.press(key);
@@ -261,46 +266,26 @@ const CHECKS = {
   async 'two recordings are compared'(open) {
     const page = await open(differencePath);
     let found = await page.weights();
-    expectNear('A', found[0], weight(base, 'cpu'));
-    expectNear('B', found[1], weight(other, 'cpu'));
+    expectNear('A', found[0], total(base, 'cpu'));
+    expectNear('B', found[1], total(other, 'cpu'));
     expect('two heat maps', (await page.page.locator('canvas.heat').count()) === 2);
     await page.drag(5, 9.98, { map: 1 });
     found = await page.weights();
-    expectNear('A stays', found[0], weight(base, 'cpu'));
+    expectNear('A stays', found[0], total(base, 'cpu'));
     expectNear('a range of B', found[1], weight(other, 'cpu', 5e6, 10e6));
     await page.choose('alloc');
     expectNear('bytes of B', (await page.weights())[1], weight(other, 'alloc', 5e6, 10e6));
   },
 };
 
-async function takePictures(open) {
-  await mkdir(join(dir, '..', 'pictures'), { recursive: true });
-  for (const [width, height] of [[1280, 800], [1920, 1080]]) {
-    for (const colorScheme of ['light', 'dark']) {
-      const name = (what) => join(dir, '..', 'pictures', `${what}-${width}-${colorScheme}.png`);
-      const settings = { viewport: { width, height }, colorScheme };
-      let page = await open(pagePath, settings);
-      await page.page.screenshot({ path: name('cpu') });
-      await page.choose('contention');
-      await page.drag(11, 13.98);
-      await page.page.screenshot({ path: name('contention-range') });
-      await page.choose('cpu');
-      await page.drag(26.5, 30.4, { isSecond: true });
-      await page.search('memtable');
-      await page.page.screenshot({ path: name('ranges'), fullPage: true });
-      await page.search('');
-      await page.page.click('#tab-table');
-      await page.page.screenshot({ path: name('tables'), fullPage: true });
-      page = await open(differencePath, settings);
-      await page.page.hover('#flame', { position: { x: 300, y: 160 } });
-      await page.page.screenshot({ path: name('difference'), fullPage: true });
-    }
-  }
-}
+const more = additions({ dir, base, other, expect, expectNear });
 
 const browser = await launch();
 let failedCount = 0;
-for (const [name, check] of [...Object.entries(CHECKS), ['pictures', takePictures]]) {
+for (const [name, check] of [...Object.entries(CHECKS), ...Object.entries(more), ['pictures', (open) => takePictures(open, dir)]]) {
+  if (!name.includes(wanted)) {
+    continue;
+  }
   const pages = [];
   problems = [];
   try {

@@ -49,6 +49,15 @@ export class ProfilePage {
     return this.page.click(`#views button[data-view="${view}"]`);
   }
 
+  option(label) {
+    return this.page.locator('#graph-tools label', { hasText: label }).locator('input');
+  }
+
+  // Frames of libraries too.
+  showAllFrames() {
+    return this.option('own code only').uncheck();
+  }
+
   // The exact weights that the summary states: of A and B when two ranges are compared.
   async weights() {
     return JSON.parse(await this.page.locator('#summary').getAttribute('data-weights'));
@@ -107,6 +116,40 @@ export class ProfilePage {
   async range(name) {
     const [from, to] = await Promise.all(['fromUs', 'toUs'].map((end) => this.page.inputValue(`#${name}-${end}`)));
     return [Number(from) * 1e6, Number(to) * 1e6];
+  }
+
+  // The names of a row of the flame graph, from the left; boxes of a few pixels may be left out.
+  async row(level) {
+    const canvas = this.page.locator('#flame');
+    await canvas.scrollIntoViewIfNeeded();
+    const bounds = await canvas.boundingBox();
+    const boxes = [];
+    for (let x = 1; x < bounds.width; x += 4) {
+      await this.page.mouse.move(bounds.x + x, bounds.y + level * 19 + 9);
+      if (await this.page.locator('#tooltip').isVisible()) {
+        const name = await this.page.locator('#tooltip b').textContent();
+        if (name !== boxes.at(-1)?.name) {
+          boxes.push({ name, left: x, x: bounds.x + x, y: bounds.y + level * 19 + 9, lines: await this.page.locator('#tooltip div').allTextContents() });
+        }
+      }
+    }
+    return boxes;
+  }
+
+  // Red, green and blue of a canvas at a place of its own.
+  pixel(selector, x, y) {
+    return this.page.locator(selector).first().evaluate((canvas, place) => {
+      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
+      copy.drawImage(canvas, 0, 0);
+      const [left, top] = place.map((value) => Math.round(value * devicePixelRatio));
+      return [...copy.getImageData(left, top, 1, 1).data.slice(0, 3)];
+    }, [x, y]);
+  }
+
+  // What is said about a block of the heat map under the mouse.
+  async preview(seconds) {
+    await this.page.mouse.move(...(await this.block(seconds)));
+    return this.page.locator('#preview').textContent();
   }
 
   // Moves along a row of the flame graph until the tooltip's title is `name`; returns the tooltip's lines and where that was.

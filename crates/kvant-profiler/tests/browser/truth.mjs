@@ -44,6 +44,30 @@ export function weight(recording, id, fromUs = 0, toUs = Infinity, isWanted = ()
   return sum;
 }
 
+// CPU time of the process that no sample stands for; the whole recording has it, ranges of it do not.
+export function notSampled(recording) {
+  return recording.process_cpu_ns - weight(recording, 'cpu');
+}
+
+// What the page shows of a whole recording.
+export function total(recording, id) {
+  return weight(recording, id) + (id === 'cpu' ? notSampled(recording) : 0);
+}
+
+// The numbers of samples, and of their weights the sum of the squares: how much of a sum is chance.
+export function chance(recording, id, fromUs, toUs, isWanted) {
+  const { kind, isWanted: isOfView } = view(id);
+  const found = { samples: 0, square: 0 };
+  for (const sample of recording.samples) {
+    const share = part(sample, fromUs, toUs);
+    if (sample.kind === kind && share > 0 && isOfView(sample) && isWanted(sample, recording.stacks[sample.stack])) {
+      found.samples += 1;
+      found.square += (sample.weight * share) ** 2;
+    }
+  }
+  return found;
+}
+
 export function has(recording, id) {
   const { kind, isWanted } = view(id);
   return recording.samples.some((sample) => sample.kind === kind && isWanted(sample));

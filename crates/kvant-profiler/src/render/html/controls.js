@@ -1,5 +1,7 @@
 // Small pieces of a page: elements, labelled inputs, the tooltip.
 
+export const byId = (id) => document.getElementById(id);
+
 // element('td', { class: 'words' }, 'text', child ...): attributes, properties that are functions as listeners, contents.
 export function element(tag, attributes, ...contents) {
   const made = document.createElement(tag);

@@ -1,22 +1,36 @@
 // What was recorded, decoded: columns of numbers and tables of names. Nothing here knows how it is drawn.
 
-// What a page can show. The weight of `cpu` is CPU time, of `alloc` bytes, of the others time waited; times in nanoseconds.
+// What a page can show. The weight of `cpu` is CPU time, of `alloc` bytes, of the others time waited; times in nanoseconds. `means`: what
+// a large number says.
 export const VIEWS = [
-  { id: 'cpu', kind: 'cpu', unit: 'time', title: 'CPU', what: 'CPU time', rate: 'CPUs busy' },
-  { id: 'alloc', kind: 'alloc', unit: 'bytes', title: 'Allocations', what: 'bytes allocated' },
-  { id: 'live', kind: 'alloc', unit: 'bytes', title: 'Live bytes', what: 'bytes allocated and not freed before the end', isLive: true },
-  { id: 'contention', kind: 'contention', unit: 'time', title: 'Contention', what: 'time waited for locks', rate: 'threads waiting' },
-  { id: 'holder', kind: 'holder', unit: 'time', title: 'Holders', what: 'time in which somebody waited, by who held the lock', rate: 'locks wanted' },
-  { id: 'backpressure', kind: 'backpressure', unit: 'time', title: 'Backpressure', what: 'time waited for someone slower', rate: 'threads waiting' },
-  { id: 'io', kind: 'io', unit: 'time', title: 'I/O', what: 'time waited for the disk', rate: 'threads waiting' },
-  { id: 'idle', kind: 'idle', unit: 'time', title: 'Idle', what: 'time with nothing to do', rate: 'threads idle' },
-  { id: 'scheduler', kind: 'scheduler', unit: 'time', title: 'Scheduler', what: 'time ready to run without a processor', rate: 'threads waiting' },
+  { id: 'cpu', kind: 'cpu', unit: 'time', title: 'CPU', what: 'CPU time', rate: 'CPUs busy', means: 'this code ran' },
+  { id: 'alloc', kind: 'alloc', unit: 'bytes', title: 'Allocations', what: 'bytes allocated',
+    means: 'this code requested memory, whether or not it was freed' },
+  { id: 'live', kind: 'alloc', unit: 'bytes', title: 'Live bytes', what: 'bytes allocated and not freed before the end', isLive: true,
+    means: 'of that memory, what was not freed before the end of the recording' },
+  { id: 'contention', kind: 'contention', unit: 'time', title: 'Contention', what: 'time waited for locks', rate: 'threads waiting',
+    means: 'threads waited for a lock that another thread held' },
+  { id: 'holder', kind: 'holder', unit: 'time', title: 'Holders', what: 'time in which somebody waited, by who held the lock', rate: 'locks wanted',
+    means: 'this code held the lock meanwhile: usually the place to change' },
+  { id: 'backpressure', kind: 'backpressure', unit: 'time', title: 'Backpressure', what: 'time waited for someone slower', rate: 'threads waiting',
+    means: 'something slower had to catch up first: a full queue, a write stall' },
+  { id: 'io', kind: 'io', unit: 'time', title: 'I/O', what: 'time waited for the disk', rate: 'threads waiting',
+    means: 'calls for files that took 0.1 ms or more' },
+  { id: 'idle', kind: 'idle', unit: 'time', title: 'Idle', what: 'time with nothing to do', rate: 'threads idle',
+    means: 'there was no work; large in a healthy server' },
+  { id: 'scheduler', kind: 'scheduler', unit: 'time', title: 'Scheduler', what: 'time ready to run without a processor', rate: 'threads waiting',
+    means: 'ready to run, but no processor was free; without stacks' },
 ];
 
 // Where code comes from, in the order of the numbers in the data. The last two stand for no code: threads, activities; locks.
 export const ORIGINS = ['own', 'library', 'kernel', 'native', 'unknown', 'group', 'waited'];
+export const OWN = 0;
+export const UNKNOWN = 4;
 export const GROUP = 5;
 export const WAITED = 6;
+
+// CPU time of the process that no sample stands for, as a box and a row.
+export const NOT_SAMPLED = '[not sampled]';
 
 // Functions of all recordings of a page under one number each, so that trees of two recordings can be compared.
 export class Frames {
@@ -104,6 +118,11 @@ export class Recording {
     }
   }
 
+  // What no sample stands for has no time: it belongs to the whole recording only.
+  notSampled(view, fromUs, toUs) {
+    return view.id === 'cpu' && fromUs <= 0 && toUs >= this.durationUs ? this.facts.notSampledNs : 0;
+  }
+
   // The samples of a view, and their number there: those of live bytes are a part of the allocations.
   has(view) {
     const samples = this.samples[view.kind];
@@ -150,6 +169,20 @@ export function eachSample(recording, view, fromUs, toUs, take) {
     const part = end > start ? (Math.min(end, toUs) - Math.max(start, fromUs)) / (end - start) : 1;
     take(index, weight[index] * part);
   }
+}
+
+// The frames that stand above a stack when samples are grouped.
+export function framesAbove(frames, recording, samples, index, roots) {
+  if (roots === 'thread') {
+    const [id, name] = recording.threads[samples.thread[index]];
+    return [frames.intern(`${name} (${id})`, '', GROUP)];
+  }
+  if (roots === 'activity') {
+    const activity = frames.intern(recording.activities[samples.activity[index]], '', GROUP);
+    const stage = recording.stages[samples.stage[index]];
+    return stage === 'none' ? [activity] : [activity, frames.intern(stage, '', GROUP)];
+  }
+  return [];
 }
 
 // For each node of the recording's tree whether it or a caller of it matches.

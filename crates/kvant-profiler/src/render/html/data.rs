@@ -13,7 +13,7 @@
 //! `data.js` reads it.
 
 use super::origin::{self, Origin};
-use crate::recording::{Frame, Function, Kind, Recording, Sample};
+use crate::recording::{CpuSampling, Frame, Function, Kind, Recording, Sample};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use flate2::Compression;
@@ -75,6 +75,8 @@ fn facts(recording: &Recording) -> Value {
         "processId": facts.process_id,
         "cpuCount": facts.cpu_count,
         "processCpuNs": facts.process_cpu_ns,
+        "notSampledNs": recording.not_sampled_ns(),
+        "blindSpot": facts.cpu.as_ref().and_then(CpuSampling::blind_spot),
         "engine": facts.cpu.as_ref().map(|cpu| cpu.engine.as_str()),
         "periodNs": facts.cpu.as_ref().map(|cpu| cpu.period_ns),
         "hasKernelFrames": facts.cpu.as_ref().map(|cpu| cpu.has_kernel_frames),

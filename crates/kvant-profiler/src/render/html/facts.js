@@ -1,6 +1,6 @@
 // The head of the page: what was recorded, when and how.
 
-import { amount, seconds } from './format.js';
+import { amount, percent, seconds } from './format.js';
 import { element } from './controls.js';
 
 // `name`: of the recording, when there are two.
@@ -16,12 +16,18 @@ export function factsOf(recording, name) {
   add('lasted', seconds(facts.durationUs));
   add('process', `${facts.processId}, Kvant ${facts.version}`);
   add('its CPU time', `${amount(facts.processCpuNs, 'time')}, ${busy.toFixed(2)} of ${facts.cpuCount} CPUs`);
+  if (facts.notSampledNs > 0) {
+    add('not sampled', `${amount(facts.notSampledNs, 'time')} of it, ${percent(facts.notSampledNs, facts.processCpuNs)}`);
+  }
   add('CPU samples', facts.engine === null ? 'off'
     : `${facts.engine}, ${Math.round(1e9 / facts.periodNs)} Hz, ${facts.hasKernelFrames ? 'with' : 'without'} kernel frames`);
   add('allocations', facts.allocMeanBytes === null ? 'off' : `one in ${amount(facts.allocMeanBytes, 'bytes')}`);
   add('waits', facts.waitMeanNs === null ? 'off' : `one in ${amount(facts.waitMeanNs[0], 'time')}`);
   add('samples', facts.sampleCount.toLocaleString('en-US'));
   add('dropped', facts.droppedCount.toLocaleString('en-US'), facts.droppedCount > 0);
+  if (facts.blindSpot !== null) {
+    add('not seen', facts.blindSpot, true);
+  }
   if (!facts.hasSymbols) {
     add('names of functions', 'not resolved', true);
   }

@@ -4,23 +4,26 @@ import { shortName } from './format.js';
 import { themeColor } from './colors.js';
 
 const BOX_HEIGHT = 19;
+// The band at the upper edge of a box that says that frames are folded away above it.
+const FOLD_HEIGHT = 3;
 const NARROWEST = 0.4;
 const CANVAS_HEIGHT_MAX = 16000;
 
 export class FlameGraph {
-  // hooks: colorOf(node) -> colour, isNew(node), describe(node) -> [title, ...lines], onZoom(node).
+  // hooks: colorOf(node) -> colour, isNew(node), isNoise(node), describe(node) -> [title, ...lines], onZoom(node), onRemove(frame).
   constructor(canvas, frames, tooltip, hooks) {
     Object.assign(this, { canvas, frames, tooltip, hooks });
     this.root = null;
     this.zoomed = null;
     this.focused = null;
     this.isRootAtBottom = false;
+    this.isByWeight = false;
     this.leastPart = 0;
     this.isMatching = null;
     this.widths = new Map();
     canvas.addEventListener('mousemove', (event) => this.hover(event));
     canvas.addEventListener('mouseleave', () => this.setFocus(null));
-    canvas.addEventListener('click', (event) => this.zoom(this.nodeAt(event) ?? this.zoomed));
+    canvas.addEventListener('click', (event) => this.click(event));
     canvas.addEventListener('keydown', (event) => this.key(event));
     canvas.addEventListener('blur', () => this.setFocus(null));
   }
@@ -48,14 +51,63 @@ export class FlameGraph {
     this.hooks.onZoom(node);
   }
 
+  click(event) {
+    const node = this.nodeAt(event) ?? this.zoomed;
+    if (event.altKey && node.frame >= 0) {
+      this.hooks.onRemove(node.frame);
+    } else {
+      this.zoom(node);
+    }
+  }
+
   nameOf(node) {
     return node.frame < 0 ? 'all' : this.frames.names[node.frame];
   }
 
-  // Children in the order of their names, so that a function stays in its place when the range changes.
+  // Children in the order of their names, so that a function stays in its place when the range changes; or the heaviest first.
   sorted(node) {
-    node.sorted ??= [...node.children.values()].sort((a, b) => (this.nameOf(a) < this.nameOf(b) ? -1 : 1));
+    const byName = (a, b) => (this.nameOf(a) < this.nameOf(b) ? -1 : 1);
+    node.sorted ??= [...node.children.values()].sort((a, b) => (this.isByWeight && b.total - a.total) || byName(a, b));
     return node.sorted;
+  }
+
+  isMatch(node) {
+    return this.isMatching !== null && node.frame >= 0 && (node.hasFoldedMatch || this.isMatching(node.frame));
+  }
+
+  // The boxes that match, the heaviest first.
+  matches() {
+    const found = [];
+    const open = [this.root];
+    while (open.length > 0) {
+      const node = open.pop();
+      if (this.isMatch(node) && node.total > 0) {
+        found.push(node);
+      }
+      open.push(...node.children.values());
+    }
+    return found.sort((a, b) => b.total - a.total);
+  }
+
+  // Brings a box into view, out of a zoom or into one where it is not drawn.
+  reveal(node) {
+    const box = () => this.boxes.find((candidate) => candidate.node === node);
+    for (const zoomed of [this.root, node]) {
+      if (box() === undefined) {
+        this.zoom(zoomed);
+      }
+    }
+    this.focusBox(box());
+  }
+
+  focusBox({ node, level, x, width }) {
+    let bounds = this.canvas.getBoundingClientRect();
+    const top = bounds.top + this.top(level);
+    if (top < BOX_HEIGHT || top > innerHeight - 5 * BOX_HEIGHT) {
+      scrollBy(0, top - innerHeight / 2);
+      bounds = this.canvas.getBoundingClientRect();
+    }
+    this.setFocus(node, bounds.left + x + Math.min(width / 2, 200), bounds.top + this.top(level) + BOX_HEIGHT);
   }
 
   layout(width) {
@@ -102,7 +154,7 @@ export class FlameGraph {
 
   drawBox(context, { node, level, x, width }) {
     const y = this.top(level);
-    const isMatch = this.isMatching !== null && node.frame >= 0 && this.isMatching(node.frame);
+    const isMatch = this.isMatch(node);
     const inner = width > 3 ? width - 1 : width;
     context.clearRect(x, y, inner, BOX_HEIGHT - 1);
     context.globalAlpha = level < this.zoomed.depth ? 0.55 : 1;
@@ -111,7 +163,12 @@ export class FlameGraph {
     if (this.hooks.isNew(node) && width > 3) {
       hatch(context, x, y, inner);
     }
-    if (this.isMatching !== null && !isMatch) {
+    if (node.folded > 0 && width > 3) {
+      context.fillStyle = themeColor('fold');
+      context.fillRect(x, y, inner, FOLD_HEIGHT);
+    }
+    const isFaded = this.isMatching === null ? this.hooks.isNoise(node) : !isMatch;
+    if (isFaded) {
       context.globalAlpha = 0.6;
       context.fillStyle = themeColor('page');
       context.fillRect(x, y, inner, BOX_HEIGHT - 1);
@@ -201,13 +258,13 @@ export class FlameGraph {
       event.preventDefault();
       const node = moves[event.key];
       if (node) {
-        const box = this.boxes.find((candidate) => candidate.node === node);
-        const bounds = this.canvas.getBoundingClientRect();
-        this.setFocus(node, bounds.left + box.x + Math.min(box.width / 2, 200), bounds.top + this.top(box.level) + BOX_HEIGHT);
+        this.focusBox(this.boxes.find((candidate) => candidate.node === node));
       }
     } else if (event.key === 'Enter' || event.key === ' ') {
       event.preventDefault();
       this.zoom(at);
+    } else if (event.key === 'Delete' && at.frame >= 0) {
+      this.hooks.onRemove(at.frame);
     }
   }
 }

@@ -18,6 +18,18 @@ export function amount(value, unit) {
   return value === 0 ? '0' : `${digits(value / factor)} ${name}`;
 }
 
+const FIELD_UNITS = { bytes: ['bytes', 1], ns: ['time', 1], us: ['time', 1e3], ms: ['time', 1e6], s: ['time', 1e9] };
+
+// A field of an event, whose name ends with its unit.
+export function fieldText([name, value]) {
+  const unit = FIELD_UNITS[name.split('_').at(-1)];
+  if (unit === undefined || !/^\d+$/.test(value)) {
+    return `${name} ${/^\d{4,}$/.test(value) ? Number(value).toLocaleString('en-US') : value}`;
+  }
+  const shown = name.replace(/(^|_)(ns|us|ms|s)$/, '');
+  return `${shown}${shown === '' ? '' : ' '}${amount(Number(value) * unit[1], unit[0])}`;
+}
+
 // An amount per second of the selected time: of time per time no unit is left.
 export function perSecond(value, view, seconds) {
   if (seconds <= 0) {

@@ -11,20 +11,19 @@ export const SCALES = [
 
 const BLOCK_HEIGHT = 5;
 const COLUMN_MIN = 4;
-const COLUMN_MAX = 30;
 
 export function scaleFor(durationUs) {
   return SCALES.find((scale) => durationUs <= scale.untilUs);
 }
 
-// The weight of each block. A wait is spread over the blocks that it overlaps. `nodes`, if given, says which stacks count.
-export function blockWeights(recording, view, scale, nodes) {
+// The weight of each block. A wait is spread over the blocks that it overlaps. `isWanted`, if given, says which samples count.
+export function blockWeights(recording, view, scale, isWanted) {
   const blockUs = scale.columnUs / scale.rows;
   const weights = new Float64Array(Math.max(1, Math.ceil(recording.durationUs / blockUs)));
   const last = weights.length - 1;
   const samples = recording.samples[view.kind];
   eachSample(recording, view, 0, Infinity, (index, weight) => {
-    if (nodes !== null && !nodes(recording, samples, index)) {
+    if (isWanted !== null && !isWanted(recording, samples, index)) {
       return;
     }
     const start = samples.startUs[index];
@@ -59,10 +58,10 @@ export function colorScale(weightLists, isLogarithmic) {
   return { bottom, top, most, partOf, valueAt, isCut: most > top };
 }
 
-// Columns as wide as the space allows, within reason: beyond it the map scrolls.
+// Columns as wide as the space allows; where that is too narrow the map scrolls.
 export function columnWidth(durationUs, scale, spaceWidth) {
   const width = Math.floor(spaceWidth / Math.max(1, Math.ceil(durationUs / scale.columnUs)));
-  return Math.min(COLUMN_MAX, Math.max(COLUMN_MIN, width));
+  return Math.max(COLUMN_MIN, width);
 }
 
 export class HeatMap {
@@ -89,9 +88,9 @@ export class HeatMap {
     return this.scale.rows * BLOCK_HEIGHT;
   }
 
-  // matches: weights of what was searched for, or null.
-  show({ scale, weights, matches, colors, columnWidth }) {
-    Object.assign(this, { scale, weights, matches, colors, columnWidth });
+  // isWanted: which samples the weights are of, or null.
+  show({ scale, weights, isWanted, colors, columnWidth }) {
+    Object.assign(this, { scale, weights, isWanted, colors, columnWidth });
     this.columns = Math.ceil(weights.length / scale.rows);
     this.paint();
     this.draw();
@@ -99,7 +98,7 @@ export class HeatMap {
 
   // The blocks, once; selections are drawn over a copy.
   paint() {
-    const { image, columnWidth, scale, weights, matches } = this;
+    const { image, columnWidth, scale, weights } = this;
     const ratio = devicePixelRatio;
     image.width = Math.round(this.columns * columnWidth * ratio);
     image.height = Math.round(this.height * ratio);
@@ -110,11 +109,9 @@ export class HeatMap {
     for (let block = 0; block < weights.length; block += 1) {
       const x = Math.floor(block / scale.rows) * columnWidth;
       const y = (block % scale.rows) * BLOCK_HEIGHT;
-      context.globalAlpha = matches !== null && matches[block] === 0 ? 0.18 : 1;
       context.fillStyle = weights[block] > 0 ? heatColor(this.colors.partOf(weights[block])) : zero;
       context.fillRect(x, y, columnWidth - gap, BLOCK_HEIGHT - gap);
     }
-    context.globalAlpha = 1;
     this.paintSpans(context);
   }
 
@@ -278,6 +275,9 @@ export class HeatMap {
     const weights = new Map();
     const { nodes, samples } = this.recording;
     eachSample(this.recording, view, block * this.blockUs, (block + 1) * this.blockUs, (index, weight) => {
+      if (this.isWanted !== null && !this.isWanted(this.recording, samples[view.kind], index)) {
+        return;
+      }
       const frame = nodes.frame[samples[view.kind].node[index]];
       weights.set(frame, (weights.get(frame) ?? 0) + weight);
     });

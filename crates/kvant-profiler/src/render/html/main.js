@@ -3,19 +3,21 @@
 // Two ranges of time, A and B, can be selected: with A alone the graph shows A; with both it shows B against A. On a page of two
 // recordings A is a range of the first and B of the second, and the graph always compares.
 
-import { Frames, VIEWS, decodeRecording, eachSample, matchingNodes } from './data.js';
-import { amount, percent, perSecond, seconds, wallClock } from './format.js';
-import { buildTree, matchedWeight } from './tree.js';
+import { Frames, OWN, VIEWS, decodeRecording } from './data.js';
+import { amount, fieldText, percent, perSecond, seconds, wallClock } from './format.js';
+import { foldedMatches, ownTree, wholeTree } from './fold.js';
+import { frameMatcher, notSampledFrame, sampleTest, weightOf } from './search.js';
+import { buildTree } from './tree.js';
 import { heatColor, onThemeChange } from './colors.js';
 import { FlameGraph } from './flame.js';
-import { HeatMap, SCALES, blockWeights, colorScale, columnWidth, scaleFor } from './heat.js';
+import { HeatMap, blockWeights, colorScale, columnWidth, scaleFor } from './heat.js';
 import { Lanes, showGutter } from './lanes.js';
 import { Meaning } from './meaning.js';
 import { activityTable, frameTable, lockTable, spanTable } from './table.js';
 import { factsOf } from './facts.js';
-import { Tooltip, checkbox, element, select } from './controls.js';
-
-const byId = (id) => document.getElementById(id);
+import { Tooltip, byId, element } from './controls.js';
+import { buildGraphTools, buildTimeTools, showRemoved } from './tools.js';
+import { buildHelp } from './help.js';
 
 class Page {
   constructor(frames, recordings) {
@@ -28,17 +30,24 @@ class Page {
     this.ranges = { A: null, B: null };
     this.isSecondNext = false;
     this.tab = 'flame';
-    this.options = { roots: 'none', hasLines: false, hasNames: true, isReversed: false };
+    // A recording without names has no own code.
+    this.options = { roots: 'none', hasLines: false, hasNames: true, isReversed: false, isOwnOnly: frames.origins.includes(OWN) };
     this.query = '';
     this.isOnlyMatching = false;
+    // Functions whose stacks are left out.
+    this.removed = [];
+    this.trees = new Map();
+    this.match = -1;
     this.isPerTotal = false;
     this.isLogarithmic = null;
     this.tooltip = new Tooltip(byId('tooltip'));
     this.flame = new FlameGraph(byId('flame'), frames, this.tooltip, {
       colorOf: (node) => this.meaning.colorOf(node),
       isNew: (node) => this.meaning.isNew(node),
+      isNoise: (node) => this.meaning.isNoise(node),
       describe: (node) => this.meaning.describe(node),
       onZoom: () => this.showSummary(),
+      onRemove: (frame) => this.remove(frame),
     });
     this.build();
     this.update();
@@ -68,8 +77,9 @@ class Page {
     byId('times').hidden = false;
     byId('paths').hidden = false;
     byId('facts').append(...this.recordings.map((recording, index) => factsOf(recording, this.isPair ? ['A (base)', 'B'][index] : null)));
-    this.buildTimeTools();
-    this.buildGraphTools();
+    buildTimeTools(this);
+    buildGraphTools(this);
+    buildHelp();
     this.maps = this.recordings.map((recording, index) => this.buildMap(recording, index));
     let resized;
     addEventListener('resize', () => {
@@ -78,65 +88,6 @@ class Page {
     });
     onThemeChange(() => this.update());
     addEventListener('keydown', (event) => this.key(event));
-  }
-
-  buildTimeTools() {
-    const field = (name, end) => element('input', {
-      type: 'number', min: '0', step: 'any', 'aria-label': `${name} ${end === 'fromUs' ? 'from' : 'to'}, seconds`, id: `${name}-${end}`,
-      change: () => this.typeRange(name),
-    });
-    const range = (name) => element('span', { class: 'group', id: `range-${name}` }, `${name} `, field(name, 'fromUs'), '\u2013',
-      field(name, 'toUs'), ' s');
-    this.compareButton = element('button', { title: 'the next selection is B (like Ctrl)', 'aria-pressed': 'false', click: () => {
-      this.isSecondNext = !this.isSecondNext;
-      this.showRanges();
-    } }, 'Compare');
-    byId('time-tools').append(
-      range('A'), range('B'),
-      ...(this.isPair ? [] : [this.compareButton]),
-      ...(this.isPair ? [] : [element('button', { id: 'swap', title: 'exchange A and B', click: () => this.swap() }, 'Swap')]),
-      element('button', { id: 'whole', click: () => this.setRanges(null, null) }, 'Whole range'),
-      select('Column', SCALES.map((scale) => [scale.id, `${scale.title}, blocks of ${scale.label}`]), this.scale.id, (id) => {
-        this.scale = SCALES.find((scale) => scale.id === id);
-        this.update();
-      }),
-      select('Colours', [['auto', 'automatic'], ['linear', 'linear'], ['log', 'logarithmic']], 'auto', (choice) => {
-        this.isLogarithmic = { auto: null, linear: false, log: true }[choice];
-        this.showMaps();
-      }));
-  }
-
-  buildGraphTools() {
-    const tab = (id, text) => element('button', { id: `tab-${id}`, click: () => this.setTab(id) }, text);
-    byId('tabs').append(tab('flame', 'Flame graph'), tab('reversed', 'Reversed'), tab('table', 'Tables'));
-    this.search = element('input', { type: 'search', placeholder: 'Search (regular expression)', 'aria-label': 'Search', id: 'search',
-      input: () => this.setQuery(this.search.value) });
-    const option = (name) => (value) => {
-      this.options[name] = value;
-      this.showGraph();
-    };
-    byId('graph-tools').append(
-      element('span', { class: 'group' }, this.search, element('output', { id: 'matched', 'aria-live': 'polite' })),
-      checkbox('only matching', 'leave out stacks without a match, in the heat map too', false, (isOn) => {
-        this.isOnlyMatching = isOn;
-        this.update();
-      }),
-      select('Group by', [['none', 'nothing'], ['thread', 'thread'], ['activity', 'activity and stage']], 'none', option('roots')),
-      checkbox('lines', 'a frame for each line of code', false, option('hasLines')),
-      checkbox('names', 'what was waited for as a frame of its own', true, option('hasNames')),
-      select('Narrowest', [['0', 'all'], ['0.001', '0.1 %'], ['0.005', '0.5 %'], ['0.02', '2 %']], '0', (value) => {
-        this.flame.leastPart = Number(value);
-        this.flame.draw();
-      }),
-      checkbox('root at bottom', '', false, (isOn) => {
-        this.flame.isRootAtBottom = isOn;
-        this.flame.draw();
-      }),
-      element('span', { id: 'compare-by' }, select('Compare', [['second', 'amounts per second'], ['total', 'shares of totals']], 'second', (value) => {
-        this.isPerTotal = value === 'total';
-        this.showGraph();
-      })),
-      element('button', { id: 'unzoom', click: () => this.flame.zoom(this.flame.root) }, 'Zoom out'));
   }
 
   buildMap(recording, number) {
@@ -210,11 +161,28 @@ class Page {
     this.query = query;
     this.search.value = query;
     this.showMaps();
-    if (this.isOnlyMatching) {
-      this.showGraph();
-    } else {
-      this.showMatches();
+    this.showGraph();
+  }
+
+  nextMatch(by) {
+    const matches = this.flame.matches();
+    if (this.tab !== 'table' && matches.length > 0) {
+      this.match = (Math.max(this.match, by < 0 ? 0 : -1) + by + matches.length) % matches.length;
+      this.flame.reveal(matches[this.match]);
+      byId('matched').dataset.match = `${this.match + 1} of ${matches.length}`;
     }
+  }
+
+  remove(frame) {
+    if (frame >= 0 && !this.removed.includes(frame)) {
+      this.removed.push(frame);
+      this.update();
+    }
+  }
+
+  restore(frames) {
+    this.removed = this.removed.filter((frame) => !frames.includes(frame));
+    this.update();
   }
 
   key(event) {
@@ -232,7 +200,19 @@ class Page {
     } else if (event.altKey && ['1', '2', '3'].includes(event.key)) {
       event.preventDefault();
       this.setTab(['flame', 'reversed', 'table'][event.key - 1]);
+    } else if (!isCommand && !event.altKey && !event.target.matches('input, select') && !byId('help').open) {
+      this.letter(event.key);
     }
+  }
+
+  letter(key) {
+    const actions = {
+      n: () => this.nextMatch(1),
+      N: () => this.nextMatch(-1),
+      u: () => this.restore(this.removed.slice(-1)),
+      '?': () => byId('help').showModal(),
+    };
+    actions[key]?.();
   }
 
   // ---- Showing.
@@ -246,7 +226,8 @@ class Page {
 
   showViews() {
     const buttons = this.views.map((view) => {
-      const totals = this.recordings.map((recording) => amount(sum(recording, view, 0, Infinity), view.unit));
+      const totals = this.recordings.map((recording) => 
+        amount(weightOf({ recording, fromUs: 0, toUs: Infinity }, view, null) + recording.notSampled(view, 0, Infinity), view.unit));
       return element('button', { 'data-view': view.id, 'aria-current': String(view === this.view), title: view.what, click: () => {
         this.view = view;
         this.update();
@@ -255,45 +236,50 @@ class Page {
     byId('views').replaceChildren(...buttons);
   }
 
-  // Whether a frame matches what is searched for; null when nothing is or the expression is not finished.
-  get matcher() {
-    if (this.query === '') {
-      return null;
-    }
-    let expression;
-    try {
-      expression = new RegExp(this.query, 'i');
-    } catch {
-      return null;
-    }
-    const known = new Map();
-    return (frame) => {
-      if (!known.has(frame)) {
-        known.set(frame, expression.test(this.frames.names[frame]));
-      }
-      return known.get(frame);
+  // The samples that are shown, and those of them that match; null: all.
+  get filters() {
+    const test = (isMeant) => sampleTest(this.frames, this.recordings, isMeant, this.options);
+    const isMatching = frameMatcher(this.frames, this.query);
+    const isRemoved = this.removed.length === 0 ? () => false : test((frame) => this.removed.includes(frame));
+    const isKept = (...sample) => !isRemoved(...sample);
+    const matches = isMatching === null ? null : test(isMatching);
+    const isMatch = (...sample) => matches(...sample) && isKept(...sample);
+    return {
+      isMatching,
+      shown: this.isOnlyMatching && matches !== null ? isMatch : isKept,
+      matching: matches === null ? null : isMatch,
     };
   }
 
-  // Tells of samples whether they match: a frame of the stack, or what was waited for.
-  sampleMatcher(isMatching) {
-    const nodesOf = new Map(this.recordings.map((recording) => [recording, matchingNodes(recording, isMatching)]));
-    const expression = new RegExp(this.query, 'i');
-    return (recording, samples, index) =>
-      nodesOf.get(recording)[samples.node[index]] === 1 || (this.options.hasNames && expression.test(recording.names[samples.name[index]]));
+  // The weight that no sample stands for, where the filters leave it.
+  notSampled({ recording, fromUs, toUs }, isMatching) {
+    const frame = notSampledFrame(this.frames);
+    const isLeftOut = this.removed.includes(frame) || (isMatching !== null && !isMatching(frame));
+    return { frame, weight: isLeftOut ? 0 : recording.notSampled(this.view, fromUs, toUs) };
   }
 
+  // The recording's tree as the graph has it; tables have all functions.
+  treeOf(recording) {
+    const isOwnOnly = this.options.isOwnOnly && this.tab !== 'table';
+    const known = this.trees.get(recording) ?? new Map();
+    this.trees.set(recording, known);
+    if (!known.has(isOwnOnly)) {
+      known.set(isOwnOnly, isOwnOnly ? ownTree(this.frames, recording) : wholeTree(recording));
+    }
+    return known.get(isOwnOnly);
+  }
+
+  // The map shows the weight of what matches while something is searched for.
   showMaps() {
     const { view, scale } = this;
-    const isMatching = this.matcher;
-    const matches = isMatching === null ? null : this.sampleMatcher(isMatching);
-    const weights = this.recordings.map((recording) => blockWeights(recording, view, scale, this.isOnlyMatching ? matches : null));
+    const { shown, matching } = this.filters;
+    const isWanted = matching ?? (this.removed.length > 0 ? shown : null);
+    const weights = this.recordings.map((recording) => blockWeights(recording, view, scale, isWanted));
     this.colors = colorScale(weights, this.isLogarithmic ?? view.kind !== 'cpu');
-    this.maps.forEach(({ heat, lanes, gutter, scroller, recording }, number) => {
-      const matched = matches === null ? null : blockWeights(recording, view, scale, matches);
+    this.maps.forEach(({ heat, lanes, gutter, scroller }, number) => {
       // All maps have the longest one's.
       const width = columnWidth(Math.max(...this.recordings.map((each) => each.durationUs)), scale, scroller.clientWidth);
-      heat.show({ scale, weights: weights[number], matches: matched, colors: this.colors, columnWidth: width });
+      heat.show({ scale, weights: weights[number], isWanted, colors: this.colors, columnWidth: width });
       lanes.draw(scale.columnUs, heat.columnWidth, heat.columns);
       showGutter(gutter, heat, lanes);
     });
@@ -310,7 +296,7 @@ class Page {
     }
     const most = colors.isCut ? `, at most ${amount(colors.most, view.unit)}` : '';
     byId('legend').replaceChildren(
-      element('span', {}, `${view.what} in ${this.scale.label}${most}`), ramp,
+      element('span', {}, `${view.what} in ${this.scale.label}${this.query === '' ? '' : ', of what matches'}${most}`), ramp,
       element('span', {}, element('span', { class: 'swatch', style: 'background: var(--zero)' }), 'none'));
   }
 
@@ -339,11 +325,19 @@ class Page {
   }
 
   showGraph() {
-    const isMatching = this.matcher;
-    const isWanted = this.isOnlyMatching && isMatching !== null ? this.sampleMatcher(isMatching) : () => true;
+    const { isMatching, shown, matching } = this.filters;
     // Waits for a processor have no stack: threads are all there is to see.
     const roots = this.view.id === 'scheduler' && this.options.roots === 'none' ? 'thread' : this.options.roots;
-    this.root = buildTree(this.frames, this.view, this.shown, { ...this.options, roots, isWanted });
+    const ranges = this.shown.map((range) => {
+      const tree = this.treeOf(range.recording);
+      return {
+        ...range,
+        tree,
+        foldedMatches: isMatching === null || !this.options.isOwnOnly ? null : foldedMatches(this.frames, range.recording, tree, isMatching),
+        notSampled: this.notSampled(range, this.isOnlyMatching ? isMatching : null),
+      };
+    });
+    this.root = buildTree(this.frames, this.view, ranges, { ...this.options, roots, isWanted: shown });
     for (const id of ['flame', 'reversed', 'table']) {
       byId(`tab-${id}`).setAttribute('aria-current', String(id === this.tab));
     }
@@ -352,30 +346,34 @@ class Page {
     const lengthsS = this.shown.map(({ fromUs, toUs }) => (toUs - fromUs) / 1e6);
     this.meaning = new Meaning(this.frames, this.view, this.root, this.options.isReversed,
       this.isDifference ? { lengthsS, isPerTotal: this.isPerTotal } : null);
+    this.flame.isByWeight = this.options.isReversed;
     this.flame.isMatching = isMatching;
     this.flame.show(this.root);
     if (this.tab === 'table') {
       this.showTables();
     }
-    this.showMatches();
+    this.showMatches(isMatching, matching);
+    showRemoved(this);
     byId('graph-legend').replaceChildren(...this.meaning.legend());
     byId('compare-by').hidden = !this.isDifference;
   }
 
-  showMatches() {
-    const isMatching = this.matcher;
-    this.flame.isMatching = isMatching;
-    this.flame.draw();
+  showMatches(isMatching, matching) {
     let text = '';
     let weight = 0;
     if (this.query !== '' && isMatching === null) {
       text = 'not a regular expression';
     } else if (isMatching !== null) {
-      weight = matchedWeight(this.root, isMatching);
+      const range = this.shown.at(-1);
+      weight = weightOf(range, this.view, matching) + this.notSampled(range, isMatching).weight;
       text = `matched ${amount(weight, this.view.unit)}, ${percent(weight, this.root.total)}`;
     }
+    this.match = -1;
     byId('matched').textContent = text;
     byId('matched').dataset.weight = String(weight);
+    for (const id of ['previous-match', 'next-match']) {
+      byId(id).disabled = isMatching === null;
+    }
   }
 
   showTables() {
@@ -408,6 +406,7 @@ class Page {
     byId('summary').dataset.weights = JSON.stringify(this.isDifference ? [this.root.baseTotal, this.root.total] : [this.root.total]);
     byId('summary').textContent = `${this.view.title}. ${ranges.join('; ')}${zoom}`;
     byId('unzoom').disabled = zoomed === this.root;
+    byId('remove').disabled = zoomed === this.root;
   }
 
   preview(map, block) {
@@ -431,17 +430,9 @@ class Page {
       return;
     }
     const lasted = span.isOpen ? 'goes on' : amount((span.endUs - span.startUs) * 1e3, 'time');
-    this.tooltip.show([`${span.kind}, ${lasted}`, `from ${seconds(span.startUs)}`, ...span.fields.map((field) => field.join(': '))],
+    this.tooltip.show([`${span.kind}, ${lasted}`, `from ${seconds(span.startUs)}`, ...span.fields.map(fieldText)],
       event.clientX, event.clientY);
   }
-}
-
-function sum(recording, view, fromUs, toUs) {
-  let total = 0;
-  eachSample(recording, view, fromUs, toUs, (_, weight) => {
-    total += weight;
-  });
-  return total;
 }
 
 const frames = new Frames();

@@ -1,12 +1,14 @@
 // What a box of the flame graph means: its colour, and what is said about it.
 
-import { ORIGINS } from './data.js';
+import { NOT_SAMPLED, ORIGINS } from './data.js';
 import { amount, percent, rate } from './format.js';
 import { changeColor, newColor, originColor } from './colors.js';
 import { element } from './controls.js';
 
-// Changes below this part are noise: shown as the same.
+// Changes below this part are shown as the same.
 const SAME = 0.05;
+// A difference of fewer standard deviations than this may be chance.
+const NOISE_DEVIATIONS = 2;
 const ORIGIN_TEXTS = ["Kvant's own", 'std and libraries', 'kernel', 'C', 'unknown', 'thread, activity', 'what was waited for'];
 
 export class Meaning {
@@ -20,6 +22,16 @@ export class Meaning {
 
   isNew(node) {
     return this.comparison !== null && node.baseTotal === 0;
+  }
+
+  // Whether the difference may be chance. Samples come at random: the variance of a sum is about that of the squares of their weights.
+  isNoise(node) {
+    if (this.comparison === null || node.samples + node.baseSamples === 0) {
+      return false;
+    }
+    const [base, now] = this.norms;
+    const difference = node.total / now - node.baseTotal / base;
+    return Math.abs(difference) < NOISE_DEVIATIONS * Math.sqrt(node.square / now ** 2 + node.baseSquare / base ** 2);
   }
 
   isInlined(node) {
@@ -47,8 +59,10 @@ export class Meaning {
     const { frames, root } = this;
     const lines = [];
     if (node.frame >= 0) {
-      const file = frames.files[node.frame];
-      lines.push(`${file === '' ? '' : `${file}${lineOf(node)}, `}${ORIGINS[frames.origins[node.frame]]}${this.isInlined(node) ? ', inlined' : ''}`);
+      lines.push(this.placeOf(node));
+    }
+    if (node.folded > 0) {
+      lines.push(`${node.folded === 1 ? '1 frame' : `up to ${node.folded} frames`} of libraries folded between it and its caller`);
     }
     if (this.comparison === null) {
       lines.push(this.weights(node.total, node.self, root.total));
@@ -56,8 +70,19 @@ export class Meaning {
       lines.push(`A: ${this.weights(node.baseTotal, node.baseSelf, root.baseTotal)}`);
       lines.push(`B: ${this.weights(node.total, node.self, root.total)}`);
       lines.push(this.changeText(node));
+      const counts = `${node.baseSamples.toLocaleString('en-US')} and ${node.samples.toLocaleString('en-US')} samples`;
+      lines.push(this.isNoise(node) ? `within the noise of ${counts}` : counts);
     }
     return [node.frame < 0 ? 'all' : frames.names[node.frame], ...lines];
+  }
+
+  placeOf(node) {
+    const { names, files, origins } = this.frames;
+    if (names[node.frame] === NOT_SAMPLED) {
+      return 'CPU time of the process, by the kernel\'s account, that no sample stands for';
+    }
+    const file = files[node.frame];
+    return `${file === '' ? '' : `${file}${lineOf(node)}, `}${ORIGINS[origins[node.frame]]}${this.isInlined(node) ? ', inlined' : ''}`;
   }
 
   weights(total, self, whole) {
@@ -81,7 +106,8 @@ export class Meaning {
     if (this.comparison !== null) {
       const changes = [[1, 'more than in A'], [0.4, 'a little more'], [0, 'the same'], [-0.4, 'a little less'], [-0.9, 'less']];
       const meaning = this.comparison.isPerTotal ? 'the share of the total' : 'the amount per second';
-      return [...changes.map(([change, text]) => swatch(changeColor(change), text)), swatch(newColor(), 'new: not in A (hatched)'), inlined,
+      return [...changes.map(([change, text]) => swatch(changeColor(change), text)), swatch(newColor(), 'new: not in A (hatched)'), element('span', {}, 'faded: may be chance'),
+        inlined,
         element('span', {}, `width: B; colour: how ${meaning} changed`)];
     }
     const isPresent = (origin) => origin < 4 || this.frames.origins.includes(origin);

@@ -1,7 +1,7 @@
 // Tables: what the process did by activity and stage, where most was spent, which locks were waited for, which events there were.
 
-import { VIEWS, eachSample } from './data.js';
-import { amount, percent, seconds } from './format.js';
+import { NOT_SAMPLED, OWN, VIEWS, eachSample } from './data.js';
+import { amount, fieldText, percent, seconds } from './format.js';
 import { element } from './controls.js';
 import { frameWeights } from './tree.js';
 
@@ -48,6 +48,10 @@ export function activityTable({ recording, fromUs, toUs }) {
       totals[column] += weight;
     });
   });
+  const gaps = Float64Array.from(views, (view) => recording.notSampled(view, fromUs, toUs));
+  gaps.forEach((weight, column) => {
+    totals[column] += weight;
+  });
   const order = (key) => key.split(' ').map(Number);
   const keys = [...sums.keys()].sort((a, b) => order(a)[0] - order(b)[0] || (order(a)[1] ?? -1) - (order(b)[1] ?? -1));
   const cells = (weights) => views.map((view, column) => (weights[column] === 0 ? element('td', { class: 'zero' }, '\u2013')
@@ -59,7 +63,8 @@ export function activityTable({ recording, fromUs, toUs }) {
     return row(isActivity, element('td', { class: 'words name' }, name), ...cells(sums.get(key)));
   });
   const heads = views.map((view) => [view.title]);
-  return table([['activity / stage', true], ...heads], [row(true, words('all'), ...cells(totals)), ...rows]);
+  const gapRows = gaps.some((weight) => weight > 0) ? [row(true, words(NOT_SAMPLED), ...cells(gaps))] : [];
+  return table([['activity / stage', true], ...heads], [row(true, words('all'), ...cells(totals)), ...rows, ...gapRows]);
 }
 
 // The functions in which most of the view's weight ends. `onSearch(name)` is called for the chosen one.
@@ -107,7 +112,7 @@ export function lockTable(frames, { recording, fromUs, toUs }) {
 function ownFrame(frames, recording, leaf) {
   const { parent, frame } = recording.nodes;
   for (let node = leaf; node !== 0; node = parent[node]) {
-    if (frames.origins[frame[node]] === 0 && !frames.names[frame[node]].startsWith('kvant_base::')) {
+    if (frames.origins[frame[node]] === OWN && !frames.names[frame[node]].startsWith('kvant_base::')) {
       return frame[node];
     }
   }
@@ -120,6 +125,6 @@ export function spanTable({ recording, fromUs, toUs }, onSelect) {
   const rows = spans.sort((a, b) => b.endUs - b.startUs - (a.endUs - a.startUs)).slice(0, ROWS_MAX).map((span) => row(false,
     words(element('button', { click: () => onSelect(span), title: 'select its time' }, span.kind)),
     number(1, seconds(span.startUs)), number(1, span.isOpen ? 'goes on' : amount((span.endUs - span.startUs) * 1e3, 'time')),
-    words(span.fields.map((field) => field.join(' ')).join(', '))));
+    words(span.fields.map(fieldText).join(', '))));
   return table([['event', true], ['from'], ['lasted'], ['', true]], rows);
 }

@@ -1,10 +1,11 @@
 // The tree of weights that a flame graph draws, made from the samples of a time range; or of two, for a difference.
 
-import { GROUP, WAITED, eachSample } from './data.js';
+import { WAITED, eachSample, framesAbove } from './data.js';
 
 const LINES_MAX = 0x100000;
 
-// Weights of the first range are `base...`; without a comparison they stay 0.
+// A box. `total` and `self` are weights; `square` is the sum of the squares of its samples' weights, `samples` their count: how much is
+// chance. Those of the first range of a comparison are `base...`; without one they stay 0.
 export class Node {
   constructor(frame, parent) {
     this.frame = frame;
@@ -13,9 +14,15 @@ export class Node {
     this.children = new Map();
     this.total = 0;
     this.self = 0;
+    this.square = 0;
+    this.samples = 0;
     this.baseTotal = 0;
     this.baseSelf = 0;
+    this.baseSquare = 0;
+    this.baseSamples = 0;
     this.inlined = 0;
+    this.folded = 0;
+    this.hasFoldedMatch = false;
     this.line = 0;
     this.lines = null;
   }
@@ -27,6 +34,26 @@ export class Node {
       this.children.set(key, child);
     }
     return child;
+  }
+
+  add({ weight, square, samples }, isBase) {
+    if (isBase) {
+      this.baseTotal += weight;
+      this.baseSquare += square;
+      this.baseSamples += samples;
+    } else {
+      this.total += weight;
+      this.square += square;
+      this.samples += samples;
+    }
+  }
+
+  end(weight, isBase) {
+    if (isBase) {
+      this.baseSelf += weight;
+    } else {
+      this.self += weight;
+    }
   }
 
   // Most nodes have one line: a map only for those with more.
@@ -41,8 +68,28 @@ export class Node {
   }
 }
 
-// `ranges`: [{ recording, fromUs, toUs, isBase }]. `options`: roots (`none`, `thread`, `activity`), isReversed, hasLines,
-// hasNames (what was waited for as a frame of its own), and isWanted(recording, samples, index) to leave samples out.
+// What samples come to: their weights, the squares of these, and their count.
+class Sums {
+  constructor(rowCount) {
+    this.weight = new Float64Array(rowCount);
+    this.square = new Float64Array(rowCount);
+    this.samples = new Float64Array(rowCount);
+  }
+
+  add(row, { weight, square, samples }) {
+    this.weight[row] += weight;
+    this.square[row] += square;
+    this.samples[row] += samples;
+  }
+
+  at(row) {
+    return { weight: this.weight[row], square: this.square[row], samples: this.samples[row] };
+  }
+}
+
+// `ranges`: [{ recording, fromUs, toUs, isBase, tree, foldedMatches, notSampled: { frame, weight } }], `tree` as fold.js makes it.
+// `options`: roots (`none`, `thread`, `activity`), isReversed, hasLines, hasNames (what was waited for as a frame of its own), and
+// isWanted(recording, samples, index) to leave samples out.
 export function buildTree(frames, view, ranges, options) {
   const root = new Node(-1, null);
   for (const range of ranges) {
@@ -50,13 +97,17 @@ export function buildTree(frames, view, ranges, options) {
       const insert = options.isReversed ? insertReversed : insertTree;
       insert(root, range, group, options);
     }
+    const { frame, weight } = range.notSampled;
+    if (weight > 0) {
+      enter(root, [frame], { weight, square: 0, samples: 0 }, range.isBase).end(weight, range.isBase);
+    }
   }
   return root;
 }
 
-// The weight of each of the recording's nodes by what stands above it: `{ above: [frame ...], weights, named }`. What ends in
+// What ends in each node of the range's tree, by what stands above the stacks: `{ above: [frame ...], ends, named }`. What ends in
 // something waited for is in `named`, by node and then by the name's frame.
-function groupsOf(frames, view, { recording, fromUs, toUs }, options) {
+function groupsOf(frames, view, { recording, fromUs, toUs, tree }, options) {
   const groups = new Map();
   const samples = recording.samples[view.kind];
   const nameFrames = recording.names.map((name) => (options.hasNames && name !== '' ? frames.intern(name, '', WAITED) : -1));
@@ -68,127 +119,93 @@ function groupsOf(frames, view, { recording, fromUs, toUs }, options) {
     const key = above.join(' ');
     let group = groups.get(key);
     if (group === undefined) {
-      group = { above, weights: new Float64Array(recording.nodes.parent.length), named: new Map() };
+      group = { above, ends: new Sums(tree.parent.length), named: new Map() };
       groups.set(key, group);
     }
-    const node = samples.node[index];
+    const node = tree.of[samples.node[index]];
     const nameFrame = nameFrames[samples.name[index]];
+    const sum = { weight, square: weight * weight, samples: 1 };
     if (nameFrame < 0) {
-      group.weights[node] += weight;
+      group.ends.add(node, sum);
       return;
     }
     const names = group.named.get(node) ?? new Map();
-    names.set(nameFrame, (names.get(nameFrame) ?? 0) + weight);
+    const before = names.get(nameFrame) ?? { weight: 0, square: 0, samples: 0 };
+    names.set(nameFrame, { weight: before.weight + weight, square: before.square + sum.square, samples: before.samples + 1 });
     group.named.set(node, names);
   });
   return groups.values();
 }
 
-function framesAbove(frames, recording, samples, index, roots) {
-  if (roots === 'thread') {
-    const [id, name] = recording.threads[samples.thread[index]];
-    return [frames.intern(`${name} (${id})`, '', GROUP)];
+// Parents come before their children in the range's tree: each node is visited once.
+function insertTree(root, range, { above, ends, named }, options) {
+  const { tree, isBase } = range;
+  const totals = new Sums(tree.parent.length);
+  for (let node = 0; node < tree.parent.length; node += 1) {
+    totals.add(node, ends.at(node));
   }
-  if (roots === 'activity') {
-    const activity = frames.intern(recording.activities[samples.activity[index]], '', GROUP);
-    const stage = recording.stages[samples.stage[index]];
-    return stage === 'none' ? [activity] : [activity, frames.intern(stage, '', GROUP)];
+  named.forEach((names, node) => names.forEach((sum) => totals.add(node, sum)));
+  for (let node = tree.parent.length - 1; node > 0; node -= 1) {
+    totals.add(tree.parent[node], totals.at(node));
   }
-  return [];
-}
-
-// The recording has a tree already, whose parents come before their children: each node is visited once.
-function insertTree(root, { recording, isBase }, { above, weights, named }, options) {
-  const { parent, frame, line, isInlined } = recording.nodes;
-  const totals = weights.slice();
-  named.forEach((names, node) => names.forEach((weight) => {
-    totals[node] += weight;
-  }));
-  for (let node = totals.length - 1; node > 0; node -= 1) {
-    totals[parent[node]] += totals[node];
-  }
-  const made = [enter(root, above, totals[0], isBase)];
-  for (let node = 0; node < totals.length; node += 1) {
-    if (totals[node] > 0) {
+  const made = [enter(root, above, totals.at(0), isBase)];
+  for (let node = 0; node < tree.parent.length; node += 1) {
+    if (totals.weight[node] > 0) {
       if (node > 0) {
-        made[node] = step(made[parent[node]], frame[node], line[node], isInlined[node], totals[node], isBase, options);
+        made[node] = step(made[tree.parent[node]], range, node, totals.at(node), options);
       }
-      end(made[node], weights[node], isBase);
+      made[node].end(ends.weight[node], isBase);
     }
   }
-  named.forEach((names, node) => names.forEach((weight, nameFrame) => {
-    end(step(made[node], nameFrame, 0, 0, weight, isBase, options), weight, isBase);
-  }));
+  named.forEach((names, node) => names.forEach((sum, nameFrame) =>
+    descend(made[node], [nameFrame], sum, isBase).end(sum.weight, isBase)));
 }
 
 // From where samples ended up to the root: each such place is a path of its own.
-function insertReversed(root, { recording, isBase }, { above, weights, named }, options) {
-  const { parent, frame, line, isInlined } = recording.nodes;
-  const insert = (leaf, nameFrame, weight) => {
-    let at = enter(root, above, weight, isBase);
+function insertReversed(root, range, { above, ends, named }, options) {
+  const { tree, isBase } = range;
+  const insert = (leaf, nameFrame, sum) => {
+    let at = enter(root, above, sum, isBase);
     if (nameFrame >= 0) {
-      at = step(at, nameFrame, 0, 0, weight, isBase, options);
+      at = descend(at, [nameFrame], sum, isBase);
     }
-    for (let node = leaf; node !== 0; node = parent[node]) {
-      at = step(at, frame[node], line[node], isInlined[node], weight, isBase, options);
+    for (let node = leaf; node !== 0; node = tree.parent[node]) {
+      at = step(at, range, node, sum, options);
     }
-    end(at, weight, isBase);
+    at.end(sum.weight, isBase);
   };
-  weights.forEach((weight, node) => weight > 0 && insert(node, -1, weight));
-  named.forEach((names, node) => names.forEach((weight, nameFrame) => insert(node, nameFrame, weight)));
+  ends.weight.forEach((weight, node) => weight > 0 && insert(node, -1, ends.at(node)));
+  named.forEach((names, node) => names.forEach((sum, nameFrame) => insert(node, nameFrame, sum)));
 }
 
-function enter(root, above, weight, isBase) {
-  add(root, weight, isBase);
-  let at = root;
-  for (const frame of above) {
+function enter(root, above, sum, isBase) {
+  root.add(sum, isBase);
+  return descend(root, above, sum, isBase);
+}
+
+// Adds to a path of frames that stand for no code; its last node.
+function descend(from, path, sum, isBase) {
+  let at = from;
+  for (const frame of path) {
     at = at.child(frame, frame);
-    add(at, weight, isBase);
+    at.add(sum, isBase);
   }
   return at;
 }
 
-function step(from, frame, line, isInlined, weight, isBase, options) {
+function step(from, { tree, isBase, foldedMatches }, place, sum, options) {
+  const [frame, line] = [tree.frame[place], tree.line[place]];
   const node = from.child(options.hasLines ? frame * LINES_MAX + line : frame, frame);
-  add(node, weight, isBase);
-  if (isInlined) {
-    node.inlined += weight;
+  node.add(sum, isBase);
+  node.folded = Math.max(node.folded, tree.folded[place]);
+  node.hasFoldedMatch ||= foldedMatches !== null && foldedMatches[place] === 1;
+  if (tree.isInlined[place]) {
+    node.inlined += sum.weight;
   }
   if (line > 0) {
-    node.addLine(line, weight);
+    node.addLine(line, sum.weight);
   }
   return node;
-}
-
-function end(node, weight, isBase) {
-  if (isBase) {
-    node.baseSelf += weight;
-  } else {
-    node.self += weight;
-  }
-}
-
-function add(node, weight, isBase) {
-  if (isBase) {
-    node.baseTotal += weight;
-  } else {
-    node.total += weight;
-  }
-}
-
-// The weight under frames that match, each part counted once however many frames of its path match.
-export function matchedWeight(root, isFrameMatching) {
-  let sum = 0;
-  const open = [root];
-  while (open.length > 0) {
-    const node = open.pop();
-    if (node.frame >= 0 && isFrameMatching(node.frame)) {
-      sum += node.total;
-    } else {
-      open.push(...node.children.values());
-    }
-  }
-  return sum;
 }
 
 // By frame: the weight that ends in it (`self`), and that of all paths with it (`total`, recursion counted once).
