@@ -87,6 +87,6 @@ fn boot_id() -> Option<String> {
     Some(id.trim().to_owned())
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -4,12 +4,19 @@ use super::elf::{self, Layout};
 use super::{demangled, identity, nameless};
 use crate::recording::{Function, Module};
 use addr2line::Loader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// Where systems keep debug information that is apart from its programs, by their build ids.
+const DEBUG_DIR: &str = "/usr/lib/debug";
 
 /// Where the names of a module are.
 pub(super) enum Program {
-    /// In a file, with its debug information.
-    File { layout: Layout, loader: Box<Loader> },
+    /// In a file, and in what was put apart from it: debug information and the table of all symbols.
+    File {
+        layout: Layout,
+        loader: Box<Loader>,
+        apart: Option<Box<Loader>>,
+    },
     /// In the table of symbols of `[vdso]`: offsets and names, in order.
     Vdso(Vec<(u64, String)>),
     /// Nowhere.
@@ -26,6 +33,11 @@ impl Program {
     /// # Errors
     /// A sentence: why its functions stay without names.
     pub(super) fn open(module: &Module, process_id: u32) -> Result<Program, String> {
+        Program::open_with(module, process_id, Path::new(DEBUG_DIR))
+    }
+
+    /// As [`Program::open`], with what is apart from its program below `debug_dir`.
+    pub(super) fn open_with(module: &Module, process_id: u32, debug_dir: &Path) -> Result<Program, String> {
         let path = &module.path;
         if path == "[vdso]" {
             return elf::vdso_functions()
@@ -42,6 +54,7 @@ impl Program {
                 Ok(layout) if layout.build_id == module.build_id => {
                     return match Loader::new(&candidate) {
                         Ok(loader) => Ok(Program::File {
+                            apart: apart(&layout, debug_dir),
                             layout,
                             loader: Box::new(loader),
                         }),
@@ -67,9 +80,16 @@ impl Program {
         let offset = address - module.start;
         let in_file = module.file_offset_bytes.saturating_add(offset);
         let named = match self {
-            Program::File { layout, loader } => layout
-                .address_of(in_file)
-                .and_then(|probe| functions_of_file(loader, probe, &module.path)),
+            Program::File {
+                layout,
+                loader,
+                apart,
+            } => layout.address_of(in_file).and_then(|probe| {
+                // A stripped file names only what it exports.
+                let loaders = apart.iter().chain([loader]);
+                let mut found = loaders.map(|loader| functions_of_file(loader, probe, &module.path));
+                found.find_map(|functions| functions)
+            }),
             Program::Vdso(functions) => {
                 let after = functions.partition_point(|(start, _)| *start <= offset);
                 functions[..after]
@@ -81,7 +101,8 @@ impl Program {
         match named {
             Some(functions) => (functions, true),
             None if file_name.is_empty() => (nameless(format!("{address:#x}"), ""), false),
-            None => (nameless(format!("{file_name}+{in_file:#x}"), &module.path), false),
+            // All that a library hides is one function: a row for each address says nothing.
+            None => (nameless(file_name.to_owned(), &module.path), false),
         }
     }
 }
@@ -96,6 +117,23 @@ fn candidates(module: &Module, process_id: u32) -> Vec<PathBuf> {
         candidates.extend(identity::own_file(&module.build_id));
     }
     candidates
+}
+
+/// The file with the debug information that was taken out of a program with this layout, if it is installed.
+fn apart(layout: &Layout, debug_dir: &Path) -> Option<Box<Loader>> {
+    let path = debug_file(&layout.build_id, debug_dir)?;
+    let is_of_program = Layout::read(&path).is_ok_and(|found| found.build_id == layout.build_id);
+    // Without it the program's own table is left.
+    is_of_program
+        .then(|| Loader::new(&path).ok().map(Box::new))
+        .flatten()
+}
+
+/// Where distributions put it: `.build-id/ab/cdef.debug`.
+fn debug_file(build_id: &[u8], debug_dir: &Path) -> Option<PathBuf> {
+    let (first, rest) = build_id.split_first().filter(|(_, rest)| !rest.is_empty())?;
+    let name = format!(".build-id/{first:02x}/{}.debug", identity::hex(rest));
+    Some(debug_dir.join(name))
 }
 
 fn functions_of_file(loader: &Loader, probe: u64, path: &str) -> Option<Vec<Function>> {
@@ -140,3 +178,6 @@ fn functions_of_file(loader: &Loader, probe: u64, path: &str) -> Option<Vec<Func
     }
     Some(functions)
 }
+
+#[cfg(test)]
+mod tests;
