@@ -1,6 +1,6 @@
 //! Queries: percent-encoded keys and the few parameters beside them.
 //!
-//! A `+` is a plus sign. Parameter names are compared as sent. Unknown parameters are ignored.
+//! A `+` is a plus sign. Parameter names are compared as sent. Unknown parameters are ignored, but where [`only`] refuses them.
 
 use crate::key::Key;
 use crate::problem::Problem;
@@ -104,6 +104,21 @@ pub(crate) fn text(query: Option<&str>, wanted: &'static str) -> Result<Option<S
     String::from_utf8(decoded.to_vec())
         .map(Some)
         .map_err(|_| badly_encoded(wanted))
+}
+
+/// Refuses parameters that are not among `known`, of a request where a misspelt one would be noticed too late.
+pub(crate) fn only(query: Option<&str>, known: &[&str]) -> Result<(), Problem> {
+    let is_unknown = |name: &&str| !name.is_empty() && !known.contains(name);
+    match parameters(query).map(|(name, _)| name).find(is_unknown) {
+        None => Ok(()),
+        Some(name) => {
+            let shown: String = name.chars().take(40).collect();
+            let names = known.join(", ");
+            Err(bad_query(format!(
+                "`{shown}` is no parameter here; there are {names}"
+            )))
+        }
+    }
 }
 
 fn parameters(query: Option<&str>) -> impl Iterator<Item = (&str, &str)> {

@@ -134,6 +134,19 @@ fn other_formats_are_for_other_tools() {
 }
 
 #[test]
+fn a_parameter_that_is_none_is_400_and_names_those_that_are() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    let answer = client.ask("POST", "/v0/profile?seconds=1&format=kprof", b"");
+    answer.assert_problem(400, "bad-query");
+    let text = String::from_utf8(answer.body.clone()).unwrap();
+    for part in ["`seconds`", "event, duration, format, rate, engine, kind, known"] {
+        assert!(text.contains(part), "{text}");
+    }
+    client.assert_goes_on();
+}
+
+#[test]
 fn what_is_wrong_is_400() {
     let fixture = Fixture::new();
     let mut client = fixture.client();

@@ -17,6 +17,8 @@ const DURATION_DEFAULT: Duration = Duration::from_secs(30);
 /// Samples of CPU time a second of it. The kernel bounds them too.
 const RATE_HZ_MAX: u32 = 1000;
 
+const PARAMETERS: &[&str] = &["event", "duration", "format", "rate", "engine", "kind", "known"];
+
 /// A profile as it was asked for.
 #[derive(Debug, PartialEq)]
 pub(super) struct Request {
@@ -63,6 +65,7 @@ impl Format {
 impl Request {
     /// Reads the query; a format that it does not name is chosen by `Accept`.
     pub(super) fn read(query: Option<&str>, accept: GetAll<'_, HeaderValue>) -> Result<Request, Problem> {
+        query::only(query, PARAMETERS)?;
         let text = |name| query::text(query, name);
         let events = text("event")?.map_or(Ok(Events::ALL), |text| Events::read(&text))?;
         let rate_hz = text("rate")?.map(|text| rate_hz(&text)).transpose()?;

@@ -84,6 +84,20 @@ fn collapsed_stacks_are_of_one_kind() {
 }
 
 #[test]
+fn unknown_parameters_are_refused() {
+    for query in [
+        "seconds=5",
+        "Duration=5s",
+        "duration=1s&hz=99",
+        "event=cpu&duration=1s&x",
+    ] {
+        assert!(read(query, "").is_err(), "{query}");
+    }
+    // Nothing at all between two signs is nothing.
+    assert!(read("&duration=1s&", "").is_ok());
+}
+
+#[test]
 fn what_is_wrong_is_refused() {
     for query in [
         "event=",
