@@ -13,11 +13,15 @@ use super::handler;
 use super::lane::Lane;
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ffi::{c_int, c_ulong};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{io, ptr, thread};
 
 /// Pages for samples; a power of two. One sample is at most 1.1 KiB.
 const DATA_PAGES: usize = 2;
+
+/// Who may use perf events: -1 all, 0 and 1 any process for itself, 2 not in the kernel, 3 and more nobody without privileges.
+const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
 // From <linux/perf_event.h>.
 const TYPE_SOFTWARE: u32 = 1;
@@ -81,6 +85,23 @@ struct Owner {
 /// Why not.
 pub(super) fn probe(with_kernel: bool) -> io::Result<()> {
     open_event(super::lane::own_thread_id(), 1_000_000, with_kernel).map(drop)
+}
+
+/// A refusal in words for people: what was refused, by which setting, and what to do.
+pub(super) fn refusal(error: &io::Error) -> io::Error {
+    let setting = kvant_env::host::read_text(Path::new(PARANOID)).unwrap_or_default();
+    io::Error::new(error.kind(), refusal_text(error, setting.trim()))
+}
+
+fn refusal_text(error: &io::Error, setting: &str) -> String {
+    let setting = match setting {
+        "" => String::new(),
+        level => format!("; kernel.perf_event_paranoid is {level}"),
+    };
+    format!(
+        "perf events: {error}{setting}. `sysctl kernel.perf_event_paranoid=1` permits them, in the kernel too; `--engine timer` needs \
+         no permission"
+    )
 }
 
 /// A running event. Dropping it ends it.

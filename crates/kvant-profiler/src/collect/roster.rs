@@ -40,7 +40,9 @@ impl CpuPlan {
             Engine::Timer => Means::Timer,
             Engine::Perf => match perf::probe(true) {
                 Ok(()) => Means::Perf { with_kernel: true },
-                Err(_no_kernel) => perf::probe(false).map(|()| Means::Perf { with_kernel: false })?,
+                Err(_no_kernel) => perf::probe(false)
+                    .map(|()| Means::Perf { with_kernel: false })
+                    .map_err(|error| perf::refusal(&error))?,
             },
         };
         let rate_hz = match options.rate_hz {

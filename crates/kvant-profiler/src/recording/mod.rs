@@ -98,8 +98,8 @@ impl CpuSampling {
     /// A sentence about CPU time that the samples cannot show, and what to do: perf events that may not see the kernel.
     pub fn blind_spot(&self) -> Option<&'static str> {
         (self.engine == "perf" && !self.has_kernel_frames).then_some(
-            "time in the kernel: perf events may sample this process outside of the kernel only; \
-             `sysctl kernel.perf_event_paranoid=1` on the server's machine lets them, and `--engine timer` sees that time without it",
+            "time in the kernel: no perf event was taken there; `sysctl kernel.perf_event_paranoid=1` on the server's machine permits \
+             them, and `--engine timer` counts that time for the functions that call the kernel",
         )
     }
 }

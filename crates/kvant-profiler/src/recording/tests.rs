@@ -328,3 +328,50 @@ fn names_do_not_multiply_without_end() {
     assert!(file.len() < 100 << 10, "{}", file.len());
     assert_eq!(decode(&file).unwrap_err().kind(), ErrorKind::Corruption);
 }
+
+#[test]
+fn cpu_time_without_samples_is_what_the_kernel_counts_more() {
+    let mut recording = Recording::default();
+    recording.facts.process_cpu_ns = 241;
+    let sample = |kind, weight| Sample {
+        weight,
+        ..Sample::of(kind)
+    };
+    recording.samples = vec![
+        sample(Kind::Cpu, 100),
+        sample(Kind::Alloc, 4096),
+        sample(Kind::Cpu, 58),
+    ];
+    // Without samples of CPU time nothing is missing.
+    assert_eq!(recording.not_sampled_ns(), 0);
+    recording.facts.cpu = Some(CpuSampling {
+        engine: "timer".into(),
+        period_ns: 1,
+        has_kernel_frames: false,
+    });
+    assert_eq!(recording.not_sampled_ns(), 83);
+    recording.samples.push(sample(Kind::Cpu, 200));
+    assert_eq!(recording.not_sampled_ns(), 0);
+}
+
+#[test]
+fn perf_events_without_the_kernel_say_what_they_cannot_see() {
+    let blind_spot = |engine: &str, has_kernel_frames| {
+        CpuSampling {
+            engine: engine.into(),
+            period_ns: 1,
+            has_kernel_frames,
+        }
+        .blind_spot()
+    };
+    let text = blind_spot("perf", false).unwrap();
+    for part in [
+        "time in the kernel",
+        "sysctl kernel.perf_event_paranoid=1",
+        "--engine timer",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert_eq!(blind_spot("perf", true), None);
+    assert_eq!(blind_spot("timer", false), None);
+}

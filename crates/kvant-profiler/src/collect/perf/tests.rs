@@ -49,3 +49,20 @@ fn memory_that_is_gone_is_not_used() {
     assert!(!lane.is_page_in_use.load(Ordering::SeqCst));
     lane.release(|| true, || {});
 }
+
+#[test]
+fn a_refusal_says_which_setting_and_what_to_do() {
+    let error = io::Error::from_raw_os_error(libc::EACCES);
+    let text = refusal_text(&error, "4");
+    for part in [
+        "perf events: Permission denied",
+        "kernel.perf_event_paranoid is 4",
+        "sysctl kernel.perf_event_paranoid=1",
+        "--engine timer",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    // Where there are no perf events at all there is no such setting.
+    assert!(!refusal_text(&error, "").contains("paranoid is"));
+    assert_eq!(refusal(&error).kind(), io::ErrorKind::PermissionDenied);
+}

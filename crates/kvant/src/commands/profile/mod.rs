@@ -16,7 +16,7 @@ use clap::ArgMatches;
 use client::Answer;
 use kvant_base::{Error, duration};
 use kvant_env::host;
-use kvant_profiler::recording::{self, Recording};
+use kvant_profiler::recording::{self, CpuSampling, Recording};
 use kvant_profiler::symbols;
 use settings::{Settings, Source, Wanted};
 use std::io::{self, Write};
@@ -53,6 +53,9 @@ fn run(settings: &Settings) -> Result<u8, String> {
             };
             output.write(&recording).map_err(sentence)?;
             tell(&summary(&recording));
+            if let Some(blind_spot) = recording.facts.cpu.as_ref().and_then(CpuSampling::blind_spot) {
+                tell(&format!("not seen: {blind_spot}"));
+            }
         }
     }
     if !output.is_stdout() {
