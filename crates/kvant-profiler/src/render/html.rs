@@ -28,6 +28,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("html/meaning.js"),
     include_str!("html/table.js"),
     include_str!("html/facts.js"),
+    include_str!("html/words.js"),
     include_str!("html/tools.js"),
     include_str!("html/help.js"),
     include_str!("html/main.js"),

@@ -3,7 +3,8 @@
 // Usage: node foreign.mjs DIR, with what `cargo xtask profile-check` makes in DIR.
 // Exits with 0 when all agrees, with 1 and the differences when not.
 
-import { readFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -37,7 +38,29 @@ async function readPprof(name) {
       cpu.set(called, (cpu.get(called) ?? 0) + Number(value[names.indexOf('cpu')] ?? 0));
     }
   }
-  return { sums, cpu };
+  return { bytes, sums, cpu };
+}
+
+// What `go tool pprof` prints, by function: the CPU time of stacks with it. Null where there is no Go.
+async function readWithGo(bytes) {
+  const path = join(dir, 'go.pb.gz');
+  await writeFile(path, bytes);
+  const options = ['-top', '-nodecount=0', '-nodefraction=0', '-edgefraction=0', '-sample_index=cpu', '-unit=ns'];
+  let text;
+  try {
+    text = execFileSync('go', ['tool', 'pprof', ...options, path], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 1 << 28 });
+  } catch (error) {
+    if (error.code === 'ENOENT') {
+      return null;
+    }
+    throw error;
+  }
+  const cpu = new Map();
+  for (const [, weight, name] of text.matchAll(/^ *\S+ +\S+ +\S+ +(\d+)(?:ns)? +\S+ {2}(.*)$/gm)) {
+    const called = name.replace(/ \((partial-)?inline\)$/, '');
+    cpu.set(called, (cpu.get(called) ?? 0) + Number(weight));
+  }
+  return cpu;
 }
 
 // Opens collapsed stacks in speedscope, and reads what it exports: the sum of all weights, and by function those of stacks with it.
@@ -87,6 +110,12 @@ function compare(what, found, wanted) {
 const browser = await launch();
 for (const name of ['made-up', 'real']) {
   const pprof = await readPprof(name);
+  const go = await readWithGo(pprof.bytes);
+  console.log(`  ${name}: go tool pprof ${go === null ? 'is not here' : `shows ${go.size} functions`}`);
+  if (go !== null) {
+    // One name in several files is several functions there.
+    [...pprof.cpu].filter(([, weight]) => weight > 0).forEach(([called, weight]) => compare(`${called} in go tool pprof`, go.get(called) ?? 0, weight));
+  }
   const page = await ProfilePage.open(browser, join(dir, `${name}.html`));
   const onPage = await page.views();
   for (const [view, kind, value] of VIEWS) {

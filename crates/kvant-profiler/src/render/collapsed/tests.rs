@@ -33,3 +33,11 @@ fn without_symbols_frames_are_addresses() {
         "worker,0;get/table;0x1100;0x1200 512\n"
     );
 }
+
+#[test]
+fn cpu_time_without_samples_is_a_line_of_its_own() {
+    let mut recording = recording();
+    recording.facts.process_cpu_ns = 60;
+    assert!(collapsed(&recording, Kind::Cpu).starts_with("[not sampled] 11\n"));
+    assert!(!collapsed(&recording, Kind::Alloc).contains("not sampled"));
+}

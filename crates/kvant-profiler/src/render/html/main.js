@@ -4,20 +4,20 @@
 // recordings A is a range of the first and B of the second, and the graph always compares.
 
 import { Frames, OWN, VIEWS, decodeRecording } from './data.js';
-import { amount, fieldText, percent, perSecond, seconds, wallClock } from './format.js';
+import { amount, percent } from './format.js';
 import { foldedMatches, ownTree, wholeTree } from './fold.js';
 import { frameMatcher, notSampledFrame, sampleTest, weightOf } from './search.js';
 import { buildTree } from './tree.js';
-import { heatColor, onThemeChange } from './colors.js';
+import { onThemeChange } from './colors.js';
 import { FlameGraph } from './flame.js';
 import { HeatMap, blockWeights, colorScale, columnWidth, scaleFor } from './heat.js';
 import { Lanes, showGutter } from './lanes.js';
 import { Meaning } from './meaning.js';
-import { activityTable, frameTable, lockTable, spanTable } from './table.js';
 import { factsOf } from './facts.js';
 import { Tooltip, byId, element } from './controls.js';
 import { buildGraphTools, buildTimeTools, showRemoved } from './tools.js';
 import { buildHelp } from './help.js';
+import { showLegend, showPreview, showSpan, showSummary, showTables } from './words.js';
 
 class Page {
   constructor(frames, recordings) {
@@ -46,7 +46,7 @@ class Page {
       isNew: (node) => this.meaning.isNew(node),
       isNoise: (node) => this.meaning.isNoise(node),
       describe: (node) => this.meaning.describe(node),
-      onZoom: () => this.showSummary(),
+      onZoom: () => showSummary(this),
       onRemove: (frame) => this.remove(frame),
     });
     this.build();
@@ -102,11 +102,11 @@ class Page {
     byId('maps').append(element('div', { class: 'map' }, gutter, scroller));
     const heat = new HeatMap(canvas, recording, {
       onSelect: (_, fromUs, toUs, isSecond) => this.select(number, fromUs, toUs, isSecond),
-      onPreview: (map, block) => this.preview(map, block),
+      onPreview: (map, block) => showPreview(this, map, block),
     });
     const lanes = new Lanes(lanesCanvas, recording, {
       onSelect: (fromUs, toUs, isSecond) => this.select(number, fromUs, toUs, isSecond),
-      onHover: (span, event) => this.showSpan(span, event),
+      onHover: (span, event) => showSpan(this, span, event),
     });
     return { heat, lanes, gutter, scroller, recording };
   }
@@ -200,7 +200,7 @@ class Page {
     } else if (event.altKey && ['1', '2', '3'].includes(event.key)) {
       event.preventDefault();
       this.setTab(['flame', 'reversed', 'table'][event.key - 1]);
-    } else if (!isCommand && !event.altKey && !event.target.matches('input, select') && !byId('help').open) {
+    } else if (!isCommand && !event.altKey && !event.target.matches('input:not([type=checkbox]), select') && !byId('help').open) {
       this.letter(event.key);
     }
   }
@@ -283,21 +283,7 @@ class Page {
       lanes.draw(scale.columnUs, heat.columnWidth, heat.columns);
       showGutter(gutter, heat, lanes);
     });
-    this.showLegend();
-  }
-
-  showLegend() {
-    const { colors, view } = this;
-    const stops = Array.from({ length: 11 }, (_, index) => heatColor(index / 10));
-    const ramp = element('span', { class: 'ramp', style: `background: linear-gradient(to right, ${stops.join(', ')})` });
-    for (const part of [0, 0.25, 0.5, 0.75, 1]) {
-      const text = `${part === 1 && colors.isCut ? '\u2265 ' : ''}${amount(colors.valueAt(part), view.unit)}`;
-      ramp.append(element('span', { style: `left: ${part * 100}%` }, text));
-    }
-    const most = colors.isCut ? `, at most ${amount(colors.most, view.unit)}` : '';
-    byId('legend').replaceChildren(
-      element('span', {}, `${view.what} in ${this.scale.label}${this.query === '' ? '' : ', of what matches'}${most}`), ramp,
-      element('span', {}, element('span', { class: 'swatch', style: 'background: var(--zero)' }), 'none'));
+    showLegend(this);
   }
 
   showRanges() {
@@ -350,7 +336,7 @@ class Page {
     this.flame.isMatching = isMatching;
     this.flame.show(this.root);
     if (this.tab === 'table') {
-      this.showTables();
+      showTables(this);
     }
     this.showMatches(isMatching, matching);
     showRemoved(this);
@@ -376,63 +362,6 @@ class Page {
     }
   }
 
-  showTables() {
-    const range = this.shown.at(-1);
-    const section = (title, content) => [element('h2', {}, this.isDifference ? `${title}, B` : title), content];
-    byId('tables').replaceChildren(
-      ...section('By activity and stage', activityTable(range)),
-      ...section(`Functions by ${this.view.what} in them`, frameTable(this.frames, this.root, this.view, (name) => {
-        this.setQuery(`^${name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`);
-        this.setTab('flame');
-      })),
-      ...(range.recording.samples.contention || range.recording.samples.holder ? section('Locks', lockTable(this.frames, range)) : []),
-      ...(range.recording.spans.length > 0 ? section('Events', spanTable(range, (span) =>
-        this.select(this.recordings.indexOf(range.recording), span.startUs, Math.max(span.endUs, span.startUs + 1), false))) : []));
-  }
-
-  showSummary() {
-    const ranges = this.shown.map((range, index) => {
-      const name = this.isDifference ? ['A', 'B'][index] : 'A';
-      const total = this.isDifference && index === 0 ? this.root.baseTotal : this.root.total;
-      const time = range.isWhole ? `whole range (${seconds(range.toUs)})`
-        : `${name}: ${seconds(range.fromUs)} \u2013 ${seconds(range.toUs)} (${amount((range.toUs - range.fromUs) * 1e3, 'time')})`;
-      return `${range.isWhole && this.isDifference ? `${name}: ` : ''}${time}: ${amount(total, this.view.unit)} of ${this.view.what}` +
-        ` (${perSecond(total, this.view, (range.toUs - range.fromUs) / 1e6)})`;
-    });
-    const { zoomed } = this.flame;
-    const zoom = zoomed === this.root ? '' : `; zoomed into ${this.flame.nameOf(zoomed)}: ${amount(zoomed.total, this.view.unit)}, ` +
-      `${percent(zoomed.total, this.root.total)}`;
-    // Exact, for programs.
-    byId('summary').dataset.weights = JSON.stringify(this.isDifference ? [this.root.baseTotal, this.root.total] : [this.root.total]);
-    byId('summary').textContent = `${this.view.title}. ${ranges.join('; ')}${zoom}`;
-    byId('unzoom').disabled = zoomed === this.root;
-    byId('remove').disabled = zoomed === this.root;
-  }
-
-  preview(map, block) {
-    const box = byId('preview');
-    if (block === null) {
-      box.textContent = '';
-      return;
-    }
-    const fromUs = block * map.blockUs;
-    const top = map.topFrame(this.view, block);
-    const name = top === null ? '' : `, most in ${this.frames.names[top[0]] || 'the kernel, ready to run'} (${amount(top[1], this.view.unit)})`;
-    const during = map.recording.spans.filter((span) => span.startUs < fromUs + map.blockUs && span.endUs >= fromUs).map((span) => span.kind);
-    const events = during.length === 0 ? '' : `; during ${[...new Set(during)].join(', ')}`;
-    box.textContent = `${(fromUs / 1e6).toFixed(2)} s (${wallClock(map.recording, fromUs)} UTC): ` +
-      `${amount(map.weights[block], this.view.unit)}${name}${events}`;
-  }
-
-  showSpan(span, event) {
-    if (span === null) {
-      this.tooltip.hide();
-      return;
-    }
-    const lasted = span.isOpen ? 'goes on' : amount((span.endUs - span.startUs) * 1e3, 'time');
-    this.tooltip.show([`${span.kind}, ${lasted}`, `from ${seconds(span.startUs)}`, ...span.fields.map(fieldText)],
-      event.clientX, event.clientY);
-  }
 }
 
 const frames = new Frames();

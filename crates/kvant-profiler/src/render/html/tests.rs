@@ -1,5 +1,5 @@
 use super::{html, html_difference, script};
-use crate::recording::{Frame, Function, Kind, Recording, Sample, Stack, Thread};
+use crate::recording::{CpuSampling, Frame, Function, Kind, Recording, Sample, Stack, Thread};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use flate2::read::ZlibDecoder;
@@ -152,6 +152,21 @@ fn nothing_in_a_recording_becomes_markup() {
     let page = html(&recording());
     assert!(!page.contains("alert(1)"));
     assert_eq!(page.matches("<script").count(), 2);
+}
+
+#[test]
+fn a_page_says_what_no_sample_stands_for_and_what_is_not_seen() {
+    let mut recording = recording();
+    recording.facts.process_cpu_ns = 10_000_000;
+    recording.facts.cpu = Some(CpuSampling {
+        engine: "perf".into(),
+        period_ns: 4_000_000,
+        has_kernel_frames: false,
+    });
+    let (meta, _) = unpack(&html(&recording));
+    assert_eq!(meta["facts"]["notSampledNs"], 1_000_000);
+    let blind_spot = meta["facts"]["blindSpot"].as_str().expect("a sentence");
+    assert!(blind_spot.contains("perf_event_paranoid"), "{blind_spot}");
 }
 
 #[test]

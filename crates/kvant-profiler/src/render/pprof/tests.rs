@@ -179,3 +179,38 @@ fn without_symbols_a_reader_may_look_for_them_itself() {
     assert_eq!(profile.messages(field::MAPPING)[0].number(7), 0);
     assert!(texts.contains(&"0x1200".to_owned()), "{texts:?}");
 }
+
+#[test]
+fn cpu_time_without_samples_is_a_sample_of_its_own() {
+    let mut recording = recording();
+    recording.facts.process_cpu_ns = 60;
+    let (profile, texts) = profile(&recording);
+    let samples = profile.messages(field::SAMPLE);
+    let last = samples.last().unwrap();
+    assert_eq!(last.packed(2), [11, 0, 0, 0, 0]);
+    assert!(last.messages(3).is_empty());
+    let locations = profile.messages(field::LOCATION);
+    let location = locations
+        .iter()
+        .find(|location| location.number(1) == last.packed(1)[0]);
+    let function = location.unwrap().messages(4)[0].number(1);
+    let functions = profile.messages(field::FUNCTION);
+    let function = functions
+        .iter()
+        .find(|found| found.number(1) == function)
+        .unwrap();
+    assert_eq!(texts[function.number(2) as usize], "[not sampled]");
+}
+
+/// Go's reader takes a system name that is the name for mangled C++, and cuts off what is between angle brackets.
+#[test]
+fn functions_have_whole_names_and_no_system_names() {
+    let (profile, texts) = profile(&recording());
+    let functions = profile.messages(field::FUNCTION);
+    let names: Vec<&str> = functions
+        .iter()
+        .map(|function| &texts[function.number(2) as usize][..])
+        .collect();
+    assert!(names.contains(&"read::<[u8; 4]>"), "{names:?}");
+    assert!(functions.iter().all(|function| function.number(3) == 0));
+}
