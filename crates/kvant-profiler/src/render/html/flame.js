@@ -182,7 +182,8 @@ export class FlameGraph {
     if (width > 24) {
       context.font = `${2 * node.inlined > node.total + node.baseTotal ? 'italic ' : ''}${isMatch ? '600 ' : ''}12px system-ui, sans-serif`;
       context.fillStyle = themeColor('text');
-      context.fillText(this.label(context, node, width - 7), x + 3, y + BOX_HEIGHT / 2);
+      // A label is cut by the mean width of its letters: what is still too wide is drawn a little narrower.
+      context.fillText(this.label(context, node, width - 7), x + 3, y + BOX_HEIGHT / 2, width - 6);
     }
   }
 

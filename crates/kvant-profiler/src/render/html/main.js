@@ -226,7 +226,7 @@ class Page {
 
   showViews() {
     const buttons = this.views.map((view) => {
-      const totals = this.recordings.map((recording) => 
+      const totals = this.recordings.map((recording) =>
         amount(weightOf({ recording, fromUs: 0, toUs: Infinity }, view, null) + recording.notSampled(view, 0, Infinity), view.unit));
       return element('button', { 'data-view': view.id, 'aria-current': String(view === this.view), title: view.what, click: () => {
         this.view = view;

@@ -42,10 +42,12 @@ pub(super) fn of(name: &str, file: &str, is_kernel: bool) -> Origin {
         let is_runtime = ["__rust", "__rdl", "__rg", "rust_"]
             .iter()
             .any(|prefix| name.starts_with(prefix));
-        return if is_runtime {
-            Origin::Library
-        } else {
-            Origin::Native
+        return match (is_runtime, file.ends_with(".rs")) {
+            (true, _) => Origin::Library,
+            // Line tables have inlined functions without their modules.
+            (false, true) if is_of_library(file) => Origin::Library,
+            (false, true) => Origin::Own,
+            (false, false) => Origin::Native,
         };
     };
     // `<kvant_engine::Db as core::ops::Drop>::drop`, `<&mut kvant_base::X as ...`: the type's crate.
@@ -55,7 +57,7 @@ pub(super) fn of(name: &str, file: &str, is_kernel: bool) -> Origin {
         .unwrap_or(first);
     // `<T as kvant_engine::Merge>::merge` names no crate first: the trait's.
     let is_library = STANDARD_CRATES.contains(&first)
-        || LIBRARY_DIRS.iter().any(|dir| file.contains(dir))
+        || is_of_library(file)
         || (file.is_empty() && !first.starts_with("kvant"));
     if file.ends_with(".c") || file.ends_with(".cc") || file.ends_with(".cpp") || file.ends_with(".h") {
         Origin::Native
@@ -64,6 +66,10 @@ pub(super) fn of(name: &str, file: &str, is_kernel: bool) -> Origin {
     } else {
         Origin::Own
     }
+}
+
+fn is_of_library(file: &str) -> bool {
+    LIBRARY_DIRS.iter().any(|dir| file.contains(dir))
 }
 
 #[cfg(test)]

@@ -56,3 +56,28 @@ fn the_kernel_is_the_kernel_whatever_the_name() {
     assert_eq!(of("vfs_write", "kernel", false), Origin::Kernel);
     assert_eq!(of("0xffffffff81000000", "", true), Origin::Kernel);
 }
+
+#[test]
+fn inlined_functions_without_modules_belong_to_their_files() {
+    for (name, file, origin) in [
+        (
+            "thread_goes_on",
+            "crates/kvant-profiler/src/collect/wait.rs",
+            Origin::Own,
+        ),
+        (
+            "add<u32>",
+            "/rustc/0123/library/core/src/ptr/mod.rs",
+            Origin::Library,
+        ),
+        ("poll", "/x/registry/src/x/tokio-1.0/src/task.rs", Origin::Library),
+        (
+            "ZSTD_compress",
+            "zstd/lib/compress/zstd_compress.c",
+            Origin::Native,
+        ),
+        ("memmove", "/lib/libc.so.6", Origin::Native),
+    ] {
+        assert_eq!(of(name, file, false), origin, "{name} in {file}");
+    }
+}
