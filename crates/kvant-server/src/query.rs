@@ -1,6 +1,7 @@
 //! Queries: percent-encoded keys and the few parameters beside them.
 //!
-//! A `+` is a plus sign. Parameter names are compared as sent. Unknown parameters are ignored, but where [`only`] refuses them.
+//! A `+` is a plus sign. Parameter names are compared as sent. Unknown parameters are ignored, but
+//! where [`only`] refuses them.
 
 use crate::key::Key;
 use crate::problem::Problem;
@@ -106,7 +107,8 @@ pub(crate) fn text(query: Option<&str>, wanted: &'static str) -> Result<Option<S
         .map_err(|_| badly_encoded(wanted))
 }
 
-/// Refuses parameters that are not among `known`, of a request where a misspelt one would be noticed too late.
+/// Refuses parameters that are not among `known`, of a request where a misspelt one would be
+/// noticed too late.
 pub(crate) fn only(query: Option<&str>, known: &[&str]) -> Result<(), Problem> {
     let is_unknown = |name: &&str| !name.is_empty() && !known.contains(name);
     match parameters(query).map(|(name, _)| name).find(is_unknown) {

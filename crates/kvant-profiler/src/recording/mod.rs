@@ -43,7 +43,8 @@ impl Recording {
         self.symbols.len() != self.frames.len()
     }
 
-    /// CPU time of the process that no sample stands for: what the kernel's account has more than all samples of CPU time together.
+    /// CPU time of the process that no sample stands for: what the kernel's account has more than
+    /// all samples of CPU time together.
     pub fn not_sampled_ns(&self) -> u64 {
         if self.facts.cpu.is_none() {
             return 0;
@@ -95,7 +96,8 @@ pub struct CpuSampling {
 }
 
 impl CpuSampling {
-    /// A sentence about CPU time that the samples cannot show, and what to do: perf events that may not see the kernel.
+    /// A sentence about CPU time that the samples cannot show, and what to do: perf events that may
+    /// not see the kernel.
     pub fn blind_spot(&self) -> Option<&'static str> {
         (self.engine == "perf" && !self.has_kernel_frames).then_some(
             "time in the kernel: no perf event was taken there; `sysctl kernel.perf_event_paranoid=1` on the server's machine permits \

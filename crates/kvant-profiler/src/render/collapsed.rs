@@ -1,8 +1,8 @@
 //! Collapsed stacks: a line a stack, as flame graph tools read them.
 //!
 //! `thread;activity/stage;outer;..;inner weight`, the lines in order. As in async-profiler, `_[i]` marks a function that the compiler
-//! inlined into the one before it, and `_[k]` one of the kernel. Semicolons in names become commas. CPU time that no sample stands
-//! for is a line of its own, `[not sampled] weight`.
+//! inlined into the one before it, and `_[k]` one of the kernel. Semicolons in names become commas.
+//! CPU time that no sample stands for is a line of its own, `[not sampled] weight`.
 
 use super::names;
 use crate::recording::{Kind, Recording};

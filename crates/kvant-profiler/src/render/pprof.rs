@@ -1,10 +1,12 @@
 //! The format of `go tool pprof`: a gzipped `perftools.profiles.Profile` (`profile.proto` of google/pprof).
 //!
 //! A sample has a value for each kind that was recorded, and the labels `thread`, `activity`, `stage` and `lock`. Equal ones are added up, so
-//! times within the recording are lost. Functions and inlined frames are there; a reader needs no executables. CPU time that no sample
-//! stands for is a sample of its own, in the function `[not sampled]`, without labels.
+//! times within the recording are lost. Functions and inlined frames are there; a reader needs no
+//! executables. CPU time that no sample stands for is a sample of its own, in the function
+//! `[not sampled]`, without labels.
 //!
-//! Functions have no system name: `go tool pprof` takes one that is the same as the name for mangled C++, and cuts type parameters off.
+//! Functions have no system name: `go tool pprof` takes one that is the same as the name for
+//! mangled C++, and cuts type parameters off.
 
 use super::names;
 use crate::recording::{Function, Kind, Recording, Sample};

@@ -1,9 +1,11 @@
 //! Names for addresses: functions with what the compiler inlined into them, files and lines.
 //!
-//! An address belongs to the module whose range holds it. Its names come from the module's file and from what was put apart from it
-//! (`/usr/lib/debug/.build-id/ab/cdef.debug`): from debug information, else from the table of symbols, else from that of exported symbols,
-//! each only within its size; those of the kernel from `/proc/kallsyms`, as far as the system shows them. A file is believed only if its
-//! build id is the recording's. All that a module leaves without a name is one function, called by the module's file.
+//! An address belongs to the module whose range holds it. Its names come from the module's file and
+//! from what was put apart from it (`/usr/lib/debug/.build-id/ab/cdef.debug`): from debug
+//! information, else from the table of symbols, else from that of exported symbols, each only
+//! within its size; those of the kernel from `/proc/kallsyms`, as far as the system shows them. A
+//! file is believed only if its build id is the recording's. All that a module leaves without a
+//! name is one function, called by the module's file.
 //!
 //! A return address is looked up one byte earlier: that is in the call, which may be the last instruction of its function.
 //!

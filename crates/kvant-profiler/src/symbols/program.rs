@@ -11,7 +11,8 @@ const DEBUG_DIR: &str = "/usr/lib/debug";
 
 /// Where the names of a module are.
 pub(super) enum Program {
-    /// In a file, and in what was put apart from it: debug information and the table of all symbols.
+    /// In a file, and in what was put apart from it: debug information and the table of all
+    /// symbols.
     File {
         layout: Layout,
         loader: Box<Loader>,
@@ -119,7 +120,8 @@ fn candidates(module: &Module, process_id: u32) -> Vec<PathBuf> {
     candidates
 }
 
-/// The file with the debug information that was taken out of a program with this layout, if it is installed.
+/// The file with the debug information that was taken out of a program with this layout, if it is
+/// installed.
 fn apart(layout: &Layout, debug_dir: &Path) -> Option<Box<Loader>> {
     let path = debug_file(&layout.build_id, debug_dir)?;
     let is_of_program = Layout::read(&path).is_ok_and(|found| found.build_id == layout.build_id);

@@ -1,5 +1,5 @@
-// Checks of what helps to read a page: folding, searching, removing, noise, help, narrow screens. Figures are compared with sums that no
-// code of the page makes.
+// Checks of what helps to read a page: folding, searching, removing, noise, help, narrow screens.
+// Figures are compared with sums that no code of the page makes.
 
 import { join } from 'node:path';
 import { chance, notSampled, total, weight } from './truth.mjs';

@@ -1,7 +1,8 @@
 // Opens pages of the profiler in a real browser and holds what they show against sums of their recordings.
 //
-// Usage: node check.mjs DIR [PART OF A CHECK'S NAME], with what `cargo xtask profile-check` makes in DIR. Leaves pictures beside DIR.
-// Exits with 0 when all agrees, with 1 and the differences when not.
+// Usage: node check.mjs DIR [PART OF A CHECK'S NAME], with what `cargo xtask profile-check` makes
+// in DIR. Leaves pictures beside DIR. Exits with 0 when all agrees, with 1 and the differences when
+// not.
 
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -41,7 +41,8 @@ async function readPprof(name) {
   return { bytes, sums, cpu };
 }
 
-// What `go tool pprof` prints, by function: the CPU time of stacks with it. Null where there is no Go.
+// What `go tool pprof` prints, by function: the CPU time of stacks with it. Null where there is no
+// Go.
 async function readWithGo(bytes) {
   const path = join(dir, 'go.pb.gz');
   await writeFile(path, bytes);

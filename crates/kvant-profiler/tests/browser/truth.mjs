@@ -44,7 +44,8 @@ export function weight(recording, id, fromUs = 0, toUs = Infinity, isWanted = ()
   return sum;
 }
 
-// CPU time of the process that no sample stands for; the whole recording has it, ranges of it do not.
+// CPU time of the process that no sample stands for; the whole recording has it, ranges of it do
+// not.
 export function notSampled(recording) {
   return recording.process_cpu_ns - weight(recording, 'cpu');
 }

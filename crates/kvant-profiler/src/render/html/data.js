@@ -1,7 +1,7 @@
 // What was recorded, decoded: columns of numbers and tables of names. Nothing here knows how it is drawn.
 
-// What a page can show. The weight of `cpu` is CPU time, of `alloc` bytes, of the others time waited; times in nanoseconds. `means`: what
-// a large number says.
+// What a page can show. The weight of `cpu` is CPU time, of `alloc` bytes, of the others time
+// waited; times in nanoseconds. `means`: what a large number says.
 export const VIEWS = [
   { id: 'cpu', kind: 'cpu', unit: 'time', title: 'CPU', what: 'CPU time', rate: 'CPUs busy', means: 'this code ran' },
   { id: 'alloc', kind: 'alloc', unit: 'bytes', title: 'Allocations', what: 'bytes allocated',

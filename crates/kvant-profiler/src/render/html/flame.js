@@ -10,7 +10,8 @@ const NARROWEST = 0.4;
 const CANVAS_HEIGHT_MAX = 16000;
 
 export class FlameGraph {
-  // hooks: colorOf(node) -> colour, isNew(node), isNoise(node), describe(node) -> [title, ...lines], onZoom(node), onRemove(frame).
+  // hooks: colorOf(node) -> colour, isNew(node), isNoise(node), describe(node) -> [title,
+  // ...lines], onZoom(node), onRemove(frame).
   constructor(canvas, frames, tooltip, hooks) {
     Object.assign(this, { canvas, frames, tooltip, hooks });
     this.root = null;
@@ -64,7 +65,8 @@ export class FlameGraph {
     return node.frame < 0 ? 'all' : this.frames.names[node.frame];
   }
 
-  // Children in the order of their names, so that a function stays in its place when the range changes; or the heaviest first.
+  // Children in the order of their names, so that a function stays in its place when the range
+  // changes; or the heaviest first.
   sorted(node) {
     const byName = (a, b) => (this.nameOf(a) < this.nameOf(b) ? -1 : 1);
     node.sorted ??= [...node.children.values()].sort((a, b) => (this.isByWeight && b.total - a.total) || byName(a, b));
@@ -182,7 +184,8 @@ export class FlameGraph {
     if (width > 24) {
       context.font = `${2 * node.inlined > node.total + node.baseTotal ? 'italic ' : ''}${isMatch ? '600 ' : ''}12px system-ui, sans-serif`;
       context.fillStyle = themeColor('text');
-      // A label is cut by the mean width of its letters: what is still too wide is drawn a little narrower.
+      // A label is cut by the mean width of its letters: what is still too wide is drawn a little
+      // narrower.
       context.fillText(this.label(context, node, width - 7), x + 3, y + BOX_HEIGHT / 2, width - 6);
     }
   }

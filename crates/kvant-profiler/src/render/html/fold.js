@@ -1,6 +1,7 @@
 // Own code only: a recording's tree without the frames of libraries between those of the program.
 //
-// A stack keeps its frames of own code and its innermost frame, which is what ran, allocated or waited. The others are folded away.
+// A stack keeps its frames of own code and its innermost frame, which is what ran, allocated or
+// waited. The others are folded away.
 
 import { OWN } from './data.js';
 
@@ -10,7 +11,8 @@ export function wholeTree({ nodes }) {
   return { ...nodes, of: Uint32Array.from({ length: count }, (_, node) => node), folded: new Uint32Array(count) };
 }
 
-// The tree of own code. `folded`: how many frames are folded away between a node and its parent, at most.
+// The tree of own code. `folded`: how many frames are folded away between a node and its parent, at
+// most.
 export function ownTree(frames, { nodes }) {
   const count = nodes.parent.length;
   const tree = { parent: [0], frame: [0], line: [0], isInlined: [0], folded: [0], of: new Uint32Array(count) };

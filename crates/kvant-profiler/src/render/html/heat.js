@@ -16,7 +16,8 @@ export function scaleFor(durationUs) {
   return SCALES.find((scale) => durationUs <= scale.untilUs);
 }
 
-// The weight of each block. A wait is spread over the blocks that it overlaps. `isWanted`, if given, says which samples count.
+// The weight of each block. A wait is spread over the blocks that it overlaps. `isWanted`, if
+// given, says which samples count.
 export function blockWeights(recording, view, scale, isWanted) {
   const blockUs = scale.columnUs / scale.rows;
   const weights = new Float64Array(Math.max(1, Math.ceil(recording.durationUs / blockUs)));

@@ -24,7 +24,8 @@ export class Meaning {
     return this.comparison !== null && node.baseTotal === 0;
   }
 
-  // Whether the difference may be chance. Samples come at random: the variance of a sum is about that of the squares of their weights.
+  // Whether the difference may be chance. Samples come at random: the variance of a sum is about
+  // that of the squares of their weights.
   isNoise(node) {
     if (this.comparison === null || node.samples + node.baseSamples === 0) {
       return false;

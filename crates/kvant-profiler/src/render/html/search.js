@@ -2,7 +2,8 @@
 
 import { NOT_SAMPLED, UNKNOWN, WAITED, eachSample, framesAbove, matchingNodes } from './data.js';
 
-// Whether a frame's name matches `query`; null when nothing is searched for or the expression is not finished.
+// Whether a frame's name matches `query`; null when nothing is searched for or the expression is
+// not finished.
 export function frameMatcher(frames, query) {
   if (query === '') {
     return null;
@@ -22,7 +23,8 @@ export function frameMatcher(frames, query) {
   };
 }
 
-// Tells of samples whether one of their frames is meant: of the stack, folded ones too, of the groups above it, or what was waited for.
+// Tells of samples whether one of their frames is meant: of the stack, folded ones too, of the
+// groups above it, or what was waited for.
 export function sampleTest(frames, recordings, isMeant, { hasNames, roots }) {
   const known = new Map(recordings.map((recording) => [recording, {
     nodes: matchingNodes(recording, isMeant),

@@ -4,8 +4,9 @@ import { WAITED, eachSample, framesAbove } from './data.js';
 
 const LINES_MAX = 0x100000;
 
-// A box. `total` and `self` are weights; `square` is the sum of the squares of its samples' weights, `samples` their count: how much is
-// chance. Those of the first range of a comparison are `base...`; without one they stay 0.
+// A box. `total` and `self` are weights; `square` is the sum of the squares of its samples'
+// weights, `samples` their count: how much is chance. Those of the first range of a comparison are
+// `base...`; without one they stay 0.
 export class Node {
   constructor(frame, parent) {
     this.frame = frame;
@@ -87,9 +88,10 @@ class Sums {
   }
 }
 
-// `ranges`: [{ recording, fromUs, toUs, isBase, tree, foldedMatches, notSampled: { frame, weight } }], `tree` as fold.js makes it.
-// `options`: roots (`none`, `thread`, `activity`), isReversed, hasLines, hasNames (what was waited for as a frame of its own), and
-// isWanted(recording, samples, index) to leave samples out.
+// `ranges`: [{ recording, fromUs, toUs, isBase, tree, foldedMatches, notSampled }], `tree` as fold.js
+// makes it, `notSampled` { frame, weight }. `options`: roots (`none`, `thread`, `activity`), isReversed,
+// hasLines, hasNames (what was waited for as a frame of its own), and isWanted(recording, samples,
+// index) to leave samples out.
 export function buildTree(frames, view, ranges, options) {
   const root = new Node(-1, null);
   for (const range of ranges) {
@@ -105,8 +107,9 @@ export function buildTree(frames, view, ranges, options) {
   return root;
 }
 
-// What ends in each node of the range's tree, by what stands above the stacks: `{ above: [frame ...], ends, named }`. What ends in
-// something waited for is in `named`, by node and then by the name's frame.
+// What ends in each node of the range's tree, by what stands above the stacks:
+// `{ above: [frame ...], ends, named }`. What ends in something waited for is in `named`, by node and then by the
+// name's frame.
 function groupsOf(frames, view, { recording, fromUs, toUs, tree }, options) {
   const groups = new Map();
   const samples = recording.samples[view.kind];

@@ -1,4 +1,5 @@
-// What the page says in words: the summary, the scale, the block under the mouse, events, and the tables.
+// What the page says in words: the summary, the scale, the block under the mouse, events, and the
+// tables.
 
 import { amount, fieldText, percent, perSecond, seconds, wallClock } from './format.js';
 import { heatColor } from './colors.js';

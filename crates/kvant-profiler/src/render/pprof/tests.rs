@@ -202,7 +202,8 @@ fn cpu_time_without_samples_is_a_sample_of_its_own() {
     assert_eq!(texts[function.number(2) as usize], "[not sampled]");
 }
 
-/// Go's reader takes a system name that is the name for mangled C++, and cuts off what is between angle brackets.
+/// Go's reader takes a system name that is the name for mangled C++, and cuts off what is between
+/// angle brackets.
 #[test]
 fn functions_have_whole_names_and_no_system_names() {
     let (profile, texts) = profile(&recording());
