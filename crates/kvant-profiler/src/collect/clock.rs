@@ -19,9 +19,9 @@ pub(super) fn own_cpu_ns() -> u64 {
     read_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }
 
-/// How far a clock has gone on from `last_ns`, which becomes `now_ns`.
+/// How far a clock has gone on from `last_ns`, which becomes `now_ns` unless that is earlier.
 pub(super) fn advance(last_ns: &AtomicU64, now_ns: u64) -> u64 {
-    now_ns.saturating_sub(last_ns.swap(now_ns, Ordering::Relaxed))
+    now_ns.saturating_sub(last_ns.fetch_max(now_ns, Ordering::Relaxed))
 }
 
 /// What reading [`own_cpu_ns`] twice in a row says of the time between.

@@ -113,26 +113,16 @@ fn take_perf_samples(lane: &Lane, registers: Registers) {
         if sample_count == 0 {
             return;
         }
-        let cpu_ns = cpu_ns_since_last_sample(lane) / sample_count;
         page.consume(|sample| {
-            // Where the kernel's time cannot be sampled, it must not be counted as that of the code after a system call.
-            let weight_ns = if page.has_kernel_time() {
-                cpu_ns
-            } else {
-                sample.period_ns()
-            };
             let cpu_sample = CpuSample {
                 time_mono_ns: sample.time_mono_ns(),
                 duration_ns: 0,
-                weight_ns,
+                // Not what the CPU clock says: in a long call of the system it has gone on since the sample.
+                weight_ns: sample.period_ns(),
             };
             write_sample(lane, registers, &cpu_sample, sample.kernel_frames());
         });
     });
-}
-
-fn cpu_ns_since_last_sample(lane: &Lane) -> u64 {
-    clock::advance(&lane.sampled_cpu_ns, clock::own_cpu_ns())
 }
 
 /// What a sample stands for.

@@ -57,8 +57,6 @@ pub(super) struct Lane {
     /// The memory that the kernel writes samples of this thread into; null without. The signal handler uses it only while
     /// `is_page_in_use`.
     pub(super) perf_page: AtomicPtr<u8>,
-    /// Whether the samples in it are of time in the kernel too.
-    pub(super) has_kernel_time: AtomicBool,
     /// Whether the signal handler may be using the memory.
     pub(super) is_page_in_use: AtomicBool,
 }
@@ -72,7 +70,6 @@ impl Lane {
             sampled_cpu_ns: AtomicU64::new(0),
             pace: Pace::new(),
             perf_page: AtomicPtr::new(ptr::null_mut()),
-            has_kernel_time: AtomicBool::new(false),
             is_page_in_use: AtomicBool::new(false),
         }
     }

@@ -13,6 +13,7 @@ use super::handler;
 use super::lane::Lane;
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ffi::{c_int, c_ulong};
+use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{io, ptr, thread};
@@ -121,7 +122,6 @@ impl Event {
         let descriptor = open_event(thread_id, period_ns, with_kernel)?;
         let page = map(&descriptor)?;
         lane.perf_page.store(page, Ordering::SeqCst);
-        lane.has_kernel_time.store(with_kernel, Ordering::Relaxed);
         let event = Event { descriptor, lane };
         event.control_signals(thread_id)?;
         event.control(IOCTL_ENABLE)?;
@@ -235,7 +235,11 @@ pub(super) fn with_page(lane: &Lane, use_page: impl FnOnce(Page<'_>)) {
     lane.is_page_in_use.store(true, Ordering::SeqCst);
     let start = lane.perf_page.load(Ordering::SeqCst);
     if !start.is_null() {
-        let mut page = Page { lane, start, end: 0 };
+        let mut page = Page {
+            lane: PhantomData,
+            start,
+            end: 0,
+        };
         page.end = page.position(PAGE_HEAD_OFFSET_BYTES).load(Ordering::Acquire);
         use_page(page);
     }
@@ -244,18 +248,13 @@ pub(super) fn with_page(lane: &Lane, use_page: impl FnOnce(Page<'_>)) {
 
 /// Memory that is shared with the kernel, for as long as the lane says that it is in use.
 pub(super) struct Page<'a> {
-    lane: &'a Lane,
+    lane: PhantomData<&'a Lane>,
     start: *mut u8,
     /// How far the kernel had written. What it writes later has a signal of its own.
     end: u64,
 }
 
 impl Page<'_> {
-    /// Whether samples are taken in the kernel too.
-    pub(super) fn has_kernel_time(&self) -> bool {
-        self.lane.has_kernel_time.load(Ordering::Relaxed)
-    }
-
     /// How many samples there are, and how many were lost.
     pub(super) fn count(&self) -> (u64, u64) {
         let (mut sample_count, mut lost_count) = (0, 0);

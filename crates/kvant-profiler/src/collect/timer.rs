@@ -100,7 +100,7 @@ impl<const LATELY_NS: u64> RecentShare<LATELY_NS> {
 /// What a sample that is taken now stands for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Since {
-    /// When the last one was taken.
+    /// When that may have begun: when the last one was taken, or later where the thread has waited since, or needed less.
     pub(super) mono_ns: u64,
     /// How much CPU time the thread has had since, but for that of its waits.
     pub(super) cpu_ns: u64,
@@ -134,10 +134,18 @@ impl Pace {
 
     /// How the thread has spent the time since this was asked last.
     fn pass(&self, now_mono_ns: u64, now_cpu_ns: u64) -> Passed {
+        let last_mono_ns = self.last_mono_ns.swap(now_mono_ns, Ordering::Relaxed);
+        let last_cpu_ns = self.last_cpu_ns.swap(now_cpu_ns, Ordering::Relaxed);
+        // What the thread did long ago does not say whether it had a processor lately.
+        let (read_mono_ns, read_cpu_ns) = match wait::last_read_ns() {
+            read if read.0 > last_mono_ns => read,
+            _ => (last_mono_ns, last_cpu_ns),
+        };
+        let known_ns = now_cpu_ns.saturating_sub(read_cpu_ns) + wait::take_waited_ns();
         Passed {
-            wall_ns: clock::advance(&self.last_mono_ns, now_mono_ns),
-            cpu_ns: clock::advance(&self.last_cpu_ns, now_cpu_ns),
-            waited_ns: wait::take_waited_ns(),
+            wall_ns: now_mono_ns.saturating_sub(last_mono_ns),
+            cpu_ns: now_cpu_ns.saturating_sub(last_cpu_ns),
+            lately_off_ns: now_mono_ns.saturating_sub(read_mono_ns).saturating_sub(known_ns),
         }
     }
 
@@ -162,16 +170,15 @@ struct Passed {
     wall_ns: u64,
     /// On a processor.
     cpu_ns: u64,
-    /// In waits that it has announced.
-    waited_ns: u64,
+    /// On none, and not in a wait that it has announced, since the clocks were read last.
+    lately_off_ns: u64,
 }
 
 impl Passed {
     /// Whether the thread had no processor when its timer fired, as far as the sums tell: the signal is so late that it must have been
     /// in the kernel meanwhile, or ready without a processor, and it was without one for long enough.
     fn was_off_processor(self, late_ns: u64) -> bool {
-        let off_ns = self.wall_ns.saturating_sub(self.cpu_ns + self.waited_ns);
-        late_ns > LATE_NS_MIN && off_ns >= late_ns / 2
+        late_ns > LATE_NS_MIN && self.lately_off_ns >= late_ns / 2
     }
 }
 
@@ -312,12 +319,16 @@ pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64)
     if registers.is_call_interrupted || passed.was_off_processor(late_ns) {
         return None;
     }
-    let cpu_ns = clock::advance(&lane.sampled_cpu_ns, now_cpu_ns);
+    // Up to the moment at which the timer fired. Up to now, a long call of the system would count for more the longer it went on.
+    let cpu_ns = clock::advance(&lane.sampled_cpu_ns, now_cpu_ns.saturating_sub(late_ns));
     // Not the difference: what is known of waits since the last sample is 64 times what a few took.
     let wait_share = lane.pace.wait_share.after(cpu_ns, wait::take_cpu_ns());
+    let cpu_ns = (cpu_ns as f64 * (1.0 - wait_share.min(WAIT_SHARE_MAX))) as u64;
+    let sampled_mono_ns = lane.pace.sampled_mono_ns.swap(now_mono_ns, Ordering::Relaxed);
+    let could_begin_mono_ns = now_mono_ns.saturating_sub(cpu_ns).max(wait::last_end_mono_ns());
     Some(Since {
-        mono_ns: lane.pace.sampled_mono_ns.swap(now_mono_ns, Ordering::Relaxed),
-        cpu_ns: (cpu_ns as f64 * (1.0 - wait_share.min(WAIT_SHARE_MAX))) as u64,
+        mono_ns: sampled_mono_ns.max(could_begin_mono_ns),
+        cpu_ns,
     })
 }
 

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 /// Calls of the system for files that take less than this have found everything in memory: they are no waits.
 const IO_WAIT_NS_MIN: u64 = 100_000;
 /// Reading a thread's CPU clock is a system call.
-const MEASURED_ONE_IN: u64 = 64;
+const MEASURED_ONE_IN: u64 = 16;
 
 static LISTENER: Listener = Listener {
     mean_ns: [const { AtomicU64::new(0) }; WaitKind::ALL.len()],
@@ -53,8 +53,13 @@ thread_local! {
 struct OwnWaits {
     /// How many waits go on, one inside of the other.
     depth: Cell<u32>,
-    /// How long the thread has waited, since it was asked last.
+    /// How long the thread has waited, since both clocks were read last.
     waited_ns: Cell<u64>,
+    /// When the last wait ended.
+    last_end_mono_ns: Cell<u64>,
+    /// Both clocks at the end of the last wait whose CPU time was measured.
+    read_mono_ns: Cell<u64>,
+    read_cpu_ns: Cell<u64>,
     /// CPU time of the thread when the outermost began, if that is measured.
     started_cpu_ns: Cell<Option<u64>>,
     /// The thread's timer, if it fired meanwhile.
@@ -66,8 +71,6 @@ struct OwnWaits {
     points: [SamplePoints; WaitKind::ALL.len()],
     holder_points: SamplePoints,
     cpu_points: SamplePoints,
-    /// When CPU time of waits was sampled last.
-    cpu_sampled_mono_ns: Cell<u64>,
 }
 
 impl OwnWaits {
@@ -75,6 +78,9 @@ impl OwnWaits {
         OwnWaits {
             depth: Cell::new(0),
             waited_ns: Cell::new(0),
+            last_end_mono_ns: Cell::new(0),
+            read_mono_ns: Cell::new(0),
+            read_cpu_ns: Cell::new(0),
             started_cpu_ns: Cell::new(None),
             resting_timer: Cell::new(None),
             cpu_ns: AtomicU64::new(0),
@@ -82,7 +88,6 @@ impl OwnWaits {
             points: [const { SamplePoints::new() }; WaitKind::ALL.len()],
             holder_points: SamplePoints::new(),
             cpu_points: SamplePoints::new(),
-            cpu_sampled_mono_ns: Cell::new(0),
         }
     }
 }
@@ -135,9 +140,19 @@ pub(super) fn goes_on_after(pace: &'static Pace) -> bool {
     })
 }
 
-/// How long the calling thread has waited since this was asked last.
+/// How long the calling thread has waited since this was asked last, or since it last left its clocks.
 pub(super) fn take_waited_ns() -> u64 {
     OWN.with(|own| own.waited_ns.take())
+}
+
+/// Both clocks of the calling thread, monotonic and CPU, at the end of the last wait whose CPU time was measured; 0 before the first.
+pub(super) fn last_read_ns() -> (u64, u64) {
+    OWN.with(|own| (own.read_mono_ns.get(), own.read_cpu_ns.get()))
+}
+
+/// When the last wait of the calling thread ended; 0 before the first.
+pub(super) fn last_end_mono_ns() -> u64 {
+    OWN.with(|own| own.last_end_mono_ns.get())
 }
 
 /// How much CPU time the waits of the calling thread took since this was asked last, as far as one in [`MEASURED_ONE_IN`] tells.
@@ -181,6 +196,7 @@ impl WaitListener for Listener {
                 if own.depth.get() == 0 {
                     let waited_ns = own.waited_ns.get() + end_ns.saturating_sub(start_ns);
                     own.waited_ns.set(waited_ns);
+                    own.last_end_mono_ns.set(end_ns);
                     self.thread_goes_on(own, name, end_ns);
                 }
             }
@@ -247,16 +263,19 @@ impl Listener {
 
     /// A wait whose CPU time is measured has ended.
     fn add_cpu(&self, own: &OwnWaits, name: &'static str, end_ns: u64, started_cpu_ns: u64) {
-        let measured_ns = clock::own_cpu_ns().saturating_sub(started_cpu_ns);
+        let now_cpu_ns = clock::own_cpu_ns();
+        own.waited_ns.set(0);
+        own.read_mono_ns.set(end_ns);
+        own.read_cpu_ns.set(now_cpu_ns);
+        let measured_ns = now_cpu_ns.saturating_sub(started_cpu_ns);
         let spent_ns = measured_ns.saturating_sub(self.cpu_clock_ns.load(Ordering::Relaxed));
         let cpu_ns = spent_ns * MEASURED_ONE_IN;
         own.forget_other_sessions();
         own.cpu_ns.fetch_add(cpu_ns, Ordering::Relaxed);
         let mean_ns = self.cpu_mean_ns.load(Ordering::Relaxed);
         if mean_ns != 0 && own.cpu_points.pass(cpu_ns, mean_ns) {
-            let since_ns = self.within(own.cpu_sampled_mono_ns.replace(end_ns));
-            let duration_ns = end_ns.saturating_sub(since_ns);
-            sample(Kind::Cpu, name, since_ns, duration_ns, unbiased(cpu_ns, mean_ns));
+            // When it was spent: not while the thread slept.
+            sample(Kind::Cpu, name, end_ns, 0, unbiased(cpu_ns, mean_ns));
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What the tests of known programs share: work, names of the functions in a stack, and CPU time as the program itself measures it.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub(crate) mod known;
+
 use addr2line::Loader;
 use kvant_env::Env;
 use kvant_profiler::collect::{CpuOptions, Engine, Options, Profiler};

@@ -1,0 +1,56 @@
+//! Prints what each engine says of a program whose shares of CPU time are known, at several loads, beside the truth.
+#![allow(clippy::print_stdout, reason = "what it prints is its purpose")]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use kvant_profiler::collect::Engine;
+use std::time::Duration;
+use support::known::{self, Neighbours, PARTS, Plan};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |default: u64| {
+        arguments
+            .next()
+            .map_or(default, |text| text.parse().expect("a number"))
+    };
+    let (seconds, rate_hz, with_neighbours, is_wait_said) = (number(5), number(999), number(0), number(1));
+    let loads = match number(0) {
+        0 => vec![5, 30, 90],
+        load => vec![load],
+    };
+    let _neighbours = (with_neighbours != 0).then(Neighbours::begin);
+    println!(
+        "| load | engine | {} | all | samples | waits |",
+        PARTS.join(" | ")
+    );
+    println!("|---|---|{}---|---|---|", "---|".repeat(PARTS.len()));
+    for load in loads {
+        // As many samples of each load.
+        let worker_count = (60 / load).clamp(1, 8);
+        for engine in [Engine::Timer, Engine::Perf] {
+            let outcome = known::run(Plan {
+                engine,
+                rate_hz: rate_hz as u32,
+                load,
+                duration: Duration::from_secs(seconds),
+                worker_count,
+                is_wait_said: is_wait_said != 0,
+                seed: 7,
+            });
+            let cells = outcome.truth.iter().zip(outcome.seen);
+            let cells: Vec<String> = cells
+                .map(|(truth, seen)| format!("{truth:.1}: {seen:.1}"))
+                .collect();
+            println!(
+                "| {:.0} % | {engine:?} | {} | {:.1} | {} | {} |",
+                outcome.load,
+                cells.join(" | "),
+                outcome.seen_of_all,
+                outcome.sample_count,
+                outcome.wait_count
+            );
+        }
+    }
+}
