@@ -87,7 +87,7 @@ fn what_waiting_costs_is_cpu_time() {
     let (tell, told) = std::sync::mpsc::channel();
     let [waiting, awake] = shares(["burn_in_a_wait", "burn_awake"], move || {
         let (mut waiting_ns, mut awake_ns) = (0, 0);
-        // Long enough for many measurements: each stands for 64, and what the machine does meanwhile is in it.
+        // Long enough for many measurements: each stands for 16, and what the machine does meanwhile is in it.
         while waiting_ns + awake_ns < 8_000 * MS {
             waiting_ns += burn_in_a_wait();
             awake_ns += burn_awake();

@@ -321,7 +321,7 @@ pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64)
     }
     // Up to the moment at which the timer fired. Up to now, a long call of the system would count for more the longer it went on.
     let cpu_ns = clock::advance(&lane.sampled_cpu_ns, now_cpu_ns.saturating_sub(late_ns));
-    // Not the difference: what is known of waits since the last sample is 64 times what a few took.
+    // Not the difference: what is known of waits since the last sample is many times what a few took.
     let wait_share = lane.pace.wait_share.after(cpu_ns, wait::take_cpu_ns());
     let cpu_ns = (cpu_ns as f64 * (1.0 - wait_share.min(WAIT_SHARE_MAX))) as u64;
     let sampled_mono_ns = lane.pace.sampled_mono_ns.swap(now_mono_ns, Ordering::Relaxed);
