@@ -1,15 +1,20 @@
 //! Prints what each engine says of a program whose shares of CPU time are known, at several loads, beside the truth.
+//!
+//! Arguments, all of them numbers: seconds a run, samples a second of CPU time, neighbours (0 or 1), whether waits are announced (0 or 1),
+//! the only load in per cent (0: 5, 30 and 90).
 #![allow(clippy::print_stdout, reason = "what it prints is its purpose")]
 
 #[path = "../tests/support/mod.rs"]
 mod support;
 
 use kvant_profiler::collect::Engine;
+use std::path::Path;
 use std::time::Duration;
 use support::known::{self, Neighbours, PARTS, Plan};
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
+    let line = kvant_env::host::read_text(Path::new("/proc/self/cmdline")).expect("Linux");
+    let mut arguments = line.trim_end_matches('\0').split('\0').skip(1);
     let mut number = |default: u64| {
         arguments
             .next()
