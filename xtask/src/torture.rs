@@ -87,11 +87,12 @@ fn run_named(named: &Named, arguments: &[String]) -> Verdict {
     let value = given.get(number).copied().unwrap_or(named.default);
     let seed = given.get("seed").copied().unwrap_or_else(seed_of_the_day);
     println!("torture {name}: {value} {number}, seed {seed}");
-    let passed = passes(
-        &named.test,
-        &[(named.variable, value), ("KVANT_TEST_SEED", seed)],
-    )?;
-    let (end, again) = if passed { ("passed", "") } else { ("failed", "; again") };
+    let passed = passes(&named.test, &[(named.variable, value), ("KVANT_TEST_SEED", seed)])?;
+    let (end, again) = if passed {
+        ("passed", "")
+    } else {
+        ("failed", "; again")
+    };
     println!("torture {name}: {end}{again}: cargo xtask torture {name} --{number} {value} --seed {seed}");
     Ok(passed)
 }

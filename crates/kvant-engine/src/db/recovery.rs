@@ -173,7 +173,15 @@ fn open_owned(
     let previous = give_to_sync(&env, dir, &wals, &manifest.state.logs, &log_sync, options.sync)?;
     let wal_num = new_num();
     let log = &*resources.log;
-    let wal = unless_full(start_wal(&env, dir, log, wal_num, previous, &log_sync, options.sync))?;
+    let wal = unless_full(start_wal(
+        &env,
+        dir,
+        log,
+        wal_num,
+        previous,
+        &log_sync,
+        options.sync,
+    ))?;
     let last_seq = manifest.state.last_seq;
     // With the old manifest, the logs that it knows go on being needed.
     let mut oldest_wal = manifest.state.oldest_wal;

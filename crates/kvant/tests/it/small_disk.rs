@@ -204,7 +204,10 @@ pub(crate) fn health(connection: &mut Connection) -> String {
     let answer = ask(connection, b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(answer.status, 200);
     let body: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
-    body["writes"].as_str().expect("whether writes succeed").to_string()
+    body["writes"]
+        .as_str()
+        .expect("whether writes succeed")
+        .to_string()
 }
 
 pub(crate) fn start(data: &Path) -> (TestServer, Connection) {

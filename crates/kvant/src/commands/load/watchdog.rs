@@ -49,6 +49,7 @@ impl<'a> Watchdog<'a> {
             in_flight: 0,
             unanswered: Histogram::new(),
             threads: Vec::new(),
+            machine: None,
             is_cut_short: false,
         });
         Ok(())
