@@ -2,8 +2,9 @@
 //!
 //! The file `RESERVE` holds space for the time when there is no other. It is used up bit by bit, and
 //! made whole again when there is room:
-//! - its first part, `deletes_bytes`, is for the log records of deletes alone;
-//! - the rest also lets a flush or a compaction begin, which gives back more than it takes.
+//! - one part is for the log records of deletes, which take from the other one last;
+//! - the other lets a flush or a compaction begin, which gives back more than it takes, and is filled up
+//!   first.
 //!
 //! Puts are refused as soon as less is available than the next flush and the next step of compaction
 //! need, so that a database that fills its disk alone never takes the room to work from itself. They
@@ -34,7 +35,7 @@ const EARLY_SEAL_INTERVAL_NS: u64 = 1_000_000_000;
 /// 10.4 MB. `docs/durability.md` promises that.
 const DELETES_BYTES_MAX: u64 = 12 << 20;
 /// Largest part of the reserve for flushes and compactions.
-const WORK_BYTES_MAX: u64 = 4 << 20;
+const WORK_BYTES_MAX: u64 = 6 << 20;
 /// The unit in which file systems give space.
 const BLOCK_BYTES: u64 = 4096;
 /// What a flush or compaction takes besides its tables: edits of the manifest, the header of a log.
@@ -45,10 +46,8 @@ pub(crate) struct DiskSpace {
     log: Arc<dyn Log>,
     dir: PathBuf,
     reserve_path: PathBuf,
-    /// Size of the reserve when it is whole.
-    reserve_bytes: u64,
-    /// The part of it that only deletes may use.
-    deletes_bytes: u64,
+    /// The reserve when it is whole.
+    whole: Reserve,
     /// Puts are refused.
     full: AtomicBool,
     /// Compaction has work to do and no room for any of it.
@@ -60,10 +59,34 @@ pub(crate) struct DiskSpace {
     state: NamedMutex<State>,
 }
 
+/// The parts of the reserve.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Reserve {
+    /// For deletes alone.
+    deletes_bytes: u64,
+    /// For flushes and compactions.
+    work_bytes: u64,
+}
+
+impl Reserve {
+    fn bytes(self) -> u64 {
+        self.deletes_bytes + self.work_bytes
+    }
+
+    /// What `bytes` are of a reserve that is `whole`.
+    fn of(bytes: u64, whole: Reserve) -> Reserve {
+        let work_bytes = bytes.min(whole.work_bytes);
+        Reserve {
+            deletes_bytes: (bytes - work_bytes).min(whole.deletes_bytes),
+            work_bytes,
+        }
+    }
+}
+
 struct State {
-    reserve: Option<Arc<dyn File>>,
+    file: Option<Arc<dyn File>>,
     /// What is left of the reserve.
-    bytes: u64,
+    left: Reserve,
     /// The log says that it is in use: once until space has returned.
     is_use_told: bool,
     probed_ns: u64,
@@ -88,11 +111,15 @@ impl Drop for LentRoom<'_> {
 
 impl DiskSpace {
     pub(crate) fn new(env: Env, log: Arc<dyn Log>, dir: &Path, memtable_bytes: u64) -> DiskSpace {
-        let deletes_bytes = memtable_bytes.saturating_mul(3).min(DELETES_BYTES_MAX);
+        // A memtable has a chunk more than its size when it is sealed, and its table more than its data.
+        let whole = Reserve {
+            deletes_bytes: memtable_bytes.saturating_mul(3).min(DELETES_BYTES_MAX),
+            work_bytes: memtable_bytes.saturating_mul(3).div_ceil(2).min(WORK_BYTES_MAX),
+        };
         let now_ns = env.clock.monotonic_ns();
         let state = State {
-            reserve: None,
-            bytes: 0,
+            file: None,
+            left: Reserve::of(0, whole),
             is_use_told: false,
             probed_ns: now_ns,
             sealed_early_ns: now_ns,
@@ -102,8 +129,7 @@ impl DiskSpace {
             dir: dir.to_path_buf(),
             env,
             log,
-            reserve_bytes: deletes_bytes + memtable_bytes.min(WORK_BYTES_MAX),
-            deletes_bytes,
+            whole,
             full: AtomicBool::new(false),
             compaction_has_no_room: AtomicBool::new(false),
             early_seal_wanted: AtomicBool::new(false),
@@ -121,7 +147,7 @@ impl DiskSpace {
                 .event(Level::Warn, "disk_reserve_not_opened", &[("error", &error)]);
         }
         self.grow(&mut state);
-        if state.bytes < self.reserve_bytes {
+        if state.left != self.whole {
             drop(state);
             self.note_full();
         }
@@ -132,12 +158,12 @@ impl DiskSpace {
             return Ok(());
         }
         let file = self.env.fs.open_writable(&self.reserve_path)?;
-        state.bytes = file.len_bytes()?;
-        state.reserve = Some(Arc::clone(&file));
-        if state.bytes > self.reserve_bytes {
-            file.set_len(self.reserve_bytes)?;
-            state.bytes = self.reserve_bytes;
+        let bytes = file.len_bytes()?;
+        state.left = Reserve::of(bytes, self.whole);
+        if bytes > self.whole.bytes() {
+            file.set_len(self.whole.bytes())?;
         }
+        state.file = Some(file);
         Ok(())
     }
 
@@ -167,7 +193,7 @@ impl DiskSpace {
         let Some(available_bytes) = self.available_bytes() else {
             return u64::MAX;
         };
-        let from_reserve = self.state.lock().bytes.saturating_sub(self.deletes_bytes);
+        let from_reserve = self.state.lock().left.work_bytes;
         available_bytes
             .saturating_add(from_reserve)
             .saturating_sub(EXTRA_BYTES)
@@ -185,38 +211,49 @@ impl DiskSpace {
         if missing_bytes == 0 {
             return Ok(Some(lent));
         }
-        match state
-            .bytes
-            .checked_sub(missing_bytes.next_multiple_of(BLOCK_BYTES))
-        {
-            Some(left) if left >= self.deletes_bytes => self.shrink(&mut state, left).map(|()| Some(lent)),
-            _ => Ok((bytes == 0).then_some(lent)),
+        let taken_bytes = missing_bytes.next_multiple_of(BLOCK_BYTES);
+        match state.left.work_bytes.checked_sub(taken_bytes) {
+            Some(work_bytes) => {
+                let left = Reserve {
+                    work_bytes,
+                    ..state.left
+                };
+                self.shrink(&mut state, left).map(|()| Some(lent))
+            }
+            None => Ok((bytes == 0).then_some(lent)),
         }
     }
 
     /// Gives deletes `bytes` of the reserve; false when nothing is left of it.
     pub(crate) fn take_for_deletes(&self, bytes: u64) -> Result<bool> {
         let mut state = self.state.lock();
-        if state.bytes == 0 {
+        if state.left.bytes() == 0 {
             return Ok(false);
         }
         let taken_bytes = bytes.max(1).next_multiple_of(BLOCK_BYTES);
-        let left = state.bytes.saturating_sub(taken_bytes);
+        let from_deletes = taken_bytes.min(state.left.deletes_bytes);
+        let from_work = (taken_bytes - from_deletes).min(state.left.work_bytes);
+        let left = Reserve {
+            deletes_bytes: state.left.deletes_bytes - from_deletes,
+            work_bytes: state.left.work_bytes - from_work,
+        };
         self.shrink(&mut state, left).map(|()| true)
     }
 
-    fn shrink(&self, state: &mut State, bytes: u64) -> Result<()> {
+    fn shrink(&self, state: &mut State, left: Reserve) -> Result<()> {
         if !std::mem::replace(&mut state.is_use_told, true) {
-            self.log
-                .event(Level::Warn, "disk_reserve_in_use", &[("bytes", &state.bytes)]);
+            self.log.event(
+                Level::Warn,
+                "disk_reserve_in_use",
+                &[("bytes", &state.left.bytes())],
+            );
         }
-        if let Some(reserve) = &state.reserve {
-            reserve
-                .set_len(bytes)
+        if let Some(file) = &state.file {
+            file.set_len(left.bytes())
                 .map_err(|source| Error::io("cut", &self.reserve_path, source))?;
         }
-        state.bytes = bytes;
-        if bytes == 0 {
+        state.left = left;
+        if left.bytes() == 0 {
             self.log.event(Level::Error, "disk_reserve_spent", &[]);
         }
         Ok(())
@@ -231,7 +268,7 @@ impl DiskSpace {
         if self.lent_count.load(Ordering::Acquire) > 0 {
             return;
         }
-        let missing_bytes = self.reserve_bytes - state.bytes;
+        let missing_bytes = self.whole.bytes() - state.left.bytes();
         let added_bytes = missing_bytes.min(self.available_bytes().unwrap_or(missing_bytes));
         // Part of a block could not be taken out again by itself.
         let added_bytes = if added_bytes == missing_bytes {
@@ -242,17 +279,25 @@ impl DiskSpace {
         if added_bytes == 0 {
             return;
         }
-        let file = match &state.reserve {
+        let file = match &state.file {
             Some(file) => Ok(Arc::clone(file)),
             None => self.env.fs.create(&self.reserve_path),
         };
-        let bytes = state.bytes + added_bytes;
+        let bytes = state.left.bytes() + added_bytes;
         let grown = file.and_then(|file| {
-            state.reserve = Some(Arc::clone(&file));
+            state.file = Some(Arc::clone(&file));
             file.allocate(bytes)
         });
         match grown {
-            Ok(()) => state.bytes = bytes,
+            Ok(()) => {
+                let left = state.left;
+                let missing_work = self.whole.work_bytes - left.work_bytes;
+                let for_work = missing_work.min(added_bytes);
+                state.left = Reserve {
+                    deletes_bytes: left.deletes_bytes + added_bytes - for_work,
+                    work_bytes: left.work_bytes + for_work,
+                };
+            }
             Err(error) => {
                 // On a disk that is known to be full this happens again and again.
                 if !self.is_full() {
@@ -288,9 +333,9 @@ impl DiskSpace {
         let mut state = self.state.lock();
         self.grow(&mut state);
         // More than is needed, so that it lasts longer than one write.
-        let wanted_bytes = working_bytes.saturating_add(self.reserve_bytes / 4);
-        let healed = state.bytes == self.reserve_bytes
-            && self.available_bytes().is_some_and(|bytes| bytes >= wanted_bytes);
+        let wanted_bytes = working_bytes.saturating_add(self.whole.bytes() / 4);
+        let healed =
+            state.left == self.whole && self.available_bytes().is_some_and(|bytes| bytes >= wanted_bytes);
         if healed {
             state.is_use_told = false;
             self.full.store(false, Ordering::Release);
