@@ -32,7 +32,7 @@ mod simulator;
 mod summary;
 
 pub(crate) use cutter::OutputCutter;
-pub(crate) use picker::{pick, pick_manual, pick_small};
+pub(crate) use picker::{pick, pick_manual, pick_small, with_overhead};
 #[cfg(test)]
 pub(crate) use plan::Reason;
 pub(crate) use plan::{CompactionPlan, PlanKind, Room};

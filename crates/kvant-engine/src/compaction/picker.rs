@@ -434,7 +434,15 @@ fn step_bytes(inputs: &[(usize, Vec<TableSummary<'_>>)]) -> (u64, u64) {
     let left_count = lower_count.saturating_sub(tombstone_count);
     let left_share = left_count as f64 / lower_count.max(1) as f64;
     let hoped_bytes = upper_bytes + (lower_bytes as f64 * left_share) as u64;
-    (upper_bytes + lower_bytes, hoped_bytes)
+    (
+        with_overhead(upper_bytes + lower_bytes),
+        with_overhead(hoped_bytes),
+    )
+}
+
+/// What tables of `bytes` take when they are written anew, in more and smaller files.
+pub(crate) fn with_overhead(bytes: u64) -> u64 {
+    bytes + bytes / 16
 }
 
 /// Entries that have expired, as if expiries were spread evenly between the earliest and the latest. Not 0

@@ -6,7 +6,9 @@
 use super::core::Core;
 use super::flush::RETRY_NS;
 use crate::compaction::runner::Outputs;
-use crate::compaction::{CompactionPlan, OutputCutter, PlanKind, Room, pick, pick_manual, pick_small};
+use crate::compaction::{
+    CompactionPlan, OutputCutter, PlanKind, Room, pick, pick_manual, pick_small, with_overhead,
+};
 use crate::events::{failure, number, text};
 use crate::format::{FileKind, FileNum, file_name};
 use crate::iter::{CompactionIter, Horizon, InternalIterator, LevelIter, MergeIter, TableRun};
@@ -117,6 +119,10 @@ impl Core {
             .compaction_has_no_room
             .store(has_no_room, Ordering::Relaxed);
         if has_no_room {
+            if self.remove_obsolete_tables() {
+                // What was not needed any more took the room.
+                return Ok(true);
+            }
             self.compaction_caution
                 .store(caution.saturating_sub(1), Ordering::Relaxed);
             return Err(Error::new(ErrorKind::NoSpace, "no room for any compaction").with_file(&self.dir));
@@ -221,10 +227,11 @@ impl Core {
 
     fn run_plan(&self, plan: &CompactionPlan) -> Result<(Outputs, u64)> {
         let room_bytes = self.space.room_bytes();
-        let in_steps = plan.input_bytes > room_bytes;
+        let whole_bytes = with_overhead(plan.input_bytes);
+        let in_steps = whole_bytes > room_bytes;
         let needed_bytes = match plan.kind {
             PlanKind::Merge if in_steps => plan.room_bytes.min(room_bytes),
-            PlanKind::Merge => plan.input_bytes,
+            PlanKind::Merge => whole_bytes,
             PlanKind::Move | PlanKind::Drop => 0,
         };
         let Some(_room) = self.space.make_room(needed_bytes)? else {

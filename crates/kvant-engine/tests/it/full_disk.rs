@@ -4,7 +4,7 @@ use crate::common::{DIR, World, all_records, put, seed, small_options};
 use kvant_base::{ErrorKind, Result};
 use kvant_engine::{Db, Options, SyncLevel, WriteBatch};
 use kvant_env::Fs;
-use kvant_env::faulty::{CrashStyle, FaultOp, FaultyFs};
+use kvant_env::faulty::{CrashMoment, CrashStyle, FaultOp, FaultyFs};
 use kvant_env::rng::Rng;
 use std::collections::BTreeMap;
 use std::io;
@@ -342,4 +342,60 @@ fn a_refused_start_leaves_nothing_behind() {
     let before = list(&disk);
     assert_eq!(refused(&disk), ErrorKind::Corruption);
     assert_eq!(list(&disk), before);
+}
+
+/// A database whose last level has five tables of 256 KiB and more, with overwrites of its keys above, on a
+/// disk that has room for little more than one of these tables.
+fn world_with_little_room(base: &FaultyFs) -> (World, FaultyFs, Db) {
+    let disk = base.crash_image(1, CrashStyle::KeepAll);
+    disk.set_capacity_bytes(Some(disk.used_bytes() + (400 << 10)));
+    let world = World::new(5, Arc::new(disk.clone()));
+    let db = world.open(&brim_options());
+    (world, disk, db)
+}
+
+#[test]
+fn a_compaction_with_little_room_is_done_in_steps_that_any_loss_of_power_leaves_whole() {
+    let seed = seed("a_compaction_with_little_room");
+    let mut rng = Rng::new(seed);
+    let (world, base) = world();
+    let db = world.open(&brim_options());
+    let mut records = BTreeMap::new();
+    for number in (0..1_200).chain(0..120) {
+        if number == 0 && !records.is_empty() {
+            db.compact().expect("there is room");
+        }
+        let value = rng.bytes(1_000);
+        db.put(&key(number), &value, None).expect("written");
+        records.insert(key(number), value);
+    }
+    db.flush().expect("flushed");
+    db.close().expect("closed");
+    drop(db);
+
+    let (_world, disk, db) = world_with_little_room(&base);
+    let begun = disk.sync_point_count();
+    db.compact().expect("each step has room");
+    let levels = db.stats().levels;
+    let (last, above) = levels.split_last().expect("levels");
+    assert!(above.iter().all(|level| level.table_count == 0), "{levels:?}");
+    assert_eq!(last.entry_count, 1_200, "nothing is there twice");
+    assert_records(&db, &records);
+    let sync_points = disk.sync_point_count() - begun;
+    assert!(sync_points > 12, "{sync_points} sync points: one step");
+
+    for sync_point in 1..=sync_points {
+        let (_world, disk, db) = world_with_little_room(&base);
+        disk.crash_at_sync_point(disk.sync_point_count() + sync_point);
+        drop(db.compact());
+        let moment = [CrashMoment::BeforeSync, CrashMoment::AfterSync][rng.below(2) as usize];
+        let Some(image) = disk.take_crash_image(moment, rng.next_u64(), CrashStyle::Random) else {
+            continue;
+        };
+        let db = World::new(seed, Arc::new(image)).open(&brim_options());
+        assert_records(&db, &records);
+        db.compact().expect("there is room");
+        assert_records(&db, &records);
+        assert_eq!(db.stats().levels[6].entry_count, 1_200, "nothing is there twice");
+    }
 }
