@@ -417,8 +417,8 @@ impl<'s, 'a> Picker<'s, 'a> {
     }
 }
 
-/// Space that a merge of `inputs`, of one or two levels, takes in steps: at most, and if each tombstone from
-/// above removes an entry below.
+/// Space that a merge of `inputs`, of one or two levels, takes in steps: at most, and if all that
+/// comes from above are tombstones that remove an entry each.
 fn step_bytes(inputs: &[(usize, Vec<TableSummary<'_>>)]) -> (u64, u64) {
     let Some((_, upper)) = inputs.first() else {
         return (0, 0);
@@ -433,7 +433,12 @@ fn step_bytes(inputs: &[(usize, Vec<TableSummary<'_>>)]) -> (u64, u64) {
     let lower_count = entry_count_of(lower);
     let left_count = lower_count.saturating_sub(tombstone_count);
     let left_share = left_count as f64 / lower_count.max(1) as f64;
-    let hoped_bytes = upper_bytes + (lower_bytes as f64 * left_share) as u64;
+    // A merge that runs out of room leaves what came from above on both levels, so this is for tombstones
+    // alone.
+    let hoped_bytes = match upper_bytes {
+        0 => (lower_bytes as f64 * left_share) as u64,
+        _ => upper_bytes + lower_bytes,
+    };
     (
         with_overhead(upper_bytes + lower_bytes),
         with_overhead(hoped_bytes),

@@ -78,7 +78,7 @@ pub(crate) struct CompactionPlan {
     /// Space that it needs at most at one time when it is done in steps: what comes from the upper level, and
     /// the largest table of the lower one.
     pub(crate) room_bytes: u64,
-    /// As `room_bytes`, if each tombstone from above removes an entry below.
+    /// As `room_bytes`, but where all that comes from above are tombstones: if each removes an entry below.
     pub(crate) room_hoped_bytes: u64,
 }
 

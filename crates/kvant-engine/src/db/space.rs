@@ -240,6 +240,16 @@ impl DiskSpace {
         self.shrink(&mut state, left).map(|()| true)
     }
 
+    /// Before deletes take a log from `from_bytes` to `to_bytes`: while room is lent, its blocks come out of
+    /// the reserve, and not out of that room.
+    pub(crate) fn spare_lent_room(&self, from_bytes: u64, to_bytes: u64) -> Result<()> {
+        let block_count = to_bytes.div_ceil(BLOCK_BYTES) - from_bytes.div_ceil(BLOCK_BYTES);
+        if block_count > 0 && self.is_full() && self.lent_count.load(Ordering::Acquire) > 0 {
+            self.take_for_deletes(block_count * BLOCK_BYTES)?;
+        }
+        Ok(())
+    }
+
     fn shrink(&self, state: &mut State, left: Reserve) -> Result<()> {
         if !std::mem::replace(&mut state.is_use_told, true) {
             self.log.event(

@@ -205,7 +205,9 @@ impl Core {
         let wal = writer.wal();
         let before = wal.end_bytes();
         let payload_bytes: usize = payload.iter().map(|part| part.len()).sum();
-        let end_bytes = self.with_reserve(group, payload_bytes as u64 + LOG_HEADER_ROOM_BYTES, || {
+        let record_bytes = payload_bytes as u64 + LOG_HEADER_ROOM_BYTES;
+        self.space.spare_lent_room(before, before + record_bytes)?;
+        let end_bytes = self.with_reserve(group, record_bytes, || {
             wal.append(first_seq, count as u32, payload, synced_bytes)
                 .map_err(|error| match wal.rollback() {
                     Ok(()) => error,
