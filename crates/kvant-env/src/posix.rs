@@ -391,7 +391,7 @@ impl Mapping {
             .ok_or(io::ErrorKind::OutOfMemory)?;
         let wide = ManuallyDrop::new(map(wide_bytes)?);
         let skipped_bytes = wide.start.align_offset(HUGE_PAGE_BYTES);
-        // SAFETY: all three parts lie within the mapping, which nobody else knows, and begin and end with a page.
+        // SAFETY: all three parts lie within the mapping, which is not shared yet, and begin and end with a page.
         let mapping = unsafe {
             let start = wide.start.add(skipped_bytes);
             unmap(wide.start, skipped_bytes);
@@ -418,7 +418,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and nobody uses it any more.
+        // SAFETY: mapped by `new`, and unused from here on.
         unsafe { unmap(self.start, self.bytes) };
     }
 }
@@ -443,7 +443,7 @@ fn map(bytes: usize) -> io::Result<Mapping> {
 /// Gives memory back.
 ///
 /// # Safety
-/// Whole pages of a mapping that nobody uses any more.
+/// Unused whole pages of a mapping.
 unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     if bytes > 0 {
         // SAFETY: the caller's promise.

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub const STOLEN_PART_MAX: f64 = 0.02;
 /// Likewise of one second, which may have more: its ticks are few (that hour had 2 over 5 %).
 pub const STOLEN_PART_OF_SECOND_MAX: f64 = 0.05;
-/// Share that other processes may take, if tasks have to wait as well: CPUs that nobody wants cost
+/// Share that other processes may take, if tasks have to wait as well: CPUs that no other task wants cost
 /// nothing.
 pub const OTHERS_PART_MAX: f64 = 0.15;
 /// Part of the time in which some task may wait for a CPU before other processes are a reason for

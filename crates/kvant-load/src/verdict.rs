@@ -4,7 +4,7 @@
 //! 1. A percentile of the response time is the server's when at most [`LAG_PART_MAX`] of it, or
 //!    [`LAG_FLOOR_NS`], is send lag, by the requests that took about as long ([`crate::lateness`]).
 //!    A tenth of a latency of 100 us is 10 us, which a scheduler takes at any time; below the floor
-//!    nobody is misled. A phase is valid when its p50, p90 and p99 are.
+//!    no reader is misled. A phase is valid when its p50, p90 and p99 are.
 //! 2. Generator-bound: p99 is the generator's; or the plan was not kept (or there is none: a closed
 //!    loop) and one of its threads had no CPU left or the script took half of the time of all, and
 //!    then nothing is valid. A full thread alone is no sign: it may poll until the next planned
@@ -13,7 +13,7 @@
 //!    pace by definition, unless the generator does. Without any answer nothing is valid.
 //! 4. A plan is kept when at most [`MISSING_PART_MAX`] of it is unanswered at the end, beyond what is on its way
 //!    at any moment: the rate times the service time.
-//! 5. What a disturbed machine measured ([`machine::disturbance`]) is not valid, whoever was the
+//! 5. What a disturbed machine measured ([`machine::disturbance`]) is not valid, whatever was the
 //!    limit.
 
 use crate::config::Rate;

@@ -64,7 +64,7 @@ fn bursts() -> Vec<(u64, u64)> {
 
 /// Of the weight of a thread that works in bursts: how much is when it worked, in per cent.
 fn share_near_bursts(engine: Engine) -> Option<f64> {
-    // The rate of a profile that nobody asked for anything else of.
+    // The default rate of a profile.
     let profiler = Profiler::start(only_cpu(engine, 99), &Env::posix(), None).ok()?;
     let started_ns = monotonic_ns();
     let worker = thread::Builder::new().name("worker".to_owned());

@@ -1,7 +1,7 @@
 //! Online copies: tables are immutable, so a checkpoint is hard links and a manifest of its own.
 //!
 //! Invariants:
-//! 1. The copy is made inside the data directory, which nobody else writes, and renamed to its
+//! 1. The copy is made inside the data directory, which has no other writer, and renamed to its
 //!    place when it is complete and durable: a directory that has the final name is whole.
 //! 2. Missing parents of the target are made together with it, and come with the same rename: a
 //!    failed checkpoint leaves nothing, neither at its target nor above.

@@ -261,7 +261,7 @@ impl Core {
                     .iter()
                     .map(|file| (file.meta.largest.user_key.clone(), file.meta.file_bytes))
                     .collect();
-                // Inputs that are gone free their space only when nobody holds them.
+                // Removed inputs free their space only once no reader holds them.
                 drop(view);
                 let merging = Merging {
                     plan,

@@ -1,7 +1,7 @@
 //! Whether writes succeed, for those who watch the database.
 //!
 //! A write that fails says so to its client; here it is remembered for [`crate::Db::write_health`]
-//! until a write succeeds, or for [`KEPT_NS`]: where whoever watches sends no more writes because
+//! until a write succeeds, or for [`KEPT_NS`]: where a load balancer sends no more writes because
 //! of the failure, none would ever succeed. Flushes and compactions repeat themselves, so their
 //! failures count until they succeed, but only while writes are held back because of them.
 //!

@@ -103,7 +103,7 @@ impl Made {
         })
     }
 
-    /// Removes it after a refusal. `is_owner`: the lock was taken, so nobody else uses what was made.
+    /// Removes it after a refusal. `is_owner`: the lock was taken, so no other process uses what was made.
     fn undo(self, env: &Env, dir: &Path, is_owner: bool, log: &dyn Log) {
         if !is_owner {
             return;

@@ -207,7 +207,7 @@ impl Chunks {
     fn add_shared(&mut self, bytes: usize, used_bytes: usize) -> NonNull<ChunkHeader> {
         let mapping = map(bytes);
         let chunk = mapping.start().cast::<ChunkHeader>();
-        // SAFETY: the mapping is large enough and aligned to pages, and nobody else knows it yet.
+        // SAFETY: the mapping is large enough and aligned to pages, and not shared yet.
         unsafe {
             chunk.write(ChunkHeader {
                 used: AtomicUsize::new(used_bytes),

@@ -233,7 +233,7 @@ impl Repair<'_> {
                 self.report.lost_block_count += lost_count;
                 (lost_count > 0).then(|| format!("{lost_count}"))
             }
-            // The index is damaged: nobody knows where its blocks begin.
+            // The index is damaged: where its blocks begin is unknown.
             None => Some("all".to_string()),
         };
         if let Some(blocks) = blocks {

@@ -250,7 +250,7 @@ fn the_reserve_lasts_for_a_hundred_thousand_deletes_beside_a_program_that_takes_
     let long_key = |number: usize| format!("{number:064}");
     let mut number = 0;
     let error = loop {
-        // All but the rest of each log's last block, which is nobody else's.
+        // All but the rest of each log's last block, which belongs to no other file.
         let logs = disk
             .files()
             .into_iter()

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Mutations when nobody asks for more.
+/// Mutations by default.
 const MUTATIONS_QUICK: u64 = 60;
 /// Mutations of one database.
 const MUTATIONS_PER_DATABASE: u64 = 20;

@@ -90,7 +90,7 @@ pub(super) fn take(owned_dirs: &Arc<OwnedDirs>, path: &Path) -> io::Result<Box<d
         Err(TryLockError::WouldBlock) => return Err(locked_by_other(path, &file)),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    // Written over the last owner's id before the cut, so that whoever is refused meanwhile never
+    // Written over the last owner's id before the cut, so that a refused process never
     // reads an empty file.
     let process_id = format!("{}\n", std::process::id());
     let written = file

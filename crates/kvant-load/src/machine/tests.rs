@@ -184,7 +184,7 @@ fn a_machine_is_disturbed_by_theft_and_by_others_that_make_tasks_wait() {
         "other processes took 30 % of the CPU time"
     );
     assert!(disturbance(&with(used(0.0, 0.3, None))).is_some());
-    // CPUs that nobody else wanted.
+    // CPUs that no other process wanted.
     assert_eq!(disturbance(&with(used(0.0, 0.3, Some(0.02)))), None);
     // The server may be what took it.
     let hidden = MachineUse {

@@ -21,8 +21,8 @@ use std::{io, ptr, thread};
 /// Pages for samples; a power of two. One sample is at most 1.1 KiB.
 const DATA_PAGES: usize = 2;
 
-/// Who may use perf events: -1 all, 0 and 1 any process for itself, 2 not in the kernel, 3 and more
-/// nobody without privileges.
+/// Which processes may use perf events: -1 all, 0 and 1 any process for itself, 2 not in the kernel, 3 and more
+/// none without privileges.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
 // From <linux/perf_event.h>.

@@ -117,7 +117,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
         default: DefaultValue::Unset("addresses and `localhost` alone"),
         help: "Names under which clients reach the server, such as `kv.example,kv`; requests whose Host or Origin has \
                another name are answered 403, because a web page may have sent them",
-        cost: "Name only what the network's own name servers answer for: whoever answers for a name can make browsers \
+        cost: "Name only what the network's own name servers answer for: an attacker who answers for a name can make browsers \
                send requests under it",
         apply: |s, text| kind::hosts(text).map(|names| s.allowed_hosts = names),
     },

@@ -38,7 +38,7 @@ fn a_deleted_lock_file_lets_no_second_owner_in() {
     assert_eq!(TestServer::start(dir.path()).stop().code, Some(0));
 }
 
-/// Checks that nobody but the owner may do anything with what is at `path` and below; the number of
+/// Checks that only the owner may do anything with what is at `path` and below; the number of
 /// files.
 fn assert_private(path: &Path) -> usize {
     let metadata = std::fs::symlink_metadata(path).expect("it is there");

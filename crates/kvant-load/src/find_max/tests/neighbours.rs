@@ -40,7 +40,7 @@ fn neighbours_do_not_keep_the_search_from_its_rate() {
     );
 }
 
-/// Neighbours that nobody sees: every fifth phase fails for no reason that is known.
+/// Neighbours that no account shows: every fifth phase fails for no reason that is known.
 #[test]
 fn failures_at_random_do_not_keep_the_search_from_a_rate() {
     let seed = kvant_env::rng::entropy_seed();

@@ -38,7 +38,7 @@ const NOT_WRK2_EXACT: [&str; 7] = [
 const SLO: &str = "p99<5ms";
 /// wrk's, as all defaults that have a short option.
 const DURATION: Duration = Duration::from_secs(10);
-/// How long a number of requests may take unless told: for ever, as far as histograms reach.
+/// How long a number of requests may take by default: as long as histograms reach.
 const DURATION_OF_REQUESTS: Duration = Duration::from_secs(24 * 3_600);
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Runs repeat unless told otherwise.
