@@ -93,20 +93,21 @@ impl Core {
     fn compact_step(&self, asked: u64) -> Result<bool> {
         let manual = self.manual.lock().served < asked;
         let caution = self.compaction_caution.load(Ordering::Relaxed);
-        let bytes = self.space.room_bytes() >> u32::from(caution > 0);
+        let room = |in_distress, is_hopeful| Room {
+            bytes: self.space.room_bytes(in_distress) >> u32::from(caution > 0),
+            is_hopeful,
+        };
+        let rooms = [(false, false), (false, true), (true, false), (true, true)];
+        let may_try = |is_hopeful: bool| caution == 0 || !is_hopeful;
         let (wanted, plan, level_0_due) = self.with_summary(|summary| {
             let options = &self.compaction_options;
             let pick = if manual { pick_manual } else { pick };
             let level_0_due = summary.levels[0].len() >= options.l0_compact_count;
             let wanted = pick(summary, options);
             let plan = wanted.as_ref().and_then(|wanted| {
-                let hopes = if caution == 0 {
-                    &[false, true][..]
-                } else {
-                    &[false]
-                };
-                hopes.iter().find_map(|&is_hopeful| {
-                    let room = Room { bytes, is_hopeful };
+                let mut rooms = rooms.iter().filter(|(_, is_hopeful)| may_try(*is_hopeful));
+                rooms.find_map(|&(in_distress, is_hopeful)| {
+                    let room = room(in_distress, is_hopeful);
                     let fitting = room.fits(wanted).then(|| wanted.clone());
                     fitting.or_else(|| pick_small(summary, options, room))
                 })
@@ -226,11 +227,11 @@ impl Core {
     }
 
     fn run_plan(&self, plan: &CompactionPlan) -> Result<(Outputs, u64)> {
-        let room_bytes = self.space.room_bytes();
+        let room_bytes = self.space.room_bytes(false);
         let whole_bytes = with_overhead(plan.input_bytes);
         let in_steps = whole_bytes > room_bytes;
         let needed_bytes = match plan.kind {
-            PlanKind::Merge if in_steps => plan.room_bytes.min(room_bytes),
+            PlanKind::Merge if in_steps => plan.room_bytes.min(self.space.room_bytes(true)),
             PlanKind::Merge => whole_bytes,
             PlanKind::Move | PlanKind::Drop => 0,
         };

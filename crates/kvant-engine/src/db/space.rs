@@ -4,7 +4,7 @@
 //! made whole again when there is room:
 //! - one part is for the log records of deletes, which take from the other one last;
 //! - the other lets a flush or a compaction begin, which gives back more than it takes, and is filled up
-//!   first.
+//!   first. Where that is not enough for anything, they may take a third of the former, too.
 //!
 //! Puts are refused as soon as less is available than the next flush and the next step of compaction
 //! need, so that a database that fills its disk alone never takes the room to work from itself. They
@@ -12,7 +12,7 @@
 //! at most once a [`PROBE_INTERVAL_NS`]: nothing polls an idle database.
 //!
 //! Invariants:
-//! 1. flushes and compactions never take from the part for deletes, and the reserve never from the room
+//! 1. flushes and compactions leave two thirds of the part for deletes alone, and the reserve the room
 //!    that they have been lent;
 //! 2. while puts are refused for space, no write waits for a flush or a compaction.
 
@@ -31,9 +31,9 @@ const PROBE_INTERVAL_NS: u64 = 200_000_000;
 /// How often a database that refuses puts seals its memtable early: deletes free space only in tables.
 const EARLY_SEAL_INTERVAL_NS: u64 = 1_000_000_000;
 
-/// Largest part of the reserve for the log records of deletes: 100,000 of one key of 64 bytes each take
-/// 10.4 MB. `docs/durability.md` promises that.
-const DELETES_BYTES_MAX: u64 = 12 << 20;
+/// Largest part of the reserve for the log records of deletes. Two thirds of it are for nothing else:
+/// 100,000 records of one key of 64 bytes each take 10.4 MB. `docs/durability.md` promises that.
+const DELETES_BYTES_MAX: u64 = 18 << 20;
 /// Largest part of the reserve for flushes and compactions.
 const WORK_BYTES_MAX: u64 = 6 << 20;
 /// The unit in which file systems give space.
@@ -113,7 +113,7 @@ impl DiskSpace {
     pub(crate) fn new(env: Env, log: Arc<dyn Log>, dir: &Path, memtable_bytes: u64) -> DiskSpace {
         // A memtable has a chunk more than its size when it is sealed, and its table more than its data.
         let whole = Reserve {
-            deletes_bytes: memtable_bytes.saturating_mul(3).min(DELETES_BYTES_MAX),
+            deletes_bytes: (memtable_bytes.saturating_mul(9) / 2).min(DELETES_BYTES_MAX),
             work_bytes: memtable_bytes.saturating_mul(3).div_ceil(2).min(WORK_BYTES_MAX),
         };
         let now_ns = env.clock.monotonic_ns();
@@ -188,12 +188,18 @@ impl DiskSpace {
         self.env.fs.available_bytes(&self.dir).ok()
     }
 
-    /// What a flush or compaction may take now.
-    pub(crate) fn room_bytes(&self) -> u64 {
+    /// What a flush or compaction may take now; in distress, when that is too little for anything.
+    pub(crate) fn room_bytes(&self, in_distress: bool) -> u64 {
         let Some(available_bytes) = self.available_bytes() else {
             return u64::MAX;
         };
-        let from_reserve = self.state.lock().left.work_bytes;
+        let left = self.state.lock().left;
+        let from_deletes = if in_distress {
+            self.lendable_of_deletes(left)
+        } else {
+            0
+        };
+        let from_reserve = left.work_bytes + from_deletes;
         available_bytes
             .saturating_add(from_reserve)
             .saturating_sub(EXTRA_BYTES)
@@ -212,16 +218,22 @@ impl DiskSpace {
             return Ok(Some(lent));
         }
         let taken_bytes = missing_bytes.next_multiple_of(BLOCK_BYTES);
-        match state.left.work_bytes.checked_sub(taken_bytes) {
-            Some(work_bytes) => {
-                let left = Reserve {
-                    work_bytes,
-                    ..state.left
-                };
-                self.shrink(&mut state, left).map(|()| Some(lent))
-            }
-            None => Ok((bytes == 0).then_some(lent)),
+        let from_work = taken_bytes.min(state.left.work_bytes);
+        let from_deletes = taken_bytes - from_work;
+        if from_deletes > self.lendable_of_deletes(state.left) {
+            return Ok((bytes == 0).then_some(lent));
         }
+        let left = Reserve {
+            deletes_bytes: state.left.deletes_bytes - from_deletes,
+            work_bytes: state.left.work_bytes - from_work,
+        };
+        self.shrink(&mut state, left).map(|()| Some(lent))
+    }
+
+    /// What flushes and compactions may have of the part for deletes.
+    fn lendable_of_deletes(&self, left: Reserve) -> u64 {
+        left.deletes_bytes
+            .saturating_sub(self.whole.deletes_bytes / 3 * 2)
     }
 
     /// Gives deletes `bytes` of the reserve; false when nothing is left of it.
