@@ -41,9 +41,18 @@ fn processes_beside_a_run_show_up_in_it() {
     load.watch_machine(ProcFs::system());
     let neighbours = [Neighbour::start(), Neighbour::start()];
     let used = || neighbours.iter().map(Neighbour::cpu_ns).sum::<u64>();
-    let before_ns = used();
-    let outcome = run(&mut load, 100.0, Duration::from_secs(2));
-    let used_ns = (used() - before_ns) as f64;
+    let mut run_beside = || {
+        let before_ns = used();
+        let outcome = run(&mut load, 100.0, Duration::from_secs(2));
+        (outcome, (used() - before_ns) as f64)
+    };
+    // On a machine with much else to do they may get no CPU in a run.
+    let (mut outcome, mut used_ns) = run_beside();
+    for _ in 0..4 {
+        if used_ns == 0.0 {
+            (outcome, used_ns) = run_beside();
+        }
+    }
     load.stop();
     let whole = outcome.machine.expect("Linux tells");
     let others_ns = |part: f64, time_ns: u64| part * f64::from(whole.cpu_count) * time_ns as f64;

@@ -141,10 +141,12 @@ impl Pace {
             read if read.0 > last_mono_ns => read,
             _ => (last_mono_ns, last_cpu_ns),
         };
-        let known_ns = now_cpu_ns.saturating_sub(read_cpu_ns) + wait::take_waited_ns();
+        let lately_cpu_ns = now_cpu_ns.saturating_sub(read_cpu_ns);
+        let known_ns = lately_cpu_ns + wait::take_waited_ns();
         Passed {
             wall_ns: now_mono_ns.saturating_sub(last_mono_ns),
             cpu_ns: now_cpu_ns.saturating_sub(last_cpu_ns),
+            lately_cpu_ns,
             lately_off_ns: now_mono_ns.saturating_sub(read_mono_ns).saturating_sub(known_ns),
         }
     }
@@ -154,7 +156,9 @@ impl Pace {
         let id = self.id.load(Ordering::Acquire);
         if id != NO_TIMER {
             let last_mono_ns = self.due_mono_ns.load(Ordering::Relaxed);
-            let (Ok(()) | Err(_)) = self.set(id, next_moment_ns(last_mono_ns, now_mono_ns, mean_gap_ns));
+            let due_mono_ns = next_moment_ns(last_mono_ns, now_mono_ns, mean_gap_ns);
+            wait::note_due(due_mono_ns);
+            let (Ok(()) | Err(_)) = self.set(id, due_mono_ns);
         }
     }
 
@@ -170,15 +174,20 @@ struct Passed {
     wall_ns: u64,
     /// On a processor.
     cpu_ns: u64,
-    /// On none, and not in a wait that it has announced, since the clocks were read last.
+    /// Since the clocks were read last: on a processor.
+    lately_cpu_ns: u64,
+    /// Since then: on none, and not in a wait that it has announced.
     lately_off_ns: u64,
 }
 
 impl Passed {
-    /// Whether the thread had no processor when its timer fired, as far as the sums tell: the signal is so late that it must have been
-    /// in the kernel meanwhile, or ready without a processor, and it was without one for long enough.
+    /// Whether the thread is taken to have had no processor when its timer fired. A late signal found it in
+    /// the kernel, or ready without a processor. Which of the two came first is not known, only how long
+    /// each took lately; so the answer is drawn with these odds. That is right on average: the timer fires
+    /// at any moment of that time.
     fn was_off_processor(self, late_ns: u64) -> bool {
-        late_ns > LATE_NS_MIN && self.lately_off_ns >= late_ns / 2
+        let lately_ns = self.lately_cpu_ns + self.lately_off_ns;
+        late_ns > LATE_NS_MIN && chance::fraction() * (lately_ns as f64) < self.lately_off_ns as f64
     }
 }
 

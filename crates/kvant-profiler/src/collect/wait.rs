@@ -25,6 +25,9 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 const IO_WAIT_NS_MIN: u64 = 100_000;
 /// Reading a thread's CPU clock is a system call.
 const MEASURED_ONE_IN: u64 = 16;
+/// When the thread's timer fires within this time after a wait, both clocks are read at the end of the
+/// wait: whether the thread had a processor when it fired can then be told from this burst of work alone.
+const DUE_SOON_NS: u64 = 1_000_000;
 
 static LISTENER: Listener = Listener {
     mean_ns: [const { AtomicU64::new(0) }; WaitKind::ALL.len()],
@@ -57,7 +60,9 @@ struct OwnWaits {
     waited_ns: Cell<u64>,
     /// When the last wait ended.
     last_end_mono_ns: Cell<u64>,
-    /// Both clocks at the end of the last wait whose CPU time was measured.
+    /// When the thread's timer fires next, as far as its signal handler has set it.
+    due_mono_ns: Cell<u64>,
+    /// Both clocks at the end of the last wait at which both were read.
     read_mono_ns: Cell<u64>,
     read_cpu_ns: Cell<u64>,
     /// CPU time of the thread when the outermost began, if that is measured.
@@ -79,6 +84,7 @@ impl OwnWaits {
             depth: Cell::new(0),
             waited_ns: Cell::new(0),
             last_end_mono_ns: Cell::new(0),
+            due_mono_ns: Cell::new(0),
             read_mono_ns: Cell::new(0),
             read_cpu_ns: Cell::new(0),
             started_cpu_ns: Cell::new(None),
@@ -93,6 +99,22 @@ impl OwnWaits {
 }
 
 impl OwnWaits {
+    /// Whether the timer may fire in the work that begins at `now_mono_ns`.
+    #[inline]
+    fn is_due_soon(&self, now_mono_ns: u64) -> bool {
+        let due_mono_ns = self.due_mono_ns.get();
+        due_mono_ns > now_mono_ns && due_mono_ns - now_mono_ns < DUE_SOON_NS
+    }
+
+    /// Reads the CPU clock at the end of a wait, and remembers both; gives the CPU clock.
+    fn read_clocks(&self, now_mono_ns: u64) -> u64 {
+        let now_cpu_ns = clock::own_cpu_ns();
+        self.waited_ns.set(0);
+        self.read_mono_ns.set(now_mono_ns);
+        self.read_cpu_ns.set(now_cpu_ns);
+        now_cpu_ns
+    }
+
     /// What the last session was not told is not of this one.
     fn forget_other_sessions(&self) {
         let session_mono_ns = LISTENER.since_mono_ns.load(Ordering::Relaxed);
@@ -145,7 +167,12 @@ pub(super) fn take_waited_ns() -> u64 {
     OWN.with(|own| own.waited_ns.take())
 }
 
-/// Both clocks of the calling thread, monotonic and CPU, at the end of the last wait whose CPU time was measured; 0 before the first.
+/// The timer of the calling thread fires next at this time.
+pub(super) fn note_due(mono_ns: u64) {
+    OWN.with(|own| own.due_mono_ns.set(mono_ns));
+}
+
+/// Both clocks of the calling thread, monotonic and CPU, at the end of the last wait at which both were read; 0 before the first.
 pub(super) fn last_read_ns() -> (u64, u64) {
     OWN.with(|own| (own.read_mono_ns.get(), own.read_cpu_ns.get()))
 }
@@ -254,7 +281,10 @@ impl Listener {
         // The handler must see the thread going on before it is asked what it left.
         compiler_fence(Ordering::SeqCst);
         if let Some(started_cpu_ns) = own.started_cpu_ns.take() {
-            self.add_cpu(own, name, end_ns, started_cpu_ns);
+            let now_cpu_ns = own.read_clocks(end_ns);
+            self.add_cpu(own, name, end_ns, now_cpu_ns.saturating_sub(started_cpu_ns));
+        } else if own.is_due_soon(end_ns) {
+            own.read_clocks(end_ns);
         }
         if let Some(pace) = own.resting_timer.take() {
             pace.go_on();
@@ -262,12 +292,7 @@ impl Listener {
     }
 
     /// A wait whose CPU time is measured has ended.
-    fn add_cpu(&self, own: &OwnWaits, name: &'static str, end_ns: u64, started_cpu_ns: u64) {
-        let now_cpu_ns = clock::own_cpu_ns();
-        own.waited_ns.set(0);
-        own.read_mono_ns.set(end_ns);
-        own.read_cpu_ns.set(now_cpu_ns);
-        let measured_ns = now_cpu_ns.saturating_sub(started_cpu_ns);
+    fn add_cpu(&self, own: &OwnWaits, name: &'static str, end_ns: u64, measured_ns: u64) {
         let spent_ns = measured_ns.saturating_sub(self.cpu_clock_ns.load(Ordering::Relaxed));
         let cpu_ns = spent_ns * MEASURED_ONE_IN;
         own.forget_other_sessions();

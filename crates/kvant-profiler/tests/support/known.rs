@@ -28,7 +28,7 @@ pub(crate) const PARTS: [&str; 5] = [
 pub(crate) const PART_COUNT: usize = PARTS.len();
 const OUTSIDE: usize = 0;
 const SHORT: usize = 1;
-const LONG: usize = 2;
+pub(crate) const LONG: usize = 2;
 const WRITE: usize = 3;
 const WAIT: usize = 4;
 

@@ -19,6 +19,26 @@ fn a_timer_runs_for_a_thread_that_lives_and_not_for_one_that_has_ended() {
 }
 
 #[test]
+fn a_late_signal_counts_with_the_odds_of_the_time_on_a_processor() {
+    const COUNT: u32 = 100_000;
+    let off_share = |lately_cpu_ns, lately_off_ns, late_ns| {
+        let passed = Passed {
+            wall_ns: 0,
+            cpu_ns: 0,
+            lately_cpu_ns,
+            lately_off_ns,
+        };
+        let off_count = (0..COUNT).filter(|_| passed.was_off_processor(late_ns)).count();
+        off_count as f64 / f64::from(COUNT)
+    };
+    // The standard deviation is 0.14 %.
+    assert!((off_share(300_000, 900_000, 200_000) - 0.75).abs() < 0.01);
+    assert_eq!(off_share(300_000, 0, 200_000), 0.0);
+    assert_eq!(off_share(0, 900_000, 200_000), 1.0);
+    assert_eq!(off_share(0, 900_000, LATE_NS_MIN), 0.0);
+}
+
+#[test]
 fn moments_are_a_row_that_goes_on_whoever_looks_at_it_when() {
     const COUNT: u32 = 100_000;
     const MEAN_NS: f64 = 1_000_000.0;
