@@ -7,7 +7,8 @@
 //! docs/decisions/0009.)
 //!
 //! What counts is a thread that runs:
-//! - One that is ready but has no processor gets the signal late, and does not count ([`Passed::was_off_processor`]).
+//! - One that is ready but has no processor gets the signal late, and does not count, as far as that can be told from a
+//!   long call of the system ([`Passed::was_off_processor`]).
 //! - One that waits in a system call is woken by the signal: its registers show that ([`Registers::is_call_interrupted`]).
 //! - Where it has said that it waits, its timer rests until it has stopped ([`wait::goes_on_after`]), and what the wait cost it is
 //!   measured there.
