@@ -334,6 +334,10 @@ pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64)
     // Not the difference: what is known of waits since the last sample is many times what a few took.
     let wait_share = lane.pace.wait_share.after(cpu_ns, wait::take_cpu_ns());
     let cpu_ns = (cpu_ns as f64 * (1.0 - wait_share.min(WAIT_SHARE_MAX))) as u64;
+    if cpu_ns == 0 {
+        // The thread has got all its time since the timer fired: the next sample stands for that.
+        return None;
+    }
     let sampled_mono_ns = lane.pace.sampled_mono_ns.swap(now_mono_ns, Ordering::Relaxed);
     let could_begin_mono_ns = now_mono_ns.saturating_sub(cpu_ns).max(wait::last_end_mono_ns());
     Some(Since {
