@@ -35,7 +35,7 @@ pub const DISTURBED_TIME_PART_MAX: f64 = 0.1;
 /// share of several per cent.
 const TIME_MIN_NS: u64 = 500_000_000;
 
-/// Who used the CPUs over a stretch of time; written as JSON under these names.
+/// Use of the CPUs over a stretch of time; written as JSON under these names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineUse {
     /// How long it was looked at, in nanoseconds.
@@ -230,7 +230,7 @@ impl<'a> Watch<'a> {
         self.last = self.first;
     }
 
-    /// Who used the CPUs since the begin or the last lap; `None`, and no new lap, when that is too
+    /// Use of the CPUs since the start or the last lap; `None`, and no new lap, when that is too
     /// little time to say.
     pub(crate) fn lap(&mut self, now_ns: u64) -> Option<MachineUse> {
         let now = self.machine.sample(now_ns)?;
@@ -242,7 +242,7 @@ impl<'a> Watch<'a> {
         since
     }
 
-    /// Who used the CPUs from the begin to the last look.
+    /// Use of the CPUs from the start to the last sample.
     pub(crate) fn whole(&self) -> Option<MachineUse> {
         self.machine.between(self.first.as_ref()?, self.last.as_ref()?)
     }

@@ -30,7 +30,7 @@ pub struct Outcome {
     pub unanswered: Histogram,
     /// Per thread.
     pub threads: Vec<ThreadOutcome>,
-    /// Who used the CPUs of this machine; `None` when it was not sampled, or the system does not tell.
+    /// Use of the CPUs of this machine; `None` when it was not sampled, or the system does not tell.
     pub machine: Option<MachineUse>,
     /// Whether a signal or a script ended it before its time.
     pub is_cut_short: bool,

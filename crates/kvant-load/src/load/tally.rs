@@ -125,7 +125,7 @@ impl Tally {
         self.seconds.len()
     }
 
-    /// Who used the CPUs since the second before the last, or the begin.
+    /// Use of the CPUs since the second before the last, or the start.
     pub(super) fn set_machine_of_last_second(&mut self, machine: Option<MachineUse>) {
         if let Some(second) = self.seconds.last_mut() {
             second.machine = machine;

@@ -169,7 +169,7 @@ fn with(machine: MachineUse) -> Outcome {
 
 #[test]
 fn a_machine_is_disturbed_by_theft_and_by_others_that_make_tasks_wait() {
-    assert_eq!(disturbance(&calm(1_000)), None, "nobody looked");
+    assert_eq!(disturbance(&calm(1_000)), None, "not sampled");
     assert_eq!(disturbance(&with(used(0.01, 0.02, Some(0.5)))), None);
     assert_eq!(
         disturbance(&with(used(0.12, 0.3, Some(0.4)))).unwrap(),

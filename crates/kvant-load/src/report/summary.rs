@@ -132,7 +132,7 @@ fn latencies(outcome: &Outcome) -> String {
     text
 }
 
-/// Who used the CPUs, where the system tells: one line.
+/// Use of the CPUs, where the system tells: one line.
 fn machine(outcome: &Outcome) -> String {
     let Some(machine) = outcome.machine else {
         return String::new();

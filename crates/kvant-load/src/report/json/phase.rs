@@ -64,7 +64,7 @@ pub struct PhaseResult {
     pub seconds: Vec<Second>,
     /// By thread.
     pub threads: Vec<ThreadResult>,
-    /// Who used the CPUs of the generator's machine, where the system tells.
+    /// Use of the CPUs of the generator's machine, where the system tells.
     #[serde(default)]
     pub machine: Option<MachineUse>,
     /// CPU time of all threads within the measured time, in nanoseconds.
