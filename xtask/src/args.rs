@@ -20,9 +20,7 @@ pub(crate) fn numbers(
             .find(|name| argument.strip_prefix("--") == Some(**name))
             .ok_or_else(|| format!("unknown argument {argument:?}"))?;
         let text = rest.next().ok_or_else(|| format!("--{name} needs a number"))?;
-        let value = text
-            .parse()
-            .map_err(|_| format!("--{name} {text:?} is not a number"))?;
+        let value = text.parse().map_err(|_| format!("--{name} {text:?} is not a number"))?;
         if values.insert(*name, value).is_some() {
             return Err(format!("--{name} is given twice"));
         }

@@ -1,5 +1,5 @@
-//! `cargo xtask bench NAME [ARG]...`: starts a benchmark of `bench/`. What each measures, it says itself
-//! (`bench/README.md`).
+//! `cargo xtask bench NAME [ARG]...`: starts a benchmark of `bench/`. What each measures, it says
+//! itself (`bench/README.md`).
 
 use crate::{Verdict, cargo};
 use std::process::Command;
@@ -28,14 +28,7 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         name: "engine",
-        command: &[
-            "cargo",
-            "run",
-            "--release",
-            "--manifest-path",
-            "bench/engine/Cargo.toml",
-            "--",
-        ],
+        command: &["cargo", "run", "--release", "--manifest-path", "bench/engine/Cargo.toml", "--"],
         about: "memory, read cost, space amplification and recovery: a command each",
         needs_kvant: true,
     },

@@ -4,8 +4,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The repository's root: chores work from any directory inside it. Cargo says where this package is now,
-/// which is not where it was built when checkouts share a target directory.
+/// The repository's root: chores work from any directory inside it. Cargo says where this package
+/// is now, which is not where it was built when checkouts share a target directory.
 pub(crate) fn root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
@@ -22,14 +22,8 @@ pub(crate) fn cargo() -> Command {
 
 /// Runs a command to its end, with its output shown; an error names the command that failed.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
-    let status = command
-        .status()
-        .map_err(|error| format!("{}: {error}", shown(command)))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("{}: {status}", shown(command)))
-    }
+    let status = command.status().map_err(|error| format!("{}: {error}", shown(command)))?;
+    if status.success() { Ok(()) } else { Err(format!("{}: {status}", shown(command))) }
 }
 
 /// Runs a command to its end and returns what it printed on standard output.
@@ -54,37 +48,26 @@ pub(crate) fn metadata() -> Result<Value, String> {
 /// Where cargo puts what it builds.
 pub(crate) fn target_dir() -> Result<PathBuf, String> {
     let metadata = metadata()?;
-    let dir = metadata["target_directory"]
-        .as_str()
-        .ok_or("cargo metadata names no target directory")?;
+    let dir =
+        metadata["target_directory"].as_str().ok_or("cargo metadata names no target directory")?;
     Ok(PathBuf::from(dir))
 }
 
 /// Builds Kvant's binary; returns the directory that it is in.
 pub(crate) fn build_kvant(release: bool) -> Result<PathBuf, String> {
     let mut build = cargo();
-    build
-        .args(["build", "--quiet", "--bin", "kvant"])
-        .args(release.then_some("--release"));
+    build.args(["build", "--quiet", "--bin", "kvant"]).args(release.then_some("--release"));
     run(&mut build)?;
     Ok(target_dir()?.join(if release { "release" } else { "debug" }))
 }
 
 /// A command as one would type it.
 pub(crate) fn shown(command: &Command) -> String {
-    let mut words = vec![
-        Path::new(command.get_program())
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy(),
-    ];
+    let mut words =
+        vec![Path::new(command.get_program()).file_stem().unwrap_or_default().to_string_lossy()];
     words.extend(command.get_args().map(|argument| argument.to_string_lossy()));
     let settings = command.get_envs().filter_map(|(name, value)| {
-        Some(format!(
-            "{}={} ",
-            name.to_string_lossy(),
-            value?.to_string_lossy()
-        ))
+        Some(format!("{}={} ", name.to_string_lossy(), value?.to_string_lossy()))
     });
     settings.collect::<String>() + &words.join(" ")
 }

@@ -1,9 +1,9 @@
 //! `cargo xtask hlog-check`: what `kvant load` writes, read by programs that are not ours.
 //!
-//! HdrHistogram's Python library merges the interval log and must come to the histograms of the JSON result, count by
-//! count; percentiles must follow from them; a validator holds the JSON against its schema. Both come from PyPI in
-//! pinned versions, into an environment of their own below `target/`. Without files, those of a made-up run are
-//! checked; with them, a real run's.
+//! HdrHistogram's Python library merges the interval log and must come to the histograms of the
+//! JSON result, count by count; percentiles must follow from them; a validator holds the JSON
+//! against its schema. Both come from PyPI in pinned versions, into an environment of their own
+//! below `target/`. Without files, those of a made-up run are checked; with them, a real run's.
 
 use crate::{Verdict, cargo};
 use serde_json::Value;
@@ -39,31 +39,20 @@ pub(crate) fn run(arguments: &[String]) -> Verdict {
         .args(files)
         .status();
     let status = status.map_err(|error| format!("python: {error}"))?;
-    println!(
-        "hlog-check: {}",
-        if status.success() { "passed" } else { "failed" }
-    );
+    println!("hlog-check: {}", if status.success() { "passed" } else { "failed" });
     Ok(status.success())
 }
 
 /// The files of the example, which prints them as one JSON object.
 fn made_up_run(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let mut example = cargo::cargo();
-    example.args([
-        "run",
-        "--quiet",
-        "--package",
-        "kvant-load",
-        "--example",
-        "result_files",
-    ]);
+    example.args(["run", "--quiet", "--package", "kvant-load", "--example", "result_files"]);
     let text = cargo::stdout_of(&mut example)?;
-    let files: Value = serde_json::from_slice(&text).map_err(|error| format!("result_files: {error}"))?;
+    let files: Value =
+        serde_json::from_slice(&text).map_err(|error| format!("result_files: {error}"))?;
     let names = [("hlog", "run.hlog"), ("result", "run.json"), ("hgrm", "run.hgrm")];
     let write = |(key, name): (&str, &str)| {
-        let text = files[key]
-            .as_str()
-            .ok_or_else(|| format!("result_files printed no {key}"))?;
+        let text = files[key].as_str().ok_or_else(|| format!("result_files printed no {key}"))?;
         let path = dir.join(name);
         std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(path)
@@ -79,14 +68,10 @@ fn environment(dir: &Path) -> Result<PathBuf, String> {
     if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         return Ok(python);
     }
-    cargo::run(
-        Command::new("python3")
-            .args(["-m", "venv", "--clear"])
-            .arg(dir.join("python")),
-    )
-    .map_err(|error| {
-        format!("{error}; it needs Python 3 with venv (Debian: apt-get install python3-venv)")
-    })?;
+    cargo::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(dir.join("python")))
+        .map_err(|error| {
+            format!("{error}; it needs Python 3 with venv (Debian: apt-get install python3-venv)")
+        })?;
     let pip = [
         "-m",
         "pip",

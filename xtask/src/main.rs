@@ -1,9 +1,9 @@
-//! Kvant's own chores, run as `cargo xtask NAME`: the rules of the house, the README's examples, long tests,
-//! benchmarks.
+//! Kvant's own chores, run as `cargo xtask NAME`: the rules of the house, the README's examples,
+//! long tests, benchmarks.
 //!
-//! A chore is a module with a `run` that returns a [`Verdict`]. Arguments are few, so they are parsed by hand
-//! in [`args`]. Findings go to standard output, a closing line last; what kept a chore from running goes to
-//! standard error.
+//! A chore is a module with a `run` that returns a [`Verdict`]. Arguments are few, so they are
+//! parsed by hand in [`args`]. Findings go to standard output, a closing line last; what kept a
+//! chore from running goes to standard error.
 #![allow(clippy::print_stdout, reason = "printing is what these chores are for")]
 
 mod args;
@@ -43,8 +43,8 @@ Kvant's chores. Usage: cargo xtask NAME
   bench [NAME [ARG]...]             run a benchmark; without a name, list them
 ";
 
-/// What a chore comes to: `Ok(true)` passed, `Ok(false)` found something and has printed it, `Err` could not
-/// be run.
+/// What a chore comes to: `Ok(true)` passed, `Ok(false)` found something and has printed it, `Err`
+/// could not be run.
 type Verdict = Result<bool, String>;
 
 fn main() -> ExitCode {

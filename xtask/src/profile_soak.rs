@@ -1,4 +1,5 @@
-//! `cargo xtask profile-soak`: the profiler on and off in a loop, in a server under load, for an hour by default.
+//! `cargo xtask profile-soak`: the profiler on and off in a loop, in a server under load, for an
+//! hour by default.
 //!
 //! What happens meanwhile and what is looked at, `profile_soak.py` says.
 

@@ -1,9 +1,11 @@
-//! `cargo xtask readme [--release]`: the README's examples, run as they stand against a real server.
+//! `cargo xtask readme [--release]`: the README's examples, run as they stand against a real
+//! server.
 //!
-//! Every `sh` block of the README's [`SECTIONS`] is run by bash, in order, in one temporary directory, with
-//! `kvant` in the path, against a server that is started on a free port of the loopback address; [`ADDRESS`] in
-//! a block stands for that server. A `text` block that follows is what the block must print: a line `...` stands for any lines,
-//! and `...` in a line for any characters.
+//! Every `sh` block of the README's [`SECTIONS`] is run by bash, in order, in one temporary
+//! directory, with `kvant` in the path, against a server that is started on a free port of the
+//! loopback address; [`ADDRESS`] in a block stands for that server. A `text` block that follows is
+//! what the block must print: a line `...` stands for any lines, and `...` in a line for any
+//! characters.
 
 mod example;
 
@@ -22,8 +24,8 @@ const ADDRESS: &str = "127.0.0.1:8080";
 /// Builds the binary, runs the examples, and prints where output and README differ.
 pub(crate) fn run(arguments: &[String]) -> Verdict {
     let release = args::release(arguments)?;
-    let readme =
-        fs::read_to_string(cargo::root().join("README.md")).map_err(|error| format!("README.md: {error}"))?;
+    let readme = fs::read_to_string(cargo::root().join("README.md"))
+        .map_err(|error| format!("README.md: {error}"))?;
     let mut examples = Vec::new();
     for section in SECTIONS {
         let of_section = example::of_section(&readme, section);
@@ -39,7 +41,8 @@ pub(crate) fn run(arguments: &[String]) -> Verdict {
     }
     fs::create_dir_all(&work).map_err(|error| format!("{}: {error}", work.display()))?;
     // Without a terminal curl would draw its progress into the output.
-    fs::write(work.join(".curlrc"), "silent\nshow-error\n").map_err(|error| format!(".curlrc: {error}"))?;
+    fs::write(work.join(".curlrc"), "silent\nshow-error\n")
+        .map_err(|error| format!(".curlrc: {error}"))?;
 
     let mut server = Server::start(&binaries.join("kvant"), &work, &[])?;
     let outcome = run_all(&examples, &server, &binaries);
@@ -62,28 +65,18 @@ fn run_all(examples: &[Example], server: &Server, binaries: &Path) -> Verdict {
     println!(
         "readme: {} examples {}",
         examples.len(),
-        if all_match {
-            "as written"
-        } else {
-            "run, not all as written"
-        }
+        if all_match { "as written" } else { "run, not all as written" }
     );
     Ok(all_match)
 }
 
-/// What a block prints, standard error included, with the server's address replaced by the README's.
+/// What a block prints, standard error included, with the server's address replaced by the
+/// README's.
 fn output_of(example: &Example, server: &Server, binaries: &Path) -> Result<String, String> {
     let path = std::env::var("PATH").unwrap_or_default();
     let script = example.script.replace(ADDRESS, &server.address);
     let output = Command::new("timeout")
-        .args([
-            "60",
-            "bash",
-            "-euo",
-            "pipefail",
-            "-c",
-            &format!("exec 2>&1\n{script}"),
-        ])
+        .args(["60", "bash", "-euo", "pipefail", "-c", &format!("exec 2>&1\n{script}")])
         .current_dir(&server.work)
         .env("CURL_HOME", &server.work)
         .env("PATH", format!("{}:{path}", binaries.display()))
@@ -94,9 +87,6 @@ fn output_of(example: &Example, server: &Server, binaries: &Path) -> Result<Stri
     if output.status.success() {
         Ok(printed)
     } else {
-        Err(format!(
-            "README.md:{}: {}\n{printed}",
-            example.line, output.status
-        ))
+        Err(format!("README.md:{}: {}\n{printed}", example.line, output.status))
     }
 }

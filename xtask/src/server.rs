@@ -1,5 +1,5 @@
-//! A server that lives as long as a chore needs it: a child process on a free port, with its data and log in a
-//! temporary directory.
+//! A server that lives as long as a chore needs it: a child process on a free port, with its data
+//! and log in a temporary directory.
 
 use crate::cargo;
 use std::fs::{self, File};
@@ -27,8 +27,8 @@ impl Server {
     /// Starts `binary` with more `arguments` in `work` and waits until it is ready.
     pub(crate) fn start(binary: &Path, work: &Path, arguments: &[&str]) -> Result<Server, String> {
         let failed = |error: io::Error| format!("{}: {error}", binary.display());
-        // The port is free until somebody else takes it in the moment before the server does; then the start
-        // fails, loudly.
+        // The port is free until somebody else takes it in the moment before the server does; then
+        // the start fails, loudly.
         let address = TcpListener::bind("127.0.0.1:0")
             .and_then(|listener| listener.local_addr())
             .map_err(failed)?
@@ -36,7 +36,8 @@ impl Server {
         let log = File::create(work.join("server.log")).map_err(failed)?;
         let mut command = Command::new(binary);
         // The defaults hold, whatever this shell has set.
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("KVANT_"))
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("KVANT_"))
         {
             command.env_remove(name);
         }
@@ -49,11 +50,7 @@ impl Server {
             .stderr(log)
             .spawn()
             .map_err(failed)?;
-        let mut server = Server {
-            child,
-            address,
-            work: work.to_path_buf(),
-        };
+        let mut server = Server { child, address, work: work.to_path_buf() };
         server
             .wait_until_ready()
             .map_err(|problem| format!("{problem}; its log:\n{}", server.log()))?;
@@ -103,7 +100,8 @@ impl Server {
 
     /// What the server has logged.
     pub(crate) fn log(&self) -> String {
-        fs::read_to_string(self.work.join("server.log")).unwrap_or_else(|error| format!("(no log: {error})"))
+        fs::read_to_string(self.work.join("server.log"))
+            .unwrap_or_else(|error| format!("(no log: {error})"))
     }
 }
 

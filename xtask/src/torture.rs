@@ -1,8 +1,9 @@
-//! `cargo xtask torture` and `cargo xtask soak`: the tests that get better with time, in release mode, with a
-//! seed that replays.
+//! `cargo xtask torture` and `cargo xtask soak`: the tests that get better with time, in release
+//! mode, with a seed that replays.
 //!
 //! The tests are the same as in `cargo test`; they take the number of cycles and the seed from the
-//! environment. A cycle is one kill -9; the engine's tests repeat in proportion, once for every 20 cycles.
+//! environment. A cycle is one kill -9; the engine's tests repeat in proportion, once for every 20
+//! cycles.
 
 use crate::{Verdict, args, cargo};
 use std::io::{BufRead, BufReader};
@@ -20,18 +21,9 @@ struct Long {
 }
 
 const LONG_TESTS: &[Long] = &[
-    Long {
-        package: "kvant",
-        filter: "kill_nine",
-    },
-    Long {
-        package: "kvant-engine",
-        filter: "power_loss",
-    },
-    Long {
-        package: "kvant-engine",
-        filter: "model",
-    },
+    Long { package: "kvant", filter: "kill_nine" },
+    Long { package: "kvant-engine", filter: "power_loss" },
+    Long { package: "kvant-engine", filter: "model" },
 ];
 
 /// A torture that is asked for by name, and the number that says how long it is.
@@ -47,21 +39,16 @@ const NAMED_TESTS: &[Named] = &[
     // A server on a small file system that it and another program fill, empty and fill again.
     Named {
         name: "brim",
-        test: Long {
-            package: "kvant",
-            filter: "brim::",
-        },
+        test: Long { package: "kvant", filter: "brim::" },
         number: "minutes",
         default: 10,
         variable: "KVANT_BRIM_MINUTES",
     },
-    // Random damage to data directories, against verify, an open and repair; prints what became of it.
+    // Random damage to data directories, against verify, an open and repair; prints what became of
+    // it.
     Named {
         name: "mutate",
-        test: Long {
-            package: "kvant-engine",
-            filter: "mutations",
-        },
+        test: Long { package: "kvant-engine", filter: "mutations" },
         number: "count",
         default: 1_000,
         variable: "KVANT_MUTATIONS",
@@ -88,12 +75,10 @@ fn run_named(named: &Named, arguments: &[String]) -> Verdict {
     let seed = given.get("seed").copied().unwrap_or_else(seed_of_the_day);
     println!("torture {name}: {value} {number}, seed {seed}");
     let passed = passes(&named.test, &[(named.variable, value), ("KVANT_TEST_SEED", seed)])?;
-    let (end, again) = if passed {
-        ("passed", "")
-    } else {
-        ("failed", "; again")
-    };
-    println!("torture {name}: {end}{again}: cargo xtask torture {name} --{number} {value} --seed {seed}");
+    let (end, again) = if passed { ("passed", "") } else { ("failed", "; again") };
+    println!(
+        "torture {name}: {end}{again}: cargo xtask torture {name} --{number} {value} --seed {seed}"
+    );
     Ok(passed)
 }
 
@@ -116,11 +101,10 @@ pub(crate) fn soak(arguments: &[String]) -> Verdict {
 fn round(cycle_count: u64, seed: u64) -> Verdict {
     println!("torture: {cycle_count} cycles, seed {seed}");
     for test in LONG_TESTS {
-        if !passes(
-            test,
-            &[("KVANT_TORTURE_CYCLES", cycle_count), ("KVANT_TEST_SEED", seed)],
-        )? {
-            println!("torture: failed; again: cargo xtask torture --cycles {cycle_count} --seed {seed}");
+        if !passes(test, &[("KVANT_TORTURE_CYCLES", cycle_count), ("KVANT_TEST_SEED", seed)])? {
+            println!(
+                "torture: failed; again: cargo xtask torture --cycles {cycle_count} --seed {seed}"
+            );
             return Ok(false);
         }
     }
@@ -154,7 +138,8 @@ fn passes(test: &Long, variables: &[(&str, u64)]) -> Verdict {
     }
 }
 
-/// Runs a test command with its output shown; the number of tests that passed, or `None` when it failed.
+/// Runs a test command with its output shown; the number of tests that passed, or `None` when it
+/// failed.
 fn passed_tests(command: &mut Command) -> Result<Option<u64>, String> {
     let name = cargo::shown(command);
     let failed = |error: std::io::Error| format!("{name}: {error}");
@@ -170,7 +155,8 @@ fn passed_tests(command: &mut Command) -> Result<Option<u64>, String> {
     Ok(status.success().then_some(passed_count))
 }
 
-/// The number in the test runner's closing line, `test result: ok. 3 passed; ...`; 0 for any other line.
+/// The number in the test runner's closing line, `test result: ok. 3 passed; ...`; 0 for any other
+/// line.
 fn passed_in(line: &str) -> u64 {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
@@ -181,10 +167,7 @@ fn passed_in(line: &str) -> u64 {
 
 /// A seed that differs from run to run; it is printed, so that the run can be repeated.
 fn seed_of_the_day() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO)
-        .as_secs()
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
 }
 
 #[cfg(test)]

@@ -50,7 +50,8 @@ impl Connection {
         Ok(head.status)
     }
 
-    /// Gets a chunked answer and hands its chunks to `take` one by one. Returns when the last one has come.
+    /// Gets a chunked answer and hands its chunks to `take` one by one. Returns when the last one
+    /// has come.
     pub(crate) fn stream(
         &mut self,
         target: &str,

@@ -1,8 +1,9 @@
-//! Figures of the engine that do not depend on the machine's speed alone: memory, read cost, space, recovery.
+//! Figures of the engine that do not depend on the machine's speed alone: memory, read cost, space,
+//! recovery.
 //!
-//! Each command prints plain lines `NAME VALUE UNIT TARGET`, tab-separated, with `-` where there is no
-//! target. It fails when the database loses or invents data, never because a target is missed. See
-//! `bench/README.md`.
+//! Each command prints plain lines `NAME VALUE UNIT TARGET`, tab-separated, with `-` where there is
+//! no target. It fails when the database loses or invents data, never because a target is missed.
+//! See `bench/README.md`.
 
 mod engine;
 mod figures;

@@ -1,5 +1,5 @@
-//! Peak RSS of the real server with many times more data than memory: while loading, reading at random and
-//! streaming everything.
+//! Peak RSS of the real server with many times more data than memory: while loading, reading at
+//! random and streaming everything.
 //!
 //! Threads: one a connection.
 

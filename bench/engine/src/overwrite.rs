@@ -1,5 +1,5 @@
-//! Space amplification: every key is overwritten several times at random; then compaction is left alone until
-//! it has caught up.
+//! Space amplification: every key is overwritten several times at random; then compaction is left
+//! alone until it has caught up.
 
 use crate::engine::{open, settle};
 use crate::figures::{mib, plain, share, targeted};

@@ -1,5 +1,5 @@
-//! What a point read costs in data blocks, from cache or disk: counters of the engine, on a tree as writing
-//! has left it.
+//! What a point read costs in data blocks, from cache or disk: counters of the engine, on a tree as
+//! writing has left it.
 
 use crate::engine::{open, settle};
 use crate::figures::{plain, share, targeted};

@@ -61,8 +61,8 @@ pub(crate) const KEY_BYTES: usize = 15;
 
 /// The numbers `0..count`, each once, in an order that leaves neighbours far apart.
 pub(crate) fn shuffled(count: u64) -> impl Iterator<Item = u64> {
-    // A stride near the golden section of the circle spreads well; without a common factor it comes by every
-    // number.
+    // A stride near the golden section of the circle spreads well; without a common factor it comes
+    // by every number.
     let golden = (count as f64 * 0.618_034) as u64;
     let stride = (golden..)
         .find(|&stride| common_factor(stride, count) == 1)

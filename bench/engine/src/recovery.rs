@@ -1,8 +1,9 @@
-//! Recovery of the fullest log that there can be: every memtable is full and none was flushed when the
-//! process is killed.
+//! Recovery of the fullest log that there can be: every memtable is full and none was flushed when
+//! the process is killed.
 //!
-//! A server that flushes never comes near that. So a process of its own fills the database with an engine
-//! whose background tasks never run, until writes stall; it is killed; the real server recovers.
+//! A server that flushes never comes near that. So a process of its own fills the database with an
+//! engine whose background tasks never run, until writes stall; it is killed; the real server
+//! recovers.
 
 use crate::figures::{mib, plain, targeted};
 use crate::http::Connection;
@@ -90,7 +91,8 @@ fn fill_and_kill(data: &Path, memory_bytes: u64, value_bytes: u64) -> Result<u64
         .map_err(|_| format!("the filling process failed: {line:?}").into())
 }
 
-/// Fills a database until writes stall, prints how many records were acknowledged, and waits to be killed.
+/// Fills a database until writes stall, prints how many records were acknowledged, and waits to be
+/// killed.
 pub(crate) fn fill(dir: &str, memory_bytes: &str, value_bytes: &str) -> Result<(), Failure> {
     let mut options = Options::for_memory(memory_bytes.parse()?);
     options.sync = SyncLevel::Os;
@@ -117,7 +119,8 @@ pub(crate) fn fill(dir: &str, memory_bytes: &str, value_bytes: &str) -> Result<(
     std::process::exit(1);
 }
 
-/// A different number for every `number` below a thousand million, in no order: multiples modulo a prime.
+/// A different number for every `number` below a thousand million, in no order: multiples modulo a
+/// prime.
 fn scattered(number: u64) -> u64 {
     number * 618_033_989 % 1_000_000_007
 }

@@ -42,8 +42,8 @@ impl ServerProcess {
             )
             .into());
         }
-        // setpriv execs, so the process id is the server's; the kernel ends it when the benchmark dies
-        // without a word.
+        // setpriv execs, so the process id is the server's; the kernel ends it when the benchmark
+        // dies without a word.
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL"])
             .arg(&settings.kvant)

@@ -1,7 +1,8 @@
 //! The one memory budget (`--memory`) and who uses how much of it.
 //!
-//! Consumers report what they hold; the block cache, the only consumer that can give memory back at once, sizes itself to what the
-//! others leave. Request bodies and iterators reserve before they allocate and are refused when nothing is left.
+//! Consumers report what they hold; the block cache, the only consumer that can give memory back at
+//! once, sizes itself to what the others leave. Request bodies and iterators reserve before they
+//! allocate and are refused when nothing is left.
 //!
 //! Threads: all counters are atomic; figures of different consumers may be a few operations apart.
 
@@ -63,10 +64,7 @@ pub struct MemoryBudget {
 impl MemoryBudget {
     /// A budget of `limit_bytes`.
     pub fn new(limit_bytes: u64) -> Arc<MemoryBudget> {
-        Arc::new(MemoryBudget {
-            limit_bytes,
-            used_bytes: Default::default(),
-        })
+        Arc::new(MemoryBudget { limit_bytes, used_bytes: Default::default() })
     }
 
     /// The limit.
@@ -92,21 +90,13 @@ impl MemoryBudget {
     /// Counts `bytes` less for `consumer`.
     pub fn subtract(&self, consumer: Consumer, bytes: u64) {
         let before = self.used_bytes[consumer as usize].fetch_sub(bytes, Ordering::Relaxed);
-        debug_assert!(
-            before >= bytes,
-            "{} gave back {bytes} of {before} bytes",
-            consumer.name()
-        );
+        debug_assert!(before >= bytes, "{} gave back {bytes} of {before} bytes", consumer.name());
     }
 
     /// Counts `bytes` for `consumer` until the reservation is dropped, whatever the limit says.
     pub fn reserve(self: &Arc<Self>, consumer: Consumer, bytes: u64) -> Reservation {
         self.add(consumer, bytes);
-        Reservation {
-            budget: Arc::clone(self),
-            consumer,
-            bytes,
-        }
+        Reservation { budget: Arc::clone(self), consumer, bytes }
     }
 
     /// As [`MemoryBudget::reserve`], but only while `consumer` stays within `share_bytes` with it.
@@ -122,11 +112,7 @@ impl MemoryBudget {
                 used.checked_add(bytes).filter(|&sum| sum <= share_bytes)
             })
             .ok()?;
-        Some(Reservation {
-            budget: Arc::clone(self),
-            consumer,
-            bytes,
-        })
+        Some(Reservation { budget: Arc::clone(self), consumer, bytes })
     }
 }
 

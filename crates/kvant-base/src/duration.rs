@@ -15,9 +15,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         .find_map(|(unit, factor)| {
             let digits = trimmed.strip_suffix(unit)?;
             let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-            plain
-                .then(|| digits.parse::<u64>().ok()?.checked_mul(*factor))
-                .flatten()
+            plain.then(|| digits.parse::<u64>().ok()?.checked_mul(*factor)).flatten()
         })
         .map(Duration::from_micros)
         .ok_or_else(|| {
@@ -28,14 +26,8 @@ pub fn parse(text: &str) -> Result<Duration, String> {
 /// The shortest exact form in whole units; below a microsecond is cut off.
 pub fn format(duration: Duration) -> String {
     let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-    let unit = UNITS
-        .iter()
-        .rev()
-        .find(|(_, factor)| us != 0 && us.is_multiple_of(*factor));
-    unit.map_or_else(
-        || "0s".to_string(),
-        |(name, factor)| format!("{}{name}", us / factor),
-    )
+    let unit = UNITS.iter().rev().find(|(_, factor)| us != 0 && us.is_multiple_of(*factor));
+    unit.map_or_else(|| "0s".to_string(), |(name, factor)| format!("{}{name}", us / factor))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! One error type for the engine and what stands on it.
 //!
-//! The kind says what the caller must do; the message, file and offset say where. Errors are cheap to clone, because one failed
-//! group commit is reported to every request that waited for it.
+//! The kind says what the caller must do; the message, file and offset say where. Errors are cheap
+//! to clone, because one failed group commit is reported to every request that waited for it.
 
 use std::fmt;
 use std::io;
@@ -17,11 +17,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum ErrorKind {
     /// The request itself is wrong (a key over its limit, an unusable option): change it.
     Invalid,
-    /// Stored bytes fail their checksum or contradict each other: other keys stay readable; see `kvant db repair`.
+    /// Stored bytes fail their checksum or contradict each other: other keys stay readable; see
+    /// `kvant db repair`.
     Corruption,
     /// The operating system refused an operation: look at the source and the file.
     Io,
-    /// No space on the device: nothing was written; reads and deletes go on; retry when space has returned.
+    /// No space on the device: nothing was written; reads and deletes go on; retry when space has
+    /// returned.
     NoSpace,
     /// The disk failed while this was written or synced: whether it will survive a restart is
     /// unknown.
@@ -29,7 +31,8 @@ pub enum ErrorKind {
     /// Because of an earlier failure of the disk no write is accepted until the database is opened
     /// anew.
     Fenced,
-    /// The write path is over its limits now: nothing was written; wait for it to become writable, or retry later.
+    /// The write path is over its limits now: nothing was written; wait for it to become writable,
+    /// or retry later.
     Stalled,
     /// Another process owns the data directory.
     Locked,
@@ -39,7 +42,8 @@ pub enum ErrorKind {
     Closed,
 }
 
-/// An error with its kind, a sentence, and, where there is one, the file and byte offset it concerns.
+/// An error with its kind, a sentence, and, where there is one, the file and byte offset it
+/// concerns.
 #[derive(Clone)]
 pub struct Error(Box<Details>);
 
@@ -53,7 +57,8 @@ struct Details {
 }
 
 impl Error {
-    /// An error of `kind` explained by `message` (no final period; names what was expected and what was found).
+    /// An error of `kind` explained by `message` (no final period; names what was expected and what
+    /// was found).
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error(Box::new(Details {
             kind,
@@ -66,9 +71,7 @@ impl Error {
 
     /// [`ErrorKind::Corruption`] at a byte offset of a file.
     pub fn corruption(file: &Path, offset_bytes: u64, message: impl Into<String>) -> Error {
-        Error::new(ErrorKind::Corruption, message)
-            .with_file(file)
-            .with_offset(offset_bytes)
+        Error::new(ErrorKind::Corruption, message).with_file(file).with_offset(offset_bytes)
     }
 
     /// [`ErrorKind::Invalid`].
@@ -76,13 +79,11 @@ impl Error {
         Error::new(ErrorKind::Invalid, message)
     }
 
-    /// An operating-system error met while doing `action` ("append to", "rename") on `file`. `ENOSPC` and `EDQUOT` become
-    /// [`ErrorKind::NoSpace`], everything else [`ErrorKind::Io`].
+    /// An operating-system error met while doing `action` ("append to", "rename") on `file`.
+    /// `ENOSPC` and `EDQUOT` become [`ErrorKind::NoSpace`], everything else [`ErrorKind::Io`].
     pub fn io(action: &str, file: &Path, source: io::Error) -> Error {
-        let full = matches!(
-            source.kind(),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-        );
+        let full =
+            matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         let kind = if full { ErrorKind::NoSpace } else { ErrorKind::Io };
         let mut error = Error::new(kind, format!("cannot {action}")).with_file(file);
         error.0.source = Some(Arc::new(source));
@@ -155,9 +156,6 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0
-            .source
-            .as_deref()
-            .map(|e| e as &(dyn std::error::Error + 'static))
+        self.0.source.as_deref().map(|e| e as &(dyn std::error::Error + 'static))
     }
 }

@@ -1,9 +1,11 @@
 //! What happens beside the requests: flushes, compactions, stalls, slow fsyncs, overload.
 //!
-//! A ring of the latest events that operators read live (`/v0/events`) and that explains slow requests (`/v0/slow`): an event that
-//! lasted is there twice, as its beginning and as its end, so that one that still goes on is seen too.
+//! A ring of the latest events that operators read live (`/v0/events`) and that explains slow
+//! requests (`/v0/slow`): an event that lasted is there twice, as its beginning and as its end, so
+//! that one that still goes on is seen too.
 //!
-//! Threads: any. Events are rare (some a second), so one lock is enough. Whoever listens is woken without the lock.
+//! Threads: any. Events are rare (some a second), so one lock is enough. Whoever listens is woken
+//! without the lock.
 
 use crate::lock::NamedMutex;
 use serde::Serialize;
@@ -174,7 +176,8 @@ impl Events {
         self.inner.lock().last_number
     }
 
-    /// Calls `listener` once when there is an entry after `number`: at once when there is one already.
+    /// Calls `listener` once when there is an entry after `number`: at once when there is one
+    /// already.
     pub fn on_after(&self, number: u64, listener: Listener) {
         {
             let mut ring = self.inner.lock();
@@ -186,15 +189,17 @@ impl Events {
         listener();
     }
 
-    /// What went on at some time between `start_ns` and `end_ns`, each thing once: by its end where that is known, else by its
-    /// beginning.
+    /// What went on at some time between `start_ns` and `end_ns`, each thing once: by its end where
+    /// that is known, else by its beginning.
     pub fn overlapping(&self, start_ns: u64, end_ns: u64) -> Vec<Arc<Event>> {
         let ring = self.inner.lock();
         let ends = ring.latest.iter().filter(|event| event.edge == Edge::End);
         let ended: BTreeSet<u64> = ends.map(|event| event.span).collect();
         let overlapping = ring.latest.iter().filter(|event| {
             let is_last_word = event.edge == Edge::End || !ended.contains(&event.span);
-            is_last_word && event.start_ns <= end_ns && event.end_ns.is_none_or(|end| end >= start_ns)
+            is_last_word
+                && event.start_ns <= end_ns
+                && event.end_ns.is_none_or(|end| end >= start_ns)
         });
         overlapping.cloned().collect()
     }

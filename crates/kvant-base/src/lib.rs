@@ -1,10 +1,12 @@
 //! Types that every Kvant crate shares.
 //!
-//! This crate does no I/O, starts no threads and reads no clock: what it needs of the world is handed to it.
+//! This crate does no I/O, starts no threads and reads no clock: what it needs of the world is
+//! handed to it.
 //!
 //! - [`error`]: one error type whose kind says what the caller must do and whose details say where.
 //! - [`size`], [`duration`]: how bytes and times are written in settings (`64KiB`, `10ms`).
-//! - [`limits`]: every bound of the product, in one file, with the assertions that tie them together.
+//! - [`limits`]: every bound of the product, in one file, with the assertions that tie them
+//!   together.
 //! - [`timestamp`]: moments of the wall clock as RFC 3339.
 //! - [`varint`], [`checksum`]: the two encodings that all file formats use.
 //! - [`budget`]: the one memory budget and who uses how much of it.

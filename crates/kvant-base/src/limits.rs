@@ -6,13 +6,15 @@ pub const KEY_BYTES_MAX: usize = 16 * 1024;
 pub const VALUE_BYTES_MAX_DEFAULT: u64 = 16 << 20;
 /// The most that `--value-bytes-max` may allow.
 pub const VALUE_BYTES_MAX_LIMIT: u64 = 1 << 30;
-/// Longest value that a read copies out of a memtable or a block. Longer ones keep the memory that they lie in.
+/// Longest value that a read copies out of a memtable or a block. Longer ones keep the memory that
+/// they lie in.
 pub const VALUE_BYTES_COPIED_MAX: usize = 64 << 10;
 /// Longest time to live, in seconds (ten years of 365 days).
 pub const TTL_SECONDS_MAX: u64 = 315_360_000;
 /// Smallest memory budget with which the database works.
 pub const MEMORY_BYTES_MIN: u64 = 64 << 20;
-/// Largest payload of one write-ahead-log record: the longest value with its key and framing, and room for a group of writes.
+/// Largest payload of one write-ahead-log record: the longest value with its key and framing, and
+/// room for a group of writes.
 pub const WAL_RECORD_BYTES_MAX: u64 = 2 << 30;
 /// Levels of the tree, level 0 included.
 pub const LEVELS: usize = 7;

@@ -1,13 +1,18 @@
-//! Locks and conditions with names: what threads wait for, and for how long, can be asked of a profiler ([`crate::wait`]).
+//! Locks and conditions with names: what threads wait for, and for how long, can be asked of a
+//! profiler ([`crate::wait`]).
 //!
-//! A panic while a lock is held aborts the process in release builds, so there is no poisoning to handle: in tests the panic that
-//! poisoned a lock is the failure to look at, and the next holder goes on.
+//! A panic while a lock is held aborts the process in release builds, so there is no poisoning to
+//! handle: in tests the panic that poisoned a lock is the failure to look at, and the next holder
+//! goes on.
 //!
 //! Invariants:
-//! 1. Without contention a lock costs what std's costs and one load at its end, whether anybody listens or not.
-//! 2. Only a wait for a lock that another thread holds is contention. What a thread waits for at a condition has the kind that the
-//!    condition was made with; taking the lock again at the end of such a wait is part of it.
-//! 3. Who gives up a lock that others wait for is told to the listener, with the time during which somebody waited for this holder.
+//! 1. Without contention a lock costs what std's costs and one load at its end, whether anybody
+//!    listens or not.
+//! 2. Only a wait for a lock that another thread holds is contention. What a thread waits for at a
+//!    condition has the kind that the condition was made with; taking the lock again at the end of
+//!    such a wait is part of it.
+//! 3. Who gives up a lock that others wait for is told to the listener, with the time during which
+//!    somebody waited for this holder.
 //!
 //! Threads: any.
 
@@ -30,7 +35,8 @@ struct Waiters {
     contended_count: AtomicU64,
     /// Threads that wait, of those that a listener hears of.
     count: AtomicU32,
-    /// Since when somebody has been waiting for the present holder, in the listener's time; 0 while nobody has.
+    /// Since when somebody has been waiting for the present holder, in the listener's time; 0 while
+    /// nobody has.
     since_ns: AtomicU64,
 }
 
@@ -56,10 +62,7 @@ impl<T> NamedMutex<T> {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => self.lock_contended(),
         };
-        NamedGuard {
-            holding: Holding(&self.waiters),
-            inner,
-        }
+        NamedGuard { holding: Holding(&self.waiters), inner }
     }
 
     #[cold]
@@ -91,16 +94,15 @@ impl<T> NamedMutex<T> {
 
 impl<T> fmt::Debug for NamedMutex<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NamedMutex")
-            .field("name", &self.name())
-            .finish_non_exhaustive()
+        f.debug_struct("NamedMutex").field("name", &self.name()).finish_non_exhaustive()
     }
 }
 
 impl Waiters {
     /// A thread begins to wait.
     fn enter(&self, start_ns: u64) {
-        // The count first: a waiter that leaves, and does not see this one in it, has made the time 0 before.
+        // The count first: a waiter that leaves, and does not see this one in it, has made the time
+        // 0 before.
         self.count.fetch_add(1, Ordering::AcqRel);
         self.start(start_ns);
     }
@@ -118,9 +120,8 @@ impl Waiters {
 
     fn start(&self, now_ns: u64) {
         // A time that is there already is earlier.
-        let (Ok(_) | Err(_)) = self
-            .since_ns
-            .compare_exchange(0, now_ns, Ordering::AcqRel, Ordering::Relaxed);
+        let (Ok(_) | Err(_)) =
+            self.since_ns.compare_exchange(0, now_ns, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     /// The holder is about to give up the lock, and somebody waits.
@@ -184,18 +185,13 @@ pub struct NamedCondvar {
 impl NamedCondvar {
     /// A condition; `kind` says what those who wait at it wait for.
     pub const fn new(kind: WaitKind, name: &'static str) -> NamedCondvar {
-        NamedCondvar {
-            waits: Some((kind, name)),
-            inner: Condvar::new(),
-        }
+        NamedCondvar { waits: Some((kind, name)), inner: Condvar::new() }
     }
 
-    /// A condition whose waiters call [`wait::begin`] themselves, since only they know what they wait for.
+    /// A condition whose waiters call [`wait::begin`] themselves, since only they know what they
+    /// wait for.
     pub const fn named_by_waiters() -> NamedCondvar {
-        NamedCondvar {
-            waits: None,
-            inner: Condvar::new(),
-        }
+        NamedCondvar { waits: None, inner: Condvar::new() }
     }
 
     /// Waits until notified, or for no reason, giving up the lock meanwhile.
@@ -206,27 +202,23 @@ impl NamedCondvar {
         let waiting = self.begin();
         let inner = self.inner.wait(inner).unwrap_or_else(PoisonError::into_inner);
         drop(waiting);
-        NamedGuard {
-            holding: Holding(waiters),
-            inner,
-        }
+        NamedGuard { holding: Holding(waiters), inner }
     }
 
     /// As [`NamedCondvar::wait`], but for at most `time_max`.
-    pub fn wait_timeout<'a, T>(&self, guard: NamedGuard<'a, T>, time_max: Duration) -> NamedGuard<'a, T> {
+    pub fn wait_timeout<'a, T>(
+        &self,
+        guard: NamedGuard<'a, T>,
+        time_max: Duration,
+    ) -> NamedGuard<'a, T> {
         let NamedGuard { holding, inner } = guard;
         let waiters = holding.0;
         drop(holding);
         let waiting = self.begin();
-        let (inner, _) = self
-            .inner
-            .wait_timeout(inner, time_max)
-            .unwrap_or_else(PoisonError::into_inner);
+        let (inner, _) =
+            self.inner.wait_timeout(inner, time_max).unwrap_or_else(PoisonError::into_inner);
         drop(waiting);
-        NamedGuard {
-            holding: Holding(waiters),
-            inner,
-        }
+        NamedGuard { holding: Holding(waiters), inner }
     }
 
     fn begin(&self) -> Option<Waiting> {

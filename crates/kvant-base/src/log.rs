@@ -1,10 +1,11 @@
 //! The log as components see it: something that takes named events with fields.
 //!
-//! An event is one line for a person and one object for a machine, so its name is a stable word (`flush`, `recovery_done`) and
-//! everything that varies is a field. Field names carry their unit last (`wal_bytes`, `sync_us`). Where the lines go and how
-//! they look is decided by the binary.
+//! An event is one line for a person and one object for a machine, so its name is a stable word
+//! (`flush`, `recovery_done`) and everything that varies is a field. Field names carry their unit
+//! last (`wal_bytes`, `sync_us`). Where the lines go and how they look is decided by the binary.
 //!
-//! Threads: a log may be called from any thread, also while locks are held: it must not call back into the caller.
+//! Threads: a log may be called from any thread, also while locks are held: it must not call back
+//! into the caller.
 
 use std::fmt::{self, Display};
 
@@ -38,7 +39,8 @@ impl Display for Level {
 
 /// Takes events.
 pub trait Log: Send + Sync {
-    /// Writes one event. A log that cannot write loses the event: no caller can do anything about it.
+    /// Writes one event. A log that cannot write loses the event: no caller can do anything about
+    /// it.
     fn event(&self, level: Level, name: &'static str, fields: &[(&str, &dyn Display)]);
 }
 

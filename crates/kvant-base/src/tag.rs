@@ -1,11 +1,11 @@
-//! What the calling thread works on, for profiles: a sample of a worker or of an event loop would not say by itself which kind of
-//! request it served.
+//! What the calling thread works on, for profiles: a sample of a worker or of an event loop would
+//! not say by itself which kind of request it served.
 //!
 //! Invariants:
-//! 1. A tag is one word of thread-local memory that only its thread writes, so that the profiler's signal handler, which runs on that
-//!    thread, may read it at any moment.
-//! 2. [`Entered`] puts back what was there before: work inside of other work (a commit inside of a request) nests. It must not live
-//!    across an `await`: other work runs on the thread meanwhile.
+//! 1. A tag is one word of thread-local memory that only its thread writes, so that the profiler's
+//!    signal handler, which runs on that thread, may read it at any moment.
+//! 2. [`Entered`] puts back what was there before: work inside of other work (a commit inside of a
+//!    request) nests. It must not live across an `await`: other work runs on the thread meanwhile.
 //!
 //! Threads: each has its own tag.
 
@@ -166,14 +166,8 @@ impl Tag {
     /// The tag of a number; what is not known is `None`.
     pub fn of_code(code: u16) -> Tag {
         Tag {
-            activity: Activity::ALL
-                .get(usize::from(code & 0xff))
-                .copied()
-                .unwrap_or_default(),
-            stage: Stage::ALL
-                .get(usize::from(code >> 8))
-                .copied()
-                .unwrap_or_default(),
+            activity: Activity::ALL.get(usize::from(code & 0xff)).copied().unwrap_or_default(),
+            stage: Stage::ALL.get(usize::from(code >> 8)).copied().unwrap_or_default(),
         }
     }
 
@@ -222,10 +216,7 @@ pub struct Entered {
 impl Entered {
     #[inline]
     fn set(code: u16) -> Entered {
-        Entered {
-            before: replace(code),
-            _not_send: PhantomData,
-        }
+        Entered { before: replace(code), _not_send: PhantomData }
     }
 
     /// The work goes on with this part.

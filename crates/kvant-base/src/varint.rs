@@ -1,4 +1,5 @@
-//! LEB128 variable-length unsigned integers, as LevelDB writes them: seven bits a byte, low bits first, high bit = "more".
+//! LEB128 variable-length unsigned integers, as LevelDB writes them: seven bits a byte, low bits
+//! first, high bit = "more".
 
 /// The longest encoding of a `u64`.
 pub const VARINT64_BYTES_MAX: usize = 10;
@@ -25,7 +26,8 @@ pub fn encoded_bytes(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
 
-/// Reads a `u64` from the front of `input` and advances it; `None` when it is cut short or too long.
+/// Reads a `u64` from the front of `input` and advances it; `None` when it is cut short or too
+/// long.
 #[inline]
 pub fn take_u64(input: &mut &[u8]) -> Option<u64> {
     let first = *input.first()?;
@@ -49,7 +51,8 @@ pub fn take_u64(input: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Reads a `u32` from the front of `input` and advances it; `None` when it is cut short or does not fit.
+/// Reads a `u32` from the front of `input` and advances it; `None` when it is cut short or does not
+/// fit.
 #[inline]
 pub fn take_u32(input: &mut &[u8]) -> Option<u32> {
     let mut rest = *input;

@@ -1,9 +1,11 @@
-//! Every wait has a kind and a name: locks, conditions, queues and slow system calls tell a profiler how long they took.
+//! Every wait has a kind and a name: locks, conditions, queues and slow system calls tell a
+//! profiler how long they took.
 //!
-//! Nothing is measured unless a profiler listens: then [`begin`] is one load and a branch, and only on paths that wait anyway.
+//! Nothing is measured unless a profiler listens: then [`begin`] is one load and a branch, and only
+//! on paths that wait anyway.
 //!
-//! Kinds are never merged. A worker with nothing to do and a thread that cannot get a lock are both asleep, but only one of them is a
-//! problem.
+//! Kinds are never merged. A worker with nothing to do and a thread that cannot get a lock are both
+//! asleep, but only one of them is a problem.
 //!
 //! Threads: any. The listener is called on the thread that waits.
 
@@ -54,17 +56,19 @@ pub trait WaitListener: Sync {
     fn now_ns(&self) -> u64;
     /// A wait of that kind begins now: at the time that is returned.
     fn begins(&self, kind: WaitKind) -> u64;
-    /// A wait for what is called `name` ends now; it was said to begin at `start_ns`. Called for each wait that began, also when
-    /// nobody listens any more.
+    /// A wait for what is called `name` ends now; it was said to begin at `start_ns`. Called for
+    /// each wait that began, also when nobody listens any more.
     fn ends(&self, kind: WaitKind, name: &'static str, start_ns: u64);
-    /// The calling thread is about to give up the lock `name`, for which others wait since `since_ns`.
+    /// The calling thread is about to give up the lock `name`, for which others wait since
+    /// `since_ns`.
     fn held(&self, name: &'static str, since_ns: u64);
 }
 
 static IS_LISTENING: AtomicBool = AtomicBool::new(false);
 static LISTENER: OnceLock<&'static dyn WaitListener> = OnceLock::new();
 
-/// Makes `listener` the one that is told of waits from the next [`listen`] on; a process has one, the first that was installed.
+/// Makes `listener` the one that is told of waits from the next [`listen`] on; a process has one,
+/// the first that was installed.
 pub fn install(listener: &'static dyn WaitListener) {
     LISTENER.get_or_init(|| listener);
 }
@@ -88,15 +92,11 @@ pub fn listener() -> Option<&'static dyn WaitListener> {
 /// A wait begins, which ends when the result is dropped.
 #[inline]
 pub fn begin(kind: WaitKind, name: &'static str) -> Waiting {
-    Waiting {
-        kind,
-        name,
-        start_ns: listener().map(|listener| listener.begins(kind)),
-    }
+    Waiting { kind, name, start_ns: listener().map(|listener| listener.begins(kind)) }
 }
 
-/// A wait that goes on, of the calling thread. One for [`WaitKind::Backpressure`] a task may keep across an `await`: then what waits is
-/// the task, not the thread.
+/// A wait that goes on, of the calling thread. One for [`WaitKind::Backpressure`] a task may keep
+/// across an `await`: then what waits is the task, not the thread.
 #[must_use = "the wait ends when this is dropped"]
 pub struct Waiting {
     kind: WaitKind,

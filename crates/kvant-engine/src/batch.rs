@@ -1,12 +1,12 @@
-//! Write batches: operations that are committed together, kept in the encoding that the write-ahead log
-//! stores.
+//! Write batches: operations that are committed together, kept in the encoding that the write-ahead
+//! log stores.
 //!
-//! The encoding is the `payload` of `docs/formats/wal.md`. It is made as operations are added, so that a
-//! commit only copies bytes.
+//! The encoding is the `payload` of `docs/formats/wal.md`. It is made as operations are added, so
+//! that a commit only copies bytes.
 //!
 //! Invariants:
-//! 1. encodings concatenate: the encodings of two batches, one after the other, are the encoding of both
-//!    together;
+//! 1. encodings concatenate: the encodings of two batches, one after the other, are the encoding of
+//!    both together;
 //! 2. the value of an operation is in stored form: an expiring one starts with its expiry, as
 //!    `format::split_expiry` reads it.
 
@@ -16,7 +16,8 @@ use std::path::Path;
 
 /// Bytes of the expiry in front of a stored value.
 const EXPIRY_BYTES: usize = 8;
-/// Kind and the two lengths of an operation: what its encoding adds to key and stored value at most.
+/// Kind and the two lengths of an operation: what its encoding adds to key and stored value at
+/// most.
 const OP_OVERHEAD_BYTES_MAX: usize = 1 + 2 * varint::VARINT64_BYTES_MAX;
 
 /// Operations that are committed together: all or none of them survives.
@@ -41,7 +42,9 @@ impl WriteBatch {
     pub fn put(&mut self, key: &[u8], value: &[u8], expires_at_ms: Option<u64>) {
         match expires_at_ms {
             None => self.put_stored(ValueKind::Put, key, &[], value),
-            Some(at_ms) => self.put_stored(ValueKind::PutExpiring, key, &at_ms.to_le_bytes(), value),
+            Some(at_ms) => {
+                self.put_stored(ValueKind::PutExpiring, key, &at_ms.to_le_bytes(), value)
+            }
         }
     }
 
@@ -66,7 +69,8 @@ impl WriteBatch {
         self.op_count
     }
 
-    /// Operations that give a key a value. Those that remove one are let through when space runs out.
+    /// Operations that give a key a value. Those that remove one are let through when space runs
+    /// out.
     pub(crate) fn put_count(&self) -> usize {
         self.put_count
     }
@@ -84,10 +88,7 @@ impl WriteBatch {
     /// Removes all operations and keeps the memory for the next ones.
     pub fn clear(&mut self) {
         self.encoded.clear();
-        *self = WriteBatch {
-            encoded: std::mem::take(&mut self.encoded),
-            ..WriteBatch::default()
-        };
+        *self = WriteBatch { encoded: std::mem::take(&mut self.encoded), ..WriteBatch::default() };
     }
 
     /// Key and value bytes as the user gave them.
@@ -105,8 +106,8 @@ impl WriteBatch {
         Ops::new(&self.encoded)
     }
 
-    /// Whether the batch can be committed: keys and values within their limits, and the whole within one log
-    /// record.
+    /// Whether the batch can be committed: keys and values within their limits, and the whole
+    /// within one log record.
     pub(crate) fn check(&self, value_bytes_max: u64) -> Result<()> {
         if self.key_bad {
             return Err(Error::invalid(format!(
@@ -130,8 +131,7 @@ impl WriteBatch {
     }
 
     fn put_stored(&mut self, kind: ValueKind, key: &[u8], expiry: &[u8], value: &[u8]) {
-        self.encoded
-            .reserve(key.len() + expiry.len() + value.len() + OP_OVERHEAD_BYTES_MAX);
+        self.encoded.reserve(key.len() + expiry.len() + value.len() + OP_OVERHEAD_BYTES_MAX);
         self.put_kind_and_key(kind, key);
         self.put_count += 1;
         varint::put_u64(&mut self.encoded, (expiry.len() + value.len()) as u64);
@@ -188,10 +188,7 @@ pub(crate) struct Ops<'a> {
 
 impl<'a> Ops<'a> {
     pub(crate) fn new(payload: &'a [u8]) -> Ops<'a> {
-        Ops {
-            rest: payload,
-            payload_bytes: payload.len(),
-        }
+        Ops { rest: payload, payload_bytes: payload.len() }
     }
 }
 
@@ -242,8 +239,8 @@ fn take_framed<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 /// Calls `visit` with every operation of a stored payload and its sequence number.
 ///
 /// # Errors
-/// `Corruption` in `file` when the payload does not decode, or does not hold exactly `op_count` operations;
-/// what `visit` returns.
+/// `Corruption` in `file` when the payload does not decode, or does not hold exactly `op_count`
+/// operations; what `visit` returns.
 pub(crate) fn replay(
     payload: &[u8],
     first_seq: SeqNum,

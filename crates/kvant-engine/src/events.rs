@@ -1,6 +1,8 @@
-//! Events with their times: what the engine does that a request may have to wait for (`docs/events.md`).
+//! Events with their times: what the engine does that a request may have to wait for
+//! (`docs/events.md`).
 //!
-//! Threads: any. Events are told by the thread that does the work, some of them under locks of the engine.
+//! Threads: any. Events are told by the thread that does the work, some of them under locks of the
+//! engine.
 
 use kvant_base::events::{EventKind, Field, Fields};
 use kvant_base::{Error, Events};
@@ -8,7 +10,8 @@ use kvant_env::Clock;
 use std::io;
 use std::sync::Arc;
 
-/// An fsync that takes longer is told: longer than any on a disk that is well, short enough to show what a slow request waited for.
+/// An fsync that takes longer is told: longer than any on a disk that is well, short enough to show
+/// what a slow request waited for.
 const FSYNC_SLOW_NS: u64 = 10_000_000;
 
 /// Where events go, and the clock that they are timed by.
@@ -35,12 +38,7 @@ impl EventSink {
     pub(crate) fn begin(&self, kind: EventKind, fields: Fields) -> Span {
         let start_ns = self.clock.monotonic_ns();
         let number = self.events.begin(kind, start_ns, fields.clone());
-        Span {
-            kind,
-            number,
-            start_ns,
-            fields,
-        }
+        Span { kind, number, start_ns, fields }
     }
 
     /// `span` is over; `more` is what its beginning could not say.
@@ -48,12 +46,15 @@ impl EventSink {
         let mut fields = span.fields;
         fields.extend(more);
         let end_ns = self.clock.monotonic_ns();
-        self.events
-            .end(span.kind, span.number, span.start_ns, end_ns, fields);
+        self.events.end(span.kind, span.number, span.start_ns, end_ns, fields);
     }
 
     /// Does an fsync, and tells if it was slow.
-    pub(crate) fn sync(&self, file: &'static str, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    pub(crate) fn sync(
+        &self,
+        file: &'static str,
+        sync: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
         let start_ns = self.clock.monotonic_ns();
         let outcome = sync();
         let end_ns = self.clock.monotonic_ns();

@@ -1,8 +1,8 @@
 //! Kvant's storage engine: a log-structured merge tree.
 //!
-//! Modules form a DAG, lower ones first:
-//! `format` <- `wal`, `memtable`, `table`, `cache` <- `version` <- `compaction`, `iter`, `commit` <- `db` <- `tools`; all use
-//! `options`, `stats` and `events`. `docs/architecture.md` draws the way of a read and of a write through them.
+//! Modules form a DAG, lower ones first: `format` <- `wal`, `memtable`, `table`, `cache` <-
+//! `version` <- `compaction`, `iter`, `commit` <- `db` <- `tools`; all use `options`, `stats` and
+//! `events`. `docs/architecture.md` draws the way of a read and of a write through them.
 
 mod batch;
 mod cache;
@@ -27,7 +27,8 @@ mod wal;
 pub use batch::WriteBatch;
 pub use commit::queue::Completion;
 pub use db::{
-    Db, Lookup, RangeIter, ReadTrace, Record, RecoveryProgress, Refusable, Resources, Snapshot, WriteHealth,
+    Db, Lookup, RangeIter, ReadTrace, Record, RecoveryProgress, Refusable, Resources, Snapshot,
+    WriteHealth,
 };
 pub use format::{FileNum, SeqNum};
 pub use options::{Compression, Options, SyncLevel};

@@ -1,4 +1,5 @@
-//! Settings of the engine. Most follow from one number, the memory budget; each says what it does, what it costs and when to change it.
+//! Settings of the engine. Most follow from one number, the memory budget; each says what it does,
+//! what it costs and when to change it.
 
 use kvant_base::limits;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use std::time::Duration;
 pub enum SyncLevel {
     /// Given to the operating system: survives the process, not a power loss.
     Os,
-    /// As `Os`, and the log is synced once per interval; writes wait when a sync is overdue by more than an interval.
+    /// As `Os`, and the log is synced once per interval; writes wait when a sync is overdue by more
+    /// than an interval.
     Interval(Duration),
     /// Synced: survives a power loss.
     Always,
@@ -29,23 +31,28 @@ pub enum Compression {
 /// Settings of one database. [`Options::for_memory`] derives all from the budget.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// When a write is acknowledged. Default: every second. Cost of `Always`: one fsync a group of writes.
+    /// When a write is acknowledged. Default: every second. Cost of `Always`: one fsync a group of
+    /// writes.
     pub sync: SyncLevel,
     /// The whole memory budget, in bytes; at least [`limits::MEMORY_BYTES_MIN`].
     pub memory_bytes: u64,
-    /// Longest accepted value, in bytes. At most a quarter of the memory and 1 GiB. Default: 16 MiB.
+    /// Longest accepted value, in bytes. At most a quarter of the memory and 1 GiB. Default: 16
+    /// MiB.
     pub value_bytes_max: u64,
-    /// Size at which the active memtable is sealed and flushed, in bytes. Larger: fewer flushes, less write amplification, longer
-    /// recovery. Default: a sixteenth of the memory, at most 128 MiB.
+    /// Size at which the active memtable is sealed and flushed, in bytes. Larger: fewer flushes,
+    /// less write amplification, longer recovery. Default: a sixteenth of the memory, at most 128
+    /// MiB.
     pub memtable_bytes: u64,
-    /// Entries at which it is sealed although it has fewer bytes. Default: as many as the smallest records make of 32 MiB, so that all
-    /// memtables are recovered within a second: the time goes by entries, hardly by bytes.
+    /// Entries at which it is sealed although it has fewer bytes. Default: as many as the smallest
+    /// records make of 32 MiB, so that all memtables are recovered within a second: the time goes
+    /// by entries, hardly by bytes.
     pub memtable_entries_max: u64,
     /// Sealed memtables that may wait for their flush before writes stall.
     pub memtables_sealed_max: usize,
     /// Target size of a table, in bytes.
     pub table_bytes: u64,
-    /// Target size of a data block before compression, in bytes. Larger: smaller index, better compression, dearer point reads.
+    /// Target size of a data block before compression, in bytes. Larger: smaller index, better
+    /// compression, dearer point reads.
     pub block_bytes: usize,
     /// Compression of each level's tables.
     pub compression: [Compression; limits::LEVELS],
@@ -57,8 +64,9 @@ pub struct Options {
     pub l0_stop_count: usize,
     /// Ratio of the sizes of neighbouring levels.
     pub level_ratio: u64,
-    /// Data above the last level, as a share of the last level, beyond which compaction goes on although no level is over its
-    /// target: bounds space amplification to one plus this, and half a memtable.
+    /// Data above the last level, as a share of the last level, beyond which compaction goes on
+    /// although no level is over its target: bounds space amplification to one plus this, and half
+    /// a memtable.
     pub space_amplification_share: f64,
     /// Part of the point reads of absent keys that may fetch a data block, all levels together.
     pub filter_false_positive_share: f64,
@@ -101,10 +109,7 @@ impl Options {
         let memory = self.memory_bytes;
         require(
             memory >= limits::MEMORY_BYTES_MIN,
-            format!(
-                "memory of {memory} bytes is below the least of {}",
-                limits::MEMORY_BYTES_MIN
-            ),
+            format!("memory of {memory} bytes is below the least of {}", limits::MEMORY_BYTES_MIN),
         );
         require(
             self.value_bytes_max <= (memory / 4).min(limits::VALUE_BYTES_MAX_LIMIT),
@@ -114,9 +119,7 @@ impl Options {
             ),
         );
         require(
-            self.memtable_bytes
-                .saturating_mul(self.memtables_sealed_max as u64 + 1)
-                <= memory / 2,
+            self.memtable_bytes.saturating_mul(self.memtables_sealed_max as u64 + 1) <= memory / 2,
             format!(
                 "{} sealed memtables and the active one of {} bytes exceed half of the memory",
                 self.memtables_sealed_max, self.memtable_bytes
@@ -130,20 +133,14 @@ impl Options {
             self.memtable_bytes >= 4096,
             format!("a memtable of {} bytes is too small", self.memtable_bytes),
         );
-        require(
-            self.memtable_entries_max >= 1,
-            "a memtable of no entries is too small".into(),
-        );
+        require(self.memtable_entries_max >= 1, "a memtable of no entries is too small".into());
         require(
             self.table_bytes >= 4096,
             format!("tables of {} bytes are too small", self.table_bytes),
         );
         require(
             (256..=1 << 20).contains(&self.block_bytes),
-            format!(
-                "blocks of {} bytes are not within 256 bytes and 1 MiB",
-                self.block_bytes
-            ),
+            format!("blocks of {} bytes are not within 256 bytes and 1 MiB", self.block_bytes),
         );
         require(
             1 <= self.l0_compact_count
@@ -154,10 +151,7 @@ impl Options {
                 self.l0_compact_count, self.l0_slow_count, self.l0_stop_count
             ),
         );
-        require(
-            self.level_ratio >= 2,
-            format!("a level ratio of {} is below 2", self.level_ratio),
-        );
+        require(self.level_ratio >= 2, format!("a level ratio of {} is below 2", self.level_ratio));
         require(
             self.space_amplification_share > 0.0,
             format!(
@@ -173,10 +167,7 @@ impl Options {
             ),
         );
         if let SyncLevel::Interval(interval) = self.sync {
-            require(
-                !interval.is_zero(),
-                "a sync interval of zero: use `always`".into(),
-            );
+            require(!interval.is_zero(), "a sync interval of zero: use `always`".into());
         }
         problems
     }

@@ -15,11 +15,8 @@ pub enum StallReason {
 }
 
 /// All stall reasons, in the order of their statistics.
-pub const STALL_REASONS: [StallReason; 3] = [
-    StallReason::Memtables,
-    StallReason::L0Tables,
-    StallReason::SyncOverdue,
-];
+pub const STALL_REASONS: [StallReason; 3] =
+    [StallReason::Memtables, StallReason::L0Tables, StallReason::SyncOverdue];
 
 impl StallReason {
     /// The name used in statistics, metrics, logs and error texts.
@@ -32,7 +29,8 @@ impl StallReason {
     }
 }
 
-/// Everything at one moment; figures of different parts may be a few operations apart. Counters count from the last open.
+/// Everything at one moment; figures of different parts may be a few operations apart. Counters
+/// count from the last open.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stats {
     /// One row a level.
@@ -92,7 +90,8 @@ pub struct CacheStats {
 }
 
 /// Point reads and what they cost. The share of absent reads that fetched a block is
-/// `absent_block_fetch_count / absent_count`; a present key costs `present_block_fetch_count / present_from_table_count` fetches.
+/// `absent_block_fetch_count / absent_count`; a present key costs `present_block_fetch_count /
+/// present_from_table_count` fetches.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ReadStats {
     pub get_count: u64,

@@ -20,9 +20,7 @@ pub struct SystemClock {
 impl SystemClock {
     /// A clock whose monotonic origin is now.
     pub fn new() -> SystemClock {
-        SystemClock {
-            origin: Instant::now(),
-        }
+        SystemClock { origin: Instant::now() }
     }
 }
 
@@ -38,9 +36,7 @@ impl Clock for SystemClock {
     }
 
     fn wall_ms(&self) -> u64 {
-        let since_epoch = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or(Duration::ZERO);
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
     }
 }
@@ -55,10 +51,7 @@ pub struct MockClock {
 impl MockClock {
     /// A clock at monotonic 0 and the given wall time.
     pub fn new(wall_ms: u64) -> MockClock {
-        MockClock {
-            monotonic_ns: AtomicU64::new(0),
-            wall_origin_ms: wall_ms,
-        }
+        MockClock { monotonic_ns: AtomicU64::new(0), wall_origin_ms: wall_ms }
     }
 
     /// Moves both clocks forward.

@@ -1,4 +1,5 @@
-//! What every file system of this crate must do alike: one list of cases, run by the tests of each backend.
+//! What every file system of this crate must do alike: one list of cases, run by the tests of each
+//! backend.
 
 use crate::fs::{DirEntry, File, Fs};
 use std::io::ErrorKind;
@@ -9,10 +10,7 @@ type Case = (&'static str, fn(&dyn Fs, &Path));
 const CASES: &[Case] = &[
     ("a file reads back what was written", reads_back),
     ("a read past the end fails", read_past_end),
-    (
-        "a read without waiting is right or refused",
-        reads_without_waiting,
-    ),
+    ("a read without waiting is right or refused", reads_without_waiting),
     ("a write past the end leaves zeros in the gap", write_past_end),
     ("set_len cuts and extends with zeros", set_len),
     ("allocate extends and never cuts", allocate),
@@ -25,10 +23,7 @@ const CASES: &[Case] = &[
     ("list shows files only, in name order", list),
     ("rename replaces, and the old name is gone", rename),
     ("rename of a directory moves what it holds", rename_dir),
-    (
-        "rename between two links of one file leaves both",
-        rename_same_file,
-    ),
+    ("rename between two links of one file leaves both", rename_same_file),
     ("hard links share contents and die apart", hard_link),
     ("an open file survives removal and replacement", open_survives),
     ("remove_file refuses directories and missing files", remove_file),
@@ -56,11 +51,7 @@ fn put(fs: &dyn Fs, path: &Path, contents: &[u8]) {
 }
 
 fn names(fs: &dyn Fs, dir: &Path) -> Vec<String> {
-    fs.list(dir)
-        .unwrap()
-        .into_iter()
-        .map(|entry| entry.name)
-        .collect()
+    fs.list(dir).unwrap().into_iter().map(|entry| entry.name).collect()
 }
 
 #[track_caller]
@@ -108,10 +99,7 @@ fn reads_without_waiting(fs: &dyn Fs, dir: &Path) {
 
 fn write_past_end(fs: &dyn Fs, dir: &Path) {
     put(fs, &dir.join("a"), b"ab");
-    fs.open_writable(&dir.join("a"))
-        .unwrap()
-        .write_all_at(b"z", 4)
-        .unwrap();
+    fs.open_writable(&dir.join("a")).unwrap().write_all_at(b"z", 4).unwrap();
     assert_eq!(fs.read(&dir.join("a")).unwrap(), b"ab\0\0z");
 }
 
@@ -166,14 +154,8 @@ fn missing_directory(fs: &dyn Fs, dir: &Path) {
     put(fs, &dir.join("file"), b"");
     put(fs, &dir.join("a"), b"");
     assert_fails(fs.create(&dir.join("none/a")), ErrorKind::NotFound);
-    assert_fails(
-        fs.rename(&dir.join("a"), &dir.join("none/a")),
-        ErrorKind::NotFound,
-    );
-    assert_fails(
-        fs.hard_link(&dir.join("a"), &dir.join("none/a")),
-        ErrorKind::NotFound,
-    );
+    assert_fails(fs.rename(&dir.join("a"), &dir.join("none/a")), ErrorKind::NotFound);
+    assert_fails(fs.hard_link(&dir.join("a"), &dir.join("none/a")), ErrorKind::NotFound);
     assert_fails(fs.list(&dir.join("none")), ErrorKind::NotFound);
     assert_fails(fs.create(&dir.join("file/a")), ErrorKind::NotADirectory);
     assert_fails(fs.list(&dir.join("file")), ErrorKind::NotADirectory);
@@ -196,10 +178,7 @@ fn list(fs: &dyn Fs, dir: &Path) {
     fs.create_dir_all(&dir.join("aa")).unwrap();
     put(fs, &dir.join("aa/below"), b"");
     let expected = [("a", 1), ("a.log", 3), ("b", 2)];
-    let expected = expected.map(|(name, len_bytes)| DirEntry {
-        name: name.to_owned(),
-        len_bytes,
-    });
+    let expected = expected.map(|(name, len_bytes)| DirEntry { name: name.to_owned(), len_bytes });
     assert_eq!(fs.list(dir).unwrap(), expected);
 }
 
@@ -211,10 +190,7 @@ fn rename(fs: &dyn Fs, dir: &Path) {
     assert_eq!(fs.read(&dir.join("b")).unwrap(), b"new");
     assert_fails(fs.rename(&dir.join("a"), &dir.join("b")), ErrorKind::NotFound);
     fs.create_dir_all(&dir.join("sub")).unwrap();
-    assert_fails(
-        fs.rename(&dir.join("b"), &dir.join("sub")),
-        ErrorKind::IsADirectory,
-    );
+    assert_fails(fs.rename(&dir.join("b"), &dir.join("sub")), ErrorKind::IsADirectory);
     fs.rename(&dir.join("b"), &dir.join("sub/c")).unwrap();
     assert_eq!(fs.read(&dir.join("sub/c")).unwrap(), b"new");
 }
@@ -224,14 +200,8 @@ fn rename_dir(fs: &dyn Fs, dir: &Path) {
     put(fs, &dir.join("a/sub/file"), b"x");
     fs.create_dir_all(&dir.join("full")).unwrap();
     put(fs, &dir.join("full/file"), b"");
-    assert_fails(
-        fs.rename(&dir.join("a"), &dir.join("full")),
-        ErrorKind::DirectoryNotEmpty,
-    );
-    assert_fails(
-        fs.rename(&dir.join("a"), &dir.join("a/sub/a")),
-        ErrorKind::InvalidInput,
-    );
+    assert_fails(fs.rename(&dir.join("a"), &dir.join("full")), ErrorKind::DirectoryNotEmpty);
+    assert_fails(fs.rename(&dir.join("a"), &dir.join("a/sub/a")), ErrorKind::InvalidInput);
     fs.rename(&dir.join("a"), &dir.join("b")).unwrap();
     assert!(!fs.exists(&dir.join("a")).unwrap());
     assert_eq!(fs.read(&dir.join("b/sub/file")).unwrap(), b"x");
@@ -247,19 +217,13 @@ fn rename_same_file(fs: &dyn Fs, dir: &Path) {
 fn hard_link(fs: &dyn Fs, dir: &Path) {
     put(fs, &dir.join("a"), b"one");
     fs.hard_link(&dir.join("a"), &dir.join("b")).unwrap();
-    fs.open_writable(&dir.join("b"))
-        .unwrap()
-        .write_all_at(b"ONE", 0)
-        .unwrap();
+    fs.open_writable(&dir.join("b")).unwrap().write_all_at(b"ONE", 0).unwrap();
     assert_eq!(fs.read(&dir.join("a")).unwrap(), b"ONE");
     fs.remove_file(&dir.join("a")).unwrap();
     assert_eq!(fs.read(&dir.join("b")).unwrap(), b"ONE");
     assert_fails(fs.hard_link(&dir.join("a"), &dir.join("c")), ErrorKind::NotFound);
     put(fs, &dir.join("c"), b"");
-    assert_fails(
-        fs.hard_link(&dir.join("b"), &dir.join("c")),
-        ErrorKind::AlreadyExists,
-    );
+    assert_fails(fs.hard_link(&dir.join("b"), &dir.join("c")), ErrorKind::AlreadyExists);
 }
 
 fn open_survives(fs: &dyn Fs, dir: &Path) {
@@ -308,10 +272,7 @@ fn lock(fs: &dyn Fs, dir: &Path) {
     let path = dir.join("LOCK");
     let held = fs.lock(&path).unwrap();
     let process_id = std::process::id().to_string();
-    assert_eq!(
-        String::from_utf8(fs.read(&path).unwrap()).unwrap().trim(),
-        process_id
-    );
+    assert_eq!(String::from_utf8(fs.read(&path).unwrap()).unwrap().trim(), process_id);
     let refused = fs.lock(&path).err().unwrap();
     assert_eq!(refused.kind(), ErrorKind::WouldBlock);
     assert!(refused.to_string().contains(&process_id), "{refused}");
@@ -355,8 +316,8 @@ fn canonical(fs: &dyn Fs, dir: &Path) {
     assert_fails(fs.canonical(&dir.join("none")), ErrorKind::NotFound);
 }
 
-/// One writer and many readers at once: a block that the length covers is whole. Readers take a fixed number of
-/// looks, so that a writer that fails does not leave them waiting.
+/// One writer and many readers at once: a block that the length covers is whole. Readers take a
+/// fixed number of looks, so that a writer that fails does not leave them waiting.
 pub(crate) fn check_threads(fs: &dyn Fs, root: &Path) {
     const BLOCK_BYTES: usize = 512;
     const BLOCK_COUNT: u64 = 50;

@@ -2,11 +2,11 @@
 //!
 //! Durability rules that every backend keeps and that the engine relies on:
 //! 1. bytes written are durable once `sync_data` of that file has returned, and not before;
-//! 2. a created, renamed, linked or removed name, of a file or a directory, is durable once `sync_dir` of
-//!    the directory that holds the name has returned, and not before;
-//! 3. a failed `sync_data` or `sync_dir` leaves what it covered in an unknown state for good: calling it
-//!    again proves nothing (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC
-//!    2020).
+//! 2. a created, renamed, linked or removed name, of a file or a directory, is durable once
+//!    `sync_dir` of the directory that holds the name has returned, and not before;
+//! 3. a failed `sync_data` or `sync_dir` leaves what it covered in an unknown state for good:
+//!    calling it again proves nothing (Rebello et al., "Can Applications Recover from fsync
+//!    Failures?", USENIX ATC 2020).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,20 +16,21 @@ use std::sync::Arc;
 pub trait File: Send + Sync {
     /// Fills `buffer` from `offset_bytes`; `UnexpectedEof` when the file ends before.
     fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()>;
-    /// As [`File::read_exact_at`] (true), if that needs no waiting for the device. False when it would have to wait, when the file
-    /// system cannot tell, and where a backend does not know before waiting that the file has ended; `buffer` then holds anything.
+    /// As [`File::read_exact_at`] (true), if that needs no waiting for the device. False when it
+    /// would have to wait, when the file system cannot tell, and where a backend does not know
+    /// before waiting that the file has ended; `buffer` then holds anything.
     fn try_read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<bool>;
-    /// Writes all of `bytes` at `offset_bytes`, extending the file as needed. After an error, what part was
-    /// written is unknown.
+    /// Writes all of `bytes` at `offset_bytes`, extending the file as needed. After an error, what
+    /// part was written is unknown.
     fn write_all_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()>;
     /// Makes the contents, and the length needed to read them, durable.
     fn sync_data(&self) -> io::Result<()>;
     /// Cuts the file to, or extends it with zeros to, `len_bytes`.
     fn set_len(&self, len_bytes: u64) -> io::Result<()>;
-    /// Reserves space for the first `len_bytes`, so that writing them cannot fail for want of it. The file
-    /// becomes at least that long; what is new in it reads as zeros. Where the file system cannot reserve,
-    /// zeros are written. After an error the length is as before. Not to be called while another thread
-    /// extends the file.
+    /// Reserves space for the first `len_bytes`, so that writing them cannot fail for want of it.
+    /// The file becomes at least that long; what is new in it reads as zeros. Where the file system
+    /// cannot reserve, zeros are written. After an error the length is as before. Not to be called
+    /// while another thread extends the file.
     fn allocate(&self, len_bytes: u64) -> io::Result<()>;
     /// Current length.
     fn len_bytes(&self) -> io::Result<u64>;
@@ -49,7 +50,8 @@ pub trait FileLock: Send + Sync {}
 
 /// Files and directories. What a backend of the operating system creates, its owner alone may read.
 pub trait Fs: Send + Sync {
-    /// Opens `path` for reading and writing, creating it empty, or cutting it to empty if it exists.
+    /// Opens `path` for reading and writing, creating it empty, or cutting it to empty if it
+    /// exists.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// Opens an existing file for reading.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
@@ -81,8 +83,8 @@ pub trait Fs: Send + Sync {
     /// the caller's process id into it. The lock lasts also when the file is removed.
     ///
     /// # Errors
-    /// `WouldBlock`, with a message that names the owner's process id, when another process (or another
-    /// holder in this one) has it.
+    /// `WouldBlock`, with a message that names the owner's process id, when another process (or
+    /// another holder in this one) has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>>;
 
     /// The whole contents of a file.

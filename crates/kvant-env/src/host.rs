@@ -1,4 +1,5 @@
-//! The host: how much memory and how many processors this process may use, and files that are the operator's or the kernel's.
+//! The host: how much memory and how many processors this process may use, and files that are the
+//! operator's or the kernel's.
 //!
 //! Memory is what the machine has, or the limit of the control group (version 1 or 2) where that is
 //! lower: a process that takes the machine for its own inside a container is killed by the kernel.
@@ -21,8 +22,8 @@ pub fn cpu_count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The whole text of a file that is not the database's: it is read until its end, because pipes and the kernel's files do not
-/// know their length.
+/// The whole text of a file that is not the database's: it is read until its end, because pipes and
+/// the kernel's files do not know their length.
 ///
 /// # Errors
 /// As the system reports them; `InvalidData` for text that is not UTF-8.
@@ -38,7 +39,8 @@ pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// Writes a file that is not the database's, creating its directory if there is none. Nothing is synced.
+/// Writes a file that is not the database's, creating its directory if there is none. Nothing is
+/// synced.
 ///
 /// # Errors
 /// As the system reports them.
@@ -49,8 +51,8 @@ pub fn write_file(path: &Path, contents: &[u8]) -> io::Result<()> {
     fs::write(path, contents)
 }
 
-/// Creates a file that is not the database's, or empties it, and its directory if there is none. For what grows while the
-/// process runs; buffered, and nothing is synced.
+/// Creates a file that is not the database's, or empties it, and its directory if there is none.
+/// For what grows while the process runs; buffered, and nothing is synced.
 ///
 /// # Errors
 /// As the system reports them.
@@ -64,11 +66,7 @@ pub fn create_file(path: &Path) -> io::Result<Box<dyn Write + Send>> {
 fn memory_bytes_from(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
     let machine = read(Path::new("/proc/meminfo")).and_then(|text| machine_bytes(&text));
     let cgroups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
-    cgroups
-        .lines()
-        .flat_map(|line| cgroup_limits(line, read))
-        .chain(machine)
-        .min()
+    cgroups.lines().flat_map(|line| cgroup_limits(line, read)).chain(machine).min()
 }
 
 fn machine_bytes(meminfo: &str) -> Option<u64> {
@@ -77,7 +75,8 @@ fn machine_bytes(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The limits that hold for one line (`ID:CONTROLLERS:PATH`) of `/proc/self/cgroup`: the group's own and its ancestors'.
+/// The limits that hold for one line (`ID:CONTROLLERS:PATH`) of `/proc/self/cgroup`: the group's
+/// own and its ancestors'.
 fn cgroup_limits(line: &str, read: &dyn Fn(&Path) -> Option<String>) -> Vec<u64> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
@@ -90,7 +89,8 @@ fn cgroup_limits(line: &str, read: &dyn Fn(&Path) -> Option<String>) -> Vec<u64>
     } else {
         return Vec::new();
     };
-    // Inside a container the path may be the host's and not be mounted here: then only the root of the mount tells.
+    // Inside a container the path may be the host's and not be mounted here: then only the root of
+    // the mount tells.
     Path::new(path.trim_start_matches('/'))
         .ancestors()
         .filter_map(|group| read(&Path::new(root).join(group).join(file))?.trim().parse().ok())

@@ -1,7 +1,8 @@
 //! The world as Kvant sees it: file system, clocks, randomness and background threads.
 //!
-//! Everything above this crate takes an [`Env`] and touches nothing else, so that a test can replace the disk
-//! by one that forgets what was not synced, and threads by single steps that a seed replays.
+//! Everything above this crate takes an [`Env`] and touches nothing else, so that a test can
+//! replace the disk by one that forgets what was not synced, and threads by single steps that a
+//! seed replays.
 //!
 //! - [`fs`]: the file-system traits; [`posix`], [`memory`] and [`faulty`] implement them.
 //! - [`clock`]: monotonic and wall time; a system clock and a mock.

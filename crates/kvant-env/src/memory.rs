@@ -1,9 +1,10 @@
 //! A file system in memory: for tests, and for benchmarks that leave the disk out.
 //!
 //! Invariants:
-//! 1. Names and contents are separate: hard links share an inode, and an open file survives the removal of
-//!    its name.
-//! 2. Everything is durable at once; `sync_data` and `sync_dir` only check that what they sync exists.
+//! 1. Names and contents are separate: hard links share an inode, and an open file survives the
+//!    removal of its name.
+//! 2. Everything is durable at once; `sync_data` and `sync_dir` only check that what they sync
+//!    exists.
 //!
 //! Threads: any. `state` is held while names change, never while contents are read or written.
 
@@ -34,20 +35,12 @@ struct Inode {
 impl MemoryFs {
     /// A file system that holds an empty root directory.
     pub fn new() -> MemoryFs {
-        let state = State {
-            tree: Tree::new(),
-            locked: Vec::new(),
-        };
-        MemoryFs {
-            state: Arc::new(NamedMutex::new("memory_fs", state)),
-        }
+        let state = State { tree: Tree::new(), locked: Vec::new() };
+        MemoryFs { state: Arc::new(NamedMutex::new("memory_fs", state)) }
     }
 
     fn open_as(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(MemoryFile {
-            inode: self.state.lock().tree.file(path)?,
-            access,
-        }))
+        Ok(Arc::new(MemoryFile { inode: self.state.lock().tree.file(path)?, access }))
     }
 
     fn change(
@@ -133,7 +126,9 @@ impl MemoryFile {
 impl File for MemoryFile {
     fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
         let contents = self.inode.read();
-        buffer.copy_from_slice(range(&contents, offset_bytes, buffer.len()).ok_or(ErrorKind::UnexpectedEof)?);
+        buffer.copy_from_slice(
+            range(&contents, offset_bytes, buffer.len()).ok_or(ErrorKind::UnexpectedEof)?,
+        );
         Ok(())
     }
 
@@ -173,8 +168,8 @@ pub(crate) fn range(contents: &[u8], offset_bytes: u64, len: usize) -> Option<&[
     contents.get(start..start.checked_add(len)?)
 }
 
-/// Writes as a file does: a gap between the end and `offset_bytes` is filled with zeros; writing nothing
-/// changes nothing.
+/// Writes as a file does: a gap between the end and `offset_bytes` is filled with zeros; writing
+/// nothing changes nothing.
 pub(crate) fn write_at(contents: &mut Vec<u8>, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
     if bytes.is_empty() {
         return Ok(());
@@ -204,10 +199,7 @@ impl Fs for MemoryFs {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let inode = self.state.lock().file_or_new(path)?;
         inode.write().clear();
-        Ok(Arc::new(MemoryFile {
-            inode,
-            access: Access::ReadWrite,
-        }))
+        Ok(Arc::new(MemoryFile { inode, access: Access::ReadWrite }))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
@@ -274,10 +266,7 @@ impl Fs for MemoryFs {
         let inode = state.file_or_new(path)?;
         *inode.write() = format!("{}\n", std::process::id()).into_bytes();
         state.locked.push(dir);
-        Ok(Box::new(MemoryLock {
-            state: Arc::clone(&self.state),
-            dir,
-        }))
+        Ok(Box::new(MemoryLock { state: Arc::clone(&self.state), dir }))
     }
 }
 

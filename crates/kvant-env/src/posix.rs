@@ -1,18 +1,18 @@
 //! The operating system's files and directories.
 //!
 //! Invariants:
-//! 1. No call is retried after a failed sync, and no error is swallowed: rule 3 of [`crate::fs`] is the
-//!    caller's to keep.
-//! 2. A lock belongs to an open file, not to the process: a second holder in the same process is refused like
-//!    any other ([`lock`]).
-//! 3. Whether the system can read without waiting is found out by trying, and a refusal is remembered: files
-//!    of one [`PosixFs`] are taken to lie on one device.
+//! 1. No call is retried after a failed sync, and no error is swallowed: rule 3 of [`crate::fs`] is
+//!    the caller's to keep.
+//! 2. A lock belongs to an open file, not to the process: a second holder in the same process is
+//!    refused like any other ([`lock`]).
+//! 3. Whether the system can read without waiting is found out by trying, and a refusal is
+//!    remembered: files of one [`PosixFs`] are taken to lie on one device.
 //! 4. What is created here, its owner alone may read, whatever the umask.
 //!
 //! Calls that may wait for the disk tell a profiler how long they took.
 //!
-//! Threads: everything may be called from any thread; files are read and written at explicit offsets and have
-//! no cursor.
+//! Threads: everything may be called from any thread; files are read and written at explicit
+//! offsets and have no cursor.
 
 use crate::fs::{DirEntry, File, FileLock, Fs};
 use kvant_base::wait::{self, WaitKind};
@@ -60,10 +60,7 @@ impl PosixFs {
     }
 
     fn handle(&self, file: fs::File) -> Arc<dyn File> {
-        Arc::new(PosixFile {
-            file,
-            always_waits: Arc::clone(&self.always_waits),
-        })
+        Arc::new(PosixFile { file, always_waits: Arc::clone(&self.always_waits) })
     }
 }
 
@@ -89,7 +86,8 @@ impl File for PosixFile {
                 self.always_waits.store(true, Ordering::Relaxed);
                 Ok(false)
             }
-            // A part is what was in memory, or the end of the file: reading all of it, which may wait, will tell.
+            // A part is what was in memory, or the end of the file: reading all of it, which may
+            // wait, will tell.
             outcome => Ok(outcome? == buffer.len()),
         }
     }
@@ -116,7 +114,9 @@ impl File for PosixFile {
         let _waiting = wait::begin(WaitKind::Io, "fallocate");
         let len_bytes_before = self.len_bytes()?;
         let outcome = match fallocate(&self.file, len_bytes) {
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => write_zeros_to(&self.file, len_bytes),
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                write_zeros_to(&self.file, len_bytes)
+            }
             outcome => outcome,
         };
         if outcome.is_err() {
@@ -184,10 +184,7 @@ impl Fs for PosixFs {
                 Err(error) => return Err(error),
             };
             if let (true, Ok(name)) = (metadata.is_file(), entry.file_name().into_string()) {
-                files.push(DirEntry {
-                    name,
-                    len_bytes: metadata.len(),
-                });
+                files.push(DirEntry { name, len_bytes: metadata.len() });
             }
         }
         files.sort_unstable_by(|a, b| a.name.cmp(&b.name));
@@ -227,13 +224,14 @@ fn fallocate(file: &fs::File, len_bytes: u64) -> io::Result<()> {
     /// What is reserved faster than any signal comes.
     const PIECE_BYTES_MIN: libc::off64_t = 64 << 10;
 
-    let len = libc::off64_t::try_from(len_bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+    let len = libc::off64_t::try_from(len_bytes)
+        .map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
     let mut done = 0;
     let mut piece = len;
     while done < len {
         piece = piece.min(len - done);
-        // SAFETY: the descriptor is open for as long as `file` is borrowed, and the call touches no memory of
-        // ours.
+        // SAFETY: the descriptor is open for as long as `file` is borrowed, and the call touches no
+        // memory of ours.
         let status = unsafe { libc::fallocate64(file.as_raw_fd(), 0, done, piece) };
         if status == 0 {
             done += piece;
@@ -243,8 +241,8 @@ fn fallocate(file: &fs::File, len_bytes: u64) -> io::Result<()> {
         if error.kind() != io::ErrorKind::Interrupted {
             return Err(error);
         }
-        // tmpfs gives back all of an interrupted piece: where signals come steadily, as a profiler's do, the same one again might
-        // never end.
+        // tmpfs gives back all of an interrupted piece: where signals come steadily, as a
+        // profiler's do, the same one again might never end.
         piece = (piece / 2).max(PIECE_BYTES_MIN);
     }
     Ok(())
@@ -257,7 +255,11 @@ fn fallocate(_file: &fs::File, _len_bytes: u64) -> io::Result<()> {
 
 /// Reads what is in memory already; `WouldBlock` when that is nothing.
 #[cfg(target_os = "linux")]
-fn read_without_waiting(file: &fs::File, buffer: &mut [u8], offset_bytes: u64) -> io::Result<usize> {
+fn read_without_waiting(
+    file: &fs::File,
+    buffer: &mut [u8],
+    offset_bytes: u64,
+) -> io::Result<usize> {
     use rustix::io::{IoSliceMut, ReadWriteFlags, preadv2, retry_on_intr};
 
     let read = retry_on_intr(|| {
@@ -268,16 +270,18 @@ fn read_without_waiting(file: &fs::File, buffer: &mut [u8], offset_bytes: u64) -
 }
 
 #[cfg(not(target_os = "linux"))]
-fn read_without_waiting(_file: &fs::File, _buffer: &mut [u8], _offset_bytes: u64) -> io::Result<usize> {
+fn read_without_waiting(
+    _file: &fs::File,
+    _buffer: &mut [u8],
+    _offset_bytes: u64,
+) -> io::Result<usize> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Whether the kernel (`ENOSYS`) or the file system (`EOPNOTSUPP`, some `EINVAL`) cannot read without waiting.
+/// Whether the kernel (`ENOSYS`) or the file system (`EOPNOTSUPP`, some `EINVAL`) cannot read
+/// without waiting.
 fn is_refusal(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput
-    )
+    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput)
 }
 
 /// Writes zeros from the end of `file` until it is `len_bytes` long.
@@ -286,9 +290,8 @@ fn write_zeros_to(file: &fs::File, len_bytes: u64) -> io::Result<()> {
 
     let mut offset_bytes = file.metadata()?.len();
     while offset_bytes < len_bytes {
-        let count = usize::try_from(len_bytes - offset_bytes)
-            .unwrap_or(usize::MAX)
-            .min(ZEROS.len());
+        let count =
+            usize::try_from(len_bytes - offset_bytes).unwrap_or(usize::MAX).min(ZEROS.len());
         file.write_all_at(&ZEROS[..count], offset_bytes)?;
         offset_bytes += count as u64;
     }
@@ -322,7 +325,8 @@ pub fn unacknowledged_bytes(socket: BorrowedFd<'_>) -> io::Result<u64> {
     use std::os::fd::AsRawFd;
 
     let mut bytes: libc::c_int = 0;
-    // SAFETY: the descriptor is open for as long as it is borrowed, and the call writes one integer.
+    // SAFETY: the descriptor is open for as long as it is borrowed, and the call writes one
+    // integer.
     let status = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
     if status != 0 {
         return Err(io::Error::last_os_error());
@@ -336,14 +340,16 @@ pub fn unacknowledged_bytes(_socket: BorrowedFd<'_>) -> io::Result<u64> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Has the allocator map long buffers one by one, so that each goes back to the system when it is freed, and keep little of the
-/// rest. By itself it learns to keep tens of MiB of whatever length was freed last.
+/// Has the allocator map long buffers one by one, so that each goes back to the system when it is
+/// freed, and keep little of the rest. By itself it learns to keep tens of MiB of whatever length
+/// was freed last.
 pub fn keep_little_freed_memory() {
     #[cfg(target_env = "gnu")]
     {
         /// Freed memory at the end of a heap that it may keep.
         const KEPT_BYTES: libc::c_int = 2 << 20;
-        /// Buffers from this length on are mapped: longer than those of most ranges, shorter than the blocks of most long values,
+        /// Buffers from this length on are mapped: longer than those of most ranges, shorter than
+        /// the blocks of most long values,
         const MAPPED_BYTES_MIN: libc::c_int = 96 << 10;
         /// as long as there are not more than half of the mappings that Linux allows a process.
         const MAPPED_COUNT_MAX: libc::c_int = 32 << 10;
@@ -376,30 +382,30 @@ unsafe impl Sync for Mapping {}
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 impl Mapping {
-    /// At least `bytes`, which must not be 0. From the length of a huge page on it starts at one, and the system is asked to use huge
-    /// pages, which it may decline.
+    /// At least `bytes`, which must not be 0. From the length of a huge page on it starts at one,
+    /// and the system is asked to use huge pages, which it may decline.
     pub fn new(bytes: usize) -> io::Result<Mapping> {
-        let bytes = bytes
-            .checked_next_multiple_of(page_bytes())
-            .ok_or(io::ErrorKind::OutOfMemory)?;
+        let bytes =
+            bytes.checked_next_multiple_of(page_bytes()).ok_or(io::ErrorKind::OutOfMemory)?;
         if bytes < HUGE_PAGE_BYTES || cfg!(miri) {
             return map(bytes);
         }
-        // More than is wanted: what lies before the first huge page, and what is over at the end, is given back.
-        let wide_bytes = bytes
-            .checked_add(HUGE_PAGE_BYTES)
-            .ok_or(io::ErrorKind::OutOfMemory)?;
+        // More than is wanted: what lies before the first huge page, and what is over at the end,
+        // is given back.
+        let wide_bytes = bytes.checked_add(HUGE_PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
         let wide = ManuallyDrop::new(map(wide_bytes)?);
         let skipped_bytes = wide.start.align_offset(HUGE_PAGE_BYTES);
-        // SAFETY: all three parts lie within the mapping, which is not shared yet, and begin and end with a page.
+        // SAFETY: all three parts lie within the mapping, which is not shared yet, and begin and
+        // end with a page.
         let mapping = unsafe {
             let start = wide.start.add(skipped_bytes);
             unmap(wide.start, skipped_bytes);
             unmap(start.add(bytes), HUGE_PAGE_BYTES - skipped_bytes);
             Mapping { start, bytes }
         };
-        // SAFETY: the range is mapped, and the advice changes neither its contents nor its validity. An error means that the system
-        // does not do it, and then there is nothing to do about it.
+        // SAFETY: the range is mapped, and the advice changes neither its contents nor its
+        // validity. An error means that the system does not do it, and then there is nothing to do
+        // about it.
         unsafe { libc::madvise(mapping.start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
         Ok(mapping)
     }

@@ -1,15 +1,15 @@
 //! Names of an in-memory file system: directories that map names to files and directories.
 //!
 //! Every operation is split in two: a planning function checks it and returns its [`Change`]s, and
-//! [`Tree::apply`] carries them out. A file system that models crashes keeps the changes, and applies to
-//! another tree those that survive.
+//! [`Tree::apply`] carries them out. A file system that models crashes keeps the changes, and
+//! applies to another tree those that survive.
 //!
 //! Invariants:
 //! 1. The changes of one operation belong together: applying only some of them is never right.
-//! 2. A directory's id is never used again, so that changes of a removed directory cannot meet a new one of
-//!    the same name.
-//! 3. There is one root. Paths are taken from it whether they are absolute or relative; `..` is resolved by
-//!    name.
+//! 2. A directory's id is never used again, so that changes of a removed directory cannot meet a
+//!    new one of the same name.
+//! 3. There is one root. Paths are taken from it whether they are absolute or relative; `..` is
+//!    resolved by name.
 //!
 //! Threads: none; the owner's lock guards a tree.
 
@@ -26,7 +26,8 @@ pub(crate) struct DirId(u64);
 
 const ROOT: DirId = DirId(0);
 
-/// What a name stands for. `T` is what the file system keeps per file (the inode); hard links share it.
+/// What a name stands for. `T` is what the file system keeps per file (the inode); hard links share
+/// it.
 pub(crate) enum Node<T> {
     File(Arc<T>),
     Dir(DirId),
@@ -49,10 +50,7 @@ pub(crate) struct Tree<T> {
 impl<T> Tree<T> {
     /// A root directory without entries.
     pub(crate) fn new() -> Tree<T> {
-        Tree {
-            dirs: HashMap::from([(ROOT, BTreeMap::new())]),
-            dir_id_next: 1,
-        }
+        Tree { dirs: HashMap::from([(ROOT, BTreeMap::new())]), dir_id_next: 1 }
     }
 
     /// The inode of the file at `path`.
@@ -80,7 +78,11 @@ impl<T> Tree<T> {
     pub(crate) fn exists(&self, path: &Path) -> io::Result<bool> {
         match self.node(path) {
             Ok(_) => Ok(true),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                Ok(false)
+            }
             Err(error) => Err(error),
         }
     }
@@ -90,26 +92,27 @@ impl<T> Tree<T> {
         self.dirs.get(&dir)?.get(name)
     }
 
-    /// The files in the directory at `path`, in name order, with their lengths as `len_bytes` tells them.
-    pub(crate) fn list(&self, path: &Path, len_bytes: impl Fn(&T) -> u64) -> io::Result<Vec<DirEntry>> {
+    /// The files in the directory at `path`, in name order, with their lengths as `len_bytes` tells
+    /// them.
+    pub(crate) fn list(
+        &self,
+        path: &Path,
+        len_bytes: impl Fn(&T) -> u64,
+    ) -> io::Result<Vec<DirEntry>> {
         let dir = self.dir(path)?;
         let files = self.dirs[&dir].iter().filter_map(|(name, node)| match node {
-            Node::File(inode) => Some(DirEntry {
-                name: name.to_str()?.to_owned(),
-                len_bytes: len_bytes(inode),
-            }),
+            Node::File(inode) => {
+                Some(DirEntry { name: name.to_str()?.to_owned(), len_bytes: len_bytes(inode) })
+            }
             Node::Dir(_) => None,
         });
         Ok(files.collect())
     }
 
-    /// The directories that the root leads to, with each file made anew by `map`: once for each file, however
-    /// many links it has, and in an order that depends on names only.
+    /// The directories that the root leads to, with each file made anew by `map`: once for each
+    /// file, however many links it has, and in an order that depends on names only.
     pub(crate) fn map_reachable<U>(&self, map: &mut dyn FnMut(&Arc<T>) -> Arc<U>) -> Tree<U> {
-        let mut mapped = Tree {
-            dirs: HashMap::new(),
-            dir_id_next: self.dir_id_next,
-        };
+        let mut mapped = Tree { dirs: HashMap::new(), dir_id_next: self.dir_id_next };
         let mut seen: HashMap<*const T, Arc<U>> = HashMap::new();
         let mut to_visit = vec![ROOT];
         while let Some(dir) = to_visit.pop() {
@@ -154,11 +157,7 @@ impl<T> Tree<T> {
         if self.get(dir, &name).is_some() {
             return Err(ErrorKind::AlreadyExists.into());
         }
-        Ok(vec![Change {
-            dir,
-            name,
-            node: Some(Node::File(inode)),
-        }])
+        Ok(vec![Change { dir, name, node: Some(Node::File(inode)) }])
     }
 
     /// Plans the missing directories up to and including `path`: one operation for each.
@@ -173,11 +172,7 @@ impl<T> Tree<T> {
                 None => {
                     let child = DirId(dir_id_next);
                     dir_id_next += 1;
-                    changes.push(Change {
-                        dir,
-                        name,
-                        node: Some(Node::Dir(child)),
-                    });
+                    changes.push(Change { dir, name, node: Some(Node::Dir(child)) });
                     child
                 }
             };
@@ -185,34 +180,32 @@ impl<T> Tree<T> {
         Ok(changes)
     }
 
-    /// Plans a rename of a file over a file or nothing, or of a directory over an empty directory or nothing.
+    /// Plans a rename of a file over a file or nothing, or of a directory over an empty directory
+    /// or nothing.
     pub(crate) fn plan_rename(&self, from: &Path, to: &Path) -> io::Result<Vec<Change<T>>> {
         let (from_dir, from_name) = self.parent(from)?;
         let (to_dir, to_name) = self.parent(to)?;
         let node = self.get(from_dir, &from_name).ok_or(ErrorKind::NotFound)?;
         match (node, self.get(to_dir, &to_name)) {
-            // As POSIX has it: renaming one link of a file over another of the same file leaves both.
-            (Node::File(old), Some(Node::File(new))) if Arc::ptr_eq(old, new) => return Ok(Vec::new()),
+            // As POSIX has it: renaming one link of a file over another of the same file leaves
+            // both.
+            (Node::File(old), Some(Node::File(new))) if Arc::ptr_eq(old, new) => {
+                return Ok(Vec::new());
+            }
             (Node::Dir(old), Some(Node::Dir(new))) if old == new => return Ok(Vec::new()),
             (Node::File(_), Some(Node::Dir(_))) => return Err(ErrorKind::IsADirectory.into()),
             (Node::Dir(_), Some(Node::File(_))) => return Err(ErrorKind::NotADirectory.into()),
             (Node::Dir(_), Some(Node::Dir(new))) if !self.dirs[new].is_empty() => {
                 return Err(ErrorKind::DirectoryNotEmpty.into());
             }
-            (Node::Dir(_), _) if starts_with(to, from) => return Err(ErrorKind::InvalidInput.into()),
+            (Node::Dir(_), _) if starts_with(to, from) => {
+                return Err(ErrorKind::InvalidInput.into());
+            }
             _ => {}
         }
         Ok(vec![
-            Change {
-                dir: from_dir,
-                name: from_name,
-                node: None,
-            },
-            Change {
-                dir: to_dir,
-                name: to_name,
-                node: Some(node.clone()),
-            },
+            Change { dir: from_dir, name: from_name, node: None },
+            Change { dir: to_dir, name: to_name, node: Some(node.clone()) },
         ])
     }
 
@@ -220,23 +213,16 @@ impl<T> Tree<T> {
     pub(crate) fn plan_remove_file(&self, path: &Path) -> io::Result<Vec<Change<T>>> {
         self.file(path)?;
         let (dir, name) = self.parent(path)?;
-        Ok(vec![Change {
-            dir,
-            name,
-            node: None,
-        }])
+        Ok(vec![Change { dir, name, node: None }])
     }
 
-    /// Plans the removal of a directory: one operation for each entry below it, contents before container.
+    /// Plans the removal of a directory: one operation for each entry below it, contents before
+    /// container.
     pub(crate) fn plan_remove_dir_all(&self, path: &Path) -> io::Result<Vec<Change<T>>> {
         let (dir, name) = self.parent(path)?;
         let mut changes = Vec::new();
         self.plan_empty(self.dir(path)?, &mut changes);
-        changes.push(Change {
-            dir,
-            name,
-            node: None,
-        });
+        changes.push(Change { dir, name, node: None });
         Ok(changes)
     }
 
@@ -245,16 +231,12 @@ impl<T> Tree<T> {
             if let Node::Dir(child) = node {
                 self.plan_empty(*child, changes);
             }
-            changes.push(Change {
-                dir,
-                name: name.clone(),
-                node: None,
-            });
+            changes.push(Change { dir, name: name.clone(), node: None });
         }
     }
 
-    /// Gives a name its new meaning and returns the old one. A change of a directory that this tree does not
-    /// know yet is kept: the root may come to lead to it.
+    /// Gives a name its new meaning and returns the old one. A change of a directory that this tree
+    /// does not know yet is kept: the root may come to lead to it.
     pub(crate) fn apply(&mut self, change: &Change<T>) -> Option<Node<T>> {
         if let Some(Node::Dir(child)) = &change.node {
             self.dirs.entry(*child).or_default();
@@ -288,10 +270,7 @@ impl<T> Tree<T> {
 
 impl<T> Clone for Tree<T> {
     fn clone(&self) -> Self {
-        Tree {
-            dirs: self.dirs.clone(),
-            dir_id_next: self.dir_id_next,
-        }
+        Tree { dirs: self.dirs.clone(), dir_id_next: self.dir_id_next }
     }
 }
 

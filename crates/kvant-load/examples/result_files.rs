@@ -1,8 +1,8 @@
-//! Prints the files of a made-up run as one JSON object: `hlog`, `result` (its JSON), `hgrm` (of all response times).
-//! `cargo xtask hlog-check` has them read by programs that are not ours.
+//! Prints the files of a made-up run as one JSON object: `hlog`, `result` (its JSON), `hgrm` (of
+//! all response times). `cargo xtask hlog-check` has them read by programs that are not ours.
 //!
-//! The run has two phases, kinds with awkward names, a second without answers, values from 0 to beyond the upper bound,
-//! and counts large enough for three bytes.
+//! The run has two phases, kinds with awkward names, a second without answers, values from 0 to
+//! beyond the upper bound, and counts large enough for three bytes.
 #![allow(clippy::print_stdout, reason = "what it prints is its purpose")]
 
 use kvant_load::config::{Arrival, LoadConfig, Phase, Rate, StatusSet};
@@ -28,10 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     let mut all = Histogram::new();
     for phase in 0..2 {
-        let mut total = Interval {
-            end_ns: SECONDS * SECOND_NS,
-            ..Interval::default()
-        };
+        let mut total = Interval { end_ns: SECONDS * SECOND_NS, ..Interval::default() };
         for second in 0..SECONDS {
             let interval = interval(&names, phase, second);
             let now_wall_ms = START_WALL_MS + (phase * (SECONDS + 2) + second + 1) * 1_000;
@@ -40,8 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let outcome = outcome(&names, phase, total);
         all.add(&outcome.response());
-        file.phases
-            .push(PhaseResult::of(&outcome, "", Some(&verdict::judge(&outcome))));
+        file.phases.push(PhaseResult::of(&outcome, "", Some(&verdict::judge(&outcome))));
     }
     let mut distribution = Vec::new();
     hgrm::write(&mut distribution, &all, "response times of all kinds")?;
@@ -56,8 +52,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// One second: nothing in the third; the third kind comes late.
 fn interval(names: &OpNames, phase: u64, second: u64) -> Interval {
-    let kinds =
-        ["GET /v0/entity", "put, 100 % gr\u{f6}\u{df}e\n", "late/kind:x"].map(|name| names.intern(name));
+    let kinds = ["GET /v0/entity", "put, 100 % gr\u{f6}\u{df}e\n", "late/kind:x"]
+        .map(|name| names.intern(name));
     let mut interval = Interval {
         start_ns: second * SECOND_NS,
         end_ns: (second + 1) * SECOND_NS,

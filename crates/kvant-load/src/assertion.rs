@@ -8,17 +8,19 @@
 //! bound     = TIME | NUMBER | NUMBER "%" | "base" ["*" NUMBER]
 //! ```
 //!
-//! `KIND` is a kind of requests, upper or lower case; names hold blanks, slashes and colons, so it ends at the last colon:
-//! `GET /v0/entity:p99<2ms`. Blanks are allowed between all parts.
+//! `KIND` is a kind of requests, upper or lower case; names hold blanks, slashes and colons, so it
+//! ends at the last colon: `GET /v0/entity:p99<2ms`. Blanks are allowed between all parts.
 //!
 //! Invariants:
-//! 1. A hang passes no assertion. What was not answered when the time was over counts with the time that it had waited: the
-//!    least that its response time can be. Where values without it would be higher (many waited for a moment only), they
-//!    hold. Where nothing was answered, or a kind has no values, nothing is decided, which is not met. Which kind a request
-//!    that was not answered is of is not known: each kind counts all of them.
-//! 2. Service times, send lag and connect times are of what was sent and ended; of `errors`, each is counted once.
-//! 3. Shares: `rate` of what was planned (answers for each planned request), `backlog` and `completed` likewise; `errors`
-//!    and `timeouts` of what was sent.
+//! 1. A hang passes no assertion. What was not answered when the time was over counts with the time
+//!    that it had waited: the least that its response time can be. Where values without it would be
+//!    higher (many waited for a moment only), they hold. Where nothing was answered, or a kind has
+//!    no values, nothing is decided, which is not met. Which kind a request that was not answered
+//!    is of is not known: each kind counts all of them.
+//! 2. Service times, send lag and connect times are of what was sent and ended; of `errors`, each
+//!    is counted once.
+//! 3. Shares: `rate` of what was planned (answers for each planned request), `backlog` and
+//!    `completed` likewise; `errors` and `timeouts` of what was sent.
 //! 4. `base` is the same measure of an earlier run at the same rate.
 
 mod check;
@@ -114,7 +116,8 @@ impl Assertion {
         &self.text
     }
 
-    /// Whether it is about failures alone: a slow generator makes none, so that it means the same in a run that is not valid.
+    /// Whether it is about failures alone: a slow generator makes none, so that it means the same
+    /// in a run that is not valid.
     pub fn is_about_failures(&self) -> bool {
         matches!(self.measure, Measure::Count(Counter::Errors | Counter::Timeouts))
     }
@@ -128,7 +131,8 @@ impl Assertion {
             Comparison::Equal => self.bound == Bound::Value(0.0),
             Comparison::Greater | Comparison::AtLeast => false,
         };
-        has_upper_bound && (self.is_about_failures() || matches!(self.measure, Measure::Latency(..)))
+        has_upper_bound
+            && (self.is_about_failures() || matches!(self.measure, Measure::Latency(..)))
     }
 
     /// Which percentile of the response time it is about, if it is about one.

@@ -1,14 +1,16 @@
 //! Two results side by side: what was, and what has become of it.
 //!
-//! Phases are compared with those of the same rate. Where a file has several of one rate (repeats), each of their figures
-//! counts as one observation: the median is compared, and whether the two ranges overlap is said. Percentiles are never
-//! averaged, and histograms of repeats never merged before a comparison, as that would hide how far repeats differ.
+//! Phases are compared with those of the same rate. Where a file has several of one rate (repeats),
+//! each of their figures counts as one observation: the median is compared, and whether the two
+//! ranges overlap is said. Percentiles are never averaged, and histograms of repeats never merged
+//! before a comparison, as that would hide how far repeats differ.
 //!
 //! Invariants:
-//! 1. No difference is called significant. With one run each, a note says that repeats differ as well; with several,
-//!    "apart" says that every run of one side lies beyond every run of the other, and nothing more.
-//! 2. Whatever makes the two not comparable is a warning: other configuration, another machine, a run that is not valid,
-//!    a plan that was not kept.
+//! 1. No difference is called significant. With one run each, a note says that repeats differ as
+//!    well; with several, "apart" says that every run of one side lies beyond every run of the
+//!    other, and nothing more.
+//! 2. Whatever makes the two not comparable is a warning: other configuration, another machine, a
+//!    run that is not valid, a plan that was not kept.
 //! 3. A percentile beyond which fewer than [`TAIL_VALUES_MIN`] values lie is marked.
 
 mod figures;
@@ -129,8 +131,8 @@ pub fn compare(a: &ResultFile, b: &ResultFile, names: [&str; 2]) -> Result<Compa
     Ok(comparison)
 }
 
-/// What an earlier run came to at `rate`, for assertions that compare with it: all its phases of that rate together.
-/// `None` when it has none.
+/// What an earlier run came to at `rate`, for assertions that compare with it: all its phases of
+/// that rate together. `None` when it has none.
 ///
 /// # Errors
 /// `Invalid`: a histogram in it cannot be read.
@@ -192,12 +194,7 @@ impl Spread {
         let (&min, &max) = (figures.first()?, figures.last()?);
         let count = figures.len();
         let median = (figures[(count - 1) / 2] + figures[count / 2]) / 2.0;
-        Some(Spread {
-            min,
-            median,
-            max,
-            count,
-        })
+        Some(Spread { min, median, max, count })
     }
 }
 
@@ -206,10 +203,7 @@ fn outcomes(file: &ResultFile) -> Result<Vec<Outcome>> {
 }
 
 fn with_rate(outcomes: &[Outcome], rate: Rate) -> Vec<&Outcome> {
-    outcomes
-        .iter()
-        .filter(|outcome| is_same(outcome.phase.rate, rate))
-        .collect()
+    outcomes.iter().filter(|outcome| is_same(outcome.phase.rate, rate)).collect()
 }
 
 /// Adds a repeat. Both are of one run, whose kinds have the same numbers in all phases.

@@ -10,10 +10,11 @@ pub struct LoadConfig {
     pub targets: Vec<Target>,
     /// Event loops, each on its own thread.
     pub thread_count: usize,
-    /// Connections over all threads: thread `t` of `T` has `i` with `i % T == t`, so that none is lost to a division.
+    /// Connections over all threads: thread `t` of `T` has `i` with `i % T == t`, so that none is
+    /// lost to a division.
     pub connection_count: usize,
-    /// How long a request may take from its write to the last byte of its answer. Then its connection is closed and opened
-    /// anew, and it is counted as a timeout.
+    /// How long a request may take from its write to the last byte of its answer. Then its
+    /// connection is closed and opened anew, and it is counted as a timeout.
     pub timeout: Duration,
     /// How the planned times are spread.
     pub arrival: Arrival,
@@ -23,15 +24,18 @@ pub struct LoadConfig {
     pub ok_statuses: StatusSet,
     /// Record only the last answer of a pipelined batch (`-B`).
     pub batch_latency: bool,
-    /// wrk2's literal schedule and measurement: private plans that start 5 ms apart, catching up at twice the rate, waits
-    /// rounded up to milliseconds, 10 s of calibration within the duration after which histograms start anew.
+    /// wrk2's literal schedule and measurement: private plans that start 5 ms apart, catching up at
+    /// twice the rate, waits rounded up to milliseconds, 10 s of calibration within the duration
+    /// after which histograms start anew.
     pub wrk2_exact: bool,
-    /// How long before a planned time a worker stops sleeping and polls, so that waking late does not make it late. No more than
-    /// [`SPIN_SHARE_MAX`] of the distance between its requests is polled away, so that slow plans are met precisely and fast
-    /// ones, which hardly sleep, do not cost a core. [`SPIN_ALWAYS`]: workers never sleep while a phase runs, not even for
-    /// answers; each takes a core of its own.
+    /// How long before a planned time a worker stops sleeping and polls, so that waking late does
+    /// not make it late. No more than [`SPIN_SHARE_MAX`] of the distance between its requests is
+    /// polled away, so that slow plans are met precisely and fast ones, which hardly sleep, do not
+    /// cost a core. [`SPIN_ALWAYS`]: workers never sleep while a phase runs, not even for answers;
+    /// each takes a core of its own.
     pub spin: Duration,
-    /// Check the server's certificate against this PEM file. `None`: certificates are not checked, as in wrk and wrk2.
+    /// Check the server's certificate against this PEM file. `None`: certificates are not checked,
+    /// as in wrk and wrk2.
     pub ca_pem: Option<Vec<u8>>,
 }
 
@@ -52,8 +56,8 @@ pub struct Phase {
 /// Planned requests a second, over all threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
-    /// No plan: each connection sends when its answer is there. Response time is then service time, and what the server does
-    /// not answer is not asked (coordinated omission).
+    /// No plan: each connection sends when its answer is there. Response time is then service time,
+    /// and what the server does not answer is not asked (coordinated omission).
     Closed,
     /// The same rate all the time.
     Constant(f64),
@@ -79,7 +83,8 @@ pub enum Arrival {
 
 /// Polling all the time.
 pub const SPIN_ALWAYS: Duration = Duration::MAX;
-/// The largest share of the time between two planned requests of a thread that it polls before the second.
+/// The largest share of the time between two planned requests of a thread that it polls before the
+/// second.
 pub const SPIN_SHARE_MAX: f64 = 0.1;
 
 impl LoadConfig {
@@ -95,8 +100,7 @@ impl LoadConfig {
         };
         let distance_s = self.thread_count as f64 / rate_max;
         if distance_s.is_finite() {
-            self.spin
-                .min(Duration::from_secs_f64((distance_s * SPIN_SHARE_MAX).min(1.0)))
+            self.spin.min(Duration::from_secs_f64((distance_s * SPIN_SHARE_MAX).min(1.0)))
         } else {
             self.spin
         }

@@ -2,9 +2,11 @@
 //!
 //! 1. Saturation: a closed loop gives the rate `X0`, about the most that the server does at all.
 //! 2. Steps at 20 to 100 % of it, until one fails.
-//! 3. Bisection between the best rate that held and the least that failed, until they are 3 % apart.
-//! 4. Confirmation: the rate that was found has to hold twice for longer. Where it does not, the search goes on below it,
-//!    with runs of that length: a store that pays its debts later looks good for ten seconds at any rate.
+//! 3. Bisection between the best rate that held and the least that failed, until they are 3 %
+//!    apart.
+//! 4. Confirmation: the rate that was found has to hold twice for longer. Where it does not, the
+//!    search goes on below it, with runs of that length: a store that pays its debts later looks
+//!    good for ten seconds at any rate.
 //! 5. The rate that failed next above is tried once more, if it failed only once: when it holds,
 //!    the search goes on above it.
 //! 6. A run at 80 % of the result, which is where latencies are worth comparing.
@@ -18,8 +20,9 @@
 //! ([`disturbance`]) does not count either, up to a number of them: on a machine that is always
 //! disturbed the search ends too, with what holds there.
 //!
-//! The generator's own lateness is no criterion: response times count from the plan, so that lateness can make a good
-//! rate look bad but never a bad one good. But it decides whom a failure is blamed on ([`Limit`]).
+//! The generator's own lateness is no criterion: response times count from the plan, so that
+//! lateness can make a good rate look bad but never a bad one good. But it decides whom a failure
+//! is blamed on ([`Limit`]).
 //!
 //! Nothing here sends requests: phases are run by a closure. Threads: the caller's.
 
@@ -48,7 +51,8 @@ pub struct FindMaxConfig {
     pub confirm: Duration,
     /// Steps in parts of the saturation rate; ascending.
     pub steps: Vec<f64>,
-    /// Stop when the rate that held and the one that failed are this close, as a part of the latter.
+    /// Stop when the rate that held and the one that failed are this close, as a part of the
+    /// latter.
     pub precision: f64,
     /// The part of a plan that must have been sent and answered, or be in flight.
     pub achieved_min: f64,
@@ -75,11 +79,9 @@ impl FindMaxConfig {
     /// Everything that is wrong with these settings, a sentence each; empty when they can be used.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        for (what, time) in [
-            ("saturation", self.saturate),
-            ("step", self.measure),
-            ("confirmation", self.confirm),
-        ] {
+        for (what, time) in
+            [("saturation", self.saturate), ("step", self.measure), ("confirmation", self.confirm)]
+        {
             if time < Duration::from_millis(100) {
                 problems.push(format!("a {what} needs at least 100ms"));
             }
@@ -92,10 +94,7 @@ impl FindMaxConfig {
             problems.push("steps must ascend within 0 and 1".into());
         }
         if !(0.001..=0.5).contains(&self.precision) {
-            problems.push(format!(
-                "a precision of {} is not within 0.001 and 0.5",
-                self.precision
-            ));
+            problems.push(format!("a precision of {} is not within 0.001 and 0.5", self.precision));
         }
         for (what, part) in [("achieved", self.achieved_min), ("failed", self.errors_max)] {
             if !(0.0..=1.0).contains(&part) {
@@ -169,7 +168,8 @@ pub struct Point {
     pub rate: f64,
     /// Answers a second.
     pub achieved: f64,
-    /// Median response time, in nanoseconds, with unanswered requests at the least that they can be.
+    /// Median response time, in nanoseconds, with unanswered requests at the least that they can
+    /// be.
     pub p50_ns: u64,
     /// As `p50_ns`.
     pub p99_ns: u64,

@@ -1,7 +1,8 @@
-//! Latencies in nanoseconds: an HdrHistogram with the bounds that all of ours share, so that any two can be added.
+//! Latencies in nanoseconds: an HdrHistogram with the bounds that all of ours share, so that any
+//! two can be added.
 //!
-//! Three significant digits from 256 ns to 24 hours (25 % more than wrk2's, whose unit is 1 us). What lies beyond is
-//! recorded as the bound.
+//! Three significant digits from 256 ns to 24 hours (25 % more than wrk2's, whose unit is 1 us).
+//! What lies beyond is recorded as the bound.
 
 use hdrhistogram::Histogram as Hdr;
 
@@ -67,12 +68,14 @@ impl Histogram {
 
     /// The value that `percent` (0..=100) of all values do not exceed; 0 when empty.
     pub fn percentile_ns(&self, percent: f64) -> u64 {
-        // A percentage as a share is often a hair too large in binary (99.9 / 100 of 1,000 values would be 999.0000000000001
-        // of them, and so the maximum): less than one rank in the largest of counts.
+        // A percentage as a share is often a hair too large in binary (99.9 / 100 of 1,000 values
+        // would be 999.0000000000001 of them, and so the maximum): less than one rank in the
+        // largest of counts.
         self.0.value_at_quantile((percent / 100.0 - 1e-12).max(0.0))
     }
 
-    /// The largest value as recorded: at most one unit of resolution under the true one; 0 when empty.
+    /// The largest value as recorded: at most one unit of resolution under the true one; 0 when
+    /// empty.
     pub fn max_ns(&self) -> u64 {
         // The library rounds up to the end of the unit; wrk2 prints its start.
         self.0.lowest_equivalent(self.0.max())

@@ -28,10 +28,7 @@ struct Class {
 
 impl Default for Lateness {
     fn default() -> Lateness {
-        Lateness {
-            classes: vec![Class::default(); CLASSES],
-            is_empty: true,
-        }
+        Lateness { classes: vec![Class::default(); CLASSES], is_empty: true }
     }
 }
 
@@ -68,10 +65,7 @@ impl Lateness {
     /// How much of a response time of `response_ns` is the generator's, by the requests that took
     /// about as long.
     pub fn of_response_ns(&self, response_ns: u64) -> u64 {
-        let Class {
-            response_ns: all_ns,
-            lag_ns,
-        } = self.classes[class_of(response_ns)];
+        let Class { response_ns: all_ns, lag_ns } = self.classes[class_of(response_ns)];
         if all_ns == 0 {
             return 0;
         }

@@ -1,11 +1,12 @@
 //! Runs phases of load: starts the worker threads, hands them phases, adds up what they record.
 //!
 //! Invariants:
-//! 1. A phase begins for all threads at the same moment, when all of them have opened their connections.
+//! 1. A phase begins for all threads at the same moment, when all of them have opened their
+//!    connections.
 //! 2. A worker that fails or panics ends the run with an error: nobody waits for it.
 //!
-//! Threads: one event loop each, which keeps its connections and its source from phase to phase; the caller's thread
-//! adds up. They exchange messages; nothing is shared while a phase runs.
+//! Threads: one event loop each, which keeps its connections and its source from phase to phase;
+//! the caller's thread adds up. They exchange messages; nothing is shared while a phase runs.
 
 mod descriptors;
 mod tally;
@@ -68,13 +69,13 @@ struct Handle {
 }
 
 impl Load {
-    /// Raises the descriptor limit, starts the threads. Connections are opened when the first phase needs them. `sources` has
-    /// one for each thread.
+    /// Raises the descriptor limit, starts the threads. Connections are opened when the first phase
+    /// needs them. `sources` has one for each thread.
     ///
     /// # Errors
-    /// `Invalid` when the configuration contradicts itself (more threads than connections, no target). `Io` when there
-    /// are not enough descriptors, with what to do about it, or a thread cannot be started. `Invalid` also for a file of
-    /// certificates that has none.
+    /// `Invalid` when the configuration contradicts itself (more threads than connections, no
+    /// target). `Io` when there are not enough descriptors, with what to do about it, or a thread
+    /// cannot be started. `Invalid` also for a file of certificates that has none.
     pub fn start(
         config: LoadConfig,
         sources: Vec<Box<dyn RequestSource>>,
@@ -89,10 +90,7 @@ impl Load {
         };
         let config = Arc::new(config);
         let (report, reports) = mpsc::channel();
-        let stopper = Stopper {
-            is_stopped: Arc::default(),
-            reports: report.clone(),
-        };
+        let stopper = Stopper { is_stopped: Arc::default(), reports: report.clone() };
         let mut load = Load {
             config,
             tls,
@@ -145,12 +143,7 @@ impl Load {
         let thread = std::thread::Builder::new()
             .name(format!("load-{thread}"))
             .spawn(move || worker::run(parts))?;
-        Ok(Handle {
-            orders: Some(orders),
-            empty,
-            waker,
-            thread: Some(thread),
-        })
+        Ok(Handle { orders: Some(orders), empty, waker, thread: Some(thread) })
     }
 
     /// Has `call` called by whoever runs a phase, when its measured time begins.
@@ -168,12 +161,16 @@ impl Load {
         self.stopper.clone()
     }
 
-    /// Runs one phase; returns when its time is over. `each_second` sees the interval of all threads added up, as it ends.
-    /// Returning `false` from it ends the phase early.
+    /// Runs one phase; returns when its time is over. `each_second` sees the interval of all
+    /// threads added up, as it ends. Returning `false` from it ends the phase early.
     ///
     /// # Errors
     /// What a source reported. All later phases end with the same error.
-    pub fn run(&mut self, phase: &Phase, each_second: &mut dyn FnMut(&Interval) -> bool) -> Result<Outcome> {
+    pub fn run(
+        &mut self,
+        phase: &Phase,
+        each_second: &mut dyn FnMut(&Interval) -> bool,
+    ) -> Result<Outcome> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
@@ -221,7 +218,8 @@ impl Load {
                         let begin_ns = self.env.clock.monotonic_ns() + BEGIN_AFTER_NS;
                         self.order(|| Order::Begin { begin_ns });
                         let warmup_ms = u64::try_from(phase.warmup.as_millis()).unwrap_or(u64::MAX);
-                        measure_from_ns = Some(begin_ns.saturating_add(warmup_ms.saturating_mul(1_000_000)));
+                        measure_from_ns =
+                            Some(begin_ns.saturating_add(warmup_ms.saturating_mul(1_000_000)));
                         let begin_wall_ms = self.env.clock.wall_ms() + BEGIN_AFTER_NS / 1_000_000;
                         start_wall_ms = begin_wall_ms.saturating_add(warmup_ms);
                     }
@@ -314,10 +312,7 @@ impl Stopper {
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
         // Without anyone to hear it there is nothing to stop.
-        drop(self.reports.send(Report {
-            thread: 0,
-            news: News::StopAsked,
-        }));
+        drop(self.reports.send(Report { thread: 0, news: News::StopAsked }));
     }
 
     /// Whether [`Stopper::stop`] was called.
@@ -328,18 +323,19 @@ impl Stopper {
 
 fn check(config: &LoadConfig, source_count: usize) -> Result<()> {
     let (threads, connections) = (config.thread_count, config.connection_count);
-    if config.targets.iter().any(|target| target.addresses.is_empty()) || config.targets.is_empty() {
-        return Err(Error::invalid(
-            "a run needs at least one target, and each target an address",
-        ));
+    if config.targets.iter().any(|target| target.addresses.is_empty()) || config.targets.is_empty()
+    {
+        return Err(Error::invalid("a run needs at least one target, and each target an address"));
     }
     if threads == 0 || threads > connections {
-        let message =
-            format!("{threads} threads cannot share {connections} connections: each needs at least one");
+        let message = format!(
+            "{threads} threads cannot share {connections} connections: each needs at least one"
+        );
         return Err(Error::invalid(message));
     }
     if source_count != threads {
-        let message = format!("{threads} threads need as many sources of requests, not {source_count}");
+        let message =
+            format!("{threads} threads need as many sources of requests, not {source_count}");
         return Err(Error::invalid(message));
     }
     Ok(())

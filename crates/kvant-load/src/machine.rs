@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 pub const STOLEN_PART_MAX: f64 = 0.02;
 /// Likewise of one second, which may have more: its ticks are few (that hour had 2 over 5 %).
 pub const STOLEN_PART_OF_SECOND_MAX: f64 = 0.05;
-/// Share that other processes may take, if tasks have to wait as well: CPUs that no other task wants cost
-/// nothing.
+/// Share that other processes may take, if tasks have to wait as well: CPUs that no other task
+/// wants cost nothing.
 pub const OTHERS_PART_MAX: f64 = 0.15;
 /// Part of the time in which some task may wait for a CPU before other processes are a reason for
 /// distrust.
@@ -79,7 +79,9 @@ impl MachineUse {
             (stolen, 0) => format!("the hypervisor took {stolen} % of the CPU time"),
             (0, others) => format!("other processes took {others} % of the CPU time"),
             (stolen, others) => {
-                format!("the hypervisor took {stolen} % of the CPU time, other processes {others} %")
+                format!(
+                    "the hypervisor took {stolen} % of the CPU time, other processes {others} %"
+                )
             }
         }
     }
@@ -181,11 +183,10 @@ impl Machine {
             return None;
         }
         let cpus_ns = time_ns as f64 * f64::from(after.cpu.cpu_count.max(1));
-        let part = |before: u64, after: u64| (after.saturating_sub(before) as f64 / cpus_ns).min(1.0);
-        let server_part = before
-            .server_ns
-            .zip(after.server_ns)
-            .map(|(before, after)| part(before, after));
+        let part =
+            |before: u64, after: u64| (after.saturating_sub(before) as f64 / cpus_ns).min(1.0);
+        let server_part =
+            before.server_ns.zip(after.server_ns).map(|(before, after)| part(before, after));
         let generator_part = part(before.own_ns, after.own_ns);
         let tasks_part = part(before.cpu.tasks_ns, after.cpu.tasks_ns);
         let others_part = (tasks_part - generator_part - server_part.unwrap_or(0.0)).max(0.0);
@@ -198,8 +199,9 @@ impl Machine {
             others_part,
             others_include_server: self.server == Server::Hidden,
             stolen_part: part(before.cpu.stolen_ns, after.cpu.stolen_ns),
-            pressure_part: pressure
-                .map(|(before, after)| (after.saturating_sub(before) as f64 / time_ns as f64).min(1.0)),
+            pressure_part: pressure.map(|(before, after)| {
+                (after.saturating_sub(before) as f64 / time_ns as f64).min(1.0)
+            }),
         })
     }
 }
@@ -215,12 +217,7 @@ pub(crate) struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     pub(crate) fn new(machine: &'a Machine) -> Watch<'a> {
-        Watch {
-            machine,
-            first: None,
-            lap: None,
-            last: None,
-        }
+        Watch { machine, first: None, lap: None, last: None }
     }
 
     /// The measured time begins.

@@ -1,4 +1,5 @@
-//! The kinds of requests that are told apart in histograms: a method and a class of paths, or what a script calls them.
+//! The kinds of requests that are told apart in histograms: a method and a class of paths, or what
+//! a script calls them.
 
 use kvant_base::lock::NamedMutex;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ impl OpId {
     }
 }
 
-/// The names of all kinds of requests in a run. Cheap to clone; all clones are the same table. Callers keep the ids that
-/// they got: looking one up takes a lock.
+/// The names of all kinds of requests in a run. Cheap to clone; all clones are the same table.
+/// Callers keep the ids that they got: looking one up takes a lock.
 #[derive(Clone, Debug)]
 pub struct OpNames(Arc<NamedMutex<Vec<String>>>);
 

@@ -25,12 +25,13 @@ pub struct Outcome {
     pub backlog: u64,
     /// Requests that were written and not answered when the time was over.
     pub in_flight: u64,
-    /// Ages (from the planned time) that the backlog and what was in flight had reached at the end: their response times are at
-    /// least these.
+    /// Ages (from the planned time) that the backlog and what was in flight had reached at the end:
+    /// their response times are at least these.
     pub unanswered: Histogram,
     /// Per thread.
     pub threads: Vec<ThreadOutcome>,
-    /// Use of the CPUs of this machine; `None` when it was not sampled, or the system does not tell.
+    /// Use of the CPUs of this machine; `None` when it was not sampled, or the system does not
+    /// tell.
     pub machine: Option<MachineUse>,
     /// Whether a signal or a script ended it before its time.
     pub is_cut_short: bool,
@@ -69,7 +70,8 @@ pub struct ThreadOutcome {
     pub rates: Vec<f64>,
     /// How long a sample is, in nanoseconds.
     pub sample_ns: u64,
-    /// With `wrk2_exact`: the mean latency that calibration met, in nanoseconds; `None` when it did not take place.
+    /// With `wrk2_exact`: the mean latency that calibration met, in nanoseconds; `None` when it did
+    /// not take place.
     pub calibration_mean_ns: Option<f64>,
     /// CPU time used, in nanoseconds.
     pub cpu_ns: u64,

@@ -1,5 +1,5 @@
-//! What workers write down. Each worker fills an [`Interval`] of its own and hands it over when the second is over; nothing
-//! is shared while it records.
+//! What workers write down. Each worker fills an [`Interval`] of its own and hands it over when the
+//! second is over; nothing is shared while it records.
 
 use crate::histogram::Histogram;
 use crate::lateness::Lateness;
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// What happened in one second (or what is left of one at the end), of one thread or of all.
 ///
-/// A request belongs to the interval in which it was completed. Only requests planned within the measured time are in
-/// histograms and counts; what the warm-up planned is nowhere.
+/// A request belongs to the interval in which it was completed. Only requests planned within the
+/// measured time are in histograms and counts; what the warm-up planned is nowhere.
 #[derive(Clone, Debug, Default)]
 pub struct Interval {
     /// Begin, in nanoseconds since the measured time began.
@@ -18,18 +18,20 @@ pub struct Interval {
     pub end_ns: u64,
     /// By [`OpId::index`]; shorter than the table of names where the rest has nothing.
     pub ops: Vec<OpRecord>,
-    /// From the moment at which a request was due and a connection was free for it, to its write: the generator's own lateness.
+    /// From the moment at which a request was due and a connection was free for it, to its write:
+    /// the generator's own lateness.
     pub send_lag: Histogram,
     /// The generator's part of the response times.
     pub lateness: Lateness,
     /// From the call of connect to the socket being writable, and the TLS handshake.
     pub connect: Histogram,
-    /// Requests whose planned time lies in this interval. In a closed loop: those sent, or tried in vain. Pipelined requests
-    /// lie where the first of their batch does.
+    /// Requests whose planned time lies in this interval. In a closed loop: those sent, or tried in
+    /// vain. Pipelined requests lie where the first of their batch does.
     pub planned: u64,
     /// Requests written.
     pub sent: u64,
-    /// Requests answered; the counts of all histograms of response time add up to this and `errors.timeout`.
+    /// Requests answered; the counts of all histograms of response time add up to this and
+    /// `errors.timeout`.
     pub completed: u64,
     /// Bytes read, framing included.
     pub read_bytes: u64,
@@ -45,8 +47,8 @@ pub struct Interval {
 /// The record of one kind of requests.
 #[derive(Clone, Debug, Default)]
 pub struct OpRecord {
-    /// From the planned time to the last byte of the answer. A request that met its deadline is in here with the time it
-    /// had waited: at least that.
+    /// From the planned time to the last byte of the answer. A request that met its deadline is in
+    /// here with the time it had waited: at least that.
     pub response: Histogram,
     /// From the write to the last byte of the answer.
     pub service: Histogram,

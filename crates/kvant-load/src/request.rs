@@ -1,7 +1,8 @@
 //! Builds the bytes of requests.
 //!
-//! What does not change from request to request (the headers) is put together once, as a [`HeaderBlock`]; the functions that
-//! append to a buffer allocate nothing when the buffer has room.
+//! What does not change from request to request (the headers) is put together once, as a
+//! [`HeaderBlock`]; the functions that append to a buffer allocate nothing when the buffer has
+//! room.
 //!
 //! Threads: plain data; a block may be shared.
 
@@ -47,7 +48,8 @@ impl HeaderBlock {
 
 /// Appends a request. A body gets its `Content-Length` unless the headers say how long it is.
 ///
-/// `method` and `path` go out as they are: check those that users give with [`check_method`]; a [`Target`]'s path is checked.
+/// `method` and `path` go out as they are: check those that users give with [`check_method`]; a
+/// [`Target`]'s path is checked.
 pub fn append_request(
     out: &mut Vec<u8>,
     method: &str,
@@ -55,9 +57,7 @@ pub fn append_request(
     headers: &HeaderBlock,
     body: Option<&[u8]>,
 ) {
-    append_request_with(out, method, headers, body, |out| {
-        out.extend_from_slice(path.as_bytes())
-    });
+    append_request_with(out, method, headers, body, |out| out.extend_from_slice(path.as_bytes()));
 }
 
 /// As [`append_request`], with a path that `append_path` appends, such as one with a key in it.
@@ -82,8 +82,8 @@ pub fn append_request_with(
     out.extend_from_slice(body.unwrap_or_default());
 }
 
-/// Appends bytes as part of a query's name or value, or of a path's segment: percent-encoded but for the unreserved characters of
-/// RFC 3986.
+/// Appends bytes as part of a query's name or value, or of a path's segment: percent-encoded but
+/// for the unreserved characters of RFC 3986.
 pub fn append_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in bytes {
@@ -112,10 +112,7 @@ pub fn check_method(method: &str) -> Result<()> {
     if is_token(method) {
         Ok(())
     } else {
-        Err(Error::invalid(format!(
-            "`{}` is no method",
-            method.escape_debug()
-        )))
+        Err(Error::invalid(format!("`{}` is no method", method.escape_debug())))
     }
 }
 
@@ -125,10 +122,7 @@ pub fn check_method(method: &str) -> Result<()> {
 /// `Invalid` when the name is no token, or the value has bytes that end a line.
 pub fn check_header(name: &str, value: &str) -> Result<()> {
     if !is_token(name) {
-        return Err(Error::invalid(format!(
-            "`{}` is no name of a header",
-            name.escape_debug()
-        )));
+        return Err(Error::invalid(format!("`{}` is no name of a header", name.escape_debug())));
     }
     if value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
         return Err(Error::invalid(format!(

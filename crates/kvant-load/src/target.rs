@@ -1,6 +1,7 @@
 //! Who is loaded: an `http://` or `https://` URL, or a socket of this machine.
 //!
-//! A unix socket is written as a URL whose host is its path, percent-encoded: `http+unix://%2Frun%2Fkvant.sock/v0/status`.
+//! A unix socket is written as a URL whose host is its path, percent-encoded:
+//! `http+unix://%2Frun%2Fkvant.sock/v0/status`.
 
 #[cfg(test)]
 mod tests;
@@ -30,7 +31,8 @@ pub struct Target {
     pub url: String,
     /// Whether TLS is spoken.
     pub is_tls: bool,
-    /// Host without port, for TLS and scripts; without the brackets of an IPv6 address. `localhost` for a unix socket.
+    /// Host without port, for TLS and scripts; without the brackets of an IPv6 address. `localhost`
+    /// for a unix socket.
     pub host: String,
     /// Port as it was written, if it was.
     pub port: Option<u16>,
@@ -38,7 +40,8 @@ pub struct Target {
     pub authority: String,
     /// Path and query; at least `/`.
     pub path: String,
-    /// Where to connect; the first is used, the others when it cannot be reached. Empty until [`Target::resolve`] was called.
+    /// Where to connect; the first is used, the others when it cannot be reached. Empty until
+    /// [`Target::resolve`] was called.
     pub addresses: Vec<Address>,
 }
 
@@ -60,7 +63,8 @@ enum Scheme {
 }
 
 impl Target {
-    /// Understands a URL. Path and query stay as they are given; a fragment is dropped, as it is nothing to a server.
+    /// Understands a URL. Path and query stay as they are given; a fragment is dropped, as it is
+    /// nothing to a server.
     ///
     /// # Errors
     /// `Invalid`, with what is wrong with the URL.
@@ -71,7 +75,8 @@ impl Target {
         })
     }
 
-    /// Looks the host up. The order of its addresses is the one that the system prefers, IPv4 and IPv6 mixed.
+    /// Looks the host up. The order of its addresses is the one that the system prefers, IPv4 and
+    /// IPv6 mixed.
     ///
     /// # Errors
     /// `Io` when the host has no address.
@@ -81,10 +86,7 @@ impl Target {
         }
         let port = self.port.unwrap_or(if self.is_tls { 443 } else { 80 });
         let failed = |why: String| {
-            Error::new(
-                ErrorKind::Io,
-                format!("cannot find the host `{}`: {why}", self.host),
-            )
+            Error::new(ErrorKind::Io, format!("cannot find the host `{}`: {why}", self.host))
         };
         let found = (self.host.as_str(), port)
             .to_socket_addrs()
@@ -102,7 +104,8 @@ impl Target {
         Ok(self)
     }
 
-    /// Opens a connection and closes it, as wrk does before it begins. The first address that can be reached becomes the first.
+    /// Opens a connection and closes it, as wrk does before it begins. The first address that can
+    /// be reached becomes the first.
     ///
     /// # Errors
     /// `Io` when none of the addresses can be reached, in wrk's words.
@@ -121,19 +124,18 @@ impl Target {
             Some((at, error)) => (self.addresses[at].to_string(), error.to_string()),
             None => (self.host, "it has no address".to_owned()),
         };
-        Err(Error::new(
-            ErrorKind::Io,
-            format!("unable to connect to {where_to} {why}"),
-        ))
+        Err(Error::new(ErrorKind::Io, format!("unable to connect to {where_to} {why}")))
     }
 }
 
 impl Target {
-    /// Opens a connection, where it speaks TLS, as far as the first request: what is wrong with a certificate would be wrong with that of
-    /// every connection. `ca_pem` is what certificates are checked against, if they are.
+    /// Opens a connection, where it speaks TLS, as far as the first request: what is wrong with a
+    /// certificate would be wrong with that of every connection. `ca_pem` is what certificates are
+    /// checked against, if they are.
     ///
     /// # Errors
-    /// `Io` with the reason for which no connection can be had. `Invalid` when `ca_pem` has no certificate.
+    /// `Io` with the reason for which no connection can be had. `Invalid` when `ca_pem` has no
+    /// certificate.
     pub fn shake_hands(&self, ca_pem: Option<&[u8]>, wait_max: Duration) -> Result<()> {
         let Some(address) = self.addresses.first().filter(|_| self.is_tls) else {
             return Ok(());
@@ -166,7 +168,9 @@ impl Address {
     /// A socket that blocks.
     fn open(&self, wait_max: Duration) -> io::Result<OwnedFd> {
         match self {
-            Address::Tcp(address) => TcpStream::connect_timeout(address, wait_max).map(OwnedFd::from),
+            Address::Tcp(address) => {
+                TcpStream::connect_timeout(address, wait_max).map(OwnedFd::from)
+            }
             Address::Unix(path) => UnixStream::connect(path).map(OwnedFd::from),
         }
     }
@@ -184,9 +188,7 @@ impl fmt::Display for Address {
 /// A URL as it may be shown: a message ends up in logs, where no password belongs.
 fn without_credentials(url: &str) -> String {
     let host_at = url.find("://").map_or(0, |at| at + 3);
-    let authority_bytes = url[host_at..]
-        .find(['/', '?', '#'])
-        .unwrap_or(url.len() - host_at);
+    let authority_bytes = url[host_at..].find(['/', '?', '#']).unwrap_or(url.len() - host_at);
     match url[host_at..host_at + authority_bytes].rfind('@') {
         Some(at) => format!("{}...{}", &url[..host_at], &url[host_at + at..]),
         None => url.to_owned(),
@@ -195,13 +197,8 @@ fn without_credentials(url: &str) -> String {
 
 /// The error says how the URL goes on after its name: "has no host".
 fn parse(url: &str) -> std::result::Result<Target, String> {
-    if let Some(bad) = url
-        .chars()
-        .find(|c| c.is_ascii_control() || c.is_ascii_whitespace())
-    {
-        return Err(format!(
-            "has the character {bad:?}, which must be percent-encoded"
-        ));
+    if let Some(bad) = url.chars().find(|c| c.is_ascii_control() || c.is_ascii_whitespace()) {
+        return Err(format!("has the character {bad:?}, which must be percent-encoded"));
     }
     let (scheme, rest) = scheme(url)?;
     let rest = rest.split('#').next().unwrap_or_default();
@@ -213,7 +210,9 @@ fn parse(url: &str) -> std::result::Result<Target, String> {
         _ => format!("/{path}"),
     };
     if authority.contains('@') {
-        return Err("has a user name: send credentials as a header, -H 'Authorization: ...'".to_owned());
+        return Err(
+            "has a user name: send credentials as a header, -H 'Authorization: ...'".to_owned()
+        );
     }
     let mut target = Target {
         url: url.to_owned(),
@@ -238,16 +237,10 @@ fn parse(url: &str) -> std::result::Result<Target, String> {
 }
 
 fn scheme(url: &str) -> std::result::Result<(Scheme, &str), String> {
-    const EXPECTED: &str =
-        "expected http://, https:// or http+unix:// (with the path of a socket, percent-encoded, for a host)";
-    let (scheme, rest) = url
-        .split_once("://")
-        .ok_or_else(|| format!("has no scheme; {EXPECTED}"))?;
-    let known = [
-        ("http", Scheme::Http),
-        ("https", Scheme::Https),
-        ("http+unix", Scheme::Unix),
-    ];
+    const EXPECTED: &str = "expected http://, https:// or http+unix:// (with the path of a socket, percent-encoded, for a host)";
+    let (scheme, rest) =
+        url.split_once("://").ok_or_else(|| format!("has no scheme; {EXPECTED}"))?;
+    let known = [("http", Scheme::Http), ("https", Scheme::Https), ("http+unix", Scheme::Unix)];
     match known.iter().find(|(name, _)| scheme.eq_ignore_ascii_case(name)) {
         Some((_, scheme)) => Ok((*scheme, rest)),
         None => Err(format!("has the scheme `{scheme}`; {EXPECTED}")),
@@ -257,20 +250,21 @@ fn scheme(url: &str) -> std::result::Result<(Scheme, &str), String> {
 fn unix_path(authority: &str) -> std::result::Result<PathBuf, String> {
     if authority.is_empty() {
         return Err(
-            "has no socket: percent-encode its path, as in http+unix://%2Frun%2Fkvant.sock/".to_owned(),
+            "has no socket: percent-encode its path, as in http+unix://%2Frun%2Fkvant.sock/"
+                .to_owned(),
         );
     }
     if authority.contains(':') {
-        return Err("has a port, which a unix socket has not (a colon of its path is %3A)".to_owned());
+        return Err(
+            "has a port, which a unix socket has not (a colon of its path is %3A)".to_owned()
+        );
     }
     let path: Vec<u8> = percent_decode_str(authority).collect();
     if path.contains(&0) {
         return Err("has a zero byte in the path of its socket".to_owned());
     }
     if path.len() > UNIX_PATH_BYTES_MAX {
-        return Err(format!(
-            "has a socket whose path is longer than {UNIX_PATH_BYTES_MAX} bytes"
-        ));
+        return Err(format!("has a socket whose path is longer than {UNIX_PATH_BYTES_MAX} bytes"));
     }
     Ok(PathBuf::from(OsString::from_vec(path)))
 }
@@ -289,12 +283,12 @@ fn host_and_port(authority: &str) -> std::result::Result<(String, Option<u16>), 
             let (host, after_host) = authority.split_at(host_bytes);
             if after_host.matches(':').count() > 1 {
                 return Err(
-                    "has more than one colon in its host: an IPv6 address stands in brackets".to_owned(),
+                    "has more than one colon in its host: an IPv6 address stands in brackets"
+                        .to_owned(),
                 );
             }
-            if let Some(bad) = host
-                .chars()
-                .find(|c| !(c.is_ascii_alphanumeric() || "-._~".contains(*c)))
+            if let Some(bad) =
+                host.chars().find(|c| !(c.is_ascii_alphanumeric() || "-._~".contains(*c)))
             {
                 return Err(format!("has the character {bad:?} in its host"));
             }
@@ -307,14 +301,15 @@ fn host_and_port(authority: &str) -> std::result::Result<(String, Option<u16>), 
     let port = match after_host {
         "" | ":" => None,
         _ => {
-            let digits = after_host
-                .strip_prefix(':')
-                .ok_or("has something between `]` and the port")?;
-            let port = digits
-                .parse::<u16>()
-                .ok()
-                .filter(|port| *port != 0 && !digits.starts_with('+'));
-            Some(port.ok_or_else(|| format!("has the port `{digits}`, which is not from 1 to 65535"))?)
+            let digits =
+                after_host.strip_prefix(':').ok_or("has something between `]` and the port")?;
+            let port =
+                digits.parse::<u16>().ok().filter(|port| *port != 0 && !digits.starts_with('+'));
+            Some(
+                port.ok_or_else(|| {
+                    format!("has the port `{digits}`, which is not from 1 to 65535")
+                })?,
+            )
         }
     };
     Ok((host.to_owned(), port))

@@ -1,11 +1,11 @@
 //! Numbers as wrk reads and prints them: `10k` requests, `1m` of time, `828.07us`, `1.28MB`.
 //!
-//! Read: a whole number and an optional unit, upper or lower case. Beyond wrk, which refuses them: decimals in rates
-//! (`1.5k`), and `ms` and `us` in times.
+//! Read: a whole number and an optional unit, upper or lower case. Beyond wrk, which refuses them:
+//! decimals in rates (`1.5k`), and `ms` and `us` in times.
 //!
-//! Printed: the next unit is taken from 0.85 of it on (`0.93ms`, but `828.07us`), and the last unit of each list is
-//! never reached: two hours are `120m`. Where the third decimal is exactly a half, the second may be another than wrk's,
-//! which computes in 80 bits.
+//! Printed: the next unit is taken from 0.85 of it on (`0.93ms`, but `828.07us`), and the last unit
+//! of each list is never reached: two hours are `120m`. Where the third decimal is exactly a half,
+//! the second may be another than wrk's, which computes in 80 bits.
 
 use std::time::Duration;
 
@@ -41,7 +41,8 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Parses a time such as `30`, `30s`, `1m`, `2h`, `250ms`, `50us`. A bare number is seconds, as in wrk.
+/// Parses a time such as `30`, `30s`, `1m`, `2h`, `250ms`, `50us`. A bare number is seconds, as in
+/// wrk.
 ///
 /// # Errors
 /// A sentence naming the text and the accepted forms.
@@ -56,11 +57,14 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// A sentence naming the text and the accepted forms.
 pub fn parse_rate(text: &str) -> Result<f64, String> {
-    let problem =
-        || format!("`{text}` is not a rate: write requests a second with k, M or G, such as 500, 10k, 1.5k");
+    let problem = || {
+        format!(
+            "`{text}` is not a rate: write requests a second with k, M or G, such as 500, 10k, 1.5k"
+        )
+    };
     let (digits, unit) = split(text);
-    let is_decimal =
-        digits.bytes().filter(|&b| b == b'.').count() <= 1 && digits.bytes().any(|b| b.is_ascii_digit());
+    let is_decimal = digits.bytes().filter(|&b| b == b'.').count() <= 1
+        && digits.bytes().any(|b| b.is_ascii_digit());
     if !is_decimal {
         return Err(problem());
     }
@@ -73,10 +77,7 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
 /// # Errors
 /// As [`parse_rate`]; and when one of several is 0, as a closed loop is no step.
 pub fn parse_rates(text: &str) -> Result<Vec<f64>, String> {
-    let rates = text
-        .split(',')
-        .map(parse_rate)
-        .collect::<Result<Vec<f64>, String>>()?;
+    let rates = text.split(',').map(parse_rate).collect::<Result<Vec<f64>, String>>()?;
     if rates.len() > 1 && rates.contains(&0.0) {
         return Err(format!(
             "`{text}`: a rate of 0 is a closed loop and cannot be a step among others"
@@ -154,9 +155,7 @@ fn scan(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 /// The number and the unit behind it.
 fn split(text: &str) -> (&str, &str) {
     let text = text.trim();
-    let end = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     text.split_at(end)
 }
 

@@ -9,10 +9,11 @@
 //!    loop) and one of its threads had no CPU left or the script took half of the time of all, and
 //!    then nothing is valid. A full thread alone is no sign: it may poll until the next planned
 //!    moment.
-//! 3. Server-bound: the plan was not kept although the generator had CPU left. In a closed loop the server sets the
-//!    pace by definition, unless the generator does. Without any answer nothing is valid.
-//! 4. A plan is kept when at most [`MISSING_PART_MAX`] of it is unanswered at the end, beyond what is on its way
-//!    at any moment: the rate times the service time.
+//! 3. Server-bound: the plan was not kept although the generator had CPU left. In a closed loop the
+//!    server sets the pace by definition, unless the generator does. Without any answer nothing is
+//!    valid.
+//! 4. A plan is kept when at most [`MISSING_PART_MAX`] of it is unanswered at the end, beyond what
+//!    is on its way at any moment: the rate times the service time.
 //! 5. What a disturbed machine measured ([`machine::disturbance`]) is not valid, whatever was the
 //!    limit.
 
@@ -110,7 +111,8 @@ impl Verdict {
             (true, _) => "valid".to_string(),
             (false, []) => "NOT VALID".to_string(),
             (false, percents) => {
-                let names: Vec<String> = percents.iter().map(|percent| format!("p{percent}")).collect();
+                let names: Vec<String> =
+                    percents.iter().map(|percent| format!("p{percent}")).collect();
                 format!("NOT VALID for {}", names.join(", "))
             }
         };
@@ -207,12 +209,7 @@ impl<'a> Facts<'a> {
     fn new(outcome: &'a Outcome) -> Facts<'a> {
         let total = &outcome.total;
         let measured_ns = outcome.measured_ns as f64;
-        let busiest_ns = outcome
-            .threads
-            .iter()
-            .map(|thread| thread.cpu_ns)
-            .max()
-            .unwrap_or(0);
+        let busiest_ns = outcome.threads.iter().map(|thread| thread.cpu_ns).max().unwrap_or(0);
         let threads_ns = measured_ns * outcome.threads.len() as f64;
         let missing = total.planned.saturating_sub(total.completed) as f64;
         let per_ns = part(total.planned as f64, measured_ns);
@@ -227,7 +224,8 @@ impl<'a> Facts<'a> {
             script_cpu_part: part(total.source_ns as f64, total.cpu_ns as f64).min(1.0),
             answered_part: part(total.completed as f64, total.planned as f64),
             on_its_way,
-            is_kept: total.completed > 0 && missing <= total.planned as f64 * MISSING_PART_MAX + on_its_way,
+            is_kept: total.completed > 0
+                && missing <= total.planned as f64 * MISSING_PART_MAX + on_its_way,
         }
     }
 
@@ -242,9 +240,7 @@ impl<'a> Facts<'a> {
     /// Percentiles that a valid phase needs and that are not the server's.
     fn late_percents(&self) -> Vec<f64> {
         let late = self.shares.iter().filter(|share| !share.is_server);
-        late.map(|share| share.percent)
-            .filter(|percent| *percent <= VALID_PERCENT)
-            .collect()
+        late.map(|share| share.percent).filter(|percent| *percent <= VALID_PERCENT).collect()
     }
 
     fn p99(&self) -> Option<&Share> {
@@ -267,10 +263,7 @@ impl<'a> Facts<'a> {
         if total.planned > 0 {
             return (Bound::Generator, format!("nothing of {} was sent", total.planned));
         }
-        (
-            Bound::Neither,
-            "nothing was planned in the measured time".to_string(),
-        )
+        (Bound::Neither, "nothing was planned in the measured time".to_string())
     }
 
     fn nothing_answered(&self) -> (Bound, String) {
@@ -315,10 +308,8 @@ impl<'a> Facts<'a> {
         let mut sentences = Vec::new();
         if self.shares.iter().any(|share| !share.is_server) {
             let parts: Vec<String> = self.shares.iter().map(Share::of_server).collect();
-            sentences.push(format!(
-                "Of the response time, the server's are: {}.",
-                parts.join(", ")
-            ));
+            sentences
+                .push(format!("Of the response time, the server's are: {}.", parts.join(", ")));
         }
         match bound {
             Bound::Generator if self.outcome.total.sent > 0 => {
@@ -400,7 +391,9 @@ impl<'a> Facts<'a> {
             sentences.push(format!(
                 "It was ended after {} of {}.",
                 format_time_ns(outcome.measured_ns),
-                format_time_ns(u64::try_from(outcome.phase.duration.as_nanos()).unwrap_or(u64::MAX)),
+                format_time_ns(
+                    u64::try_from(outcome.phase.duration.as_nanos()).unwrap_or(u64::MAX)
+                ),
             ));
         }
         sentences
@@ -464,11 +457,7 @@ fn rounded(rate: f64) -> String {
     }
     let unit = 10_f64.powf(rate.log10().floor() - 1.0);
     let rate = (rate / unit).floor() * unit;
-    if rate >= 10_000.0 {
-        format!("{:.0}k", rate / 1_000.0)
-    } else {
-        format!("{rate:.0}")
-    }
+    if rate >= 10_000.0 { format!("{:.0}k", rate / 1_000.0) } else { format!("{rate:.0}") }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! Prints what each engine says of a program whose shares of CPU time are known, at several loads, beside the truth.
+//! Prints what each engine says of a program whose shares of CPU time are known, at several loads,
+//! beside the truth.
 //!
-//! Arguments, all of them numbers: seconds a run, samples a second of CPU time, neighbours (0 or 1), whether waits are announced (0 or 1),
-//! the only load in per cent (0: 5, 30 and 90).
+//! Arguments, all of them numbers: seconds a run, samples a second of CPU time, neighbours (0 or
+//! 1), whether waits are announced (0 or 1), the only load in per cent (0: 5, 30 and 90).
 #![allow(clippy::print_stdout, reason = "what it prints is its purpose")]
 
 #[path = "../tests/support/mod.rs"]
@@ -15,21 +16,16 @@ use support::known::{self, Neighbours, PARTS, Plan};
 fn main() {
     let line = kvant_env::host::read_text(Path::new("/proc/self/cmdline")).expect("Linux");
     let mut arguments = line.trim_end_matches('\0').split('\0').skip(1);
-    let mut number = |default: u64| {
-        arguments
-            .next()
-            .map_or(default, |text| text.parse().expect("a number"))
-    };
-    let (seconds, rate_hz, with_neighbours, is_wait_said) = (number(5), number(999), number(0), number(1));
+    let mut number =
+        |default: u64| arguments.next().map_or(default, |text| text.parse().expect("a number"));
+    let (seconds, rate_hz, with_neighbours, is_wait_said) =
+        (number(5), number(999), number(0), number(1));
     let loads = match number(0) {
         0 => vec![5, 30, 90],
         load => vec![load],
     };
     let _neighbours = (with_neighbours != 0).then(Neighbours::begin);
-    println!(
-        "| load | engine | {} | all | samples | waits |",
-        PARTS.join(" | ")
-    );
+    println!("| load | engine | {} | all | samples | waits |", PARTS.join(" | "));
     println!("|---|---|{}---|---|---|", "---|".repeat(PARTS.len()));
     for load in loads {
         // As many samples of each load.
@@ -45,9 +41,8 @@ fn main() {
                 seed: 7,
             });
             let cells = outcome.truth.iter().zip(outcome.seen);
-            let cells: Vec<String> = cells
-                .map(|(truth, seen)| format!("{truth:.1}: {seen:.1}"))
-                .collect();
+            let cells: Vec<String> =
+                cells.map(|(truth, seen)| format!("{truth:.1}: {seen:.1}")).collect();
             println!(
                 "| {:.0} % | {engine:?} | {} | {:.1} | {} | {} |",
                 outcome.load,

@@ -1,4 +1,5 @@
-//! Programs whose allocations are known: what the profiler says of them, against what they counted themselves.
+//! Programs whose allocations are known: what the profiler says of them, against what they counted
+//! themselves.
 
 mod support;
 
@@ -11,7 +12,8 @@ use support::{Names, assert_within, is_in, turn, weight};
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator::new();
 
-/// Runs `program` while its allocations are sampled; once more if the machine stood still for so long that samples found no room.
+/// Runs `program` while its allocations are sampled; once more if the machine stood still for so
+/// long that samples found no room.
 fn profile<T>(mean_bytes: u64, program: impl Fn() -> T) -> (Recording, T) {
     const ATTEMPTS_MAX: usize = 5;
     let _turn = turn();
@@ -43,10 +45,7 @@ struct Pace {
 impl Pace {
     fn new(mean_bytes: u64) -> Pace {
         let bytes_between_rests = 100 * mean_bytes as usize;
-        Pace {
-            bytes_between_rests,
-            left_bytes: bytes_between_rests,
-        }
+        Pace { bytes_between_rests, left_bytes: bytes_between_rests }
     }
 
     fn allocated(&mut self, bytes: usize) {
@@ -140,19 +139,15 @@ fn bytes_are_where_they_were_allocated() {
     };
     let (recording, (small_bytes, large_bytes)) = profile(MEAN_BYTES, || {
         std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..THREAD_COUNT)
-                .map(|thread| scope.spawn(move || allocate(thread)))
-                .collect();
+            let threads: Vec<_> =
+                (0..THREAD_COUNT).map(|thread| scope.spawn(move || allocate(thread))).collect();
             let counts = threads.into_iter().map(|thread| thread.join().unwrap());
             counts.fold((0.0, 0.0), |sum, count| (sum.0 + count.0, sum.1 + count.1))
         })
     });
     let mut names = Names::of_this_binary();
-    let mut of = |function| {
-        weight(&recording, Kind::Alloc, |s| {
-            is_in(&mut names, &recording, s, function)
-        })
-    };
+    let mut of =
+        |function| weight(&recording, Kind::Alloc, |s| is_in(&mut names, &recording, s, function));
     let total_bytes = weight(&recording, Kind::Alloc, |_| true);
     assert_within(5.0, total_bytes, small_bytes + large_bytes, "all bytes");
     let share = of("allocate_small") / total_bytes;
@@ -164,12 +159,7 @@ fn bytes_are_where_they_were_allocated() {
     let others = 1.0 - (of("allocate_small") + of("allocate_large")) / total_bytes;
     // What the profiler's and the test's own threads allocate meanwhile, and stacks that were lost.
     assert!(others.abs() < 0.03, "{others} belongs to neither");
-    assert!(
-        recording
-            .samples
-            .iter()
-            .all(|sample| !sample.is_live || sample.weight > 0)
-    );
+    assert!(recording.samples.iter().all(|sample| !sample.is_live || sample.weight > 0));
     let live = weight(&recording, Kind::Alloc, |s| {
         s.is_live
             && (is_in(&mut names, &recording, s, "allocate_small")
@@ -206,9 +196,7 @@ fn what_was_not_freed_is_live_wherever_it_was_to_be_freed() {
     });
     let mut names = Names::of_this_binary();
     let mut live = |function| {
-        weight(&recording, Kind::Alloc, |s| {
-            s.is_live && is_in(&mut names, &recording, s, function)
-        })
+        weight(&recording, Kind::Alloc, |s| s.is_live && is_in(&mut names, &recording, s, function))
     };
     let kept_bytes: usize = kept.iter().map(Vec::capacity).sum();
     assert_within(5.0, live("allocate_and_keep"), kept_bytes as f64, "kept bytes");
@@ -218,8 +206,5 @@ fn what_was_not_freed_is_live_wherever_it_was_to_be_freed() {
     let freed = weight(&recording, Kind::Alloc, |s| {
         !s.is_live && is_in(&mut names, &recording, s, "allocate_and_free")
     });
-    assert!(
-        freed > kept_bytes as f64 / 4.0,
-        "{freed} bytes were allocated and freed"
-    );
+    assert!(freed > kept_bytes as f64 / 4.0, "{freed} bytes were allocated and freed");
 }

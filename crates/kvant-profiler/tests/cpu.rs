@@ -1,4 +1,5 @@
-//! A program whose CPU time is known: two threads spend it in two functions, about 70 to 30, each of which measures itself.
+//! A program whose CPU time is known: two threads spend it in two functions, about 70 to 30, each
+//! of which measures itself.
 
 mod support;
 
@@ -33,8 +34,8 @@ fn burn_short(ns: u64) -> u64 {
     black_box(spent_ns + 1) - 1
 }
 
-/// In turns of tens of milliseconds: many samples each, so that few decide by chance. Of random length, so that they do not keep step
-/// with the sampling.
+/// In turns of tens of milliseconds: many samples each, so that few decide by chance. Of random
+/// length, so that they do not keep step with the sampling.
 #[inline(never)]
 fn burn_both(mut seed: u64) -> Burnt {
     let mut burnt = Burnt::default();
@@ -52,7 +53,8 @@ fn profile(engine: Engine, rate_hz: u32, seed: u64) -> (Recording, Burnt) {
         .map(|index| {
             let burner = thread::Builder::new().name(format!("burner-{index}"));
             let burn = move || {
-                // A thread is sampled from the first look at the list of threads on: five times a second.
+                // A thread is sampled from the first look at the list of threads on: five times a
+                // second.
                 thread::sleep(FOUND_WITHIN);
                 burn_both(seed + index)
             };
@@ -82,7 +84,8 @@ struct Seen {
 impl Seen {
     fn add(&mut self, recording: &Recording) {
         assert_eq!(recording.facts.dropped_count, 0);
-        let is_burner = |thread: u32| recording.threads[thread as usize].name.starts_with("burner-");
+        let is_burner =
+            |thread: u32| recording.threads[thread as usize].name.starts_with("burner-");
         let mut names = Names::of_this_binary();
         for sample in &recording.samples {
             if sample.kind != Kind::Cpu || !is_burner(sample.thread) {
@@ -102,7 +105,8 @@ impl Seen {
     }
 }
 
-/// Profiles the burners and checks what is seen of them, again if the machine stood still while they were to be found.
+/// Profiles the burners and checks what is seen of them, again if the machine stood still while
+/// they were to be found.
 fn check(engine: Engine, rate_hz: u32, check_recording: impl Fn(&Recording)) {
     let share = |part: u64, whole: u64| part as f64 / whole as f64 * 100.0;
     for seed in [7, 17, 27] {
@@ -113,10 +117,7 @@ fn check(engine: Engine, rate_hz: u32, check_recording: impl Fn(&Recording)) {
         let burnt_ns = burnt.long_ns + burnt.short_ns;
         let text = format!("seed {seed}: {seen:?}, measured {burnt:?}");
         let account = share(seen.total_ns, burnt_ns);
-        assert!(
-            account > 80.0 && account <= 103.0,
-            "{account} % of the CPU time; {text}"
-        );
+        assert!(account > 80.0 && account <= 103.0, "{account} % of the CPU time; {text}");
         let depth = share(seen.deep_ns, seen.total_ns);
         assert!(depth >= 95.0, "{depth} % reach the thread's entry; {text}");
         let long_error = share(seen.long_ns, seen.total_ns) - share(burnt.long_ns, burnt_ns);
@@ -143,7 +144,8 @@ fn timers_see_the_true_shares() {
 fn perf_events_see_the_true_shares() {
     let _turn = turn();
     let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
-    let is_lenient = level.is_ok_and(|level| level.trim().parse().is_ok_and(|level: i32| level <= 1));
+    let is_lenient =
+        level.is_ok_and(|level| level.trim().parse().is_ok_and(|level: i32| level <= 1));
     if !is_lenient && !rustix::process::geteuid().is_root() {
         // Not permitted here.
         return;
@@ -173,7 +175,8 @@ fn late_in_the_millisecond() {
     }
 }
 
-/// A timer that the kernel looks at in its tick, every 1, 4 or 10 ms, would see only one of the two functions.
+/// A timer that the kernel looks at in its tick, every 1, 4 or 10 ms, would see only one of the two
+/// functions.
 #[test]
 fn work_in_step_with_the_clock_is_seen_at_all_its_moments() {
     let _turn = turn();
@@ -186,8 +189,5 @@ fn work_in_step_with_the_clock_is_seen_at_all_its_moments() {
         }
     });
     // A function may begin a little late, and the last of its turns end late.
-    assert!(
-        (early - 70.0).abs() <= 5.0 && (late - 30.0).abs() <= 5.0,
-        "{early} and {late} %"
-    );
+    assert!((early - 70.0).abs() <= 5.0 && (late - 30.0).abs() <= 5.0, "{early} and {late} %");
 }

@@ -13,7 +13,8 @@ use std::time::Duration;
 use support::known::{self, LONG, Neighbours, Plan};
 use support::{FOUND_WITHIN, MS, burn, only_cpu, turn};
 
-/// A guard against gross errors: how near each engine comes is printed by the example `known_shares`.
+/// A guard against gross errors: how near each engine comes is printed by the example
+/// `known_shares`.
 #[test]
 fn short_and_long_system_calls_have_their_true_shares() {
     let _turn = turn();
@@ -32,16 +33,16 @@ fn short_and_long_system_calls_have_their_true_shares() {
             assert_eq!(engine, Engine::Perf);
             continue;
         }
-        // Again if the machine did something else meanwhile: of some 1,200 samples a share may be three points off by chance.
-        let outcomes: Vec<_> = (0..3)
-            .map(|_| known::run(plan))
-            .take_while(|outcome| outcome.error() > 6.0)
-            .collect();
+        // Again if the machine did something else meanwhile: of some 1,200 samples a share may be
+        // three points off by chance.
+        let outcomes: Vec<_> =
+            (0..3).map(|_| known::run(plan)).take_while(|outcome| outcome.error() > 6.0).collect();
         assert!(outcomes.len() < 3, "{engine:?}: {outcomes:#?}");
     }
 }
 
-/// Long calls are where a thread most often loses its processor: what came before that in the call counts.
+/// Long calls are where a thread most often loses its processor: what came before that in the call
+/// counts.
 #[test]
 fn long_calls_keep_their_share_beside_processes_that_take_the_processors() {
     let _turn = turn();
@@ -57,10 +58,8 @@ fn long_calls_keep_their_share_beside_processes_that_take_the_processors() {
     let _neighbours = Neighbours::begin();
     // On average: of some 1,400 samples the share may be three points off by chance.
     let outcomes: Vec<_> = (0..3).map(|_| known::run(plan)).collect();
-    let missing: f64 = outcomes
-        .iter()
-        .map(|outcome| outcome.truth[LONG] - outcome.seen[LONG])
-        .sum();
+    let missing: f64 =
+        outcomes.iter().map(|outcome| outcome.truth[LONG] - outcome.seen[LONG]).sum();
     assert!((missing / 3.0).abs() < 4.0, "{outcomes:#?}");
 }
 
@@ -109,11 +108,8 @@ fn share_near_bursts(engine: Engine) -> Option<f64> {
         for (from_ns, to_ns) in &bursts {
             let (from_ns, to_ns) = (from_ns - NEAR_NS, to_ns + NEAR_NS);
             if sample.duration_ns == 0 {
-                near += if (from_ns..to_ns).contains(&start_ns) {
-                    sample.weight as f64
-                } else {
-                    0.0
-                };
+                near +=
+                    if (from_ns..to_ns).contains(&start_ns) { sample.weight as f64 } else { 0.0 };
             } else {
                 let common_ns = end_ns.min(to_ns).saturating_sub(start_ns.max(from_ns));
                 near += sample.weight as f64 * common_ns as f64 / sample.duration_ns as f64;
@@ -139,9 +135,6 @@ fn bursts_are_seen_when_they_were() {
         } else {
             first
         };
-        assert!(
-            share >= 95.0,
-            "{engine:?}: {share} % of the weight is near the bursts"
-        );
+        assert!(share >= 95.0, "{engine:?}: {share} % of the weight is near the bursts");
     }
 }

@@ -1,4 +1,5 @@
-//! Programs whose waits are known: what the profiler says of them, against what they measured themselves.
+//! Programs whose waits are known: what the profiler says of them, against what they measured
+//! themselves.
 
 mod support;
 
@@ -12,7 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use support::{Names, assert_within, is_in, turn, weight};
 
-/// Runs `program` while its waits are sampled: nearly all that are longer than a tenth of a millisecond.
+/// Runs `program` while its waits are sampled: nearly all that are longer than a tenth of a
+/// millisecond.
 fn profile<T>(program: impl FnOnce() -> T) -> (Recording, T) {
     let _turn = turn();
     let options = Options {
@@ -85,12 +87,7 @@ fn contention_is_with_the_lock_that_is_wanted_and_holders_are_named() {
             is_named(&recording, s, "wanted") && is_in(&mut names, &recording, s, function)
         })
     };
-    assert_within(
-        5.0,
-        waits("hold_briefly"),
-        waited_truth_ns,
-        "time waited for the lock",
-    );
+    assert_within(5.0, waits("hold_briefly"), waited_truth_ns, "time waited for the lock");
     assert_eq!(waited_ns(&recording, WaitKind::Contention, "unwanted"), 0.0);
     let held_ns = weight(&recording, Kind::Holder, |s| is_named(&recording, s, "wanted"));
     let held_for_long_ns = weight(&recording, Kind::Holder, |s| {
@@ -101,7 +98,8 @@ fn contention_is_with_the_lock_that_is_wanted_and_holders_are_named() {
         "{held_for_long_ns} of {held_ns} ns are with who held the lock"
     );
     let contended_ns = waited_ns(&recording, WaitKind::Contention, "wanted");
-    // From the lock's being given up to its being taken nobody holds it: waiting for that is not on any holder.
+    // From the lock's being given up to its being taken nobody holds it: waiting for that is not on
+    // any holder.
     assert!(
         held_ns <= 1.02 * contended_ns && held_ns >= 0.8 * contended_ns,
         "held for {held_ns} ns, waited for {contended_ns} ns"
@@ -150,11 +148,7 @@ fn who_has_nothing_to_do_is_idle_and_a_full_queue_is_backpressure() {
                 }
             });
         });
-        (
-            idle.into_inner() as f64,
-            full.into_inner() as f64,
-            parked.into_inner() as f64,
-        )
+        (idle.into_inner() as f64, full.into_inner() as f64, parked.into_inner() as f64)
     });
     let idle_ns = waited_ns(&recording, WaitKind::Idle, "queue_empty");
     assert_within(5.0, idle_ns, idle_truth_ns, "time without work");
@@ -211,19 +205,13 @@ fn a_wait_that_began_in_an_earlier_recording_counts_from_the_beginning_of_this_o
         tell.send(()).expect("somebody waits");
         waiter.join().expect("it ends");
     });
-    let waits: Vec<&Sample> = recording
-        .samples
-        .iter()
-        .filter(|s| is_named(&recording, s, "for long"))
-        .collect();
+    let waits: Vec<&Sample> =
+        recording.samples.iter().filter(|s| is_named(&recording, s, "for long")).collect();
     let [wait] = waits[..] else {
         panic!("{} waits", waits.len());
     };
     // 0.1 s is a sample with probability 1 - exp(-2000), and then stands for itself.
     assert_eq!(wait.weight, wait.duration_ns);
     assert!(wait.duration_ns >= 100_000_000, "{wait:?}");
-    assert!(
-        wait.time_ns + wait.duration_ns <= recording.facts.duration_ns,
-        "{wait:?}"
-    );
+    assert!(wait.time_ns + wait.duration_ns <= recording.facts.duration_ns, "{wait:?}");
 }

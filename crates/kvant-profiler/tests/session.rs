@@ -1,4 +1,5 @@
-//! Sessions come and go while threads do: nothing is left behind, nothing is mixed up, and no signal ends the process.
+//! Sessions come and go while threads do: nothing is left behind, nothing is mixed up, and no
+//! signal ends the process.
 
 mod support;
 
@@ -27,10 +28,7 @@ fn only_cpu(engine: Engine, rate_hz: u32) -> Options {
 }
 
 fn no_cpu() -> Options {
-    Options {
-        cpu: None,
-        ..only_cpu(Engine::Timer, 0)
-    }
+    Options { cpu: None, ..only_cpu(Engine::Timer, 0) }
 }
 
 fn start(options: Options) -> Profiler {
@@ -133,10 +131,7 @@ fn two_sessions_at_once_are_refused() {
 #[test]
 fn what_does_not_fit_is_counted_as_dropped() {
     let _turn = turn();
-    let profiler = start(Options {
-        ring_bytes: 1000,
-        ..no_cpu()
-    });
+    let profiler = start(Options { ring_bytes: 1000, ..no_cpu() });
     let written_count = 1000;
     for _ in 0..written_count {
         ring::record(&observation(Kind::Alloc, 1, 0));
@@ -152,11 +147,7 @@ fn a_recording_that_grows_too_large_is_thinned_out() {
     const MIB: u64 = 1 << 20;
 
     let _turn = turn();
-    let profiler = start(Options {
-        samples_max: 100,
-        alloc_mean_bytes: Some(MIB / 2),
-        ..no_cpu()
-    });
+    let profiler = start(Options { samples_max: 100, alloc_mean_bytes: Some(MIB / 2), ..no_cpu() });
     let written_count = 1_000;
     for _ in 0..written_count {
         ring::record(&observation(Kind::Alloc, MIB, 0));
@@ -194,17 +185,11 @@ fn a_thread_that_was_just_born_can_hand_over_what_it_sees() {
         panic!("{:?}", recording.samples);
     };
     assert_eq!((sample.kind, sample.weight), (Kind::Wait(WaitKind::Io), 5));
-    let tag = Tag {
-        activity: Activity::Get,
-        stage: Stage::Table,
-    };
+    let tag = Tag { activity: Activity::Get, stage: Stage::Table };
     assert_eq!(sample.tag, tag);
     let stack = Names::of_this_binary().of(&recording, &sample);
     assert!(stack[0].contains("observe_in_a_known_function"), "{stack:?}");
-    assert!(
-        stack.iter().any(|name| name.contains("thread_start")),
-        "{stack:?}"
-    );
+    assert!(stack.iter().any(|name| name.contains("thread_start")), "{stack:?}");
 }
 
 #[test]
@@ -225,11 +210,8 @@ fn live_allocations_are_those_that_no_thread_freed() {
     .join()
     .expect("it frees");
     let recording = profiler.stop();
-    let live: Vec<_> = recording
-        .samples
-        .iter()
-        .map(|sample| (sample.weight, sample.is_live))
-        .collect();
+    let live: Vec<_> =
+        recording.samples.iter().map(|sample| (sample.weight, sample.is_live)).collect();
     assert_eq!(live, [(7, true), (7, false), (7, false), (8, true)]);
 }
 
@@ -251,25 +233,17 @@ fn signals_that_are_not_ours_change_nothing() {
 #[test]
 fn waits_for_processors_come_from_the_kernels_account() {
     let _turn = turn();
-    let profiler = start(Options {
-        wait_mean_ns: Some([1_000_000; 5]),
-        ..no_cpu()
-    });
+    let profiler = start(Options { wait_mean_ns: Some([1_000_000; 5]), ..no_cpu() });
     // More threads than processors: some have to wait.
     let burners: Vec<_> = (0..2 * kvant_env::host::cpu_count() + 2)
         .map(|_| thread::spawn(|| burn(100_000_000)))
         .collect();
-    burners
-        .into_iter()
-        .for_each(|burner| burner.join().expect("it burns"));
+    burners.into_iter().for_each(|burner| burner.join().expect("it burns"));
     let recording = profiler.stop();
     let scheduler = Kind::Wait(WaitKind::Scheduler);
     let is_kept = fs::read_to_string("/proc/self/schedstat").is_ok();
-    let samples: Vec<_> = recording
-        .samples
-        .iter()
-        .filter(|sample| sample.kind == scheduler)
-        .collect();
+    let samples: Vec<_> =
+        recording.samples.iter().filter(|sample| sample.kind == scheduler).collect();
     assert_eq!(is_kept, !samples.is_empty());
     for sample in samples {
         assert_eq!(recording.names[sample.name as usize], "processor");
@@ -287,7 +261,8 @@ fn events_become_spans() {
     let begun_before = events.begin(EventKind::Compaction, now_ns(), number(1));
     let ended_before = events.begin(EventKind::Flush, now_ns(), number(2));
     events.end(EventKind::Flush, ended_before, now_ns(), now_ns(), number(2));
-    let profiler = Profiler::start(no_cpu(), &env, Some(events.clone())).expect("nothing to refuse");
+    let profiler =
+        Profiler::start(no_cpu(), &env, Some(events.clone())).expect("nothing to refuse");
     events.end(EventKind::Compaction, begun_before, 0, now_ns(), Vec::new());
     events.begin(EventKind::Stall, now_ns(), number(3));
     let recording = profiler.stop();
@@ -298,13 +273,11 @@ fn events_become_spans() {
         .collect();
     spans.sort();
     let number = |number: &str| vec![("number".to_owned(), number.to_owned())];
-    assert_eq!(
-        spans,
-        [("compaction", true, number("1")), ("stall", false, number("3"))]
-    );
+    assert_eq!(spans, [("compaction", true, number("1")), ("stall", false, number("3"))]);
 }
 
-/// Spends its time in code without frame pointers that uses their register for something else, as a C library would.
+/// Spends its time in code without frame pointers that uses their register for something else, as a
+/// C library would.
 #[expect(
     unsafe_code,
     reason = "only assembly leaves the frame pointer alone or not as a test wants it"
@@ -355,10 +328,7 @@ fn a_stack_goes_on_at_the_anchor_where_frame_pointers_end() {
     let (mut total, mut deep) = (0, 0);
     for sample in cpu_samples(&recording) {
         let stack = names.of(&recording, sample);
-        if stack
-            .iter()
-            .any(|name| name.contains("burn_without_frame_pointer"))
-        {
+        if stack.iter().any(|name| name.contains("burn_without_frame_pointer")) {
             total += sample.weight;
             let is_deep = stack.iter().any(|name| name.contains("call_with_an_anchor"))
                 && stack.iter().any(|name| name.contains("thread_start"));

@@ -1,4 +1,5 @@
-//! Threads that wait and sleep: what signals do to them, and what waits cost, against what the threads measured themselves.
+//! Threads that wait and sleep: what signals do to them, and what waits cost, against what the
+//! threads measured themselves.
 
 mod support;
 
@@ -87,7 +88,8 @@ fn what_waiting_costs_is_cpu_time() {
     let (tell, told) = std::sync::mpsc::channel();
     let [waiting, awake] = shares(["burn_in_a_wait", "burn_awake"], move || {
         let (mut waiting_ns, mut awake_ns) = (0, 0);
-        // Long enough for many measurements: each stands for 16, and what the machine does meanwhile is in it.
+        // Long enough for many measurements: each stands for 16, and what the machine does
+        // meanwhile is in it.
         while waiting_ns + awake_ns < 8_000 * MS {
             waiting_ns += burn_in_a_wait();
             awake_ns += burn_awake();
@@ -112,7 +114,8 @@ fn work_before_the_wait(ns: u64) -> u64 {
     black_box(burn(ns) + 3) - 3
 }
 
-/// Work that takes less than any gap between two samples, with waits before it that are longer than any.
+/// Work that takes less than any gap between two samples, with waits before it that are longer than
+/// any.
 #[test]
 fn short_work_between_long_waits_is_seen() {
     let _turn = turn();
@@ -138,9 +141,7 @@ fn short_work_between_long_waits_is_seen() {
 /// How often the calling thread has gone to sleep.
 fn sleep_count() -> u64 {
     let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux");
-    let count = status
-        .lines()
-        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
     count.expect("it is there").trim().parse().expect("a number")
 }
 
@@ -156,15 +157,11 @@ fn a_thread_that_has_said_that_it_waits_sleeps_on() {
             wait_count += 1;
             lock::park(WaitKind::Idle, "test", Some(Duration::from_secs(1)));
         }
-        tell.send((sleep_count() - before, wait_count))
-            .expect("somebody listens");
+        tell.send((sleep_count() - before, wait_count)).expect("somebody listens");
     });
     let (sleep_count, wait_count) = told.recv().expect("it was told");
     // Its timer fires once in a wait, and then not before the end of the wait.
-    assert!(
-        sleep_count <= 2 * wait_count,
-        "{sleep_count} sleeps in {wait_count} waits"
-    );
+    assert!(sleep_count <= 2 * wait_count, "{sleep_count} sleeps in {wait_count} waits");
 }
 
 /// Also when it does say so elsewhere.

@@ -1,10 +1,12 @@
-//! What a connection is doing, and for how long: what decides whether it has kept the server waiting for too long.
+//! What a connection is doing, and for how long: what decides whether it has kept the server
+//! waiting for too long.
 //!
-//! Time is counted in sweeps ([`crate::sweep`]), so that a request costs no clock reading and no timer: every change of phase begins
-//! the count again, each sweep adds one.
+//! Time is counted in sweeps ([`crate::sweep`]), so that a request costs no clock reading and no
+//! timer: every change of phase begins the count again, each sweep adds one.
 //!
 //! Invariants:
-//! 1. A connection that the server owes an answer is never due: the limits of storage, queue and slow readers bound it.
+//! 1. A connection that the server owes an answer is never due: the limits of storage, queue and
+//!    slow readers bound it.
 //! 2. What is due was due for at least the whole of its limit.
 //!
 //! Threads: all of it belongs to one selector.
@@ -68,11 +70,7 @@ pub(crate) struct Activity {
 
 impl Limits {
     pub(crate) fn new(config: &ServerConfig) -> Limits {
-        let limits = [
-            config.connection_idle_max,
-            config.head_wait_max,
-            config.range_idle_max,
-        ];
+        let limits = [config.connection_idle_max, config.head_wait_max, config.range_idle_max];
         let shortest = limits.into_iter().min().unwrap_or(PERIOD_MAX);
         let period = (shortest / 4).clamp(PERIOD_MIN, PERIOD_MAX);
         let sweeps = |limit: Duration| {
@@ -89,7 +87,8 @@ impl Limits {
 }
 
 impl Activity {
-    /// The first bytes of a request are here, and perhaps all of them. False: they belong to one that has begun.
+    /// The first bytes of a request are here, and perhaps all of them. False: they belong to one
+    /// that has begun.
     #[inline]
     pub(crate) fn head_begins(&self) -> bool {
         let begins = self.phase.get() == Phase::Idle;
@@ -124,7 +123,8 @@ impl Activity {
         self.enter(if is_last { Phase::Busy } else { Phase::Answering });
     }
 
-    /// Hyper wants to read, which it does only for a body that is missing or when all of an answer has been written to the socket.
+    /// Hyper wants to read, which it does only for a body that is missing or when all of an answer
+    /// has been written to the socket.
     #[inline]
     pub(crate) fn hyper_reads(&self) {
         if self.phase.get() == Phase::Answering {
@@ -138,7 +138,8 @@ impl Activity {
         self.enter(Phase::Idle);
     }
 
-    /// The kernel took bytes of an answer: whatever the connection waits for, it has not kept still.
+    /// The kernel took bytes of an answer: whatever the connection waits for, it has not kept
+    /// still.
     #[inline]
     pub(crate) fn progresses(&self) {
         self.sweeps.set(0);
@@ -149,8 +150,8 @@ impl Activity {
         self.has_buffers.set(has_buffers);
     }
 
-    /// What the connection's task has to do, if anything, before it goes on: told once. What is due of a body is for whoever reads
-    /// it.
+    /// What the connection's task has to do, if anything, before it goes on: told once. What is due
+    /// of a body is for whoever reads it.
     #[inline]
     pub(crate) fn take_due(&self) -> Option<Due> {
         match self.due.get() {

@@ -3,14 +3,17 @@
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 
-/// What is wrong with binding threads to `cpus`, if anything: those that do not exist or that this process may not use.
+/// What is wrong with binding threads to `cpus`, if anything: those that do not exist or that this
+/// process may not use.
 pub fn cpus_problem(cpus: &[usize]) -> Option<String> {
     if cpus.is_empty() {
         return None;
     }
     let allowed = match allowed() {
         Ok(allowed) => allowed,
-        Err(error) => return Some(format!("cannot ask the system for this process' CPUs: {error}")),
+        Err(error) => {
+            return Some(format!("cannot ask the system for this process' CPUs: {error}"));
+        }
     };
     let is_usable = |cpu: usize| cpu < CpuSet::MAX_CPU && allowed.is_set(cpu);
     let mut unusable: Vec<usize> = cpus.iter().copied().filter(|&cpu| !is_usable(cpu)).collect();

@@ -46,25 +46,9 @@ impl Exchange {
         found: Option<Found>,
     ) -> Exchange {
         let (parts, body) = request.into_parts();
-        let http::request::Parts {
-            method,
-            uri,
-            version,
-            headers,
-            ..
-        } = parts;
+        let http::request::Parts { method, uri, version, headers, .. } = parts;
         let body = (!body.is_end_stream()).then_some(body);
-        Exchange {
-            method,
-            uri,
-            body,
-            found,
-            reply: Reply {
-                version,
-                headers,
-                expects_continue,
-            },
-        }
+        Exchange { method, uri, body, found, reply: Reply { version, headers, expects_continue } }
     }
 
     pub(crate) fn query(&self) -> Option<&str> {
@@ -92,8 +76,8 @@ impl Reply {
         self.expects_continue = false;
     }
 
-    /// An answer. The request's header map becomes the response's: hyper takes that one back for the next request, so a
-    /// connection goes on without allocating any.
+    /// An answer. The request's header map becomes the response's: hyper takes that one back for
+    /// the next request, so a connection goes on without allocating any.
     #[inline]
     pub(crate) fn answer(
         &mut self,
@@ -114,11 +98,7 @@ impl Reply {
 
     /// A JSON document.
     pub(crate) fn json(&mut self, document: &serde_json::Value) -> Response {
-        self.answer(
-            StatusCode::OK,
-            Some(&JSON),
-            Body::full(Bytes::from(document.to_string())),
-        )
+        self.answer(StatusCode::OK, Some(&JSON), Body::full(Bytes::from(document.to_string())))
     }
 }
 
@@ -138,7 +118,8 @@ enum Content {
     Events(Box<EventBody>),
 }
 
-/// Hyper drops a body when it has all of it: what follows is the flush with which the answer leaves.
+/// Hyper drops a body when it has all of it: what follows is the flush with which the answer
+/// leaves.
 struct End(Rc<SocketState>);
 
 impl Drop for End {
@@ -185,10 +166,7 @@ impl Body {
 
     /// Bytes whose memory stays reserved until the last of them has left.
     pub(crate) fn reserved(bytes: Bytes, memory: Held) -> Body {
-        Body::full(Bytes::from_owner(Reserved {
-            bytes,
-            _memory: memory,
-        }))
+        Body::full(Bytes::from_owner(Reserved { bytes, _memory: memory }))
     }
 }
 

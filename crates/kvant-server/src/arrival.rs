@@ -1,12 +1,14 @@
 //! When the event loop learned that a connection has something to read.
 //!
-//! A connection's task may wait behind many others between that moment and its turn: this lag of the selector is a part of what its
-//! clients wait for. So sockets are read with a waker of their own, which notes the time before it wakes the task.
+//! A connection's task may wait behind many others between that moment and its turn: this lag of
+//! the selector is a part of what its clients wait for. So sockets are read with a waker of their
+//! own, which notes the time before it wakes the task.
 //!
-//! The event loop wakes all connections that have become readable, then runs them: what is woken together belongs to one turn and has
-//! one time, which is also cheaper to tell.
+//! The event loop wakes all connections that have become readable, then runs them: what is woken
+//! together belongs to one turn and has one time, which is also cheaper to tell.
 //!
-//! Threads: the event loop runs on the selector's own thread, so nobody else writes; atomics are there because wakers must be [`Sync`].
+//! Threads: the event loop runs on the selector's own thread, so nobody else writes; atomics are
+//! there because wakers must be [`Sync`].
 
 use kvant_env::Clock;
 use std::sync::Arc;
@@ -26,11 +28,7 @@ pub(crate) struct Turn {
 
 impl Turn {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Arc<Turn> {
-        Arc::new(Turn {
-            clock,
-            began_ns: AtomicU64::new(NEVER),
-            number: AtomicU64::new(0),
-        })
+        Arc::new(Turn { clock, began_ns: AtomicU64::new(NEVER), number: AtomicU64::new(0) })
     }
 
     #[inline]
@@ -39,8 +37,7 @@ impl Turn {
             NEVER => {
                 let now_ns = self.clock.monotonic_ns();
                 self.began_ns.store(now_ns, Ordering::Relaxed);
-                self.number
-                    .store(self.number.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                self.number.store(self.number.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
                 now_ns
             }
             began_ns => began_ns,
@@ -68,14 +65,11 @@ pub(crate) struct Arrival {
 
 impl Arrival {
     pub(crate) fn new(task: Waker, turn: Arc<Turn>) -> Arc<Arrival> {
-        Arc::new(Arrival {
-            task,
-            turn,
-            woken_ns: AtomicU64::new(NEVER),
-        })
+        Arc::new(Arrival { task, turn, woken_ns: AtomicU64::new(NEVER) })
     }
 
-    /// The beginning of the turn in which it was woken since the last call; now, if it was not: what is read has been there already.
+    /// The beginning of the turn in which it was woken since the last call; now, if it was not:
+    /// what is read has been there already.
     #[inline]
     pub(crate) fn take_ns(&self) -> u64 {
         match self.forget() {
@@ -84,8 +78,8 @@ impl Arrival {
         }
     }
 
-    /// Whether it was woken since the last read. Asked by a connection that runs, so that whom the event loop wakes next belongs to
-    /// another turn.
+    /// Whether it was woken since the last read. Asked by a connection that runs, so that whom the
+    /// event loop wakes next belongs to another turn.
     #[inline]
     pub(crate) fn is_woken(&self) -> bool {
         self.turn.began_ns.store(NEVER, Ordering::Relaxed);

@@ -1,22 +1,28 @@
 //! Writes of one turn of the event loop, committed together.
 //!
-//! A handler appends its write and waits. The first write of a turn wakes the committer, which the runtime's first-in first-out run
-//! queue puts behind every connection that was ready in this turn; when it runs, it submits all their writes as one batch: one
-//! record in the write-ahead log instead of one a request, and no hand-over to another thread. With `--dispatch pool` a worker submits
-//! the batch.
+//! A handler appends its write and waits. The first write of a turn wakes the committer, which the
+//! runtime's first-in first-out run queue puts behind every connection that was ready in this turn;
+//! when it runs, it submits all their writes as one batch: one record in the write-ahead log
+//! instead of one a request, and no hand-over to another thread. With `--dispatch pool` a worker
+//! submits the batch.
 //!
-//! Merging is safe: a connection has at most one request in progress (hyper starts the next when the answer to the last is
-//! written), so two writes in a batch come from two clients, neither of which has seen an answer yet. Any order of them is one that
-//! could have been observed, and the batch's own is the order in which they arrived.
+//! Merging is safe: a connection has at most one request in progress (hyper starts the next when
+//! the answer to the last is written), so two writes in a batch come from two clients, neither of
+//! which has seen an answer yet. Any order of them is one that could have been observed, and the
+//! batch's own is the order in which they arrived.
 //!
 //! Invariants:
-//! 1. Writes are submitted in the order in which they were appended, but for those of 4; a stalled batch is retried before later
-//!    ones. Several workers may commit batches in any order.
-//! 2. Every write gets exactly one outcome. `Stalled` and `NoSpace` mean that nothing of it was written.
-//! 3. A time to live is counted from the submission that succeeded, so a write that waited does not expire early.
-//! 4. Deletes never fail for want of space because of puts that happen to share their batch: they are submitted again alone.
+//! 1. Writes are submitted in the order in which they were appended, but for those of 4; a stalled
+//!    batch is retried before later ones. Several workers may commit batches in any order.
+//! 2. Every write gets exactly one outcome. `Stalled` and `NoSpace` mean that nothing of it was
+//!    written.
+//! 3. A time to live is counted from the submission that succeeded, so a write that waited does not
+//!    expire early.
+//! 4. Deletes never fail for want of space because of puts that happen to share their batch: they
+//!    are submitted again alone.
 //!
-//! Threads: all of it belongs to one selector. Only a store's completion, and a worker's part, run elsewhere; outcomes are sent back.
+//! Threads: all of it belongs to one selector. Only a store's completion, and a worker's part, run
+//! elsewhere; outcomes are sent back.
 
 use crate::config::DispatchMode;
 use crate::counters;
@@ -40,7 +46,8 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// Keys and values of one batch, unless a single write is longer: bounds a record of the log and the time to write it.
+/// Keys and values of one batch, unless a single write is longer: bounds a record of the log and
+/// the time to write it.
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
 /// Collects the writes of one selector.
@@ -97,11 +104,7 @@ impl Op {
         let mut work = self.work;
         work.done_ns = done_ns;
         // One that never came to storage has waited all the time.
-        work.started_ns = if work.started_ns == 0 {
-            done_ns
-        } else {
-            work.started_ns
-        };
+        work.started_ns = if work.started_ns == 0 { done_ns } else { work.started_ns };
         self.outcome.result.set(Some(Written { result, work }));
         if let Some(waiter) = self.outcome.waiter.take() {
             waiter.wake();
@@ -130,20 +133,12 @@ impl Batcher {
     ) -> Writing {
         let outcome = Rc::<Outcome>::default();
         let waits_since = self.stalled.get().then(Instant::now);
-        let write = Write {
-            key,
-            value,
-            ttl_ms,
-            expires_at_ms: None,
-        };
+        let write = Write { key, value, ttl_ms, expires_at_ms: None };
         self.queue.borrow_mut().push(Op {
             write,
             outcome: Rc::clone(&outcome),
             waits_since,
-            work: StorageWork {
-                queued_ns,
-                ..StorageWork::default()
-            },
+            work: StorageWork { queued_ns, ..StorageWork::default() },
         });
         if let Some(committer) = self.committer.take() {
             committer.wake();
@@ -307,13 +302,11 @@ fn start_ttls(selector: &Selector, ops: &mut [Op]) {
 }
 
 fn lost_outcome() -> Error {
-    Error::new(
-        ErrorKind::OutcomeUnknown,
-        "the store dropped a write without an outcome",
-    )
+    Error::new(ErrorKind::OutcomeUnknown, "the store dropped a write without an outcome")
 }
 
-/// Gives a batch its outcome; deletes of a mixed batch that found no space get another try without the puts.
+/// Gives a batch its outcome; deletes of a mixed batch that found no space get another try without
+/// the puts.
 fn finish(
     selector: &Rc<Selector>,
     store: &Arc<dyn Store>,
@@ -335,7 +328,11 @@ fn finish(
     }
 }
 
-fn finish_all(selector: &Selector, ops: impl Iterator<Item = Op>, result: &std::result::Result<(), Failure>) {
+fn finish_all(
+    selector: &Selector,
+    ops: impl Iterator<Item = Op>,
+    result: &std::result::Result<(), Failure>,
+) {
     let done_ns = selector.now_ns();
     ops.for_each(|op| op.finish(result.clone(), done_ns));
 }
@@ -358,15 +355,13 @@ fn stalled_too_long(reason: Option<&'static str>) -> Error {
 /// A stall is over.
 struct Writable;
 
-/// Waits until the store may take `ops` again. Writes that wait too long, these or ones appended meanwhile, are finished as stalled;
-/// the rest is in `ops` afterwards.
+/// Waits until the store may take `ops` again. Writes that wait too long, these or ones appended
+/// meanwhile, are finished as stalled; the rest is in `ops` afterwards.
 async fn wait_out_stall(selector: &Selector, store: &Arc<dyn Store>, ops: &mut Vec<Op>) {
     let batcher = &selector.batcher;
     let wait_max = selector.shared.config.queue_wait_max;
     counters::add(&selector.counters.stalls, 1);
-    let _waiting = store
-        .stall()
-        .map(|reason| wait::begin(WaitKind::Backpressure, reason));
+    let _waiting = store.stall().map(|reason| wait::begin(WaitKind::Backpressure, reason));
     batcher.stalled.set(true);
     let (wake, mut writable) = oneshot::channel();
     store.on_writable(Box::new(move || {
@@ -399,6 +394,7 @@ async fn wait_out_stall(selector: &Selector, store: &Arc<dyn Store>, ops: &mut V
         }
     }
     batcher.stalled.set(false);
-    // A store that says "writable" and stalls again must not keep the selector from its connections.
+    // A store that says "writable" and stalls again must not keep the selector from its
+    // connections.
     tokio::task::yield_now().await;
 }

@@ -1,4 +1,5 @@
-//! Settings of the server, already parsed and checked one by one; [`ServerConfig::problems`] checks them together.
+//! Settings of the server, already parsed and checked one by one; [`ServerConfig::problems`] checks
+//! them together.
 
 use crate::affinity;
 use crate::site;
@@ -36,7 +37,8 @@ pub enum Overload {
 /// Settings of one server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Address of the data plane, and of the operator API unless `admin_listen` is set. Port 0 picks a free one.
+    /// Address of the data plane, and of the operator API unless `admin_listen` is set. Port 0
+    /// picks a free one.
     pub listen: SocketAddr,
     /// Address of a second listener that alone carries the operator API (`/v0/status` is on both).
     pub admin_listen: Option<SocketAddr>,
@@ -57,7 +59,8 @@ pub struct ServerConfig {
     pub overload: Overload,
     /// Longest accepted value, in bytes: the same as the engine's setting.
     pub value_bytes_max: u64,
-    /// Longest time that a request waits before its storage work: in the queue, for a stall to end, for memory; then `503`.
+    /// Longest time that a request waits before its storage work: in the queue, for a stall to end,
+    /// for memory; then `503`.
     pub queue_wait_max: Duration,
     /// Longest time that a reader may take nothing of an answer before its connection is cut.
     pub range_idle_max: Duration,
@@ -112,11 +115,8 @@ impl ServerConfig {
                 problems.push(format!("{count} {what} are not within 1 and {THREAD_COUNT_MAX}"));
             }
         }
-        problems.extend(
-            self.allowed_hosts
-                .iter()
-                .filter_map(|name| site::allowed_host_problem(name)),
-        );
+        problems
+            .extend(self.allowed_hosts.iter().filter_map(|name| site::allowed_host_problem(name)));
         problems.extend(affinity::cpus_problem(&self.selector_cpus));
         if self.queue_capacity == 0 {
             problems.push("a queue for 0 requests would refuse all of them".into());
@@ -140,10 +140,7 @@ impl ServerConfig {
         if self.connections_max == Some(0) {
             problems.push("a server for 0 connections serves nobody".into());
         }
-        if self
-            .admin_listen
-            .is_some_and(|admin| admin == self.listen && admin.port() != 0)
-        {
+        if self.admin_listen.is_some_and(|admin| admin == self.listen && admin.port() != 0) {
             problems.push(format!("both listeners have the address {}", self.listen));
         }
         problems

@@ -1,7 +1,8 @@
 //! One connection from its first byte to its last.
 //!
-//! It begins without hyper ([`express`]), goes over to hyper with the first request that needs it, and comes back when it rests: hyper
-//! has buffers for each connection, 16 KiB at first and up to 152 KiB after long heads and bodies, and an idle connection needs none.
+//! It begins without hyper ([`express`]), goes over to hyper with the first request that needs it,
+//! and comes back when it rests: hyper has buffers for each connection, 16 KiB at first and up to
+//! 152 KiB after long heads and bodies, and an idle connection needs none.
 
 use crate::activity::{Activity, Due};
 use crate::counters;
@@ -21,11 +22,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// What a connection counts for before hyper has it: its task, and its entries in lists of ours and of the runtime.
+/// What a connection counts for before hyper has it: its task, and its entries in lists of ours and
+/// of the runtime.
 const REST_BYTES: u64 = 4 << 10;
 /// Hyper's two buffers, as large as they are before more is reserved for them.
 const HYPER_BYTES: u64 = 24 << 10;
-/// Bytes beyond the longest value that are read and thrown away to let a client see why it was refused.
+/// Bytes beyond the longest value that are read and thrown away to let a client see why it was
+/// refused.
 pub(crate) const DRAIN_BYTES_EXTRA: u64 = 16 << 20;
 /// How long a client is listened to whose head took too long.
 const CUT_LINGER_MAX: Duration = Duration::from_millis(500);
@@ -62,16 +65,10 @@ pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plan
     let task = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
     let number = selector.enter(&task, &state);
     let memory = shared.memory.budget().reserve(Consumer::Connections, REST_BYTES);
-    let _presence = Presence {
-        selector: Rc::clone(&selector),
-        number,
-        _memory: memory,
-    };
+    let _presence = Presence { selector: Rc::clone(&selector), number, _memory: memory };
     if let Err(error) = stream.set_nodelay(true) {
         // The peer has gone; there is nobody to answer.
-        shared
-            .log
-            .event(Level::Warn, "connection_lost", &[("error", &error)]);
+        shared.log.event(Level::Warn, "connection_lost", &[("error", &error)]);
         return;
     }
     let mut socket = Socket::new(stream, Rc::clone(&state), Rc::clone(&selector), task);
@@ -96,7 +93,8 @@ pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plan
         }
         state.activity.set_buffers(true);
         // In a box of its own, so that a connection that rests is small.
-        let given_up = Box::pin(serve_by_hyper(&selector, Rc::clone(&state), plane, socket, found)).await;
+        let given_up =
+            Box::pin(serve_by_hyper(&selector, Rc::clone(&state), plane, socket, found)).await;
         state.activity.set_buffers(false);
         socket = match given_up {
             None => return,
@@ -107,8 +105,8 @@ pub(crate) async fn serve(selector: Rc<Selector>, stream: TcpStream, plane: Plan
     }
 }
 
-/// Serves requests through hyper until either side closes, or until something is due between two requests: then the socket comes
-/// back.
+/// Serves requests through hyper until either side closes, or until something is due between two
+/// requests: then the socket comes back.
 async fn serve_by_hyper(
     selector: &Rc<Selector>,
     state: Rc<SocketState>,
@@ -141,7 +139,8 @@ async fn serve_by_hyper(
     let result = match served {
         End::Served(result) => result,
         End::Due(due) => {
-            // Between two requests hyper has nothing else: what it had to write, the socket has taken.
+            // Between two requests hyper has nothing else: what it had to write, the socket has
+            // taken.
             socket.take_back(&parts.read_buf);
             return Some((socket, due));
         }
@@ -154,9 +153,7 @@ async fn serve_by_hyper(
     // Hyper answers malformed heads, but not the one with which HTTP/2 begins.
     if is_malformed
         && socket.has_unanswered()
-        && send_refusal(selector, &mut socket, "400 Bad Request")
-            .await
-            .is_err()
+        && send_refusal(selector, &mut socket, "400 Bad Request").await.is_err()
     {
         // The peer has gone.
         return None;
@@ -186,9 +183,9 @@ fn poll_unless_due<T>(
     // What has come meanwhile is served: then nothing is due any more.
     match serving.poll(cx) {
         Poll::Ready(result) => Poll::Ready(End::Served(result)),
-        Poll::Pending => activity
-            .take_due()
-            .map_or(Poll::Pending, |due| Poll::Ready(End::Due(due))),
+        Poll::Pending => {
+            activity.take_due().map_or(Poll::Pending, |due| Poll::Ready(End::Due(due)))
+        }
     }
 }
 
@@ -216,11 +213,12 @@ async fn cut(selector: &Selector, mut socket: Socket, due: Due) {
     }
 }
 
-/// Sends the last answer of a connection, which has no body, as hyper does to malformed heads. `status` may have lines of
-/// headers after it.
+/// Sends the last answer of a connection, which has no body, as hyper does to malformed heads.
+/// `status` may have lines of headers after it.
 async fn send_refusal(selector: &Selector, socket: &mut Socket, status: &str) -> io::Result<()> {
     let mut answer =
-        format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\ndate: ").into_bytes();
+        format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\ndate: ")
+            .into_bytes();
     let wall_ms = selector.shared.env.clock.wall_ms();
     answer.extend_from_slice(selector.date.borrow_mut().at(wall_ms));
     answer.extend_from_slice(b"\r\n\r\n");

@@ -1,7 +1,8 @@
 //! What a selector counts. `/metrics` and `/v0/stats` add the selectors up.
 //!
-//! Threads: each counter is written by one selector only, so counting is a load and a store, not a locked instruction; any thread
-//! may read. `connections` is the exception: the acceptor counts up, the selector down.
+//! Threads: each counter is written by one selector only, so counting is a load and a store, not a
+//! locked instruction; any thread may read. `connections` is the exception: the acceptor counts up,
+//! the selector down.
 
 use crate::routes::Route;
 use http::{Method, StatusCode};
@@ -67,7 +68,8 @@ impl Counters {
         add(&self.lingers_timed_out, 1);
     }
 
-    /// Requests answered, by row of [`Route::ALL`] (then the rest), column of [`METHODS`] and of [`CLASSES`].
+    /// Requests answered, by row of [`Route::ALL`] (then the rest), column of [`METHODS`] and of
+    /// [`CLASSES`].
     pub(crate) fn requests(&self, row: usize, method: usize, class: usize) -> u64 {
         self.requests[row][method][class].load(Ordering::Relaxed)
     }

@@ -1,13 +1,17 @@
-//! Where storage is called: on the selector that read the request, or by a worker ([`crate::pool`]).
+//! Where storage is called: on the selector that read the request, or by a worker
+//! ([`crate::pool`]).
 //!
-//! - `inline`: the selector, always. A read that misses all caches blocks it for one access to the disk.
+//! - `inline`: the selector, always. A read that misses all caches blocks it for one access to the
+//!   disk.
 //! - `pool`: a worker, always.
-//! - `hybrid`: the selector as long as no disk has to be waited for: reads of what is in memory, and writes, whose log goes to the
-//!   page cache and whose fsyncs happen elsewhere. Other reads and all ranges go to the workers.
+//! - `hybrid`: the selector as long as no disk has to be waited for: reads of what is in memory,
+//!   and writes, whose log goes to the page cache and whose fsyncs happen elsewhere. Other reads
+//!   and all ranges go to the workers.
 //!
 //! In every mode writes wait for fsyncs and stalls as futures ([`crate::batcher`]), on no thread.
 //!
-//! Who does it himself is asked first whether it comes too late ([`crate::admission::Lag`]); the pool's queue judges the rest.
+//! Who does it himself is asked first whether it comes too late ([`crate::admission::Lag`]); the
+//! pool's queue judges the rest.
 
 use crate::admission::{Class, Refusal};
 use crate::config::DispatchMode;
@@ -63,8 +67,8 @@ pub(crate) fn admit(call: &Call, class: Class) -> Option<Refusal> {
     call.selector.lag.admit(class, lag_ns, parsed_ns)
 }
 
-/// Begins to read the newest value of `key`. A block of the disk longer than `block_bytes_max` is not read: there is no memory for it
-/// yet.
+/// Begins to read the newest value of `key`. A block of the disk longer than `block_bytes_max` is
+/// not read: there is no memory for it yet.
 #[inline]
 pub(crate) fn get(
     selector: &Selector,
@@ -74,7 +78,9 @@ pub(crate) fn get(
     now_ns: u64,
 ) -> Reading {
     match selector.shared.config.dispatch {
-        DispatchMode::Inline => Reading::Done(get_here(selector, store, key, block_bytes_max, now_ns)),
+        DispatchMode::Inline => {
+            Reading::Done(get_here(selector, store, key, block_bytes_max, now_ns))
+        }
         DispatchMode::Hybrid => {
             let mut work = StorageWork::at(now_ns);
             match store.try_get(key, &mut work.read) {
@@ -92,7 +98,13 @@ fn send(selector: &Selector, work: Work) -> Reading {
     Reading::Later(selector.port().send(work))
 }
 
-fn get_here(selector: &Selector, store: &dyn Store, key: &[u8], block_bytes_max: u32, now_ns: u64) -> Read {
+fn get_here(
+    selector: &Selector,
+    store: &dyn Store,
+    key: &[u8],
+    block_bytes_max: u32,
+    now_ns: u64,
+) -> Read {
     let mut work = StorageWork::at(now_ns);
     let result = store.get_bounded(key, block_bytes_max, &mut work.read);
     done_here(selector, work, result)
@@ -101,13 +113,8 @@ fn get_here(selector: &Selector, store: &dyn Store, key: &[u8], block_bytes_max:
 #[inline]
 fn done_here(selector: &Selector, mut work: StorageWork, result: Result<Lookup>) -> Read {
     work.done_ns = selector.now_ns();
-    selector
-        .lag
-        .note_cost(Class::Read, work.done_ns - work.started_ns);
-    Read {
-        result: result.map_err(Failure::from),
-        work,
-    }
+    selector.lag.note_cost(Class::Read, work.done_ns - work.started_ns);
+    Read { result: result.map_err(Failure::from), work }
 }
 
 /// What came of a read that was sent to a worker.
@@ -118,10 +125,7 @@ pub(crate) fn read(selector: &Selector, store: &dyn Store, done: Done) -> Read {
         Outcome::Refused(refusal, _) => Err(Failure::Refused(refusal)),
         Outcome::RunHere(Work::Get(key, block_bytes_max)) => {
             let here = get_here(selector, store, &key, block_bytes_max, selector.now_ns());
-            let work = StorageWork {
-                queued_ns: work.queued_ns,
-                ..here.work
-            };
+            let work = StorageWork { queued_ns: work.queued_ns, ..here.work };
             return Read { work, ..here };
         }
         _ => unreachable!("the outcome of a read is one of a read"),
@@ -144,54 +148,55 @@ pub(crate) struct Piece {
 }
 
 /// Begins to read the next piece of a range.
-pub(crate) fn read_piece(selector: &Selector, store: &dyn Store, reader: Box<RangeReader>) -> ReadingPiece {
+pub(crate) fn read_piece(
+    selector: &Selector,
+    store: &dyn Store,
+    reader: Box<RangeReader>,
+) -> ReadingPiece {
     match selector.shared.config.dispatch {
-        DispatchMode::Inline => ReadingPiece::Done(piece_here(selector, store, reader, selector.now_ns())),
+        DispatchMode::Inline => {
+            ReadingPiece::Done(piece_here(selector, store, reader, selector.now_ns()))
+        }
         DispatchMode::Pool | DispatchMode::Hybrid => {
             ReadingPiece::Later(selector.port().send(Work::Range(reader)))
         }
     }
 }
 
-fn piece_here(selector: &Selector, store: &dyn Store, mut reader: Box<RangeReader>, queued_ns: u64) -> Piece {
+fn piece_here(
+    selector: &Selector,
+    store: &dyn Store,
+    mut reader: Box<RangeReader>,
+    queued_ns: u64,
+) -> Piece {
     let mut work = StorageWork::at(queued_ns);
     work.started_ns = selector.now_ns();
     let result = reader.read_piece(store);
     work.read = RangeWork::trace(&*reader);
     work.done_ns = selector.now_ns();
-    selector
-        .lag
-        .note_cost(Class::Range, work.done_ns - work.started_ns);
-    Piece {
-        reader,
-        result: result.map_err(Failure::from),
-        work,
-    }
+    selector.lag.note_cost(Class::Range, work.done_ns - work.started_ns);
+    Piece { reader, result: result.map_err(Failure::from), work }
 }
 
 /// What came of a piece that was sent to a worker.
 pub(crate) fn piece(selector: &Selector, store: &dyn Store, done: Done) -> Piece {
     let work = done.work;
     match done.outcome {
-        Outcome::Piece(reader, result) => Piece {
-            reader: own(reader),
-            result: result.map_err(Failure::from),
-            work,
-        },
-        Outcome::Refused(refusal, Work::Range(reader)) => Piece {
-            reader: own(reader),
-            result: Err(Failure::Refused(refusal)),
-            work,
-        },
-        Outcome::RunHere(Work::Range(reader)) => piece_here(selector, store, own(reader), work.queued_ns),
+        Outcome::Piece(reader, result) => {
+            Piece { reader: own(reader), result: result.map_err(Failure::from), work }
+        }
+        Outcome::Refused(refusal, Work::Range(reader)) => {
+            Piece { reader: own(reader), result: Err(Failure::Refused(refusal)), work }
+        }
+        Outcome::RunHere(Work::Range(reader)) => {
+            piece_here(selector, store, own(reader), work.queued_ns)
+        }
         _ => unreachable!("the outcome of a range is one of a range"),
     }
 }
 
 fn own(reader: Box<dyn RangeWork>) -> Box<RangeReader> {
-    (reader as Box<dyn Any>)
-        .downcast()
-        .expect("selectors send ranges of this type only")
+    (reader as Box<dyn Any>).downcast().expect("selectors send ranges of this type only")
 }
 
 /// Explains a failure. A client that was refused rests before its next request is read.

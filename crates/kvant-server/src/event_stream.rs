@@ -1,9 +1,12 @@
 //! The body of `/v0/events`: the ring of events, as server-sent events, as they happen.
 //!
 //! Invariants:
-//! 1. Every entry after the client's last is sent once, in order; what the ring has dropped by then is told as a number of missed ones.
-//! 2. At most [`FRAME_EVENTS_MAX`] entries are held: the next are fetched when the kernel has taken the last.
-//! 3. All streams of the server together have at most one listener in the ring ([`Bell`]), however many come and go.
+//! 1. Every entry after the client's last is sent once, in order; what the ring has dropped by then
+//!    is told as a number of missed ones.
+//! 2. At most [`FRAME_EVENTS_MAX`] entries are held: the next are fetched when the kernel has taken
+//!    the last.
+//! 3. All streams of the server together have at most one listener in the ring ([`Bell`]), however
+//!    many come and go.
 //! 4. A stream ends when its selector stops.
 //!
 //! Threads: a stream belongs to its selector; the bell is rung by whoever adds an event.
@@ -47,8 +50,8 @@ impl Bell {
         Arc::clone(&self.rung).notified_owned()
     }
 
-    /// Has the bell rung when there are events after `number`. Whoever finds none must have called [`Bell::next_ring`] before
-    /// looking: an event in between rings it.
+    /// Has the bell rung when there are events after `number`. Whoever finds none must have called
+    /// [`Bell::next_ring`] before looking: an event in between rings it.
     fn listen(self: &Arc<Self>, events: &Events, number: u64) {
         if self.listening.swap(true, Ordering::AcqRel) {
             return;
@@ -74,12 +77,7 @@ pub(crate) struct EventBody {
 impl EventBody {
     /// Begins after the event that has number `after`, or with what goes on and what is new.
     pub(crate) fn new(call: &Call, after: Option<u64>) -> EventBody {
-        let Shared {
-            events,
-            event_bell,
-            env,
-            ..
-        } = &*call.selector.shared;
+        let Shared { events, event_bell, env, .. } = &*call.selector.shared;
         EventBody {
             call: call.clone(),
             rested: true,
@@ -100,7 +98,8 @@ impl EventBody {
         if self.call.selector.stopping.get() {
             return Poll::Ready(None);
         }
-        // A frame at a time, and none while the kernel takes nothing: hyper asks again when it does.
+        // A frame at a time, and none while the kernel takes nothing: hyper asks again when it
+        // does.
         if self.call.socket.is_blocked() {
             return Poll::Pending;
         }
@@ -128,7 +127,12 @@ struct EventStream {
 }
 
 impl EventStream {
-    fn new(events: Arc<Events>, bell: Arc<Bell>, clock: Arc<dyn Clock>, after: Option<u64>) -> EventStream {
+    fn new(
+        events: Arc<Events>,
+        bell: Arc<Bell>,
+        clock: Arc<dyn Clock>,
+        after: Option<u64>,
+    ) -> EventStream {
         let newest_number = events.last_number();
         let mut opening = String::new();
         let last_number = match after {
@@ -188,7 +192,8 @@ impl EventStream {
         for event in latest {
             let missed_count = event.number - self.last_number - 1;
             if missed_count > 0 {
-                writeln!(text, ": missed events: {missed_count}\n").expect("a string takes all text");
+                writeln!(text, ": missed events: {missed_count}\n")
+                    .expect("a string takes all text");
             }
             write_event(&mut text, event, &wall);
             self.last_number = event.number;
@@ -213,9 +218,7 @@ fn write_event(out: &mut String, event: &Event, wall: &WallTime) {
         edge: event.edge,
         span: event.span,
         start: wall.at(event.start_ns),
-        duration_us: event
-            .end_ns
-            .map(|end_ns| as_us(end_ns.saturating_sub(event.start_ns))),
+        duration_us: event.end_ns.map(|end_ns| as_us(end_ns.saturating_sub(event.start_ns))),
         fields: EventFields(&event.fields),
     };
     let data = serde_json::to_string(&data).expect("entries hold texts and numbers");

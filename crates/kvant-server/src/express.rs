@@ -1,15 +1,17 @@
 //! The commonest requests, answered without hyper: status, and entities with short values.
 //!
-//! A connection begins here and goes over to hyper with the first request that is not plain ([`PlainRequest`]) or whose answer is
-//! not: long values, problems of the request, other routes. Such a request has changed nothing yet: hyper reads it from its first byte, and
-//! takes over the long value that was read for it. The connection comes back when it rests.
+//! A connection begins here and goes over to hyper with the first request that is not plain
+//! ([`PlainRequest`]) or whose answer is not: long values, problems of the request, other routes.
+//! Such a request has changed nothing yet: hyper reads it from its first byte, and takes over the
+//! long value that was read for it. The connection comes back when it rests.
 //!
 //! Why there are two ways is in `docs/decisions/0005-plain-requests-without-hyper.md`.
 //!
 //! Invariants:
 //! 1. An answer is, byte for byte, what hyper would have sent.
 //! 2. A request that was begun here is answered here.
-//! 3. Between receiving and parsing no other connection runs: the bytes are in the selector's buffer.
+//! 3. Between receiving and parsing no other connection runs: the bytes are in the selector's
+//!    buffer.
 
 use crate::admission::Class;
 use crate::answer::{JSON, OCTETS, Reply, Response};
@@ -43,7 +45,8 @@ use std::time::{Duration, UNIX_EPOCH};
 pub(crate) enum End {
     /// By the peer.
     Closed,
-    /// Hyper is to go on. A value that was read for its first request is with it: reading is all that such a request has done.
+    /// Hyper is to go on. A value that was read for its first request is with it: reading is all
+    /// that such a request has done.
     HandedOver(Option<Found>),
 }
 
@@ -81,7 +84,11 @@ enum Answer {
 }
 
 /// Serves plain requests until another comes, the peer closes, or the server stops.
-pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket) -> io::Result<End> {
+pub(crate) async fn serve(
+    selector: &Selector,
+    plane: Plane,
+    socket: &mut Socket,
+) -> io::Result<End> {
     loop {
         let received = poll_fn(|cx| match selector.stopping.get() {
             true => Poll::Ready(Ok(None)),
@@ -92,18 +99,9 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
             Some(0) => return Ok(End::Closed),
             Some(count) => count,
         };
-        let begun = begin(
-            selector,
-            plane,
-            socket.state(),
-            &selector.scratch.borrow()[..received_bytes],
-        );
-        let Begun {
-            route,
-            column,
-            step,
-            mut trace,
-        } = match begun {
+        let begun =
+            begin(selector, plane, socket.state(), &selector.scratch.borrow()[..received_bytes]);
+        let Begun { route, column, step, mut trace } = match begun {
             Ok(begun) => begun,
             // Hyper has to answer.
             Err(found) => {
@@ -116,11 +114,7 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
         let answer = match step {
             Step::Answer(answer) => answer,
             Step::Read(later, asked) => {
-                let store = selector
-                    .shared
-                    .lifecycle
-                    .store()
-                    .expect("it was there to be asked");
+                let store = selector.shared.lifecycle.store().expect("it was there to be asked");
                 let done = later.await;
                 let tag = tag::enter_at(Activity::Get, Stage::Dispatch);
                 let read = dispatch::read(selector, &**store, done);
@@ -154,7 +148,8 @@ pub(crate) async fn serve(selector: &Selector, plane: Plane, socket: &mut Socket
                 bytes.clear();
                 answer.write(selector, &mut bytes);
                 socket.send(cx, &bytes)?;
-                // What is sent later is in the backlog: the value itself is not needed any more, its memory is.
+                // What is sent later is in the backlog: the value itself is not needed any more,
+                // its memory is.
                 if let Answer::Value(_, held) = answer {
                     _held = held;
                 }
@@ -222,7 +217,13 @@ fn try_begin(
             if let Some(refusal) = selector.lag.admit(class, lag_ns, parsed_ns) {
                 Step::Answer(problem(selector, state, &Failure::Refused(refusal)))
             } else if class == Class::Read {
-                match dispatch::get(selector, &**store, &query.key, BLOCK_BYTES_UNCOUNTED, parsed_ns) {
+                match dispatch::get(
+                    selector,
+                    &**store,
+                    &query.key,
+                    BLOCK_BYTES_UNCOUNTED,
+                    parsed_ns,
+                ) {
                     Reading::Done(read) => {
                         trace.storage(&read.work);
                         match read_answer(selector, state, read.result) {
@@ -233,17 +234,15 @@ fn try_begin(
                             }
                         }
                     }
-                    Reading::Later(later) => Step::Read(
-                        later,
-                        Asked {
-                            key: query.key,
-                            request: received.to_vec(),
-                        },
-                    ),
+                    Reading::Later(later) => {
+                        Step::Read(later, Asked { key: query.key, request: received.to_vec() })
+                    }
                 }
             } else {
                 let (value, status) = match request.method {
-                    Method::PUT => (Some(Bytes::copy_from_slice(request.body)), StatusCode::CREATED),
+                    Method::PUT => {
+                        (Some(Bytes::copy_from_slice(request.body)), StatusCode::CREATED)
+                    }
                     _ => (None, StatusCode::ACCEPTED),
                 };
                 let writing = selector.batcher.write(query.key, value, query.ttl_ms, parsed_ns);
@@ -252,15 +251,11 @@ fn try_begin(
         }
         _ => return None,
     };
-    Some(Begun {
-        route,
-        column,
-        step,
-        trace,
-    })
+    Some(Begun { route, column, step, trace })
 }
 
-/// The answer to a read. An error: hyper answers, with the value where that has been read. It is long, or has to wait for memory.
+/// The answer to a read. An error: hyper answers, with the value where that has been read. It is
+/// long, or has to wait for memory.
 #[inline]
 fn read_answer(
     selector: &Selector,
@@ -268,7 +263,9 @@ fn read_answer(
     result: Result<Lookup, Failure>,
 ) -> Result<Answer, Option<Bytes>> {
     match result {
-        Ok(Lookup::Known(Some(value))) if value.len() as u64 <= SMALL_BYTES => Ok(Answer::Value(value, None)),
+        Ok(Lookup::Known(Some(value))) if value.len() as u64 <= SMALL_BYTES => {
+            Ok(Answer::Value(value, None))
+        }
         Ok(Lookup::Known(Some(value))) => {
             let is_short = value.len() <= VALUE_BYTES_COPIED_MAX;
             let held = is_short.then(|| selector.shared.memory.try_hold(value.len() as u64));
@@ -337,10 +334,7 @@ impl Answer {
         }
         let mut digits = itoa::Buffer::new();
         header(CONTENT_LENGTH.as_str(), digits.format(body.len()).as_bytes());
-        header(
-            DATE.as_str(),
-            selector.date.borrow_mut().at(selector.shared.env.clock.wall_ms()),
-        );
+        header(DATE.as_str(), selector.date.borrow_mut().at(selector.shared.env.clock.wall_ms()));
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(body);
     }

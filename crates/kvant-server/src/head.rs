@@ -1,8 +1,9 @@
 //! What is refused before any route sees it, beyond what hyper's parser refuses itself.
 //!
-//! Hyper answers these with an empty body and closes: differing or non-digit `Content-Length`, a bare CR, obs-fold, a space before
-//! a colon, a last transfer coding that is not `chunked`, a target over 65,534 bytes, more than 100 headers. Left to us are `Host`,
-//! transfer codings before `chunked`, and the exact size of the head.
+//! Hyper answers these with an empty body and closes: differing or non-digit `Content-Length`, a
+//! bare CR, obs-fold, a space before a colon, a last transfer coding that is not `chunked`, a
+//! target over 65,534 bytes, more than 100 headers. Left to us are `Host`, transfer codings before
+//! `chunked`, and the exact size of the head.
 
 use crate::problem::Problem;
 use http::header::{EXPECT, HOST, HeaderMap, TRANSFER_ENCODING};
@@ -15,7 +16,11 @@ pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
 pub(crate) type ExpectsContinue = bool;
 
 /// Checks a parsed head.
-pub(crate) fn check(version: Version, uri: &Uri, headers: &HeaderMap) -> Result<ExpectsContinue, Problem> {
+pub(crate) fn check(
+    version: Version,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<ExpectsContinue, Problem> {
     let mut head_bytes = target_bytes(uri);
     let mut host_count = 0;
     let mut coding_count = 0;
@@ -25,7 +30,8 @@ pub(crate) fn check(version: Version, uri: &Uri, headers: &HeaderMap) -> Result<
         if *name == HOST {
             host_count += 1;
         } else if *name == TRANSFER_ENCODING {
-            // Coding names ignore case (RFC 9112, 7). Anything beside the one word could be read differently by a proxy.
+            // Coding names ignore case (RFC 9112, 7). Anything beside the one word could be read
+            // differently by a proxy.
             if !value.as_bytes().eq_ignore_ascii_case(b"chunked") {
                 return Err(Problem::bad_head(
                     "the only transfer coding accepted is exactly `chunked`",
@@ -43,9 +49,7 @@ pub(crate) fn check(version: Version, uri: &Uri, headers: &HeaderMap) -> Result<
         return Err(Problem::bad_head("Transfer-Encoding is given more than once"));
     }
     if version == Version::HTTP_11 && host_count != 1 {
-        return Err(Problem::bad_head(
-            "an HTTP/1.1 request has exactly one Host header",
-        ));
+        return Err(Problem::bad_head("an HTTP/1.1 request has exactly one Host header"));
     }
     Ok(expects_continue && version == Version::HTTP_11)
 }

@@ -1,10 +1,12 @@
-//! One socket, under hyper or before it: reads through a buffer of the selector, writes that can be held back, and a watch over
-//! readers that take nothing.
+//! One socket, under hyper or before it: reads through a buffer of the selector, writes that can be
+//! held back, and a watch over readers that take nothing.
 //!
 //! Invariants:
-//! 1. While an answer's body is corked, writes are gathered in the backlog, up to [`BACKLOG_BYTES`]; whoever corks uncorks before
-//!    it makes hyper wait. So many small chunks cost one system call, and nothing is held back while the server waits.
-//! 2. Bytes leave in the order in which hyper wrote them: the backlog goes before anything written later.
+//! 1. While an answer's body is corked, writes are gathered in the backlog, up to
+//!    [`BACKLOG_BYTES`]; whoever corks uncorks before it makes hyper wait. So many small chunks
+//!    cost one system call, and nothing is held back while the server waits.
+//! 2. Bytes leave in the order in which hyper wrote them: the backlog goes before anything written
+//!    later.
 //!
 //! Threads: all of it belongs to one selector.
 
@@ -37,27 +39,32 @@ use tokio::time::Sleep;
 
 /// Bytes taken from the kernel at once.
 pub(crate) const READ_BYTES_MAX: usize = 64 << 10;
-/// Hyper's limit for its read buffer, and so for a head that is not complete, which is refused with `431` then. A head within
-/// [`HEAD_BYTES_MAX`] has 100 headers at most, and the rest is for what stands between their names and values.
+/// Hyper's limit for its read buffer, and so for a head that is not complete, which is refused with
+/// `431` then. A head within [`HEAD_BYTES_MAX`] has 100 headers at most, and the rest is for what
+/// stands between their names and values.
 pub(crate) const HEAD_BUFFER_BYTES: usize = HEAD_BYTES_MAX + (8 << 10);
 /// The lengths of a body, in digits, that hyper keeps for purposes of its own.
 const HUGE_LENGTHS: [&[u8]; 2] = [b"18446744073709551614", b"18446744073709551615"];
 /// Hyper's read buffer at first. It grows when a read fills it.
 const HYPER_READ_BYTES: usize = 8 << 10;
-/// What hyper's read buffers take once they have grown: one that is being filled, and one whose bytes a body still holds.
+/// What hyper's read buffers take once they have grown: one that is being filled, and one whose
+/// bytes a body still holds.
 const GROWN_BUFFERS_BYTES: u64 = 2 * HEAD_BUFFER_BYTES as u64;
 /// Longer request lines have a target of more than the 65,534 bytes that hyper accepts.
 const LINE_BYTES_MAX: usize = 65_534 + "DELETE  HTTP/1.1\r\n".len();
-/// Answers up to this length are gathered for one `send`, which is cheaper than a `writev` of their parts.
+/// Answers up to this length are gathered for one `send`, which is cheaper than a `writev` of their
+/// parts.
 const GATHERED_BYTES_MAX: usize = 4 << 10;
-/// Bytes of a long response that are written before other connections have their turn: the kernel takes MiBs at once otherwise.
+/// Bytes of a long response that are written before other connections have their turn: the kernel
+/// takes MiBs at once otherwise.
 const WRITE_BYTES_MAX: usize = 128 << 10;
 /// Parts of a write: those that hyper queues, and a head.
 const WRITE_PARTS_MAX: usize = 17;
 /// Corked bytes that are gathered before they are written all the same.
 const BACKLOG_BYTES: usize = 64 << 10;
 
-/// The selector's buffer: bytes pass through it to and from hyper's, so that no connection needs one of its own.
+/// The selector's buffer: bytes pass through it to and from hyper's, so that no connection needs
+/// one of its own.
 pub(crate) type Scratch = Rc<RefCell<Box<[u8]>>>;
 
 /// A socket as hyper's I/O object.
@@ -74,7 +81,8 @@ pub(crate) struct Socket {
     idle_max: Duration,
     /// While the kernel refuses bytes.
     reader_watch: Option<Box<ReaderWatch>>,
-    /// The last write was as long as one may be: the next one waits until others have had their turn.
+    /// The last write was as long as one may be: the next one waits until others have had their
+    /// turn.
     yields: bool,
     /// Runs while a refused client rests.
     rest_timer: Option<Pin<Box<Sleep>>>,
@@ -83,7 +91,8 @@ pub(crate) struct Socket {
     has_huge_length: bool,
     /// Bytes of the head that hyper reads.
     head_bytes: usize,
-    /// Reserved for hyper's read buffers when they may grow, as long as hyper serves the connection.
+    /// Reserved for hyper's read buffers when they may grow, as long as hyper serves the
+    /// connection.
     grown_buffers: Option<Reservation>,
     /// The last read took all that it might.
     reads_fill_buffer: bool,
@@ -145,8 +154,13 @@ impl Socket {
         &self.state
     }
 
-    /// Receives into the selector's buffer: how many bytes, at most [`READ_BYTES_MAX`]; 0 at the peer's end.
-    pub(crate) fn poll_receive(&mut self, bytes_max: usize, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    /// Receives into the selector's buffer: how many bytes, at most [`READ_BYTES_MAX`]; 0 at the
+    /// peer's end.
+    pub(crate) fn poll_receive(
+        &mut self,
+        bytes_max: usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
         if let Some(time) = self.state.take_rest() {
             self.rest_timer = Some(Box::pin(tokio::time::sleep(time)));
         }
@@ -158,10 +172,7 @@ impl Socket {
         }
         let passes = !self.arrival.is_woken()
             || self.state.has_priority.get()
-            || self
-                .selector
-                .turnstile
-                .passes(self.selector.turn.number(), &self.state, cx.waker());
+            || self.selector.turnstile.passes(self.selector.turn.number(), &self.state, cx.waker());
         if !passes {
             return Poll::Pending;
         }
@@ -169,7 +180,8 @@ impl Socket {
         let mut scratch = self.selector.scratch.borrow_mut();
         let mut buffer = ReadBuf::new(&mut scratch[..bytes_max]);
         let mut cx = Context::from_waker(&self.arrival_waker);
-        let Poll::Ready(received) = Pin::new(&mut self.stream).poll_read(&mut cx, &mut buffer) else {
+        let Poll::Ready(received) = Pin::new(&mut self.stream).poll_read(&mut cx, &mut buffer)
+        else {
             self.arrival.forget();
             return Poll::Pending;
         };
@@ -210,7 +222,8 @@ impl Socket {
         self.lacks_memory
     }
 
-    /// How many bytes hyper may read at once. Where it may not read all that its buffer takes, the buffer does not grow.
+    /// How many bytes hyper may read at once. Where it may not read all that its buffer takes, the
+    /// buffer does not grow.
     fn hyper_read_bytes_max(&mut self) -> io::Result<usize> {
         if self.grown_buffers.is_some() {
             return Ok(READ_BYTES_MAX);
@@ -247,8 +260,9 @@ impl Socket {
         poll_fn(|cx| Pin::new(&mut *self).poll_shutdown(cx)).await
     }
 
-    /// Takes what the peer still sends until it closes its side, so that the answer that ended the connection is not destroyed by
-    /// the reset that closing with unread bytes would send. Bounded by `bytes_max` and `time_max`.
+    /// Takes what the peer still sends until it closes its side, so that the answer that ended the
+    /// connection is not destroyed by the reset that closing with unread bytes would send. Bounded
+    /// by `bytes_max` and `time_max`.
     pub(crate) async fn linger(self, bytes_max: u64, time_max: Duration) {
         if self.eof {
             return;
@@ -276,10 +290,10 @@ impl Socket {
     /// Closes at once; with a reset where [`SocketState::reset_on_close`] asked for it.
     pub(crate) fn abort(self) {
         if self.state.reset.get() {
-            // A socket that refuses the option is closed the ordinary way: the peer sees a short body.
-            let refused = socket2::SockRef::from(&self.stream)
-                .set_linger(Some(Duration::ZERO))
-                .is_err();
+            // A socket that refuses the option is closed the ordinary way: the peer sees a short
+            // body.
+            let refused =
+                socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).is_err();
             debug_assert!(!refused, "a connected TCP socket accepts SO_LINGER");
         }
     }
@@ -294,13 +308,15 @@ impl Socket {
         }
     }
 
-    /// Looks whether the peer has closed its side, behind whatever it has sent that is not read yet.
+    /// Looks whether the peer has closed its side, behind whatever it has sent that is not read
+    /// yet.
     #[cold]
     fn look_for_peer(&self) {
         let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
         let mut polled = [PollFd::new(&self.stream, PollFlags::RDHUP)];
         let at_once = Timespec::default();
-        // A socket that cannot be looked at is read as one that has gone: nothing can be sent to it either.
+        // A socket that cannot be looked at is read as one that has gone: nothing can be sent to it
+        // either.
         let is_gone = match poll(&mut polled, Some(&at_once)) {
             Ok(_) => polled[0].revents().intersects(gone),
             Err(error) => error != Errno::INTR,
@@ -345,7 +361,8 @@ impl Socket {
     #[cold]
     fn corrects_refusal(&mut self, slices: &[IoSlice<'_>], status: &str) -> bool {
         let answer = slices.iter().map(|slice| &**slice).collect::<Vec<_>>().concat();
-        let Some(rest) = answer.strip_prefix(b"HTTP/1.1 431 Request Header Fields Too Large") else {
+        let Some(rest) = answer.strip_prefix(b"HTTP/1.1 431 Request Header Fields Too Large")
+        else {
             return false;
         };
         self.backlog.extend_from_slice(b"HTTP/1.1 ");
@@ -354,8 +371,8 @@ impl Socket {
         true
     }
 
-    /// Makes room in the backlog for so many bytes, with which it has at most [`BACKLOG_BYTES`]: first a little, which most answers
-    /// never exceed, then for all that it may have.
+    /// Makes room in the backlog for so many bytes, with which it has at most [`BACKLOG_BYTES`]:
+    /// first a little, which most answers never exceed, then for all that it may have.
     fn make_room(&mut self, bytes: usize) {
         if self.backlog.capacity() - self.backlog.len() < bytes {
             let room = match self.backlog.len() {
@@ -369,7 +386,9 @@ impl Socket {
     /// Sends the backlog.
     pub(crate) fn poll_backlog(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.backlog_sent_bytes < self.backlog.len() {
-            match Pin::new(&mut self.stream).poll_write(cx, &self.backlog[self.backlog_sent_bytes..]) {
+            match Pin::new(&mut self.stream)
+                .poll_write(cx, &self.backlog[self.backlog_sent_bytes..])
+            {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(n)) => {
                     self.backlog_sent_bytes += n;
@@ -379,7 +398,8 @@ impl Socket {
                 Poll::Pending => return self.blocked(cx),
             }
         }
-        // Given back, unless more of the same answer comes: most connections never gather anything again soon.
+        // Given back, unless more of the same answer comes: most connections never gather anything
+        // again soon.
         if self.state.corked.get() {
             self.backlog.clear();
         } else {
@@ -398,7 +418,8 @@ fn has_huge_length(head: &[u8]) -> bool {
     lines.take_while(|line| !line.is_empty()).any(|line| {
         let colon = line.iter().position(|&byte| byte == b':').unwrap_or(0);
         let (name, value) = line.split_at(colon);
-        name.eq_ignore_ascii_case(b"content-length") && HUGE_LENGTHS.iter().any(|huge| value.ends_with(huge))
+        name.eq_ignore_ascii_case(b"content-length")
+            && HUGE_LENGTHS.iter().any(|huge| value.ends_with(huge))
     })
 }
 
@@ -436,7 +457,11 @@ impl Read for Socket {
 }
 
 impl Write for Socket {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
 
@@ -461,9 +486,7 @@ impl Write for Socket {
         if socket.state.corked.get() || !socket.backlog.is_empty() {
             if socket.backlog.len() + total_bytes <= BACKLOG_BYTES {
                 socket.make_room(total_bytes);
-                slices
-                    .iter()
-                    .for_each(|slice| socket.backlog.extend_from_slice(slice));
+                slices.iter().for_each(|slice| socket.backlog.extend_from_slice(slice));
                 return Poll::Ready(Ok(total_bytes));
             }
             ready!(socket.poll_backlog(cx))?;

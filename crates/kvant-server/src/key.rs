@@ -19,10 +19,7 @@ enum Storage {
 impl Key {
     /// An empty key, to push bytes onto.
     pub fn new() -> Key {
-        Key(Storage::Inline {
-            len: 0,
-            bytes: [0; INLINE_BYTES],
-        })
+        Key(Storage::Inline { len: 0, bytes: [0; INLINE_BYTES] })
     }
 
     /// Appends one byte.
@@ -66,10 +63,7 @@ impl From<&[u8]> for Key {
         }
         let mut bytes = [0; INLINE_BYTES];
         bytes[..source.len()].copy_from_slice(source);
-        Key(Storage::Inline {
-            len: source.len() as u8,
-            bytes,
-        })
+        Key(Storage::Inline { len: source.len() as u8, bytes })
     }
 }
 

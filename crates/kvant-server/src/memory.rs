@@ -1,8 +1,9 @@
 //! Memory of requests in flight: a share of the one budget, and waiting for it.
 //!
-//! Bodies that fit into a connection's read buffer are counted with the connection; larger ones, values on their way out that are longer
-//! than [`SMALL_BYTES`], and ranges reserve here first. What does not fit waits, unread, and is refused when it waited too long.
-//! Buffers of connections have a share of their own, and do not wait.
+//! Bodies that fit into a connection's read buffer are counted with the connection; larger ones,
+//! values on their way out that are longer than [`SMALL_BYTES`], and ranges reserve here first.
+//! What does not fit waits, unread, and is refused when it waited too long. Buffers of connections
+//! have a share of their own, and do not wait.
 
 use kvant_base::{Consumer, MemoryBudget, Reservation};
 use std::sync::Arc;
@@ -38,38 +39,29 @@ impl RequestMemory {
     /// A quarter of the budget, and room for one of the longest values.
     pub(crate) fn new(budget: Arc<MemoryBudget>, value_bytes_max: u64) -> RequestMemory {
         let share_bytes = (budget.limit_bytes() / 4).max(value_bytes_max + (1 << 20));
-        RequestMemory {
-            budget,
-            share_bytes,
-            released: Arc::default(),
-        }
+        RequestMemory { budget, share_bytes, released: Arc::default() }
     }
 
     pub(crate) fn budget(&self) -> &Arc<MemoryBudget> {
         &self.budget
     }
 
-    /// Takes `bytes` for buffers of a connection, if all connections together stay within half of the budget.
+    /// Takes `bytes` for buffers of a connection, if all connections together stay within half of
+    /// the budget.
     pub(crate) fn try_reserve_buffers(&self, bytes: u64) -> Option<Reservation> {
-        self.budget
-            .try_reserve(Consumer::Connections, bytes, self.budget.limit_bytes() / 2)
+        self.budget.try_reserve(Consumer::Connections, bytes, self.budget.limit_bytes() / 2)
     }
 
-    /// As [`RequestMemory::try_reserve_buffers`], within a quarter: for buffers that a connection can do without.
+    /// As [`RequestMemory::try_reserve_buffers`], within a quarter: for buffers that a connection
+    /// can do without.
     pub(crate) fn try_reserve_spare_buffers(&self, bytes: u64) -> Option<Reservation> {
-        self.budget
-            .try_reserve(Consumer::Connections, bytes, self.budget.limit_bytes() / 4)
+        self.budget.try_reserve(Consumer::Connections, bytes, self.budget.limit_bytes() / 4)
     }
 
     /// Takes `bytes`, if they fit now.
     pub(crate) fn try_hold(&self, bytes: u64) -> Option<Held> {
-        let reservation = self
-            .budget
-            .try_reserve(Consumer::Requests, bytes, self.share_bytes)?;
-        Some(Held {
-            reservation,
-            announce: Announce(Arc::clone(&self.released)),
-        })
+        let reservation = self.budget.try_reserve(Consumer::Requests, bytes, self.share_bytes)?;
+        Some(Held { reservation, announce: Announce(Arc::clone(&self.released)) })
     }
 
     /// Takes `bytes`, waiting at most `wait_max` for others to give them back.
@@ -89,7 +81,11 @@ impl RequestMemory {
         true
     }
 
-    async fn wait<T>(&self, wait_max: Duration, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
+    async fn wait<T>(
+        &self,
+        wait_max: Duration,
+        mut attempt: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
         if let Some(done) = attempt() {
             return Some(done);
         }

@@ -1,13 +1,16 @@
-//! Requests that are plain: the whole of one and nothing else, in one piece, and no header in it that changes what it means.
+//! Requests that are plain: the whole of one and nothing else, in one piece, and no header in it
+//! that changes what it means.
 //!
-//! Invariant: what is plain here, hyper and [`crate::head::check`] accept, and understand the same. Whatever is in doubt is not plain.
-//! The parser of lines and headers is hyper's own, with the same settings.
+//! Invariant: what is plain here, hyper and [`crate::head::check`] accept, and understand the same.
+//! Whatever is in doubt is not plain. The parser of lines and headers is hyper's own, with the same
+//! settings.
 
 use crate::query::split_once;
 use crate::site::SEC_FETCH_SITE;
 use http::Method;
 
-/// A plain request is shorter than this. What a connection holds of a longer one, before hyper, is counted with the connection.
+/// A plain request is shorter than this. What a connection holds of a longer one, before hyper, is
+/// counted with the connection.
 pub(crate) const REQUEST_BYTES_MAX: usize = 16 << 10;
 /// Headers of a plain request, at most.
 const HEADERS_MAX: usize = 16;
@@ -87,13 +90,7 @@ impl<'a> PlainRequest<'a> {
             Some((path, query)) => (path, Some(query)),
             None => (target, None),
         };
-        Some(PlainRequest {
-            method,
-            path,
-            query,
-            host,
-            body,
-        })
+        Some(PlainRequest { method, path, query, host, body })
     }
 }
 
@@ -103,9 +100,7 @@ fn length(value: &[u8]) -> Option<usize> {
         return None;
     }
     value.iter().try_fold(0, |sum, digit| {
-        digit
-            .is_ascii_digit()
-            .then(|| 10 * sum + usize::from(digit - b'0'))
+        digit.is_ascii_digit().then(|| 10 * sum + usize::from(digit - b'0'))
     })
 }
 

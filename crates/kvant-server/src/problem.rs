@@ -1,6 +1,7 @@
 //! Errors as answers: `application/problem+json` (RFC 9457).
 //!
-//! `type` is a bare token (a relative reference), stable, listed in `docs/http.md`; `detail` says what the caller can do.
+//! `type` is a bare token (a relative reference), stable, listed in `docs/http.md`; `detail` says
+//! what the caller can do.
 
 use crate::admission::Refusal;
 use crate::answer::{Body, Reply, Response};
@@ -76,22 +77,16 @@ impl Problem {
     }
 
     pub(crate) fn key_too_long() -> Problem {
-        let detail = format!(
-            "keys have at most {} bytes after decoding",
-            kvant_base::limits::KEY_BYTES_MAX
-        );
+        let detail =
+            format!("keys have at most {} bytes after decoding", kvant_base::limits::KEY_BYTES_MAX);
         Problem::new(StatusCode::URI_TOO_LONG, "key-too-long", "Key too long", detail)
     }
 
     pub(crate) fn value_too_long(value_bytes_max: u64) -> Problem {
-        let detail =
-            format!("values have at most {value_bytes_max} bytes here; --value-bytes-max changes the limit");
-        Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "value-too-long",
-            "Value too long",
-            detail,
-        )
+        let detail = format!(
+            "values have at most {value_bytes_max} bytes here; --value-bytes-max changes the limit"
+        );
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "value-too-long", "Value too long", detail)
     }
 
     pub(crate) fn head_too_large() -> Problem {
@@ -104,44 +99,28 @@ impl Problem {
         let detail = format!(
             "the store is being recovered, {per_cent} per cent are done; /health shows when it is ready"
         );
-        Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "recovering",
-            "Recovery not finished",
-            detail,
-        )
-        .retry_after(1)
-        .with("recovery_per_cent", per_cent)
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "recovering", "Recovery not finished", detail)
+            .retry_after(1)
+            .with("recovery_per_cent", per_cent)
     }
 
     pub(crate) fn failed(reason: &str) -> Problem {
-        let detail = format!("the store cannot be opened and will not be before a restart: {reason}");
-        Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "failed",
-            "Store cannot be opened",
-            detail,
-        )
-        .retry_after(60)
+        let detail =
+            format!("the store cannot be opened and will not be before a restart: {reason}");
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "failed", "Store cannot be opened", detail)
+            .retry_after(60)
     }
 
     /// `reason`: what writes wait for, in one word.
     pub(crate) fn stalled(reason: &str) -> Problem {
-        let detail =
-            "nothing was written: flushes and compactions are behind and the write waited too long; retry";
-        Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "stalled",
-            "Write stalled",
-            detail,
-        )
-        .retry_after(1)
-        .with("reason", reason)
+        let detail = "nothing was written: flushes and compactions are behind and the write waited too long; retry";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stalled", "Write stalled", detail)
+            .retry_after(1)
+            .with("reason", reason)
     }
 
     pub(crate) fn no_memory() -> Problem {
-        let detail =
-            "nothing was done: no memory for the request within the longest wait; retry, or raise --memory";
+        let detail = "nothing was done: no memory for the request within the longest wait; retry, or raise --memory";
         Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "no-memory",
@@ -203,12 +182,7 @@ impl Problem {
             "the disk failed in a way that leaves unknown what it holds, so no write is accepted until a restart; reads go on: \
              {cause}"
         );
-        Problem::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "fenced",
-            "Writes are fenced",
-            detail,
-        )
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "fenced", "Writes are fenced", detail)
     }
 
     /// Why the last writes failed.
@@ -279,9 +253,7 @@ impl Problem {
 
 /// Marks a response as the last one of its connection.
 pub(crate) fn close(response: &mut Response, version: Version) {
-    response
-        .headers_mut()
-        .insert(CONNECTION, HeaderValue::from_static("close"));
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     if version == Version::HTTP_10 {
         // Hyper would add `keep-alive` to a 1.1 response for a 1.0 client that asked for it.
         *response.version_mut() = Version::HTTP_10;
@@ -320,7 +292,9 @@ impl From<&Error> for Problem {
                 internal,
                 "outcome-unknown",
                 "Outcome unknown",
-                format!("the disk failed: this write may or may not be there after a restart: {error}"),
+                format!(
+                    "the disk failed: this write may or may not be there after a restart: {error}"
+                ),
             ),
             ErrorKind::Fenced => Problem::fenced(error),
             ErrorKind::Stalled => Problem::stalled(error.message()),

@@ -74,10 +74,7 @@ pub(crate) fn slow(query: Option<&str>) -> Result<(Option<u64>, Option<Operation
             _ => {}
         }
     }
-    Ok((
-        limit.map(limit_of).transpose()?,
-        operation.map(operation_of).transpose()?,
-    ))
+    Ok((limit.map(limit_of).transpose()?, operation.map(operation_of).transpose()?))
 }
 
 /// Reads the query of the event stream: the number of the last event that the client has.
@@ -88,7 +85,8 @@ pub(crate) fn after(query: Option<&str>) -> Result<Option<u64>, Problem> {
             set(&mut after, "after", value)?;
         }
     }
-    let number = |text| digits(text).ok_or_else(|| bad_parameter("after", text, "the number of an event"));
+    let number =
+        |text| digits(text).ok_or_else(|| bad_parameter("after", text, "the number of an event"));
     after.map(number).transpose()
 }
 
@@ -102,9 +100,7 @@ pub(crate) fn text(query: Option<&str>, wanted: &'static str) -> Result<Option<S
     }
     let Some(value) = found else { return Ok(None) };
     let decoded = decode(value).ok_or_else(|| badly_encoded(wanted))?;
-    String::from_utf8(decoded.to_vec())
-        .map(Some)
-        .map_err(|_| badly_encoded(wanted))
+    String::from_utf8(decoded.to_vec()).map(Some).map_err(|_| badly_encoded(wanted))
 }
 
 /// Refuses parameters that are not among `known`, of a request where a misspelt one would be
@@ -116,21 +112,17 @@ pub(crate) fn only(query: Option<&str>, known: &[&str]) -> Result<(), Problem> {
         Some(name) => {
             let shown: String = name.chars().take(40).collect();
             let names = known.join(", ");
-            Err(bad_query(format!(
-                "`{shown}` is no parameter here; there are {names}"
-            )))
+            Err(bad_query(format!("`{shown}` is no parameter here; there are {names}")))
         }
     }
 }
 
 fn parameters(query: Option<&str>) -> impl Iterator<Item = (&str, &str)> {
-    query
-        .unwrap_or("")
-        .split('&')
-        .map(|pair| split_once(pair, b'=').unwrap_or((pair, "")))
+    query.unwrap_or("").split('&').map(|pair| split_once(pair, b'=').unwrap_or((pair, "")))
 }
 
-/// As [`str::split_once`] by an ASCII character. For text of a few bytes, which a search made for long text is too much for.
+/// As [`str::split_once`] by an ASCII character. For text of a few bytes, which a search made for
+/// long text is too much for.
 #[inline]
 pub(crate) fn split_once(text: &str, at: u8) -> Option<(&str, &str)> {
     let position = text.bytes().position(|byte| byte == at)?;
@@ -148,9 +140,7 @@ fn key_of(name: &'static str, value: Option<&str>) -> Result<Key, Problem> {
     let value = value.ok_or_else(|| bad_query(format!("`{name}` is missing")))?;
     let key = decode(value).ok_or_else(|| badly_encoded(name))?;
     match key.len() {
-        0 => Err(bad_query(format!(
-            "`{name}` is empty; keys have at least one byte"
-        ))),
+        0 => Err(bad_query(format!("`{name}` is empty; keys have at least one byte"))),
         1..=limits::KEY_BYTES_MAX => Ok(key),
         _ => Err(Problem::key_too_long()),
     }
@@ -166,32 +156,26 @@ fn limit_of(text: &str) -> Result<u64, Problem> {
 fn operation_of(text: &str) -> Result<Operation, Problem> {
     let wanted = decode(text);
     let is = |operation: &Operation| {
-        wanted
-            .as_ref()
-            .is_some_and(|name| &**name == operation.name().as_bytes())
+        wanted.as_ref().is_some_and(|name| &**name == operation.name().as_bytes())
     };
     Operation::ALL.into_iter().find(is).ok_or_else(|| {
-        bad_parameter(
-            "operation",
-            text,
-            "one of status, get, put, delete, range, other, refused",
-        )
+        bad_parameter("operation", text, "one of status, get, put, delete, range, other, refused")
     })
 }
 
 fn ttl_ms(text: &str) -> Result<u64, Problem> {
     match digits(text) {
         Some(seconds @ 1..=limits::TTL_SECONDS_MAX) => Ok(seconds * 1000),
-        _ => Err(bad_parameter(
-            "ttl",
-            text,
-            "a whole number of seconds within 1 and 315360000",
-        )),
+        _ => Err(bad_parameter("ttl", text, "a whole number of seconds within 1 and 315360000")),
     }
 }
 
 /// A local engine has one replica.
-fn check_replicas(ack: Option<&str>, from: Option<&str>, replicas: Option<&str>) -> Result<(), Problem> {
+fn check_replicas(
+    ack: Option<&str>,
+    from: Option<&str>,
+    replicas: Option<&str>,
+) -> Result<(), Problem> {
     let is = |text: &str, wanted: &[u8]| decode(text).is_some_and(|value| &*value == wanted);
     match (ack, from) {
         (None, None) => {}
@@ -204,9 +188,9 @@ fn check_replicas(ack: Option<&str>, from: Option<&str>, replicas: Option<&str>)
         _ => return Err(bad_query("`ack` and `from` go together".into())),
     }
     match replicas {
-        Some(replicas) if !is(replicas, b"1/1") => Err(bad_query(
-            "this engine has one replica: only replicas=1/1 is valid".into(),
-        )),
+        Some(replicas) if !is(replicas, b"1/1") => {
+            Err(bad_query("this engine has one replica: only replicas=1/1 is valid".into()))
+        }
         _ => Ok(()),
     }
 }
@@ -215,9 +199,7 @@ fn check_replicas(ack: Option<&str>, from: Option<&str>, replicas: Option<&str>)
 fn digits(text: &str) -> Option<u64> {
     let decoded = decode(text)?;
     let plain = decoded.iter().all(u8::is_ascii_digit);
-    plain
-        .then(|| std::str::from_utf8(&decoded).ok()?.parse().ok())
-        .flatten()
+    plain.then(|| std::str::from_utf8(&decoded).ok()?.parse().ok()).flatten()
 }
 
 /// `None` when a per cent sign is not followed by two hexadecimal digits.

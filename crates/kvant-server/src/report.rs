@@ -21,11 +21,7 @@ struct Row {
 
 /// Every counter of the server but the requests by route.
 const ROWS: [Row; 15] = [
-    Row {
-        name: "connections_accepted",
-        help: "Connections accepted.",
-        counter: |c| &c.accepted,
-    },
+    Row { name: "connections_accepted", help: "Connections accepted.", counter: |c| &c.accepted },
     Row {
         name: "accept_waits",
         help: "Times that accepting waited at the limit of connections.",
@@ -103,9 +99,7 @@ fn sum(shared: &Shared, figure: impl Fn(&Counters) -> u64) -> u64 {
 }
 
 fn connections_open(shared: &Shared) -> u64 {
-    sum(shared, |counters| {
-        counters.connections.load(Ordering::Relaxed) as u64
-    })
+    sum(shared, |counters| counters.connections.load(Ordering::Relaxed) as u64)
 }
 
 fn connections_by_selector(shared: &Shared) -> Value {
@@ -139,7 +133,8 @@ pub(crate) fn json(shared: &Shared) -> Value {
         .collect();
     let mut request_rows = Vec::new();
     requests(shared, |route, method, class, count| {
-        request_rows.push(json!({ "route": route, "method": method, "status": class, "count": count }));
+        request_rows
+            .push(json!({ "route": route, "method": method, "status": class, "count": count }));
     });
     let budget = shared.memory.budget();
     let memory: Map<String, Value> = CONSUMERS
@@ -150,10 +145,7 @@ pub(crate) fn json(shared: &Shared) -> Value {
     server.extend([
         ("requests".to_string(), request_rows.into()),
         ("connections_open".to_string(), connections_open(shared).into()),
-        (
-            "connections_open_by_selector".to_string(),
-            connections_by_selector(shared),
-        ),
+        ("connections_open_by_selector".to_string(), connections_by_selector(shared)),
         ("connections_max".to_string(), shared.connections_max.into()),
         ("selectors".to_string(), shared.counters.len().into()),
         ("uptime_us".to_string(), uptime_us.into()),
@@ -167,20 +159,16 @@ pub(crate) fn json(shared: &Shared) -> Value {
 
 /// Appends the server's metrics in the Prometheus text format.
 pub(crate) fn write_metrics(shared: &Shared, out: &mut String) {
-    out.push_str("# HELP kvant_requests_total Requests answered.\n# TYPE kvant_requests_total counter\n");
+    out.push_str(
+        "# HELP kvant_requests_total Requests answered.\n# TYPE kvant_requests_total counter\n",
+    );
     requests(shared, |route, method, class, count| {
         let labels = format!("route=\"{route}\",method=\"{method}\",status=\"{class}\"");
         append(out, format_args!("kvant_requests_total{{{labels}}} {count}\n"));
     });
     for row in &ROWS {
         let total = sum(shared, |c| load(c, row));
-        metric(
-            out,
-            &format!("kvant_{}_total", row.name),
-            "counter",
-            row.help,
-            total as f64,
-        );
+        metric(out, &format!("kvant_{}_total", row.name), "counter", row.help, total as f64);
     }
     metric(
         out,
@@ -190,13 +178,7 @@ pub(crate) fn write_metrics(shared: &Shared, out: &mut String) {
         shared.events.last_number() as f64,
     );
     let open = connections_open(shared) as f64;
-    metric(
-        out,
-        "kvant_connections_open",
-        "gauge",
-        "Connections open now.",
-        open,
-    );
+    metric(out, "kvant_connections_open", "gauge", "Connections open now.", open);
     let budget = shared.memory.budget();
     metric(
         out,
@@ -205,15 +187,14 @@ pub(crate) fn write_metrics(shared: &Shared, out: &mut String) {
         "The memory budget.",
         budget.limit_bytes() as f64,
     );
-    out.push_str("# HELP kvant_memory_bytes Memory in use, by consumer.\n# TYPE kvant_memory_bytes gauge\n");
+    out.push_str(
+        "# HELP kvant_memory_bytes Memory in use, by consumer.\n# TYPE kvant_memory_bytes gauge\n",
+    );
     for consumer in CONSUMERS {
         let used_bytes = budget.used_bytes(consumer);
         append(
             out,
-            format_args!(
-                "kvant_memory_bytes{{consumer=\"{}\"}} {used_bytes}\n",
-                consumer.name()
-            ),
+            format_args!("kvant_memory_bytes{{consumer=\"{}\"}} {used_bytes}\n", consumer.name()),
         );
     }
     overload::write_metrics(shared, out);
@@ -222,10 +203,7 @@ pub(crate) fn write_metrics(shared: &Shared, out: &mut String) {
 
 /// Appends one metric without labels.
 pub(crate) fn metric(out: &mut String, name: &str, kind: &str, help: &str, value: f64) {
-    append(
-        out,
-        format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n"),
-    );
+    append(out, format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n"));
 }
 
 /// Appends formatted text.

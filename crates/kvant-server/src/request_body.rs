@@ -1,7 +1,8 @@
 //! Request bodies: values on their way in, and bodies that nobody wants.
 //!
-//! How long a body may take is bounded: no pause is longer than `--range-idle-max`, and all pauses together are no longer than that
-//! and the time that the bytes so far take at [`BYTES_PER_SECOND_MIN`].
+//! How long a body may take is bounded: no pause is longer than `--range-idle-max`, and all pauses
+//! together are no longer than that and the time that the bytes so far take at
+//! [`BYTES_PER_SECOND_MIN`].
 
 use crate::answer::Reply;
 use crate::config::ServerConfig;
@@ -18,11 +19,13 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Slower clients than this are waited for only as long as a single pause may last. A slow modem is twice as fast.
+/// Slower clients than this are waited for only as long as a single pause may last. A slow modem is
+/// twice as fast.
 const BYTES_PER_SECOND_MIN: u64 = 4 << 10;
 
-/// Answers a request whose body is not wanted. The body is read and thrown away first, so that the connection can go on; where that
-/// would take too much or too long, or where the client waits for leave to send it, the connection ends with the answer.
+/// Answers a request whose body is not wanted. The body is read and thrown away first, so that the
+/// connection can go on; where that would take too much or too long, or where the client waits for
+/// leave to send it, the connection ends with the answer.
 pub(crate) fn refuse(
     config: &ServerConfig,
     body: Option<Incoming>,
@@ -34,16 +37,13 @@ pub(crate) fn refuse(
     };
     let discarding = discard(config, body, &reply, 0);
     Step::slow(async move {
-        let problem = if discarding.await {
-            problem
-        } else {
-            problem.closing()
-        };
+        let problem = if discarding.await { problem } else { problem.closing() };
         problem.answer(&mut reply)
     })
 }
 
-/// Reads a body to its end and throws it away. False: its end is out of reach, the connection cannot go on.
+/// Reads a body to its end and throws it away. False: its end is out of reach, the connection
+/// cannot go on.
 pub(crate) fn discard(
     config: &ServerConfig,
     mut body: Incoming,
@@ -67,9 +67,7 @@ pub(crate) fn discard(
             }
             true
         };
-        tokio::time::timeout(DRAIN_TIME_MAX, to_the_end)
-            .await
-            .unwrap_or(false)
+        tokio::time::timeout(DRAIN_TIME_MAX, to_the_end).await.unwrap_or(false)
     }
 }
 
@@ -95,8 +93,8 @@ pub(crate) struct Unread {
     pub(crate) taken_bytes: u64,
 }
 
-/// Reads a value of up to `bytes_max` after its `first` part. What it needs is reserved before it is read, waiting for memory with
-/// the body unread.
+/// Reads a value of up to `bytes_max` after its `first` part. What it needs is reserved before it
+/// is read, waiting for memory with the body unread.
 pub(crate) async fn read_value(
     selector: &Selector,
     reply: &mut Reply,
@@ -110,10 +108,7 @@ pub(crate) async fn read_value(
     let known_bytes = body.size_hint().exact().map(|rest| rest + first.len() as u64);
     let start_bytes = known_bytes.unwrap_or(SMALL_BYTES).min(bytes_max);
     let Some(mut held) = shared.memory.hold(start_bytes, wait_max).await else {
-        return Err(Unread {
-            problem: no_memory(selector),
-            taken_bytes: first.len() as u64,
-        });
+        return Err(Unread { problem: no_memory(selector), taken_bytes: first.len() as u64 });
     };
     let mut value = Vec::with_capacity(start_bytes as usize);
     value.extend_from_slice(&first);
@@ -123,7 +118,8 @@ pub(crate) async fn read_value(
     loop {
         let taken_bytes = value.len() as u64;
         let unread = |problem| Err(Unread { problem, taken_bytes });
-        let pauses_max = pause_max.saturating_add(Duration::from_secs(taken_bytes / BYTES_PER_SECOND_MIN));
+        let pauses_max =
+            pause_max.saturating_add(Duration::from_secs(taken_bytes / BYTES_PER_SECOND_MIN));
         let asked = Instant::now();
         let frame_wait_max = pause_max.min(pauses_max.saturating_sub(paused));
         let frame = tokio::time::timeout(frame_wait_max, next_frame(body)).await;
@@ -132,10 +128,7 @@ pub(crate) async fn read_value(
             Ok(Some(Ok(frame))) => frame,
             Ok(Some(Err(_))) => return unread(broken_body()),
             Ok(None) => {
-                return Ok(Value {
-                    bytes: value.into(),
-                    _memory: held,
-                });
+                return Ok(Value { bytes: value.into(), _memory: held });
             }
             Err(_) => return unread(timed_out(selector)),
         };

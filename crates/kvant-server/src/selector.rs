@@ -1,9 +1,11 @@
-//! Selector threads: each runs the event loop of its connections. The only file of this crate that starts threads.
+//! Selector threads: each runs the event loop of its connections. The only file of this crate that
+//! starts threads.
 //!
-//! One acceptor, a task on the first selector, gives each new connection to the selector that has the fewest. A listener for each
-//! selector (`SO_REUSEPORT`) would accept in parallel, but spreads by a hash: 64 connections on 2 selectors are then split worse
-//! than 27 to 37 in one case of five, and the busier selector sets the tail of the latency. Connections live long; accepting is
-//! not what the time goes into.
+//! One acceptor, a task on the first selector, gives each new connection to the selector that has
+//! the fewest. A listener for each selector (`SO_REUSEPORT`) would accept in parallel, but spreads
+//! by a hash: 64 connections on 2 selectors are then split worse than 27 to 37 in one case of five,
+//! and the busier selector sets the tail of the latency. Connections live long; accepting is not
+//! what the time goes into.
 
 use crate::admission::{Class, Lag, Pacer, Refusals};
 use crate::affinity;
@@ -133,11 +135,10 @@ impl Selector {
         self.port.as_ref().expect("modes that send work have a pool")
     }
 
-    /// Writes that a batch for the workers has at most: a longer one would be let in only when nothing waits.
+    /// Writes that a batch for the workers has at most: a longer one would be let in only when
+    /// nothing waits.
     pub(crate) fn write_count_max(&self) -> usize {
-        PoolConfig::from(&self.shared.config)
-            .capacity_of(Class::Write)
-            .max(1)
+        PoolConfig::from(&self.shared.config).capacity_of(Class::Write).max(1)
     }
 
     /// Now, in nanoseconds of the monotonic clock.
@@ -176,10 +177,10 @@ pub(crate) fn spawn(
 ) -> io::Result<JoinHandle<()>> {
     let (started, starting) = std::sync::mpsc::channel();
     let turn = Turn::new(Arc::clone(&shared.env.clock));
-    let thread = std::thread::Builder::new()
-        .name(format!("selector-{index}"))
-        .spawn(move || {
-            let runtime = match bind(&shared, index).and_then(|cpus| build_runtime(cpus, &shared.log, &turn))
+    let thread =
+        std::thread::Builder::new().name(format!("selector-{index}")).spawn(move || {
+            let runtime = match bind(&shared, index)
+                .and_then(|cpus| build_runtime(cpus, &shared.log, &turn))
             {
                 Ok(runtime) => runtime,
                 Err(error) => {
@@ -239,8 +240,9 @@ fn bind(shared: &Shared, index: usize) -> io::Result<Option<CpuSet>> {
     Ok(Some(allowed))
 }
 
-/// The event loop of a selector. The threads that it starts for work that blocks, such as a compaction that an operator asked for,
-/// would inherit the selector's CPU: they are given the others back.
+/// The event loop of a selector. The threads that it starts for work that blocks, such as a
+/// compaction that an operator asked for, would inherit the selector's CPU: they are given the
+/// others back.
 fn build_runtime(
     others_allowed: Option<CpuSet>,
     log: &Arc<dyn Log>,
@@ -276,10 +278,7 @@ async fn finish(selector: &Selector, grace: Duration) {
     };
     if tokio::time::timeout(grace, all_done).await.is_err() {
         let count = selector.connections.borrow().count();
-        selector
-            .shared
-            .log
-            .event(Level::Warn, "connections_cut", &[("connection_count", &count)]);
+        selector.shared.log.event(Level::Warn, "connections_cut", &[("connection_count", &count)]);
     }
 }
 
@@ -295,9 +294,7 @@ async fn accept(
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => {
-            shared
-                .log
-                .event(Level::Error, "listener_lost", &[("error", &error)]);
+            shared.log.event(Level::Error, "listener_lost", &[("error", &error)]);
             return;
         }
     };
@@ -319,9 +316,7 @@ async fn accept(
             // The peer has gone already.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
             Err(error) => {
-                shared
-                    .log
-                    .event(Level::Warn, "accept_failed", &[("error", &error)]);
+                shared.log.event(Level::Warn, "accept_failed", &[("error", &error)]);
                 tokio::time::sleep(ACCEPT_REST).await;
                 continue;
             }
@@ -348,20 +343,15 @@ async fn accept(
 fn lost(shared: &Shared, index: usize, error: &io::Error) {
     shared.counters[index].connections.fetch_sub(1, Ordering::Relaxed);
     shared.connection_closed.notify_waiters();
-    shared
-        .log
-        .event(Level::Warn, "connection_lost", &[("error", error)]);
+    shared.log.event(Level::Warn, "connection_lost", &[("error", error)]);
 }
 
 fn open_connections(shared: &Shared) -> usize {
-    shared
-        .counters
-        .iter()
-        .map(|counters| counters.connections.load(Ordering::Relaxed))
-        .sum()
+    shared.counters.iter().map(|counters| counters.connections.load(Ordering::Relaxed)).sum()
 }
 
 fn emptiest(counters: &[Arc<Counters>]) -> usize {
-    let fewest = (0..counters.len()).min_by_key(|&index| counters[index].connections.load(Ordering::Relaxed));
+    let fewest = (0..counters.len())
+        .min_by_key(|&index| counters[index].connections.load(Ordering::Relaxed));
     fewest.unwrap_or(0)
 }

@@ -26,13 +26,15 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::Instant;
 
-/// Connections that the kernel completes before they are accepted; it may cut this to its own limit.
+/// Connections that the kernel completes before they are accepted; it may cut this to its own
+/// limit.
 const BACKLOG_COUNT: i32 = 4096;
 
 /// How long threads may take to end when nothing is waited for any more.
 const THREADS_END_MAX: Duration = Duration::from_secs(1);
 
-/// A running server. It listens at once and answers `503` of type `recovering` until it is given its store.
+/// A running server. It listens at once and answers `503` of type `recovering` until it is given
+/// its store.
 pub struct Server {
     shared: Arc<Shared>,
     local_addr: SocketAddr,
@@ -42,10 +44,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds the listeners and starts the selectors. `events` is where the store's events are, and the server's own go.
+    /// Binds the listeners and starts the selectors. `events` is where the store's events are, and
+    /// the server's own go.
     ///
     /// # Errors
-    /// An address cannot be bound, a thread cannot be started, or the settings contradict each other.
+    /// An address cannot be bound, a thread cannot be started, or the settings contradict each
+    /// other.
     pub fn start(
         config: ServerConfig,
         env: Env,
@@ -63,7 +67,9 @@ impl Server {
         let admin_addr = admin_listener.as_ref().map(TcpListener::local_addr).transpose()?;
         let listeners = match admin_listener {
             None => vec![(listener, Plane::Both)],
-            Some(admin_listener) => vec![(listener, Plane::Data), (admin_listener, Plane::Operator)],
+            Some(admin_listener) => {
+                vec![(listener, Plane::Data), (admin_listener, Plane::Operator)]
+            }
         };
         let room_count = descriptors::room_for_connections(config.selectors)?;
         let connections_max = config.connections_max.unwrap_or(room_count).min(room_count);
@@ -105,19 +111,15 @@ impl Server {
             connection_closed: Notify::new(),
             config,
         });
-        let (mailboxes, inboxes): (Vec<_>, Vec<_>) = (0..selectors).map(|_| unbounded_channel()).unzip();
-        let mut server = Server {
-            shared,
-            local_addr,
-            admin_addr,
-            mailboxes,
-            threads: Vec::new(),
-        };
+        let (mailboxes, inboxes): (Vec<_>, Vec<_>) =
+            (0..selectors).map(|_| unbounded_channel()).unzip();
+        let mut server = Server { shared, local_addr, admin_addr, mailboxes, threads: Vec::new() };
         let mut listeners = Some(listeners);
         for (index, inbox) in inboxes.into_iter().enumerate() {
             let listeners = listeners.take().unwrap_or_default();
             let shared = Arc::clone(&server.shared);
-            let started = selector::spawn(shared, index, inbox, server.mailboxes.clone(), listeners);
+            let started =
+                selector::spawn(shared, index, inbox, server.mailboxes.clone(), listeners);
             match started {
                 Ok(thread) => server.threads.push(thread),
                 Err(error) => {
@@ -178,10 +180,7 @@ impl Server {
     /// What closing the store failed with.
     pub fn stop(mut self, grace: Duration) -> kvant_base::Result<()> {
         self.stop_selectors(grace);
-        self.shared
-            .lifecycle
-            .store()
-            .map_or(Ok(()), |store| store.close())
+        self.shared.lifecycle.store().map_or(Ok(()), |store| store.close())
     }
 
     /// A second call does nothing.

@@ -1,6 +1,7 @@
 //! From a parsed head to a route, and back to an answer that hyper writes.
 //!
-//! The commonest requests are answered without a boxed future: reads and statuses at once, a write after its batch.
+//! The commonest requests are answered without a boxed future: reads and statuses at once, a write
+//! after its batch.
 
 use crate::answer::{Exchange, Reply, Response};
 use crate::batcher::Writing;
@@ -48,11 +49,7 @@ impl HttpService {
         plane: Plane,
         found: Option<Found>,
     ) -> HttpService {
-        HttpService {
-            call: Call { selector, socket },
-            plane,
-            found: Cell::new(found),
-        }
+        HttpService { call: Call { selector, socket }, plane, found: Cell::new(found) }
     }
 }
 
@@ -66,15 +63,18 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
         let checked = head::check(request.version(), request.uri(), request.headers());
         let expects_continue = *checked.as_ref().unwrap_or(&false);
         let allowed_hosts = &self.call.selector.shared.config.allowed_hosts;
-        let checked = checked.and_then(|_| site::check(request.uri(), request.headers(), allowed_hosts));
+        let checked =
+            checked.and_then(|_| site::check(request.uri(), request.headers(), allowed_hosts));
         let route = Route::of(request.uri().path()).filter(|route| self.plane.serves(*route));
         let column = Column::from(request.method());
-        let operation = route.map_or(Operation::Other, |route| Operation::of(route, request.method()));
+        let operation =
+            route.map_or(Operation::Other, |route| Operation::of(route, request.method()));
         let activity = operation.activity();
         let _tag = tag::enter_at(activity, Stage::Dispatch);
         let mut trace = Trace::begin(operation, self.call.selector.now_ns());
         trace.stamps.arrival_ns = self.call.socket.take_arrived_ns();
-        // The kernel has not taken the end of the last answer, and hyper goes on with a pipelined request.
+        // The kernel has not taken the end of the last answer, and hyper goes on with a pipelined
+        // request.
         if let Some(mut last) = self.call.socket.take_answered() {
             self.call.socket.complete(&mut last, trace.stamps.parsed_ns);
             self.call.selector.timings.record(&last);
@@ -103,13 +103,7 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
                 Some(body) => start_without_body(self.call.clone(), route, exchange, body),
             },
         };
-        Answering {
-            call: self.call.clone(),
-            route,
-            activity,
-            column,
-            step,
-        }
+        Answering { call: self.call.clone(), route, activity, column, step }
     }
 }
 
@@ -154,7 +148,9 @@ impl Step {
         loop {
             match self {
                 Step::Answer(response) => {
-                    return Poll::Ready(response.take().expect("no future is polled after its end"));
+                    return Poll::Ready(
+                        response.take().expect("no future is polled after its end"),
+                    );
                 }
                 Step::Write(reply, writing, status) => {
                     let written = ready!(Pin::new(writing).poll(cx));
@@ -185,15 +181,10 @@ impl Future for Answering {
         let _tag = tag::enter_at(this.activity, Stage::Dispatch);
         let mut response = ready!(this.step.poll_response(cx, &this.call));
         let status = response.status();
-        this.call
-            .selector
-            .counters
-            .request(this.route, this.column, status);
+        this.call.selector.counters.request(this.route, this.column, status);
         let socket = &this.call.socket;
         socket.note(|trace| trace.status = status);
-        socket
-            .activity
-            .answer_begins(response.headers().contains_key(CONNECTION));
+        socket.activity.answer_begins(response.headers().contains_key(CONNECTION));
         response.body_mut().tell_end_to(socket);
         Poll::Ready(Ok(response))
     }

@@ -22,11 +22,16 @@ const NAME_BYTES_MAX: usize = 253;
 /// What is wrong with a name for `--allowed-hosts`, if anything.
 pub fn allowed_host_problem(name: &str) -> Option<String> {
     let is_host = !name.is_empty() && host_name(name.as_bytes()) == Some(name.as_bytes());
-    (!is_host).then(|| format!("`{name}` is not the name of a host: leave out scheme, port and path"))
+    (!is_host)
+        .then(|| format!("`{name}` is not the name of a host: leave out scheme, port and path"))
 }
 
 /// Checks that a web page of another site did not send this request.
-pub(crate) fn check(uri: &Uri, headers: &HeaderMap, allowed_hosts: &[String]) -> Result<(), Problem> {
+pub(crate) fn check(
+    uri: &Uri,
+    headers: &HeaderMap,
+    allowed_hosts: &[String],
+) -> Result<(), Problem> {
     let hosts = || headers.get_all(HOST).iter().map(|host| host.as_bytes());
     let target = uri.authority().map(|authority| authority.as_str().as_bytes());
     for host in hosts().chain(target) {
@@ -79,9 +84,7 @@ fn is_own_name(name: &[u8], allowed_hosts: &[String]) -> bool {
 }
 
 fn is_listed(name: &[u8], allowed_hosts: &[String]) -> bool {
-    allowed_hosts
-        .iter()
-        .any(|allowed| name.eq_ignore_ascii_case(allowed.as_bytes()))
+    allowed_hosts.iter().any(|allowed| name.eq_ignore_ascii_case(allowed.as_bytes()))
 }
 
 /// The host without its port; `None` when this is not a host (RFC 3986, 3.2.2). Addresses of
@@ -94,7 +97,8 @@ fn host_name(host: &[u8]) -> Option<&[u8]> {
         address.parse::<Ipv6Addr>().ok()?;
         end + 1
     } else {
-        let is_end = |byte: &u8| !(byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(byte));
+        let is_end =
+            |byte: &u8| !(byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(byte));
         host.iter().position(is_end).unwrap_or(host.len())
     };
     let (name, port) = host.split_at(name_bytes);
@@ -125,12 +129,7 @@ fn foreign_host(name: &[u8]) -> Problem {
 
 #[cold]
 fn foreign_site(detail: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
-    Problem::new(
-        StatusCode::FORBIDDEN,
-        "foreign-site",
-        "Request of another site",
-        detail,
-    )
+    Problem::new(StatusCode::FORBIDDEN, "foreign-site", "Request of another site", detail)
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
-//! The open connections of a selector, and the sweep that finds those that have kept it waiting for too long.
+//! The open connections of a selector, and the sweep that finds those that have kept it waiting for
+//! too long.
 //!
-//! All connections are looked at once in a while ([`Limits::period`]), so that no request pays for a timer and 10,000 idle
-//! connections are nothing but 10,000 entries in a list. The connection's own task does what is due: it is woken, and asks its
-//! [`crate::activity::Activity`].
+//! All connections are looked at once in a while ([`Limits::period`]), so that no request pays for
+//! a timer and 10,000 idle connections are nothing but 10,000 entries in a list. The connection's
+//! own task does what is due: it is woken, and asks its [`crate::activity::Activity`].
 //!
-//! Connections that came together are due together, and a thousand time-outs at once would hold up everybody else for many
-//! milliseconds. So the period has slices, each of which looks at its share of the connections, and few of them are woken in a turn.
+//! Connections that came together are due together, and a thousand time-outs at once would hold up
+//! everybody else for many milliseconds. So the period has slices, each of which looks at its share
+//! of the connections, and few of them are woken in a turn.
 
 use crate::activity::Limits;
 use crate::io::SocketState;
@@ -38,10 +40,7 @@ struct Entry {
 impl Connections {
     /// Enters a connection and its task; its number.
     pub(crate) fn enter(&mut self, task: &Waker, socket: &Rc<SocketState>) -> usize {
-        let entry = Some(Entry {
-            task: task.clone(),
-            socket: Rc::clone(socket),
-        });
+        let entry = Some(Entry { task: task.clone(), socket: Rc::clone(socket) });
         match self.free.pop() {
             Some(number) => {
                 self.entries[number] = entry;
@@ -67,14 +66,11 @@ impl Connections {
 
     /// Wakes the tasks of all connections.
     pub(crate) fn wake_all(&self) {
-        self.entries
-            .iter()
-            .flatten()
-            .for_each(|entry| entry.task.wake_by_ref());
+        self.entries.iter().flatten().for_each(|entry| entry.task.wake_by_ref());
     }
 
-    /// Looks at the connections of the numbers `first`, `first + step` and so on, as many as one turn may; with which number to go
-    /// on.
+    /// Looks at the connections of the numbers `first`, `first + step` and so on, as many as one
+    /// turn may; with which number to go on.
     fn sweep(&self, first: usize, step: usize, limits: &Limits) -> Option<usize> {
         let mut woken_count = 0;
         let mut numbers = (first..self.entries.len()).step_by(step);
@@ -108,7 +104,8 @@ pub(crate) async fn run(selector: Rc<Selector>) {
     let rest = limits.period / u32::try_from(slices).unwrap_or(1);
     loop {
         for slice in 0..slices {
-            // Not by a fixed schedule: after a pause of the machine no limit is over before the client had its time.
+            // Not by a fixed schedule: after a pause of the machine no limit is over before the
+            // client had its time.
             tokio::time::sleep(rest).await;
             let mut next = Some(slice);
             while let Some(first) = next {

@@ -1,8 +1,11 @@
-//! Keeps the turns of the event loop short, so that `/v0/status` stays fast beside any number of busy connections.
+//! Keeps the turns of the event loop short, so that `/v0/status` stays fast beside any number of
+//! busy connections.
 //!
-//! A turn serves every connection that has become readable, in that order. With a thousand of them it lasts for ten milliseconds, and
-//! who asks for the status waits behind all. So a turn serves at most [`TURN_COUNT_MAX`] connections; the others wait, unread, for the
-//! next ones, while the event loop looks again for what has become readable. Connections that asked for the status last pass at once.
+//! A turn serves every connection that has become readable, in that order. With a thousand of them
+//! it lasts for ten milliseconds, and who asks for the status waits behind all. So a turn serves at
+//! most [`TURN_COUNT_MAX`] connections; the others wait, unread, for the next ones, while the event
+//! loop looks again for what has become readable. Connections that asked for the status last pass
+//! at once.
 //!
 //! Invariant: who waits is let through in the order of waiting, [`TURN_COUNT_MAX`] a turn.
 //!
@@ -16,8 +19,8 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// Connections that a turn serves: at some 10 us each it lasts for a third of a millisecond. More make the commits of writes, which
-/// are one a turn, hardly cheaper.
+/// Connections that a turn serves: at some 10 us each it lasts for a third of a millisecond. More
+/// make the commits of writes, which are one a turn, hardly cheaper.
 const TURN_COUNT_MAX: usize = 32;
 
 /// Where a connection stands.
@@ -42,7 +45,8 @@ pub(crate) struct Turnstile {
 }
 
 impl Turnstile {
-    /// Whether a connection may read in this turn of the event loop. If not, `task` is woken when it may.
+    /// Whether a connection may read in this turn of the event loop. If not, `task` is woken when
+    /// it may.
     #[inline]
     pub(crate) fn passes(&self, turn: u64, socket: &Rc<SocketState>, task: &Waker) -> bool {
         match socket.pass.replace(Pass::None) {
@@ -62,9 +66,7 @@ impl Turnstile {
             return true;
         }
         socket.pass.set(Pass::Waiting);
-        self.waiting
-            .borrow_mut()
-            .push_back((task.clone(), Rc::clone(socket)));
+        self.waiting.borrow_mut().push_back((task.clone(), Rc::clone(socket)));
         if let Some(keeper) = self.keeper.take() {
             keeper.wake();
         }
@@ -93,7 +95,8 @@ impl Turnstile {
     }
 }
 
-/// The keeper: lets the next ones through after each look of the event loop at what has become readable.
+/// The keeper: lets the next ones through after each look of the event loop at what has become
+/// readable.
 pub(crate) async fn run(selector: Rc<Selector>) {
     loop {
         selector.turnstile.somebody_waits().await;

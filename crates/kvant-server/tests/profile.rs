@@ -1,5 +1,5 @@
-//! A profiled server: samples say which kind of request a thread served, and what it waited for. A process of its own: a process has
-//! one profiler.
+//! A profiled server: samples say which kind of request a thread served, and what it waited for. A
+//! process of its own: a process has one profiler.
 
 use kvant_base::tag::Activity;
 use kvant_base::wait::WaitKind;
@@ -33,27 +33,14 @@ fn start(dispatch: DispatchMode, env: &Env) -> Server {
         ..ServerConfig::default()
     };
     let (memory, events) = (MemoryBudget::new(MEMORY_BYTES), kvant_base::Events::new(64));
-    let server = Server::start(
-        config,
-        env.clone(),
-        memory.clone(),
-        Arc::new(NoLog),
-        events.clone(),
-    )
-    .unwrap();
-    let resources = Resources {
-        memory,
-        log: Arc::new(NoLog),
-        events,
-        progress: server.recovery_progress(),
-    };
-    let db = Db::open(
-        env.clone(),
-        Path::new("/data"),
-        Options::for_memory(MEMORY_BYTES),
-        resources,
-    )
-    .unwrap();
+    let server =
+        Server::start(config, env.clone(), memory.clone(), Arc::new(NoLog), events.clone())
+            .unwrap();
+    let resources =
+        Resources { memory, log: Arc::new(NoLog), events, progress: server.recovery_progress() };
+    let db =
+        Db::open(env.clone(), Path::new("/data"), Options::for_memory(MEMORY_BYTES), resources)
+            .unwrap();
     server.set_ready(Arc::new(LsmStore::new(db)));
     server
 }
@@ -62,7 +49,8 @@ fn start(dispatch: DispatchMode, env: &Env) -> Server {
 fn exchange(stream: &mut TcpStream, requests: &str, answer_count: usize) {
     stream.write_all(requests.as_bytes()).unwrap();
     let (mut received, mut buffer) = (Vec::new(), [0; 64 << 10]);
-    let head_ends = |received: &[u8]| received.windows(4).filter(|four| four == b"\r\n\r\n").count();
+    let head_ends =
+        |received: &[u8]| received.windows(4).filter(|four| four == b"\r\n\r\n").count();
     while head_ends(&received) < answer_count {
         let count = stream.read(&mut buffer).unwrap();
         assert_ne!(count, 0, "{}", String::from_utf8_lossy(&received));
@@ -73,10 +61,7 @@ fn exchange(stream: &mut TcpStream, requests: &str, answer_count: usize) {
 /// Profiles a server that reads and writes until `is_enough`, which it must be some time.
 fn profile(dispatch: DispatchMode, is_enough: impl Fn(&Recording) -> bool) {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let env = Env {
-        fs: Arc::new(MemoryFs::new()),
-        ..Env::posix()
-    };
+    let env = Env { fs: Arc::new(MemoryFs::new()), ..Env::posix() };
     let server = start(dispatch, &env);
     let mut stream = TcpStream::connect(server.local_addr()).unwrap();
     let begun = Instant::now();
@@ -84,7 +69,8 @@ fn profile(dispatch: DispatchMode, is_enough: impl Fn(&Recording) -> bool) {
         let profiler = Profiler::start(collect::Options::default(), &env, None).unwrap();
         let turn = Instant::now();
         while turn.elapsed() < Duration::from_millis(300) {
-            let put = "PUT /v0/entity?id=key HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc";
+            let put =
+                "PUT /v0/entity?id=key HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc";
             exchange(&mut stream, put, 1);
             let get = "GET /v0/entity?id=key HTTP/1.1\r\nHost: localhost\r\n\r\n";
             exchange(&mut stream, get, 1);
@@ -111,7 +97,8 @@ fn works_for(recording: &Recording, thread: &str, activities: &[Activity]) -> bo
     cpu.all(|is_seen| is_seen)
 }
 
-/// Whether waits of this kind and name were seen; no such wait may be contention. What they cost is CPU time.
+/// Whether waits of this kind and name were seen; no such wait may be contention. What they cost is
+/// CPU time.
 fn waits_for(recording: &Recording, kind: WaitKind, name: &str) -> bool {
     let is_named = |s: &&Sample| recording.names[s.name as usize] == name;
     let kinds: Vec<Kind> = recording

@@ -1,4 +1,5 @@
-//! The command line, defined once: parsing, help, the manual pages and the shell completions all come from [`command`].
+//! The command line, defined once: parsing, help, the manual pages and the shell completions all
+//! come from [`command`].
 
 use crate::commands::{load, profile};
 use crate::settings::{DefaultValue, Kind, Presence, SETTINGS, Setting};
@@ -16,16 +17,10 @@ const DB_SETTINGS: [&str; 3] = ["memory", "compression", "log-format"];
 /// The whole command line.
 pub(crate) fn command() -> Command {
     let planned = PLANNED.map(|(name, about)| {
-        // Whatever follows is taken, so that the answer is that the command does not exist yet and not that a flag is wrong.
-        let rest = Arg::new("rest")
-            .num_args(0..)
-            .trailing_var_arg(true)
-            .allow_hyphen_values(true);
-        Command::new(name)
-            .about(about)
-            .hide(true)
-            .disable_help_flag(true)
-            .arg(rest)
+        // Whatever follows is taken, so that the answer is that the command does not exist yet and
+        // not that a flag is wrong.
+        let rest = Arg::new("rest").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true);
+        Command::new(name).about(about).hide(true).disable_help_flag(true).arg(rest)
     });
     Command::new("kvant")
         .version(clap::crate_version!())
@@ -39,11 +34,7 @@ pub(crate) fn command() -> Command {
         .subcommand(db())
         .subcommand(man())
         .subcommand(completions())
-        .subcommand(
-            Command::new("docs")
-                .hide(true)
-                .about("Print docs/configuration.md"),
-        )
+        .subcommand(Command::new("docs").hide(true).about("Print docs/configuration.md"))
         .subcommands(planned)
 }
 
@@ -93,7 +84,8 @@ fn setting_arg(setting: &'static Setting) -> Arg {
         ));
     match setting.kind {
         Kind::Switch => {
-            // The flag alone switches on; a value needs `=`, so that what follows the flag is never taken for it.
+            // The flag alone switches on; a value needs `=`, so that what follows the flag is never
+            // taken for it.
             arg.num_args(0..=1)
                 .require_equals(true)
                 .default_missing_value("true")
@@ -105,25 +97,29 @@ fn setting_arg(setting: &'static Setting) -> Arg {
                 .filter(|choice| choice.presence == Presence::Exists)
                 .map(|choice| choice.word)
                 .collect();
-            arg.value_parser(ValueParser::new(Suggested(words)))
-                .hide_possible_values(true)
+            arg.value_parser(ValueParser::new(Suggested(words))).hide_possible_values(true)
         }
-        Kind::Path => arg
-            .value_parser(value_parser!(OsString))
-            .value_hint(clap::ValueHint::AnyPath),
+        Kind::Path => {
+            arg.value_parser(value_parser!(OsString)).value_hint(clap::ValueHint::AnyPath)
+        }
         _ => arg.value_parser(value_parser!(OsString)),
     }
 }
 
-/// Takes any value and offers words to the shell's completion: values are judged with all other settings, so that all bad ones
-/// are reported at once.
+/// Takes any value and offers words to the shell's completion: values are judged with all other
+/// settings, so that all bad ones are reported at once.
 #[derive(Clone)]
 pub(crate) struct Suggested(pub(crate) Vec<&'static str>);
 
 impl TypedValueParser for Suggested {
     type Value = OsString;
 
-    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<OsString, clap::Error> {
+    fn parse_ref(
+        &self,
+        _: &Command,
+        _: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<OsString, clap::Error> {
         Ok(value.to_os_string())
     }
 
@@ -141,9 +137,7 @@ fn db() -> Command {
     let dir = || path_arg("DIR", "Directory of the database");
     let opening = |command: Command| {
         debug_assert!(opens_database(command.get_name()));
-        let settings = SETTINGS
-            .iter()
-            .filter(|setting| DB_SETTINGS.contains(&setting.name));
+        let settings = SETTINGS.iter().filter(|setting| DB_SETTINGS.contains(&setting.name));
         command.args(settings.map(setting_arg)).arg(config_arg())
     };
     Command::new("db")
@@ -207,31 +201,23 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 }
 
 fn number(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name)
-        .long(name)
-        .value_name("NUMBER")
-        .value_parser(value_parser!(u64))
-        .help(help)
+    Arg::new(name).long(name).value_name("NUMBER").value_parser(value_parser!(u64)).help(help)
 }
 
 fn man() -> Command {
-    Command::new("man")
-        .about("Write the manual pages: into DIR, or all to standard output")
-        .arg(
-            Arg::new("DIR")
-                .value_parser(value_parser!(PathBuf))
-                .value_hint(clap::ValueHint::DirPath)
-                .help("Directory for the pages, one file a command; created when there is none"),
-        )
+    Command::new("man").about("Write the manual pages: into DIR, or all to standard output").arg(
+        Arg::new("DIR")
+            .value_parser(value_parser!(PathBuf))
+            .value_hint(clap::ValueHint::DirPath)
+            .help("Directory for the pages, one file a command; created when there is none"),
+    )
 }
 
 fn completions() -> Command {
-    Command::new("completions")
-        .about("Print the completions for a shell")
-        .arg(
-            Arg::new("SHELL")
-                .required(true)
-                .value_parser(value_parser!(clap_complete::Shell))
-                .help("The shell"),
-        )
+    Command::new("completions").about("Print the completions for a shell").arg(
+        Arg::new("SHELL")
+            .required(true)
+            .value_parser(value_parser!(clap_complete::Shell))
+            .help("The shell"),
+    )
 }

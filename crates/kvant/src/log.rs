@@ -60,13 +60,10 @@ fn line(
             }
         }
         LogFormat::Json => {
-            // Written by hand, not as a map: the order of fields is part of what makes a log readable.
-            write!(
-                line,
-                r#"{{"time":"{time}","severity":"{level}","event":{}"#,
-                Value::from(name)
-            )
-            .expect("writing to a string cannot fail");
+            // Written by hand, not as a map: the order of fields is part of what makes a log
+            // readable.
+            write!(line, r#"{{"time":"{time}","severity":"{level}","event":{}"#, Value::from(name))
+                .expect("writing to a string cannot fail");
             for (key, value) in fields {
                 write!(line, ",{}:{}", Value::from(*key), json_value(value.to_string()))
                     .expect("writing to a string cannot fail");
@@ -81,11 +78,7 @@ fn line(
 /// As it is where that cannot be misread, else quoted and escaped as a Rust string.
 fn text_value(value: String) -> String {
     let misread = |c: char| c.is_whitespace() || c.is_control() || "\"=\\".contains(c);
-    if value.is_empty() || value.contains(misread) {
-        format!("{value:?}")
-    } else {
-        value
-    }
+    if value.is_empty() || value.contains(misread) { format!("{value:?}") } else { value }
 }
 
 /// Whole numbers as numbers, everything else, numbers with leading zeros included, as a string.

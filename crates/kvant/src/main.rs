@@ -71,7 +71,9 @@ fn db(args: &ArgMatches) -> ExitCode {
     let (name, args) = args.subcommand().expect("clap requires a command");
     let result = if cli::opens_database(name) {
         match read_settings(args) {
-            Ok(config) => commands::db::run_open(name, args, &config.settings).map(|()| Verdict::Whole),
+            Ok(config) => {
+                commands::db::run_open(name, args, &config.settings).map(|()| Verdict::Whole)
+            }
             Err(problems) => return ExitCode::from(refuse("setting", &problems)),
         }
     } else {
@@ -93,12 +95,7 @@ fn db(args: &ArgMatches) -> ExitCode {
 
 /// The settings that the flags in `args`, the environment and the file give.
 fn read_settings(args: &ArgMatches) -> Result<Config, Vec<Problem>> {
-    let raw = |name: &str| {
-        args.try_get_one::<std::ffi::OsString>(name)
-            .ok()
-            .flatten()
-            .cloned()
-    };
+    let raw = |name: &str| args.try_get_one::<std::ffi::OsString>(name).ok().flatten().cloned();
     let sources = Sources {
         flags: SETTINGS
             .iter()
@@ -129,7 +126,8 @@ fn refuse(noun: &str, problems: &[impl Display]) -> u8 {
     EXIT_USAGE
 }
 
-/// The exit code of a command that only writes. A reader that has seen enough (`kvant man | head`) is no failure.
+/// The exit code of a command that only writes. A reader that has seen enough (`kvant man | head`)
+/// is no failure.
 fn finish(written: io::Result<()>) -> ExitCode {
     match written.and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -1,5 +1,5 @@
-//! Server and load generator in one process, under the signals of a profile: nothing fails because it was interrupted, and stacks
-//! are whole.
+//! Server and load generator in one process, under the signals of a profile: nothing fails because
+//! it was interrupted, and stacks are whole.
 
 use addr2line::Loader;
 use kvant_base::{Events, MemoryBudget, NoLog};
@@ -8,10 +8,12 @@ use kvant_env::Env;
 use kvant_load::request::{HeaderBlock, append_request};
 use kvant_load::script::{Options as ScriptOptions, Script};
 use kvant_load::{
-    Arrival, Batch, Expected, Load, LoadConfig, OpNames, Outcome, Phase, Rate, RequestSource, StatusSet,
-    Target,
+    Arrival, Batch, Expected, Load, LoadConfig, OpNames, Outcome, Phase, Rate, RequestSource,
+    StatusSet, Target,
 };
-use kvant_profiler::collect::{CpuOptions, Engine, Options as ProfileOptions, Profiler, interrupt_threads};
+use kvant_profiler::collect::{
+    CpuOptions, Engine, Options as ProfileOptions, Profiler, interrupt_threads,
+};
 use kvant_profiler::recording::{Kind, Recording};
 use kvant_server::{LsmStore, Server, ServerConfig};
 use std::collections::BTreeSet;
@@ -49,7 +51,8 @@ impl Drop for TempDir {
     }
 }
 
-/// Calls `work` while all threads of the process are interrupted again and again; how often they were.
+/// Calls `work` while all threads of the process are interrupted again and again; how often they
+/// were.
 fn interrupted<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let is_over = AtomicBool::new(false);
     interrupt_threads().expect("permitted");
@@ -89,10 +92,7 @@ impl RequestSource for Turns {
         };
         self.bytes.clear();
         append_request(&mut self.bytes, method, &path, &headers, body);
-        Ok(Batch {
-            bytes: &self.bytes,
-            requests: &self.expected,
-        })
+        Ok(Batch { bytes: &self.bytes, requests: &self.expected })
     }
 }
 
@@ -129,19 +129,11 @@ fn serve_and_load(maker: Maker, duration: Duration) -> Outcome {
         ..ServerConfig::default()
     };
     let log = Arc::new(NoLog);
-    let server =
-        Server::start(config, env.clone(), memory.clone(), log.clone(), events.clone()).expect("a free port");
-    let resources = Resources {
-        memory,
-        log,
-        events,
-        progress: server.recovery_progress(),
-    };
+    let server = Server::start(config, env.clone(), memory.clone(), log.clone(), events.clone())
+        .expect("a free port");
+    let resources = Resources { memory, log, events, progress: server.recovery_progress() };
     // Small, so that there are flushes and compactions.
-    let options = Options {
-        memtable_bytes: 1 << 20,
-        ..Options::for_memory(256 << 20)
-    };
+    let options = Options { memtable_bytes: 1 << 20, ..Options::for_memory(256 << 20) };
     let db = Db::open(env.clone(), &dir.0, options, resources).expect("a new database");
     server.set_ready(Arc::new(LsmStore::new(db)));
 
@@ -151,10 +143,7 @@ fn serve_and_load(maker: Maker, duration: Duration) -> Outcome {
     let source: Box<dyn RequestSource> = match maker {
         Maker::Rust => Box::new(Turns {
             target: target.clone(),
-            expected: [Expected {
-                op: ops.intern("turn"),
-                is_head: false,
-            }],
+            expected: [Expected { op: ops.intern("turn"), is_head: false }],
             bytes: Vec::new(),
             count: 0,
         }),
@@ -168,8 +157,8 @@ fn serve_and_load(maker: Maker, duration: Duration) -> Outcome {
                 is_wrk2_exact: false,
                 ops: ops.clone(),
             };
-            let mut script =
-                Script::from_source("turns.lua", SCRIPT.as_bytes(), &options, &env).expect("a script");
+            let mut script = Script::from_source("turns.lua", SCRIPT.as_bytes(), &options, &env)
+                .expect("a script");
             script.sources().pop().expect("of the one thread")
         }
     };
@@ -187,12 +176,8 @@ fn serve_and_load(maker: Maker, duration: Duration) -> Outcome {
         ca_pem: None,
     };
     let mut load = Load::start(config, vec![source], ops, env).expect("threads");
-    let phase = Phase {
-        rate: Rate::Closed,
-        warmup: Duration::ZERO,
-        duration,
-        request_count_max: None,
-    };
+    let phase =
+        Phase { rate: Rate::Closed, warmup: Duration::ZERO, duration, request_count_max: None };
     let outcome = load.run(&phase, &mut |_| true).expect("it runs to its end");
     load.stop();
     server.stop(Duration::from_secs(60)).expect("an orderly end");
@@ -202,16 +187,13 @@ fn serve_and_load(maker: Maker, duration: Duration) -> Outcome {
 #[test]
 fn no_request_fails_while_all_threads_are_interrupted() {
     let _turn = turn();
-    let (outcome, interrupt_count) = interrupted(|| serve_and_load(Maker::Rust, Duration::from_secs(1)));
+    let (outcome, interrupt_count) =
+        interrupted(|| serve_and_load(Maker::Rust, Duration::from_secs(1)));
     assert!(interrupt_count > 0);
     let total = &outcome.total;
     assert!(total.completed > 0);
     let errors = &total.errors;
-    assert_eq!(
-        errors.connect + errors.read + errors.write + errors.timeout,
-        0,
-        "{errors:?}"
-    );
+    assert_eq!(errors.connect + errors.read + errors.write + errors.timeout, 0, "{errors:?}");
     let is_served = |&(status, _): &(u16, u64)| matches!(status, 200 | 201 | 404);
     let statuses: Vec<_> = total.ops.iter().flat_map(|op| op.statuses.clone()).collect();
     assert!(statuses.iter().all(is_served), "{statuses:?}");
@@ -249,7 +231,8 @@ fn a_handshake_goes_on_while_the_thread_is_interrupted() {
     assert!(!error.to_lowercase().contains("interrupted"), "{error}");
 }
 
-/// The share of CPU time whose stacks begin where a thread does; and the functions of those that do not.
+/// The share of CPU time whose stacks begin where a thread does; and the functions of those that do
+/// not.
 fn depth_per_cent(recording: &Recording) -> (f64, BTreeSet<String>) {
     let executable = &recording.facts.modules[0];
     let loader = Loader::new(&executable.path).expect("the test has symbols");
@@ -259,9 +242,7 @@ fn depth_per_cent(recording: &Recording) -> (f64, BTreeSet<String>) {
     let base = u64::from_str_radix(base, 16).expect("hexadecimal");
     let name_of = |address: u64| {
         // Calls are before the addresses that they return to.
-        let symbol = address
-            .checked_sub(base)
-            .and_then(|at| loader.find_symbol(at - 1));
+        let symbol = address.checked_sub(base).and_then(|at| loader.find_symbol(at - 1));
         symbol.map_or_else(|| format!("{address:#x}"), str::to_owned)
     };
     // Of threads of the standard library and of the main thread.
@@ -290,16 +271,11 @@ fn depth_per_cent(recording: &Recording) -> (f64, BTreeSet<String>) {
 #[test]
 fn stacks_reach_the_entry_of_their_threads_under_load() {
     let _turn = turn();
-    for (engine, maker) in [
-        (Engine::Timer, Maker::Rust),
-        (Engine::Timer, Maker::Lua),
-        (Engine::Perf, Maker::Rust),
-    ] {
+    for (engine, maker) in
+        [(Engine::Timer, Maker::Rust), (Engine::Timer, Maker::Lua), (Engine::Perf, Maker::Rust)]
+    {
         let options = ProfileOptions {
-            cpu: Some(CpuOptions {
-                rate_hz: 1000,
-                engine,
-            }),
+            cpu: Some(CpuOptions { rate_hz: 1000, engine }),
             alloc_mean_bytes: None,
             wait_mean_ns: None,
             ..ProfileOptions::default()

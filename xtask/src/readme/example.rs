@@ -23,12 +23,12 @@ pub(super) fn of_section(markdown: &str, section: &str) -> Vec<Example> {
                 .take_while(|line| *line != "```")
                 .fold(String::new(), |body, line| body + line + "\n");
             match (in_section, language, examples.last_mut()) {
-                (true, "sh", _) => examples.push(Example {
-                    line: index + 1,
-                    script: body,
-                    expected: None,
-                }),
-                (true, "text", Some(example)) if example.expected.is_none() => example.expected = Some(body),
+                (true, "sh", _) => {
+                    examples.push(Example { line: index + 1, script: body, expected: None })
+                }
+                (true, "text", Some(example)) if example.expected.is_none() => {
+                    example.expected = Some(body)
+                }
                 _ => {}
             }
         } else if line.starts_with("## ") {
@@ -44,7 +44,8 @@ impl Example {
         let expected = self.expected.as_deref()?;
         let wanted: Vec<&str> = expected.lines().collect();
         let lines: Vec<&str> = printed.lines().map(|line| line.trim_end()).collect();
-        (!lines_match(&wanted, &lines)).then(|| format!("expected\n{expected}\nbut it printed\n{printed}"))
+        (!lines_match(&wanted, &lines))
+            .then(|| format!("expected\n{expected}\nbut it printed\n{printed}"))
     }
 }
 
@@ -52,7 +53,9 @@ impl Example {
 fn lines_match(wanted: &[&str], lines: &[&str]) -> bool {
     match wanted.split_first() {
         None => lines.is_empty(),
-        Some((&"...", rest)) => (0..=lines.len()).any(|skipped| lines_match(rest, &lines[skipped..])),
+        Some((&"...", rest)) => {
+            (0..=lines.len()).any(|skipped| lines_match(rest, &lines[skipped..]))
+        }
         Some((first, rest)) => lines
             .split_first()
             .is_some_and(|(line, others)| line_matches(first, line) && lines_match(rest, others)),

@@ -1,9 +1,10 @@
-//! What has a home is used only there. The world enters through kvant-env: no other crate reads a clock, opens a file, starts a thread
-//! or asks for randomness by itself. Threads wait through kvant-base: it tells a profiler for what.
+//! What has a home is used only there. The world enters through kvant-env: no other crate reads a
+//! clock, opens a file, starts a thread or asks for randomness by itself. Threads wait through
+//! kvant-base: it tells a profiler for what.
 //!
-//! Why here and not in clippy's `disallowed_methods`: that list holds for the whole workspace, so that
-//! kvant-env, tools and every test module would have to lift it one by one; here the exceptions are one table
-//! with reasons, and one that is not needed any more is found.
+//! Why here and not in clippy's `disallowed_methods`: that list holds for the whole workspace, so
+//! that kvant-env, tools and every test module would have to lift it one by one; here the
+//! exceptions are one table with reasons, and one that is not needed any more is found.
 
 use super::ratchet::Ratchet;
 use super::tree::{File, Tree};
@@ -43,7 +44,8 @@ pub(super) fn check(tree: &Tree, rule: &Rule) -> Vec<Finding> {
     for file in tree.rust().filter(|file| !file.is_test && !file.is_tool()) {
         for (line, world) in made_by(file, rule.calls) {
             let at_home = world.home.iter().any(|dir| file.path.starts_with(dir));
-            if !at_home && !exceptions.allows(|row| row.path == file.path && row.call == world.call) {
+            if !at_home && !exceptions.allows(|row| row.path == file.path && row.call == world.call)
+            {
                 let problem = format!("{} here: {}; {}", world.call, rule.why, world.instead);
                 findings.push(Finding::error(&file.path, line, problem));
             }
@@ -66,19 +68,13 @@ fn made_by<'a>(file: &File, calls: &'a [WorldCall]) -> Vec<(usize, &'a WorldCall
     let mut made = Vec::new();
     for path in paths::of(&file.path, &file.tokens) {
         made.extend(
-            calls
-                .iter()
-                .filter(|world| path.names(world.call))
-                .map(|world| (path.line, world)),
+            calls.iter().filter(|world| path.names(world.call)).map(|world| (path.line, world)),
         );
     }
     for window in file.tokens.windows(4) {
         let text: String = window.iter().map(|token| token.text.as_str()).collect();
         made.extend(
-            calls
-                .iter()
-                .filter(|world| world.call == text)
-                .map(|world| (window[0].line, world)),
+            calls.iter().filter(|world| world.call == text).map(|world| (window[0].line, world)),
         );
     }
     made

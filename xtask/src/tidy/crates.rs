@@ -53,12 +53,11 @@ fn dependencies(manifest: &Table) -> Vec<String> {
     for (key, value) in manifest {
         let Some(table) = value.as_table() else { continue };
         match key.as_str() {
-            "dependencies" | "dev-dependencies" | "build-dependencies" => names.extend(table.keys().cloned()),
+            "dependencies" | "dev-dependencies" | "build-dependencies" => {
+                names.extend(table.keys().cloned())
+            }
             "target" => names.extend(
-                table
-                    .values()
-                    .filter_map(|target| target.as_table())
-                    .flat_map(dependencies),
+                table.values().filter_map(|target| target.as_table()).flat_map(dependencies),
             ),
             _ => {}
         }

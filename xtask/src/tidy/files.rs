@@ -1,5 +1,5 @@
-//! Rules for a Rust file as a whole: its size, its header, what must not be left in it, and whether it may be
-//! unsafe.
+//! Rules for a Rust file as a whole: its size, its header, what must not be left in it, and whether
+//! it may be unsafe.
 
 use super::Finding;
 use super::ratchet::Ratchet;
@@ -31,10 +31,12 @@ pub(super) fn check_sizes(tree: &Tree, exemptions: &[LongFile]) -> Vec<Finding> 
         let exemption = exemptions.iter().find(|row| row.path == file.path);
         let lines_max = exemption.map_or(LINES_MAX, |row| row.lines_max);
         if line_count > lines_max {
-            let problem = format!("{line_count} lines, more than {lines_max}: divide it by concept");
+            let problem =
+                format!("{line_count} lines, more than {lines_max}: divide it by concept");
             findings.push(Finding::error(&file.path, 1, problem));
         } else if line_count > LINES_WARN && exemption.is_none() {
-            let problem = format!("{line_count} lines, more than {LINES_WARN}: does it hold two concepts?");
+            let problem =
+                format!("{line_count} lines, more than {LINES_WARN}: does it hold two concepts?");
             findings.push(Finding::warning(&file.path, 1, problem));
         }
     }
@@ -59,9 +61,7 @@ pub(super) fn check_sizes(tree: &Tree, exemptions: &[LongFile]) -> Vec<Finding> 
 
 /// Every file says first what it is for.
 pub(super) fn check_headers(tree: &Tree) -> Vec<Finding> {
-    let without = tree
-        .rust()
-        .filter(|file| !file.is_test && !file.text.starts_with("//! "));
+    let without = tree.rust().filter(|file| !file.is_test && !file.text.starts_with("//! "));
     without
         .map(|file| {
             Finding::error(
@@ -92,8 +92,9 @@ pub(super) fn check_leftovers(tree: &Tree) -> Vec<Finding> {
         for (line, text) in file.lines() {
             let mut words = text.split(|c: char| !c.is_alphanumeric());
             if let Some(mark) = words.find(|word| marks.contains(word)) {
-                let problem =
-                    format!("{mark} is left: do it, or open an issue and say in plain words what is missing");
+                let problem = format!(
+                    "{mark} is left: do it, or open an issue and say in plain words what is missing"
+                );
                 findings.push(Finding::error(&file.path, line, problem));
             }
         }
@@ -101,7 +102,8 @@ pub(super) fn check_leftovers(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// `unsafe` stands in few files, each listed; that every block has a SAFETY comment is clippy's check.
+/// `unsafe` stands in few files, each listed; that every block has a SAFETY comment is clippy's
+/// check.
 pub(super) fn check_unsafe(tree: &Tree, allowed: &[UnsafeFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut allowed = Ratchet::new(allowed);

@@ -1,5 +1,5 @@
-//! As much of Rust's lexical structure as the checks need: what is code, what is comment or literal, and
-//! where the words are.
+//! As much of Rust's lexical structure as the checks need: what is code, what is comment or
+//! literal, and where the words are.
 
 /// A word, `::`, `=>` or a single other character of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,7 +9,8 @@ pub(super) struct Token {
     pub(super) line: usize,
 }
 
-/// Blanks comments and the contents of string and character literals. Lines and columns stay where they are.
+/// Blanks comments and the contents of string and character literals. Lines and columns stay where
+/// they are.
 pub(super) fn mask(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
@@ -89,8 +90,9 @@ fn raw_string_len(rest: &[char]) -> Option<usize> {
     if rest.get(body - 1) != Some(&'"') {
         return None;
     }
-    let closes =
-        |at: usize| rest[at] == '"' && rest[at + 1..].iter().take_while(|c| **c == '#').count() >= hash_count;
+    let closes = |at: usize| {
+        rest[at] == '"' && rest[at + 1..].iter().take_while(|c| **c == '#').count() >= hash_count
+    };
     let close = (body..rest.len()).find(|at| closes(*at));
     Some(close.map_or(rest.len(), |at| at + 1 + hash_count))
 }
@@ -109,10 +111,7 @@ pub(super) fn tokens(code: &str) -> Vec<Token> {
                 _ => 1,
             };
             if !chars[at].is_whitespace() {
-                tokens.push(Token {
-                    text: chars[at..at + len].iter().collect(),
-                    line: index + 1,
-                });
+                tokens.push(Token { text: chars[at..at + len].iter().collect(), line: index + 1 });
             }
             at += len;
         }

@@ -1,8 +1,8 @@
-//! Licences: every package of the lock file, on every platform, must be usable under one of the licences that
-//! `deny.toml` allows.
+//! Licences: every package of the lock file, on every platform, must be usable under one of the
+//! licences that `deny.toml` allows.
 //!
-//! This is the part of `cargo deny check licenses` that must hold on each change; it needs no tool beyond
-//! cargo itself.
+//! This is the part of `cargo deny check licenses` that must hold on each change; it needs no tool
+//! beyond cargo itself.
 
 use super::Finding;
 use super::tree::Tree;
@@ -36,29 +36,20 @@ pub(super) fn check(tree: &Tree, metadata: &Value) -> Vec<Finding> {
 }
 
 fn allowed_licences(tree: &Tree) -> Result<Vec<String>, String> {
-    let file = tree
-        .find("deny.toml")
-        .ok_or("missing: it lists the licences that we allow")?;
+    let file = tree.find("deny.toml").ok_or("missing: it lists the licences that we allow")?;
     let table: Table = file.text.parse().map_err(|error| format!("not TOML: {error}"))?;
     let allowed = table
         .get("licenses")
         .and_then(|licences| licences.get("allow"))
         .and_then(|allow| allow.as_array());
     let allowed = allowed.ok_or("has no list `allow` in [licenses]")?;
-    Ok(allowed
-        .iter()
-        .filter_map(|licence| licence.as_str())
-        .map(str::to_string)
-        .collect())
+    Ok(allowed.iter().filter_map(|licence| licence.as_str()).map(str::to_string).collect())
 }
 
-/// Whether an SPDX expression can be met with `allowed` licences only. `A/B` is the old way to write `A OR
-/// B`.
+/// Whether an SPDX expression can be met with `allowed` licences only. `A/B` is the old way to
+/// write `A OR B`.
 fn satisfied(expression: &str, allowed: &[String]) -> bool {
-    let spaced = expression
-        .replace('(', " ( ")
-        .replace(')', " ) ")
-        .replace('/', " OR ");
+    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let mut at = 0;
     any_of(&words, &mut at, allowed) == Some(true) && at == words.len()

@@ -22,11 +22,9 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                 "the title is not the first line: move it up",
             )),
         }
-        findings.extend(
-            titles.map(|(line, _)| {
-                Finding::error(&file.path, *line, "second title: use `##`, or another file")
-            }),
-        );
+        findings.extend(titles.map(|(line, _)| {
+            Finding::error(&file.path, *line, "second title: use `##`, or another file")
+        }));
         if prose
             .last()
             .is_some_and(|(line, text)| is_fence(text) && *line < file.text.lines().count())
@@ -74,7 +72,8 @@ fn link_targets(line: &str) -> Vec<&str> {
     {
         targets.push(target.trim());
     }
-    // Every second part is inside backquotes; a link whose text is code is cut there, and its target follows.
+    // Every second part is inside backquotes; a link whose text is code is cut there, and its
+    // target follows.
     for part in line.split('`').step_by(2) {
         for (at, opening) in part.match_indices("](") {
             let rest = &part[at + opening.len()..];
@@ -89,26 +88,17 @@ fn broken(tree: &Tree, from: &File, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
     }
-    let (path, anchor) = target
-        .split_once('#')
-        .map_or((target, None), |(path, anchor)| (path, Some(anchor)));
-    let path = if path.is_empty() {
-        from.path.clone()
-    } else {
-        resolve(&from.path, path)
-    };
+    let (path, anchor) =
+        target.split_once('#').map_or((target, None), |(path, anchor)| (path, Some(anchor)));
+    let path = if path.is_empty() { from.path.clone() } else { resolve(&from.path, path) };
     let directory = format!("{path}/");
     let file = tree.find(&path);
     if file.is_none() && !tree.files.iter().any(|file| file.path.starts_with(&directory)) {
-        return Some(format!(
-            "link to {path}, which is not in the repository: mend or remove it"
-        ));
+        return Some(format!("link to {path}, which is not in the repository: mend or remove it"));
     }
     let wanted = anchor?;
     let has_heading = file.is_some_and(|file| {
-        prose(file)
-            .iter()
-            .any(|(_, line)| heading_anchor(line).as_deref() == Some(wanted))
+        prose(file).iter().any(|(_, line)| heading_anchor(line).as_deref() == Some(wanted))
     });
     (!has_heading).then(|| format!("link to #{wanted}, which is no heading of {path}: mend it"))
 }
@@ -131,10 +121,8 @@ fn resolve(from: &str, target: &str) -> String {
 
 /// The anchor that GitHub gives a heading.
 fn heading_anchor(line: &str) -> Option<String> {
-    let heading = line
-        .trim_start_matches('#')
-        .strip_prefix(' ')
-        .filter(|_| line.starts_with('#'))?;
+    let heading =
+        line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))?;
     let kept = heading.to_lowercase();
     Some(
         kept.chars()

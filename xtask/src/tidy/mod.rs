@@ -1,8 +1,8 @@
 //! `cargo xtask tidy`: the rules of the house that no compiler checks.
 //!
-//! Each check is a pure function from the tracked files (and the tables of [`tables`]) to findings; only
-//! [`run`] reads the disk. A rule with exceptions has a table with a reason in each row, and a row that no
-//! file needs any more is a finding itself: the tables only shrink.
+//! Each check is a pure function from the tracked files (and the tables of [`tables`]) to findings;
+//! only [`run`] reads the disk. A rule with exceptions has a table with a reason in each row, and a
+//! row that no file needs any more is a finding itself: the tables only shrink.
 
 mod calls;
 mod crates;
@@ -41,19 +41,11 @@ enum Severity {
 
 impl Finding {
     fn error(path: &str, line: usize, message: impl Into<String>) -> Finding {
-        Finding {
-            path: path.to_string(),
-            line,
-            message: message.into(),
-            severity: Severity::Error,
-        }
+        Finding { path: path.to_string(), line, message: message.into(), severity: Severity::Error }
     }
 
     fn warning(path: &str, line: usize, message: impl Into<String>) -> Finding {
-        Finding {
-            severity: Severity::Warning,
-            ..Finding::error(path, line, message)
-        }
+        Finding { severity: Severity::Warning, ..Finding::error(path, line, message) }
     }
 }
 
@@ -79,10 +71,7 @@ pub(crate) fn run() -> Verdict {
     for finding in &findings {
         println!("{finding}");
     }
-    let error_count = findings
-        .iter()
-        .filter(|finding| finding.severity == Severity::Error)
-        .count();
+    let error_count = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     println!(
         "tidy: {} files, {error_count} errors, {} warnings",
         tree.files.len(),

@@ -6,19 +6,16 @@ use std::collections::BTreeSet;
 
 const ENGINE_SOURCES: &str = "crates/kvant-engine/src/";
 
-/// A row of the table: a module, or an item of it that stands lower than the rest (`module::Item`); and the
-/// rows that it may use, each of which stands before it.
+/// A row of the table: a module, or an item of it that stands lower than the rest (`module::Item`);
+/// and the rows that it may use, each of which stands before it.
 pub(super) type Row = (&'static str, &'static [&'static str]);
 
-/// Checks that `rows` has no cycle and that the engine's code keeps to it. Tests and `lib.rs` may use
-/// everything.
+/// Checks that `rows` has no cycle and that the engine's code keeps to it. Tests and `lib.rs` may
+/// use everything.
 pub(super) fn check(tree: &Tree, rows: &[Row]) -> Vec<Finding> {
     let mut findings = table_problems(rows);
     let mut without_row = BTreeSet::new();
-    for file in tree
-        .rust()
-        .filter(|file| file.path.starts_with(ENGINE_SOURCES) && !file.is_test)
-    {
+    for file in tree.rust().filter(|file| file.path.starts_with(ENGINE_SOURCES) && !file.is_test) {
         let module = top_module(file);
         let Some((_, may_use)) = rows.iter().find(|(name, _)| *name == module) else {
             if module != "lib" && without_row.insert(module) {
@@ -50,16 +47,14 @@ pub(super) fn check(tree: &Tree, rows: &[Row]) -> Vec<Finding> {
 
 /// The row that a path of the crate leads to: its item's, if that has one, or its module's.
 fn row_of(words: &[String], rows: &[Row]) -> Option<&'static str> {
-    let ["crate", module, rest @ ..] = &words.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
+    let ["crate", module, rest @ ..] = &words.iter().map(String::as_str).collect::<Vec<_>>()[..]
+    else {
         return None;
     };
     let item = rest.first().map(|item| format!("{module}::{item}"));
     let is_target = |name: &str| item.as_deref() == Some(name) || *module == name;
     // Of both, the item's has the longer name.
-    rows.iter()
-        .map(|(name, _)| *name)
-        .filter(|name| is_target(name))
-        .max_by_key(|name| name.len())
+    rows.iter().map(|(name, _)| *name).filter(|name| is_target(name)).max_by_key(|name| name.len())
 }
 
 /// The first part of the path below `src/`.

@@ -1,8 +1,8 @@
 //! The paths that a Rust file names, with what its `use` lines say about their first word.
 //!
-//! This is a reading of tokens, not name resolution: a path is followed through the imports of its own file,
-//! and `crate`, `self` and `super` through the file's place in its crate. That catches everything but a
-//! deliberate disguise.
+//! This is a reading of tokens, not name resolution: a path is followed through the imports of its
+//! own file, and `crate`, `self` and `super` through the file's place in its crate. That catches
+//! everything but a deliberate disguise.
 
 use super::lexer::{Token, is_word};
 use std::collections::HashMap;
@@ -14,18 +14,19 @@ pub(super) struct NamedPath {
     pub(super) words: Vec<String>,
     /// From 1.
     pub(super) line: usize,
-    /// Whether the first word is the name of a crate or `crate`, not of something that the file does not
-    /// explain.
+    /// Whether the first word is the name of a crate or `crate`, not of something that the file
+    /// does not explain.
     pub(super) resolved: bool,
 }
 
 impl NamedPath {
-    /// Whether this names `target` (as `std::time::Instant::now`) or something below it, or may import it by
-    /// a glob.
+    /// Whether this names `target` (as `std::time::Instant::now`) or something below it, or may
+    /// import it by a glob.
     pub(super) fn names(&self, target: &str) -> bool {
         let target: Vec<&str> = target.split("::").collect();
         let starts_with = |words: &[String], target: &[&str]| {
-            words.len() >= target.len() && words.iter().zip(target).all(|(word, wanted)| word == wanted)
+            words.len() >= target.len()
+                && words.iter().zip(target).all(|(word, wanted)| word == wanted)
         };
         if let [parent @ .., last] = &self.words[..]
             && last == "*"
@@ -35,8 +36,9 @@ impl NamedPath {
             return is_parent && parent.len() > 1 || starts_with(parent, &target);
         }
         // `Instant::now` in a module that has the type by `use super::*`.
-        let by_its_end =
-            !self.resolved && target.len() > 2 && starts_with(&self.words, &target[target.len() - 2..]);
+        let by_its_end = !self.resolved
+            && target.len() > 2
+            && starts_with(&self.words, &target[target.len() - 2..]);
         by_its_end || starts_with(&self.words, &target)
     }
 }
@@ -59,15 +61,10 @@ pub(super) fn of(path: &str, tokens: &[Token]) -> Vec<NamedPath> {
         at = end.max(at + 1);
     }
     let module = module_of(path);
-    let names: HashMap<&str, &[String]> = imports
-        .iter()
-        .map(|import| (import.name.as_str(), &import.words[..]))
-        .collect();
+    let names: HashMap<&str, &[String]> =
+        imports.iter().map(|import| (import.name.as_str(), &import.words[..])).collect();
     let imported = imports.iter().map(|import| (import.words.clone(), import.line));
-    imported
-        .chain(mentions)
-        .map(|(words, line)| follow(words, line, &names, &module))
-        .collect()
+    imported.chain(mentions).map(|(words, line)| follow(words, line, &names, &module)).collect()
 }
 
 /// What one name of a `use` line stands for.
@@ -86,7 +83,9 @@ fn read_words(tokens: &[Token], mut at: usize) -> (Vec<String>, usize) {
         words.push(token.text.clone());
         at += 1;
         match &tokens[at..] {
-            [separator, word, ..] if separator.text == "::" && word.text.starts_with(is_word) => at += 1,
+            [separator, word, ..] if separator.text == "::" && word.text.starts_with(is_word) => {
+                at += 1
+            }
             _ => break,
         }
     }
@@ -94,7 +93,12 @@ fn read_words(tokens: &[Token], mut at: usize) -> (Vec<String>, usize) {
 }
 
 /// Reads the import tree at `at`, below `prefix`, and returns the token after it.
-fn read_import(tokens: &[Token], mut at: usize, prefix: &[String], imports: &mut Vec<Import>) -> usize {
+fn read_import(
+    tokens: &[Token],
+    mut at: usize,
+    prefix: &[String],
+    imports: &mut Vec<Import>,
+) -> usize {
     let text_at = |at: usize| tokens.get(at).map_or("", |token| token.text.as_str());
     let line = tokens.get(at).map_or(0, |token| token.line);
     if text_at(at) == "::" {
@@ -120,11 +124,7 @@ fn read_import(tokens: &[Token], mut at: usize, prefix: &[String], imports: &mut
         }
         "*" => {
             words.push("*".to_string());
-            imports.push(Import {
-                name: String::new(),
-                words,
-                line,
-            });
+            imports.push(Import { name: String::new(), words, line });
             at + 1
         }
         _ => {
@@ -186,11 +186,7 @@ fn follow(
         };
         words.splice(..1, target);
     }
-    NamedPath {
-        words,
-        line,
-        resolved,
-    }
+    NamedPath { words, line, resolved }
 }
 
 #[cfg(test)]

@@ -8,10 +8,7 @@ pub(super) struct Ratchet<'a, Row> {
 
 impl<'a, Row> Ratchet<'a, Row> {
     pub(super) fn new(rows: &'a [Row]) -> Ratchet<'a, Row> {
-        Ratchet {
-            rows,
-            needed: vec![false; rows.len()],
-        }
+        Ratchet { rows, needed: vec![false; rows.len()] }
     }
 
     /// Whether a row covers the case; that row is needed.
@@ -25,10 +22,6 @@ impl<'a, Row> Ratchet<'a, Row> {
 
     /// The rows that covered nothing: they have to go.
     pub(super) fn unneeded(self) -> impl Iterator<Item = &'a Row> {
-        self.rows
-            .iter()
-            .zip(self.needed)
-            .filter(|(_, needed)| !needed)
-            .map(|(row, _)| row)
+        self.rows.iter().zip(self.needed).filter(|(_, needed)| !needed).map(|(row, _)| row)
     }
 }

@@ -1,8 +1,8 @@
 //! No result is dropped, and none is unwrapped without saying why it holds.
 //!
 //! An ignored failure of a write or an fsync is lost data that nobody hears of. Clippy's
-//! `let_underscore_must_use` sees only some of the ways to drop a result; this sees all that are written as
-//! `let _ =`, `_ =`, `.ok();` or `drop(call())`.
+//! `let_underscore_must_use` sees only some of the ways to drop a result; this sees all that are
+//! written as `let _ =`, `_ =`, `.ok();` or `drop(call())`.
 
 use super::Finding;
 use super::lexer::Token;
@@ -17,8 +17,8 @@ pub(super) struct Exception {
     pub(super) reason: &'static str,
 }
 
-/// Calls whose outcome may be given to `drop`: a receiver that is gone misses nothing, and the others give
-/// out what is to be dropped.
+/// Calls whose outcome may be given to `drop`: a receiver that is gone misses nothing, and the
+/// others give out what is to be dropped.
 const DROPPABLE: &[&str] = &["send", "take", "pop"];
 
 /// Checks all code but tests.
@@ -50,11 +50,11 @@ pub(super) fn check(tree: &Tree, exceptions: &[Exception]) -> Vec<Finding> {
 fn problem_at(tokens: &[Token], index: usize) -> Option<&'static str> {
     let (before, after) = tokens.split_at(index);
     let starts_with = |words: &[&str]| {
-        after.len() >= words.len() && after.iter().zip(words).all(|(token, word)| token.text == *word)
+        after.len() >= words.len()
+            && after.iter().zip(words).all(|(token, word)| token.text == *word)
     };
-    let starts_statement = before
-        .last()
-        .is_none_or(|token| matches!(token.text.as_str(), ";" | "{" | "}"));
+    let starts_statement =
+        before.last().is_none_or(|token| matches!(token.text.as_str(), ";" | "{" | "}"));
     let drops = starts_with(&["let", "_", "="])
         || starts_with(&["let", "_", ":"])
         || starts_with(&["_", "="]) && starts_statement && !is_arm(after)
@@ -70,12 +70,10 @@ fn problem_at(tokens: &[Token], index: usize) -> Option<&'static str> {
     }
 }
 
-/// Whether `_ = expression` is an arm of `select!`: an arrow follows before the statement could end.
+/// Whether `_ = expression` is an arm of `select!`: an arrow follows before the statement could
+/// end.
 fn is_arm(after: &[Token]) -> bool {
-    after
-        .iter()
-        .map(|token| token.text.as_str())
-        .find(|text| matches!(*text, ";" | "{" | "=>"))
+    after.iter().map(|token| token.text.as_str()).find(|text| matches!(*text, ";" | "{" | "=>"))
         == Some("=>")
 }
 

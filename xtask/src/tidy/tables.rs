@@ -1,5 +1,5 @@
-//! What the checks know about this repository: orders, and exceptions with their reasons. The tables of
-//! exceptions only shrink.
+//! What the checks know about this repository: orders, and exceptions with their reasons. The
+//! tables of exceptions only shrink.
 
 use super::calls::{self, Rule, WorldCall};
 use super::files::{LongFile, UnsafeFile};
@@ -24,8 +24,8 @@ pub(super) const ENGINE_MODULES: &[Row] = &[
     ("options", &[]),
     ("stats", &[]),
     ("events", &[]),
-    // The trait that everything with entries in order implements; the rest of `iter` merges them and stands
-    // above.
+    // The trait that everything with entries in order implements; the rest of `iter` merges them
+    // and stands above.
     ("iter::InternalIterator", &["format"]),
     ("batch", &["format"]),
     ("wal", &["format", "batch"]),
@@ -52,86 +52,30 @@ pub(super) const WORLD: Rule = Rule {
 
 /// The world: where each part of it lives, and what other code uses instead.
 const WORLD_CALLS: &[WorldCall] = &[
-    WorldCall {
-        call: "std::time::Instant::now",
-        home: &[ENV],
-        instead: "use kvant_env::Clock",
-    },
-    WorldCall {
-        call: "std::time::SystemTime::now",
-        home: &[ENV],
-        instead: "use kvant_env::Clock",
-    },
-    WorldCall {
-        call: "std::fs",
-        home: &[ENV],
-        instead: "use kvant_env::Fs",
-    },
-    WorldCall {
-        call: ".exists()",
-        home: &[ENV],
-        instead: "use kvant_env::Fs",
-    },
-    WorldCall {
-        call: ".is_dir()",
-        home: &[ENV],
-        instead: "use kvant_env::Fs",
-    },
-    WorldCall {
-        call: ".is_file()",
-        home: &[ENV],
-        instead: "use kvant_env::Fs",
-    },
-    WorldCall {
-        call: ".metadata()",
-        home: &[ENV],
-        instead: "use kvant_env::Fs",
-    },
-    WorldCall {
-        call: ".canonicalize()",
-        home: &[ENV],
-        instead: "use kvant_env::Fs",
-    },
-    WorldCall {
-        call: ".read_dir()",
-        home: &[ENV],
-        instead: "use kvant_env::Fs",
-    },
-    WorldCall {
-        call: "std::thread::spawn",
-        home: &[ENV],
-        instead: "use kvant_env::Spawner",
-    },
-    WorldCall {
-        call: "std::thread::scope",
-        home: &[ENV],
-        instead: "use kvant_env::Spawner",
-    },
-    WorldCall {
-        call: "std::thread::Builder",
-        home: &[ENV],
-        instead: "use kvant_env::Spawner",
-    },
+    WorldCall { call: "std::time::Instant::now", home: &[ENV], instead: "use kvant_env::Clock" },
+    WorldCall { call: "std::time::SystemTime::now", home: &[ENV], instead: "use kvant_env::Clock" },
+    WorldCall { call: "std::fs", home: &[ENV], instead: "use kvant_env::Fs" },
+    WorldCall { call: ".exists()", home: &[ENV], instead: "use kvant_env::Fs" },
+    WorldCall { call: ".is_dir()", home: &[ENV], instead: "use kvant_env::Fs" },
+    WorldCall { call: ".is_file()", home: &[ENV], instead: "use kvant_env::Fs" },
+    WorldCall { call: ".metadata()", home: &[ENV], instead: "use kvant_env::Fs" },
+    WorldCall { call: ".canonicalize()", home: &[ENV], instead: "use kvant_env::Fs" },
+    WorldCall { call: ".read_dir()", home: &[ENV], instead: "use kvant_env::Fs" },
+    WorldCall { call: "std::thread::spawn", home: &[ENV], instead: "use kvant_env::Spawner" },
+    WorldCall { call: "std::thread::scope", home: &[ENV], instead: "use kvant_env::Spawner" },
+    WorldCall { call: "std::thread::Builder", home: &[ENV], instead: "use kvant_env::Spawner" },
     WorldCall {
         call: "std::thread::sleep",
         home: &[ENV],
         instead: "wait for an event with kvant_env::Spawner::wait_until",
     },
-    WorldCall {
-        call: "std::hash::RandomState",
-        home: &[ENV],
-        instead: "use kvant_env::rng",
-    },
+    WorldCall { call: "std::hash::RandomState", home: &[ENV], instead: "use kvant_env::rng" },
     WorldCall {
         call: "std::collections::hash_map::RandomState",
         home: &[ENV],
         instead: "use kvant_env::rng",
     },
-    WorldCall {
-        call: "rand",
-        home: &[],
-        instead: "use kvant_env::rng",
-    },
+    WorldCall { call: "rand", home: &[], instead: "use kvant_env::rng" },
     WorldCall {
         call: "std::process::Command",
         home: &[],
@@ -152,11 +96,7 @@ const WORLD_CALLS: &[WorldCall] = &[
         home: &[SERVER],
         instead: "only kvant-server listens",
     },
-    WorldCall {
-        call: "std::net::UdpSocket",
-        home: &[],
-        instead: "nothing here speaks UDP",
-    },
+    WorldCall { call: "std::net::UdpSocket", home: &[], instead: "nothing here speaks UDP" },
 ];
 
 const ENV: &str = "crates/kvant-env/";
@@ -213,11 +153,7 @@ const WAIT_CALLS: &[WorldCall] = &[
         home: &[],
         instead: "use a queue under kvant_base::lock::NamedMutex",
     },
-    WorldCall {
-        call: "std::thread::park",
-        home: &[LOCK],
-        instead: "use kvant_base::lock::park",
-    },
+    WorldCall { call: "std::thread::park", home: &[LOCK], instead: "use kvant_base::lock::park" },
     WorldCall {
         call: "std::thread::park_timeout",
         home: &[LOCK],

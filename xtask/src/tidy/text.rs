@@ -1,4 +1,5 @@
-//! Rules for every tracked text file: its characters, and nothing in it that only exists on one machine.
+//! Rules for every tracked text file: its characters, and nothing in it that only exists on one
+//! machine.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -61,8 +62,7 @@ fn characters(file: &File) -> Vec<Finding> {
 fn starts_path(text: &str, dir: &str) -> bool {
     let wanted = format!("/{dir}/");
     let inside_longer_path = |before: char| before.is_alphanumeric() || "._-~/})*".contains(before);
-    text.match_indices(&wanted)
-        .any(|(at, _)| !text[..at].ends_with(inside_longer_path))
+    text.match_indices(&wanted).any(|(at, _)| !text[..at].ends_with(inside_longer_path))
 }
 
 /// The hosts of all URLs in a line that name one (and not a placeholder).

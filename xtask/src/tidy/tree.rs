@@ -4,7 +4,8 @@ use super::lexer::{self, Token};
 use crate::cargo;
 use std::process::Command;
 
-/// Directories whose code is a tool for developers, not part of the product: it may touch the world directly.
+/// Directories whose code is a tool for developers, not part of the product: it may touch the world
+/// directly.
 const TOOLS: &[&str] = &["bench/", "xtask/"];
 
 /// All tracked text files, in path order.
@@ -19,18 +20,15 @@ pub(super) struct File {
     pub(super) text: String,
     /// Of a Rust file: its code, without comments and literals. Else empty.
     pub(super) tokens: Vec<Token>,
-    /// Whether the file is only compiled for tests: `foo/tests.rs`, anything under a `tests/` directory, or a
-    /// module that its parent declares for tests only.
+    /// Whether the file is only compiled for tests: `foo/tests.rs`, anything under a `tests/`
+    /// directory, or a module that its parent declares for tests only.
     pub(super) is_test: bool,
 }
 
 impl File {
     fn new(path: &str, text: String) -> File {
-        let tokens = if path.ends_with(".rs") {
-            lexer::tokens(&lexer::mask(&text))
-        } else {
-            Vec::new()
-        };
+        let tokens =
+            if path.ends_with(".rs") { lexer::tokens(&lexer::mask(&text)) } else { Vec::new() };
         File {
             path: path.to_string(),
             text,
@@ -62,10 +60,10 @@ impl File {
                 continue;
             }
             // The item's words up to its name, without a visibility.
-            let item = self.tokens[index + attribute.len()..]
-                .iter()
-                .map(|token| token.text.as_str());
-            let mut item = item.skip_while(|word| matches!(*word, "pub" | "(" | "crate" | "super" | ")"));
+            let item =
+                self.tokens[index + attribute.len()..].iter().map(|token| token.text.as_str());
+            let mut item =
+                item.skip_while(|word| matches!(*word, "pub" | "(" | "crate" | "super" | ")"));
             if let (Some("mod"), Some(name), Some(";")) = (item.next(), item.next(), item.next()) {
                 modules.push(format!("{dir}/{name}"));
             }
@@ -75,16 +73,13 @@ impl File {
 
     /// Numbered lines, from 1.
     pub(super) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.text
-            .lines()
-            .enumerate()
-            .map(|(index, line)| (index + 1, line))
+        self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 }
 
 impl Tree {
-    /// What git tracks, or would track (so that a new file is checked before its first commit). Files that
-    /// are not UTF-8 are left out.
+    /// What git tracks, or would track (so that a new file is checked before its first commit).
+    /// Files that are not UTF-8 are left out.
     pub(super) fn tracked() -> Result<Tree, String> {
         let mut list = Command::new("git");
         list.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -135,12 +130,7 @@ impl Tree {
 
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Tree {
-        Tree::new(
-            files
-                .iter()
-                .map(|(path, text)| File::new(path, text.to_string()))
-                .collect(),
-        )
+        Tree::new(files.iter().map(|(path, text)| File::new(path, text.to_string())).collect())
     }
 }
 

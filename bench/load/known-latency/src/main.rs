@@ -1,10 +1,12 @@
 //! A server whose latency is known: it answers each request a fixed time after having read it.
 //!
-//! One thread, which polls its sockets without ever sleeping, so that what is added to the fixed time is a turn of its loop, and
-//! writes down how late each answer was. A generator's figures are held against that.
+//! One thread, which polls its sockets without ever sleeping, so that what is added to the fixed
+//! time is a turn of its loop, and writes down how late each answer was. A generator's figures are
+//! held against that.
 //!
-//! `known-latency PORT DELAY_US`. When standard input ends, it prints the median and the 99th percentile of the time from reading a
-//! request to having written its answer, in nanoseconds, as `p50_ns=N p99_ns=N count=N`, and exits.
+//! `known-latency PORT DELAY_US`. When standard input ends, it prints the median and the 99th
+//! percentile of the time from reading a request to having written its answer, in nanoseconds, as
+//! `p50_ns=N p99_ns=N count=N`, and exits.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};

@@ -1,12 +1,14 @@
-//! The floor: what a request costs when a server does nothing but move its bytes through the kernel.
+//! The floor: what a request costs when a server does nothing but move its bytes through the
+//! kernel.
 //!
-//! One thread, edge-triggered epoll, one `recv` and one `send` a request. Nothing is parsed: every blank line
-//! in the stream ends a head, and every head gets the same answer. So pipelined requests are answered one for
-//! one, and a body costs no code: as long as it holds no blank line it reads like the beginning of the next
-//! head.
+//! One thread, edge-triggered epoll, one `recv` and one `send` a request. Nothing is parsed: every
+//! blank line in the stream ends a head, and every head gets the same answer. So pipelined requests
+//! are answered one for one, and a body costs no code: as long as it holds no blank line it reads
+//! like the beginning of the next head.
 //!
 //! Invariants:
-//! 1. A turn ends with a short read, a full socket or the end of the connection, so that no edge is lost.
+//! 1. A turn ends with a short read, a full socket or the end of the connection, so that no edge is
+//!    lost.
 //! 2. Answers that the kernel did not take are owed; while any are owed, nothing more is read.
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -93,12 +95,13 @@ fn accept(
     Ok(())
 }
 
-/// Sends what is owed, then answers all that has arrived. An error ends the connection, but for `WouldBlock`.
+/// Sends what is owed, then answers all that has arrived. An error ends the connection, but for
+/// `WouldBlock`.
 fn turn(connection: &mut Connection, received: &mut [u8], answers: &[u8]) -> io::Result<()> {
     send_owed(connection, answers)?;
     loop {
-        // The part of a blank line that arrived earlier goes in front, so that one search finds every blank
-        // line.
+        // The part of a blank line that arrived earlier goes in front, so that one search finds
+        // every blank line.
         let matched = connection.matched;
         received[..matched].copy_from_slice(&HEAD_END[..matched]);
         let count = connection

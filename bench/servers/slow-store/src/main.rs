@@ -1,11 +1,13 @@
-//! Kvant's server with a store that takes a given time for each read, commit and range, on the thread that asks for it: a disk of
-//! which the speed is known. What is measured with it is the server: dispatch, queues, refusals.
+//! Kvant's server with a store that takes a given time for each read, commit and range, on the
+//! thread that asks for it: a disk of which the speed is known. What is measured with it is the
+//! server: dispatch, queues, refusals.
 //!
-//! The store is Kvant's own engine, behind a pause. It never knows an answer without its disk, so that `hybrid` sends reads to
-//! workers. It serves until a signal ends it.
+//! The store is Kvant's own engine, behind a pause. It never knows an answer without its disk, so
+//! that `hybrid` sends reads to workers. It serves until a signal ends it.
 //!
-//! `slow-store --data DIR --listen ADDRESS [--pause 1ms] [--dispatch MODE] [--overload POLICY] [--selectors N] [--workers N]
-//! [--queue-capacity N] [--queue-wait-max TIME]`: as `kvant serve` has them.
+//! `slow-store --data DIR --listen ADDRESS [--pause 1ms] [--dispatch MODE] [--overload POLICY]
+//! [--selectors N] [--workers N] [--queue-capacity N] [--queue-wait-max TIME]`: as `kvant serve`
+//! has them.
 
 use bytes::Bytes;
 use kvant_base::{Events, NoLog, Result, duration};

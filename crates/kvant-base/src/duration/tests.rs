@@ -2,13 +2,9 @@ use super::*;
 
 #[test]
 fn what_is_written_is_what_is_read() {
-    for (text, us) in [
-        ("250us", 250),
-        ("10ms", 10_000),
-        ("1s", 1_000_000),
-        ("2m", 120_000_000),
-        ("0s", 0),
-    ] {
+    for (text, us) in
+        [("250us", 250), ("10ms", 10_000), ("1s", 1_000_000), ("2m", 120_000_000), ("0s", 0)]
+    {
         assert_eq!(parse(text), Ok(Duration::from_micros(us)));
         assert_eq!(format(Duration::from_micros(us)), text);
     }

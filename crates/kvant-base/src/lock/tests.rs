@@ -125,12 +125,10 @@ fn a_holder_answers_for_its_own_time_only() {
     let waits = waits_for("in_turn");
     assert_eq!(waits.len(), 2);
     assert!((1..=2).contains(&holds.len()), "{holds:?}");
-    // Two waited side by side; together the holders answer for no more than the longer of the two waits.
+    // Two waited side by side; together the holders answer for no more than the longer of the two
+    // waits.
     let longest_ns = waits.iter().map(|(_, ns)| *ns).max().unwrap();
-    assert!(
-        holds.iter().sum::<u64>() <= longest_ns + 1_000_000_000,
-        "{holds:?} {waits:?}"
-    );
+    assert!(holds.iter().sum::<u64>() <= longest_ns + 1_000_000_000, "{holds:?} {waits:?}");
     assert_eq!(mutex.waiters.count.load(Ordering::Acquire), 0);
     assert_eq!(mutex.waiters.since_ns.load(Ordering::Acquire), 0);
 }
@@ -138,10 +136,8 @@ fn a_holder_answers_for_its_own_time_only() {
 #[test]
 fn a_wait_at_a_condition_has_the_kind_of_the_condition() {
     listen();
-    let (mutex, nothing_to_do) = (
-        NamedMutex::new("queue", false),
-        NamedCondvar::new(WaitKind::Idle, "queue_empty"),
-    );
+    let (mutex, nothing_to_do) =
+        (NamedMutex::new("queue", false), NamedCondvar::new(WaitKind::Idle, "queue_empty"));
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut has_work = mutex.lock();
@@ -153,11 +149,7 @@ fn a_wait_at_a_condition_has_the_kind_of_the_condition() {
         *mutex.lock() = true;
         nothing_to_do.notify_all();
     });
-    assert!(
-        waits_for("queue_empty")
-            .iter()
-            .all(|(kind, _)| *kind == WaitKind::Idle)
-    );
+    assert!(waits_for("queue_empty").iter().all(|(kind, _)| *kind == WaitKind::Idle));
     let guard = nothing_to_do.wait_timeout(mutex.lock(), Duration::from_millis(1));
     drop(guard);
     assert!(!waits_for("queue_empty").is_empty());

@@ -2,13 +2,9 @@ use super::*;
 
 #[test]
 fn what_is_written_is_what_is_read() {
-    for (text, bytes) in [
-        ("0", 0),
-        ("1000", 1000),
-        ("64KiB", 65_536),
-        ("4MiB", 4 << 20),
-        ("1GiB", 1 << 30),
-    ] {
+    for (text, bytes) in
+        [("0", 0), ("1000", 1000), ("64KiB", 65_536), ("4MiB", 4 << 20), ("1GiB", 1 << 30)]
+    {
         assert_eq!(parse(text), Ok(bytes));
         assert_eq!(format(bytes), text);
     }

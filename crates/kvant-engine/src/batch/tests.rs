@@ -45,15 +45,10 @@ fn operations_come_back_as_they_were_added() {
     let batch = batch_of(&sample());
     assert_eq!(decoded(batch.encoded()), sample());
     assert_eq!(batch.len(), sample().len());
-    assert_eq!(
-        batch.put_count(),
-        sample().iter().filter(|(_, put)| put.is_some()).count()
-    );
+    assert_eq!(batch.put_count(), sample().iter().filter(|(_, put)| put.is_some()).count());
     assert_eq!(batch.bytes(), batch.encoded().len());
-    let user_bytes: usize = sample()
-        .iter()
-        .map(|(key, put)| key.len() + put.as_ref().map_or(0, |p| p.0.len()))
-        .sum();
+    let user_bytes: usize =
+        sample().iter().map(|(key, put)| key.len() + put.as_ref().map_or(0, |p| p.0.len())).sum();
     assert_eq!(batch.user_bytes(), user_bytes as u64);
     batch.check(70_000).unwrap();
 }
@@ -67,10 +62,7 @@ fn encodings_concatenate() {
     let mut appended = one.clone();
     appended.append(&two);
     assert_eq!(appended.encoded(), together);
-    assert_eq!(
-        (appended.len(), appended.user_bytes()),
-        (6, one.user_bytes() + two.user_bytes())
-    );
+    assert_eq!((appended.len(), appended.user_bytes()), (6, one.user_bytes() + two.user_bytes()));
 }
 
 #[test]
@@ -80,10 +72,7 @@ fn clearing_forgets_everything_but_the_memory() {
     let capacity = batch.encoded.capacity();
     batch.clear();
     assert!(batch.is_empty());
-    assert_eq!(
-        (batch.len(), batch.put_count(), batch.bytes(), batch.user_bytes()),
-        (0, 0, 0, 0)
-    );
+    assert_eq!((batch.len(), batch.put_count(), batch.bytes(), batch.user_bytes()), (0, 0, 0, 0));
     assert_eq!(batch.encoded.capacity(), capacity);
     batch.check(0).unwrap();
 }
@@ -148,17 +137,10 @@ fn replay_numbers_the_operations_and_checks_their_count() {
     let batch = batch_of(&sample());
     let replay = |op_count| {
         let mut seqs = Vec::new();
-        replay(
-            batch.encoded(),
-            SeqNum(40),
-            op_count,
-            Path::new("w"),
-            36,
-            |seq, _| {
-                seqs.push(seq.0);
-                Ok(())
-            },
-        )
+        replay(batch.encoded(), SeqNum(40), op_count, Path::new("w"), 36, |seq, _| {
+            seqs.push(seq.0);
+            Ok(())
+        })
         .map(|()| seqs)
     };
     assert_eq!(replay(6).unwrap(), [40, 41, 42, 43, 44, 45]);
@@ -173,6 +155,7 @@ fn the_encoding_is_the_documented_one() {
     batch.put(b"apple", b"red", None);
     batch.delete(b"fig");
     batch.put(b"kiwi", b"green", Some(1_700_000_000_000));
-    let expected = b"\x01\x05apple\x03red\x00\x03fig\x02\x04kiwi\x0d\x00\x68\xe5\xcf\x8b\x01\x00\x00green";
+    let expected =
+        b"\x01\x05apple\x03red\x00\x03fig\x02\x04kiwi\x0d\x00\x68\xe5\xcf\x8b\x01\x00\x00green";
     assert_eq!(batch.encoded(), expected);
 }

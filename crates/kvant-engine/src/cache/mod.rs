@@ -1,19 +1,19 @@
 //! The block cache: decoded blocks of tables by file number and offset.
 //!
-//! Eviction is S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all you need for cache eviction",
-//! SOSP 2023): new blocks wait in a small queue and reach the main one only when they are used again, so that
-//! one long range does not wash out what point reads need; a hit moves nothing, it only raises a two-bit
-//! counter.
+//! Eviction is S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all you need for cache
+//! eviction", SOSP 2023): new blocks wait in a small queue and reach the main one only when they
+//! are used again, so that one long range does not wash out what point reads need; a hit moves
+//! nothing, it only raises a two-bit counter.
 //!
 //! Invariants:
-//! 1. The cache takes what the memory budget leaves: the limit less what all other consumers hold and a
-//!    reserve of 1/16, but at least 1/16. Inserting, the only way to grow, evicts until that holds;
-//!    [`Cache::shrink_to_capacity`] makes it hold after others have grown.
-//! 2. Every block is charged with its heap bytes and [`ENTRY_OVERHEAD_BYTES`] from insertion to eviction,
-//!    under [`Consumer::BlockCache`]. A reader may hold an evicted block a little longer.
+//! 1. The cache takes what the memory budget leaves: the limit less what all other consumers hold
+//!    and a reserve of 1/16, but at least 1/16. Inserting, the only way to grow, evicts until that
+//!    holds; [`Cache::shrink_to_capacity`] makes it hold after others have grown.
+//! 2. Every block is charged with its heap bytes and [`ENTRY_OVERHEAD_BYTES`] from insertion to
+//!    eviction, under [`Consumer::BlockCache`]. A reader may hold an evicted block a little longer.
 //!
-//! Threads: any. Blocks are spread over shards by hash, each behind a mutex held for a lookup, an insertion,
-//! or one eviction. No thread holds two shard locks.
+//! Threads: any. Blocks are spread over shards by hash, each behind a mutex held for a lookup, an
+//! insertion, or one eviction. No thread holds two shard locks.
 
 mod shard;
 
@@ -26,17 +26,17 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Fewest and most shards: enough that threads seldom meet in one, and that one is soon searched for the
-/// blocks of a file.
+/// Fewest and most shards: enough that threads seldom meet in one, and that one is soon searched
+/// for the blocks of a file.
 const SHARD_COUNT_MIN: usize = 64;
 const SHARD_COUNT_MAX: usize = 1024;
 /// Bytes of the budget for each shard between those bounds.
 const SHARD_BYTES: u64 = 16 << 20;
-/// Bookkeeping of an entry: map, queue and ghost entries at the load factors of their containers, and the
-/// block's own `Arc`.
+/// Bookkeeping of an entry: map, queue and ghost entries at the load factors of their containers,
+/// and the block's own `Arc`.
 const ENTRY_OVERHEAD_BYTES: u64 = 256;
-/// The part of the budget that stays free for others to grow into, and the part that the cache has in any
-/// case: 1/16.
+/// The part of the budget that stays free for others to grow into, and the part that the cache has
+/// in any case: 1/16.
 const RESERVE_SHIFT: u32 = 4;
 
 /// What identifies a block. File numbers are never used twice, so an entry is never stale.
@@ -83,7 +83,8 @@ impl<V> Cache<V> {
     pub(crate) fn new(memory: Arc<MemoryBudget>) -> Arc<Cache<V>> {
         let wanted = usize::try_from(memory.limit_bytes() / SHARD_BYTES).unwrap_or(SHARD_COUNT_MAX);
         let shard_count = wanted.clamp(SHARD_COUNT_MIN, SHARD_COUNT_MAX).next_power_of_two();
-        let shards = (0..shard_count).map(|_| PaddedShard(NamedMutex::new("block cache", Shard::new())));
+        let shards =
+            (0..shard_count).map(|_| PaddedShard(NamedMutex::new("block cache", Shard::new())));
         Arc::new(Cache {
             memory,
             shards: shards.collect(),
@@ -118,10 +119,7 @@ impl<V> Cache<V> {
         // Charged first: another thread may evict the block as soon as it is in.
         self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.memory.add(Consumer::BlockCache, bytes);
-        let resident = self
-            .shard(key)
-            .lock()
-            .insert(key, Arc::clone(&block), bytes, admission);
+        let resident = self.shard(key).lock().insert(key, Arc::clone(&block), bytes, admission);
         if let Some(resident) = resident {
             self.give_back(bytes);
             return resident;
@@ -160,7 +158,8 @@ impl<V> Cache<V> {
 
     #[inline]
     fn shard(&self, key: BlockKey) -> &NamedMutex<Shard<V>> {
-        // Bits that the maps inside of the shards make the least use of. The count is a power of two.
+        // Bits that the maps inside of the shards make the least use of. The count is a power of
+        // two.
         let hash = BuildBlockHasher::default().hash_one(key) >> 40;
         &self.shards[hash as usize & (self.shards.len() - 1)].0
     }
@@ -196,8 +195,7 @@ impl<V> Cache<V> {
 
 impl<V> Drop for Cache<V> {
     fn drop(&mut self) {
-        self.memory
-            .subtract(Consumer::BlockCache, *self.used_bytes.get_mut());
+        self.memory.subtract(Consumer::BlockCache, *self.used_bytes.get_mut());
     }
 }
 

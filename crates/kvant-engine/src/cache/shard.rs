@@ -1,8 +1,9 @@
 //! One shard of the block cache: a map, and the queues of S3-FIFO.
 //!
 //! Invariants:
-//! 1. Each block in `map` is named in the queue that its `in_main` says. Queues may also name blocks that are
-//!    gone (erased): they are skipped when they come to the front, and swept when they have become many.
+//! 1. Each block in `map` is named in the queue that its `in_main` says. Queues may also name
+//!    blocks that are gone (erased): they are skipped when they come to the front, and swept when
+//!    they have become many.
 //! 2. `small_bytes` and `main_bytes` are the sums of what the blocks of each queue are charged.
 
 use super::{Admission, BlockKey, BuildBlockHasher};
@@ -81,15 +82,7 @@ impl<V> Shard<V> {
             return Some(Arc::clone(&resident.block));
         }
         let in_main = self.ghosts.remove(key) || admission == Admission::Main;
-        self.map.insert(
-            key,
-            Resident {
-                block,
-                bytes,
-                uses: 0,
-                in_main,
-            },
-        );
+        self.map.insert(key, Resident { block, bytes, uses: 0, in_main });
         if in_main {
             self.main.push_back(key);
             self.main_bytes += bytes;
@@ -102,28 +95,19 @@ impl<V> Shard<V> {
 
     /// Evicts one block and returns it with what it was charged; `None` when there is none.
     pub(super) fn evict(&mut self) -> Option<(Arc<V>, u64)> {
-        // Ends: each turn shortens a queue, moves a block from small to main, or uses up one of at most three
-        // uses.
+        // Ends: each turn shortens a queue, moves a block from small to main, or uses up one of at
+        // most three uses.
         loop {
-            let small_is_over = self.small_bytes * SMALL_SHARE >= self.small_bytes + self.main_bytes;
+            let small_is_over =
+                self.small_bytes * SMALL_SHARE >= self.small_bytes + self.main_bytes;
             let from_main = self.small.is_empty() || !(small_is_over || self.main.is_empty());
-            let key = if from_main {
-                self.main.pop_front()
-            } else {
-                self.small.pop_front()
-            }?;
-            let Some(resident) = self
-                .map
-                .get_mut(&key)
-                .filter(|resident| resident.in_main == from_main)
+            let key = if from_main { self.main.pop_front() } else { self.small.pop_front() }?;
+            let Some(resident) =
+                self.map.get_mut(&key).filter(|resident| resident.in_main == from_main)
             else {
                 continue;
             };
-            let used_again = if from_main {
-                resident.uses > 0
-            } else {
-                resident.uses > 1
-            };
+            let used_again = if from_main { resident.uses > 0 } else { resident.uses > 1 };
             if !used_again {
                 if !from_main {
                     self.ghosts.add(key, self.map.len());
@@ -146,34 +130,21 @@ impl<V> Shard<V> {
     /// Takes a block out of the map and the sums.
     fn remove(&mut self, key: BlockKey) -> Option<(Arc<V>, u64)> {
         let resident = self.map.remove(&key)?;
-        let queue_bytes = if resident.in_main {
-            &mut self.main_bytes
-        } else {
-            &mut self.small_bytes
-        };
+        let queue_bytes =
+            if resident.in_main { &mut self.main_bytes } else { &mut self.small_bytes };
         *queue_bytes -= resident.bytes;
         Some((resident.block, resident.bytes))
     }
 
     /// Drops the blocks of `file_num` and returns what they were charged.
     pub(super) fn erase_file(&mut self, file_num: FileNum) -> u64 {
-        let Shard {
-            map,
-            small,
-            main,
-            small_bytes,
-            main_bytes,
-            ..
-        } = self;
+        let Shard { map, small, main, small_bytes, main_bytes, .. } = self;
         let before = *small_bytes + *main_bytes;
         map.retain(|key, resident| {
             let keep = key.file_num != file_num;
             if !keep {
-                let queue_bytes = if resident.in_main {
-                    &mut *main_bytes
-                } else {
-                    &mut *small_bytes
-                };
+                let queue_bytes =
+                    if resident.in_main { &mut *main_bytes } else { &mut *small_bytes };
                 *queue_bytes -= resident.bytes;
             }
             keep
@@ -203,8 +174,8 @@ impl<V> Shard<V> {
 /// Keys that left the small queue lately: one that comes back goes to the main queue at once.
 #[derive(Default)]
 struct Ghosts {
-    /// Hashes of keys with the number of their addition, which tells the entry of `queue` that counts from
-    /// older ones.
+    /// Hashes of keys with the number of their addition, which tells the entry of `queue` that
+    /// counts from older ones.
     added: HashMap<u64, u64, BuildBlockHasher>,
     queue: VecDeque<(u64, u64)>,
     added_count: u64,
@@ -228,8 +199,6 @@ impl Ghosts {
     }
 
     fn remove(&mut self, key: BlockKey) -> bool {
-        self.added
-            .remove(&BuildBlockHasher::default().hash_one(key))
-            .is_some()
+        self.added.remove(&BuildBlockHasher::default().hash_one(key)).is_some()
     }
 }

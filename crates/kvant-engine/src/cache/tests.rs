@@ -4,10 +4,7 @@ const LIMIT_BYTES: u64 = 16 << 20;
 const BLOCK_BYTES: usize = 4096;
 
 fn key(file_num: u64, block: u64) -> BlockKey {
-    BlockKey {
-        file_num: FileNum(file_num),
-        offset_bytes: block * 4101,
-    }
+    BlockKey { file_num: FileNum(file_num), offset_bytes: block * 4101 }
 }
 
 fn new_cache() -> (Arc<MemoryBudget>, Arc<Cache<u64>>) {
@@ -54,10 +51,7 @@ fn takes_what_the_budget_leaves_and_gives_it_back() {
         assert!(memory.used_bytes_total() <= LIMIT_BYTES - LIMIT_BYTES / 16);
     }
     let full = cache.stats();
-    assert!(
-        full.used_bytes > LIMIT_BYTES * 14 / 16 && full.evicted_count > 0,
-        "{full:?}"
-    );
+    assert!(full.used_bytes > LIMIT_BYTES * 14 / 16 && full.evicted_count > 0, "{full:?}");
 
     let other = memory.reserve(Consumer::Memtables, LIMIT_BYTES / 2);
     cache.shrink_to_capacity();
@@ -98,9 +92,8 @@ fn blocks_that_come_back_soon_are_kept_longer() {
         read(&cache, key(1, block));
     }
     // Evicted a moment ago without having been used again: now they are, and go to the main queue.
-    let evicted: Vec<u64> = (0..5_000)
-        .filter(|&block| cache.get(key(1, block)).is_none())
-        .collect();
+    let evicted: Vec<u64> =
+        (0..5_000).filter(|&block| cache.get(key(1, block)).is_none()).collect();
     let lately: Vec<u64> = evicted[evicted.len() - 200..].to_vec();
     for &block in &lately {
         assert!(!read(&cache, key(1, block)));
@@ -108,10 +101,7 @@ fn blocks_that_come_back_soon_are_kept_longer() {
     for block in 0..5_000 {
         read(&cache, key(2, block));
     }
-    let kept = lately
-        .iter()
-        .filter(|&&block| cache.get(key(1, block)).is_some())
-        .count();
+    let kept = lately.iter().filter(|&&block| cache.get(key(1, block)).is_some()).count();
     assert!(kept > 150, "{kept} of 200 were kept");
 }
 
@@ -130,11 +120,7 @@ fn erasing_a_file_drops_its_blocks_alone() {
     assert_eq!((stats.entry_count, stats.evicted_count), (40, 0));
     assert_eq!(stats.used_bytes, 40 * (BLOCK_BYTES as u64 + ENTRY_OVERHEAD_BYTES));
     // Names of erased blocks do not gather in the queues.
-    let queued: usize = cache
-        .shards
-        .iter()
-        .map(|shard| shard.0.lock().queued_count())
-        .sum();
+    let queued: usize = cache.shards.iter().map(|shard| shard.0.lock().queued_count()).sum();
     assert!(queued <= 40 * 3 + cache.shards.len(), "{queued}");
     // What is left can still be evicted down to the last block.
     let all = memory.reserve(Consumer::Requests, LIMIT_BYTES);
@@ -148,12 +134,8 @@ fn erasing_a_file_drops_its_blocks_alone() {
 #[test]
 fn very_large_blocks_are_used_but_not_kept() {
     let (memory, cache) = new_cache();
-    let block = cache.insert(
-        key(1, 1),
-        Arc::new(7),
-        LIMIT_BYTES as usize / 3,
-        Admission::Probation,
-    );
+    let block =
+        cache.insert(key(1, 1), Arc::new(7), LIMIT_BYTES as usize / 3, Admission::Probation);
     assert_eq!((*block, memory.used_bytes(Consumer::BlockCache)), (7, 0));
     cache.insert(key(1, 2), Arc::new(8), LIMIT_BYTES as usize / 3, Admission::Main);
     assert!(cache.get(key(1, 2)).is_some(), "an index or filter may be larger");
@@ -177,10 +159,7 @@ fn threads_leave_the_sums_right() {
         }
     });
     let stats = cache.stats();
-    assert_eq!(
-        stats.used_bytes,
-        stats.entry_count * (BLOCK_BYTES as u64 + ENTRY_OVERHEAD_BYTES)
-    );
+    assert_eq!(stats.used_bytes, stats.entry_count * (BLOCK_BYTES as u64 + ENTRY_OVERHEAD_BYTES));
     assert_eq!(stats.used_bytes, memory.used_bytes(Consumer::BlockCache));
     assert_eq!(stats.hit_count + stats.miss_count, 80_000);
 }

@@ -1,20 +1,24 @@
 //! Back-pressure: one gate in front of the commit pipeline.
 //!
-//! A write passes, or is told that it would have to wait and why; nothing here sleeps. The gate has three positions:
+//! A write passes, or is told that it would have to wait and why; nothing here sleeps. The gate has
+//! three positions:
 //! - **open**: one relaxed load a batch;
-//! - **slowed**: writes spend credits, which compaction earns by the bytes that it keeps. What such a byte earns falls in
-//!   proportion to how far level 0 is between its slow and its stop mark, so that writers and compaction meet at a steady level
-//!   instead of a cliff;
+//! - **slowed**: writes spend credits, which compaction earns by the bytes that it keeps. What such
+//!   a byte earns falls in proportion to how far level 0 is between its slow and its stop mark, so
+//!   that writers and compaction meet at a steady level instead of a cliff;
 //! - **closed**: nothing passes until the cause is gone.
 //!
 //! Invariants:
-//! 1. whoever was told to wait is notified when the answer may have changed: by a new position or by earned credits;
-//! 2. while a stall lasts its reason is active in the statistics; its time is the time that writers were held, counted once
-//!    whatever their number;
-//! 3. a stall is one event from the first writer that is held until the gate stands open or moves for another reason, although
-//!    writers may pass in between on what compaction earns: those come and go too often to be told.
+//! 1. whoever was told to wait is notified when the answer may have changed: by a new position or
+//!    by earned credits;
+//! 2. while a stall lasts its reason is active in the statistics; its time is the time that writers
+//!    were held, counted once whatever their number;
+//! 3. a stall is one event from the first writer that is held until the gate stands open or moves
+//!    for another reason, although writers may pass in between on what compaction earns: those come
+//!    and go too often to be told.
 //!
-//! Threads: any. Wakers run on the thread that moved the gate, without the gate's lock; events are told under it.
+//! Threads: any. Wakers run on the thread that moved the gate, without the gate's lock; events are
+//! told under it.
 
 use crate::events::{EventSink, Span, text};
 use crate::stats::{STALL_REASONS, StallReason, StallStats};
@@ -56,7 +60,8 @@ pub(crate) struct Gate {
     clock: Arc<dyn Clock>,
     log: Arc<dyn Log>,
     events: EventSink,
-    /// Credits with which a slowed phase begins, in bytes: one turn of every writer passes before the first has to wait.
+    /// Credits with which a slowed phase begins, in bytes: one turn of every writer passes before
+    /// the first has to wait.
     burst_bytes: i64,
     // own synchronisation
     open: AtomicBool,
@@ -82,7 +87,12 @@ struct Total {
 }
 
 impl Gate {
-    pub(crate) fn new(clock: Arc<dyn Clock>, log: Arc<dyn Log>, events: EventSink, burst_bytes: u64) -> Gate {
+    pub(crate) fn new(
+        clock: Arc<dyn Clock>,
+        log: Arc<dyn Log>,
+        events: EventSink,
+        burst_bytes: u64,
+    ) -> Gate {
         let state = State {
             position: Position::Open,
             credits_bytes: 0,
@@ -105,11 +115,7 @@ impl Gate {
     /// Lets a batch of `bytes` pass, or says why it has to wait.
     #[inline]
     pub(crate) fn admit(&self, bytes: usize) -> Result<(), StallReason> {
-        if self.open.load(Ordering::Acquire) {
-            Ok(())
-        } else {
-            self.admit_slowly(bytes)
-        }
+        if self.open.load(Ordering::Acquire) { Ok(()) } else { self.admit_slowly(bytes) }
     }
 
     fn admit_slowly(&self, bytes: usize) -> Result<(), StallReason> {
@@ -134,8 +140,9 @@ impl Gate {
         Err(reason)
     }
 
-    /// Moves the gate to where `look` wants it. It looks under the gate's lock: of two threads that move the gate at once, the later
-    /// one also sees what made the earlier one move it, so that no position stays that was true only for a moment.
+    /// Moves the gate to where `look` wants it. It looks under the gate's lock: of two threads that
+    /// move the gate at once, the later one also sees what made the earlier one move it, so that no
+    /// position stays that was true only for a moment.
     pub(crate) fn update(&self, look: impl FnOnce() -> Position) {
         let mut state = self.state.lock();
         let position = look();
@@ -143,7 +150,8 @@ impl Gate {
         if before == position {
             return;
         }
-        if matches!(position, Position::Slowed { .. }) && !matches!(before, Position::Slowed { .. }) {
+        if matches!(position, Position::Slowed { .. }) && !matches!(before, Position::Slowed { .. })
+        {
             state.credits_bytes = self.burst_bytes;
         }
         self.open.store(position == Position::Open, Ordering::Release);
@@ -166,7 +174,8 @@ impl Gate {
         }
         let mut state = self.state.lock();
         if let Position::Slowed { earn, .. } = state.position {
-            state.credits_bytes = (state.credits_bytes + (bytes as f64 * earn) as i64).min(self.burst_bytes);
+            state.credits_bytes =
+                (state.credits_bytes + (bytes as f64 * earn) as i64).min(self.burst_bytes);
             if state.credits_bytes > 0 {
                 self.release(state);
             }
@@ -191,12 +200,10 @@ impl Gate {
         match after {
             Position::Open => self.log.event(Level::Info, "stall_end", &[]),
             Position::Slowed { reason, .. } => {
-                self.log
-                    .event(Level::Warn, "writes_slowed", &[("reason", &reason.name())]);
+                self.log.event(Level::Warn, "writes_slowed", &[("reason", &reason.name())]);
             }
             Position::Closed { reason } => {
-                self.log
-                    .event(Level::Warn, "writes_stalled", &[("reason", &reason.name())]);
+                self.log.event(Level::Warn, "writes_stalled", &[("reason", &reason.name())]);
             }
         }
     }

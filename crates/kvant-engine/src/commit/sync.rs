@@ -1,11 +1,13 @@
 //! When the log is synced, and what waits for it.
 //!
-//! One background task syncs for everybody. `always`: as soon as a group has been written; groups written during one fsync share
-//! the next. `interval`: once an interval while there is something to sync. `os`: never, but at close.
+//! One background task syncs for everybody. `always`: as soon as a group has been written; groups
+//! written during one fsync share the next. `interval`: once an interval while there is something
+//! to sync. `os`: never, but at close.
 //!
 //! Invariants:
 //! 1. log files are synced oldest first, so that what is durable is a prefix of the history;
-//! 2. a failed sync is never repeated: the state of the pages is unknown (see `kvant_env::fs`), so writes are fenced for good.
+//! 2. a failed sync is never repeated: the state of the pages is unknown (see `kvant_env::fs`), so
+//!    writes are fenced for good.
 //!
 //! Threads: the leader reports writes, the task syncs; no lock is held during an fsync.
 
@@ -44,8 +46,8 @@ pub(crate) struct LogSync {
     clock: Arc<dyn Clock>,
     events: EventSink,
     inner: NamedMutex<Inner>,
-    /// When [`LogSync::is_overdue`] becomes true unless a sync ends before; `u64::MAX` for never. Every submitted batch asks, so that
-    /// this is kept outside the lock.
+    /// When [`LogSync::is_overdue`] becomes true unless a sync ends before; `u64::MAX` for never.
+    /// Every submitted batch asks, so that this is kept outside the lock.
     overdue_at_ns: AtomicU64,
     /// Notified after every sync, and when writes are fenced: then there will be no more.
     pub(crate) synced: Signal,
@@ -73,10 +75,7 @@ pub(crate) enum Synced {
     /// Nothing was due; look again at this time, if any.
     NotDue(Option<u64>),
     /// Everything written before the call is durable.
-    Done {
-        visible: Option<SeqNum>,
-        done: Vec<Completion>,
-    },
+    Done { visible: Option<SeqNum>, done: Vec<Completion> },
     /// An fsync failed: all who waited have to be told that their outcome is unknown.
     Failed { error: Error, done: Vec<Completion> },
 }
@@ -104,8 +103,8 @@ impl LogSync {
         }
     }
 
-    /// A log file has come into use. Those given before will not be written any more. True: the task must be woken, for there is
-    /// something to sync where there was nothing.
+    /// A log file has come into use. Those given before will not be written any more. True: the
+    /// task must be woken, for there is something to sync where there was nothing.
     pub(crate) fn add_file(&self, file: LogFile) -> bool {
         let mut inner = self.inner.lock();
         let was_clean = inner.dirty_since_ns.is_none();
@@ -125,11 +124,7 @@ impl LogSync {
     /// The logs in use, oldest first, each with how many of its bytes are known to be durable.
     pub(crate) fn known_logs(&self) -> Vec<(FileNum, u64)> {
         let inner = self.inner.lock();
-        inner
-            .files
-            .iter()
-            .map(|file| (file.num, file.synced_bytes))
-            .collect()
+        inner.files.iter().map(|file| (file.num, file.synced_bytes)).collect()
     }
 
     /// Bytes of the current log that are known to be durable.
@@ -137,8 +132,8 @@ impl LogSync {
         self.inner.lock().files.back().map_or(0, |file| file.synced_bytes)
     }
 
-    /// The current log has grown to `written_bytes`. Gives the completions back unless the group has to wait for a sync; the
-    /// second part says whether the task must be woken.
+    /// The current log has grown to `written_bytes`. Gives the completions back unless the group
+    /// has to wait for a sync; the second part says whether the task must be woken.
     pub(crate) fn written(
         &self,
         written_bytes: u64,
@@ -146,10 +141,7 @@ impl LogSync {
         done: Vec<Completion>,
     ) -> (Option<Vec<Completion>>, bool) {
         let mut inner = self.inner.lock();
-        let current = inner
-            .files
-            .back_mut()
-            .expect("a log is in use while groups are written");
+        let current = inner.files.back_mut().expect("a log is in use while groups are written");
         current.written_bytes = written_bytes;
         match self.level {
             SyncLevel::Os => (Some(done), false),
@@ -168,8 +160,9 @@ impl LogSync {
         }
     }
 
-    /// Whether writes have to wait because the interval's promise would break: bytes older than the last interval, not yet being
-    /// synced, or a sync that runs for longer than an interval over that.
+    /// Whether writes have to wait because the interval's promise would break: bytes older than the
+    /// last interval, not yet being synced, or a sync that runs for longer than an interval over
+    /// that.
     #[inline]
     pub(crate) fn is_overdue(&self) -> bool {
         let overdue_at_ns = self.overdue_at_ns.load(Ordering::Relaxed);
@@ -185,7 +178,8 @@ impl LogSync {
             .syncing_since_ns
             .map(|ns| ns.saturating_sub(interval_ns))
             .or(inner.dirty_since_ns);
-        let at_ns = oldest_ns.map_or(u64::MAX, |ns| ns.saturating_add(interval_ns.saturating_mul(2)));
+        let at_ns =
+            oldest_ns.map_or(u64::MAX, |ns| ns.saturating_add(interval_ns.saturating_mul(2)));
         self.overdue_at_ns.store(at_ns, Ordering::Relaxed);
     }
 
@@ -197,7 +191,10 @@ impl LogSync {
     /// Whether everything written so far is durable.
     pub(crate) fn is_clean(&self) -> bool {
         let inner = self.inner.lock();
-        !inner.asked && !inner.failed && inner.syncing_since_ns.is_none() && inner.waiting.is_empty()
+        !inner.asked
+            && !inner.failed
+            && inner.syncing_since_ns.is_none()
+            && inner.waiting.is_empty()
     }
 
     /// Syncs if a sync is due. Only the task calls this.
@@ -217,12 +214,7 @@ impl LogSync {
                 .iter()
                 .filter(|file| file.written_bytes > file.synced_bytes)
                 .map(|file| {
-                    (
-                        file.num,
-                        file.path.clone(),
-                        Arc::clone(&file.file),
-                        file.written_bytes,
-                    )
+                    (file.num, file.path.clone(), Arc::clone(&file.file), file.written_bytes)
                 })
                 .collect();
             (files, std::mem::take(&mut inner.waiting))
@@ -234,7 +226,8 @@ impl LogSync {
         });
         let us = self.clock.monotonic_ns().saturating_sub(started_ns) / 1000;
         let visible = waiting.last().map(|waiting| waiting.last_seq);
-        let mut done: Vec<Completion> = waiting.into_iter().flat_map(|waiting| waiting.done).collect();
+        let mut done: Vec<Completion> =
+            waiting.into_iter().flat_map(|waiting| waiting.done).collect();
         let mut inner = self.inner.lock();
         inner.syncing_since_ns = None;
         self.note_overdue(&inner);
@@ -248,7 +241,9 @@ impl LogSync {
                         file.synced_bytes = *written_bytes;
                     }
                 }
-                while inner.files.len() > 1 && inner.files[0].synced_bytes == inner.files[0].written_bytes {
+                while inner.files.len() > 1
+                    && inner.files[0].synced_bytes == inner.files[0].written_bytes
+                {
                     inner.files.pop_front();
                 }
                 Synced::Done { visible, done }
@@ -256,9 +251,7 @@ impl LogSync {
             Err(error) => {
                 inner.failed = true;
                 done.extend(
-                    std::mem::take(&mut inner.waiting)
-                        .into_iter()
-                        .flat_map(|waiting| waiting.done),
+                    std::mem::take(&mut inner.waiting).into_iter().flat_map(|waiting| waiting.done),
                 );
                 Synced::Failed { error, done }
             }

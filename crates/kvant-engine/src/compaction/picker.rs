@@ -1,12 +1,12 @@
 //! The choice of the next compaction.
 //!
-//! In this order: whole tables of expired entries are dropped, which costs nothing; then the level with the
-//! highest score, level 0 by its count and the others by their targets; then, when no level is over its
-//! target, whatever brings the data above the last level under its share and half a memtable; then tables full
-//! of tombstones; then tables full of expired entries.
+//! In this order: whole tables of expired entries are dropped, which costs nothing; then the level
+//! with the highest score, level 0 by its count and the others by their targets; then, when no
+//! level is over its target, whatever brings the data above the last level under its share and half
+//! a memtable; then tables full of tombstones; then tables full of expired entries.
 //!
-//! Within a level the table with the least overlap in the next level for its size goes first: the least
-//! written for what moves.
+//! Within a level the table with the least overlap in the next level for its size goes first: the
+//! least written for what moves.
 
 use super::plan::{CompactionPlan, PlanKind, Reason};
 use super::shape::{BOTTOM, TreeShape};
@@ -19,12 +19,11 @@ use std::cmp::{Ordering, Reverse};
 const EXPANDED_TABLES_MAX: u64 = 16;
 
 /// The most useful compaction, if any is worth doing.
-pub(crate) fn pick(summary: &VersionSummary<'_>, options: &CompactionOptions) -> Option<CompactionPlan> {
-    let picker = Picker {
-        summary,
-        options,
-        shape: &TreeShape::new(summary, options),
-    };
+pub(crate) fn pick(
+    summary: &VersionSummary<'_>,
+    options: &CompactionOptions,
+) -> Option<CompactionPlan> {
+    let picker = Picker { summary, options, shape: &TreeShape::new(summary, options) };
     picker
         .drop_expired()
         .or_else(|| picker.overfull_level())
@@ -33,30 +32,25 @@ pub(crate) fn pick(summary: &VersionSummary<'_>, options: &CompactionOptions) ->
         .or_else(|| picker.expiry())
 }
 
-/// The next step towards a tree that has all data on the last level, without tombstones or expired entries
-/// that can go; `None` when there is none, or when running compactions stand in the way. Steps with one
-/// `now_ms` come to an end.
+/// The next step towards a tree that has all data on the last level, without tombstones or expired
+/// entries that can go; `None` when there is none, or when running compactions stand in the way.
+/// Steps with one `now_ms` come to an end.
 pub(crate) fn pick_manual(
     summary: &VersionSummary<'_>,
     options: &CompactionOptions,
 ) -> Option<CompactionPlan> {
-    let picker = Picker {
-        summary,
-        options,
-        shape: &TreeShape::new(summary, options),
-    };
+    let picker = Picker { summary, options, shape: &TreeShape::new(summary, options) };
     picker
         .drop_expired()
         .or_else(|| picker.out_of_level_0(Reason::Manual, |_| true))
         .or_else(|| {
-            (1..BOTTOM).find_map(|level| Some(picker.cheapest_of(level)?.plan(&picker, Reason::Manual)))
+            (1..BOTTOM)
+                .find_map(|level| Some(picker.cheapest_of(level)?.plan(&picker, Reason::Manual)))
         })
         .or_else(|| {
             let cleanable = |table: &&TableSummary<'_>| {
-                let expired = table
-                    .meta
-                    .expiry
-                    .is_some_and(|expiry| expiry.min_ms <= summary.now_ms);
+                let expired =
+                    table.meta.expiry.is_some_and(|expiry| expiry.min_ms <= summary.now_ms);
                 expired || (table.meta.tombstone_count > 0 && picker.tombstones_can_go(table))
             };
             let table = picker.idle(BOTTOM).find(cleanable)?;
@@ -88,8 +82,8 @@ impl Candidate<'_, '_> {
         (lower * other_upper).cmp(&(other_lower * upper))
     }
 
-    /// Whether merging it is worth while for the sake of `useless_count` entries that go or hide others: not
-    /// when a few of them would rewrite a large part of the next level.
+    /// Whether merging it is worth while for the sake of `useless_count` entries that go or hide
+    /// others: not when a few of them would rewrite a large part of the next level.
     fn is_worth(&self, useless_count: u64, options: &CompactionOptions) -> bool {
         entry_count_of(self.lower) <= useless_count.saturating_mul(2 * options.level_ratio)
     }
@@ -107,12 +101,14 @@ impl Candidate<'_, '_> {
 }
 
 impl<'s, 'a> Picker<'s, 'a> {
-    /// Tables of level 0 or deeper that are all expired, with nothing older beneath that would appear again.
+    /// Tables of level 0 or deeper that are all expired, with nothing older beneath that would
+    /// appear again.
     fn drop_expired(&self) -> Option<CompactionPlan> {
         let mut inputs = Vec::new();
         for (level, tables) in self.summary.levels.iter().enumerate() {
             let gone = tables.iter().filter(|table| {
-                // By their numbers, not by their place: after a repair, ranges of sequence numbers overlap on level 0.
+                // By their numbers, not by their place: after a repair, ranges of sequence numbers
+                // overlap on level 0.
                 let may_be_older = |other: &&TableSummary<'_>| {
                     other.meta.num != table.meta.num && other.meta.seq_min < table.meta.seq_max
                 };
@@ -142,18 +138,16 @@ impl<'s, 'a> Picker<'s, 'a> {
         })
     }
 
-    /// The cheapest step downward while there is too much above the last level. In a tree of level 0 alone,
-    /// its oldest table counts as the last level.
+    /// The cheapest step downward while there is too much above the last level. In a tree of level
+    /// 0 alone, its oldest table counts as the last level.
     fn space_amplification(&self) -> Option<CompactionPlan> {
         let last_level = self.summary.last_level();
         let (last_bytes, above_bytes) = if last_level == 0 {
             let oldest_bytes = self.summary.levels[0].last()?.meta.file_bytes;
-            (
-                oldest_bytes,
-                self.summary.idle_bytes(0).saturating_sub(oldest_bytes),
-            )
+            (oldest_bytes, self.summary.idle_bytes(0).saturating_sub(oldest_bytes))
         } else {
-            let above_bytes: u64 = (0..last_level).map(|level| self.summary.idle_bytes(level)).sum();
+            let above_bytes: u64 =
+                (0..last_level).map(|level| self.summary.idle_bytes(level)).sum();
             (
                 self.summary.bytes(last_level),
                 above_bytes.saturating_sub(self.options.space_amplification_bytes_min),
@@ -171,16 +165,14 @@ impl<'s, 'a> Picker<'s, 'a> {
         }
     }
 
-    /// A table of which most entries are tombstones: down with it, or away with them where nothing is
-    /// beneath.
+    /// A table of which most entries are tombstones: down with it, or away with them where nothing
+    /// is beneath.
     fn tombstones(&self) -> Option<CompactionPlan> {
-        let dense = |table: &TableSummary<'_>| 2 * table.meta.tombstone_count > table.meta.entry_count;
+        let dense =
+            |table: &TableSummary<'_>| 2 * table.meta.tombstone_count > table.meta.entry_count;
         let out_of_level_0 = self.out_of_level_0(Reason::Tombstones, |candidate| {
-            let tombstone_count = candidate
-                .upper
-                .iter()
-                .map(|table| table.meta.tombstone_count)
-                .sum();
+            let tombstone_count =
+                candidate.upper.iter().map(|table| table.meta.tombstone_count).sum();
             candidate.upper.iter().any(dense) && candidate.is_worth(tombstone_count, self.options)
         });
         out_of_level_0.or_else(|| {
@@ -201,7 +193,8 @@ impl<'s, 'a> Picker<'s, 'a> {
 
     /// A table of which most entries have expired, by estimate.
     fn expiry(&self) -> Option<CompactionPlan> {
-        let expired_count = |table: &TableSummary<'_>| estimated_expired_count(table, self.summary.now_ms);
+        let expired_count =
+            |table: &TableSummary<'_>| estimated_expired_count(table, self.summary.now_ms);
         let full = |table: &TableSummary<'_>| 2 * expired_count(table) >= table.meta.entry_count;
         let out_of_level_0 = self.out_of_level_0(Reason::Expiry, |candidate| {
             let useless_count = candidate.upper.iter().map(expired_count).sum();
@@ -230,12 +223,10 @@ impl<'s, 'a> Picker<'s, 'a> {
         (1..limits::LEVELS).find_map(|level| self.idle(level).find_map(|table| make(level, table)))
     }
 
-    /// Whether every tombstone of a table at the bottom of its range is older than all snapshots. If only
-    /// some were, a rewrite might change nothing, and be picked again for ever.
+    /// Whether every tombstone of a table at the bottom of its range is older than all snapshots.
+    /// If only some were, a rewrite might change nothing, and be picked again for ever.
     fn tombstones_can_go(&self, table: &TableSummary<'_>) -> bool {
-        self.summary
-            .oldest_snapshot
-            .is_none_or(|oldest| table.meta.seq_max <= oldest)
+        self.summary.oldest_snapshot.is_none_or(|oldest| table.meta.seq_max <= oldest)
     }
 
     /// A rewrite in place of a table at the bottom of its range.
@@ -249,8 +240,8 @@ impl<'s, 'a> Picker<'s, 'a> {
         self.plan(reason, kind, vec![(level, vec![*table])], level)
     }
 
-    /// Tables of level 0 on their way down: all that can just move together, else the largest group of
-    /// overlapping ones. Only groups that `wanted` accepts.
+    /// Tables of level 0 on their way down: all that can just move together, else the largest group
+    /// of overlapping ones. Only groups that `wanted` accepts.
     fn out_of_level_0(
         &self,
         reason: Reason,
@@ -259,24 +250,19 @@ impl<'s, 'a> Picker<'s, 'a> {
         let mut groups = self.level_0_candidates();
         groups.retain(wanted);
         let movable = |group: &&Candidate<'_, 'a>| group.upper.len() == 1 && group.lower.is_empty();
-        let moving: Vec<_> = groups
-            .iter()
-            .filter(movable)
-            .flat_map(|group| group.upper.clone())
-            .collect();
+        let moving: Vec<_> =
+            groups.iter().filter(movable).flat_map(|group| group.upper.clone()).collect();
         let output_level = self.shape.l0_output_level;
         if !moving.is_empty() {
             return Some(self.plan(reason, PlanKind::Move, vec![(0, moving)], output_level));
         }
-        let largest = groups
-            .into_iter()
-            .min_by_key(|group| Reverse(group.upper.len()))?;
+        let largest = groups.into_iter().min_by_key(|group| Reverse(group.upper.len()))?;
         let inputs = vec![(0, largest.upper), (output_level, largest.lower.to_vec())];
         Some(self.plan(reason, PlanKind::Merge, inputs, output_level))
     }
 
-    /// Level 0 in groups of tables that overlap, directly or through others, in key order. None while one is
-    /// being compacted.
+    /// Level 0 in groups of tables that overlap, directly or through others, in key order. None
+    /// while one is being compacted.
     fn level_0_candidates(&self) -> Vec<Candidate<'s, 'a>> {
         let tables = &self.summary.levels[0];
         if any_busy(tables) {
@@ -297,20 +283,13 @@ impl<'s, 'a> Picker<'s, 'a> {
         let output_level = self.shape.l0_output_level;
         let candidates = groups.into_iter().map(|(upper, last)| {
             let lower = self.summary.overlapping(output_level, upper[0].first(), last);
-            Candidate {
-                level: 0,
-                upper,
-                output_level,
-                lower,
-            }
+            Candidate { level: 0, upper, output_level, lower }
         });
-        candidates
-            .filter(|candidate| !any_busy(candidate.lower))
-            .collect()
+        candidates.filter(|candidate| !any_busy(candidate.lower)).collect()
     }
 
-    /// The table of a level from 1 on that is cheapest to merge into the next, with its neighbours that cost
-    /// no more.
+    /// The table of a level from 1 on that is cheapest to merge into the next, with its neighbours
+    /// that cost no more.
     fn cheapest_of(&self, level: usize) -> Option<Candidate<'s, 'a>> {
         let candidates = self.idle(level).filter_map(|table| self.candidate(level, table));
         let mut cheapest = candidates.min_by(Candidate::cost_order)?;
@@ -318,36 +297,30 @@ impl<'s, 'a> Picker<'s, 'a> {
         Some(cheapest)
     }
 
-    /// One table and what it overlaps on the next level, unless that is being compacted or there is no next
-    /// level.
+    /// One table and what it overlaps on the next level, unless that is being compacted or there is
+    /// no next level.
     fn candidate(&self, level: usize, table: &TableSummary<'a>) -> Option<Candidate<'s, 'a>> {
         let output_level = level + 1;
         if output_level > BOTTOM {
             return None;
         }
-        let lower = self
-            .summary
-            .overlapping(output_level, table.first(), table.last());
-        (!any_busy(lower)).then(|| Candidate {
-            level,
-            upper: vec![*table],
-            output_level,
-            lower,
-        })
+        let lower = self.summary.overlapping(output_level, table.first(), table.last());
+        (!any_busy(lower)).then(|| Candidate { level, upper: vec![*table], output_level, lower })
     }
 
     /// Adds the neighbours of the upper table whose overlap is merged anyway.
     fn expand(&self, candidate: &mut Candidate<'s, 'a>) {
-        let (Some(lowest), Some(highest)) = (candidate.lower.first(), candidate.lower.last()) else {
+        let (Some(lowest), Some(highest)) = (candidate.lower.first(), candidate.lower.last())
+        else {
             return;
         };
         let tables = &self.summary.levels[candidate.level];
         let within = |table: &&TableSummary<'a>| {
-            let lower = self
-                .summary
-                .overlapping(candidate.output_level, table.first(), table.last());
-            let inside =
-                |other: &TableSummary<'_>| lowest.first() <= other.first() && other.last() <= highest.last();
+            let lower =
+                self.summary.overlapping(candidate.output_level, table.first(), table.last());
+            let inside = |other: &TableSummary<'_>| {
+                lowest.first() <= other.first() && other.last() <= highest.last()
+            };
             !table.being_compacted && !lower.is_empty() && lower.iter().all(inside)
         };
         let mut bytes = bytes_of(&candidate.upper) + bytes_of(candidate.lower);
@@ -358,11 +331,7 @@ impl<'s, 'a> Picker<'s, 'a> {
         };
         let start = tables.partition_point(|table| table.first() < candidate.upper[0].first());
         let mut from = start;
-        while from > 0
-            && Some(&tables[from - 1])
-                .filter(within)
-                .is_some_and(|table| fits(&table))
-        {
+        while from > 0 && Some(&tables[from - 1]).filter(within).is_some_and(|table| fits(&table)) {
             from -= 1;
         }
         let mut to = start + 1;
@@ -374,9 +343,7 @@ impl<'s, 'a> Picker<'s, 'a> {
 
     /// The tables of a level that are not being compacted.
     fn idle(&self, level: usize) -> impl Iterator<Item = &'s TableSummary<'a>> {
-        self.summary.levels[level]
-            .iter()
-            .filter(|table| !table.being_compacted)
+        self.summary.levels[level].iter().filter(|table| !table.being_compacted)
     }
 
     fn plan(
@@ -411,7 +378,9 @@ impl<'s, 'a> Picker<'s, 'a> {
             inputs: inputs
                 .iter()
                 .filter(|(_, tables)| !tables.is_empty())
-                .map(|(level, tables)| (*level, tables.iter().map(|table| table.meta.num).collect()))
+                .map(|(level, tables)| {
+                    (*level, tables.iter().map(|table| table.meta.num).collect())
+                })
                 .collect(),
         }
     }
@@ -424,25 +393,21 @@ fn step_bytes(inputs: &[(usize, Vec<TableSummary<'_>>)]) -> (u64, u64) {
         return (0, 0);
     };
     let lower = inputs.get(1).map_or(&[][..], |(_, lower)| lower);
-    let with_values = upper
-        .iter()
-        .filter(|table| table.meta.tombstone_count < table.meta.entry_count);
+    let with_values =
+        upper.iter().filter(|table| table.meta.tombstone_count < table.meta.entry_count);
     let upper_bytes: u64 = with_values.map(|table| table.meta.file_bytes).sum();
     let lower_bytes = lower.iter().map(|table| table.meta.file_bytes).max().unwrap_or(0);
     let tombstone_count: u64 = upper.iter().map(|table| table.meta.tombstone_count).sum();
     let lower_count = entry_count_of(lower);
     let left_count = lower_count.saturating_sub(tombstone_count);
     let left_share = left_count as f64 / lower_count.max(1) as f64;
-    // A merge that runs out of room leaves what came from above on both levels, so this is for tombstones
-    // alone.
+    // A merge that runs out of room leaves what came from above on both levels, so this is for
+    // tombstones alone.
     let hoped_bytes = match upper_bytes {
         0 => (lower_bytes as f64 * left_share) as u64,
         _ => upper_bytes + lower_bytes,
     };
-    (
-        with_overhead(upper_bytes + lower_bytes),
-        with_overhead(hoped_bytes),
-    )
+    (with_overhead(upper_bytes + lower_bytes), with_overhead(hoped_bytes))
 }
 
 /// What tables of `bytes` take when they are written anew, in more and smaller files.
@@ -450,8 +415,8 @@ pub(crate) fn with_overhead(bytes: u64) -> u64 {
     bytes + bytes / 16
 }
 
-/// Entries that have expired, as if expiries were spread evenly between the earliest and the latest. Not 0
-/// only if at least one has.
+/// Entries that have expired, as if expiries were spread evenly between the earliest and the
+/// latest. Not 0 only if at least one has.
 fn estimated_expired_count(table: &TableSummary<'_>, now_ms: u64) -> u64 {
     let Some(expiry) = table.meta.expiry.filter(|expiry| expiry.min_ms <= now_ms) else {
         return 0;

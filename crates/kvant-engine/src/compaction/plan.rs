@@ -43,7 +43,8 @@ pub(crate) enum PlanKind {
     Move,
     /// The inputs are merged into new tables.
     Merge,
-    /// The inputs go, and nothing replaces them: no reader can see any of their entries, nor what they hide.
+    /// The inputs go, and nothing replaces them: no reader can see any of their entries, nor what
+    /// they hide.
     Drop,
 }
 
@@ -67,18 +68,19 @@ pub(crate) struct CompactionPlan {
     pub(crate) inputs: Vec<(usize, Vec<FileNum>)>,
     /// Where the inputs or the merged tables go. Without meaning for a drop.
     pub(crate) output_level: usize,
-    /// No table beneath the output shares a user key with the inputs' range: tombstones that no snapshot
-    /// needs can go.
+    /// No table beneath the output shares a user key with the inputs' range: tombstones that no
+    /// snapshot needs can go.
     pub(crate) bottommost: bool,
-    /// Tables of the level beneath the output within the inputs' range, in key order: where to cut the
-    /// outputs. See [`super::OutputCutter`].
+    /// Tables of the level beneath the output within the inputs' range, in key order: where to cut
+    /// the outputs. See [`super::OutputCutter`].
     pub(crate) grandparents: Vec<FileNum>,
     /// Bytes of all inputs.
     pub(crate) input_bytes: u64,
-    /// Space that it needs at most at one time when it is done in steps: what comes from the upper level, and
-    /// the largest table of the lower one.
+    /// Space that it needs at most at one time when it is done in steps: what comes from the upper
+    /// level, and the largest table of the lower one.
     pub(crate) room_bytes: u64,
-    /// As `room_bytes`, but where all that comes from above are tombstones: if each removes an entry below.
+    /// As `room_bytes`, but where all that comes from above are tombstones: if each removes an
+    /// entry below.
     pub(crate) room_hoped_bytes: u64,
 }
 
@@ -92,11 +94,7 @@ pub(crate) struct Room {
 
 impl Room {
     pub(crate) fn fits(self, plan: &CompactionPlan) -> bool {
-        let needed_bytes = if self.is_hopeful {
-            plan.room_hoped_bytes
-        } else {
-            plan.room_bytes
-        };
+        let needed_bytes = if self.is_hopeful { plan.room_hoped_bytes } else { plan.room_bytes };
         needed_bytes <= self.bytes
     }
 }

@@ -1,9 +1,10 @@
 //! Writes the tables of a flush or a compaction: entries to keep in, opened and synced tables out.
 //!
-//! A table ends where the [`OutputCutter`] says, but never between two versions of one user key: below level 0, all versions that a level holds
-//! of a key are in one table.
+//! A table ends where the [`OutputCutter`] says, but never between two versions of one user key:
+//! below level 0, all versions that a level holds of a key are in one table.
 //!
-//! On error every file that was begun is removed; what cannot be removed is found as an orphan at the next open.
+//! On error every file that was begun is removed; what cannot be removed is found as an orphan at
+//! the next open.
 
 use super::OutputCutter;
 use crate::events::EventSink;
@@ -51,10 +52,7 @@ pub(crate) struct Outputs {
 impl Outputs {
     /// The tables as additions of an edit.
     pub(crate) fn added(&self, level: usize) -> Vec<(usize, FileMeta)> {
-        self.tables
-            .iter()
-            .map(|file| (level, file.meta.clone()))
-            .collect()
+        self.tables.iter().map(|file| (level, file.meta.clone())).collect()
     }
 
     fn add(&mut self, table: Arc<TableFile<Table>>) {
@@ -64,7 +62,10 @@ impl Outputs {
 }
 
 /// Writes everything that `entries` yields.
-pub(crate) fn write_tables(entries: &mut CompactionIter<MergeIter>, mut run: Run<'_>) -> Result<Outputs> {
+pub(crate) fn write_tables(
+    entries: &mut CompactionIter<MergeIter>,
+    mut run: Run<'_>,
+) -> Result<Outputs> {
     let mut outputs = Outputs::default();
     let mut begun = Vec::new();
     let written = write_all(entries, &mut run, &mut outputs, &mut begun);
@@ -73,8 +74,7 @@ pub(crate) fn write_tables(entries: &mut CompactionIter<MergeIter>, mut run: Run
         for path in begun {
             if let Err(source) = run.env.fs.remove_file(&path) {
                 let error = Error::io("remove", &path, source);
-                run.log
-                    .event(Level::Warn, "file_not_removed", &[("error", &error)]);
+                run.log.event(Level::Warn, "file_not_removed", &[("error", &error)]);
             }
         }
         return Err(error);
@@ -91,12 +91,7 @@ fn write_all(
     let _tag = tag::stage(Stage::Merge);
     let mut open: Option<OpenOutput> = None;
     let mut unreported_bytes = 0;
-    while let Some(KeptEntry {
-        key,
-        value,
-        starts_user_key,
-    }) = entries.next()?
-    {
+    while let Some(KeptEntry { key, value, starts_user_key }) = entries.next()? {
         if starts_user_key {
             let output_bytes = open.as_ref().map_or(0, |output| output.builder.estimated_bytes());
             let cut = run
@@ -146,20 +141,10 @@ impl OpenOutput {
         let num = (run.new_file_num)();
         let path = file_path(run.dir, FileKind::Table, num);
         begun.push(path.clone());
-        let file = run
-            .env
-            .fs
-            .create(&path)
-            .map_err(|source| Error::io("create", &path, source))?;
+        let file = run.env.fs.create(&path).map_err(|source| Error::io("create", &path, source))?;
         let builder = TableBuilder::new(Arc::clone(&file), &path, num, run.table_options);
         let memory = run.tables.memory.reserve(Consumer::Compaction, 0);
-        Ok(OpenOutput {
-            num,
-            path,
-            file,
-            builder,
-            memory,
-        })
+        Ok(OpenOutput { num, path, file, builder, memory })
     }
 
     fn count_memory(&mut self) {
@@ -178,13 +163,8 @@ impl OpenOutput {
             .map_err(|source| (run.fence)(Error::io("fsync", &self.path, source)))?;
         tag.stage(Stage::Build);
         let meta = FileMeta::of_table(self.num, &finished.properties, finished.file_bytes);
-        let table = Table::open(
-            self.file,
-            &self.path,
-            self.num,
-            meta.file_bytes,
-            Arc::clone(run.tables),
-        )?;
+        let table =
+            Table::open(self.file, &self.path, self.num, meta.file_bytes, Arc::clone(run.tables))?;
         Ok(TableFile::new(meta, table, Arc::clone(run.obsolete)))
     }
 }

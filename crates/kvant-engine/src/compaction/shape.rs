@@ -9,11 +9,13 @@ pub(super) const BOTTOM: usize = limits::LEVELS - 1;
 /// Targets and scores of the levels of one tree.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TreeShape {
-    /// Where level 0 is compacted to: the base level, or the first level that holds tables if that is higher.
+    /// Where level 0 is compacted to: the base level, or the first level that holds tables if that
+    /// is higher.
     pub(crate) l0_output_level: usize,
     /// What each level should hold at most; 0 for level 0 and for levels that should be empty.
     pub(crate) target_bytes: [u64; limits::LEVELS],
-    /// Urgency of a compaction out of each level: due from 1.0 on. Tables being compacted do not count.
+    /// Urgency of a compaction out of each level: due from 1.0 on. Tables being compacted do not
+    /// count.
     pub(crate) scores: [f64; limits::LEVELS],
     /// Bytes that have to be read for compactions until no level is due, by estimate.
     pub(crate) debt_bytes: u64,
@@ -29,10 +31,7 @@ impl TreeShape {
             scores: [0.0; limits::LEVELS],
             debt_bytes: 0,
         };
-        let l0_count = summary.levels[0]
-            .iter()
-            .filter(|table| !table.being_compacted)
-            .count();
+        let l0_count = summary.levels[0].iter().filter(|table| !table.being_compacted).count();
         shape.scores[0] = l0_count as f64 / options.l0_compact_count as f64;
         for (level, target) in target_bytes.into_iter().enumerate().take(BOTTOM).skip(1) {
             let bytes = summary.idle_bytes(level) as f64;
@@ -46,8 +45,8 @@ impl TreeShape {
         shape
     }
 
-    /// Follows the excess of each level downward: it is merged with its share of the next level, which may
-    /// then be over its target.
+    /// Follows the excess of each level downward: it is merged with its share of the next level,
+    /// which may then be over its target.
     fn estimate_debt(&self, summary: &VersionSummary<'_>, options: &CompactionOptions) -> u64 {
         let mut debt_bytes = 0.0;
         let mut incoming_bytes = 0.0;
@@ -67,12 +66,12 @@ impl TreeShape {
 }
 
 /// The base level and the targets, upward from the last level.
-fn targets(summary: &VersionSummary<'_>, options: &CompactionOptions) -> (usize, [u64; limits::LEVELS]) {
+fn targets(
+    summary: &VersionSummary<'_>,
+    options: &CompactionOptions,
+) -> (usize, [u64; limits::LEVELS]) {
     let mut target_bytes = [0; limits::LEVELS];
-    let largest = (1..limits::LEVELS)
-        .map(|level| summary.bytes(level))
-        .max()
-        .unwrap_or(0);
+    let largest = (1..limits::LEVELS).map(|level| summary.bytes(level)).max().unwrap_or(0);
     target_bytes[BOTTOM] = largest.max(options.base_bytes);
     let mut level = BOTTOM;
     while level > 1 && target_bytes[level] > options.base_bytes {

@@ -1,10 +1,12 @@
-//! The tree without a disk: entries are numbers, tables are lists of them, and every byte that would be
-//! written is counted.
+//! The tree without a disk: entries are numbers, tables are lists of them, and every byte that
+//! would be written is counted.
 //!
-//! It drives [`pick`] as the runner does, so that a change of policy shows its write and space amplification
-//! within seconds, and checks the rules of the tree after each step.
+//! It drives [`pick`] as the runner does, so that a change of policy shows its write and space
+//! amplification within seconds, and checks the rules of the tree after each step.
 
-use super::{CompactionOptions, CompactionPlan, OutputCutter, PlanKind, TreeShape, VersionSummary, pick};
+use super::{
+    CompactionOptions, CompactionPlan, OutputCutter, PlanKind, TreeShape, VersionSummary, pick,
+};
 use super::{TableSummary, shape::BOTTOM};
 use crate::format::{FileNum, InternalKeyRef, SeqNum, ValueKind};
 use crate::version::{ExpirySummary, FileMeta};
@@ -80,8 +82,8 @@ impl Simulator {
         }
     }
 
-    /// Writes `flush_count` memtables of `memtable_entries` each, with at most `picks_max` compactions after
-    /// each flush.
+    /// Writes `flush_count` memtables of `memtable_entries` each, with at most `picks_max`
+    /// compactions after each flush.
     pub(crate) fn fill(
         &mut self,
         workload: Workload,
@@ -110,11 +112,7 @@ impl Simulator {
         for (key, write) in writes {
             self.last_seq += 1;
             self.user_bytes += self.bytes_of(write);
-            entries.push(Entry {
-                key,
-                seq: self.last_seq,
-                write,
-            });
+            entries.push(Entry { key, seq: self.last_seq, write });
         }
         let kept = self.keep(entries, false);
         self.add_table(0, kept);
@@ -125,11 +123,7 @@ impl Simulator {
         let mut entries = Vec::new();
         for &(key, write) in writes {
             self.last_seq += 1;
-            entries.push(Entry {
-                key,
-                seq: self.last_seq,
-                write,
-            });
+            entries.push(Entry { key, seq: self.last_seq, write });
         }
         let kept = self.keep(entries, false);
         let (Some(first), Some(last)) = (kept.first(), kept.last()) else {
@@ -169,9 +163,9 @@ impl Simulator {
         }
         match plan.kind {
             PlanKind::Drop => {}
-            PlanKind::Move => inputs
-                .into_iter()
-                .for_each(|table| self.insert(plan.output_level, table)),
+            PlanKind::Move => {
+                inputs.into_iter().for_each(|table| self.insert(plan.output_level, table))
+            }
             PlanKind::Merge => {
                 let entries = inputs.into_iter().flat_map(|table| table.entries).collect();
                 let kept = self.keep(entries, plan.bottommost);
@@ -223,12 +217,7 @@ impl Simulator {
 
     /// Bytes in tables for each byte that users can see.
     pub(crate) fn space_amplification(&self) -> f64 {
-        let bytes: u64 = self
-            .levels
-            .iter()
-            .flatten()
-            .map(|table| table.meta.file_bytes)
-            .sum();
+        let bytes: u64 = self.levels.iter().flatten().map(|table| table.meta.file_bytes).sum();
         let visible_bytes = self.visible(SeqNum::MAX).len() as u64 * self.entry_bytes;
         bytes as f64 / visible_bytes as f64
     }
@@ -241,11 +230,12 @@ impl Simulator {
         }
     }
 
-    /// The entries that a flush or compaction keeps, in order: the rules of `iter::CompactionIter` for one
-    /// snapshot.
+    /// The entries that a flush or compaction keeps, in order: the rules of `iter::CompactionIter`
+    /// for one snapshot.
     fn keep(&self, mut entries: Vec<Entry>, bottommost: bool) -> Vec<Entry> {
         entries.sort_by(|a, b| (a.key, b.seq).cmp(&(b.key, a.seq)));
-        let stripe = |entry: &Entry| self.oldest_snapshot.is_some_and(|oldest| entry.seq > oldest.0);
+        let stripe =
+            |entry: &Entry| self.oldest_snapshot.is_some_and(|oldest| entry.seq > oldest.0);
         entries.dedup_by(|older, newer| older.key == newer.key && stripe(older) == stripe(newer));
         for entry in &mut entries {
             if self.is_gone(entry) {
@@ -257,10 +247,7 @@ impl Simulator {
     }
 
     fn cut(&self, entries: Vec<Entry>, plan: &CompactionPlan) -> Vec<Vec<Entry>> {
-        let beneath = self
-            .levels
-            .get(plan.output_level + 1)
-            .map_or(&[][..], |tables| tables);
+        let beneath = self.levels.get(plan.output_level + 1).map_or(&[][..], |tables| tables);
         let grandparents: Vec<(&[u8], u64)> = beneath
             .iter()
             .filter(|table| plan.grandparents.contains(&table.meta.num))
@@ -271,7 +258,9 @@ impl Simulator {
         let mut output_bytes = 0;
         let mut last_key = None;
         for entry in entries {
-            if last_key != Some(entry.key) && cutter.cut_before(&entry.key.to_be_bytes(), output_bytes) {
+            if last_key != Some(entry.key)
+                && cutter.cut_before(&entry.key.to_be_bytes(), output_bytes)
+            {
                 outputs.push(Vec::new());
                 output_bytes = 0;
             }
@@ -283,11 +272,7 @@ impl Simulator {
     }
 
     fn bytes_of(&self, write: Write) -> u64 {
-        if write == Write::Delete {
-            TOMBSTONE_BYTES
-        } else {
-            self.entry_bytes
-        }
+        if write == Write::Delete { TOMBSTONE_BYTES } else { self.entry_bytes }
     }
 
     fn add_table(&mut self, level: usize, entries: Vec<Entry>) {
@@ -300,11 +285,8 @@ impl Simulator {
     fn table(&mut self, entries: Vec<Entry>) -> Option<Table> {
         let (first, last) = (entries.first()?, entries.last()?);
         let bound = |entry: &Entry| {
-            let kind = if entry.write == Write::Delete {
-                ValueKind::Delete
-            } else {
-                ValueKind::Put
-            };
+            let kind =
+                if entry.write == Write::Delete { ValueKind::Delete } else { ValueKind::Put };
             InternalKeyRef::new(&entry.key.to_be_bytes(), SeqNum(entry.seq), kind).to_owned()
         };
         let expiries = entries.iter().filter_map(|entry| match entry.write {
@@ -332,10 +314,8 @@ impl Simulator {
             seq_min: SeqNum(entries.iter().map(|entry| entry.seq).min()?),
             seq_max: SeqNum(entries.iter().map(|entry| entry.seq).max()?),
             entry_count: entries.len() as u64,
-            tombstone_count: entries
-                .iter()
-                .filter(|entry| entry.write == Write::Delete)
-                .count() as u64,
+            tombstone_count: entries.iter().filter(|entry| entry.write == Write::Delete).count()
+                as u64,
             raw_bytes: file_bytes,
             expiry,
         };
@@ -350,13 +330,11 @@ impl Simulator {
             tables.insert(index, table);
             return;
         }
-        let index =
-            tables.partition_point(|other| other.meta.smallest.user_key < table.meta.smallest.user_key);
+        let index = tables
+            .partition_point(|other| other.meta.smallest.user_key < table.meta.smallest.user_key);
         let clear_of = |other: Option<&Table>| {
             other.is_none_or(|other| {
-                !other
-                    .meta
-                    .overlaps(&table.meta.smallest.user_key, &table.meta.largest.user_key)
+                !other.meta.overlaps(&table.meta.smallest.user_key, &table.meta.largest.user_key)
             })
         };
         assert!(

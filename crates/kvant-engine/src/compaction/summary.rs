@@ -15,25 +15,26 @@ pub(crate) struct CompactionOptions {
     pub(crate) base_bytes: u64,
     pub(crate) level_ratio: u64,
     pub(crate) space_amplification_share: f64,
-    /// Bytes above the last level that are always allowed: in a small tree a share is not worth a rewrite.
+    /// Bytes above the last level that are always allowed: in a small tree a share is not worth a
+    /// rewrite.
     pub(crate) space_amplification_bytes_min: u64,
     /// Target size of a table.
     pub(crate) table_bytes: u64,
 }
 
-/// What may lie above the last level whatever that one has: merging less at a time costs more than it frees.
+/// What may lie above the last level whatever that one has: merging less at a time costs more than
+/// it frees.
 const SPACE_AMPLIFICATION_BYTES_MIN: u64 = 16 << 20;
 
 impl CompactionOptions {
     pub(crate) fn new(options: &Options) -> CompactionOptions {
         CompactionOptions {
             l0_compact_count: options.l0_compact_count,
-            base_bytes: options
-                .memtable_bytes
-                .saturating_mul(options.l0_compact_count as u64),
+            base_bytes: options.memtable_bytes.saturating_mul(options.l0_compact_count as u64),
             level_ratio: options.level_ratio,
             space_amplification_share: options.space_amplification_share,
-            space_amplification_bytes_min: (options.memtable_bytes / 2).min(SPACE_AMPLIFICATION_BYTES_MIN),
+            space_amplification_bytes_min: (options.memtable_bytes / 2)
+                .min(SPACE_AMPLIFICATION_BYTES_MIN),
             table_bytes: options.table_bytes,
         }
     }
@@ -72,11 +73,7 @@ impl<'a> VersionSummary<'a> {
             });
             tables.collect()
         });
-        VersionSummary {
-            levels,
-            oldest_snapshot,
-            now_ms,
-        }
+        VersionSummary { levels, oldest_snapshot, now_ms }
     }
 
     /// Bytes of all tables of a level.
@@ -94,7 +91,12 @@ impl<'a> VersionSummary<'a> {
     }
 
     /// The tables of a level from 1 on that share a user key with `first..=last`.
-    pub(super) fn overlapping(&self, level: usize, first: &[u8], last: &[u8]) -> &[TableSummary<'a>] {
+    pub(super) fn overlapping(
+        &self,
+        level: usize,
+        first: &[u8],
+        last: &[u8],
+    ) -> &[TableSummary<'a>] {
         debug_assert!(level > 0, "tables of level 0 are not sorted by key");
         let tables = &self.levels[level];
         let from = tables.partition_point(|table| table.last() < first);
@@ -109,10 +111,7 @@ impl<'a> VersionSummary<'a> {
 
     /// The deepest level that holds a table.
     pub(super) fn last_level(&self) -> usize {
-        self.levels
-            .iter()
-            .rposition(|tables| !tables.is_empty())
-            .unwrap_or(0)
+        self.levels.iter().rposition(|tables| !tables.is_empty()).unwrap_or(0)
     }
 }
 

@@ -49,7 +49,8 @@ impl Target {
         let mut below = PathBuf::new();
         loop {
             let Some(name) = top.file_name() else {
-                return Err(Error::invalid("the path of a checkpoint has to end with a name").with_file(dir));
+                return Err(Error::invalid("the path of a checkpoint has to end with a name")
+                    .with_file(dir));
             };
             let parent = parent_of(&top);
             if exists(parent)? {
@@ -61,12 +62,12 @@ impl Target {
             };
             top = parent.to_path_buf();
         }
-        let canonical = |path: &Path| {
-            fs.canonical(path)
-                .map_err(|e| Error::io("resolve the path of", path, e))
-        };
+        let canonical =
+            |path: &Path| fs.canonical(path).map_err(|e| Error::io("resolve the path of", path, e));
         if canonical(parent_of(&top))?.starts_with(canonical(&core.dir)?) {
-            return Err(Error::invalid("a checkpoint may not lie in the data directory").with_file(dir));
+            return Err(
+                Error::invalid("a checkpoint may not lie in the data directory").with_file(dir)
+            );
         }
         let dir = dir.to_path_buf();
         Ok(Target { dir, top, below })
@@ -83,8 +84,7 @@ pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
         && let Err(error) = remove_unfinished(core)
     {
         // The next checkpoint or open tries again.
-        core.log
-            .event(Level::Warn, "file_not_removed", &[("error", &error)]);
+        core.log.event(Level::Warn, "file_not_removed", &[("error", &error)]);
     }
     made
 }
@@ -93,12 +93,8 @@ pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
 pub(crate) fn remove_unfinished(core: &Core) -> Result<()> {
     let fs = &core.env.fs;
     let unfinished = core.dir.join(UNFINISHED);
-    if fs
-        .exists(&unfinished)
-        .map_err(|e| Error::io("look at", &unfinished, e))?
-    {
-        fs.remove_dir_all(&unfinished)
-            .map_err(|e| Error::io("remove", &unfinished, e))?;
+    if fs.exists(&unfinished).map_err(|e| Error::io("look at", &unfinished, e))? {
+        fs.remove_dir_all(&unfinished).map_err(|e| Error::io("remove", &unfinished, e))?;
     }
     Ok(())
 }
@@ -112,26 +108,18 @@ fn make(core: &Core, target: &Target) -> Result<()> {
     };
     let unfinished = core.dir.join(UNFINISHED);
     let inner = unfinished.join(&target.below);
-    fs.create_dir_all(&inner)
-        .map_err(|e| Error::io("create", &inner, e))?;
+    fs.create_dir_all(&inner).map_err(|e| Error::io("create", &inner, e))?;
     for file in view.version.all_tables() {
         let num = file.meta.num;
-        let (from, to) = (
-            file_path(&core.dir, FileKind::Table, num),
-            file_path(&inner, FileKind::Table, num),
-        );
+        let (from, to) =
+            (file_path(&core.dir, FileKind::Table, num), file_path(&inner, FileKind::Table, num));
         fs.hard_link(&from, &to).map_err(|e| Error::io("link", &to, e))?;
     }
-    let next = view
-        .version
-        .all_tables()
-        .map(|file| file.meta.num.0 + 1)
-        .max()
-        .unwrap_or(1);
-    let snapshot = view
-        .version
-        .snapshot_edit(FileNum(next + 1), last_seq, FileNum(0));
-    ManifestWriter::create(&**fs, &inner, FileNum(next), &snapshot).map_err(|error| match error.kind() {
+    let next = view.version.all_tables().map(|file| file.meta.num.0 + 1).max().unwrap_or(1);
+    let snapshot = view.version.snapshot_edit(FileNum(next + 1), last_seq, FileNum(0));
+    ManifestWriter::create(&**fs, &inner, FileNum(next), &snapshot).map_err(|error| match error
+        .kind()
+    {
         // A failed checkpoint is removed: nothing about it is unknown.
         ErrorKind::OutcomeUnknown => error.with_kind(ErrorKind::Io),
         _ => error,
@@ -140,12 +128,10 @@ fn make(core: &Core, target: &Target) -> Result<()> {
     for dir in from_inner_to_top {
         fs.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
     }
-    fs.rename(&unfinished, &target.top)
-        .map_err(|source| not_renamed(target, source))?;
+    fs.rename(&unfinished, &target.top).map_err(|source| not_renamed(target, source))?;
     let parent = parent_of(&target.top);
     if let Err(source) = fs.sync_dir(parent) {
-        fs.remove_dir_all(&target.top)
-            .map_err(|e| Error::io("remove", &target.top, e))?;
+        fs.remove_dir_all(&target.top).map_err(|e| Error::io("remove", &target.top, e))?;
         return Err(Error::io("sync", parent, source));
     }
     core.log.event(

@@ -4,8 +4,8 @@ use super::core::{Core, JobCounters};
 use crate::compaction::TreeShape;
 use crate::format::FileKind;
 use crate::stats::{
-    JobStats, LevelStats, MemoryStats, MemtableStats, ReadStats, SnapshotStats, SpaceStats, Stats, WalStats,
-    WriteStats,
+    JobStats, LevelStats, MemoryStats, MemtableStats, ReadStats, SnapshotStats, SpaceStats, Stats,
+    WalStats, WriteStats,
 };
 use kvant_base::budget::CONSUMERS;
 use kvant_base::limits::LEVELS;
@@ -20,11 +20,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
         memtables: MemtableStats {
             active_bytes: view.active.memory_bytes(),
             sealed_count: view.sealed.len() as u64,
-            sealed_bytes: view
-                .sealed
-                .iter()
-                .map(|sealed| sealed.memtable.memory_bytes())
-                .sum(),
+            sealed_bytes: view.sealed.iter().map(|sealed| sealed.memtable.memory_bytes()).sum(),
         },
         block_cache: core.tables.cache.stats(),
         reads: reads(core),
@@ -45,10 +41,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
         memory: MemoryStats {
             limit_bytes: core.memory.limit_bytes(),
             used_bytes: core.memory.used_bytes_total(),
-            consumers: CONSUMERS
-                .iter()
-                .map(|&c| (c.name(), core.memory.used_bytes(c)))
-                .collect(),
+            consumers: CONSUMERS.iter().map(|&c| (c.name(), core.memory.used_bytes(c))).collect(),
         },
         recovery: core.recovery.clone(),
         fenced: core.fence.cause().map(ToString::to_string),
@@ -108,11 +101,7 @@ fn writes(core: &Core) -> WriteStats {
         operation_count: get(&counters.operations),
         group_count: get(&counters.groups),
         user_bytes,
-        amplification: if user_bytes == 0 {
-            0.0
-        } else {
-            written_bytes as f64 / user_bytes as f64
-        },
+        amplification: if user_bytes == 0 { 0.0 } else { written_bytes as f64 / user_bytes as f64 },
     }
 }
 
@@ -120,9 +109,8 @@ fn wal(core: &Core) -> WalStats {
     // A directory that cannot be listed shows no logs; writes and flushes report the failure.
     let files = super::inventory::list(&core.env, &core.dir).unwrap_or_default();
     let logs = files.iter().filter(|(kind, ..)| *kind == FileKind::Wal);
-    let (file_count, bytes) = logs.fold((0, 0), |(count, sum), (_, _, entry)| {
-        (count + 1, sum + entry.len_bytes)
-    });
+    let (file_count, bytes) =
+        logs.fold((0, 0), |(count, sum), (_, _, entry)| (count + 1, sum + entry.len_bytes));
     let mut stats = WalStats {
         file_count,
         bytes,
@@ -147,13 +135,9 @@ fn job(counters: &JobCounters, debt_bytes: u64) -> JobStats {
 
 fn snapshots(core: &Core) -> SnapshotStats {
     let (open_count, oldest_ns) = core.snapshots.count_and_oldest_ns();
-    let age_ns = oldest_ns.map_or(0, |since_ns| {
-        core.env.clock.monotonic_ns().saturating_sub(since_ns)
-    });
-    SnapshotStats {
-        open_count,
-        oldest_age_ms: age_ns / 1_000_000,
-    }
+    let age_ns =
+        oldest_ns.map_or(0, |since_ns| core.env.clock.monotonic_ns().saturating_sub(since_ns));
+    SnapshotStats { open_count, oldest_age_ms: age_ns / 1_000_000 }
 }
 
 fn get(counter: &AtomicU64) -> u64 {

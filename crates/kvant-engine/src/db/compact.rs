@@ -1,7 +1,8 @@
 //! The compaction task: asks the picker, runs the plan, installs the outcome.
 //!
-//! Where there is less room than all inputs take, a merge is done in [`steps`]; where there is not even room
-//! for one, the picker gives a smaller plan, or none: then puts are refused until space returns.
+//! Where there is less room than all inputs take, a merge is done in [`steps`]; where there is not
+//! even room for one, the picker gives a smaller plan, or none: then puts are refused until space
+//! returns.
 
 use super::core::Core;
 use super::flush::RETRY_NS;
@@ -24,8 +25,8 @@ use std::sync::atomic::Ordering;
 
 mod steps;
 
-/// After a compaction that ran out of room, so many looks for one count on half of it, and are without hope
-/// that tombstones make some.
+/// After a compaction that ran out of room, so many looks for one count on half of it, and are
+/// without hope that tombstones make some.
 const CAUTION_MAX: u32 = 8;
 
 /// Levels, ascending, and tables of each in the level's order.
@@ -69,13 +70,11 @@ impl Task for CompactTask {
             }
             Err(error) if error.kind() == ErrorKind::Closed => Step::Finished,
             Err(error) => {
-                core.compaction_failure
-                    .note(&error, core.env.clock.monotonic_ns());
+                core.compaction_failure.note(&error, core.env.clock.monotonic_ns());
                 core.counters.compactions.failed.fetch_add(1, Ordering::Relaxed);
                 let is_known = error.kind() == ErrorKind::NoSpace && core.space.is_full();
                 if !is_known {
-                    core.log
-                        .event(Level::Error, "compaction_failed", &[("error", &error)]);
+                    core.log.event(Level::Error, "compaction_failed", &[("error", &error)]);
                 }
                 core.serve_manual(asked, Some(error.clone()));
                 if error.kind() == ErrorKind::NoSpace {
@@ -116,17 +115,16 @@ impl Core {
         });
         self.note_level_0_stuck(wanted.is_none() && level_0_due);
         let has_no_room = wanted.is_some() && plan.is_none();
-        self.space
-            .compaction_has_no_room
-            .store(has_no_room, Ordering::Relaxed);
+        self.space.compaction_has_no_room.store(has_no_room, Ordering::Relaxed);
         if has_no_room {
             if self.remove_obsolete_tables() {
                 // What was not needed any more took the room.
                 return Ok(true);
             }
-            self.compaction_caution
-                .store(caution.saturating_sub(1), Ordering::Relaxed);
-            return Err(Error::new(ErrorKind::NoSpace, "no room for any compaction").with_file(&self.dir));
+            self.compaction_caution.store(caution.saturating_sub(1), Ordering::Relaxed);
+            return Err(
+                Error::new(ErrorKind::NoSpace, "no room for any compaction").with_file(&self.dir)
+            );
         }
         let Some(plan) = plan else {
             self.serve_manual(asked, None);
@@ -146,8 +144,8 @@ impl Core {
         result.map(|()| true)
     }
 
-    /// Level 0 is too large and yet there is nothing to do: unreadable tables stand in the way. No stall of writes would ever end then,
-    /// so level 0 is left to grow.
+    /// Level 0 is too large and yet there is nothing to do: unreadable tables stand in the way. No
+    /// stall of writes would ever end then, so level 0 is left to grow.
     fn note_level_0_stuck(&self, stuck: bool) {
         if self.level_0_stuck.swap(stuck, Ordering::Relaxed) != stuck {
             if stuck {
@@ -169,11 +167,10 @@ impl Core {
         }
     }
 
-    /// A table of the plan has an unreadable block: its other keys stay readable where it is, so it is not compacted again.
+    /// A table of the plan has an unreadable block: its other keys stay readable where it is, so it
+    /// is not compacted again.
     fn leave_alone(&self, plan: &CompactionPlan, error: &Error) {
-        let damaged = error
-            .file()
-            .and_then(|path| path.file_name()?.to_str().map(str::to_owned));
+        let damaged = error.file().and_then(|path| path.file_name()?.to_str().map(str::to_owned));
         let mut versions = self.versions.lock();
         for &num in plan.inputs.iter().flat_map(|(_, nums)| nums) {
             let name = file_name(FileKind::Table, num);
@@ -200,20 +197,16 @@ impl Core {
         counters.count.fetch_add(1, Ordering::Relaxed);
         counters.busy_us.fetch_add(us, Ordering::Relaxed);
         counters.read_bytes.fetch_add(read_bytes, Ordering::Relaxed);
-        counters
-            .written_bytes
+        counters.written_bytes.fetch_add(outputs.written_bytes, Ordering::Relaxed);
+        self.counters.level_written[plan.output_level]
             .fetch_add(outputs.written_bytes, Ordering::Relaxed);
-        self.counters.level_written[plan.output_level].fetch_add(outputs.written_bytes, Ordering::Relaxed);
         self.log.event(
             Level::Info,
             "compaction",
             &[
                 ("reason", &plan.reason.name()),
                 ("output_level", &plan.output_level),
-                (
-                    "input_tables",
-                    &plan.inputs.iter().map(|(_, nums)| nums.len()).sum::<usize>(),
-                ),
+                ("input_tables", &plan.inputs.iter().map(|(_, nums)| nums.len()).sum::<usize>()),
                 ("input_bytes", &read_bytes),
                 ("output_tables", &outputs.tables.len()),
                 ("output_bytes", &outputs.written_bytes),
@@ -236,7 +229,9 @@ impl Core {
             PlanKind::Move | PlanKind::Drop => 0,
         };
         let Some(_room) = self.space.make_room(needed_bytes)? else {
-            return Err(Error::new(ErrorKind::NoSpace, "no room for a compaction").with_file(&self.dir));
+            return Err(
+                Error::new(ErrorKind::NoSpace, "no room for a compaction").with_file(&self.dir)
+            );
         };
         let view = self.views.load_full();
         let mut edit = VersionEdit::default();
@@ -264,11 +259,8 @@ impl Core {
                     .collect();
                 // Removed inputs free their space only once no reader holds them.
                 drop(view);
-                let merging = Merging {
-                    plan,
-                    grandparents,
-                    output_table_bytes: self.output_table_bytes(),
-                };
+                let merging =
+                    Merging { plan, grandparents, output_table_bytes: self.output_table_bytes() };
                 let outputs = if in_steps && inputs.len() == 2 {
                     self.merge_in_steps(&merging, inputs)?
                 } else {
@@ -308,7 +300,11 @@ impl Core {
         self.write_tables(&mut kept, plan.output_level, Some(cutter), &mut progress)
     }
 
-    fn install_compaction(&self, edit: VersionEdit, opened: &[Arc<TableFile<Table>>]) -> Result<()> {
+    fn install_compaction(
+        &self,
+        edit: VersionEdit,
+        opened: &[Arc<TableFile<Table>>],
+    ) -> Result<()> {
         self.apply(&mut self.versions.lock(), edit, opened, None)
     }
 }
@@ -334,12 +330,7 @@ fn files(version: &Version<Table>, level: usize, nums: &[FileNum]) -> Vec<Arc<Ta
     if nums.is_empty() {
         return Vec::new();
     }
-    version
-        .tables(level)
-        .iter()
-        .filter(|file| nums.contains(&file.meta.num))
-        .cloned()
-        .collect()
+    version.tables(level).iter().filter(|file| nums.contains(&file.meta.num)).cloned().collect()
 }
 
 /// The entries of all inputs.
@@ -348,7 +339,8 @@ fn all_sources(inputs: Inputs) -> Vec<Box<dyn InternalIterator>> {
     sources.flatten().collect()
 }
 
-/// The entries of some tables of a level: those of level 0 overlap, those of another level follow each other.
+/// The entries of some tables of a level: those of level 0 overlap, those of another level follow
+/// each other.
 fn sources(level: usize, files: Vec<Arc<TableFile<Table>>>) -> Vec<Box<dyn InternalIterator>> {
     if level == 0 {
         let iter = |file: Arc<TableFile<Table>>| -> Box<dyn InternalIterator> {

@@ -1,8 +1,8 @@
 //! The parts of an open database and what all of them need.
 //!
-//! Lock order, outermost first: `versions`, `writer`, `prepared_wal`, the super-version's, the gate's, the log sync's. None is held
-//! while a file is read, written or synced, but `writer` (one log write), `versions` (one manifest edit and its sync) and
-//! `prepared_wal` (making a log file).
+//! Lock order, outermost first: `versions`, `writer`, `prepared_wal`, the super-version's, the
+//! gate's, the log sync's. None is held while a file is read, written or synced, but `writer` (one
+//! log write), `versions` (one manifest edit and its sync) and `prepared_wal` (making a log file).
 
 use super::fence::Fence;
 use super::health::LastFailure;
@@ -66,7 +66,8 @@ pub(crate) struct Core {
     closed: AtomicBool,
     /// Whether compaction can do nothing about the tables of level 0.
     pub(crate) level_0_stuck: AtomicBool,
-    /// How many more looks for a compaction are to be without hope: see [`crate::compaction::Room`].
+    /// How many more looks for a compaction are to be without hope: see
+    /// [`crate::compaction::Room`].
     pub(crate) compaction_caution: AtomicU32,
     /// Notified when a flush or compaction has ended or a manual one was asked for.
     pub(crate) progressed: Signal,
@@ -286,19 +287,20 @@ impl Core {
         *self.owner.lock() = None;
     }
 
-    /// Makes names in the data directory durable. A failure fences: what the directory holds is unknown from then on.
+    /// Makes names in the data directory durable. A failure fences: what the directory holds is
+    /// unknown from then on.
     pub(crate) fn sync_dir(&self) -> Result<()> {
         self.events
             .sync("directory", || self.env.fs.sync_dir(&self.dir))
             .map_err(|source| self.fence(Error::io("fsync", &self.dir, source)))
     }
 
-    /// Removes a file that is not needed; a failure is logged, and the file is removed at the next open.
+    /// Removes a file that is not needed; a failure is logged, and the file is removed at the next
+    /// open.
     pub(crate) fn remove_file(&self, path: &Path) {
         if let Err(error) = self.env.fs.remove_file(path) {
             let error = Error::io("remove", path, error);
-            self.log
-                .event(Level::Warn, "file_not_removed", &[("error", &error)]);
+            self.log.event(Level::Warn, "file_not_removed", &[("error", &error)]);
         }
     }
 
@@ -308,12 +310,7 @@ impl Core {
         let view = self.views.load_full();
         let oldest_snapshot = self.snapshots.seqs().first().copied();
         let now_ms = self.env.clock.wall_ms();
-        look(&VersionSummary::new(
-            &view.version,
-            &versions.unreadable,
-            oldest_snapshot,
-            now_ms,
-        ))
+        look(&VersionSummary::new(&view.version, &versions.unreadable, oldest_snapshot, now_ms))
     }
 
     /// Moves the gate to where the state of the tree wants it.
@@ -327,20 +324,17 @@ impl Core {
             return Position::Open;
         }
         if self.log_sync.is_overdue() {
-            return Position::Closed {
-                reason: StallReason::SyncOverdue,
-            };
+            return Position::Closed { reason: StallReason::SyncOverdue };
         }
         if self.space.is_full() {
-            // Puts are refused before they come here; a delete waits for no flush or compaction, which may find no room.
+            // Puts are refused before they come here; a delete waits for no flush or compaction,
+            // which may find no room.
             return Position::Open;
         }
         let view = self.views.load();
         let full = is_full(&view.active, &self.options);
         if full && view.sealed.len() >= self.options.memtables_sealed_max {
-            return Position::Closed {
-                reason: StallReason::Memtables,
-            };
+            return Position::Closed { reason: StallReason::Memtables };
         }
         let (l0_count, reason) = (view.version.tables(0).len(), StallReason::L0Tables);
         let (slow, stop) = (self.options.l0_slow_count, self.options.l0_stop_count);
@@ -355,8 +349,9 @@ impl Core {
     }
 }
 
-/// Bits per key of each level's filters, such that the false positives of all levels sum to the share that the options allow: the
-/// last level, which holds nine tenths of the keys, gets half of it, and the others share the other half.
+/// Bits per key of each level's filters, such that the false positives of all levels sum to the
+/// share that the options allow: the last level, which holds nine tenths of the keys, gets half of
+/// it, and the others share the other half.
 fn filter_bits_per_key(options: &Options) -> [f64; LEVELS] {
     let half = options.filter_false_positive_share / 2.0;
     let mut bits = [bits_per_key_for(half / (LEVELS - 1) as f64); LEVELS];

@@ -43,8 +43,9 @@ impl Core {
         runner::write_tables(entries, run)
     }
 
-    /// Logs an edit durably, then shows it to readers. `opened` holds its new tables; `flushed` leaves the sealed memtables with it.
-    /// On error nothing has changed, and the new tables are removed unless the edit may be found after a restart.
+    /// Logs an edit durably, then shows it to readers. `opened` holds its new tables; `flushed`
+    /// leaves the sealed memtables with it. On error nothing has changed, and the new tables are
+    /// removed unless the edit may be found after a restart.
     pub(crate) fn apply(
         &self,
         versions: &mut VersionState,
@@ -73,25 +74,22 @@ impl Core {
         if versions.manifest.is_overgrown()
             && let Err(error) = self.start_manifest(versions, &next)
         {
-            // The edit is durable in the manifest there is, which goes on unless writes are fenced now.
-            self.log
-                .event(Level::Warn, "manifest_not_replaced", &[("error", &error)]);
+            // The edit is durable in the manifest there is, which goes on unless writes are fenced
+            // now.
+            self.log.event(Level::Warn, "manifest_not_replaced", &[("error", &error)]);
         }
         Ok(())
     }
 
-    /// The logs from `oldest_wal` on that the manifest does not know, or not with all that is synced.
+    /// The logs from `oldest_wal` on that the manifest does not know, or not with all that is
+    /// synced.
     fn log_changes(&self, versions: &VersionState, oldest_wal: FileNum) -> Vec<(FileNum, u64)> {
         // The prepared log first: if it comes into use meanwhile, the second field for it has at
         // least as many synced bytes.
         let prepared = self.prepared_wal.lock().as_ref().map(|wal| (wal.num, 0));
         let known = prepared.into_iter().chain(self.log_sync.known_logs());
         let news = |&(num, synced_bytes): &(FileNum, u64)| {
-            num >= oldest_wal
-                && versions
-                    .logs
-                    .get(&num)
-                    .is_none_or(|&before| before < synced_bytes)
+            num >= oldest_wal && versions.logs.get(&num).is_none_or(|&before| before < synced_bytes)
         };
         known.filter(news).collect()
     }
@@ -126,9 +124,7 @@ impl Core {
             Ok(_) => versions.logs.extend(edit.logs),
             // A full disk is logged where writes fail; the next edit carries the logs.
             Err(error) if error.kind() == ErrorKind::NoSpace => {}
-            Err(error) => self
-                .log
-                .event(Level::Warn, "logs_not_recorded", &[("error", &error)]),
+            Err(error) => self.log.event(Level::Warn, "logs_not_recorded", &[("error", &error)]),
         }
     }
 
@@ -144,14 +140,9 @@ impl Core {
         self.check_writable()?;
         let next = Arc::new(version.apply(edit, opened)?);
         let before_bytes = versions.manifest.bytes();
-        versions
-            .manifest
-            .append(edit)
-            .map_err(|error| self.manifest_error(error))?;
+        versions.manifest.append(edit).map_err(|error| self.manifest_error(error))?;
         let written_bytes = versions.manifest.bytes() - before_bytes;
-        self.counters
-            .manifest_bytes
-            .fetch_add(written_bytes, Ordering::Relaxed);
+        self.counters.manifest_bytes.fetch_add(written_bytes, Ordering::Relaxed);
         Ok(next)
     }
 
@@ -171,9 +162,7 @@ impl Core {
             }
             error
         })?;
-        self.counters
-            .manifest_bytes
-            .fetch_add(manifest.bytes(), Ordering::Relaxed);
+        self.counters.manifest_bytes.fetch_add(manifest.bytes(), Ordering::Relaxed);
         versions.manifest = manifest;
         crate::version::remove_older(&*self.env.fs, &self.dir, num)?;
         Ok(())

@@ -110,9 +110,8 @@ impl Core {
 
     fn flush(&self, sealed: &Arc<SealedMemtable>) -> Result<()> {
         let Some(room) = self.space.make_room(flush_bytes(&sealed.memtable))? else {
-            return Err(
-                Error::new(ErrorKind::NoSpace, "no room for the table of a flush").with_file(&self.dir)
-            );
+            return Err(Error::new(ErrorKind::NoSpace, "no room for the table of a flush")
+                .with_file(&self.dir));
         };
         let started_ns = self.env.clock.monotonic_ns();
         let counters = &self.counters.flushes;
@@ -136,12 +135,8 @@ impl Core {
         let us = (self.env.clock.monotonic_ns() - started_ns) / 1000;
         counters.count.fetch_add(1, Ordering::Relaxed);
         counters.busy_us.fetch_add(us, Ordering::Relaxed);
-        counters
-            .read_bytes
-            .fetch_add(sealed.memtable.memory_bytes(), Ordering::Relaxed);
-        counters
-            .written_bytes
-            .fetch_add(outputs.written_bytes, Ordering::Relaxed);
+        counters.read_bytes.fetch_add(sealed.memtable.memory_bytes(), Ordering::Relaxed);
+        counters.written_bytes.fetch_add(outputs.written_bytes, Ordering::Relaxed);
         self.counters.level_written[0].fetch_add(outputs.written_bytes, Ordering::Relaxed);
         self.log.event(
             Level::Info,
@@ -192,11 +187,8 @@ impl Core {
     }
 
     fn remove_wals_below(&self, oldest: FileNum) -> Result<()> {
-        let entries = self
-            .env
-            .fs
-            .list(&self.dir)
-            .map_err(|source| Error::io("list", &self.dir, source))?;
+        let entries =
+            self.env.fs.list(&self.dir).map_err(|source| Error::io("list", &self.dir, source))?;
         for entry in entries {
             if let Some((FileKind::Wal, num)) = parse_file_name(&entry.name)
                 && num < oldest

@@ -36,10 +36,7 @@ pub(crate) struct LastFailure {
 
 impl LastFailure {
     pub(crate) fn new() -> LastFailure {
-        LastFailure {
-            failed: AtomicBool::new(false),
-            last: NamedMutex::new("last_failure", None),
-        }
+        LastFailure { failed: AtomicBool::new(false), last: NamedMutex::new("last_failure", None) }
     }
 
     /// Remembers an error of the operating system; others are told of elsewhere, or are not its
@@ -76,7 +73,8 @@ impl Core {
             return WriteHealth::Failing(error);
         }
         if self.gate.stall().is_some()
-            && let Some((_, error)) = self.flush_failure.get().or_else(|| self.compaction_failure.get())
+            && let Some((_, error)) =
+                self.flush_failure.get().or_else(|| self.compaction_failure.get())
         {
             return WriteHealth::Failing(error);
         }

@@ -36,7 +36,9 @@ pub(crate) fn open_table(
 ) -> Result<Arc<Table>> {
     let path = file_path(dir, FileKind::Table, meta.num);
     let file = env.fs.open(&path).map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound => Error::corruption(&path, 0, "a table that the manifest names is missing"),
+        io::ErrorKind::NotFound => {
+            Error::corruption(&path, 0, "a table that the manifest names is missing")
+        }
         _ => Error::io("open", &path, source),
     })?;
     let table = Table::open(file, &path, meta.num, meta.file_bytes, Arc::clone(context))?;
@@ -46,39 +48,38 @@ pub(crate) fn open_table(
     }
 }
 
-/// The logs from `oldest` on, ascending, without those at the end that were prepared and never used.
+/// The logs from `oldest` on, ascending, without those at the end that were prepared and never
+/// used.
 pub(crate) fn needed_wals(files: &[Listed], oldest: FileNum) -> Vec<FileNum> {
-    let logs = files
-        .iter()
-        .filter(|(kind, num, _)| *kind == FileKind::Wal && *num >= oldest);
+    let logs = files.iter().filter(|(kind, num, _)| *kind == FileKind::Wal && *num >= oldest);
     let mut logs: Vec<_> = logs.map(|(_, num, entry)| (*num, entry.len_bytes)).collect();
     logs.sort_unstable();
-    let used = logs
-        .iter()
-        .rposition(|(_, len_bytes)| *len_bytes > 0)
-        .map_or(0, |last| last + 1);
+    let used = logs.iter().rposition(|(_, len_bytes)| *len_bytes > 0).map_or(0, |last| last + 1);
     logs[..used].iter().map(|(num, _)| *num).collect()
 }
 
 /// The logs that the manifest knows and that are missing or shorter than they were.
 pub(crate) fn lost_logs(dir: &Path, files: &[Listed], state: &ManifestState) -> Vec<Error> {
-    let oldest = Some((state.oldest_wal, 0)).filter(|(num, _)| num.0 > 0 && !state.logs.contains_key(num));
+    let oldest =
+        Some((state.oldest_wal, 0)).filter(|(num, _)| num.0 > 0 && !state.logs.contains_key(num));
     let known = state.logs.iter().map(|(num, bytes)| (*num, *bytes));
     let lost = oldest.into_iter().chain(known).filter_map(|(num, known_bytes)| {
         let path = file_path(dir, FileKind::Wal, num);
-        let found = files
-            .iter()
-            .find(|(kind, found, _)| *kind == FileKind::Wal && *found == num);
+        let found = files.iter().find(|(kind, found, _)| *kind == FileKind::Wal && *found == num);
         match found.map(|(_, _, entry)| entry.len_bytes) {
             None => {
                 let what = match known_bytes {
                     0 => "a log that the manifest names is missing".to_string(),
-                    _ => format!("a log is missing of which {known_bytes} bytes are known to be synced"),
+                    _ => format!(
+                        "a log is missing of which {known_bytes} bytes are known to be synced"
+                    ),
                 };
                 Some(Error::corruption(&path, 0, what))
             }
             Some(bytes) if bytes < known_bytes => {
-                let what = format!("the log ends, though it is known to be synced up to byte {known_bytes}");
+                let what = format!(
+                    "the log ends, though it is known to be synced up to byte {known_bytes}"
+                );
                 Some(Error::corruption(&path, bytes, what))
             }
             Some(_) => None,

@@ -1,6 +1,7 @@
 //! The database: the engine's public interface, wired from its parts.
 //!
-//! - [`core`]: the parts and what all need; [`recovery`], [`replay`]: how they come to be from the files;
+//! - [`core`]: the parts and what all need; [`recovery`], [`replay`]: how they come to be from the
+//!   files;
 //! - [`inventory`]: checks the files that the manifest relies on;
 //! - [`write`](self::write), [`read`], [`range`], [`snapshot`]: what users do;
 //! - [`flush`], [`compact`], [`tasks`]: what happens behind them;
@@ -56,8 +57,9 @@ pub struct Resources {
     pub memory: Arc<MemoryBudget>,
     /// Where its events go, as lines for people.
     pub log: Arc<dyn Log>,
-    /// Where flushes, compactions, stalls and slow fsyncs go, with their times. Who listens is called by the engine's threads, some of
-    /// which hold its locks, and must not call the database.
+    /// Where flushes, compactions, stalls and slow fsyncs go, with their times. Who listens is
+    /// called by the engine's threads, some of which hold its locks, and must not call the
+    /// database.
     pub events: Arc<Events>,
     /// Where it says how far recovery is.
     pub progress: Arc<RecoveryProgress>,
@@ -75,7 +77,8 @@ impl Resources {
     }
 }
 
-/// An open database; clones share it. It is closed by [`Db::close`], or when the last clone is dropped.
+/// An open database; clones share it. It is closed by [`Db::close`], or when the last clone is
+/// dropped.
 #[derive(Clone)]
 pub struct Db(Arc<Handle>);
 
@@ -87,8 +90,9 @@ impl Db {
     /// Opens the database in `dir`, creating it if there is none, and recovers it.
     ///
     /// # Errors
-    /// `Invalid` for unusable options; `Locked` when another process owns the directory; `Corruption` with file and offset;
-    /// `Unsupported` for files of a newer version; `Io`, `NoSpace`.
+    /// `Invalid` for unusable options; `Locked` when another process owns the directory;
+    /// `Corruption` with file and offset; `Unsupported` for files of a newer version; `Io`,
+    /// `NoSpace`.
     pub fn open(env: Env, dir: &Path, options: Options, resources: Resources) -> Result<Db> {
         let core = recovery::open(env, dir, options, resources)?;
         let spawn = |task| core.env.spawner.spawn(task);
@@ -126,8 +130,9 @@ impl Db {
         self.0.core.get_traced(key, trace)
     }
 
-    /// As [`Db::get_traced`], but does not wait for the disk: for event loops. After `NeedsDisk`, `trace` has what was touched until
-    /// then, and nothing has been counted as a get: [`Db::get_traced`] does the whole read, on a thread that may wait.
+    /// As [`Db::get_traced`], but does not wait for the disk: for event loops. After `NeedsDisk`,
+    /// `trace` has what was touched until then, and nothing has been counted as a get:
+    /// [`Db::get_traced`] does the whole read, on a thread that may wait.
     ///
     /// # Errors
     /// As [`Db::get`].
@@ -136,13 +141,19 @@ impl Db {
         self.0.core.try_get(key, trace)
     }
 
-    /// As [`Db::get_traced`], but leaves blocks alone that are neither in the block cache nor at most `block_bytes_max` long in their
-    /// file, so that memory for them can be reserved first. What is said of `NeedsDisk` for [`Db::try_get`] holds here.
+    /// As [`Db::get_traced`], but leaves blocks alone that are neither in the block cache nor at
+    /// most `block_bytes_max` long in their file, so that memory for them can be reserved first.
+    /// What is said of `NeedsDisk` for [`Db::try_get`] holds here.
     ///
     /// # Errors
     /// As [`Db::get`].
     #[inline]
-    pub fn get_bounded(&self, key: &[u8], block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
+    pub fn get_bounded(
+        &self,
+        key: &[u8],
+        block_bytes_max: u32,
+        trace: &mut ReadTrace,
+    ) -> Result<Lookup> {
         self.0.core.get_bounded(key, block_bytes_max, trace)
     }
 
@@ -171,9 +182,7 @@ impl Db {
                         .stall()
                         .map(|reason| wait::begin(WaitKind::Backpressure, reason.name()));
                     let mut writable = || core.gate.stall().is_none() || core.is_closed();
-                    core.env
-                        .spawner
-                        .wait_until(core.gate.changed(), None, &mut writable);
+                    core.env.spawner.wait_until(core.gate.changed(), None, &mut writable);
                 }
                 Err((error, _)) => return Err(error),
             }
@@ -186,7 +195,8 @@ impl Db {
         result.expect("a wait without a deadline ends when it is over")
     }
 
-    /// Gives `key` a value, which expires when the wall clock reaches `expires_at_ms` (since 1970) if that is given.
+    /// Gives `key` a value, which expires when the wall clock reaches `expires_at_ms` (since 1970)
+    /// if that is given.
     ///
     /// # Errors
     /// As [`Db::write`].
@@ -206,18 +216,20 @@ impl Db {
         self.write(batch)
     }
 
-    /// Commits a batch without ever waiting for an fsync or a stall: for event loops. After `Ok`, `done` has been or will be
-    /// called, exactly once. After an error it will not be called, nothing was written, and the batch comes back.
+    /// Commits a batch without ever waiting for an fsync or a stall: for event loops. After `Ok`,
+    /// `done` has been or will be called, exactly once. After an error it will not be called,
+    /// nothing was written, and the batch comes back.
     ///
     /// # Errors
-    /// `Stalled`: register with [`Db::on_writable`], then try again. `Invalid` for keys and values over their limits; `NoSpace`
-    /// (deletes alone may pass); `Fenced`; `Closed`.
+    /// `Stalled`: register with [`Db::on_writable`], then try again. `Invalid` for keys and values
+    /// over their limits; `NoSpace` (deletes alone may pass); `Fenced`; `Closed`.
     #[inline]
     pub fn submit(&self, batch: WriteBatch, done: Completion) -> Refusable {
         self.0.core.submit(batch, done)
     }
 
-    /// Calls `wake` once as soon as a stalled write may succeed (at once when it may already), on whatever thread ends the stall.
+    /// Calls `wake` once as soon as a stalled write may succeed (at once when it may already), on
+    /// whatever thread ends the stall.
     pub fn on_writable(&self, wake: Box<dyn FnOnce() + Send>) {
         self.0.core.gate.on_writable(wake);
     }
@@ -227,7 +239,8 @@ impl Db {
         self.0.core.gate.stall()
     }
 
-    /// Records with `start <= key`, and `key < end` where an end is given, in key order, from one consistent snapshot.
+    /// Records with `start <= key`, and `key < end` where an end is given, in key order, from one
+    /// consistent snapshot.
     ///
     /// # Errors
     /// As [`Db::get`].
@@ -275,7 +288,8 @@ impl Db {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Flushes, then compacts everything into the last level, and waits for it. It needs as much free space as the data take.
+    /// Flushes, then compacts everything into the last level, and waits for it. It needs as much
+    /// free space as the data take.
     ///
     /// # Errors
     /// As [`Db::flush`]; `Corruption` when a table cannot be read.
@@ -298,9 +312,9 @@ impl Db {
         }
     }
 
-    /// Makes a copy in `dir`, which must not exist and be on the same file system: tables are shared by hard links. It holds what
-    /// was acknowledged before the call, and may hold later writes. After an error there is nothing
-    /// of it.
+    /// Makes a copy in `dir`, which must not exist and be on the same file system: tables are
+    /// shared by hard links. It holds what was acknowledged before the call, and may hold later
+    /// writes. After an error there is nothing of it.
     ///
     /// # Errors
     /// As [`Db::flush`]; `Invalid` when `dir` exists, lies in the data directory or on another file
@@ -327,7 +341,8 @@ impl Db {
         self.0.core.fence.cause().cloned()
     }
 
-    /// Syncs the log and stops background work. Later calls fail with `Closed`; a second close does nothing.
+    /// Syncs the log and stops background work. Later calls fail with `Closed`; a second close does
+    /// nothing.
     ///
     /// # Errors
     /// `Fenced` or `Io` when what was acknowledged could not be synced.
@@ -368,9 +383,7 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
-            self.core
-                .log
-                .event(Level::Error, "close_failed", &[("error", &error)]);
+            self.core.log.event(Level::Error, "close_failed", &[("error", &error)]);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Ranges: records in key order from one consistent snapshot, for as long as the reader likes.
 //!
-//! A range pins a sequence number for its whole life, but memtables and tables only for a while: when the tree has changed and
-//! enough has been read since, it takes the current super-version and goes on behind its last key. A slow reader therefore holds
-//! back neither memory nor the space of whole tables, only the versions it may still need.
+//! A range pins a sequence number for its whole life, but memtables and tables only for a while:
+//! when the tree has changed and enough has been read since, it takes the current super-version and
+//! goes on behind its last key. A slow reader therefore holds back neither memory nor the space of
+//! whole tables, only the versions it may still need.
 
 use super::snapshot::PinnedSeq;
 use super::view::SuperVersion;
@@ -42,7 +43,11 @@ pub struct RangeIter {
 }
 
 impl RangeIter {
-    pub(crate) fn open(pinned: Arc<PinnedSeq>, start: &[u8], end: Option<&[u8]>) -> Result<RangeIter> {
+    pub(crate) fn open(
+        pinned: Arc<PinnedSeq>,
+        start: &[u8],
+        end: Option<&[u8]>,
+    ) -> Result<RangeIter> {
         let core = Arc::clone(pinned.core());
         core.check_usable()?;
         core.counters.ranges.fetch_add(1, Ordering::Relaxed);
@@ -50,9 +55,7 @@ impl RangeIter {
         let now_ms = core.env.clock.wall_ms();
         let trace = Arc::default();
         let mut records = visible(&view, pinned.seq, now_ms, end, &trace);
-        records
-            .seek(start)
-            .inspect_err(|error| core.note_read_error(error))?;
+        records.seek(start).inspect_err(|error| core.note_read_error(error))?;
         Ok(RangeIter {
             pinned,
             generation: view.generation,
@@ -76,10 +79,7 @@ impl RangeIter {
             self.refresh()?;
         }
         let core = self.pinned.core();
-        let Some(entry) = self
-            .records
-            .next()
-            .inspect_err(|error| core.note_read_error(error))?
+        let Some(entry) = self.records.next().inspect_err(|error| core.note_read_error(error))?
         else {
             return Ok(None);
         };
@@ -89,13 +89,11 @@ impl RangeIter {
             self.last_key.clear();
             self.last_key.extend_from_slice(entry.key);
         }
-        Ok(Some(Record {
-            key: entry.key,
-            value: entry.value,
-        }))
+        Ok(Some(Record { key: entry.key, value: entry.value }))
     }
 
-    /// What has been touched so far. A table counts again when the range has taken a newer view of the tree and enters it anew.
+    /// What has been touched so far. A table counts again when the range has taken a newer view of
+    /// the tree and enters it anew.
     pub fn trace(&self) -> ReadTrace {
         self.trace.get()
     }
@@ -110,18 +108,11 @@ impl RangeIter {
         }
         self.generation = view.generation;
         self.note_skipped();
-        self.records = visible(
-            &view,
-            self.pinned.seq,
-            self.now_ms,
-            self.end.as_deref(),
-            &self.trace,
-        );
+        self.records =
+            visible(&view, self.pinned.seq, self.now_ms, self.end.as_deref(), &self.trace);
         // The least key behind the last one is itself with a zero byte appended.
         self.last_key.push(0);
-        self.records
-            .seek(&self.last_key)
-            .inspect_err(|error| core.note_read_error(error))
+        self.records.seek(&self.last_key).inspect_err(|error| core.note_read_error(error))
     }
 
     fn note_skipped(&self) {
@@ -136,11 +127,7 @@ impl RangeIter {
 impl Drop for RangeIter {
     fn drop(&mut self) {
         self.note_skipped();
-        self.pinned
-            .core()
-            .counters
-            .range_records
-            .fetch_add(self.record_count, Ordering::Relaxed);
+        self.pinned.core().counters.range_records.fetch_add(self.record_count, Ordering::Relaxed);
     }
 }
 
@@ -174,7 +161,5 @@ fn visible(
 }
 
 fn cursor(file: &TableFile<Table>, trace: &Arc<RangeTrace>) -> TableIter {
-    file.table
-        .iter(true, Consumer::Iterators)
-        .traced(Arc::clone(trace))
+    file.table.iter(true, Consumer::Iterators).traced(Arc::clone(trace))
 }

@@ -3,7 +3,9 @@
 use super::core::Core;
 use super::view::SuperVersion;
 use crate::format::{SeqNum, ValueKind, key_hash, split_expiry};
-use crate::table::{Bounded, FoundEntry, NotWaiting, PointRead, ReadResult, ReadTrace, Stop, Table, Waiting};
+use crate::table::{
+    Bounded, FoundEntry, NotWaiting, PointRead, ReadResult, ReadTrace, Stop, Table, Waiting,
+};
 use arc_swap::Guard;
 use bytes::Bytes;
 use kvant_base::limits::LEVELS;
@@ -18,10 +20,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum Lookup {
     /// Its newest value; `None` when absent, deleted or expired.
     Known(Option<Bytes>),
-    /// A block that is not in the block cache has to be read, and the system would wait for the disk (or does not tell), or the
-    /// block is a large one.
+    /// A block that is not in the block cache has to be read, and the system would wait for the
+    /// disk (or does not tell), or the block is a large one.
     NeedsDisk {
-        /// Length of the block in its file: what reading it takes of memory, unless it is compressed.
+        /// Length of the block in its file: what reading it takes of memory, unless it is
+        /// compressed.
         block_bytes: u32,
     },
 }
@@ -57,10 +60,7 @@ impl Core {
         block_bytes_max: u32,
         trace: &mut ReadTrace,
     ) -> Result<Lookup> {
-        let mut read = Bounded {
-            trace: ReadTrace::default(),
-            block_bytes_max,
-        };
+        let mut read = Bounded { trace: ReadTrace::default(), block_bytes_max };
         self.look_up(key, &mut read, trace)
     }
 
@@ -84,7 +84,12 @@ impl Core {
         Ok(Lookup::Known(found?.map(|(value, _)| value)))
     }
 
-    pub(crate) fn get_at(&self, view: &SuperVersion, key: &[u8], seq: SeqNum) -> Result<Option<Bytes>> {
+    pub(crate) fn get_at(
+        &self,
+        view: &SuperVersion,
+        key: &[u8],
+        seq: SeqNum,
+    ) -> Result<Option<Bytes>> {
         let mut read = Waiting::default();
         let found = self.find(view, key, seq, &mut read);
         self.count_get(&found, read.0);
@@ -133,27 +138,22 @@ impl Core {
             std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
         for memtable in memtables {
             if let Some((_, kind, stored)) = memtable.get(key, hash, seq) {
-                let value = self
-                    .live_value(kind, stored)
-                    .expect("a memtable holds what was encoded here");
+                let value =
+                    self.live_value(kind, stored).expect("a memtable holds what was encoded here");
                 return Ok(value.map(|value| (memtable.value_bytes(value), Source::Memtable)));
             }
         }
         tag.stage(Stage::Table);
-        // Level 0 is in order of the newest write of each table, but after a repair ranges of sequence numbers may overlap: a find
-        // counts only when no later table can hold something newer.
+        // Level 0 is in order of the newest write of each table, but after a repair ranges of
+        // sequence numbers may overlap: a find counts only when no later table can hold something
+        // newer.
         let mut newest: Option<(SeqNum, Option<Bytes>)> = None;
         for file in view.version.tables_for_key(0, key) {
-            if newest
-                .as_ref()
-                .is_some_and(|(found_seq, _)| *found_seq > file.meta.seq_max)
-            {
+            if newest.as_ref().is_some_and(|(found_seq, _)| *found_seq > file.meta.seq_max) {
                 break;
             }
             if let Some(entry) = file.table.get(key, hash, seq, read)?
-                && newest
-                    .as_ref()
-                    .is_none_or(|(found_seq, _)| *found_seq < entry.seq)
+                && newest.as_ref().is_none_or(|(found_seq, _)| *found_seq < entry.seq)
             {
                 newest = Some((entry.seq, self.live_stored(&file.table, &entry)?));
             }
@@ -175,17 +175,15 @@ impl Core {
 
     fn live_stored(&self, table: &Table, entry: &FoundEntry) -> Result<Option<Bytes>> {
         let value = self.live_value(entry.kind, entry).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Corruption,
-                "an expiring value is shorter than its expiry",
-            )
-            .with_file(table.path())
+            Error::new(ErrorKind::Corruption, "an expiring value is shorter than its expiry")
+                .with_file(table.path())
         })?;
         // An expiry stands before the value.
         Ok(value.map(|value| entry.value_behind(entry.len() - value.len())))
     }
 
-    /// What a stored value is to a reader now: `Some(None)` when deleted or expired; `None` when malformed.
+    /// What a stored value is to a reader now: `Some(None)` when deleted or expired; `None` when
+    /// malformed.
     #[inline]
     fn live_value<'a>(&self, kind: ValueKind, stored: &'a [u8]) -> Option<Option<&'a [u8]>> {
         match kind {
@@ -193,7 +191,8 @@ impl Core {
             ValueKind::Put => Some(Some(stored)),
             ValueKind::PutExpiring => {
                 let (expiry_ms, value) = split_expiry(kind, stored)?;
-                let expired = expiry_ms.is_some_and(|expiry_ms| expiry_ms <= self.env.clock.wall_ms());
+                let expired =
+                    expiry_ms.is_some_and(|expiry_ms| expiry_ms <= self.env.clock.wall_ms());
                 Some((!expired).then_some(value))
             }
         }

@@ -1,15 +1,16 @@
 //! Replay: the records of the log become memtables again.
 //!
-//! The log is in the order of time. Inserted in that order, every operation would search a skip list that no
-//! cache holds. So operations are collected into a [`Run`], put into key order, and inserted ascending, which
-//! needs no search as long as a memtable is one run. A record that turns out bad ends the opening, and what was
-//! collected before it goes with the rest.
+//! The log is in the order of time. Inserted in that order, every operation would search a skip
+//! list that no cache holds. So operations are collected into a [`Run`], put into key order, and
+//! inserted ascending, which needs no search as long as a memtable is one run. A record that turns
+//! out bad ends the opening, and what was collected before it goes with the rest.
 //!
 //! Invariants:
 //! 1. memtables change only between log files, so that a flush frees whole files;
-//! 2. when [`Replay::run`] returns, every good record is in a memtable, and `sealed` and `active` follow the
-//!    order of the log;
-//! 3. memory beyond the memtables is bounded: by [`RUN_BYTES_MAX`] and by what the log's reader needs.
+//! 2. when [`Replay::run`] returns, every good record is in a memtable, and `sealed` and `active`
+//!    follow the order of the log;
+//! 3. memory beyond the memtables is bounded: by [`RUN_BYTES_MAX`] and by what the log's reader
+//!    needs.
 //!
 //! Threads: one, before anyone else knows the database.
 
@@ -34,10 +35,11 @@ use std::sync::atomic::Ordering;
 
 mod run;
 
-/// Largest run. A full memtable of the default settings is one run: the operations of a memtable take less as
-/// a run than in the memtable.
+/// Largest run. A full memtable of the default settings is one run: the operations of a memtable
+/// take less as a run than in the memtable.
 const RUN_BYTES_MAX: usize = 32 << 20;
-/// An operation with a larger value is inserted as it comes: a search costs less than copying it once more.
+/// An operation with a larger value is inserted as it comes: a search costs less than copying it
+/// once more.
 const VALUE_BYTES_MAX: usize = 64 << 10;
 
 /// Logs that one memtable may keep from restart to restart.
@@ -97,13 +99,9 @@ impl<'a> Replay<'a> {
     pub(super) fn run(&mut self, files: &[Listed]) -> Result<Vec<RecoveredWal>> {
         let nums = needed_wals(files, self.state.oldest_wal);
         let bytes_of = |(_, num, entry): &Listed| nums.contains(num).then_some(entry.len_bytes);
-        self.progress
-            .total_bytes
-            .store(files.iter().filter_map(bytes_of).sum(), Ordering::Relaxed);
+        self.progress.total_bytes.store(files.iter().filter_map(bytes_of).sum(), Ordering::Relaxed);
         let (env, dir, state) = (self.env, self.dir, self.state);
-        let wals = read_logs(env, dir, files, state, &mut |num, record| {
-            self.apply(num, &record)
-        })?;
+        let wals = read_logs(env, dir, files, state, &mut |num, record| self.apply(num, &record))?;
         self.run.insert_into(&self.active);
         if let Some(first_wal) = self.active_wal
             && wals.iter().filter(|wal| wal.file_num >= first_wal).count() >= WALS_PER_MEMTABLE_MAX
@@ -145,9 +143,7 @@ impl<'a> Replay<'a> {
         })?;
         self.next_seq = record.next_seq();
         self.stats.wal_record_count += 1;
-        self.progress
-            .done_bytes
-            .fetch_add(record.bytes(), Ordering::Relaxed);
+        self.progress.done_bytes.fetch_add(record.bytes(), Ordering::Relaxed);
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Snapshots: sequence numbers that compaction must keep readable.
 //!
-//! A snapshot pins no memtable and no table: compaction keeps, for every registered number, the newest version at or below it.
+//! A snapshot pins no memtable and no table: compaction keeps, for every registered number, the
+//! newest version at or below it.
 
 use super::core::Core;
 use super::range::RangeIter;
@@ -26,13 +27,11 @@ struct Open {
 
 impl SnapshotList {
     pub(crate) fn new() -> SnapshotList {
-        SnapshotList {
-            open: NamedMutex::new("snapshots", Open::default()),
-        }
+        SnapshotList { open: NamedMutex::new("snapshots", Open::default()) }
     }
 
-    /// What a compaction that starts now must keep readable, ascending. Snapshots registered later are at least as new as every
-    /// write in a table, because only visible writes are flushed.
+    /// What a compaction that starts now must keep readable, ascending. Snapshots registered later
+    /// are at least as new as every write in a table, because only visible writes are flushed.
     pub(crate) fn seqs(&self) -> Vec<SeqNum> {
         let mut seqs: Vec<_> = self.open.lock().since_ns.keys().map(|&(seq, _)| seq).collect();
         seqs.dedup();
@@ -57,18 +56,14 @@ impl PinnedSeq {
     /// Registers the newest visible sequence number.
     pub(crate) fn now(core: &Arc<Core>) -> PinnedSeq {
         let mut open = core.snapshots.open.lock();
-        // Read under the lock: a compaction that lists the snapshots before this one has only inputs that are visible already.
+        // Read under the lock: a compaction that lists the snapshots before this one has only
+        // inputs that are visible already.
         let seq = SeqNum(core.visible_seq.load(Ordering::Acquire));
         open.last_identity += 1;
         let identity = open.last_identity;
-        open.since_ns
-            .insert((seq, identity), core.env.clock.monotonic_ns());
+        open.since_ns.insert((seq, identity), core.env.clock.monotonic_ns());
         drop(open);
-        PinnedSeq {
-            core: Arc::clone(core),
-            seq,
-            identity,
-        }
+        PinnedSeq { core: Arc::clone(core), seq, identity }
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
@@ -78,26 +73,20 @@ impl PinnedSeq {
 
 impl Drop for PinnedSeq {
     fn drop(&mut self) {
-        self.core
-            .snapshots
-            .open
-            .lock()
-            .since_ns
-            .remove(&(self.seq, self.identity));
+        self.core.snapshots.open.lock().since_ns.remove(&(self.seq, self.identity));
     }
 }
 
-/// A consistent view of the database that stays as it is whatever is written later. Expiry still happens: an expired record is
-/// gone from every snapshot. Holding one keeps the space of what was overwritten or deleted since.
+/// A consistent view of the database that stays as it is whatever is written later. Expiry still
+/// happens: an expired record is gone from every snapshot. Holding one keeps the space of what was
+/// overwritten or deleted since.
 pub struct Snapshot {
     pinned: Arc<PinnedSeq>,
 }
 
 impl Snapshot {
     pub(crate) fn new(core: &Arc<Core>) -> Snapshot {
-        Snapshot {
-            pinned: Arc::new(PinnedSeq::now(core)),
-        }
+        Snapshot { pinned: Arc::new(PinnedSeq::now(core)) }
     }
 
     /// The value that `key` had; `None` when it was absent or deleted, or has expired.

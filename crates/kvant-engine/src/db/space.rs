@@ -1,19 +1,21 @@
-//! A full disk: puts are refused, deletes and background work go on, and all heals when space returns.
+//! A full disk: puts are refused, deletes and background work go on, and all heals when space
+//! returns.
 //!
-//! The file `RESERVE` holds space for the time when there is no other. It is used up bit by bit, and
-//! made whole again when there is room:
+//! The file `RESERVE` holds space for the time when there is no other. It is used up bit by bit,
+//! and made whole again when there is room:
 //! - one part is for the log records of deletes, which take from the other one last;
-//! - the other lets a flush or a compaction begin, which gives back more than it takes, and is filled up
-//!   first. Where that is not enough for anything, they may take a third of the former, too.
+//! - the other lets a flush or a compaction begin, which gives back more than it takes, and is
+//!   filled up first. Where that is not enough for anything, they may take a third of the former,
+//!   too.
 //!
-//! Puts are refused as soon as less is available than the next flush and the next step of compaction
-//! need, so that a database that fills its disk alone never takes the room to work from itself. They
-//! are refused until the reserve is whole and there is room to spare. Writes look whether that is so,
-//! at most once a [`PROBE_INTERVAL_NS`]: nothing polls an idle database.
+//! Puts are refused as soon as less is available than the next flush and the next step of
+//! compaction need, so that a database that fills its disk alone never takes the room to work from
+//! itself. They are refused until the reserve is whole and there is room to spare. Writes look
+//! whether that is so, at most once a [`PROBE_INTERVAL_NS`]: nothing polls an idle database.
 //!
 //! Invariants:
-//! 1. flushes and compactions leave two thirds of the part for deletes alone, and the reserve the room
-//!    that they have been lent;
+//! 1. flushes and compactions leave two thirds of the part for deletes alone, and the reserve the
+//!    room that they have been lent;
 //! 2. while puts are refused for space, no write waits for a flush or a compaction.
 
 use super::core::Core;
@@ -28,11 +30,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 const PROBE_INTERVAL_NS: u64 = 200_000_000;
-/// How often a database that refuses puts seals its memtable early: deletes free space only in tables.
+/// How often a database that refuses puts seals its memtable early: deletes free space only in
+/// tables.
 const EARLY_SEAL_INTERVAL_NS: u64 = 1_000_000_000;
 
-/// Largest part of the reserve for the log records of deletes. Two thirds of it are for nothing else:
-/// 100,000 records of one key of 64 bytes each take 10.4 MB. `docs/durability.md` promises that.
+/// Largest part of the reserve for the log records of deletes. Two thirds of it are for nothing
+/// else: 100,000 records of one key of 64 bytes each take 10.4 MB. `docs/durability.md` promises
+/// that.
 const DELETES_BYTES_MAX: u64 = 18 << 20;
 /// Largest part of the reserve for flushes and compactions.
 const WORK_BYTES_MAX: u64 = 6 << 20;
@@ -76,10 +80,7 @@ impl Reserve {
     /// What `bytes` are of a reserve that is `whole`.
     fn of(bytes: u64, whole: Reserve) -> Reserve {
         let work_bytes = bytes.min(whole.work_bytes);
-        Reserve {
-            deletes_bytes: (bytes - work_bytes).min(whole.deletes_bytes),
-            work_bytes,
-        }
+        Reserve { deletes_bytes: (bytes - work_bytes).min(whole.deletes_bytes), work_bytes }
     }
 }
 
@@ -111,7 +112,8 @@ impl Drop for LentRoom<'_> {
 
 impl DiskSpace {
     pub(crate) fn new(env: Env, log: Arc<dyn Log>, dir: &Path, memtable_bytes: u64) -> DiskSpace {
-        // A memtable has a chunk more than its size when it is sealed, and its table more than its data.
+        // A memtable has a chunk more than its size when it is sealed, and its table more than its
+        // data.
         let whole = Reserve {
             deletes_bytes: (memtable_bytes.saturating_mul(9) / 2).min(DELETES_BYTES_MAX),
             work_bytes: memtable_bytes.saturating_mul(3).div_ceil(2).min(WORK_BYTES_MAX),
@@ -138,13 +140,12 @@ impl DiskSpace {
         }
     }
 
-    /// Takes over what the last owner kept, and makes it whole; a database without room for that starts as
-    /// full.
+    /// Takes over what the last owner kept, and makes it whole; a database without room for that
+    /// starts as full.
     pub(crate) fn open(&self) {
         let mut state = self.state.lock();
         if let Err(error) = self.take_over(&mut state) {
-            self.log
-                .event(Level::Warn, "disk_reserve_not_opened", &[("error", &error)]);
+            self.log.event(Level::Warn, "disk_reserve_not_opened", &[("error", &error)]);
         }
         self.grow(&mut state);
         if state.left != self.whole {
@@ -177,8 +178,7 @@ impl DiskSpace {
     pub(crate) fn note_full(&self) -> bool {
         let is_new = !self.full.swap(true, Ordering::AcqRel);
         if is_new {
-            self.log
-                .event(Level::Error, "disk_full", &[("dir", &self.dir.display())]);
+            self.log.event(Level::Error, "disk_full", &[("dir", &self.dir.display())]);
         }
         is_new
     }
@@ -194,19 +194,13 @@ impl DiskSpace {
             return u64::MAX;
         };
         let left = self.state.lock().left;
-        let from_deletes = if in_distress {
-            self.lendable_of_deletes(left)
-        } else {
-            0
-        };
+        let from_deletes = if in_distress { self.lendable_of_deletes(left) } else { 0 };
         let from_reserve = left.work_bytes + from_deletes;
-        available_bytes
-            .saturating_add(from_reserve)
-            .saturating_sub(EXTRA_BYTES)
+        available_bytes.saturating_add(from_reserve).saturating_sub(EXTRA_BYTES)
     }
 
-    /// Lets a flush or compaction have `bytes`, of the reserve where nothing else is left, for as long as
-    /// the result lives; `None` when there is not as much.
+    /// Lets a flush or compaction have `bytes`, of the reserve where nothing else is left, for as
+    /// long as the result lives; `None` when there is not as much.
     pub(crate) fn make_room(&self, bytes: u64) -> Result<Option<LentRoom<'_>>> {
         let mut state = self.state.lock();
         let lent = LentRoom::new(&self.lent_count);
@@ -232,8 +226,7 @@ impl DiskSpace {
 
     /// What flushes and compactions may have of the part for deletes.
     fn lendable_of_deletes(&self, left: Reserve) -> u64 {
-        left.deletes_bytes
-            .saturating_sub(self.whole.deletes_bytes / 3 * 2)
+        left.deletes_bytes.saturating_sub(self.whole.deletes_bytes / 3 * 2)
     }
 
     /// Gives deletes `bytes` of the reserve; false when nothing is left of it.
@@ -252,8 +245,8 @@ impl DiskSpace {
         self.shrink(&mut state, left).map(|()| true)
     }
 
-    /// Before deletes take a log from `from_bytes` to `to_bytes`: while room is lent, its blocks come out of
-    /// the reserve, and not out of that room.
+    /// Before deletes take a log from `from_bytes` to `to_bytes`: while room is lent, its blocks
+    /// come out of the reserve, and not out of that room.
     pub(crate) fn spare_lent_room(&self, from_bytes: u64, to_bytes: u64) -> Result<()> {
         let block_count = to_bytes.div_ceil(BLOCK_BYTES) - from_bytes.div_ceil(BLOCK_BYTES);
         if block_count > 0 && self.is_full() && self.lent_count.load(Ordering::Acquire) > 0 {
@@ -264,11 +257,7 @@ impl DiskSpace {
 
     fn shrink(&self, state: &mut State, left: Reserve) -> Result<()> {
         if !std::mem::replace(&mut state.is_use_told, true) {
-            self.log.event(
-                Level::Warn,
-                "disk_reserve_in_use",
-                &[("bytes", &state.left.bytes())],
-            );
+            self.log.event(Level::Warn, "disk_reserve_in_use", &[("bytes", &state.left.bytes())]);
         }
         if let Some(file) = &state.file {
             file.set_len(left.bytes())
@@ -323,8 +312,7 @@ impl DiskSpace {
             Err(error) => {
                 // On a disk that is known to be full this happens again and again.
                 if !self.is_full() {
-                    self.log
-                        .event(Level::Warn, "disk_reserve_not_made", &[("error", &error)]);
+                    self.log.event(Level::Warn, "disk_reserve_not_made", &[("error", &error)]);
                 }
             }
         }
@@ -356,8 +344,8 @@ impl DiskSpace {
         self.grow(&mut state);
         // More than is needed, so that it lasts longer than one write.
         let wanted_bytes = working_bytes.saturating_add(self.whole.bytes() / 4);
-        let healed =
-            state.left == self.whole && self.available_bytes().is_some_and(|bytes| bytes >= wanted_bytes);
+        let healed = state.left == self.whole
+            && self.available_bytes().is_some_and(|bytes| bytes >= wanted_bytes);
         if healed {
             state.is_use_told = false;
             self.full.store(false, Ordering::Release);
@@ -379,13 +367,15 @@ impl Core {
     /// Refuses puts when less is available than the next flush and compaction need.
     pub(crate) fn check_space(&self) {
         let available_bytes = self.space.available_bytes();
-        if !self.space.is_full() && available_bytes.is_some_and(|bytes| bytes < self.working_bytes()) {
+        if !self.space.is_full()
+            && available_bytes.is_some_and(|bytes| bytes < self.working_bytes())
+        {
             self.note_disk_full();
         }
     }
 
-    /// What a flush and one step of a compaction need: the largest memtable, and the largest table below
-    /// level 0.
+    /// What a flush and one step of a compaction need: the largest memtable, and the largest table
+    /// below level 0.
     fn working_bytes(&self) -> u64 {
         let view = self.views.load();
         let sealed = view.sealed.iter().map(|sealed| flush_bytes(&sealed.memtable));
@@ -395,8 +385,8 @@ impl Core {
         memtable_bytes + table_bytes
     }
 
-    /// Lets a write pass whatever else it may wait for, unless the disk is full, has not healed, and the
-    /// write puts something.
+    /// Lets a write pass whatever else it may wait for, unless the disk is full, has not healed,
+    /// and the write puts something.
     #[inline]
     pub(crate) fn admit_to_disk(&self, has_put: bool) -> Result<()> {
         if self.space.is_full() && !self.heals() && has_put {
@@ -437,8 +427,8 @@ impl Core {
         }
     }
 
-    /// Where tables that a compaction writes end: the less room, the smaller, so that the next one needs
-    /// less.
+    /// Where tables that a compaction writes end: the less room, the smaller, so that the next one
+    /// needs less.
     pub(crate) fn output_table_bytes(&self) -> u64 {
         let table_bytes = self.options.table_bytes;
         let room_bytes = self.space.available_bytes().unwrap_or(u64::MAX);

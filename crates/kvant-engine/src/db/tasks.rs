@@ -1,4 +1,5 @@
-//! The small background tasks: syncing the log and removing obsolete tables. Flush and compaction have files of their own.
+//! The small background tasks: syncing the log and removing obsolete tables. Flush and compaction
+//! have files of their own.
 
 use super::core::Core;
 use crate::commit::sync::Synced;
@@ -28,11 +29,7 @@ impl Task for SyncTask {
                 core.log_sync.take_waiting(),
                 &fenced.map_err(|e| e.with_kind(ErrorKind::OutcomeUnknown)),
             );
-            return if core.is_closed() {
-                Step::Finished
-            } else {
-                Step::Idle
-            };
+            return if core.is_closed() { Step::Finished } else { Step::Idle };
         }
         match core.log_sync.sync_due() {
             Synced::NotDue(_) if core.is_closed() => Step::Finished,

@@ -1,12 +1,14 @@
 //! What a reader sees of the tree: the super-version, swapped as a whole.
 //!
 //! Invariants:
-//! 1. a super-version holds every acknowledged write older than its making, each in exactly one of its parts;
-//! 2. a reader takes the super-version first and the visible sequence number second, so that nothing compacted away in the former
-//!    is needed at the latter;
+//! 1. a super-version holds every acknowledged write older than its making, each in exactly one of
+//!    its parts;
+//! 2. a reader takes the super-version first and the visible sequence number second, so that
+//!    nothing compacted away in the former is needed at the latter;
 //! 3. memtables leave it in the order in which they were sealed.
 //!
-//! Threads: readers take no lock. Changes are made under `installing`, briefly; a new version also under the manifest's lock.
+//! Threads: readers take no lock. Changes are made under `installing`, briefly; a new version also
+//! under the manifest's lock.
 
 use crate::format::{FileNum, SeqNum};
 use crate::memtable::Memtable;
@@ -69,13 +71,10 @@ impl Views {
     /// The active memtable becomes the newest sealed one; `active` takes its place.
     pub(crate) fn seal(&self, active: Arc<Memtable>, active_wal: FileNum) {
         self.change(|now| {
-            let sealed = SealedMemtable {
-                memtable: Arc::clone(&now.active),
-                first_wal: now.active_wal,
-            };
-            let sealed = std::iter::once(Arc::new(sealed))
-                .chain(now.sealed.iter().cloned())
-                .collect();
+            let sealed =
+                SealedMemtable { memtable: Arc::clone(&now.active), first_wal: now.active_wal };
+            let sealed =
+                std::iter::once(Arc::new(sealed)).chain(now.sealed.iter().cloned()).collect();
             SuperVersion {
                 generation: 0,
                 active,
@@ -87,7 +86,11 @@ impl Views {
     }
 
     /// A new version of the tables; `flushed`, the oldest sealed memtable, is in it.
-    pub(crate) fn install(&self, version: Arc<Version<Table>>, flushed: Option<&Arc<SealedMemtable>>) {
+    pub(crate) fn install(
+        &self,
+        version: Arc<Version<Table>>,
+        flushed: Option<&Arc<SealedMemtable>>,
+    ) {
         self.change(|now| {
             let mut sealed = now.sealed.clone();
             if let Some(flushed) = flushed {
@@ -98,13 +101,7 @@ impl Views {
                 );
             }
             let (active, active_wal) = (Arc::clone(&now.active), now.active_wal);
-            SuperVersion {
-                generation: 0,
-                active,
-                active_wal,
-                sealed,
-                version,
-            }
+            SuperVersion { generation: 0, active, active_wal, sealed, version }
         });
     }
 

@@ -22,7 +22,8 @@ const GROUP_BYTES_MAX: usize = 8 << 20;
 const SPACE_CHECK_BYTES: u64 = 1 << 20;
 /// More than a log's header, or a record's, takes.
 const LOG_HEADER_ROOM_BYTES: u64 = 64;
-/// What the active memtable may take on a full disk, in memtables: with the sealed ones it stays below half of the memory.
+/// What the active memtable may take on a full disk, in memtables: with the sealed ones it stays
+/// below half of the memory.
 const FULL_DISK_MEMTABLES_MAX: u64 = 4;
 
 /// Nothing, or why a batch was refused, with the batch.
@@ -40,7 +41,8 @@ pub(crate) struct Writer {
     group: Vec<Pending>,
 }
 
-/// A log file made ahead of time by the flush task, its name already durable, so that sealing a memtable costs one small write.
+/// A log file made ahead of time by the flush task, its name already durable, so that sealing a
+/// memtable costs one small write.
 pub(crate) struct PreparedWal {
     pub(crate) num: FileNum,
     pub(crate) path: PathBuf,
@@ -54,25 +56,18 @@ impl Writer {
         active: Arc<Memtable>,
         next_seq: u64,
     ) -> Writer {
-        Writer {
-            wal,
-            previous,
-            active,
-            next_seq,
-            group: Vec::new(),
-        }
+        Writer { wal, previous, active, next_seq, group: Vec::new() }
     }
 
     /// The log, while a group is being written.
     fn wal(&mut self) -> &mut WalWriter {
-        self.wal
-            .as_mut()
-            .expect("a log is begun before a group is written")
+        self.wal.as_mut().expect("a log is begun before a group is written")
     }
 }
 
 impl Core {
-    /// Commits `batch` without waiting for an fsync or a stall. On error the batch comes back and nothing was written.
+    /// Commits `batch` without waiting for an fsync or a stall. On error the batch comes back and
+    /// nothing was written.
     pub(crate) fn submit(&self, batch: WriteBatch, done: Completion) -> Refusable {
         if let Err(error) = self.admit(&batch) {
             return Err((error, batch));
@@ -139,9 +134,7 @@ impl Core {
             }
             Err(error) => {
                 self.write_failure.note(&error, self.env.clock.monotonic_ns());
-                group
-                    .drain(..taken)
-                    .for_each(|pending| (pending.done)(Err(error.clone())));
+                group.drain(..taken).for_each(|pending| (pending.done)(Err(error.clone())));
             }
         }
     }
@@ -165,19 +158,14 @@ impl Core {
         self.append_to_log(writer, group, first_seq, count)?;
         tag.stage(Stage::Memtable);
         let ops = group.iter().flat_map(|pending| pending.batch.ops());
-        writer
-            .active
-            .inserter()
-            .insert_all(ops.zip(first_seq.0..).map(|(op, seq)| {
-                let op = op.expect("a batch that was built here decodes");
-                (InternalKeyRef::new(op.key, SeqNum(seq), op.kind), op.stored)
-            }));
+        writer.active.inserter().insert_all(ops.zip(first_seq.0..).map(|(op, seq)| {
+            let op = op.expect("a batch that was built here decodes");
+            (InternalKeyRef::new(op.key, SeqNum(seq), op.kind), op.stored)
+        }));
         writer.next_seq = last_seq.0 + 1;
         let user_bytes = group.iter().map(|pending| pending.batch.user_bytes()).sum();
         self.counters.user_bytes.fetch_add(user_bytes, Ordering::Relaxed);
-        self.counters
-            .operations
-            .fetch_add(count as u64, Ordering::Relaxed);
+        self.counters.operations.fetch_add(count as u64, Ordering::Relaxed);
         self.counters.groups.fetch_add(1, Ordering::Relaxed);
         Ok(last_seq)
     }
@@ -196,10 +184,7 @@ impl Core {
             single = [pending.batch.encoded()];
             &single
         } else {
-            several = group
-                .iter()
-                .map(|pending| pending.batch.encoded())
-                .collect::<Vec<_>>();
+            several = group.iter().map(|pending| pending.batch.encoded()).collect::<Vec<_>>();
             &several
         };
         let wal = writer.wal();
@@ -208,24 +193,23 @@ impl Core {
         let record_bytes = payload_bytes as u64 + LOG_HEADER_ROOM_BYTES;
         self.space.spare_lent_room(before, before + record_bytes)?;
         let end_bytes = self.with_reserve(group, record_bytes, || {
-            wal.append(first_seq, count as u32, payload, synced_bytes)
-                .map_err(|error| match wal.rollback() {
+            wal.append(first_seq, count as u32, payload, synced_bytes).map_err(|error| {
+                match wal.rollback() {
                     Ok(()) => error,
                     // All of the record may be there, and be found by a restart.
                     Err(cause) => self.fence(cause).with_kind(ErrorKind::OutcomeUnknown),
-                })
+                }
+            })
         })?;
-        self.counters
-            .wal_bytes
-            .fetch_add(end_bytes - before, Ordering::Relaxed);
+        self.counters.wal_bytes.fetch_add(end_bytes - before, Ordering::Relaxed);
         if before / SPACE_CHECK_BYTES != end_bytes / SPACE_CHECK_BYTES {
             self.check_space();
         }
         Ok(())
     }
 
-    /// Does what may find no space. Deletes free space in the end, so they may use what was kept for them: `bytes` at a time, until it
-    /// is enough.
+    /// Does what may find no space. Deletes free space in the end, so they may use what was kept
+    /// for them: `bytes` at a time, until it is enough.
     fn with_reserve<T>(
         &self,
         group: &[Pending],
@@ -245,14 +229,15 @@ impl Core {
         }
     }
 
-    /// Writes down what was just made durable, so that the next recovery knows it. Nothing is lost when that fails.
+    /// Writes down what was just made durable, so that the next recovery knows it. Nothing is lost
+    /// when that fails.
     pub(crate) fn write_closing_record(&self, writer: &mut Writer) {
-        let (next_seq, synced_bytes) = (SeqNum(writer.next_seq), self.log_sync.current_synced_bytes());
+        let (next_seq, synced_bytes) =
+            (SeqNum(writer.next_seq), self.log_sync.current_synced_bytes());
         let Some(wal) = &mut writer.wal else { return };
         let written = wal.append(next_seq, 0, &[], synced_bytes);
         if let Err(error) = written.or_else(|error| wal.rollback().and(Err(error))) {
-            self.log
-                .event(Level::Warn, "log_not_closed", &[("error", &error)]);
+            self.log.event(Level::Warn, "log_not_closed", &[("error", &error)]);
         }
     }
 
@@ -268,8 +253,9 @@ impl Core {
         }
     }
 
-    /// Seals the active memtable unless too many sealed ones wait already: then it grows, and the gate holds new writes back. On a
-    /// full disk it lets deletes pass, and the active memtable takes them up to a bound.
+    /// Seals the active memtable unless too many sealed ones wait already: then it grows, and the
+    /// gate holds new writes back. On a full disk it lets deletes pass, and the active memtable
+    /// takes them up to a bound.
     fn seal_if_room(&self, writer: &mut Writer, group: &[Pending]) -> Result<()> {
         if self.views.load().sealed.len() < self.options.memtables_sealed_max {
             self.with_reserve(group, LOG_HEADER_ROOM_BYTES, || self.seal(writer))?;
@@ -277,8 +263,7 @@ impl Core {
         } else if self.space.is_full()
             && writer.active.memory_bytes() >= self.options.memtable_bytes * FULL_DISK_MEMTABLES_MAX
         {
-            let message =
-                "no space left on the device for flushes, and no more memory for what they would take";
+            let message = "no space left on the device for flushes, and no more memory for what they would take";
             return Err(Error::new(ErrorKind::NoSpace, message).with_file(&self.dir));
         }
         self.update_gate();
@@ -301,24 +286,19 @@ impl Core {
         let taken = prepared.take().map_or_else(|| self.prepare_wal(), Ok);
         drop(prepared);
         let prepared = taken?;
-        let previous = writer
-            .wal
-            .as_ref()
-            .map(WalWriter::as_previous)
-            .or(writer.previous);
-        let created = WalWriter::start(Arc::clone(&prepared.file), &prepared.path, prepared.num, previous);
+        let previous = writer.wal.as_ref().map(WalWriter::as_previous).or(writer.previous);
+        let created =
+            WalWriter::start(Arc::clone(&prepared.file), &prepared.path, prepared.num, previous);
         let wal = match created {
             Ok(wal) => wal,
             Err(error) => {
-                // The file may hold half a header, which a later attempt overwrites. The manifest may
-                // name the file, so it is not removed.
+                // The file may hold half a header, which a later attempt overwrites. The manifest
+                // may name the file, so it is not removed.
                 *self.prepared_wal.lock() = Some(prepared);
                 return Err(error);
             }
         };
-        self.counters
-            .wal_bytes
-            .fetch_add(wal.end_bytes(), Ordering::Relaxed);
+        self.counters.wal_bytes.fetch_add(wal.end_bytes(), Ordering::Relaxed);
         let wake_sync = self.log_sync.add_file(LogFile {
             num: prepared.num,
             path: prepared.path,
@@ -337,11 +317,8 @@ impl Core {
     pub(crate) fn prepare_wal(&self) -> Result<PreparedWal> {
         let num = self.new_file_num();
         let path = file_path(&self.dir, FileKind::Wal, num);
-        let file = self
-            .env
-            .fs
-            .create(&path)
-            .map_err(|source| Error::io("create", &path, source))?;
+        let file =
+            self.env.fs.create(&path).map_err(|source| Error::io("create", &path, source))?;
         self.sync_dir()?;
         Ok(PreparedWal { num, path, file })
     }
@@ -354,8 +331,7 @@ impl Core {
     /// Fences writes for good and returns the first cause.
     pub(crate) fn fence(&self, cause: Error) -> Error {
         let first = self.fence.set(cause);
-        self.log
-            .event(Level::Error, "writes_fenced", &[("cause", &first)]);
+        self.log.event(Level::Error, "writes_fenced", &[("cause", &first)]);
         self.update_gate();
         self.progressed.notify_all();
         self.log_sync.synced.notify_all();

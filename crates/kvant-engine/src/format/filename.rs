@@ -1,6 +1,7 @@
 //! Names of the files in a data directory.
 //!
-//! Numbers are decimal, zero-padded to six digits, from one counter, so that a directory listing is in order of creation.
+//! Numbers are decimal, zero-padded to six digits, from one counter, so that a directory listing is
+//! in order of creation.
 
 use super::FileNum;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
 //! Internal keys: a user key with the sequence number and kind of the write that made it.
 //!
-//! Order: user keys ascending by unsigned bytes, then trailers descending, so that the newest version of a key comes first.
-//! Encoded, an internal key is the user key followed by the trailer as eight bytes, little end first.
+//! Order: user keys ascending by unsigned bytes, then trailers descending, so that the newest
+//! version of a key comes first. Encoded, an internal key is the user key followed by the trailer
+//! as eight bytes, little end first.
 
 use std::cmp::Ordering;
 
@@ -26,8 +27,8 @@ pub(crate) enum ValueKind {
     Delete = 0,
     /// Gave it a value.
     Put = 1,
-    /// Gave it a value that expires: the stored value starts with the expiry, eight bytes, little end first, in milliseconds since
-    /// 1970 by wall clock. It is gone once the clock reaches it.
+    /// Gave it a value that expires: the stored value starts with the expiry, eight bytes, little
+    /// end first, in milliseconds since 1970 by wall clock. It is gone once the clock reaches it.
     PutExpiring = 2,
 }
 
@@ -58,27 +59,19 @@ pub(crate) struct InternalKeyRef<'a> {
 impl<'a> InternalKeyRef<'a> {
     pub(crate) fn new(user_key: &'a [u8], seq: SeqNum, kind: ValueKind) -> Self {
         debug_assert!(seq <= SeqNum::MAX);
-        InternalKeyRef {
-            user_key,
-            trailer: seq.0 << 8 | kind as u64,
-        }
+        InternalKeyRef { user_key, trailer: seq.0 << 8 | kind as u64 }
     }
 
-    /// The key that sorts before every version of `user_key` that is visible at `seq`, and after every newer one.
+    /// The key that sorts before every version of `user_key` that is visible at `seq`, and after
+    /// every newer one.
     pub(crate) fn seek(user_key: &'a [u8], seq: SeqNum) -> Self {
-        InternalKeyRef {
-            user_key,
-            trailer: seq.0 << 8 | 0xff,
-        }
+        InternalKeyRef { user_key, trailer: seq.0 << 8 | 0xff }
     }
 
     /// Splits an encoded internal key; `None` when it is too short.
     pub(crate) fn decode(encoded: &'a [u8]) -> Option<Self> {
         let (user_key, trailer) = encoded.split_last_chunk::<TRAILER_BYTES>()?;
-        Some(InternalKeyRef {
-            user_key,
-            trailer: u64::from_le_bytes(*trailer),
-        })
+        Some(InternalKeyRef { user_key, trailer: u64::from_le_bytes(*trailer) })
     }
 
     pub(crate) fn seq(self) -> SeqNum {
@@ -96,19 +89,14 @@ impl<'a> InternalKeyRef<'a> {
     }
 
     pub(crate) fn to_owned(self) -> InternalKey {
-        InternalKey {
-            user_key: self.user_key.to_vec(),
-            trailer: self.trailer,
-        }
+        InternalKey { user_key: self.user_key.to_vec(), trailer: self.trailer }
     }
 }
 
 impl Ord for InternalKeyRef<'_> {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        self.user_key
-            .cmp(other.user_key)
-            .then(other.trailer.cmp(&self.trailer))
+        self.user_key.cmp(other.user_key).then(other.trailer.cmp(&self.trailer))
     }
 }
 
@@ -128,15 +116,12 @@ pub(crate) struct InternalKey {
 
 impl InternalKey {
     pub(crate) fn as_ref(&self) -> InternalKeyRef<'_> {
-        InternalKeyRef {
-            user_key: &self.user_key,
-            trailer: self.trailer,
-        }
+        InternalKeyRef { user_key: &self.user_key, trailer: self.trailer }
     }
 }
 
-/// Splits a stored value into its expiry (milliseconds since 1970) and what the user gave; `None` when an expiring value is shorter
-/// than its expiry (corruption).
+/// Splits a stored value into its expiry (milliseconds since 1970) and what the user gave; `None`
+/// when an expiring value is shorter than its expiry (corruption).
 #[inline]
 pub(crate) fn split_expiry(kind: ValueKind, stored: &[u8]) -> Option<(Option<u64>, &[u8])> {
     if kind != ValueKind::PutExpiring {

@@ -2,7 +2,8 @@
 
 /// The first eight bytes of `user_key` as a big-endian integer, shorter keys padded with zeros.
 ///
-/// Where two prefixes differ, the keys differ in the same direction; where they are equal, the keys must be compared.
+/// Where two prefixes differ, the keys differ in the same direction; where they are equal, the keys
+/// must be compared.
 #[inline]
 pub(crate) fn key_prefix(user_key: &[u8]) -> u64 {
     if let Some(head) = user_key.first_chunk::<8>() {

@@ -1,4 +1,5 @@
-//! The vocabulary of everything stored: sequence numbers, file numbers, value kinds, internal keys, file names.
+//! The vocabulary of everything stored: sequence numbers, file numbers, value kinds, internal keys,
+//! file names.
 
 mod filename;
 mod internal_key;
@@ -10,7 +11,8 @@ pub use internal_key::{FileNum, SeqNum};
 pub(crate) use internal_key::{InternalKey, InternalKeyRef, TRAILER_BYTES, split_expiry};
 pub(crate) use key_prefix::key_prefix;
 
-/// The hash of a user key that filters, hash indexes of data blocks and memtables use. Part of the table format.
+/// The hash of a user key that filters, hash indexes of data blocks and memtables use. Part of the
+/// table format.
 #[inline]
 pub(crate) fn key_hash(user_key: &[u8]) -> u64 {
     twox_hash::XxHash3_64::oneshot(user_key)

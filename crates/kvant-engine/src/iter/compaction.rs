@@ -1,14 +1,16 @@
 //! What a flush or compaction keeps: the entries that a reader can still see.
 //!
-//! The snapshots cut the sequence numbers into *stripes*: stripe 0 up to and including the oldest snapshot,
-//! and so on; the last one holds what is newer than every snapshot. No reader can tell two versions of a key
-//! in one stripe apart, except that the newer one wins.
+//! The snapshots cut the sequence numbers into *stripes*: stripe 0 up to and including the oldest
+//! snapshot, and so on; the last one holds what is newer than every snapshot. No reader can tell
+//! two versions of a key in one stripe apart, except that the newer one wins.
 //!
 //! Invariants:
 //! 1. Of the versions of a key in a stripe only the newest is kept.
-//! 2. A tombstone is dropped only when nothing that it hides can be seen: at the bottom, where nothing older
-//!    lies beneath the output, and in stripe 0, whose older versions are dropped with it.
-//! 3. An expired value is a tombstone, for every snapshot: expiry is by wall clock, not by sequence number.
+//! 2. A tombstone is dropped only when nothing that it hides can be seen: at the bottom, where
+//!    nothing older lies beneath the output, and in stripe 0, whose older versions are dropped with
+//!    it.
+//! 3. An expired value is a tombstone, for every snapshot: expiry is by wall clock, not by sequence
+//!    number.
 
 use super::InternalIterator;
 use super::visible::{expiry_of, kind_of};
@@ -18,9 +20,9 @@ use kvant_base::Result;
 /// What can still be seen of the entries of a compaction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Horizon {
-    /// Sequence numbers at which there are or may come to be readers, ascending: the open snapshots, and the
-    /// visible sequence number if the inputs may hold anything newer. A reader not among them must see every
-    /// entry of the inputs, or read older versions of the tree.
+    /// Sequence numbers at which there are or may come to be readers, ascending: the open
+    /// snapshots, and the visible sequence number if the inputs may hold anything newer. A reader
+    /// not among them must see every entry of the inputs, or read older versions of the tree.
     pub(crate) snapshots: Vec<SeqNum>,
     /// No table beneath the output holds a key of its range.
     pub(crate) bottommost: bool,
@@ -93,18 +95,10 @@ impl<I: InternalIterator> CompactionIter<I> {
                 self.counts.kept_count += 1;
                 let key = self.inner.key();
                 let seq = key.seq();
-                let value = if kind == ValueKind::Delete {
-                    &[]
-                } else {
-                    self.inner.value()
-                };
+                let value = if kind == ValueKind::Delete { &[] } else { self.inner.value() };
                 let starts_user_key = std::mem::take(&mut self.at_new_user_key);
                 let key = InternalKeyRef::new(key.user_key, seq, kind);
-                return Ok(Some(KeptEntry {
-                    key,
-                    value,
-                    starts_user_key,
-                }));
+                return Ok(Some(KeptEntry { key, value, starts_user_key }));
             }
             self.inner.next()?;
         }
@@ -121,10 +115,7 @@ impl<I: InternalIterator> CompactionIter<I> {
     fn fate(&mut self) -> Result<Option<ValueKind>> {
         let key = self.inner.key();
         let kind = kind_of(key)?;
-        let stripe = self
-            .horizon
-            .snapshots
-            .partition_point(|&snapshot| snapshot < key.seq());
+        let stripe = self.horizon.snapshots.partition_point(|&snapshot| snapshot < key.seq());
         if self.stripe.is_none() || key.user_key != self.user_key {
             self.user_key.clear();
             self.user_key.extend_from_slice(key.user_key);
@@ -135,8 +126,8 @@ impl<I: InternalIterator> CompactionIter<I> {
         }
         self.stripe = Some(stripe);
 
-        let expired =
-            expiry_of(kind, self.inner.value())?.is_some_and(|expiry_ms| expiry_ms <= self.horizon.now_ms);
+        let expired = expiry_of(kind, self.inner.value())?
+            .is_some_and(|expiry_ms| expiry_ms <= self.horizon.now_ms);
         self.counts.expired_count += u64::from(expired);
         if kind != ValueKind::Delete && !expired {
             return Ok(Some(kind));

@@ -26,12 +26,15 @@ impl<T> TableRun<T> {
     fn first_at(&self, target: InternalKeyRef<'_>) -> usize {
         match self {
             TableRun::Level(version, level) => version.first_table_at(*level, target),
-            TableRun::Tables(tables) => tables.partition_point(|table| table.meta.largest.as_ref() < target),
+            TableRun::Tables(tables) => {
+                tables.partition_point(|table| table.meta.largest.as_ref() < target)
+            }
         }
     }
 }
 
-/// The concatenation of a run. A table is opened when the cursor reaches it, and let go when it leaves it.
+/// The concatenation of a run. A table is opened when the cursor reaches it, and let go when it
+/// leaves it.
 pub(crate) struct LevelIter<T, I, F> {
     run: TableRun<T>,
     open: F,
@@ -46,15 +49,11 @@ where
 {
     /// An iterator over `run`; `open` makes a cursor over a table.
     pub(crate) fn new(run: TableRun<T>, open: F) -> LevelIter<T, I, F> {
-        LevelIter {
-            run,
-            open,
-            current: None,
-        }
+        LevelIter { run, open, current: None }
     }
 
-    /// Makes the table at `index` current and positions in it; goes on to the first entry of the tables
-    /// behind it when it has none there.
+    /// Makes the table at `index` current and positions in it; goes on to the first entry of the
+    /// tables behind it when it has none there.
     fn enter(&mut self, mut index: usize, seek: impl FnOnce(&mut I) -> Result<()>) -> Result<()> {
         let mut cursor = match self.current.take() {
             Some((open, cursor)) if open == index => Some(cursor),
@@ -80,11 +79,7 @@ where
     }
 
     fn cursor(&self) -> &I {
-        &self
-            .current
-            .as_ref()
-            .expect("the iterator is valid, so a table is open")
-            .1
+        &self.current.as_ref().expect("the iterator is valid, so a table is open").1
     }
 }
 

@@ -1,10 +1,11 @@
 //! Many sorted sources as one.
 //!
-//! A binary heap of the sources, smallest key on top. Each slot keeps the first bytes of its source's key as
-//! an integer, so that most comparisons touch neither the source nor the key. Advancing a source that stays
-//! smallest costs two comparisons, whatever the number of sources.
+//! A binary heap of the sources, smallest key on top. Each slot keeps the first bytes of its
+//! source's key as an integer, so that most comparisons touch neither the source nor the key.
+//! Advancing a source that stays smallest costs two comparisons, whatever the number of sources.
 //!
-//! Invariants: 1. `heap` holds exactly the valid sources, and each slot's prefix is that of its source's key;
+//! Invariants: 1. `heap` holds exactly the valid sources, and each slot's prefix is that of its
+//! source's key;
 //! 2. after an error the heap is empty.
 
 use super::InternalIterator;
@@ -12,9 +13,9 @@ use crate::format::{InternalKeyRef, key_prefix};
 use kvant_base::Result;
 use std::cmp::Ordering;
 
-/// The sources in their place among each other: the smallest key first, equal internal keys by the order in
-/// which the sources were given. Equal ones happen after a recovery, which may write a WAL's entries to a
-/// table for a second time.
+/// The sources in their place among each other: the smallest key first, equal internal keys by the
+/// order in which the sources were given. Equal ones happen after a recovery, which may write a
+/// WAL's entries to a table for a second time.
 pub(crate) struct MergeIter {
     sources: Vec<Box<dyn InternalIterator>>,
     heap: Vec<Slot>,
@@ -34,17 +35,17 @@ impl MergeIter {
     }
 
     /// Positions every source and builds the heap anew.
-    fn position(&mut self, mut seek: impl FnMut(&mut dyn InternalIterator) -> Result<()>) -> Result<()> {
+    fn position(
+        &mut self,
+        mut seek: impl FnMut(&mut dyn InternalIterator) -> Result<()>,
+    ) -> Result<()> {
         self.heap.clear();
         for source in &mut self.sources {
             seek(source.as_mut())?;
         }
         for (index, source) in self.sources.iter().enumerate() {
             if source.valid() {
-                self.heap.push(Slot {
-                    prefix: key_prefix(source.key().user_key),
-                    source: index,
-                });
+                self.heap.push(Slot { prefix: key_prefix(source.key().user_key), source: index });
             }
         }
         for index in (0..self.heap.len() / 2).rev() {

@@ -1,8 +1,9 @@
-//! Iterators over internal keys, and those that decide which entries matter: to users and to compactions.
+//! Iterators over internal keys, and those that decide which entries matter: to users and to
+//! compactions.
 //!
-//! [`MergeIter`] joins sources (memtables, tables of level 0, a [`LevelIter`] for each deeper level).
-//! [`VisibleIter`] shows the records that exist at a sequence number; [`CompactionIter`] keeps the entries
-//! that some snapshot can still see.
+//! [`MergeIter`] joins sources (memtables, tables of level 0, a [`LevelIter`] for each deeper
+//! level). [`VisibleIter`] shows the records that exist at a sequence number; [`CompactionIter`]
+//! keeps the entries that some snapshot can still see.
 
 mod compaction;
 mod level;
@@ -35,8 +36,8 @@ pub(crate) trait InternalIterator: Send {
     fn next(&mut self) -> Result<()>;
     /// The entry's key. The cursor must be valid.
     fn key(&self) -> InternalKeyRef<'_>;
-    /// The entry's value as stored (with the expiry in front where the kind says so). The cursor must be
-    /// valid.
+    /// The entry's value as stored (with the expiry in front where the kind says so). The cursor
+    /// must be valid.
     fn value(&self) -> &[u8];
 }
 

@@ -30,12 +30,7 @@ impl VecIter {
     /// Of entries that are sorted already.
     pub(super) fn over(entries: Arc<Vec<Entry>>) -> VecIter {
         let index = entries.len();
-        VecIter {
-            entries,
-            index,
-            fail_at: None,
-            step_count: 0,
-        }
+        VecIter { entries, index, fail_at: None, step_count: 0 }
     }
 
     fn reach(&mut self, index: usize) -> Result<()> {
@@ -87,10 +82,7 @@ pub(super) fn collect(iter: &mut dyn InternalIterator) -> Vec<Entry> {
 }
 
 pub(super) fn entry(key: &str, seq: u64, kind: ValueKind, stored: &[u8]) -> Entry {
-    (
-        InternalKeyRef::new(key.as_bytes(), SeqNum(seq), kind).to_owned(),
-        stored.to_vec(),
-    )
+    (InternalKeyRef::new(key.as_bytes(), SeqNum(seq), kind).to_owned(), stored.to_vec())
 }
 
 pub(super) fn put(key: &str, seq: u64) -> Entry {
@@ -106,7 +98,8 @@ pub(super) fn expiring(key: &str, seq: u64, expiry_ms: u64) -> Entry {
     entry(key, seq, ValueKind::PutExpiring, &stored)
 }
 
-/// `count` entries of a few keys at sequence numbers `from_seq` and up, of all kinds; expiries are below 100.
+/// `count` entries of a few keys at sequence numbers `from_seq` and up, of all kinds; expiries are
+/// below 100.
 pub(super) fn random_entries(rng: &mut Rng, count: u64, from_seq: u64) -> Vec<Entry> {
     let key_count = 1 + rng.below(12);
     let entries = (0..count).map(|index| {
@@ -122,12 +115,13 @@ pub(super) fn random_entries(rng: &mut Rng, count: u64, from_seq: u64) -> Vec<En
 }
 
 /// The records that a reader at `visible_at` and `now_ms` sees of `entries`, by the definition.
-pub(super) fn visible(entries: &[Entry], visible_at: u64, now_ms: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
+pub(super) fn visible(
+    entries: &[Entry],
+    visible_at: u64,
+    now_ms: u64,
+) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut newest: BTreeMap<&[u8], &Entry> = BTreeMap::new();
-    for entry in entries
-        .iter()
-        .filter(|(key, _)| key.as_ref().seq().0 <= visible_at)
-    {
+    for entry in entries.iter().filter(|(key, _)| key.as_ref().seq().0 <= visible_at) {
         let best = newest.entry(&entry.0.user_key).or_insert(entry);
         if entry.0.trailer > best.0.trailer {
             *best = entry;
@@ -136,7 +130,8 @@ pub(super) fn visible(entries: &[Entry], visible_at: u64, now_ms: u64) -> BTreeM
     let records = newest.into_iter().filter_map(|(user_key, (key, stored))| {
         let kind = key.as_ref().kind().expect("test entries have kinds");
         let (expiry_ms, value) = split_expiry(kind, stored).expect("test entries are well formed");
-        let shown = kind != ValueKind::Delete && expiry_ms.is_none_or(|expiry_ms| expiry_ms > now_ms);
+        let shown =
+            kind != ValueKind::Delete && expiry_ms.is_none_or(|expiry_ms| expiry_ms > now_ms);
         shown.then(|| (user_key.to_vec(), value.to_vec()))
     });
     records.collect()

@@ -1,9 +1,9 @@
-//! What a user sees of internal keys: each key's newest version that is visible, unless that is a tombstone
-//! or expired.
+//! What a user sees of internal keys: each key's newest version that is visible, unless that is a
+//! tombstone or expired.
 //!
 //! Invariants:
-//! 1. Between calls the cursor stands on the entry returned last, on one not yet looked at, or nowhere:
-//!    `state` says which.
+//! 1. Between calls the cursor stands on the entry returned last, on one not yet looked at, or
+//!    nowhere: `state` says which.
 //! 2. While the cursor moves, `stepped_over` is the user key whose versions it steps over.
 //!
 //! No allocation a record: the buffer of `stepped_over` is reused.
@@ -12,7 +12,8 @@ use super::InternalIterator;
 use crate::format::{InternalKeyRef, SeqNum, ValueKind, split_expiry};
 use kvant_base::{Error, ErrorKind, Result};
 
-/// After stepping over this many entries of one user key in a row, a seek is cheaper than more steps.
+/// After stepping over this many entries of one user key in a row, a seek is cheaper than more
+/// steps.
 const STEPS_BEFORE_SEEK: u32 = 16;
 
 /// A record as its user gave it.
@@ -59,7 +60,12 @@ enum Sight {
 
 impl<I: InternalIterator> VisibleIter<I> {
     /// A view of `inner` at `visible_at` and `now_ms`, of keys below `end` where one is given.
-    pub(crate) fn new(inner: I, visible_at: SeqNum, now_ms: u64, end: Option<&[u8]>) -> VisibleIter<I> {
+    pub(crate) fn new(
+        inner: I,
+        visible_at: SeqNum,
+        now_ms: u64,
+        end: Option<&[u8]>,
+    ) -> VisibleIter<I> {
         VisibleIter {
             inner,
             visible_at,
@@ -98,16 +104,8 @@ impl<I: InternalIterator> VisibleIter<I> {
             Ok(Some(expiry_ms)) => {
                 self.state = State::Returned;
                 let value = self.inner.value();
-                let value = if expiry_ms.is_some() {
-                    &value[size_of::<u64>()..]
-                } else {
-                    value
-                };
-                Ok(Some(VisibleEntry {
-                    key: self.inner.key().user_key,
-                    value,
-                    expiry_ms,
-                }))
+                let value = if expiry_ms.is_some() { &value[size_of::<u64>()..] } else { value };
+                Ok(Some(VisibleEntry { key: self.inner.key().user_key, value, expiry_ms }))
             }
             Ok(None) => {
                 self.state = State::Ended;
@@ -120,8 +118,8 @@ impl<I: InternalIterator> VisibleIter<I> {
         }
     }
 
-    /// Entries stepped over so far that were not shown: tombstones, expired, shadowed and too new ones. A
-    /// seek over many versions of a key counts as one.
+    /// Entries stepped over so far that were not shown: tombstones, expired, shadowed and too new
+    /// ones. A seek over many versions of a key counts as one.
     pub(crate) fn skipped_count(&self) -> u64 {
         self.skipped_count
     }
@@ -148,10 +146,7 @@ impl<I: InternalIterator> VisibleIter<I> {
                     self.inner.next()?;
                 } else {
                     step_count = 0;
-                    self.inner.seek(InternalKeyRef {
-                        user_key: &self.stepped_over,
-                        trailer: 0,
-                    })?;
+                    self.inner.seek(InternalKeyRef { user_key: &self.stepped_over, trailer: 0 })?;
                 }
                 continue;
             }
@@ -179,8 +174,7 @@ impl<I: InternalIterator> VisibleIter<I> {
                 self.inner.next()?;
             } else {
                 step_count = 0;
-                self.inner
-                    .seek(InternalKeyRef::seek(&self.stepped_over, self.visible_at))?;
+                self.inner.seek(InternalKeyRef::seek(&self.stepped_over, self.visible_at))?;
             }
         }
         Ok(None)
@@ -223,10 +217,8 @@ pub(super) fn kind_of(key: InternalKeyRef<'_>) -> Result<ValueKind> {
 /// The expiry of an entry read from storage.
 pub(super) fn expiry_of(kind: ValueKind, stored: &[u8]) -> Result<Option<u64>> {
     let (expiry_ms, _) = split_expiry(kind, stored).ok_or_else(|| {
-        let message = format!(
-            "an expiring value of {} bytes is shorter than its expiry",
-            stored.len()
-        );
+        let message =
+            format!("an expiring value of {} bytes is shorter than its expiry", stored.len());
         Error::new(ErrorKind::Corruption, message)
     })?;
     Ok(expiry_ms)

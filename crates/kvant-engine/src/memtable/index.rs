@@ -1,15 +1,18 @@
-//! A hash index from user keys to the newest node of each, so that a point read follows no search path.
+//! A hash index from user keys to the newest node of each, so that a point read follows no search
+//! path.
 //!
-//! A search in a list of a million entries touches twenty nodes, nearly each a cache miss; the index makes it
-//! one slot and one node. A slot holds the node's address in its low 48 bits and bits of the key's hash above,
-//! so that other keys are mostly told apart without touching their nodes.
+//! A search in a list of a million entries touches twenty nodes, nearly each a cache miss; the
+//! index makes it one slot and one node. A slot holds the node's address in its low 48 bits and
+//! bits of the key's hash above, so that other keys are mostly told apart without touching their
+//! nodes.
 //!
 //! Invariants:
 //! 1. a slot that is taken stays taken, by nodes of one user key whose sequence numbers only grow;
-//! 2. of a user key there is at most one slot, within [`PROBE_SLOTS_MAX`] of the one that its hash names, and
-//!    none between is free: finding a free slot proves that no node of the key was ever indexed;
-//! 3. a key that found no slot set `overflowed` first: only then must a search follow where the index knows
-//!    nothing.
+//! 2. of a user key there is at most one slot, within [`PROBE_SLOTS_MAX`] of the one that its hash
+//!    names, and none between is free: finding a free slot proves that no node of the key was ever
+//!    indexed;
+//! 3. a key that found no slot set `overflowed` first: only then must a search follow where the
+//!    index knows nothing.
 //!
 //! Threads: any; each slot is changed by compare-and-swap.
 
@@ -40,10 +43,7 @@ impl HashIndex {
     /// An index of at least `slot_count` slots. Their memory is touched only as they are used.
     pub(super) fn new(slot_count: usize) -> HashIndex {
         let slots = Slots::new(slot_count.max(PROBE_SLOTS_MAX).next_power_of_two());
-        HashIndex {
-            slots,
-            overflowed: AtomicBool::new(false),
-        }
+        HashIndex { slots, overflowed: AtomicBool::new(false) }
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
@@ -62,17 +62,19 @@ impl HashIndex {
                 return Known::Node(address_of(taken));
             }
         }
-        if self.overflowed.load(Ordering::Acquire) {
-            Known::Nothing
-        } else {
-            Known::Absent
-        }
+        if self.overflowed.load(Ordering::Acquire) { Known::Nothing } else { Known::Absent }
     }
 
-    /// Makes the node at `address`, which is linked in the list, the one that its key leads to. `is_older`
-    /// tells of the node at another address: `None`, it has another key; else whether it is the older one.
+    /// Makes the node at `address`, which is linked in the list, the one that its key leads to.
+    /// `is_older` tells of the node at another address: `None`, it has another key; else whether it
+    /// is the older one.
     #[inline]
-    pub(super) fn publish(&self, hash: u64, address: u64, mut is_older: impl FnMut(u64) -> Option<bool>) {
+    pub(super) fn publish(
+        &self,
+        hash: u64,
+        address: u64,
+        mut is_older: impl FnMut(u64) -> Option<bool>,
+    ) {
         let entry = tag_of(hash) << ADDRESS_BITS | address;
         if address >> ADDRESS_BITS == 0 {
             for slot in self.probe(hash) {
@@ -87,7 +89,12 @@ impl HashIndex {
                         }
                     }
                     // Release: who finds the address finds the node whole.
-                    match slot.compare_exchange_weak(taken, entry, Ordering::Release, Ordering::Acquire) {
+                    match slot.compare_exchange_weak(
+                        taken,
+                        entry,
+                        Ordering::Release,
+                        Ordering::Acquire,
+                    ) {
                         Ok(_) => return,
                         Err(now) => taken = now,
                     }

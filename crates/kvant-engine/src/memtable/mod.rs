@@ -1,24 +1,22 @@
 //! The memtable: recent writes in key order, in memory, until they are flushed to a table.
 //!
-//! A concurrent skip list in an arena. Writers insert side by side, readers never take a lock, nothing is
-//! ever moved or removed, and the whole is freed at once.
+//! A concurrent skip list in an arena. Writers insert side by side, readers never take a lock,
+//! nothing is ever moved or removed, and the whole is freed at once.
 //!
 //! - [`arena`]: memory that is handed out piece by piece and freed as a whole.
-//! - [`skiplist`]: the list; [`index`]: the way to a key without a search. [`arena`] and [`skiplist`] hold the engine's only `unsafe` code; what they offer is safe.
+//! - [`skiplist`]: the list; [`index`]: the way to a key without a search. [`arena`] and
+//!   [`skiplist`] hold the engine's only `unsafe` code; what they offer is safe.
 //!
 //! Invariants:
 //! 1. an internal key is inserted at most once;
-//! 2. an insert that has returned is seen by every read that starts later; which of them a reader should see
-//!    is decided by sequence number, not by the memtable;
+//! 2. an insert that has returned is seen by every read that starts later; which of them a reader
+//!    should see is decided by sequence number, not by the memtable;
 //! 3. all memory is counted to [`Consumer::Memtables`] from allocation to drop.
 //!
-//! Threads: any number of inserters, readers and iterators at once. Counters lag behind an [`Inserter`] that
-//! has not been dropped.
+//! Threads: any number of inserters, readers and iterators at once. Counters lag behind an
+//! [`Inserter`] that has not been dropped.
 
-#[expect(
-    unsafe_code,
-    reason = "hands out uninitialised memory that several threads fill"
-)]
+#[expect(unsafe_code, reason = "hands out uninitialised memory that several threads fill")]
 mod arena;
 mod index;
 #[expect(unsafe_code, reason = "links nodes of variable size by atomic pointers")]
@@ -43,9 +41,13 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
-    /// An empty memtable whose memory is counted in `memory`, for about `target_bytes` and at most about `entries_max`. It may grow
-    /// beyond.
-    pub(crate) fn new(memory: &Arc<MemoryBudget>, target_bytes: usize, entries_max: usize) -> Memtable {
+    /// An empty memtable whose memory is counted in `memory`, for about `target_bytes` and at most
+    /// about `entries_max`. It may grow beyond.
+    pub(crate) fn new(
+        memory: &Arc<MemoryBudget>,
+        target_bytes: usize,
+        entries_max: usize,
+    ) -> Memtable {
         Memtable {
             list: Arc::new(SkipList::new(
                 memory.reserve(Consumer::Memtables, 0),
@@ -76,8 +78,8 @@ impl Memtable {
         }
     }
 
-    /// The newest version of `user_key` that is visible at `visible_at`, a tombstone included: its number,
-    /// kind and stored value. `hash` is [`crate::format::key_hash`] of the key.
+    /// The newest version of `user_key` that is visible at `visible_at`, a tombstone included: its
+    /// number, kind and stored value. `hash` is [`crate::format::key_hash`] of the key.
     #[inline]
     pub(crate) fn get(
         &self,
@@ -91,22 +93,18 @@ impl Memtable {
         Some((key.seq(), kind, node.value()))
     }
 
-    /// A value of this memtable: a short one is copied, a long one keeps the part of the memory that it lies in, also beyond the end
-    /// of the memtable.
+    /// A value of this memtable: a short one is copied, a long one keeps the part of the memory
+    /// that it lies in, also beyond the end of the memtable.
     #[inline]
     pub(crate) fn value_bytes(&self, value: &[u8]) -> Bytes {
-        let pinned = (value.len() > VALUE_BYTES_COPIED_MAX)
-            .then(|| self.list.pin(value))
-            .flatten();
+        let pinned = (value.len() > VALUE_BYTES_COPIED_MAX).then(|| self.list.pin(value)).flatten();
         pinned.unwrap_or_else(|| Bytes::copy_from_slice(value))
     }
 
-    /// An iterator over all entries. It keeps the memory alive, and may or may not see what is inserted after
-    /// its creation.
+    /// An iterator over all entries. It keeps the memory alive, and may or may not see what is
+    /// inserted after its creation.
     pub(crate) fn iter(&self) -> MemtableIter {
-        MemtableIter {
-            cursor: Cursor::new(Arc::clone(&self.list)),
-        }
+        MemtableIter { cursor: Cursor::new(Arc::clone(&self.list)) }
     }
 
     /// Memory allocated, free parts of chunks included.
@@ -129,10 +127,8 @@ impl Memtable {
 
     /// The smallest and the largest sequence number; `None` while there is no entry.
     pub(crate) fn seq_range(&self) -> Option<(SeqNum, SeqNum)> {
-        let (min, max) = (
-            self.seq_min.load(Ordering::Relaxed),
-            self.seq_max.load(Ordering::Relaxed),
-        );
+        let (min, max) =
+            (self.seq_min.load(Ordering::Relaxed), self.seq_max.load(Ordering::Relaxed));
         (min <= max).then_some((SeqNum(min), SeqNum(max)))
     }
 }
@@ -148,7 +144,8 @@ pub(crate) struct Inserter<'a> {
 }
 
 impl Inserter<'_> {
-    /// Begins to fetch what an insert of `user_key` will need, wherever it goes: for who inserts several.
+    /// Begins to fetch what an insert of `user_key` will need, wherever it goes: for who inserts
+    /// several.
     #[inline]
     pub(crate) fn prefetch(&self, user_key: &[u8]) {
         self.splice.prefetch(user_key);
@@ -165,13 +162,7 @@ impl Inserter<'_> {
         &mut self,
         mut entries: impl Iterator<Item = (InternalKeyRef<'a>, &'a [u8])>,
     ) {
-        let nothing = (
-            InternalKeyRef {
-                user_key: &[],
-                trailer: 0,
-            },
-            &[][..],
-        );
+        let nothing = (InternalKeyRef { user_key: &[], trailer: 0 }, &[][..]);
         let mut abreast = [nothing; ABREAST_MAX];
         loop {
             let mut count = 0;
@@ -183,9 +174,7 @@ impl Inserter<'_> {
             abreast.iter().for_each(|(key, value)| self.count(*key, value));
             if abreast.is_sorted_by(|(a, _), (b, _)| a < b) {
                 // Mostly each belongs directly behind the one before: nothing to search for.
-                abreast
-                    .iter()
-                    .for_each(|(key, value)| self.splice.insert(*key, value));
+                abreast.iter().for_each(|(key, value)| self.splice.insert(*key, value));
             } else {
                 self.splice.insert_abreast(abreast);
             }
@@ -207,9 +196,7 @@ impl Drop for Inserter<'_> {
     fn drop(&mut self) {
         if self.entry_count > 0 {
             let memtable = self.memtable;
-            memtable
-                .entry_count
-                .fetch_add(self.entry_count, Ordering::Relaxed);
+            memtable.entry_count.fetch_add(self.entry_count, Ordering::Relaxed);
             memtable.data_bytes.fetch_add(self.data_bytes, Ordering::Relaxed);
             memtable.seq_min.fetch_min(self.seq_min, Ordering::Relaxed);
             memtable.seq_max.fetch_max(self.seq_max, Ordering::Relaxed);

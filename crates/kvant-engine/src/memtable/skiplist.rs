@@ -1,10 +1,10 @@
-//! A concurrent skip list (Pugh, "Skip lists: a probabilistic alternative to balanced trees", CACM 1990)
-//! without removal.
+//! A concurrent skip list (Pugh, "Skip lists: a probabilistic alternative to balanced trees", CACM
+//! 1990) without removal.
 //!
-//! Ideas taken from elsewhere: publishing a node by one release store per level so that readers need no lock
-//! (LevelDB's `skiplist.h`); inserting side by side by compare-and-swap level by level (Pebble's `arenaskl`,
-//! after Badger); pointers in front of the key, so that the lowest one shares its cache line (RocksDB's
-//! `InlineSkipList`).
+//! Ideas taken from elsewhere: publishing a node by one release store per level so that readers
+//! need no lock (LevelDB's `skiplist.h`); inserting side by side by compare-and-swap level by level
+//! (Pebble's `arenaskl`, after Badger); pointers in front of the key, so that the lowest one shares
+//! its cache line (RocksDB's `InlineSkipList`).
 //!
 //! A node is one piece of the arena:
 //!
@@ -14,12 +14,13 @@
 //! ```
 //!
 //! Invariants:
-//! 1. everything of a node but its `next` pointers is written before the node is linked, and never again;
-//! 2. a node is linked from the lowest level up, by compare-and-swaps with release order; who finds it
-//!    (acquire) sees it whole;
+//! 1. everything of a node but its `next` pointers is written before the node is linked, and never
+//!    again;
+//! 2. a node is linked from the lowest level up, by compare-and-swaps with release order; who finds
+//!    it (acquire) sees it whole;
 //! 3. a node that is found in level `i` has a height above `i`, and is in all levels below `i`;
-//! 4. each level is sorted by internal key, and nodes are never unlinked: a node that precedes a key does so
-//!    for ever;
+//! 4. each level is sorted by internal key, and nodes are never unlinked: a node that precedes a
+//!    key does so for ever;
 //! 5. nodes live in the arena, which lives as long as the list.
 //!
 //! Threads: all methods from any thread.
@@ -35,12 +36,12 @@ use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// Levels at most. One node in two goes a level up, so that this suffices for 2^20 = 1 M entries and is good
-/// for many times that. (One in four would save 7 bytes an entry, but a search would follow half as many
-/// nodes more, each a cache miss.)
+/// Levels at most. One node in two goes a level up, so that this suffices for 2^20 = 1 M entries
+/// and is good for many times that. (One in four would save 7 bytes an entry, but a search would
+/// follow half as many nodes more, each a cache miss.)
 const HEIGHT_MAX: usize = 20;
-/// Memory of a list for which its index has one slot. An entry with the smallest key and value takes 40 bytes
-/// on average: the index is never more than three quarters full before the list is.
+/// Memory of a list for which its index has one slot. An entry with the smallest key and value
+/// takes 40 bytes on average: the index is never more than three quarters full before the list is.
 const BYTES_PER_SLOT: usize = 32;
 /// Of lists that are full by their entries: the index is half full then.
 const SLOTS_PER_ENTRY: usize = 2;
@@ -51,8 +52,8 @@ pub(super) const ABREAST_MAX: usize = 8;
 /// Versions of one key that a read steps over before it searches.
 const VERSIONS_WALKED_MAX: usize = 8;
 
-/// The fixed part of a node. Handled by raw pointers only, because a reference to it would not cover what
-/// lies before and behind.
+/// The fixed part of a node. Handled by raw pointers only, because a reference to it would not
+/// cover what lies before and behind.
 #[repr(C)]
 struct NodeHeader {
     trailer: u64,
@@ -69,10 +70,7 @@ struct Target<'a> {
 
 impl<'a> From<InternalKeyRef<'a>> for Target<'a> {
     fn from(key: InternalKeyRef<'a>) -> Target<'a> {
-        Target {
-            key,
-            prefix: key_prefix(key.user_key),
-        }
+        Target { key, prefix: key_prefix(key.user_key) }
     }
 }
 
@@ -91,8 +89,8 @@ pub(super) struct SkipList {
     height: AtomicUsize,
 }
 
-// SAFETY: the raw pointers lead into the arena, which is `Send` and `Sync`; nodes are shared under invariants
-// 1 and 2.
+// SAFETY: the raw pointers lead into the arena, which is `Send` and `Sync`; nodes are shared under
+// invariants 1 and 2.
 unsafe impl Send for SkipList {}
 // SAFETY: as above.
 unsafe impl Sync for SkipList {}
@@ -111,13 +109,10 @@ impl<'a> Node<'a> {
     }
 
     pub(super) fn value(self) -> &'a [u8] {
-        // SAFETY: as above: the header, key and value were written before the node was linked, and stay.
+        // SAFETY: as above: the header, key and value were written before the node was linked, and
+        // stay.
         unsafe {
-            let NodeHeader {
-                value_bytes,
-                key_bytes,
-                ..
-            } = self.node.read();
+            let NodeHeader { value_bytes, key_bytes, .. } = self.node.read();
             slice::from_raw_parts(data_of(self.node).add(key_bytes as usize), value_bytes as usize)
         }
     }
@@ -125,26 +120,18 @@ impl<'a> Node<'a> {
 
 impl SkipList {
     /// An empty list for about `target_bytes` and at most about `entries_max`.
-    pub(super) fn new(mut reservation: Reservation, target_bytes: usize, entries_max: usize) -> SkipList {
-        let index =
-            HashIndex::new((target_bytes / BYTES_PER_SLOT).min(entries_max.saturating_mul(SLOTS_PER_ENTRY)));
+    pub(super) fn new(
+        mut reservation: Reservation,
+        target_bytes: usize,
+        entries_max: usize,
+    ) -> SkipList {
+        let index = HashIndex::new(
+            (target_bytes / BYTES_PER_SLOT).min(entries_max.saturating_mul(SLOTS_PER_ENTRY)),
+        );
         reservation.resize(index.memory_bytes());
         let arena = Arena::new(reservation, target_bytes / CHUNKS_PER_LIST);
-        let head = new_node(
-            &arena,
-            HEIGHT_MAX,
-            InternalKeyRef {
-                user_key: &[],
-                trailer: 0,
-            },
-            &[],
-        );
-        SkipList {
-            arena,
-            index,
-            head,
-            height: AtomicUsize::new(1),
-        }
+        let head = new_node(&arena, HEIGHT_MAX, InternalKeyRef { user_key: &[], trailer: 0 }, &[]);
+        SkipList { arena, index, head, height: AtomicUsize::new(1) }
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
@@ -172,7 +159,8 @@ impl SkipList {
         let mut before = self.head;
         let mut after = ptr::null_mut();
         for level in (0..self.height.load(Ordering::Relaxed)).rev() {
-            // SAFETY: `before` is the head, or was found in this level or one above, and so has this level.
+            // SAFETY: `before` is the head, or was found in this level or one above, and so has
+            // this level.
             (before, after) = unsafe { find(before, after, level, target) };
         }
         self.node(after)
@@ -181,15 +169,15 @@ impl SkipList {
     /// The newest entry of `user_key` that is visible at `visible_at`. `hash` is the key's.
     pub(super) fn get(&self, user_key: &[u8], hash: u64, visible_at: SeqNum) -> Option<Node<'_>> {
         let target = InternalKeyRef::seek(user_key, visible_at);
-        let newest = match self
-            .index
-            .find(hash, |address| self.node_at(address).key().user_key == user_key)
-        {
-            Known::Absent => return None,
-            Known::Node(address) => Some(self.node_at(address)),
-            Known::Nothing => None,
-        };
-        // Older versions follow the newest in the list: mostly it is visible itself, or one soon after it.
+        let newest =
+            match self.index.find(hash, |address| self.node_at(address).key().user_key == user_key)
+            {
+                Known::Absent => return None,
+                Known::Node(address) => Some(self.node_at(address)),
+                Known::Nothing => None,
+            };
+        // Older versions follow the newest in the list: mostly it is visible itself, or one soon
+        // after it.
         let mut node = newest;
         for _ in 0..VERSIONS_WALKED_MAX {
             let Some(version) = node else { break };
@@ -207,26 +195,16 @@ impl SkipList {
     fn node_at(&self, address: u64) -> Node<'_> {
         let node = NonNull::new(ptr::with_exposed_provenance_mut(address as usize))
             .expect("the index holds addresses of nodes");
-        Node {
-            node,
-            list: PhantomData,
-        }
+        Node { node, list: PhantomData }
     }
 
     /// A place to insert at, not yet near any key.
     pub(super) fn splice(&self) -> Splice<'_> {
-        Splice {
-            list: self,
-            before: [self.head; HEIGHT_MAX],
-            after: [ptr::null_mut(); HEIGHT_MAX],
-        }
+        Splice { list: self, before: [self.head; HEIGHT_MAX], after: [ptr::null_mut(); HEIGHT_MAX] }
     }
 
     fn node(&self, node: *mut NodeHeader) -> Option<Node<'_>> {
-        Some(Node {
-            node: NonNull::new(node)?,
-            list: PhantomData,
-        })
+        Some(Node { node: NonNull::new(node)?, list: PhantomData })
     }
 
     /// Begins to fetch the slot of `user_key` in the index.
@@ -236,8 +214,8 @@ impl SkipList {
     }
 }
 
-/// Where the last insert of one inserter took place: on each level, the node before it and the one that
-/// followed.
+/// Where the last insert of one inserter took place: on each level, the node before it and the one
+/// that followed.
 pub(super) struct Splice<'a> {
     list: &'a SkipList,
     before: [NodePtr; HEIGHT_MAX],
@@ -288,7 +266,8 @@ impl Splice<'_> {
         for level in 0..height {
             let (mut before, mut after) = (self.before[level], self.after[level]);
             loop {
-                // SAFETY: `node` has `height` levels, and so has `before`, which came from this level.
+                // SAFETY: `node` has `height` levels, and so has `before`, which came from this
+                // level.
                 let (own_link, link) = unsafe { (link_of(node, level), link_of(before, level)) };
                 own_link.store(after, Ordering::Relaxed);
                 if link
@@ -326,16 +305,15 @@ impl Splice<'_> {
 
     /// Whether `key` is what follows the splice.
     fn holds(&self, key: InternalKeyRef<'_>) -> bool {
-        self.list
-            .node(self.after[0])
-            .is_some_and(|after| after.key() == key)
+        self.list.node(self.after[0]).is_some_and(|after| after.key() == key)
     }
 
-    /// Whether `target` belongs directly behind the entry that was inserted last, which makes a search needless:
-    /// keys that ascend.
+    /// Whether `target` belongs directly behind the entry that was inserted last, which makes a
+    /// search needless: keys that ascend.
     ///
-    /// When nothing lies between `before[0]` and `after[0]` now, then nothing that was seen on a higher level
-    /// before now lies between them either (invariant 3): all of `after` is still at or behind `target`.
+    /// When nothing lies between `before[0]` and `after[0]` now, then nothing that was seen on a
+    /// higher level before now lies between them either (invariant 3): all of `after` is still at
+    /// or behind `target`.
     fn is_just_before(&self, target: Target<'_>) -> bool {
         let (before, after) = (self.before[0], self.after[0]);
         if before == self.list.head {
@@ -356,7 +334,8 @@ impl Splice<'_> {
         let mut before = list.head;
         let mut after = ptr::null_mut();
         for level in (0..list.height.load(Ordering::Relaxed).max(height)).rev() {
-            // SAFETY: `before` is the head, or was found in this level or one above, and so has this level.
+            // SAFETY: `before` is the head, or was found in this level or one above, and so has
+            // this level.
             (before, after) = unsafe { find(before, after, level, target) };
             (self.before[level], self.after[level]) = (before, after);
         }
@@ -385,13 +364,15 @@ impl<'a, 'k> Searching<'a, 'k> {
         }
     }
 
-    /// Goes one node along or one level down, and begins to fetch what comes then. False when the place is found.
+    /// Goes one node along or one level down, and begins to fetch what comes then. False when the
+    /// place is found.
     #[inline]
     fn step(&mut self) -> bool {
         let Some(level) = self.levels.checked_sub(1) else {
             return false;
         };
-        // SAFETY: `before` is the head, or was found in this level or one above, and so has this level.
+        // SAFETY: `before` is the head, or was found in this level or one above, and so has this
+        // level.
         let after = unsafe { next_of(self.before, level) };
         match NonNull::new(after) {
             // SAFETY: what is found in a level is linked in it.
@@ -430,10 +411,7 @@ impl Cursor {
 
     /// The entry at the cursor.
     pub(super) fn node(&self) -> Option<Node<'_>> {
-        self.node.map(|node| Node {
-            node,
-            list: PhantomData,
-        })
+        self.node.map(|node| Node { node, list: PhantomData })
     }
 
     pub(super) fn seek_to_first(&mut self) {
@@ -447,15 +425,13 @@ impl Cursor {
     /// Moves to the next entry, or nowhere behind the last.
     pub(super) fn next(&mut self) {
         // SAFETY: the node is linked in level 0 of `list`.
-        self.node = self
-            .node
-            .and_then(|node| NonNull::new(unsafe { next_of(node, 0) }));
+        self.node = self.node.and_then(|node| NonNull::new(unsafe { next_of(node, 0) }));
     }
 }
 
-/// The height of the node for `key`: geometric, from a hash of its sequence number, which no other entry has.
-/// Unlike a shared generator this needs no write that all inserters contend for, and it makes the same list
-/// from the same entries.
+/// The height of the node for `key`: geometric, from a hash of its sequence number, which no other
+/// entry has. Unlike a shared generator this needs no write that all inserters contend for, and it
+/// makes the same list from the same entries.
 #[inline]
 fn height_for(key: InternalKeyRef<'_>) -> usize {
     // The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
@@ -471,19 +447,17 @@ fn new_node(arena: &Arena, height: usize, key: InternalKeyRef<'_>, value: &[u8])
     let key_bytes = u32::try_from(key.user_key.len()).expect("keys are at most 16 KiB");
     let value_bytes = u32::try_from(value.len()).expect("values are at most 1 GiB");
     let tower_bytes = height * size_of::<Link>();
-    let piece = arena.allocate(tower_bytes + size_of::<NodeHeader>() + key.user_key.len() + value.len());
-    // SAFETY: the piece is ours alone until the node is linked, and is as large as what is written: tower,
-    // header, key, value. It is aligned for links, and the tower's size keeps the header aligned.
+    let piece =
+        arena.allocate(tower_bytes + size_of::<NodeHeader>() + key.user_key.len() + value.len());
+    // SAFETY: the piece is ours alone until the node is linked, and is as large as what is written:
+    // tower, header, key, value. It is aligned for links, and the tower's size keeps the header
+    // aligned.
     unsafe {
         for level in 0..height {
             piece.cast::<Link>().add(level).write(Link::new(ptr::null_mut()));
         }
         let node = piece.add(tower_bytes).cast::<NodeHeader>();
-        node.write(NodeHeader {
-            trailer: key.trailer,
-            value_bytes,
-            key_bytes,
-        });
+        node.write(NodeHeader { trailer: key.trailer, value_bytes, key_bytes });
         let data = node.as_ptr().add(1).cast::<u8>();
         ptr::copy_nonoverlapping(key.user_key.as_ptr(), data, key.user_key.len());
         ptr::copy_nonoverlapping(value.as_ptr(), data.add(key.user_key.len()), value.len());
@@ -491,8 +465,8 @@ fn new_node(arena: &Arena, height: usize, key: InternalKeyRef<'_>, value: &[u8])
     }
 }
 
-/// Goes along `level` from `before`, which precedes `target`, and returns the last node before `target` and
-/// what follows it there. `bound` is a node known not to precede `target`, or null.
+/// Goes along `level` from `before`, which precedes `target`, and returns the last node before
+/// `target` and what follows it there. `bound` is a node known not to precede `target`, or null.
 ///
 /// # Safety
 /// `before` is linked in `level`, or is the head.
@@ -504,12 +478,12 @@ unsafe fn find(
     target: Target<'_>,
 ) -> (NodePtr, *mut NodeHeader) {
     loop {
-        // SAFETY: the caller's promise, kept by each step: what is found in a level is linked in it.
+        // SAFETY: the caller's promise, kept by each step: what is found in a level is linked in
+        // it.
         let after = unsafe { next_of(before, level) };
         if level > 0 {
-            // Where the search goes on when `after` is too far. Fetched while `after` is compared, the two
-            // misses overlap.
-            // SAFETY: who has a level has all below it.
+            // Where the search goes on when `after` is too far. Fetched while `after` is compared,
+            // the two misses overlap. SAFETY: who has a level has all below it.
             prefetch(unsafe { next_of(before, level - 1) });
         }
         match NonNull::new(after) {
@@ -528,7 +502,8 @@ unsafe fn find(
 unsafe fn is_before(node: NodePtr, target: Target<'_>) -> bool {
     // SAFETY: the caller's promise.
     let node_key = unsafe { key_of(node) };
-    // The order of most pairs shows in their first eight bytes: cheaper than a call that compares any number.
+    // The order of most pairs shows in their first eight bytes: cheaper than a call that compares
+    // any number.
     match key_prefix(node_key.user_key).cmp(&target.prefix) {
         std::cmp::Ordering::Equal => node_key < target.key,
         order => order.is_lt(),
@@ -553,12 +528,10 @@ fn prefetch<T>(address: *const T) {
 /// `node` is a linked node of a list that is alive for `'a`.
 #[inline]
 unsafe fn key_of<'a>(node: NodePtr) -> InternalKeyRef<'a> {
-    // SAFETY: header and key were written before the node was linked, and stay as they are (invariants 1 and
-    // 5).
+    // SAFETY: header and key were written before the node was linked, and stay as they are
+    // (invariants 1 and 5).
     unsafe {
-        let NodeHeader {
-            trailer, key_bytes, ..
-        } = node.read();
+        let NodeHeader { trailer, key_bytes, .. } = node.read();
         InternalKeyRef {
             user_key: slice::from_raw_parts(data_of(node), key_bytes as usize),
             trailer,
@@ -582,7 +555,8 @@ unsafe fn data_of(node: NodePtr) -> *const u8 {
 /// As for [`link_of`].
 #[inline]
 unsafe fn next_of(node: NodePtr, level: usize) -> *mut NodeHeader {
-    // SAFETY: the caller's promise. Acquire pairs with the release of the insert: what is found is whole.
+    // SAFETY: the caller's promise. Acquire pairs with the release of the insert: what is found is
+    // whole.
     unsafe { link_of(node, level) }.load(Ordering::Acquire)
 }
 
@@ -592,7 +566,7 @@ unsafe fn next_of(node: NodePtr, level: usize) -> *mut NodeHeader {
 /// `node` is a node of a list that is alive for `'a`, with a height above `level`.
 #[inline]
 unsafe fn link_of<'a>(node: NodePtr, level: usize) -> &'a Link {
-    // SAFETY: the links lie in front of the header, lowest last, in the same piece of the arena, and were
-    // written by `new_node`.
+    // SAFETY: the links lie in front of the header, lowest last, in the same piece of the arena,
+    // and were written by `new_node`.
     unsafe { node.cast::<Link>().sub(level + 1).as_ref() }
 }

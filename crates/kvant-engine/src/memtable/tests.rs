@@ -75,11 +75,7 @@ fn it_behaves_like_a_sorted_map() {
         let mut group = Vec::new();
         for seq in 1..=count {
             let (key, kind) = (random_key(&mut rng), random_kind(&mut rng));
-            let value_bytes = if rng.one_in(50) {
-                3000
-            } else {
-                rng.below(20) as usize
-            };
+            let value_bytes = if rng.one_in(50) { 3000 } else { rng.below(20) as usize };
             let value = rng.bytes(value_bytes);
             group.push((key.clone(), seq, kind, value.clone()));
             model.insert((key, std::cmp::Reverse(seq)), (kind, value));
@@ -110,22 +106,17 @@ fn it_behaves_like_a_sorted_map() {
         assert_eq!(entries(&memtable), expected, "seed {seed}");
         assert_eq!(memtable.entry_count(), count);
         assert_eq!(memtable.seq_range(), Some((SeqNum(1), SeqNum(count))));
-        let data_bytes: usize = model
-            .iter()
-            .map(|((key, _), (_, value))| key.len() + value.len())
-            .sum();
+        let data_bytes: usize =
+            model.iter().map(|((key, _), (_, value))| key.len() + value.len()).sum();
         assert_eq!(memtable.data_bytes(), data_bytes as u64);
         for _ in 0..scaled(300) {
             let (key, seq) = (random_key(&mut rng), rng.below(count + 2));
             let from = (key.clone(), std::cmp::Reverse(seq));
             let at_or_after = model.range(from..).next();
             let visible = at_or_after.filter(|((found, _), _)| *found == key);
-            let expected = visible.map(|((_, seq), (kind, value))| (SeqNum(seq.0), *kind, value.as_slice()));
-            assert_eq!(
-                memtable.get(&key, key_hash(&key), SeqNum(seq)),
-                expected,
-                "seed {seed}"
-            );
+            let expected =
+                visible.map(|((_, seq), (kind, value))| (SeqNum(seq.0), *kind, value.as_slice()));
+            assert_eq!(memtable.get(&key, key_hash(&key), SeqNum(seq)), expected, "seed {seed}");
 
             let mut iter = memtable.iter();
             iter.seek(InternalKeyRef::seek(&key, SeqNum(seq))).unwrap();
@@ -143,14 +134,7 @@ fn it_behaves_like_a_sorted_map() {
 fn an_empty_memtable_has_nothing() {
     let (_, memtable) = new_memtable();
     assert!(memtable.is_empty());
-    assert_eq!(
-        (
-            memtable.entry_count(),
-            memtable.data_bytes(),
-            memtable.seq_range()
-        ),
-        (0, 0, None)
-    );
+    assert_eq!((memtable.entry_count(), memtable.data_bytes(), memtable.seq_range()), (0, 0, None));
     assert_eq!(memtable.get(b"", key_hash(b""), SeqNum::MAX), None);
     let mut iter = memtable.iter();
     assert!(!iter.valid());
@@ -165,15 +149,10 @@ fn every_version_of_a_key_is_found_at_its_number() {
     let (_, memtable) = new_memtable();
     let count = scaled(5_000);
     // Odd numbers, in an order that is not theirs.
-    for index in (0..count)
-        .step_by(2)
-        .chain((0..count).rev().filter(|index| index % 2 == 1))
-    {
+    for index in (0..count).step_by(2).chain((0..count).rev().filter(|index| index % 2 == 1)) {
         let seq = 2 * index + 1;
-        memtable.insert(
-            InternalKeyRef::new(b"key", SeqNum(seq), ValueKind::Put),
-            &seq.to_le_bytes(),
-        );
+        memtable
+            .insert(InternalKeyRef::new(b"key", SeqNum(seq), ValueKind::Put), &seq.to_le_bytes());
     }
     let versions: Vec<u64> = entries(&memtable).iter().map(|((_, seq), _)| seq.0).collect();
     assert!(versions.is_sorted_by(|a, b| a > b));
@@ -207,10 +186,8 @@ fn memory_is_counted_while_it_is_held() {
     );
     // It did not use up the shared chunk.
     for seq in 2..500 {
-        memtable.insert(
-            InternalKeyRef::new(b"small", SeqNum(seq), ValueKind::Put),
-            b"twelve bytes",
-        );
+        memtable
+            .insert(InternalKeyRef::new(b"small", SeqNum(seq), ValueKind::Put), b"twelve bytes");
     }
     assert_eq!(used(), with_huge);
     assert_eq!(
@@ -245,8 +222,9 @@ fn concurrent_inserts_and_reads() {
     let (_, memtable) = new_memtable();
     // Writers meet at the same keys: what they insert differs by sequence number only.
     let key_of = |rng: &mut Rng| format!("key{:04}", rng.below(2_000)).into_bytes();
-    let value_of =
-        |key: &[u8], seq: u64| [key, &seq.to_le_bytes(), &vec![seq as u8; seq as usize % 40]].concat();
+    let value_of = |key: &[u8], seq: u64| {
+        [key, &seq.to_le_bytes(), &vec![seq as u8; seq as usize % 40]].concat()
+    };
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS)
@@ -259,7 +237,8 @@ fn concurrent_inserts_and_reads() {
                         let seq = 1 + index * WRITERS + writer;
                         let key = key_of(&mut rng);
                         let value = value_of(&key, seq);
-                        inserter.insert(InternalKeyRef::new(&key, SeqNum(seq), ValueKind::Put), &value);
+                        inserter
+                            .insert(InternalKeyRef::new(&key, SeqNum(seq), ValueKind::Put), &value);
                         if index % 64 == 0 {
                             inserter = memtable.inserter();
                         }
@@ -296,7 +275,8 @@ fn concurrent_inserts_and_reads() {
     assert_eq!(memtable.entry_count(), WRITERS * per_writer);
 }
 
-/// Groups that several threads insert into the same places: what a search found may be old when the entry is linked.
+/// Groups that several threads insert into the same places: what a search found may be old when the
+/// entry is linked.
 #[test]
 fn concurrent_groups_meet_at_the_same_keys() {
     const WRITERS: u64 = 3;
@@ -315,10 +295,7 @@ fn concurrent_groups_meet_at_the_same_keys() {
                     let keys: Vec<_> = (0..GROUP).map(|_| rng.below(50).to_be_bytes()).collect();
                     let ops = keys.iter().zip(first_seq..);
                     inserter.insert_all(ops.map(|(key, seq)| {
-                        (
-                            InternalKeyRef::new(key, SeqNum(seq), ValueKind::Put),
-                            key.as_slice(),
-                        )
+                        (InternalKeyRef::new(key, SeqNum(seq), ValueKind::Put), key.as_slice())
                     }));
                 }
             });
@@ -360,11 +337,7 @@ fn concurrent_ascending_batches_interleave() {
     for number in 0..2 * per_writer {
         assert!(
             memtable
-                .get(
-                    &number.to_be_bytes(),
-                    key_hash(&number.to_be_bytes()),
-                    SeqNum::MAX
-                )
+                .get(&number.to_be_bytes(), key_hash(&number.to_be_bytes()), SeqNum::MAX)
                 .is_some()
         );
     }

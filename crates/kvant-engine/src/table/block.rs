@@ -32,27 +32,15 @@ impl Block {
 
     #[inline]
     pub(super) fn data(&self) -> Parsed<&DataBlock> {
-        if let Block::Data(data) = self {
-            Ok(data)
-        } else {
-            Err(OTHER_KIND)
-        }
+        if let Block::Data(data) = self { Ok(data) } else { Err(OTHER_KIND) }
     }
 
     pub(super) fn index(&self) -> Parsed<&Index> {
-        if let Block::Index(index) = self {
-            Ok(index)
-        } else {
-            Err(OTHER_KIND)
-        }
+        if let Block::Index(index) = self { Ok(index) } else { Err(OTHER_KIND) }
     }
 
     pub(super) fn filter(&self) -> Parsed<&Filter> {
-        if let Block::Filter(filter) = self {
-            Ok(filter)
-        } else {
-            Err(OTHER_KIND)
-        }
+        if let Block::Filter(filter) = self { Ok(filter) } else { Err(OTHER_KIND) }
     }
 }
 
@@ -68,18 +56,19 @@ pub(crate) struct FoundEntry {
 impl FoundEntry {
     /// `value` is a range of `block`, which is a data block.
     #[inline]
-    pub(super) fn new(seq: SeqNum, kind: ValueKind, block: Arc<Block>, value: Range<usize>) -> FoundEntry {
-        FoundEntry {
-            seq,
-            kind,
-            block,
-            value,
-        }
+    pub(super) fn new(
+        seq: SeqNum,
+        kind: ValueKind,
+        block: Arc<Block>,
+        value: Range<usize>,
+    ) -> FoundEntry {
+        FoundEntry { seq, kind, block, value }
     }
 }
 
 impl FoundEntry {
-    /// The stored value less its first `skipped_bytes`: a short one is copied, a long one keeps its block.
+    /// The stored value less its first `skipped_bytes`: a short one is copied, a long one keeps its
+    /// block.
     pub(crate) fn value_behind(&self, skipped_bytes: usize) -> Bytes {
         let value = &self[skipped_bytes..];
         if value.len() <= VALUE_BYTES_COPIED_MAX {
@@ -112,12 +101,6 @@ impl Deref for FoundEntry {
 
 impl fmt::Debug for FoundEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} at {} with {} bytes",
-            self.kind,
-            self.seq.0,
-            self.value.len()
-        )
+        write!(f, "{:?} at {} with {} bytes", self.kind, self.seq.0, self.value.len())
     }
 }

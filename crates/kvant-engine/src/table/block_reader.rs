@@ -1,7 +1,8 @@
 //! Reads data blocks in sequence, several at once.
 //!
-//! The first read after a jump is small, and each read that follows on the one before doubles, up to
-//! [`AHEAD_BYTES_MAX`]: a short range costs little, a long one or a compaction reads in large pieces.
+//! The first read after a jump is small, and each read that follows on the one before doubles, up
+//! to [`AHEAD_BYTES_MAX`]: a short range costs little, a long one or a compaction reads in large
+//! pieces.
 
 use super::block::Block;
 use super::data_block::DataBlock;
@@ -48,7 +49,12 @@ impl BlockReader {
     }
 
     /// Data block `block` of `table`, whose index is `index`.
-    pub(super) fn read(&mut self, table: &Table, index: &Index, block: usize) -> Result<Arc<Block>> {
+    pub(super) fn read(
+        &mut self,
+        table: &Table,
+        index: &Index,
+        block: usize,
+    ) -> Result<Arc<Block>> {
         let span = index.span(block);
         self.touched.block_count += 1;
         let in_sequence = block == self.block_next;
@@ -72,10 +78,7 @@ impl BlockReader {
         let heap_bytes = decoded.heap_bytes();
         if self.fill_cache {
             self.memory.resize(self.chunk.capacity() as u64);
-            return Ok(table
-                .context
-                .cache
-                .insert(key, decoded, heap_bytes, Admission::Probation));
+            return Ok(table.context.cache.insert(key, decoded, heap_bytes, Admission::Probation));
         }
         self.memory.resize((self.chunk.capacity() + heap_bytes) as u64);
         Ok(decoded)
@@ -97,8 +100,8 @@ impl BlockReader {
             }
             end_bytes = next_end_bytes;
         }
-        // Empty until the read has succeeded, so that no later call takes an older chunk for what it asked
-        // for.
+        // Empty until the read has succeeded, so that no later call takes an older chunk for what
+        // it asked for.
         let mut chunk = std::mem::take(&mut self.chunk);
         let chunk_bytes = (end_bytes - start_bytes) as usize;
         chunk.clear();

@@ -1,8 +1,8 @@
 //! Writes a table.
 //!
 //! Invariants:
-//! 1. Entries are added in internal-key order, each once: asserted, because an unordered table answers
-//!    wrongly for ever.
+//! 1. Entries are added in internal-key order, each once: asserted, because an unordered table
+//!    answers wrongly for ever.
 //! 2. Bytes go to the file strictly front to back, in large pieces.
 //!
 //! Threads: one thread builds a table.
@@ -82,12 +82,7 @@ impl TableBuilder {
         options: TableOptions,
     ) -> TableBuilder {
         TableBuilder {
-            out: Output {
-                file,
-                path: path.to_path_buf(),
-                buffer: Vec::new(),
-                written_bytes: 0,
-            },
+            out: Output { file, path: path.to_path_buf(), buffer: Vec::new(), written_bytes: 0 },
             options,
             sealer: Sealer::new(options.compression),
             block: DataBlockBuilder::default(),
@@ -110,19 +105,14 @@ impl TableBuilder {
     /// Adds an entry, which must be after all added before.
     pub(crate) fn add(&mut self, key: InternalKeyRef<'_>, value: &[u8]) -> Result<()> {
         let first = self.properties.entry_count == 0;
-        assert!(
-            first || self.last.as_ref() < key,
-            "entries are added to a table in order"
-        );
-        if key.user_key.len() > limits::KEY_BYTES_MAX || value.len() as u64 > STORED_VALUE_BYTES_MAX {
-            return Err(
-                Error::invalid("key or value is longer than a table can hold").with_file(&self.out.path)
-            );
+        assert!(first || self.last.as_ref() < key, "entries are added to a table in order");
+        if key.user_key.len() > limits::KEY_BYTES_MAX || value.len() as u64 > STORED_VALUE_BYTES_MAX
+        {
+            return Err(Error::invalid("key or value is longer than a table can hold")
+                .with_file(&self.out.path));
         }
         let distinct = first || self.last.user_key != key.user_key;
-        self.properties
-            .count(key, value, distinct)
-            .map_err(|e| e.with_file(&self.out.path))?;
+        self.properties.count(key, value, distinct).map_err(|e| e.with_file(&self.out.path))?;
 
         let entry_bytes = DataBlockBuilder::entry_bytes_max(key, value);
         if !self.block.is_empty() && self.closes_before(entry_bytes) {
@@ -147,8 +137,8 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// Whether an entry of `entry_bytes` goes into a new block: large ones do, and those that would overfill
-    /// a block that is at least half full.
+    /// Whether an entry of `entry_bytes` goes into a new block: large ones do, and those that would
+    /// overfill a block that is at least half full.
     fn closes_before(&self, entry_bytes: usize) -> bool {
         let (block_bytes, target_bytes) = (self.block.payload_bytes(), self.options.block_bytes);
         entry_bytes >= target_bytes
@@ -173,8 +163,8 @@ impl TableBuilder {
         bytes as u64
     }
 
-    /// Completes the table, which must have entries. Does not sync: the caller syncs the file and its
-    /// directory.
+    /// Completes the table, which must have entries. Does not sync: the caller syncs the file and
+    /// its directory.
     pub(crate) fn finish(mut self) -> Result<FinishedTable> {
         assert!(self.properties.entry_count > 0, "a table has at least one entry");
         if !self.block.is_empty() {
@@ -187,32 +177,16 @@ impl TableBuilder {
         self.properties.index_key_bytes = self.index.key_bytes();
         self.properties.largest = self.last;
 
-        let mut filter = BlockSpan {
-            offset_bytes: self.out.end_bytes(),
-            stored_bytes: 0,
-        };
+        let mut filter = BlockSpan { offset_bytes: self.out.end_bytes(), stored_bytes: 0 };
         if !self.hashes.is_empty() {
             let payload = Filter::build(&self.hashes, self.options.filter_bits_per_key).encode();
             filter = self.out.append_block(&payload, Compression::None)?;
         }
         let index = self.out.append_block(&self.index.finish(), Compression::None)?;
-        let properties = self
-            .out
-            .append_block(&self.properties.encode(), Compression::None)?;
-        self.out.append(
-            &Footer {
-                version: FORMAT_VERSION,
-                filter,
-                index,
-                properties,
-            }
-            .encode(),
-        )?;
+        let properties = self.out.append_block(&self.properties.encode(), Compression::None)?;
+        self.out.append(&Footer { version: FORMAT_VERSION, filter, index, properties }.encode())?;
         self.out.flush()?;
-        Ok(FinishedTable {
-            properties: self.properties,
-            file_bytes: self.out.written_bytes,
-        })
+        Ok(FinishedTable { properties: self.properties, file_bytes: self.out.written_bytes })
     }
 
     fn close_block(&mut self) -> Result<()> {
@@ -227,11 +201,11 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// Indexes the closed block of `block_bytes`, which ends with `last`; `next` opens the following block.
+    /// Indexes the closed block of `block_bytes`, which ends with `last`; `next` opens the
+    /// following block.
     fn index_block_before(&mut self, next: InternalKeyRef<'_>, block_bytes: u32) {
         if self.last.user_key == next.user_key {
-            self.index
-                .add(&self.last.user_key, Some(self.last.trailer), block_bytes);
+            self.index.add(&self.last.user_key, Some(self.last.trailer), block_bytes);
         } else {
             shortest_separator(&self.last.user_key, next.user_key, &mut self.separator);
             self.index.add(&self.separator, None, block_bytes);
@@ -246,14 +220,12 @@ impl Output {
 
     fn append_block(&mut self, payload: &[u8], compression: Compression) -> Result<BlockSpan> {
         let offset_bytes = self.end_bytes();
-        let stored_bytes = u32::try_from(payload.len() + BLOCK_TRAILER_BYTES)
-            .map_err(|_| Error::invalid("a block of the table would exceed 4 GiB").with_file(&self.path))?;
+        let stored_bytes = u32::try_from(payload.len() + BLOCK_TRAILER_BYTES).map_err(|_| {
+            Error::invalid("a block of the table would exceed 4 GiB").with_file(&self.path)
+        })?;
         self.append(payload)?;
         self.append(&stored::trailer(payload, compression, offset_bytes))?;
-        Ok(BlockSpan {
-            offset_bytes,
-            stored_bytes,
-        })
+        Ok(BlockSpan { offset_bytes, stored_bytes })
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<()> {

@@ -1,21 +1,23 @@
-//! Data blocks: prefix-compressed entries, restart points, hash index (`docs/formats/table.md`, section 2).
+//! Data blocks: prefix-compressed entries, restart points, hash index (`docs/formats/table.md`,
+//! section 2).
 //!
 //! Invariants:
-//! 1. Entries are in internal-key order; every 16th, counted from the first, repeats its whole user key (a
-//!    restart). Their tails (trailer and value) lie apart from their keys and in the same order, so that a
-//!    scan over keys stays within a few cache lines whatever the size of the values.
-//! 2. No method panics whatever the bytes are: every offset and length is checked where it is used. What does
-//!    not fit is [`Malformed`], which after a good checksum means a bug in a writer.
+//! 1. Entries are in internal-key order; every 16th, counted from the first, repeats its whole user
+//!    key (a restart). Their tails (trailer and value) lie apart from their keys and in the same
+//!    order, so that a scan over keys stays within a few cache lines whatever the size of the
+//!    values.
+//! 2. No method panics whatever the bytes are: every offset and length is checked where it is used.
+//!    What does not fit is [`Malformed`], which after a good checksum means a bug in a writer.
 //!
 //! Threads: a [`DataBlock`] is immutable.
 //!
-//! The hash index is RocksDB's idea ("Improving Point-Lookup Using Data Block Hash Index", 2018): a byte a
-//! bucket names the restart.
+//! The hash index is RocksDB's idea ("Improving Point-Lookup Using Data Block Hash Index", 2018): a
+//! byte a bucket names the restart.
 //!
-//! Point reads compare no whole keys. While a scan is still before its target, it knows how many bytes
-//! `matched` of the target the previous key begins with; an entry that shares more with that key is before
-//! the target as well, one that shares less is after it, and only one that shares exactly `matched` bytes is
-//! looked at.
+//! Point reads compare no whole keys. While a scan is still before its target, it knows how many
+//! bytes `matched` of the target the previous key begins with; an entry that shares more with that
+//! key is before the target as well, one that shares less is after it, and only one that shares
+//! exactly `matched` bytes is looked at.
 
 mod builder;
 mod cursor;
@@ -85,23 +87,15 @@ impl DataBlock {
         let bucket_count = usize::from(u16::from_le_bytes([b0, b1]));
         let restart_count = u32::from_le_bytes([r0, r1, r2, r3]) as usize;
         let tails_end = u32::from_le_bytes([t0, t1, t2, t3]) as usize;
-        let entries_end = rest
-            .len()
-            .checked_sub(restart_count * RESTART_BYTES + bucket_count)
-            .ok_or(SHORT)?;
+        let entries_end =
+            rest.len().checked_sub(restart_count * RESTART_BYTES + bucket_count).ok_or(SHORT)?;
         if entries_end < tails_end {
             return Err(SHORT);
         }
         if restart_count == 0 || (bucket_count > 0 && restart_count > HASHED_RESTARTS_MAX) {
             return Err(Malformed("data block has an impossible number of restarts"));
         }
-        Ok(DataBlock {
-            bytes,
-            tails_end,
-            entries_end,
-            restart_count,
-            bucket_count,
-        })
+        Ok(DataBlock { bytes, tails_end, entries_end, restart_count, bucket_count })
     }
 
     /// Bytes on the heap.
@@ -134,17 +128,15 @@ impl DataBlock {
         self.scan_for(target, self.restart(restart)?)
     }
 
-    /// Scans from `place`, a restart, for the first entry of `target`'s user key at or after `target`.
+    /// Scans from `place`, a restart, for the first entry of `target`'s user key at or after
+    /// `target`.
     #[inline]
     fn scan_for(&self, target: InternalKeyRef<'_>, mut place: Place) -> Parsed<Option<BlockEntry>> {
         let mut matched = 0;
         while place.entry_at < self.entries_end {
             let head = self.entry_head(place.entry_at)?;
             let tail_at = place.tail_at;
-            place = Place {
-                entry_at: head.end,
-                tail_at: tail_at + head.tail_bytes,
-            };
+            place = Place { entry_at: head.end, tail_at: tail_at + head.tail_bytes };
             if head.shared > matched {
                 continue;
             }
@@ -179,8 +171,8 @@ impl DataBlock {
         self.entries_end + self.restart_count * RESTART_BYTES + bucket_of(hash, self.bucket_count)
     }
 
-    /// The last restart whose entry is before `target`, or the first one: entries at or after `target` start
-    /// in its interval.
+    /// The last restart whose entry is before `target`, or the first one: entries at or after
+    /// `target` start in its interval.
     fn restart_before(&self, target: InternalKeyRef<'_>) -> Parsed<usize> {
         let (mut low, mut high) = (0, self.restart_count - 1);
         while low < high {
@@ -214,11 +206,7 @@ impl DataBlock {
             entry_at: self.tails_end + (both as u32) as usize,
             tail_at: (both >> 32) as usize,
         };
-        if place.entry_at < self.entries_end {
-            Ok(place)
-        } else {
-            Err(OUTSIDE)
-        }
+        if place.entry_at < self.entries_end { Ok(place) } else { Err(OUTSIDE) }
     }
 
     /// Decodes the lengths of the entry at `at`, and checks that its key stays within the entries.
@@ -228,7 +216,9 @@ impl DataBlock {
         let input = self.bytes[..self.entries_end].get(at..).ok_or(CUT)?;
         let (shared, unshared, tail_bytes, head_bytes) = match input.first_chunk::<3>() {
             // Nearly all entries: three lengths of one byte each.
-            Some(&[a, b, c]) if (a | b | c) < 0x80 => (usize::from(a), usize::from(b), usize::from(c), 3),
+            Some(&[a, b, c]) if (a | b | c) < 0x80 => {
+                (usize::from(a), usize::from(b), usize::from(c), 3)
+            }
             _ => {
                 let mut rest = input;
                 let mut take = || Some(varint::take_u32(&mut rest)? as usize);
@@ -240,12 +230,7 @@ impl DataBlock {
             return Err(CUT);
         }
         let suffix_at = at + head_bytes;
-        Ok(EntryHead {
-            shared,
-            tail_bytes,
-            suffix_at,
-            end: suffix_at + unshared,
-        })
+        Ok(EntryHead { shared, tail_bytes, suffix_at, end: suffix_at + unshared })
     }
 
     /// Trailer and place of the value in the tail at `at`.
@@ -277,12 +262,7 @@ pub(super) fn common_prefix_bytes(a: &[u8], b: &[u8]) -> usize {
         }
         common += 8;
     }
-    common
-        + a[common..]
-            .iter()
-            .zip(&b[common..])
-            .take_while(|(x, y)| x == y)
-            .count()
+    common + a[common..].iter().zip(&b[common..]).take_while(|(x, y)| x == y).count()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The filter: a Bloom filter in lines of one cache line each (`docs/formats/table.md`, section 3).
 //!
-//! Source of the idea: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (WEA 2007).
-//! A probe costs one cache miss, and about a tenth more bits than an ordinary Bloom filter for the same rate,
-//! because lines are not equally full.
+//! Source of the idea: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters"
+//! (WEA 2007). A probe costs one cache miss, and about a tenth more bits than an ordinary Bloom
+//! filter for the same rate, because lines are not equally full.
 
 use super::stored::{Malformed, Parsed};
 use std::f64::consts::LN_2;
@@ -11,11 +11,11 @@ use std::f64::consts::LN_2;
 const PROBES_MAX: u32 = 24;
 const LINE_BITS: f64 = 512.0;
 const LINE_BYTES: usize = 64;
-/// Odd, from the golden ratio: multiplying by it spreads the low bits of a hash into the high ones that a
-/// probe uses.
+/// Odd, from the golden ratio: multiplying by it spreads the low bits of a hash into the high ones
+/// that a probe uses.
 const PROBE_STEP: u32 = 0x9e37_79b9;
-/// What [`bits_per_key_for`] adds to the model, which takes probes of one key for independent: measured rates
-/// are up to 7 % higher.
+/// What [`bits_per_key_for`] adds to the model, which takes probes of one key for independent:
+/// measured rates are up to 7 % higher.
 const MODEL_MARGIN: f64 = 1.1;
 const BITS_PER_KEY_MAX: f64 = 64.0;
 
@@ -97,10 +97,7 @@ impl Filter {
                 Line(std::array::from_fn(|i| u64::from_le_bytes(words[i])))
             })
             .collect();
-        Ok(Filter {
-            lines,
-            probe_count: u32::from(probe_count),
-        })
+        Ok(Filter { lines, probe_count: u32::from(probe_count) })
     }
 
     /// Bytes on the heap.
@@ -109,8 +106,8 @@ impl Filter {
     }
 }
 
-/// Bits per key with which at most `false_positive_rate` of absent keys pass; 0 (no filter) for rates of 1
-/// and more.
+/// Bits per key with which at most `false_positive_rate` of absent keys pass; 0 (no filter) for
+/// rates of 1 and more.
 pub(crate) fn bits_per_key_for(false_positive_rate: f64) -> f64 {
     if false_positive_rate >= 1.0 {
         return 0.0;
@@ -129,8 +126,8 @@ pub(crate) fn bits_per_key_for(false_positive_rate: f64) -> f64 {
 
 /// The number of probes with the lowest rate at `bits_per_key`, and that rate.
 fn best_probe_count(bits_per_key: f64) -> (u32, f64) {
-    // The best number for an ordinary filter is an upper bound for ours: full lines suffer first from too
-    // many probes.
+    // The best number for an ordinary filter is an upper bound for ours: full lines suffer first
+    // from too many probes.
     let ordinary = (bits_per_key * LN_2).ceil().clamp(1.0, f64::from(PROBES_MAX)) as u32;
     (1..=ordinary)
         .map(|probes| (probes, modelled_rate(bits_per_key, probes)))
@@ -138,8 +135,8 @@ fn best_probe_count(bits_per_key: f64) -> (u32, f64) {
         .expect("at least one probe is tried")
 }
 
-/// Share of absent keys that pass: keys fall into lines by Poisson's law, and a line with `n` keys passes a
-/// key when all its probes hit bits that `n * probes` random settings have set.
+/// Share of absent keys that pass: keys fall into lines by Poisson's law, and a line with `n` keys
+/// passes a key when all its probes hit bits that `n * probes` random settings have set.
 fn modelled_rate(bits_per_key: f64, probes: u32) -> f64 {
     let mean = LINE_BITS / bits_per_key;
     let mut log_probability = -mean;

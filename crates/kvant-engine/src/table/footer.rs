@@ -8,7 +8,8 @@ use std::path::Path;
 /// The format that this code writes, and the newest that it reads.
 pub(super) const FORMAT_VERSION: u32 = 2;
 pub(super) const FOOTER_BYTES: usize = 56;
-/// The part at the end that keeps its place in every version: footer bytes, version, checksum, magic.
+/// The part at the end that keeps its place in every version: footer bytes, version, checksum,
+/// magic.
 pub(super) const TAIL_BYTES: usize = 20;
 const MAGIC: [u8; 8] = *b"KVANTSST";
 /// No version will have a longer footer: bounds what is read to check one that we do not know.
@@ -39,15 +40,11 @@ impl Footer {
         out.try_into().expect("the fields add up to the footer's length")
     }
 
-    /// Decodes the footer at the end of `file_end`, the last bytes of a file of `file_bytes`, at least
-    /// [`FOOTER_BYTES_MAX`] of them unless the file is shorter.
+    /// Decodes the footer at the end of `file_end`, the last bytes of a file of `file_bytes`, at
+    /// least [`FOOTER_BYTES_MAX`] of them unless the file is shorter.
     pub(super) fn decode(file_end: &[u8], path: &Path, file_bytes: u64) -> Result<Footer> {
         let corrupt = |distance: usize, what: &str| {
-            Err(Error::corruption(
-                path,
-                file_bytes.saturating_sub(distance as u64),
-                what,
-            ))
+            Err(Error::corruption(path, file_bytes.saturating_sub(distance as u64), what))
         };
         let Some((_, tail)) = file_end.split_last_chunk::<TAIL_BYTES>() else {
             return corrupt(file_end.len(), "table is shorter than its footer");
@@ -56,7 +53,8 @@ impl Footer {
             return corrupt(8, "table does not end with its magic number");
         }
         let footer_bytes = u32_at(tail, 0) as usize;
-        if !(TAIL_BYTES..=FOOTER_BYTES_MAX).contains(&footer_bytes) || footer_bytes > file_end.len() {
+        if !(TAIL_BYTES..=FOOTER_BYTES_MAX).contains(&footer_bytes) || footer_bytes > file_end.len()
+        {
             return corrupt(TAIL_BYTES, "footer length is impossible");
         }
         let footer = &file_end[file_end.len() - footer_bytes..];
@@ -65,8 +63,9 @@ impl Footer {
         }
         let version = u32_at(tail, 4);
         if version > FORMAT_VERSION {
-            let message =
-                format!("table has format version {version}, this program reads up to {FORMAT_VERSION}");
+            let message = format!(
+                "table has format version {version}, this program reads up to {FORMAT_VERSION}"
+            );
             return Err(Error::new(ErrorKind::Unsupported, message).with_file(path));
         }
         if version == 0 || footer_bytes != FOOTER_BYTES {
@@ -76,12 +75,7 @@ impl Footer {
             offset_bytes: u64::from(u32_at(footer, at)) | u64::from(u32_at(footer, at + 4)) << 32,
             stored_bytes: u32_at(footer, at + 8),
         };
-        let footer = Footer {
-            version,
-            filter: span(0),
-            index: span(12),
-            properties: span(24),
-        };
+        let footer = Footer { version, filter: span(0), index: span(12), properties: span(24) };
         let adjoining = footer.filter.end_bytes() == footer.index.offset_bytes
             && footer.index.end_bytes() == footer.properties.offset_bytes
             && footer.properties.end_bytes().checked_add(FOOTER_BYTES as u64) == Some(file_bytes);

@@ -1,10 +1,11 @@
 //! The index: which data block may hold a key (`docs/formats/table.md`, section 4).
 //!
 //! Invariants:
-//! 1. Keys ascend strictly, in internal-key order; entry `i` is at or after all keys of data block `i` and
-//!    before those of block `i + 1`.
-//! 2. `heads[i]` is the first eight bytes of key `i` after the prefix that all have in common, big end first,
-//!    filled with zeros: so different heads order their keys, and most searches read nothing but this array.
+//! 1. Keys ascend strictly, in internal-key order; entry `i` is at or after all keys of data block
+//!    `i` and before those of block `i + 1`.
+//! 2. `heads[i]` is the first eight bytes of key `i` after the prefix that all have in common, big
+//!    end first, filled with zeros: so different heads order their keys, and most searches read
+//!    nothing but this array.
 //!
 //! Threads: an [`Index`] is immutable.
 
@@ -42,10 +43,7 @@ impl Index {
     #[inline]
     pub(super) fn span(&self, block: usize) -> BlockSpan {
         let start = if block == 0 { 0 } else { self.block_ends[block - 1] };
-        BlockSpan {
-            offset_bytes: start,
-            stored_bytes: (self.block_ends[block] - start) as u32,
-        }
+        BlockSpan { offset_bytes: start, stored_bytes: (self.block_ends[block] - start) as u32 }
     }
 
     /// Where the data block [`Index::find`] lies, if there is one.
@@ -55,16 +53,12 @@ impl Index {
         (block < self.len()).then(|| self.span(block))
     }
 
-    /// The first data block whose separator is at or after `target`: the only one that can hold versions of
-    /// `target`'s user key at or after `target`. [`Index::len`] when there is none.
+    /// The first data block whose separator is at or after `target`: the only one that can hold
+    /// versions of `target`'s user key at or after `target`. [`Index::len`] when there is none.
     #[inline]
     pub(super) fn find(&self, target: InternalKeyRef<'_>) -> usize {
         let Some(rest) = target.user_key.strip_prefix(self.prefix.as_slice()) else {
-            return if target.user_key < self.prefix.as_slice() {
-                0
-            } else {
-                self.len()
-            };
+            return if target.user_key < self.prefix.as_slice() { 0 } else { self.len() };
         };
         let head = head_of(rest);
         let first = self.heads.partition_point(|&h| h < head);
@@ -80,10 +74,8 @@ impl Index {
         let (mut low, mut high) = (first, first + equal);
         while low < high {
             let middle = low + (high - low) / 2;
-            let order = self
-                .suffix(middle)
-                .cmp(rest)
-                .then_with(|| trailer.cmp(&self.trailer(middle)));
+            let order =
+                self.suffix(middle).cmp(rest).then_with(|| trailer.cmp(&self.trailer(middle)));
             if order == Ordering::Less {
                 low = middle + 1;
             } else {
@@ -94,11 +86,7 @@ impl Index {
     }
 
     fn suffix(&self, entry: usize) -> &[u8] {
-        let start = if entry == 0 {
-            0
-        } else {
-            self.suffix_ends[entry - 1] as usize
-        };
+        let start = if entry == 0 { 0 } else { self.suffix_ends[entry - 1] as usize };
         &self.suffixes[start..self.suffix_ends[entry] as usize]
     }
 
@@ -130,9 +118,7 @@ impl Index {
 
     /// An upper bound for [`Index::heap_bytes`] of a decoded index.
     pub(super) fn heap_bytes_max(entry_count: u64, key_bytes: u64) -> u64 {
-        entry_count
-            .saturating_mul(ENTRY_HEAP_BYTES)
-            .saturating_add(key_bytes.saturating_mul(2))
+        entry_count.saturating_mul(ENTRY_HEAP_BYTES).saturating_add(key_bytes.saturating_mul(2))
     }
 
     /// Decodes an index over data blocks that end at `data_end_bytes`.
@@ -260,8 +246,8 @@ pub(super) struct IndexBuilder {
 }
 
 impl IndexBuilder {
-    /// Adds the data block of `block_bytes` with `separator`; the trailer only where the next block goes on
-    /// with the same user key.
+    /// Adds the data block of `block_bytes` with `separator`; the trailer only where the next block
+    /// goes on with the same user key.
     pub(super) fn add(&mut self, separator: &[u8], trailer: Option<u64>, block_bytes: u32) {
         let shared = common_prefix_bytes(&self.key, separator);
         let out = &mut self.payload;
@@ -315,8 +301,8 @@ pub(super) fn shortest_separator(last: &[u8], next: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(&last[..common]);
         out.push(last[common] + 1);
     } else {
-        // All that begins as `last` does up to the difference is before `next`: raise the first byte after it
-        // that can be raised.
+        // All that begins as `last` does up to the difference is before `next`: raise the first
+        // byte after it that can be raised.
         match last[common + 1..].iter().position(|&byte| byte != 0xff) {
             Some(position) => {
                 let raised = common + 1 + position;

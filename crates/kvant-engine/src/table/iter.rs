@@ -1,6 +1,7 @@
 //! Iterates over the entries of a table.
 //!
-//! Invariant: while the iterator is valid, `block` is data block `block_index` and `cursor` stands in it.
+//! Invariant: while the iterator is valid, `block` is data block `block_index` and `cursor` stands
+//! in it.
 //!
 //! Threads: an iterator belongs to one thread at a time.
 
@@ -32,9 +33,9 @@ pub(crate) struct TableIter {
 }
 
 impl Table {
-    /// An iterator. `fill_cache`: blocks are looked up in the block cache and kept there; without, the cache
-    /// is left alone, as it should be by compactions and long ranges. What the iterator holds itself is
-    /// counted for `consumer`.
+    /// An iterator. `fill_cache`: blocks are looked up in the block cache and kept there; without,
+    /// the cache is left alone, as it should be by compactions and long ranges. What the iterator
+    /// holds itself is counted for `consumer`.
     pub(crate) fn iter(self: &Arc<Self>, fill_cache: bool, consumer: Consumer) -> TableIter {
         TableIter {
             table: Arc::clone(self),
@@ -62,8 +63,8 @@ impl TableIter {
         }
     }
 
-    /// Places the cursor, with `place`, in data block `block`; on the first entry of the next one if it finds
-    /// none there.
+    /// Places the cursor, with `place`, in data block `block`; on the first entry of the next one
+    /// if it finds none there.
     fn enter_block(
         &mut self,
         block: usize,
@@ -79,8 +80,8 @@ impl TableIter {
         Ok(())
     }
 
-    /// Makes `block` the current one, without a position in it. False, and no position, when there is no such
-    /// block.
+    /// Makes `block` the current one, without a position in it. False, and no position, when there
+    /// is no such block.
     fn load_block(&mut self, block: usize) -> Result<bool> {
         self.cursor.clear();
         if self.block.is_some() && self.block_index == block {
@@ -104,21 +105,21 @@ impl TableIter {
 
     /// Moves the cursor within the current block.
     #[inline]
-    fn in_block(&mut self, place: impl FnOnce(&mut DataBlockCursor, &Block) -> Parsed<()>) -> Result<()> {
+    fn in_block(
+        &mut self,
+        place: impl FnOnce(&mut DataBlockCursor, &Block) -> Parsed<()>,
+    ) -> Result<()> {
         let Some(block) = &self.block else { return Ok(()) };
         place(&mut self.cursor, block).map_err(|malformed| self.corruption(malformed))
     }
 
     #[cold]
     fn corruption(&self, malformed: Malformed) -> kvant_base::Error {
-        let span = match index_of(
-            &self.table,
-            &mut self.cached_index.clone(),
-            &mut Waiting::default(),
-        ) {
-            Ok(index) => index.span(self.block_index),
-            Err(error) => return error,
-        };
+        let span =
+            match index_of(&self.table, &mut self.cached_index.clone(), &mut Waiting::default()) {
+                Ok(index) => index.span(self.block_index),
+                Err(error) => return error,
+            };
         self.table.corruption(span, malformed)
     }
 }

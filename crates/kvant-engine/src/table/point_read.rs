@@ -1,15 +1,16 @@
 //! A read on its way through the tables: what it touches, and whether it may wait for the disk.
 //!
-//! Point reads that may wait and those that may not are the same code, compiled twice: the former pay nothing for the latter. Ranges
-//! always wait.
+//! Point reads that may wait and those that may not are the same code, compiled twice: the former
+//! pay nothing for the latter. Ranges always wait.
 
 use super::reader::Table;
 use super::stored::{self, BlockSpan};
 use kvant_base::Error;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Blocks that are longer, in the file or decompressed, each a large value, are left to readers that may block even where the system
-/// has them in memory: to copy and check them is more than a turn of an event loop should take.
+/// Blocks that are longer, in the file or decompressed, each a large value, are left to readers
+/// that may block even where the system has them in memory: to copy and check them is more than a
+/// turn of an event loop should take.
 const TRY_READ_BYTES_MAX: u32 = 256 << 10;
 
 /// What reads touched.
@@ -96,9 +97,7 @@ impl PointRead for Waiting {
     }
 
     fn read_stored(&mut self, table: &Table, span: BlockSpan) -> Result<Vec<u8>, Error> {
-        let stored = table
-            .reader()
-            .read(span.offset_bytes, span.stored_bytes as usize)?;
+        let stored = table.reader().read(span.offset_bytes, span.stored_bytes as usize)?;
         self.0.count_read(span.stored_bytes);
         Ok(stored)
     }
@@ -138,9 +137,8 @@ impl PointRead for NotWaiting {
 
     fn read_stored(&mut self, table: &Table, span: BlockSpan) -> Result<Vec<u8>, Stop> {
         if span.stored_bytes <= TRY_READ_BYTES_MAX
-            && let Some(stored) = table
-                .reader()
-                .try_read(span.offset_bytes, span.stored_bytes as usize)?
+            && let Some(stored) =
+                table.reader().try_read(span.offset_bytes, span.stored_bytes as usize)?
             && !stored::is_sound_beyond(&stored, span.offset_bytes, u64::from(TRY_READ_BYTES_MAX))
         {
             self.0.count_read(span.stored_bytes);
@@ -162,9 +160,7 @@ impl PointRead for Bounded {
         if span.stored_bytes > self.block_bytes_max {
             return Err(leave(table, span));
         }
-        let stored = table
-            .reader()
-            .read(span.offset_bytes, span.stored_bytes as usize)?;
+        let stored = table.reader().read(span.offset_bytes, span.stored_bytes as usize)?;
         self.trace.count_read(span.stored_bytes);
         Ok(stored)
     }

@@ -67,7 +67,8 @@ impl TableProperties {
         }
     }
 
-    /// Whether every entry expires at some time, so that the table can be dropped after `expiry_ms_max`.
+    /// Whether every entry expires at some time, so that the table can be dropped after
+    /// `expiry_ms_max`.
     #[cfg(test)]
     pub(crate) fn all_expire(&self) -> bool {
         self.expiring_count == self.entry_count
@@ -75,15 +76,20 @@ impl TableProperties {
 
     /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.smallest.user_key.capacity() + self.largest.user_key.capacity() + self.created_by.capacity()
+        self.smallest.user_key.capacity()
+            + self.largest.user_key.capacity()
+            + self.created_by.capacity()
     }
 
-    /// Counts an entry, which must be after the one before. `distinct`: its user key differs from that one's.
-    /// The caller sets `largest` when it knows the last entry.
-    pub(super) fn count(&mut self, key: InternalKeyRef<'_>, value: &[u8], distinct: bool) -> Result<()> {
-        let kind = key
-            .kind()
-            .ok_or_else(|| Error::invalid("internal key has an unknown kind"))?;
+    /// Counts an entry, which must be after the one before. `distinct`: its user key differs from
+    /// that one's. The caller sets `largest` when it knows the last entry.
+    pub(super) fn count(
+        &mut self,
+        key: InternalKeyRef<'_>,
+        value: &[u8],
+        distinct: bool,
+    ) -> Result<()> {
+        let kind = key.kind().ok_or_else(|| Error::invalid("internal key has an unknown kind"))?;
         let (expiry_ms, _) = split_expiry(kind, value)
             .ok_or_else(|| Error::invalid("expiring value is shorter than its expiry"))?;
         if self.entry_count == 0 {
@@ -91,11 +97,7 @@ impl TableProperties {
         }
         if let Some(expiry_ms) = expiry_ms {
             let first = self.expiring_count == 0;
-            self.expiry_ms_min = if first {
-                expiry_ms
-            } else {
-                self.expiry_ms_min.min(expiry_ms)
-            };
+            self.expiry_ms_min = if first { expiry_ms } else { self.expiry_ms_min.min(expiry_ms) };
             self.expiry_ms_max = self.expiry_ms_max.max(expiry_ms);
             self.expiring_count += 1;
         }
@@ -145,8 +147,8 @@ impl TableProperties {
     /// Decodes the properties of a table of format `version`.
     pub(super) fn decode(payload: &[u8], version: u32) -> Parsed<TableProperties> {
         let mut input = payload;
-        let properties =
-            take(&mut input, version).ok_or(Malformed("properties are cut short or out of range"))?;
+        let properties = take(&mut input, version)
+            .ok_or(Malformed("properties are cut short or out of range"))?;
         if !input.is_empty() {
             return Err(Malformed("properties have bytes left over"));
         }
@@ -166,11 +168,7 @@ impl TableProperties {
             && self.seq_min <= self.seq_max
             && self.seq_max <= SeqNum::MAX
             && self.smallest.as_ref() <= self.largest.as_ref();
-        if consistent {
-            Ok(())
-        } else {
-            Err(Malformed("properties contradict each other"))
-        }
+        if consistent { Ok(()) } else { Err(Malformed("properties contradict each other")) }
     }
 }
 

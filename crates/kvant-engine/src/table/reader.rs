@@ -2,11 +2,11 @@
 //!
 //! Invariants:
 //! 1. Every block read from the file has passed its checksum before any of it is used.
-//! 2. A point read looks at one data block at most: the index says which, also for a user key whose versions
-//!    span blocks.
-//! 3. Index and filter stay in the table while all tables' stay within the share of [`TableContext`];
-//!    otherwise they go through the block cache on each use. What a table holds is counted under
-//!    [`Consumer::TableMetadata`] until it is dropped.
+//! 2. A point read looks at one data block at most: the index says which, also for a user key whose
+//!    versions span blocks.
+//! 3. Index and filter stay in the table while all tables' stay within the share of
+//!    [`TableContext`]; otherwise they go through the block cache on each use. What a table holds
+//!    is counted under [`Consumer::TableMetadata`] until it is dropped.
 //!
 //! Threads: any number of readers; nothing here changes after [`Table::open`].
 
@@ -68,28 +68,20 @@ impl Table {
         file_bytes: u64,
         context: Arc<TableContext>,
     ) -> Result<Arc<Table>> {
-        let len_bytes = file
-            .len_bytes()
-            .map_err(|e| Error::io("read the length of", path, e))?;
+        let len_bytes = file.len_bytes().map_err(|e| Error::io("read the length of", path, e))?;
         if len_bytes != file_bytes {
             let message = format!("table has {len_bytes} bytes where {file_bytes} are expected");
             return Err(Error::corruption(path, len_bytes.min(file_bytes), message));
         }
-        let reader = FileReader {
-            file: &*file,
-            path,
-            stats: &context.stats,
-        };
+        let reader = FileReader { file: &*file, path, stats: &context.stats };
         let footer = reader.read_footer(file_bytes)?;
         let properties = reader.read_properties(&footer)?;
         let fixed_bytes = size_of::<Table>() + properties.heap_bytes();
-        let mut reservations = vec![
-            context
-                .memory
-                .reserve(Consumer::TableMetadata, fixed_bytes as u64),
-        ];
+        let mut reservations =
+            vec![context.memory.reserve(Consumer::TableMetadata, fixed_bytes as u64)];
 
-        let index_bytes_max = Index::heap_bytes_max(properties.data_block_count, properties.index_key_bytes);
+        let index_bytes_max =
+            Index::heap_bytes_max(properties.data_block_count, properties.index_key_bytes);
         let mut index = None;
         if let Some(mut reserved) = context.try_reserve(index_bytes_max) {
             let read = reader.read_index(&footer, &properties)?;
@@ -147,9 +139,7 @@ impl Table {
         let target = InternalKeyRef::seek(user_key, visible_at);
         let span = match &self.index {
             Some(index) => index.find_span(target),
-            None => self
-                .at(self.footer.index, self.index_block(read)?.index())?
-                .find_span(target),
+            None => self.at(self.footer.index, self.index_block(read)?.index())?.find_span(target),
         };
         let Some(span) = span else {
             return Ok(None);
@@ -160,10 +150,7 @@ impl Table {
         let Some(entry) = found else {
             return Ok(None);
         };
-        let key = InternalKeyRef {
-            user_key,
-            trailer: entry.trailer,
-        };
+        let key = InternalKeyRef { user_key, trailer: entry.trailer };
         let kind = self.at(span, key.kind().ok_or(Malformed("entry has an unknown kind")))?;
         Ok(Some(FoundEntry::new(key.seq(), kind, block, entry.value)))
     }
@@ -193,11 +180,7 @@ impl Table {
     /// The index through the cache.
     pub(super) fn index_block<R: PointRead>(&self, read: &mut R) -> ReadResult<Arc<Block>, R> {
         self.metadata_block(self.footer.index, read, |payload| {
-            Ok(Block::Index(decode_index(
-                payload,
-                &self.footer,
-                &self.properties,
-            )?))
+            Ok(Block::Index(decode_index(payload, &self.footer, &self.properties)?))
         })
     }
 
@@ -210,15 +193,16 @@ impl Table {
     }
 
     #[cold]
-    fn read_data_block<R: PointRead>(&self, span: BlockSpan, read: &mut R) -> ReadResult<Arc<Block>, R> {
+    fn read_data_block<R: PointRead>(
+        &self,
+        span: BlockSpan,
+        read: &mut R,
+    ) -> ReadResult<Arc<Block>, R> {
         let stored = read.read_stored(self, span)?;
         let data = stored::open_owned(stored, span.offset_bytes).and_then(DataBlock::new);
         let block = Arc::new(Block::Data(self.at(span, data)?));
         let heap_bytes = block.heap_bytes();
-        Ok(self
-            .context
-            .cache
-            .insert(self.block_key(span), block, heap_bytes, Admission::Probation))
+        Ok(self.context.cache.insert(self.block_key(span), block, heap_bytes, Admission::Probation))
     }
 
     /// A block that is not a data block.
@@ -240,18 +224,11 @@ impl Table {
     }
 
     pub(super) fn block_key(&self, span: BlockSpan) -> BlockKey {
-        BlockKey {
-            file_num: self.file_num,
-            offset_bytes: span.offset_bytes,
-        }
+        BlockKey { file_num: self.file_num, offset_bytes: span.offset_bytes }
     }
 
     pub(super) fn reader(&self) -> FileReader<'_> {
-        FileReader {
-            file: &*self.file,
-            path: &self.path,
-            stats: &self.context.stats,
-        }
+        FileReader { file: &*self.file, path: &self.path, stats: &self.context.stats }
     }
 
     /// Names the file and the block where `result` says that something is wrong.
@@ -268,8 +245,7 @@ impl Table {
 impl TableContext {
     /// Room for index and filter blocks, if the share has it.
     fn try_reserve(&self, bytes: u64) -> Option<Reservation> {
-        self.memory
-            .try_reserve(Consumer::TableMetadata, bytes, self.metadata_share_bytes)
+        self.memory.try_reserve(Consumer::TableMetadata, bytes, self.metadata_share_bytes)
     }
 }
 
@@ -283,11 +259,7 @@ fn decode_index(payload: &[u8], footer: &Footer, properties: &TableProperties) -
     let agrees = index.len() as u64 == properties.data_block_count
         && index.key_bytes() == properties.index_key_bytes
         && index.ends_with(&properties.largest.user_key);
-    if agrees {
-        Ok(index)
-    } else {
-        Err(Malformed("index and properties contradict each other"))
-    }
+    if agrees { Ok(index) } else { Err(Malformed("index and properties contradict each other")) }
 }
 
 /// Reads from the file of a table and counts it.
@@ -306,9 +278,7 @@ impl FileReader<'_> {
     }
 
     pub(super) fn read_into(&self, buffer: &mut [u8], offset_bytes: u64) -> Result<()> {
-        self.file
-            .read_exact_at(buffer, offset_bytes)
-            .map_err(|e| self.error(e, offset_bytes))?;
+        self.file.read_exact_at(buffer, offset_bytes).map_err(|e| self.error(e, offset_bytes))?;
         self.stats.count_disk_read(buffer.len());
         Ok(())
     }
@@ -350,7 +320,11 @@ impl FileReader<'_> {
         })
     }
 
-    pub(super) fn read_index(&self, footer: &Footer, properties: &TableProperties) -> Result<Index> {
+    pub(super) fn read_index(
+        &self,
+        footer: &Footer,
+        properties: &TableProperties,
+    ) -> Result<Index> {
         self.read_block(footer.index, |payload| decode_index(payload, footer, properties))
     }
 

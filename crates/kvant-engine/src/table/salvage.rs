@@ -7,7 +7,8 @@ use crate::format::{InternalKey, InternalKeyRef};
 use kvant_base::{Consumer, ErrorKind, Result};
 
 impl Table {
-    /// Calls `visit` with the entries of every readable data block, in order, and returns how many blocks were not readable.
+    /// Calls `visit` with the entries of every readable data block, in order, and returns how many
+    /// blocks were not readable.
     ///
     /// # Errors
     /// What `visit` returns; `Io`. Damage is counted, not returned.
@@ -19,7 +20,8 @@ impl Table {
         let mut lost = 0;
         let mut last: Option<InternalKey> = None;
         for block in 0..index.len() {
-            // A reader of its own for each block: one that has failed may hold a part of the damage.
+            // A reader of its own for each block: one that has failed may hold a part of the
+            // damage.
             match BlockReader::new(self, false, Consumer::Compaction).read(self, &index, block) {
                 Ok(read) => {
                     let Ok(data) = read.data() else {

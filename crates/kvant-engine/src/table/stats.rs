@@ -1,6 +1,7 @@
 //! What tables count: reads from disk and filter probes.
 //!
-//! Threads: any. Filter probes happen on every point read, so each thread counts them in a stripe of its own.
+//! Threads: any. Filter probes happen on every point read, so each thread counts them in a stripe
+//! of its own.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -43,10 +44,7 @@ impl TableStats {
     }
 
     fn sum(&self, counter: impl Fn(&ProbeStripe) -> &AtomicU64) -> u64 {
-        self.probes
-            .iter()
-            .map(|stripe| counter(stripe).load(Ordering::Relaxed))
-            .sum()
+        self.probes.iter().map(|stripe| counter(stripe).load(Ordering::Relaxed)).sum()
     }
 
     pub(super) fn count_disk_read(&self, bytes: usize) {
@@ -57,11 +55,7 @@ impl TableStats {
     #[inline]
     pub(super) fn count_probe(&self, positive: bool) {
         let stripe = &self.probes[stripe_of_thread()];
-        let counter = if positive {
-            &stripe.positive_count
-        } else {
-            &stripe.negative_count
-        };
+        let counter = if positive { &stripe.positive_count } else { &stripe.negative_count };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 }

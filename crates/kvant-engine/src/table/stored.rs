@@ -1,4 +1,5 @@
-//! Blocks as they lie in the file: payload, compression type, checksum (`docs/formats/table.md`, section 1).
+//! Blocks as they lie in the file: payload, compression type, checksum (`docs/formats/table.md`,
+//! section 1).
 //!
 //! Invariants:
 //! 1. What [`open`] returns has passed its checksum, which covers the block's place in the file.
@@ -15,8 +16,8 @@ use zstd::bulk::{Compressor, Decompressor};
 pub(super) const BLOCK_TRAILER_BYTES: usize = 5;
 /// Longest decompressed block: the longest value with its key, and room for a block's other fields.
 pub(super) const RAW_BYTES_MAX: u64 = limits::VALUE_BYTES_MAX_LIMIT + (4 << 20);
-/// Longer blocks are stored as they are: compressing them would take as much memory again, when writing and
-/// when reading.
+/// Longer blocks are stored as they are: compressing them would take as much memory again, when
+/// writing and when reading.
 const COMPRESS_BYTES_MAX: usize = 64 << 20;
 /// LZ4 cannot expand by more: 255 bytes of length for each byte that says so.
 const LZ4_RATIO_MAX: u64 = 255;
@@ -74,9 +75,9 @@ impl Sealer {
         let body_bytes = if self.compression == Compression::Zstd {
             let zstd = match &mut self.zstd {
                 Some(zstd) => zstd,
-                none => {
-                    none.insert(Compressor::new(ZSTD_LEVEL).map_err(|e| codec_error("set up Zstandard", &e))?)
-                }
+                none => none.insert(
+                    Compressor::new(ZSTD_LEVEL).map_err(|e| codec_error("set up Zstandard", &e))?,
+                ),
             };
             out.resize(head_bytes + zstd::zstd_safe::compress_bound(raw.len()), 0);
             zstd.compress_to_buffer(raw, &mut out[head_bytes..])
@@ -167,7 +168,8 @@ fn check(stored: &[u8], offset_bytes: u64) -> Parsed<(&[u8], Compression)> {
     Ok((payload, compression))
 }
 
-/// Whether `stored` is compressed, says that it has more than `raw_bytes_max` when it is not, and has the right checksum.
+/// Whether `stored` is compressed, says that it has more than `raw_bytes_max` when it is not, and
+/// has the right checksum.
 pub(super) fn is_sound_beyond(stored: &[u8], offset_bytes: u64, raw_bytes_max: u64) -> bool {
     // The checksum last: few blocks are that long.
     match stored.split_last_chunk::<BLOCK_TRAILER_BYTES>() {
@@ -182,9 +184,12 @@ pub(super) fn is_sound_beyond(stored: &[u8], offset_bytes: u64, raw_bytes_max: u
 
 fn decompress(payload: &[u8], compression: Compression) -> Parsed<Vec<u8>> {
     let mut input = payload;
-    let raw_bytes = varint::take_u64(&mut input).ok_or(Malformed("decompressed length is cut short"))?;
+    let raw_bytes =
+        varint::take_u64(&mut input).ok_or(Malformed("decompressed length is cut short"))?;
     let possible = match compression {
-        Compression::Zstd => Decompressor::upper_bound(input).is_some_and(|bound| bound as u64 == raw_bytes),
+        Compression::Zstd => {
+            Decompressor::upper_bound(input).is_some_and(|bound| bound as u64 == raw_bytes)
+        }
         Compression::None | Compression::Lz4 => {
             raw_bytes <= (input.len() as u64).saturating_mul(LZ4_RATIO_MAX)
         }

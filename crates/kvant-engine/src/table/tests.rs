@@ -23,22 +23,13 @@ const PATH: &str = "/t/000007.sst";
 type Entry = (Vec<u8>, u64, ValueKind, Vec<u8>);
 
 fn plain() -> TableOptions {
-    TableOptions {
-        block_bytes: 4096,
-        compression: Compression::None,
-        filter_bits_per_key: 10.0,
-    }
+    TableOptions { block_bytes: 4096, compression: Compression::None, filter_bits_per_key: 10.0 }
 }
 
 fn context(memory_bytes: u64, metadata_share_bytes: u64) -> Arc<TableContext> {
     let memory = MemoryBudget::new(memory_bytes);
     let cache = BlockCache::new(Arc::clone(&memory));
-    Arc::new(TableContext {
-        cache,
-        memory,
-        metadata_share_bytes,
-        stats: Arc::default(),
-    })
+    Arc::new(TableContext { cache, memory, metadata_share_bytes, stats: Arc::default() })
 }
 
 fn roomy() -> Arc<TableContext> {
@@ -57,7 +48,8 @@ fn new_file() -> Arc<dyn File> {
 
 fn build_with(builder_options: TableOptions, entries: &[Entry]) -> (Arc<dyn File>, FinishedTable) {
     let file = new_file();
-    let mut builder = TableBuilder::new(Arc::clone(&file), Path::new(PATH), FileNum(7), builder_options);
+    let mut builder =
+        TableBuilder::new(Arc::clone(&file), Path::new(PATH), FileNum(7), builder_options);
     for entry in entries {
         builder.add(key_of(entry), &entry.3).expect("add");
     }
@@ -127,10 +119,8 @@ fn counts_what_a_point_read_costs() {
     let mut read = Waiting::default();
     let key = b"key00001234";
     for _ in 0..2 {
-        let found = table
-            .get(key, key_hash(key), SeqNum::MAX, &mut read)
-            .expect("get")
-            .expect("present");
+        let found =
+            table.get(key, key_hash(key), SeqNum::MAX, &mut read).expect("get").expect("present");
         assert_eq!(found.seq, SeqNum(1235));
     }
     assert_eq!(
@@ -141,11 +131,7 @@ fn counts_what_a_point_read_costs() {
     assert_eq!(context.stats.disk_read_count() - opening, 1);
     for n in 0..1000 {
         let absent = format!("key{n:08}x");
-        assert!(
-            get(&table, absent.as_bytes(), SeqNum::MAX.0)
-                .expect("get")
-                .is_none()
-        );
+        assert!(get(&table, absent.as_bytes(), SeqNum::MAX.0).expect("get").is_none());
     }
     assert_eq!(context.stats.filter_probe_count(), 1002);
     assert!(
@@ -162,43 +148,25 @@ fn a_trace_has_index_and_filter_where_they_are_read() {
     let before = (context.stats.disk_read_count(), context.stats.disk_read_bytes());
     let mut read = Waiting::default();
     let key = b"key00001234";
-    table
-        .get(key, key_hash(key), SeqNum::MAX, &mut read)
-        .expect("get")
-        .expect("present");
+    table.get(key, key_hash(key), SeqNum::MAX, &mut read).expect("get").expect("present");
     assert_eq!((read.0.table_count, read.0.block_count), (1, 1));
     assert_eq!(read.0.block_read_count, 3, "filter, index and data");
     assert_eq!(context.stats.disk_read_count() - before.0, 3);
-    assert_eq!(
-        context.stats.disk_read_bytes() - before.1,
-        read.0.block_read_bytes
-    );
+    assert_eq!(context.stats.disk_read_bytes() - before.1, read.0.block_read_bytes);
 }
 
 #[test]
 fn versions_of_one_key_may_fill_several_blocks() {
     let mut entries = vec![put("a", 1, "first")];
-    entries.extend(
-        (1..=500)
-            .rev()
-            .map(|seq| put("hot", seq * 2, format!("version {seq}"))),
-    );
+    entries.extend((1..=500).rev().map(|seq| put("hot", seq * 2, format!("version {seq}"))));
     entries.push(put("z", 1, "last"));
-    let table = build(
-        TableOptions {
-            block_bytes: 256,
-            ..plain()
-        },
-        &entries,
-        roomy(),
-    );
+    let table = build(TableOptions { block_bytes: 256, ..plain() }, &entries, roomy());
     assert!(table.properties().data_block_count > 20);
     assert_eq!(table.properties().distinct_key_count, 3);
     for visible_at in 0..=1001 {
         let mut read = Waiting::default();
-        let found = table
-            .get(b"hot", key_hash(b"hot"), SeqNum(visible_at), &mut read)
-            .expect("get");
+        let found =
+            table.get(b"hot", key_hash(b"hot"), SeqNum(visible_at), &mut read).expect("get");
         assert_eq!(
             found.map(|found| found.seq.0),
             (visible_at >= 2).then_some(visible_at.min(1000) / 2 * 2)
@@ -219,20 +187,10 @@ fn large_values_have_blocks_of_their_own_and_are_returned_whole() {
         .map(|(n, &size)| put(format!("key{n}"), 1, vec![n as u8; size]))
         .collect();
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
-        let table = build(
-            TableOptions {
-                compression,
-                ..plain()
-            },
-            &entries,
-            roomy(),
-        );
+        let table = build(TableOptions { compression, ..plain() }, &entries, roomy());
         assert_eq!(table.properties().data_block_count, 7);
         for entry in &entries {
-            assert_eq!(
-                get(&table, &entry.0, 1).expect("get").expect("present").2,
-                entry.3
-            );
+            assert_eq!(get(&table, &entry.0, 1).expect("get").expect("present").2, entry.3);
         }
         let mut iter = table.iter(false, Consumer::Compaction);
         iter.seek_to_first().expect("seek");
@@ -244,17 +202,10 @@ fn large_values_have_blocks_of_their_own_and_are_returned_whole() {
 #[test]
 fn incompressible_blocks_are_stored_as_they_are() {
     let mut rng = kvant_env::rng::Rng::new(1);
-    let random: Vec<Entry> = (0..100)
-        .map(|n| put(format!("{n:03}"), 1, rng.bytes(1000)))
-        .collect();
-    let zeros: Vec<Entry> = (0..100)
-        .map(|n| put(format!("{n:03}"), 1, vec![0; 1000]))
-        .collect();
+    let random: Vec<Entry> = (0..100).map(|n| put(format!("{n:03}"), 1, rng.bytes(1000))).collect();
+    let zeros: Vec<Entry> = (0..100).map(|n| put(format!("{n:03}"), 1, vec![0; 1000])).collect();
     for compression in [Compression::Lz4, Compression::Zstd] {
-        let options = TableOptions {
-            compression,
-            ..plain()
-        };
+        let options = TableOptions { compression, ..plain() };
         let (_, finished) = build_with(options, &random);
         assert!(finished.file_bytes > 100_000);
         let (_, finished) = build_with(options, &zeros);
@@ -270,13 +221,7 @@ fn metadata_beyond_its_share_goes_through_the_cache() {
     let held = context.memory.used_bytes(Consumer::TableMetadata);
     assert!(held < 2000, "{held} bytes held although the share is 0");
     for entry in entries.iter().step_by(37) {
-        assert_eq!(
-            get(&table, &entry.0, SeqNum::MAX.0)
-                .expect("get")
-                .expect("present")
-                .2,
-            entry.3
-        );
+        assert_eq!(get(&table, &entry.0, SeqNum::MAX.0).expect("get").expect("present").2, entry.3);
     }
     assert!(get(&table, b"absent", SeqNum::MAX.0).expect("get").is_none());
     let mut iter = table.iter(true, Consumer::Iterators);
@@ -300,9 +245,8 @@ fn held_metadata_is_counted_until_the_table_is_dropped() {
 #[test]
 fn iterators_read_ahead_in_large_pieces_and_leave_the_cache_alone() {
     let context = roomy();
-    let entries: Vec<Entry> = (0..20_000)
-        .map(|n| put(format!("key{n:08}"), 1, vec![b'v'; 100]))
-        .collect();
+    let entries: Vec<Entry> =
+        (0..20_000).map(|n| put(format!("key{n:08}"), 1, vec![b'v'; 100])).collect();
     let table = build(plain(), &entries, Arc::clone(&context));
     let opening = context.stats.disk_read_count();
     let mut iter = table.iter(false, Consumer::Compaction);
@@ -318,8 +262,7 @@ fn iterators_read_ahead_in_large_pieces_and_leave_the_cache_alone() {
     assert_eq!(context.cache.stats().entry_count, 0);
     // A jump starts small again.
     let before = context.stats.disk_read_bytes();
-    iter.seek(InternalKeyRef::seek(b"key00000100", SeqNum::MAX))
-        .expect("seek");
+    iter.seek(InternalKeyRef::seek(b"key00000100", SeqNum::MAX)).expect("seek");
     assert!(context.stats.disk_read_bytes() - before <= 16 << 10);
 }
 
@@ -327,16 +270,10 @@ fn iterators_read_ahead_in_large_pieces_and_leave_the_cache_alone() {
 fn refuses_entries_that_no_table_may_hold() {
     let mut builder = TableBuilder::new(new_file(), Path::new(PATH), FileNum(7), plain());
     let key = InternalKeyRef::new(b"k", SeqNum(1), ValueKind::PutExpiring);
-    assert_eq!(
-        builder.add(key, b"1234567").expect_err("no expiry").kind(),
-        ErrorKind::Invalid
-    );
+    assert_eq!(builder.add(key, b"1234567").expect_err("no expiry").kind(), ErrorKind::Invalid);
     let long = vec![0; kvant_base::limits::KEY_BYTES_MAX + 1];
     let key = InternalKeyRef::new(&long, SeqNum(1), ValueKind::Put);
-    assert_eq!(
-        builder.add(key, b"").expect_err("too long").kind(),
-        ErrorKind::Invalid
-    );
+    assert_eq!(builder.add(key, b"").expect_err("too long").kind(), ErrorKind::Invalid);
 }
 
 #[test]
@@ -359,8 +296,5 @@ fn estimates_its_size_while_it_grows() {
     let estimate = builder.estimated_bytes();
     assert!(builder.memory_bytes() > 50_000 * 8);
     let file_bytes = builder.finish().expect("finish").file_bytes;
-    assert!(
-        estimate.abs_diff(file_bytes) < file_bytes / 50,
-        "{estimate} for {file_bytes}"
-    );
+    assert!(estimate.abs_diff(file_bytes) < file_bytes / 50, "{estimate} for {file_bytes}");
 }

@@ -20,9 +20,9 @@ pub(crate) struct VerifyReport {
 }
 
 impl Table {
-    /// Reads the whole file anew and checks what a read would notice and what it would not: all checksums,
-    /// the order of entries, that index, hash indexes and filter lead to each of them, and that the
-    /// properties count them right.
+    /// Reads the whole file anew and checks what a read would notice and what it would not: all
+    /// checksums, the order of entries, that index, hash indexes and filter lead to each of them,
+    /// and that the properties count them right.
     pub(crate) fn verify(&self) -> Result<VerifyReport> {
         let file = self.reader();
         let footer = file.read_footer(self.file_bytes)?;
@@ -61,11 +61,7 @@ impl Table {
         counted.index_key_bytes = index.key_bytes();
         if counted != stored_properties {
             let what = "properties do not agree with the entries";
-            return Err(Error::corruption(
-                self.path(),
-                footer.properties.offset_bytes,
-                what,
-            ));
+            return Err(Error::corruption(self.path(), footer.properties.offset_bytes, what));
         }
         Ok(VerifyReport {
             file_bytes: self.file_bytes,
@@ -93,10 +89,7 @@ impl Walk<'_> {
         while cursor.valid() {
             let (key, value) = (cursor.key(), data.bytes_at(cursor.value()));
             let distinct = self.counted.entry_count == 0 || self.last.user_key != key.user_key;
-            table.at(
-                span,
-                self.check_entry(data, block_index, key, cursor.value().start),
-            )?;
+            table.at(span, self.check_entry(data, block_index, key, cursor.value().start))?;
             self.counted
                 .count(key, value, distinct)
                 .map_err(|e| Error::corruption(table.path(), span.offset_bytes, e.message()))?;

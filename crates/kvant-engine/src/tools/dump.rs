@@ -30,7 +30,8 @@ pub enum DumpTarget {
 /// Writes the target as text to `out`.
 ///
 /// # Errors
-/// `Locked` when somebody serves the directory; `Corruption` with file and offset where the reading stops; `Io`, also of `out`.
+/// `Locked` when somebody serves the directory; `Corruption` with file and offset where the reading
+/// stops; `Io`, also of `out`.
 pub fn dump(env: &Env, dir: &Path, target: DumpTarget, out: &mut dyn Write) -> Result<()> {
     match target {
         DumpTarget::Records => dump_records(env, dir, out),
@@ -46,12 +47,7 @@ fn dump_records(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
     let db = Db::open(env.clone(), dir, options, resources)?;
     let mut range = db.range(b"", None)?;
     while let Some(record) = range.next()? {
-        told(writeln!(
-            out,
-            "{} = {}",
-            record.key.escape_ascii(),
-            record.value.escape_ascii()
-        ))?;
+        told(writeln!(out, "{} = {}", record.key.escape_ascii(), record.value.escape_ascii()))?;
     }
     drop(range);
     db.close()
@@ -60,11 +56,8 @@ fn dump_records(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
 fn dump_manifest(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
     let _owner = lock_existing(env, dir)?;
     let files = list(env, dir)?;
-    let newest = files
-        .iter()
-        .filter(|(kind, ..)| *kind == FileKind::Manifest)
-        .map(|(_, num, _)| *num)
-        .max();
+    let newest =
+        files.iter().filter(|(kind, ..)| *kind == FileKind::Manifest).map(|(_, num, _)| *num).max();
     let num = newest.ok_or_else(|| Error::corruption(dir, 0, "there is no manifest"))?;
     let path = file_path(dir, FileKind::Manifest, num);
     let contents = env.fs.read(&path).map_err(|e| Error::io("read", &path, e))?;
@@ -78,11 +71,7 @@ fn dump_manifest(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
 fn dump_wal(env: &Env, dir: &Path, num: FileNum, out: &mut dyn Write) -> Result<()> {
     let _owner = lock_existing(env, dir)?;
     let wals = wal::recover(&*env.fs, dir, &[num], &BTreeMap::new(), None, &mut |_, record| {
-        told(writeln!(
-            out,
-            "at byte {}: {} operations",
-            record.offset_bytes, record.op_count
-        ))?;
+        told(writeln!(out, "at byte {}: {} operations", record.offset_bytes, record.op_count))?;
         record.replay(|seq, op| {
             let key = InternalKeyRef::new(op.key, seq, op.kind);
             told(write_entry(out, key, op.stored))
@@ -119,11 +108,7 @@ fn write_entry(out: &mut dyn Write, key: InternalKeyRef<'_>, stored: &[u8]) -> i
         Some(kind) => match split_expiry(kind, stored) {
             Some((None, value)) => writeln!(out, "  {user_key} @{seq} = {}", value.escape_ascii()),
             Some((Some(at_ms), value)) => {
-                writeln!(
-                    out,
-                    "  {user_key} @{seq} until {at_ms} = {}",
-                    value.escape_ascii()
-                )
+                writeln!(out, "  {user_key} @{seq} until {at_ms} = {}", value.escape_ascii())
             }
             None => writeln!(out, "  {user_key} @{seq} has a malformed value"),
         },

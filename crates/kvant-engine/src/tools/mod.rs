@@ -46,8 +46,8 @@ fn lock_existing(env: &Env, dir: &Path) -> Result<Box<dyn FileLock>> {
     recovery::lock(env, dir)
 }
 
-/// `metadata_share_bytes`: what indexes and filters held by tables may take; with 0 they are not read
-/// at open.
+/// `metadata_share_bytes`: what indexes and filters held by tables may take; with 0 they are not
+/// read at open.
 fn table_context(metadata_share_bytes: u64) -> Arc<TableContext> {
     let memory = MemoryBudget::new(TOOL_MEMORY_BYTES);
     Arc::new(TableContext {
@@ -59,11 +59,14 @@ fn table_context(metadata_share_bytes: u64) -> Arc<TableContext> {
 }
 
 /// Opens the table in a file, whatever the manifest says.
-fn open_table_file(env: &Env, dir: &Path, num: FileNum, context: &Arc<TableContext>) -> Result<Arc<Table>> {
+fn open_table_file(
+    env: &Env,
+    dir: &Path,
+    num: FileNum,
+    context: &Arc<TableContext>,
+) -> Result<Arc<Table>> {
     let path = file_path(dir, FileKind::Table, num);
     let file = env.fs.open(&path).map_err(|e| Error::io("open", &path, e))?;
-    let file_bytes = file
-        .len_bytes()
-        .map_err(|e| Error::io("read the length of", &path, e))?;
+    let file_bytes = file.len_bytes().map_err(|e| Error::io("read the length of", &path, e))?;
     Table::open(file, &path, num, file_bytes, Arc::clone(context))
 }

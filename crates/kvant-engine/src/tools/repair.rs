@@ -1,9 +1,11 @@
 //! Makes a database of what is readable.
 //!
-//! 1. Which tables count: those that the manifest names; without a readable manifest, every table in the directory, all on level 0,
-//!    where the order of sequence numbers decides. That may bring back keys whose tombstones had been compacted away.
-//! 2. A damaged table is replaced by one with the entries of its readable blocks, on the same level.
-//!    A table that lies under another table's name is found by its properties and written anew.
+//! 1. Which tables count: those that the manifest names; without a readable manifest, every table
+//!    in the directory, all on level 0, where the order of sequence numbers decides. That may bring
+//!    back keys whose tombstones had been compacted away.
+//! 2. A damaged table is replaced by one with the entries of its readable blocks, on the same
+//!    level. A table that lies under another table's name is found by its properties and written
+//!    anew.
 //! 3. Damaged logs are replayed up to the damage, into a new table on level 0: a prefix of the
 //!    history. Without a readable manifest all logs become such a table.
 //! 4. A new manifest names the outcome. Damaged files are moved to `lost/`, nothing is deleted.
@@ -61,7 +63,8 @@ struct Repair<'a> {
 /// Repairs the database in `dir`. A whole database is left as it is, but for a new manifest.
 ///
 /// # Errors
-/// `Locked` when somebody serves the directory; `Unsupported` for files of a newer version; `Io`, `NoSpace`. Nothing is moved then.
+/// `Locked` when somebody serves the directory; `Unsupported` for files of a newer version; `Io`,
+/// `NoSpace`. Nothing is moved then.
 pub fn repair(env: &Env, dir: &Path) -> Result<RepairReport> {
     let _owner = lock_existing(env, dir)?;
     let files = list(env, dir)?;
@@ -188,9 +191,7 @@ impl Repair<'_> {
         for num in self.nums(FileKind::Table) {
             match open_table_file(self.env, self.dir, num, &self.context) {
                 Ok(table)
-                    if meta
-                        .disagreement(table.properties(), table.file_bytes())
-                        .is_none() =>
+                    if meta.disagreement(table.properties(), table.file_bytes()).is_none() =>
                 {
                     self.set_aside(FileKind::Table, num);
                     return Ok(Some(table));
@@ -214,7 +215,8 @@ impl Repair<'_> {
         self.save(level, meta.num, table)
     }
 
-    /// Writes the entries of the readable blocks of table `num` to a new one, and sets the file aside.
+    /// Writes the entries of the readable blocks of table `num` to a new one, and sets the file
+    /// aside.
     fn save(&mut self, level: usize, num: FileNum, table: &Arc<Table>) -> Result<()> {
         self.report.damaged_table_count += 1;
         self.set_aside(FileKind::Table, num);
@@ -238,9 +240,7 @@ impl Repair<'_> {
         };
         if let Some(blocks) = blocks {
             let what = "older or deleted records of theirs may have come back";
-            self.report
-                .losses
-                .push(format!("{blocks} blocks of table {}; {what}", num.0));
+            self.report.losses.push(format!("{blocks} blocks of table {}; {what}", num.0));
         }
         self.report.saved_entry_count += saved;
         match output {
@@ -252,11 +252,7 @@ impl Repair<'_> {
     fn begin_table(&mut self) -> Result<(FileNum, TableBuilder)> {
         let num = self.new_num();
         let path = file_path(self.dir, FileKind::Table, num);
-        let file = self
-            .env
-            .fs
-            .create(&path)
-            .map_err(|e| Error::io("create", &path, e))?;
+        let file = self.env.fs.create(&path).map_err(|e| Error::io("create", &path, e))?;
         let options = Options::for_memory(TOOL_MEMORY_BYTES);
         let table_options = TableOptions {
             block_bytes: options.block_bytes,
@@ -269,11 +265,7 @@ impl Repair<'_> {
     fn finish_table(&mut self, level: usize, num: FileNum, builder: TableBuilder) -> Result<()> {
         let finished = builder.finish()?;
         let path = file_path(self.dir, FileKind::Table, num);
-        let file = self
-            .env
-            .fs
-            .open_writable(&path)
-            .map_err(|e| Error::io("open", &path, e))?;
+        let file = self.env.fs.open_writable(&path).map_err(|e| Error::io("open", &path, e))?;
         file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
         let meta = FileMeta::of_table(num, &finished.properties, finished.file_bytes);
         self.last_seq = self.last_seq.max(meta.seq_max);
@@ -281,17 +273,15 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Keeps whole logs and returns what the new manifest says of them; replays others into a table.
+    /// Keeps whole logs and returns what the new manifest says of them; replays others into a
+    /// table.
     fn logs(&mut self, state: &ManifestState) -> Result<Option<(FileNum, KnownLogs)>> {
         let lost = lost_logs(self.dir, &self.files, state);
         let whole = lost.is_empty();
         for error in lost {
             let file = error.file().and_then(Path::file_name).unwrap_or_default();
-            let from = format!(
-                "{} from byte {} on",
-                file.display(),
-                error.offset_bytes().unwrap_or(0)
-            );
+            let from =
+                format!("{} from byte {} on", file.display(), error.offset_bytes().unwrap_or(0));
             self.report.losses.push(from);
             self.report.problems.push(error);
         }
@@ -310,19 +300,13 @@ impl Repair<'_> {
         always: bool,
     ) -> Result<bool> {
         let memtable = Memtable::new(&self.context.memory, 1 << 20, usize::MAX);
-        let salvaged = wal::salvage(
-            &*self.env.fs,
-            self.dir,
-            nums,
-            known,
-            first_seq,
-            &mut |_, record| {
+        let salvaged =
+            wal::salvage(&*self.env.fs, self.dir, nums, known, first_seq, &mut |_, record| {
                 record.replay(|seq, op| {
                     memtable.insert(InternalKeyRef::new(op.key, seq, op.kind), op.stored);
                     Ok(())
                 })
-            },
-        )?;
+            })?;
         if !always && salvaged.damage.is_none() {
             return Ok(true);
         }
@@ -355,8 +339,8 @@ impl Repair<'_> {
         Ok(false)
     }
 
-    /// `logs`: the oldest log that is needed and the synced bytes of those from there on; `None` when
-    /// no log is needed.
+    /// `logs`: the oldest log that is needed and the synced bytes of those from there on; `None`
+    /// when no log is needed.
     fn finish(mut self, logs: Option<(FileNum, KnownLogs)>) -> Result<RepairReport> {
         let fs = &*self.env.fs;
         let num = self.new_num();
@@ -369,26 +353,20 @@ impl Repair<'_> {
             logs: logs.into_iter().collect(),
             ..VersionEdit::default()
         };
-        fs.sync_dir(self.dir)
-            .map_err(|e| Error::io("sync", self.dir, e))?;
+        fs.sync_dir(self.dir).map_err(|e| Error::io("sync", self.dir, e))?;
         ManifestWriter::create(fs, self.dir, num, &edit)?;
         let lost = self.dir.join("lost");
         if !self.to_move.is_empty() {
-            fs.create_dir_all(&lost)
-                .map_err(|e| Error::io("create", &lost, e))?;
+            fs.create_dir_all(&lost).map_err(|e| Error::io("create", &lost, e))?;
         }
         for from in std::mem::take(&mut self.to_move) {
             let to = lost.join(from.file_name().expect("a file has a name"));
             fs.rename(&from, &to).map_err(|e| Error::io("move", &from, e))?;
             self.report.moved_files.push(to);
         }
-        fs.sync_dir(self.dir)
-            .map_err(|e| Error::io("sync", self.dir, e))?;
+        fs.sync_dir(self.dir).map_err(|e| Error::io("sync", self.dir, e))?;
         debug_assert!(
-            !self
-                .report
-                .moved_files
-                .contains(&self.dir.join(file_name(FileKind::Manifest, num)))
+            !self.report.moved_files.contains(&self.dir.join(file_name(FileKind::Manifest, num)))
         );
         Ok(self.report)
     }

@@ -18,11 +18,13 @@ pub struct RestoreReport {
     pub bytes: u64,
 }
 
-/// Copies the checkpoint (or any database that nobody serves) in `from` to `to`, which must not exist, after verifying all of it.
-/// The copy shares nothing with the original and may be on another file system.
+/// Copies the checkpoint (or any database that nobody serves) in `from` to `to`, which must not
+/// exist, after verifying all of it. The copy shares nothing with the original and may be on
+/// another file system.
 ///
 /// # Errors
-/// `Corruption`, the first damage, when the checkpoint is not whole; `Invalid` when `to` exists; `Io`, `NoSpace`.
+/// `Corruption`, the first damage, when the checkpoint is not whole; `Invalid` when `to` exists;
+/// `Io`, `NoSpace`.
 pub fn restore(env: &Env, from: &Path, to: &Path) -> Result<RestoreReport> {
     let fs = &*env.fs;
     if fs.exists(to).map_err(|e| Error::io("look at", to, e))? {
@@ -32,21 +34,13 @@ pub fn restore(env: &Env, from: &Path, to: &Path) -> Result<RestoreReport> {
         return Err(problem);
     }
     fs.create_dir_all(to).map_err(|e| Error::io("create", to, e))?;
-    let mut report = RestoreReport {
-        file_count: 0,
-        bytes: 0,
-    };
+    let mut report = RestoreReport { file_count: 0, bytes: 0 };
     let mut entries = fs.list(from).map_err(|e| Error::io("list", from, e))?;
     entries.retain(|entry| entry.name != "LOCK" && entry.name != "RESERVE");
     // The manifest last: without it, an interrupted copy is no database.
     entries.sort_by_key(|entry| entry.name.starts_with("MANIFEST"));
     for entry in &entries {
-        copy(
-            fs,
-            &from.join(&entry.name),
-            &to.join(&entry.name),
-            entry.len_bytes,
-        )?;
+        copy(fs, &from.join(&entry.name), &to.join(&entry.name), entry.len_bytes)?;
         report.file_count += 1;
         report.bytes += entry.len_bytes;
     }
@@ -65,12 +59,8 @@ fn copy(fs: &dyn Fs, from: &Path, to: &Path, len_bytes: u64) -> Result<()> {
     while offset < len_bytes {
         let count = (len_bytes - offset).min(COPY_BYTES as u64);
         let part = &mut buffer[..count as usize];
-        source
-            .read_exact_at(part, offset)
-            .map_err(|e| Error::io("read", from, e))?;
-        target
-            .write_all_at(part, offset)
-            .map_err(|e| Error::io("write", to, e))?;
+        source.read_exact_at(part, offset).map_err(|e| Error::io("read", from, e))?;
+        target.write_all_at(part, offset).map_err(|e| Error::io("write", to, e))?;
         offset += count;
     }
     target.sync_data().map_err(|e| Error::io("sync", to, e))

@@ -19,7 +19,8 @@ pub struct VerifyReport {
     pub table_bytes: u64,
     /// Good records of the log.
     pub wal_record_count: u64,
-    /// Bytes at the end of the log that were never known to be synced and do not decode: what a crash leaves.
+    /// Bytes at the end of the log that were never known to be synced and do not decode: what a
+    /// crash leaves.
     pub wal_torn_bytes: u64,
     /// Files that nothing refers to; the next open removes them.
     pub orphan_count: u64,
@@ -27,7 +28,8 @@ pub struct VerifyReport {
     pub problems: Vec<Error>,
 }
 
-/// Reads every block, record and edit of the database in `dir` and checks them against each other. `tell` gets a line per file.
+/// Reads every block, record and edit of the database in `dir` and checks them against each other.
+/// `tell` gets a line per file.
 ///
 /// # Errors
 /// `Locked` when somebody serves the directory; `Io`. Damage is not an error but in the report.
@@ -44,9 +46,7 @@ pub fn verify(env: &Env, dir: &Path, tell: &mut dyn FnMut(&str)) -> Result<Verif
             manifest.state
         }
         Ok(None) => {
-            report
-                .problems
-                .push(Error::corruption(dir, 0, "there is no manifest"));
+            report.problems.push(Error::corruption(dir, 0, "there is no manifest"));
             return Ok(report);
         }
         Err(error) => {
@@ -62,10 +62,7 @@ pub fn verify(env: &Env, dir: &Path, tell: &mut dyn FnMut(&str)) -> Result<Verif
             Ok(table) => {
                 report.entry_count += table.entry_count;
                 report.table_bytes += table.file_bytes;
-                tell(&format!(
-                    "table {}: whole, {} entries",
-                    meta.num.0, table.entry_count
-                ));
+                tell(&format!("table {}: whole, {} entries", meta.num.0, table.entry_count));
             }
             Err(error) => {
                 tell(&error.to_string());
@@ -75,9 +72,7 @@ pub fn verify(env: &Env, dir: &Path, tell: &mut dyn FnMut(&str)) -> Result<Verif
     }
     let files = list(env, dir)?;
     let lost = lost_logs(dir, &files, &state);
-    match read_logs(env, dir, &files, &state, &mut |_, record| {
-        record.replay(|_, _| Ok(()))
-    }) {
+    match read_logs(env, dir, &files, &state, &mut |_, record| record.replay(|_, _| Ok(()))) {
         Err(_) if !lost.is_empty() => {
             lost.iter().for_each(|error| tell(&error.to_string()));
             report.problems.extend(lost);
@@ -95,9 +90,8 @@ pub fn verify(env: &Env, dir: &Path, tell: &mut dyn FnMut(&str)) -> Result<Verif
         }
     }
     let live = |num| state.levels().iter().flatten().any(|meta| meta.num == num);
-    report.orphan_count = files
-        .iter()
-        .filter(|(kind, num, _)| *kind == FileKind::Table && !live(*num))
-        .count() as u64;
+    report.orphan_count =
+        files.iter().filter(|(kind, num, _)| *kind == FileKind::Table && !live(*num)).count()
+            as u64;
     Ok(report)
 }

@@ -5,7 +5,8 @@ use super::FileMeta;
 use crate::format::{FileNum, SeqNum};
 use kvant_base::{limits, varint};
 
-/// A change of the tree. Removals come into force before additions; a table that moves is in both lists.
+/// A change of the tree. Removals come into force before additions; a table that moves is in both
+/// lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VersionEdit {
     /// No file has this number or a higher one. `None`: unchanged, as for the other counters.
@@ -72,9 +73,13 @@ impl VersionEdit {
         while !input.is_empty() {
             let tag = take_number(&mut input)?;
             match tag {
-                TAG_NEXT_FILE_NUM => set_once(&mut edit.next_file_num, FileNum(take_number(&mut input)?))?,
+                TAG_NEXT_FILE_NUM => {
+                    set_once(&mut edit.next_file_num, FileNum(take_number(&mut input)?))?
+                }
                 TAG_LAST_SEQ => set_once(&mut edit.last_seq, SeqNum(take_number(&mut input)?))?,
-                TAG_OLDEST_WAL => set_once(&mut edit.oldest_wal, FileNum(take_number(&mut input)?))?,
+                TAG_OLDEST_WAL => {
+                    set_once(&mut edit.oldest_wal, FileNum(take_number(&mut input)?))?
+                }
                 TAG_REMOVED => {
                     let level = take_level(&mut input)?;
                     edit.removed.push((level, FileNum(take_number(&mut input)?)));
@@ -95,7 +100,8 @@ impl VersionEdit {
 }
 
 fn take_number(input: &mut &[u8]) -> Result<u64, String> {
-    varint::take_u64(input).ok_or_else(|| "an edit is cut short or has a malformed number".to_string())
+    varint::take_u64(input)
+        .ok_or_else(|| "an edit is cut short or has a malformed number".to_string())
 }
 
 fn take_level(input: &mut &[u8]) -> Result<usize, String> {

@@ -1,5 +1,5 @@
-//! What is known of a table without opening it, and how the manifest stores it (`docs/formats/manifest.md`,
-//! `file_meta`).
+//! What is known of a table without opening it, and how the manifest stores it
+//! (`docs/formats/manifest.md`, `file_meta`).
 
 use crate::format::{FileNum, InternalKey, InternalKeyRef, SeqNum, TRAILER_BYTES};
 use crate::table::TableProperties;
@@ -36,7 +36,11 @@ pub(crate) struct FileMeta {
 
 impl FileMeta {
     /// The description of a table that was just written.
-    pub(crate) fn of_table(num: FileNum, properties: &TableProperties, file_bytes: u64) -> FileMeta {
+    pub(crate) fn of_table(
+        num: FileNum,
+        properties: &TableProperties,
+        file_bytes: u64,
+    ) -> FileMeta {
         FileMeta {
             num,
             file_bytes,
@@ -57,12 +61,13 @@ impl FileMeta {
 
     /// The first difference between this description and a table of `file_bytes` with these
     /// properties; `None` when it is the table described.
-    pub(crate) fn disagreement(&self, properties: &TableProperties, file_bytes: u64) -> Option<String> {
+    pub(crate) fn disagreement(
+        &self,
+        properties: &TableProperties,
+        file_bytes: u64,
+    ) -> Option<String> {
         if let Some(num) = properties.file_num.filter(|&num| num != self.num) {
-            return Some(format!(
-                "the file holds table {}, not table {}",
-                num.0, self.num.0
-            ));
+            return Some(format!("the file holds table {}, not table {}", num.0, self.num.0));
         }
         let found = FileMeta::of_table(self.num, properties, file_bytes);
         let same = [
@@ -74,17 +79,12 @@ impl FileMeta {
                 (found.seq_min, found.seq_max) == (self.seq_min, self.seq_max),
             ),
             ("number of entries", found.entry_count == self.entry_count),
-            (
-                "number of tombstones",
-                found.tombstone_count == self.tombstone_count,
-            ),
+            ("number of tombstones", found.tombstone_count == self.tombstone_count),
             ("size of keys and values", found.raw_bytes == self.raw_bytes),
             ("range of expiries", found.expiry == self.expiry),
         ];
         let (what, _) = same.into_iter().find(|(_, same)| !same)?;
-        Some(format!(
-            "the table is not the one that the manifest describes: its {what} differs"
-        ))
+        Some(format!("the table is not the one that the manifest describes: its {what} differs"))
     }
 
     /// Entries that are values with an expiry.
@@ -95,13 +95,15 @@ impl FileMeta {
     /// Whether `user_key` lies within the table's range.
     #[inline]
     pub(crate) fn covers(&self, user_key: &[u8]) -> bool {
-        self.smallest.user_key.as_slice() <= user_key && user_key <= self.largest.user_key.as_slice()
+        self.smallest.user_key.as_slice() <= user_key
+            && user_key <= self.largest.user_key.as_slice()
     }
 
     /// Whether every entry has expired by `now_ms`; tombstones and lasting values never do.
     pub(crate) fn all_expired(&self, now_ms: u64) -> bool {
-        self.expiry
-            .is_some_and(|expiry| expiry.expiring_count == self.entry_count && expiry.max_ms <= now_ms)
+        self.expiry.is_some_and(|expiry| {
+            expiry.expiring_count == self.entry_count && expiry.max_ms <= now_ms
+        })
     }
 
     /// Whether the table's range and `first..=last` share a user key.
@@ -113,12 +115,14 @@ impl FileMeta {
     pub(crate) fn problem(&self) -> Option<String> {
         let key_problem = |key: &InternalKey| {
             let bytes = key.user_key.len();
-            (bytes == 0 || bytes > limits::KEY_BYTES_MAX || key.as_ref().kind().is_none()).then(|| {
-                format!(
-                    "table {} is bounded by a bad key of {bytes} bytes, trailer {:#x}",
-                    self.num.0, key.trailer
-                )
-            })
+            (bytes == 0 || bytes > limits::KEY_BYTES_MAX || key.as_ref().kind().is_none()).then(
+                || {
+                    format!(
+                        "table {} is bounded by a bad key of {bytes} bytes, trailer {:#x}",
+                        self.num.0, key.trailer
+                    )
+                },
+            )
         };
         if let Some(problem) = key_problem(&self.smallest).or_else(|| key_problem(&self.largest)) {
             return Some(problem);
@@ -134,10 +138,7 @@ impl FileMeta {
                 .expiry
                 .is_none_or(|expiry| expiry.expiring_count > 0 && expiry.min_ms <= expiry.max_ms);
         (!holds).then(|| {
-            format!(
-                "the description of table {} contradicts itself: {self:?}",
-                self.num.0
-            )
+            format!("the description of table {} contradicts itself: {self:?}", self.num.0)
         })
     }
 
@@ -150,13 +151,9 @@ impl FileMeta {
             varint::put_u64(out, (key.user_key.len() + TRAILER_BYTES) as u64);
             key.as_ref().encode_to(out);
         }
-        for number in [
-            self.seq_min.0,
-            self.seq_max.0,
-            self.entry_count,
-            self.tombstone_count,
-            self.raw_bytes,
-        ] {
+        for number in
+            [self.seq_min.0, self.seq_max.0, self.entry_count, self.tombstone_count, self.raw_bytes]
+        {
             varint::put_u64(out, number);
         }
         varint::put_u64(out, self.expiring_count());
@@ -166,9 +163,11 @@ impl FileMeta {
         }
     }
 
-    /// Reads the stored form from the front of `input` and advances it; the error says what is wrong.
+    /// Reads the stored form from the front of `input` and advances it; the error says what is
+    /// wrong.
     pub(super) fn decode(input: &mut &[u8]) -> Result<FileMeta, String> {
-        let meta = Self::decode_fields(input).ok_or("a table's description is cut short or malformed")?;
+        let meta =
+            Self::decode_fields(input).ok_or("a table's description is cut short or malformed")?;
         match meta.problem() {
             Some(problem) => Err(problem),
             None => Ok(meta),

@@ -1,10 +1,12 @@
-//! The rules of a tree of tables, the same for descriptions read from a manifest and for opened tables.
+//! The rules of a tree of tables, the same for descriptions read from a manifest and for opened
+//! tables.
 //!
 //! Invariants:
 //! 1. A file number stands in the tree at most once.
-//! 2. Level 0 is sorted newest first: by largest sequence number, then by file number, both descending.
-//! 3. Deeper levels are sorted by smallest key, and no two tables of one share a user key: all versions that
-//!    a level holds of a key are in one table.
+//! 2. Level 0 is sorted newest first: by largest sequence number, then by file number, both
+//!    descending.
+//! 3. Deeper levels are sorted by smallest key, and no two tables of one share a user key: all
+//!    versions that a level holds of a key are in one table.
 
 use super::{FileMeta, VersionEdit};
 use crate::format::{FileNum, SeqNum};
@@ -35,10 +37,7 @@ pub(super) struct Tree<F> {
 
 impl<F: HasMeta> Tree<F> {
     pub(super) fn empty() -> Tree<F> {
-        Tree {
-            levels: Default::default(),
-            nums: HashSet::new(),
-        }
+        Tree { levels: Default::default(), nums: HashSet::new() }
     }
 
     /// A tree of tables that keep the invariants already.
@@ -51,9 +50,9 @@ impl<F: HasMeta> Tree<F> {
         self.levels
     }
 
-    /// Applies `edit`. `make` gives the table for an added description; it gets the table itself when the
-    /// edit moves it. After an error, which says what is wrong, the tree is half changed and must not be
-    /// used.
+    /// Applies `edit`. `make` gives the table for an added description; it gets the table itself
+    /// when the edit moves it. After an error, which says what is wrong, the tree is half changed
+    /// and must not be used.
     pub(super) fn apply(
         &mut self,
         edit: &VersionEdit,
@@ -62,14 +61,9 @@ impl<F: HasMeta> Tree<F> {
         let mut taken = Vec::with_capacity(edit.removed.len());
         for &(level, num) in &edit.removed {
             let tables = &mut self.levels[level];
-            let index = tables
-                .iter()
-                .position(|table| table.meta().num == num)
-                .ok_or_else(|| {
-                    format!(
-                        "an edit removes table {} from level {level}, where it is not",
-                        num.0
-                    )
+            let index =
+                tables.iter().position(|table| table.meta().num == num).ok_or_else(|| {
+                    format!("an edit removes table {} from level {level}, where it is not", num.0)
                 })?;
             taken.push(tables.remove(index));
             self.nums.remove(&num);

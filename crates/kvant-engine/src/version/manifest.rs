@@ -1,5 +1,5 @@
-//! The manifest: an append-only, checksummed log of version edits. `docs/formats/manifest.md` is its
-//! specification.
+//! The manifest: an append-only, checksummed log of version edits. `docs/formats/manifest.md` is
+//! its specification.
 //!
 //! Invariants:
 //! 1. A manifest gets its name only when its header and first record, the snapshot, are durable.
@@ -36,7 +36,8 @@ fn encode_file_header(num: FileNum) -> [u8; FILE_HEADER_BYTES] {
     header
 }
 
-/// The header of a record with `payload_bytes` bytes of payload at `offset_bytes` of manifest `num`.
+/// The header of a record with `payload_bytes` bytes of payload at `offset_bytes` of manifest
+/// `num`.
 fn encode_record_header(
     num: FileNum,
     offset_bytes: u64,

@@ -1,12 +1,12 @@
 //! Versions: which tables make the database at one moment, and the log of how they came about.
 //!
-//! A [`Version`] is immutable and shared: readers and iterators hold the one they started with, while flushes
-//! and compactions install new ones. A change is a [`VersionEdit`], made in this order: [`Version::apply`]
-//! (checks it), [`ManifestWriter::append`] (makes it durable), install the new version,
-//! [`TableFile::mark_obsolete`] on [`Version::removed_by`].
+//! A [`Version`] is immutable and shared: readers and iterators hold the one they started with,
+//! while flushes and compactions install new ones. A change is a [`VersionEdit`], made in this
+//! order: [`Version::apply`] (checks it), [`ManifestWriter::append`] (makes it durable), install
+//! the new version, [`TableFile::mark_obsolete`] on [`Version::removed_by`].
 //!
-//! Invariants: those of [`levels`]; and (4) a version's tables have open handles and files that stay until
-//! the last version or iterator that holds them is dropped.
+//! Invariants: those of [`levels`]; and (4) a version's tables have open handles and files that
+//! stay until the last version or iterator that holds them is dropped.
 //!
 //! Threads: a version is read by any number of threads without locks; one thread at a time edits.
 
@@ -24,7 +24,8 @@ pub(crate) use file_meta::ExpirySummary;
 pub(crate) use file_meta::FileMeta;
 pub(crate) use levels::Levels;
 pub(crate) use manifest::{
-    KnownLogs, ManifestReader, ManifestState, ManifestWriter, RecoveredManifest, recover, remove_older,
+    KnownLogs, ManifestReader, ManifestState, ManifestWriter, RecoveredManifest, recover,
+    remove_older,
 };
 pub(crate) use obsolete::{ObsoleteQueue, TableFile};
 
@@ -45,8 +46,8 @@ pub(crate) struct LevelTotals {
 /// The tables of one level.
 struct Level<T> {
     tables: Vec<Arc<TableFile<T>>>,
-    /// [`key_prefix`] of each table's largest key: a binary search touches this array first and follows
-    /// pointers only among equals. Empty for level 0, which is not searched.
+    /// [`key_prefix`] of each table's largest key: a binary search touches this array first and
+    /// follows pointers only among equals. Empty for level 0, which is not searched.
     largest_prefixes: Vec<u64>,
     totals: LevelTotals,
 }
@@ -60,15 +61,9 @@ impl<T> Level<T> {
             totals.tombstone_count += table.meta.tombstone_count;
         }
         let searched = if level == 0 { &[] } else { &tables[..] };
-        let largest_prefixes = searched
-            .iter()
-            .map(|table| key_prefix(&table.meta.largest.user_key))
-            .collect();
-        Level {
-            tables,
-            largest_prefixes,
-            totals,
-        }
+        let largest_prefixes =
+            searched.iter().map(|table| key_prefix(&table.meta.largest.user_key)).collect();
+        Level { tables, largest_prefixes, totals }
     }
 
     /// Index of the first table whose largest key is at or after `user_key`. Not for level 0.
@@ -106,17 +101,20 @@ impl<T> Version<T> {
 
     fn build(levels: Levels<Arc<TableFile<T>>>) -> Version<T> {
         let mut level = 0..;
-        Version {
-            levels: levels.map(|tables| Level::new(level.next().unwrap_or(0), tables)),
-        }
+        Version { levels: levels.map(|tables| Level::new(level.next().unwrap_or(0), tables)) }
     }
 
-    /// The version after `edit`. `opened` holds a table for each added description, except for those that
-    /// move.
+    /// The version after `edit`. `opened` holds a table for each added description, except for
+    /// those that move.
     ///
     /// # Errors
-    /// [`ErrorKind::Corruption`] when the edit breaks a rule of the tree: it must not reach the manifest.
-    pub(crate) fn apply(&self, edit: &VersionEdit, opened: &[Arc<TableFile<T>>]) -> Result<Version<T>> {
+    /// [`ErrorKind::Corruption`] when the edit breaks a rule of the tree: it must not reach the
+    /// manifest.
+    pub(crate) fn apply(
+        &self,
+        edit: &VersionEdit,
+        opened: &[Arc<TableFile<T>>],
+    ) -> Result<Version<T>> {
         let mut tree = Tree::from_levels(array::from_fn(|level| self.levels[level].tables.clone()));
         tree.apply(edit, |meta, moved| {
             moved
@@ -131,10 +129,7 @@ impl<T> Version<T> {
     pub(crate) fn removed_by(&self, edit: &VersionEdit) -> Vec<Arc<TableFile<T>>> {
         let gone = edit.removed.iter().filter(|(_, num)| !edit.adds(*num));
         gone.filter_map(|&(level, num)| {
-            self.tables(level)
-                .iter()
-                .find(|table| table.meta.num == num)
-                .cloned()
+            self.tables(level).iter().find(|table| table.meta.num == num).cloned()
         })
         .collect()
     }
@@ -146,10 +141,9 @@ impl<T> Version<T> {
         last_seq: SeqNum,
         oldest_wal: FileNum,
     ) -> VersionEdit {
-        let tables =
-            self.levels.iter().enumerate().flat_map(|(level, tables)| {
-                tables.tables.iter().map(move |table| (level, table.meta.clone()))
-            });
+        let tables = self.levels.iter().enumerate().flat_map(|(level, tables)| {
+            tables.tables.iter().map(move |table| (level, table.meta.clone()))
+        });
         VersionEdit {
             next_file_num: Some(next_file_num),
             last_seq: Some(last_seq),
@@ -174,8 +168,8 @@ impl<T> Version<T> {
         self.levels[level].totals
     }
 
-    /// The tables of a level whose range covers `user_key`, in the order in which a read must look: newest
-    /// first on level 0, at most one on the others.
+    /// The tables of a level whose range covers `user_key`, in the order in which a read must look:
+    /// newest first on level 0, at most one on the others.
     pub(crate) fn tables_for_key<'a>(
         &'a self,
         level: usize,
@@ -204,13 +198,11 @@ impl<T> Version<T> {
             tables
         } else {
             let from = self.levels[level].search(first);
-            let count =
-                tables[from..].partition_point(|table| table.meta.smallest.user_key.as_slice() <= last);
+            let count = tables[from..]
+                .partition_point(|table| table.meta.smallest.user_key.as_slice() <= last);
             &tables[from..from + count]
         };
-        candidates
-            .iter()
-            .filter(move |table| table.meta.overlaps(first, last))
+        candidates.iter().filter(move |table| table.meta.overlaps(first, last))
     }
 
     /// Index of the first table of a level from 1 on that may hold entries at or after `target`.

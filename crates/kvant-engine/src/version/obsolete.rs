@@ -1,11 +1,11 @@
 //! Tables whose files are to be removed as soon as nobody reads them.
 //!
-//! A table that an edit removed from the tree stays on disk while an older version, an iterator or a
-//! checkpoint holds it: it is *pinned*. When the last holder lets go, its number joins the queue of
-//! *obsolete* files, which a background task removes.
+//! A table that an edit removed from the tree stays on disk while an older version, an iterator or
+//! a checkpoint holds it: it is *pinned*. When the last holder lets go, its number joins the queue
+//! of *obsolete* files, which a background task removes.
 //!
-//! Threads: any thread may drop the last holder of a table, so [`ObsoleteQueue`] takes one short lock and
-//! does no I/O.
+//! Threads: any thread may drop the last holder of a table, so [`ObsoleteQueue`] takes one short
+//! lock and does no I/O.
 
 use super::FileMeta;
 use super::levels::HasMeta;
@@ -27,23 +27,20 @@ pub(crate) struct TableFile<T> {
 
 impl<T> TableFile<T> {
     /// A live table; `queue` gets its number if it is marked obsolete and dropped.
-    pub(crate) fn new(meta: FileMeta, table: Arc<T>, queue: Arc<ObsoleteQueue>) -> Arc<TableFile<T>> {
-        Arc::new(TableFile {
-            meta,
-            table,
-            queue,
-            obsolete: AtomicBool::new(false),
-        })
+    pub(crate) fn new(
+        meta: FileMeta,
+        table: Arc<T>,
+        queue: Arc<ObsoleteQueue>,
+    ) -> Arc<TableFile<T>> {
+        Arc::new(TableFile { meta, table, queue, obsolete: AtomicBool::new(false) })
     }
 
-    /// Has the file removed once the last holder has let go. To be called when the edit that removes the
-    /// table from the tree is durable (or when the table never got into the tree), never for a table that
-    /// moves.
+    /// Has the file removed once the last holder has let go. To be called when the edit that
+    /// removes the table from the tree is durable (or when the table never got into the tree),
+    /// never for a table that moves.
     pub(crate) fn mark_obsolete(&self) {
         if !self.obsolete.swap(true, Ordering::Relaxed) {
-            self.queue
-                .pinned_bytes
-                .fetch_add(self.meta.file_bytes, Ordering::Relaxed);
+            self.queue.pinned_bytes.fetch_add(self.meta.file_bytes, Ordering::Relaxed);
         }
     }
 }
@@ -57,13 +54,8 @@ impl<T> HasMeta for Arc<TableFile<T>> {
 impl<T> Drop for TableFile<T> {
     fn drop(&mut self) {
         if *self.obsolete.get_mut() {
-            self.queue
-                .pinned_bytes
-                .fetch_sub(self.meta.file_bytes, Ordering::Relaxed);
-            self.queue.push(ObsoleteFile {
-                num: self.meta.num,
-                file_bytes: self.meta.file_bytes,
-            });
+            self.queue.pinned_bytes.fetch_sub(self.meta.file_bytes, Ordering::Relaxed);
+            self.queue.push(ObsoleteFile { num: self.meta.num, file_bytes: self.meta.file_bytes });
         }
     }
 }
@@ -95,9 +87,9 @@ impl ObsoleteQueue {
         })
     }
 
-    /// Calls `wake` for every file that joins the queue, on the thread that dropped the table. It must not
-    /// block, and files that have joined before are not announced. Set once, before tables are marked
-    /// obsolete; a later call has no effect.
+    /// Calls `wake` for every file that joins the queue, on the thread that dropped the table. It
+    /// must not block, and files that have joined before are not announced. Set once, before tables
+    /// are marked obsolete; a later call has no effect.
     pub(crate) fn on_push(&self, wake: impl Fn() + Send + Sync + 'static) {
         self.wake.get_or_init(|| Box::new(wake));
     }

@@ -21,7 +21,8 @@ pub(crate) fn table(num: u64, first: &str, last: &str) -> FileMeta {
     }
 }
 
-/// A generator for a random test: its seed is printed, and taken from `KVANT_TEST_SEED` to replay a failure.
+/// A generator for a random test: its seed is printed, and taken from `KVANT_TEST_SEED` to replay a
+/// failure.
 pub(crate) fn test_rng() -> Rng {
     let seed = match std::env::var("KVANT_TEST_SEED") {
         Ok(text) => text.parse().expect("KVANT_TEST_SEED is a number"),

@@ -9,9 +9,7 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Fixture {
-        Fixture {
-            queue: ObsoleteQueue::new(),
-        }
+        Fixture { queue: ObsoleteQueue::new() }
     }
 
     fn open(&self, meta: &FileMeta) -> Arc<TableFile<()>> {
@@ -21,13 +19,7 @@ impl Fixture {
     /// `base` with tables added, given as (level, description).
     fn grown(&self, base: &Version<()>, added: Vec<(usize, FileMeta)>) -> Result<Version<()>> {
         let opened: Vec<_> = added.iter().map(|(_, meta)| self.open(meta)).collect();
-        base.apply(
-            &VersionEdit {
-                added,
-                ..VersionEdit::default()
-            },
-            &opened,
-        )
+        base.apply(&VersionEdit { added, ..VersionEdit::default() }, &opened)
     }
 }
 
@@ -53,11 +45,7 @@ fn tables_stand_in_the_order_of_their_level() {
     assert_eq!(nums(version.tables(1)), [6, 7, 5]);
     assert_eq!(
         version.totals(1),
-        LevelTotals {
-            file_bytes: 3000,
-            entry_count: 30,
-            tombstone_count: 0
-        }
+        LevelTotals { file_bytes: 3000, entry_count: 30, tombstone_count: 0 }
     );
     assert_eq!(nums(version.tables_for_key(0, b"b")), [4, 3, 2]);
     assert_eq!(nums(version.tables_for_key(1, b"l")), [6]);
@@ -69,10 +57,7 @@ fn tables_stand_in_the_order_of_their_level() {
 fn an_edit_that_breaks_a_rule_is_refused() {
     let fixture = Fixture::new();
     let base = fixture
-        .grown(
-            &Version::empty(),
-            vec![(1, table(1, "d", "f")), (1, table(2, "h", "k"))],
-        )
+        .grown(&Version::empty(), vec![(1, table(1, "d", "f")), (1, table(2, "h", "k"))])
         .unwrap();
     let refused = |added: Vec<(usize, FileMeta)>| {
         let error = fixture.grown(&base, added).err().expect("refused");
@@ -80,57 +65,24 @@ fn an_edit_that_breaks_a_rule_is_refused() {
         error.message().to_string()
     };
     assert!(refused(vec![(2, table(1, "a", "b"))]).contains("exists"));
-    for (first, last) in [
-        ("f", "g"),
-        ("g", "h"),
-        ("e", "e"),
-        ("a", "z"),
-        ("a", "d"),
-        ("i", "z"),
-    ] {
-        assert!(
-            refused(vec![(1, table(9, first, last))]).contains("overlap"),
-            "{first}..={last}"
-        );
+    for (first, last) in [("f", "g"), ("g", "h"), ("e", "e"), ("a", "z"), ("a", "d"), ("i", "z")] {
+        assert!(refused(vec![(1, table(9, first, last))]).contains("overlap"), "{first}..={last}");
     }
-    assert!(
-        fixture
-            .grown(&base, vec![(1, table(9, "g", "g")), (0, table(10, "a", "z"))])
-            .is_ok()
-    );
+    assert!(fixture.grown(&base, vec![(1, table(9, "g", "g")), (0, table(10, "a", "z"))]).is_ok());
 
-    let unknown = VersionEdit {
-        removed: vec![(2, FileNum(1))],
-        ..VersionEdit::default()
-    };
+    let unknown = VersionEdit { removed: vec![(2, FileNum(1))], ..VersionEdit::default() };
     assert!(
-        base.apply(&unknown, &[])
-            .err()
-            .expect("refused")
-            .message()
-            .contains("where it is not")
+        base.apply(&unknown, &[]).err().expect("refused").message().contains("where it is not")
     );
-    let unopened = VersionEdit {
-        added: vec![(3, table(9, "a", "b"))],
-        ..VersionEdit::default()
-    };
-    assert!(
-        base.apply(&unopened, &[])
-            .err()
-            .expect("refused")
-            .message()
-            .contains("not open")
-    );
+    let unopened = VersionEdit { added: vec![(3, table(9, "a", "b"))], ..VersionEdit::default() };
+    assert!(base.apply(&unopened, &[]).err().expect("refused").message().contains("not open"));
 }
 
 #[test]
 fn a_moved_table_is_shared_and_a_replaced_one_is_removed_by_the_edit() {
     let fixture = Fixture::new();
     let base = fixture
-        .grown(
-            &Version::empty(),
-            vec![(0, table(1, "d", "f")), (0, table(2, "h", "k"))],
-        )
+        .grown(&Version::empty(), vec![(0, table(1, "d", "f")), (0, table(2, "h", "k"))])
         .unwrap();
     let edit = VersionEdit {
         removed: vec![(0, FileNum(1)), (0, FileNum(2))],
@@ -148,11 +100,7 @@ fn a_moved_table_is_shared_and_a_replaced_one_is_removed_by_the_edit() {
     drop(base);
     assert_eq!(fixture.queue.pop().map(|file| file.num), Some(FileNum(2)));
     drop(next);
-    assert_eq!(
-        fixture.queue.pop(),
-        None,
-        "tables of a dropped version that are live stay"
-    );
+    assert_eq!(fixture.queue.pop(), None, "tables of a dropped version that are live stay");
 }
 
 /// Keys of random length that share prefixes longer and shorter than eight bytes.
@@ -190,10 +138,7 @@ fn searches_agree_with_a_scan() {
                 assert_eq!(nums(version.overlapping(3, &first, &last)), nums(sharing));
             }
             let target = InternalKeyRef::new(&first, SeqNum(rng.below(200)), ValueKind::Put);
-            let index = all
-                .iter()
-                .take_while(|table| table.meta.largest.as_ref() < target)
-                .count();
+            let index = all.iter().take_while(|table| table.meta.largest.as_ref() < target).count();
             assert_eq!(version.first_table_at(3, target), index);
         }
     }

@@ -1,4 +1,5 @@
-//! The bytes of the file header and of a record header, as the tables in `docs/formats/wal.md` list them.
+//! The bytes of the file header and of a record header, as the tables in `docs/formats/wal.md` list
+//! them.
 
 use crate::format::{FileNum, SeqNum};
 use kvant_base::checksum::crc32c_masked;
@@ -6,8 +7,8 @@ use kvant_base::limits;
 
 pub(super) const FILE_HEADER_BYTES: usize = 40;
 pub(super) const RECORD_HEADER_BYTES: usize = 36;
-/// What every record starts with. The first byte is rare in text and numbers, which keeps searches for it
-/// fast.
+/// What every record starts with. The first byte is rare in text and numbers, which keeps searches
+/// for it fast.
 pub(super) const MARKER: [u8; 4] = [0x9e, b'K', b'V', b'R'];
 
 const MAGIC: [u8; 8] = *b"KVANTWAL";
@@ -71,10 +72,7 @@ impl FileHeader {
         let previous = match (FileNum(u64_at(bytes, 20)), u64_at(bytes, 28)) {
             (FileNum(0), 0) => None,
             (previous_num, final_bytes) if FileNum(0) < previous_num && previous_num < file_num => {
-                Some(PreviousWal {
-                    file_num: previous_num,
-                    final_bytes,
-                })
+                Some(PreviousWal { file_num: previous_num, final_bytes })
             }
             _ => {
                 return Err(FileHeaderFault::Bad(
@@ -111,8 +109,8 @@ impl RecordHeader {
         out
     }
 
-    /// The header found in file `file_num` at `offset_bytes`; what is wrong with it when it was not written
-    /// for that place.
+    /// The header found in file `file_num` at `offset_bytes`; what is wrong with it when it was not
+    /// written for that place.
     pub(super) fn decode(
         bytes: &[u8; RECORD_HEADER_BYTES],
         file_num: FileNum,
@@ -161,26 +159,18 @@ impl RecordHeader {
     }
 }
 
-fn header_checksum(header: &[u8; RECORD_HEADER_BYTES], file_num: FileNum, offset_bytes: u64) -> u32 {
-    crc32c_masked(&[
-        &header[8..],
-        &file_num.0.to_le_bytes(),
-        &offset_bytes.to_le_bytes(),
-    ])
+fn header_checksum(
+    header: &[u8; RECORD_HEADER_BYTES],
+    file_num: FileNum,
+    offset_bytes: u64,
+) -> u32 {
+    crc32c_masked(&[&header[8..], &file_num.0.to_le_bytes(), &offset_bytes.to_le_bytes()])
 }
 
 fn u32_at(bytes: &[u8], offset: usize) -> u32 {
-    u32::from_le_bytes(
-        bytes[offset..offset + 4]
-            .try_into()
-            .expect("the range has four bytes"),
-    )
+    u32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("the range has four bytes"))
 }
 
 fn u64_at(bytes: &[u8], offset: usize) -> u64 {
-    u64::from_le_bytes(
-        bytes[offset..offset + 8]
-            .try_into()
-            .expect("the range has eight bytes"),
-    )
+    u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("the range has eight bytes"))
 }

@@ -1,6 +1,8 @@
 //! Reads one log file and decides where it ends: the recovery rule of `docs/formats/wal.md`.
 
-use super::layout::{FILE_HEADER_BYTES, FileHeader, FileHeaderFault, PreviousWal, RECORD_HEADER_BYTES};
+use super::layout::{
+    FILE_HEADER_BYTES, FileHeader, FileHeaderFault, PreviousWal, RECORD_HEADER_BYTES,
+};
 use super::scan::{Window, stated};
 use crate::batch::{self, Op};
 use crate::format::{FileNum, SeqNum};
@@ -26,8 +28,8 @@ impl WalRecord<'_> {
     /// Calls `visit` with every operation and its sequence number.
     ///
     /// # Errors
-    /// `Corruption` when the payload does not decode into exactly `op_count` operations; what `visit`
-    /// returns.
+    /// `Corruption` when the payload does not decode into exactly `op_count` operations; what
+    /// `visit` returns.
     pub(crate) fn replay(&self, visit: impl FnMut(SeqNum, Op<'_>) -> Result<()>) -> Result<()> {
         let payload_offset_bytes = self.offset_bytes + RECORD_HEADER_BYTES as u64;
         batch::replay(
@@ -103,12 +105,12 @@ struct Fault {
 impl WalReader {
     /// Opens the log `file_num` for reading from its start. The file must not be written meanwhile.
     ///
-    /// `synced_bytes` is what is known from outside to be synced (0: nothing); `first_seq` what the first
-    /// record must start with (`None`: anything).
+    /// `synced_bytes` is what is known from outside to be synced (0: nothing); `first_seq` what the
+    /// first record must start with (`None`: anything).
     ///
     /// # Errors
-    /// `Corruption` when the header is bad although something in the file is known to be synced, or when the
-    /// file belongs to another number; `Unsupported` for a later format version; `Io`.
+    /// `Corruption` when the header is bad although something in the file is known to be synced, or
+    /// when the file belongs to another number; `Unsupported` for a later format version; `Io`.
     pub(crate) fn open(
         file: Arc<dyn File>,
         path: &Path,
@@ -131,10 +133,7 @@ impl WalReader {
                 reader.previous = header.previous;
                 reader.good_bytes = FILE_HEADER_BYTES as u64;
             }
-            Err(what) => reader.finish(Fault {
-                what,
-                resume_bytes: FILE_HEADER_BYTES as u64,
-            })?,
+            Err(what) => reader.finish(Fault { what, resume_bytes: FILE_HEADER_BYTES as u64 })?,
         }
         Ok(reader)
     }
@@ -176,10 +175,7 @@ impl WalReader {
         let header = match self.window.record_header(self.file_num, offset_bytes)? {
             Ok(header) => header,
             Err(what) => {
-                self.finish(Fault {
-                    what,
-                    resume_bytes: offset_bytes + 1,
-                })?;
+                self.finish(Fault { what, resume_bytes: offset_bytes + 1 })?;
                 return Ok(None);
             }
         };
@@ -192,24 +188,19 @@ impl WalReader {
             return Ok(None);
         }
         let record_bytes = usize::try_from(header.record_bytes()).map_err(|_| {
-            Error::new(
-                ErrorKind::Unsupported,
-                "a record is larger than this machine can address",
-            )
+            Error::new(ErrorKind::Unsupported, "a record is larger than this machine can address")
         })?;
         let start = self.window.fill(offset_bytes, record_bytes)?.start;
         let payload = start + RECORD_HEADER_BYTES..start + record_bytes;
         if header.payload_checksum != crc32c_masked(&[&self.window.bytes()[payload.clone()]]) {
             let what = "a record's payload checksum does not match";
-            self.finish(Fault {
-                what,
-                resume_bytes: end_bytes,
-            })?;
+            self.finish(Fault { what, resume_bytes: end_bytes })?;
             return Ok(None);
         }
         if let Some(expected) = self.next_seq.filter(|&expected| expected != header.first_seq) {
             let (expected, found) = (expected.0, header.first_seq.0);
-            let what = format!("a record starts with sequence number {found} instead of {expected}");
+            let what =
+                format!("a record starts with sequence number {found} instead of {expected}");
             return Err(Error::corruption(self.window.path(), offset_bytes, what));
         }
         self.synced_bytes = self.synced_bytes.max(header.synced_bytes);
@@ -233,8 +224,9 @@ impl WalReader {
         match FileHeader::decode(bytes) {
             Ok(header) if header.file_num != self.file_num => {
                 let (found, expected) = (header.file_num.0, self.file_num.0);
-                let what =
-                    format!("the file header is that of log {found}, the file's name that of log {expected}");
+                let what = format!(
+                    "the file header is that of log {found}, the file's name that of log {expected}"
+                );
                 Err(Error::corruption(path, 0, what))
             }
             Ok(header) => Ok(Ok(header)),
@@ -263,11 +255,7 @@ impl WalReader {
         }
         let discarded_bytes = self.window.len_bytes() - self.good_bytes;
         let reason = WalEndReason::Torn(what);
-        self.end = Some(WalEnd {
-            good_bytes: self.good_bytes,
-            discarded_bytes,
-            reason,
-        });
+        self.end = Some(WalEnd { good_bytes: self.good_bytes, discarded_bytes, reason });
         Ok(())
     }
 

@@ -17,15 +17,18 @@ pub(crate) struct RecoveredWal {
     pub(crate) end: WalEnd,
 }
 
-/// Calls `visit` with every record of the logs `nums` (ascending) that is good, and says how each file ended.
+/// Calls `visit` with every record of the logs `nums` (ascending) that is good, and says how each
+/// file ended.
 ///
-/// What is visited is a prefix of what was written: a log is replayed only if it continues what was replayed
-/// before it, to the byte; others are discarded. `known` holds the bytes of each log that the manifest says
-/// are synced. `first_seq` is what the first record must start with (`None`: anything).
+/// What is visited is a prefix of what was written: a log is replayed only if it continues what was
+/// replayed before it, to the byte; others are discarded. `known` holds the bytes of each log that
+/// the manifest says are synced. `first_seq` is what the first record must start with (`None`:
+/// anything).
 ///
 /// # Errors
-/// `Corruption` when something that is known to be synced is bad or missing, when a log between two others is
-/// missing, or when sequence numbers do not continue; `Unsupported`; `Io`; what `visit` returns.
+/// `Corruption` when something that is known to be synced is bad or missing, when a log between two
+/// others is missing, or when sequence numbers do not continue; `Unsupported`; `Io`; what `visit`
+/// returns.
 pub(crate) fn recover(
     fs: &dyn Fs,
     dir: &Path,
@@ -64,11 +67,7 @@ pub(crate) fn salvage(
     visit: &mut dyn FnMut(FileNum, WalRecord<'_>) -> Result<()>,
 ) -> Result<Salvaged> {
     let mut chain = Chain::new(fs, dir, nums, known, first_seq, Bad::IsSkipped)?;
-    let mut salvaged = Salvaged {
-        record_count: 0,
-        damage: None,
-        lost_op_count: 0,
-    };
+    let mut salvaged = Salvaged { record_count: 0, damage: None, lost_op_count: 0 };
     for (index, &num) in nums.iter().enumerate() {
         let replayed = chain.replay(num, &mut |num, record| {
             visit(num, record)?;
@@ -80,7 +79,8 @@ pub(crate) fn salvage(
             Err(error) if error.kind() == ErrorKind::Corruption => {
                 let from_bytes = error.offset_bytes().unwrap_or(0);
                 let behind = &nums[index..];
-                salvaged.lost_op_count = op_count_behind(fs, dir, behind, from_bytes, chain.next_seq)?;
+                salvaged.lost_op_count =
+                    op_count_behind(fs, dir, behind, from_bytes, chain.next_seq)?;
                 salvaged.damage = Some(error);
                 break;
             }
@@ -90,8 +90,9 @@ pub(crate) fn salvage(
     Ok(salvaged)
 }
 
-/// Counts the operations in the logs `nums`, from an offset of the first on, by the record headers that
-/// verify; or by the sequence numbers between `next_seq` and the last of them, if those are more.
+/// Counts the operations in the logs `nums`, from an offset of the first on, by the record headers
+/// that verify; or by the sequence numbers between `next_seq` and the last of them, if those are
+/// more.
 fn op_count_behind(
     fs: &dyn Fs,
     dir: &Path,
@@ -159,9 +160,7 @@ impl<'a> Chain<'a> {
                 self.next_seq = Some(record.next_seq());
                 visit(file_num, record)?;
             }
-            reader
-                .end()
-                .expect("a reader that has no next record knows its end")
+            reader.end().expect("a reader that has no next record knows its end")
         } else {
             let what = "the log does not continue at the end of the one before";
             if synced_bytes > 0 {
@@ -174,23 +173,26 @@ impl<'a> Chain<'a> {
                 reason: WalEndReason::Torn(what),
             }
         };
-        self.recovered.push(RecoveredWal {
-            file_num,
-            record_count,
-            end,
-        });
+        self.recovered.push(RecoveredWal { file_num, record_count, end });
         Ok(())
     }
 }
 
-/// Whether the log being read goes on where what was replayed so far ends. `oldest` is the first log there
-/// is.
-fn continues(reader: &WalReader, oldest: FileNum, recovered: &[RecoveredWal], path: &Path) -> Result<bool> {
+/// Whether the log being read goes on where what was replayed so far ends. `oldest` is the first
+/// log there is.
+fn continues(
+    reader: &WalReader,
+    oldest: FileNum,
+    recovered: &[RecoveredWal],
+    path: &Path,
+) -> Result<bool> {
     if reader.end().is_some() {
-        // Its creation was torn: there is nothing to replay, and what was replayed ends where it did.
+        // Its creation was torn: there is nothing to replay, and what was replayed ends where it
+        // did.
         return Ok(true);
     }
-    // A log without records may be left of an attempt to start one that failed: another then has its place.
+    // A log without records may be left of an attempt to start one that failed: another then has
+    // its place.
     let holds_records = |log: &RecoveredWal| log.record_count > 0;
     let corrupt = |what: String| Err(Error::corruption(path, 0, what));
     let Some(previous) = reader.previous().filter(|previous| previous.file_num >= oldest) else {
@@ -224,8 +226,8 @@ enum Bad {
     IsSkipped,
 }
 
-/// How far each log is known to be synced: by `known`, by its own records, and by the header of the log after
-/// it. The reader of the first log collects the second of these itself.
+/// How far each log is known to be synced: by `known`, by its own records, and by the header of the
+/// log after it. The reader of the first log collects the second of these itself.
 fn synced_bytes_of_all(
     fs: &dyn Fs,
     dir: &Path,
@@ -233,10 +235,8 @@ fn synced_bytes_of_all(
     known: &BTreeMap<FileNum, u64>,
     bad: Bad,
 ) -> Result<Vec<u64>> {
-    let mut synced_bytes: Vec<u64> = nums
-        .iter()
-        .map(|num| known.get(num).copied().unwrap_or(0))
-        .collect();
+    let mut synced_bytes: Vec<u64> =
+        nums.iter().map(|num| known.get(num).copied().unwrap_or(0)).collect();
     for index in (1..nums.len()).rev() {
         let path = file_path(dir, FileKind::Wal, nums[index]);
         let file = fs.open(&path).map_err(|e| Error::io("open", &path, e))?;
@@ -246,7 +246,9 @@ fn synced_bytes_of_all(
         if synced_bytes[index] > 0 {
             // Its header is synced then: if it is bad all the same, opening the log fails.
             let reader = match open(fs, dir, nums[index], synced_bytes[index], None) {
-                Err(error) if bad == Bad::IsSkipped && error.kind() == ErrorKind::Corruption => continue,
+                Err(error) if bad == Bad::IsSkipped && error.kind() == ErrorKind::Corruption => {
+                    continue;
+                }
                 opened => opened?,
             };
             if let Some(previous) = reader.previous()

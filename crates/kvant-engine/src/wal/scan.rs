@@ -22,16 +22,8 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(file: Arc<dyn File>, path: &Path) -> Result<Window> {
-        let len_bytes = file
-            .len_bytes()
-            .map_err(|e| Error::io("read the length of", path, e))?;
-        Ok(Window {
-            file,
-            path: path.to_path_buf(),
-            len_bytes,
-            start_bytes: 0,
-            buffer: Vec::new(),
-        })
+        let len_bytes = file.len_bytes().map_err(|e| Error::io("read the length of", path, e))?;
+        Ok(Window { file, path: path.to_path_buf(), len_bytes, start_bytes: 0, buffer: Vec::new() })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -43,13 +35,15 @@ impl Window {
         self.len_bytes
     }
 
-    /// Makes `count` bytes from `offset_bytes` available, or what the file has of them, and says where in
-    /// [`Window::bytes`] they are, together with all that is buffered behind them.
+    /// Makes `count` bytes from `offset_bytes` available, or what the file has of them, and says
+    /// where in [`Window::bytes`] they are, together with all that is buffered behind them.
     pub(super) fn fill(&mut self, offset_bytes: u64, count: usize) -> Result<Range<usize>> {
-        let left_bytes = usize::try_from(self.len_bytes.saturating_sub(offset_bytes)).unwrap_or(usize::MAX);
+        let left_bytes =
+            usize::try_from(self.len_bytes.saturating_sub(offset_bytes)).unwrap_or(usize::MAX);
         let needed = count.min(left_bytes);
         let end_bytes = self.start_bytes + self.buffer.len() as u64;
-        let buffered = offset_bytes >= self.start_bytes && offset_bytes + needed as u64 <= end_bytes;
+        let buffered =
+            offset_bytes >= self.start_bytes && offset_bytes + needed as u64 <= end_bytes;
         if !buffered {
             let wanted = needed.max(WINDOW_BYTES).min(left_bytes);
             if self.buffer.capacity() > WINDOW_BYTES && wanted <= WINDOW_BYTES {
@@ -63,7 +57,8 @@ impl Window {
                 return Err(Error::io("read", &self.path, e).with_offset(offset_bytes));
             }
         }
-        let start = usize::try_from(offset_bytes - self.start_bytes).expect("the window fits into memory");
+        let start =
+            usize::try_from(offset_bytes - self.start_bytes).expect("the window fits into memory");
         Ok(start..self.buffer.len())
     }
 
@@ -98,8 +93,8 @@ pub(super) struct Stated {
 
 /// What the record headers at or after `from_bytes` state.
 ///
-/// Every byte is tried; a header that verifies counts whatever became of its payload, and the search goes on
-/// behind that payload.
+/// Every byte is tried; a header that verifies counts whatever became of its payload, and the
+/// search goes on behind that payload.
 pub(super) fn stated(window: &mut Window, file_num: FileNum, from_bytes: u64) -> Result<Stated> {
     let mut stated = Stated::default();
     let mut offset_bytes = from_bytes;
@@ -114,10 +109,7 @@ pub(super) fn stated(window: &mut Window, file_num: FileNum, from_bytes: u64) ->
         offset_bytes += 1;
         let range = window.fill(offset_bytes, RECORD_HEADER_BYTES)?;
         let ahead = &window.bytes()[range];
-        let skipped = ahead
-            .iter()
-            .position(|&byte| byte == MARKER[0])
-            .unwrap_or(ahead.len());
+        let skipped = ahead.iter().position(|&byte| byte == MARKER[0]).unwrap_or(ahead.len());
         offset_bytes += skipped as u64;
     }
     Ok(stated)

@@ -1,4 +1,5 @@
-//! The writer and the documented bytes. The recovery rule is tested beside the reader and `recovery`.
+//! The writer and the documented bytes. The recovery rule is tested beside the reader and
+//! `recovery`.
 
 use super::*;
 use crate::batch::WriteBatch;
@@ -39,7 +40,8 @@ fn faulty_fs() -> FaultyFs {
 /// What a reader finds: the payloads, and the end.
 fn read_back(fs: &dyn Fs, num: u64) -> (Vec<Vec<u8>>, WalEnd) {
     let path = path_of(num);
-    let mut reader = WalReader::open(fs.open(&path).unwrap(), &path, FileNum(num), 0, None).unwrap();
+    let mut reader =
+        WalReader::open(fs.open(&path).unwrap(), &path, FileNum(num), 0, None).unwrap();
     let mut payloads = Vec::new();
     while let Some(record) = reader.next().unwrap() {
         payloads.push(record.payload.to_vec());
@@ -50,52 +52,26 @@ fn read_back(fs: &dyn Fs, num: u64) -> (Vec<Vec<u8>>, WalEnd) {
 #[test]
 fn the_worked_example_of_the_format_document() {
     let document = include_str!("../../../../docs/formats/wal.md");
-    let example = document
-        .split("## Worked example")
-        .nth(1)
-        .unwrap()
-        .split("```")
-        .nth(1)
-        .unwrap();
+    let example = document.split("## Worked example").nth(1).unwrap().split("```").nth(1).unwrap();
     let documented: Vec<u8> = example
         .lines()
         .filter_map(|line| line.get(6..)?.get(..47).or_else(|| line.get(6..29)))
-        .flat_map(|hex| {
-            hex.split_whitespace()
-                .map(|byte| u8::from_str_radix(byte, 16).unwrap())
-        })
+        .flat_map(|hex| hex.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()))
         .collect();
     assert_eq!(documented.len(), 184);
 
     let fs = memory_fs();
-    let previous = PreviousWal {
-        file_num: FileNum(6),
-        final_bytes: 4096,
-    };
+    let previous = PreviousWal { file_num: FileNum(6), final_bytes: 4096 };
     let mut writer = WalWriter::create(&fs, &path_of(7), FileNum(7), Some(previous)).unwrap();
     let (mut one, mut two, mut three) = (WriteBatch::new(), WriteBatch::new(), WriteBatch::new());
     one.put(b"apple", b"red", None);
     two.delete(b"fig");
     three.put(b"kiwi", b"green", Some(1_700_000_000_000));
-    assert_eq!(
-        writer
-            .append(SeqNum(100), 2, &[one.encoded(), two.encoded()], 0)
-            .unwrap(),
-        92
-    );
-    assert_eq!(
-        writer.append(SeqNum(102), 1, &[three.encoded()], 92).unwrap(),
-        148
-    );
+    assert_eq!(writer.append(SeqNum(100), 2, &[one.encoded(), two.encoded()], 0).unwrap(), 92);
+    assert_eq!(writer.append(SeqNum(102), 1, &[three.encoded()], 92).unwrap(), 148);
     assert_eq!(writer.append(SeqNum(103), 0, &[], 148).unwrap(), 184);
     assert_eq!(fs.read(&path_of(7)).unwrap(), documented);
-    assert_eq!(
-        writer.as_previous(),
-        PreviousWal {
-            file_num: FileNum(7),
-            final_bytes: 184
-        }
-    );
+    assert_eq!(writer.as_previous(), PreviousWal { file_num: FileNum(7), final_bytes: 184 });
 
     let path = path_of(7);
     let mut reader =
@@ -110,21 +86,10 @@ fn the_worked_example_of_the_format_document() {
             })
             .unwrap();
     }
-    assert_eq!(
-        keys,
-        [
-            (100, b"apple".to_vec()),
-            (101, b"fig".to_vec()),
-            (102, b"kiwi".to_vec())
-        ]
-    );
+    assert_eq!(keys, [(100, b"apple".to_vec()), (101, b"fig".to_vec()), (102, b"kiwi".to_vec())]);
     assert_eq!(
         reader.end().unwrap(),
-        WalEnd {
-            good_bytes: 184,
-            discarded_bytes: 0,
-            reason: WalEndReason::Clean
-        }
+        WalEnd { good_bytes: 184, discarded_bytes: 0, reason: WalEndReason::Clean }
     );
     assert_eq!(reader.next_seq(), Some(SeqNum(103)));
 }
@@ -137,17 +102,11 @@ fn a_failed_append_is_cut_off_and_its_numbers_go_to_the_next() {
     for kind in [io::ErrorKind::StorageFull, io::ErrorKind::Other] {
         fs.fail_next(FaultOp::Write, ".wal", kind, 1);
         let error = writer.append(SeqNum(3), 1, &[&[7; 5000]], 0).unwrap_err();
-        let expected = if kind == io::ErrorKind::StorageFull {
-            ErrorKind::NoSpace
-        } else {
-            ErrorKind::Io
-        };
+        let expected =
+            if kind == io::ErrorKind::StorageFull { ErrorKind::NoSpace } else { ErrorKind::Io };
         assert_eq!(error.kind(), expected);
         assert_eq!(
-            writer
-                .append(SeqNum(3), 1, &[b"too early"], 0)
-                .unwrap_err()
-                .kind(),
+            writer.append(SeqNum(3), 1, &[b"too early"], 0).unwrap_err().kind(),
             ErrorKind::Fenced
         );
         assert_eq!(writer.end_bytes(), end);
@@ -158,10 +117,7 @@ fn a_failed_append_is_cut_off_and_its_numbers_go_to_the_next() {
     writer.rollback().unwrap();
     let (payloads, end) = read_back(&fs, 1);
     assert_eq!(payloads, [b"one", b"two"]);
-    assert_eq!(
-        (end.good_bytes, end.reason),
-        (writer.end_bytes(), WalEndReason::Clean)
-    );
+    assert_eq!((end.good_bytes, end.reason), (writer.end_bytes(), WalEndReason::Clean));
 }
 
 #[test]
@@ -172,10 +128,7 @@ fn while_a_failed_append_cannot_be_cut_off_nothing_is_appended() {
     fs.fail_next(FaultOp::SetLen, ".wal", io::ErrorKind::Other, 1);
     writer.append(SeqNum(1), 1, &[b"lost"], 0).unwrap_err();
     assert_eq!(writer.rollback().unwrap_err().kind(), ErrorKind::Io);
-    assert_eq!(
-        writer.append(SeqNum(1), 1, &[b"no"], 0).unwrap_err().kind(),
-        ErrorKind::Fenced
-    );
+    assert_eq!(writer.append(SeqNum(1), 1, &[b"no"], 0).unwrap_err().kind(), ErrorKind::Fenced);
     writer.rollback().unwrap();
     writer.append(SeqNum(1), 1, &[b"yes"], 0).unwrap();
     assert_eq!(read_back(&fs, 1).0, [b"yes"]);
@@ -188,11 +141,7 @@ fn a_group_is_one_write_whatever_its_size_and_parts() {
     fs.fail_after(4, FaultOp::Write, ".wal", io::ErrorKind::Other, 1);
     let mut writer = WalWriter::create(&fs, &path_of(1), FileNum(1), None).unwrap();
     let large = vec![0x9e; 3 << 20];
-    let groups = [
-        vec![&b"a"[..], b"b", b"c"],
-        vec![&large, b"d", &large],
-        vec![b"e"],
-    ];
+    let groups = [vec![&b"a"[..], b"b", b"c"], vec![&large, b"d", &large], vec![b"e"]];
     for (index, parts) in groups.iter().enumerate() {
         writer.append(SeqNum(index as u64 + 1), 1, parts, 0).unwrap();
     }

@@ -1,14 +1,16 @@
 //! Appends records to one log file.
 //!
 //! Invariants:
-//! 1. every record is written by one `write_all_at` call, so that a group is in the file entirely, or its
-//!    tail is missing;
-//! 2. after a failed append nothing is written until [`WalWriter::rollback`] has cut the file back to its
-//!    last good end;
-//! 3. the file is never longer than its records: no space is allocated ahead, so that its length alone says
-//!    where it ends.
+//! 1. every record is written by one `write_all_at` call, so that a group is in the file entirely,
+//!    or its tail is missing;
+//! 2. after a failed append nothing is written until [`WalWriter::rollback`] has cut the file back
+//!    to its last good end;
+//! 3. the file is never longer than its records: no space is allocated ahead, so that its length
+//!    alone says where it ends.
 
-use super::layout::{FILE_HEADER_BYTES, FileHeader, PreviousWal, RECORD_HEADER_BYTES, RecordHeader};
+use super::layout::{
+    FILE_HEADER_BYTES, FileHeader, PreviousWal, RECORD_HEADER_BYTES, RecordHeader,
+};
 use crate::format::{FileNum, SeqNum};
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Error, ErrorKind, Result, limits};
@@ -34,7 +36,8 @@ pub(crate) struct WalWriter {
 }
 
 impl WalWriter {
-    /// Creates the file and writes its header. Nothing is synced, neither the file nor its directory.
+    /// Creates the file and writes its header. Nothing is synced, neither the file nor its
+    /// directory.
     #[cfg(test)]
     pub(crate) fn create(
         fs: &dyn Fs,
@@ -54,8 +57,7 @@ impl WalWriter {
         previous: Option<PreviousWal>,
     ) -> Result<WalWriter> {
         let header = FileHeader { file_num, previous }.encode();
-        file.write_all_at(&header, 0)
-            .map_err(|e| Error::io("write the header of", path, e))?;
+        file.write_all_at(&header, 0).map_err(|e| Error::io("write the header of", path, e))?;
         Ok(WalWriter {
             file,
             path: path.to_path_buf(),
@@ -66,9 +68,9 @@ impl WalWriter {
         })
     }
 
-    /// Appends one commit group, whose payload is the concatenation of `payload_parts`, and returns the new
-    /// end of the file. `synced_bytes` is how far the file is known to be synced. No parts and an `op_count`
-    /// of 0 make a closing record.
+    /// Appends one commit group, whose payload is the concatenation of `payload_parts`, and returns
+    /// the new end of the file. `synced_bytes` is how far the file is known to be synced. No parts
+    /// and an `op_count` of 0 make a closing record.
     ///
     /// # Errors
     /// `Invalid` when the payload is over its limit: nothing was written. `NoSpace` or `Io`: call
@@ -81,19 +83,18 @@ impl WalWriter {
         synced_bytes: u64,
     ) -> Result<u64> {
         if self.torn {
-            return Err(
-                Error::new(ErrorKind::Fenced, "the log still has a failed write at its end")
-                    .with_file(&self.path),
-            );
+            return Err(Error::new(
+                ErrorKind::Fenced,
+                "the log still has a failed write at its end",
+            )
+            .with_file(&self.path));
         }
         let payload_bytes: usize = payload_parts.iter().map(|part| part.len()).sum();
         let payload_bytes = u32::try_from(payload_bytes)
             .ok()
             .filter(|&bytes| u64::from(bytes) <= limits::WAL_RECORD_BYTES_MAX)
             .ok_or_else(|| {
-                Error::invalid(format!(
-                    "a commit group of {payload_bytes} bytes is over the limit"
-                ))
+                Error::invalid(format!("a commit group of {payload_bytes} bytes is over the limit"))
             })?;
         let header = RecordHeader {
             payload_checksum: crc32c_masked(payload_parts),
@@ -109,8 +110,7 @@ impl WalWriter {
 
         self.buffer.clear();
         self.buffer.reserve(RECORD_HEADER_BYTES + payload_bytes as usize);
-        self.buffer
-            .extend_from_slice(&header.encode(self.file_num, self.end_bytes));
+        self.buffer.extend_from_slice(&header.encode(self.file_num, self.end_bytes));
         for part in payload_parts {
             self.buffer.extend_from_slice(part);
         }
@@ -129,8 +129,8 @@ impl WalWriter {
     /// Cuts off what a failed append left. Does nothing after a good one.
     ///
     /// # Errors
-    /// `Io` or `NoSpace` when the file could not be cut: its end stays unknown, and appends are refused until
-    /// this succeeds.
+    /// `Io` or `NoSpace` when the file could not be cut: its end stays unknown, and appends are
+    /// refused until this succeeds.
     pub(crate) fn rollback(&mut self) -> Result<()> {
         if self.torn {
             self.file
@@ -154,9 +154,6 @@ impl WalWriter {
 
     /// How the header of the next log names this one.
     pub(crate) fn as_previous(&self) -> PreviousWal {
-        PreviousWal {
-            file_num: self.file_num,
-            final_bytes: self.end_bytes,
-        }
+        PreviousWal { file_num: self.file_num, final_bytes: self.end_bytes }
     }
 }

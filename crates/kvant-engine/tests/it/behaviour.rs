@@ -55,12 +55,8 @@ fn expired_records_give_their_space_back() {
     let world = world();
     let db = world.open(&small_options(SyncLevel::Os));
     for number in 0..500 {
-        db.put(
-            format!("key{number:03}").as_bytes(),
-            &[b'v'; 100],
-            Some(START_MS + 1_000),
-        )
-        .expect("written");
+        db.put(format!("key{number:03}").as_bytes(), &[b'v'; 100], Some(START_MS + 1_000))
+            .expect("written");
     }
     db.flush().expect("flushed");
     world.spawner.run_until_idle();
@@ -79,8 +75,7 @@ fn deletes_give_their_space_back() {
     let world = world();
     let db = world.open(&small_options(SyncLevel::Os));
     for number in 0..500 {
-        db.put(format!("key{number:03}").as_bytes(), &[b'v'; 100], None)
-            .expect("written");
+        db.put(format!("key{number:03}").as_bytes(), &[b'v'; 100], None).expect("written");
     }
     db.flush().expect("flushed");
     for number in 0..500 {
@@ -100,17 +95,13 @@ fn a_snapshot_pins_neither_memtables_nor_tables() {
     db.put(b"key", b"old", None).expect("written");
     let snapshot = db.snapshot();
     for number in 0..2_000 {
-        db.put(format!("key{}", number % 100).as_bytes(), &[b'v'; 100], None)
-            .expect("written");
+        db.put(format!("key{}", number % 100).as_bytes(), &[b'v'; 100], None).expect("written");
         db.put(b"key", b"new", None).expect("written");
     }
     db.compact().expect("compacted");
     world.spawner.run_until_idle();
     assert_eq!(db.stats().space.pinned_bytes, 0);
-    assert_eq!(
-        snapshot.get(b"key").expect("read"),
-        Some(Bytes::from_static(b"old"))
-    );
+    assert_eq!(snapshot.get(b"key").expect("read"), Some(Bytes::from_static(b"old")));
     assert_eq!(db.get(b"key").expect("read"), Some(Bytes::from_static(b"new")));
     assert_eq!(db.stats().snapshots.open_count, 1);
     drop(snapshot);
@@ -122,8 +113,7 @@ fn a_slow_range_lets_go_of_tables_that_were_compacted_away() {
     let world = world();
     let db = world.open(&small_options(SyncLevel::Os));
     for number in 0..30_000 {
-        db.put(format!("key{number:06}").as_bytes(), &[b'v'; 100], None)
-            .expect("written");
+        db.put(format!("key{number:06}").as_bytes(), &[b'v'; 100], None).expect("written");
     }
     db.flush().expect("flushed");
     let mut range = db.range(b"", None).expect("a range opens");
@@ -131,8 +121,7 @@ fn a_slow_range_lets_go_of_tables_that_were_compacted_away() {
         range.next().expect("read");
     }
     for number in 0..30_000 {
-        db.put(format!("key{number:06}").as_bytes(), b"new", None)
-            .expect("written");
+        db.put(format!("key{number:06}").as_bytes(), b"new", None).expect("written");
     }
     db.compact().expect("compacted");
     world.spawner.run_until_idle();
@@ -154,35 +143,21 @@ fn a_slow_range_lets_go_of_tables_that_were_compacted_away() {
 #[test]
 fn keys_and_values_over_their_limits_are_refused_and_nothing_of_the_batch_is_written() {
     let world = world();
-    let options = Options {
-        value_bytes_max: 1_000,
-        ..small_options(SyncLevel::Os)
-    };
+    let options = Options { value_bytes_max: 1_000, ..small_options(SyncLevel::Os) };
     let db = world.open(&options);
-    for (key, value) in [
-        (vec![], vec![]),
-        (vec![0; 16_385], vec![]),
-        (vec![0], vec![0; 1_001]),
-    ] {
+    for (key, value) in [(vec![], vec![]), (vec![0; 16_385], vec![]), (vec![0], vec![0; 1_001])] {
         let mut batch = put(b"beside", b"");
         batch.put(&key, &value, None);
         assert_eq!(db.write(batch).expect_err("refused").kind(), ErrorKind::Invalid);
     }
     assert_eq!(db.get(b"beside").expect("read"), None);
     db.put(&[0; 16_384], &[1; 1_000], None).expect("the largest pass");
-    assert_eq!(
-        db.get(&[0; 16_384]).expect("read"),
-        Some(Bytes::from(vec![1; 1_000]))
-    );
+    assert_eq!(db.get(&[0; 16_384]).expect("read"), Some(Bytes::from(vec![1; 1_000])));
 }
 
 #[test]
 fn unusable_options_are_refused_all_at_once() {
-    let options = Options {
-        memory_bytes: 1,
-        level_ratio: 0,
-        ..small_options(SyncLevel::Os)
-    };
+    let options = Options { memory_bytes: 1, level_ratio: 0, ..small_options(SyncLevel::Os) };
     let error = world().try_open(&options).err().expect("refused");
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(
@@ -199,10 +174,7 @@ fn a_directory_has_one_owner() {
     let first = open().expect("the first owner opens");
     let error = open().err().expect("a second owner is refused");
     assert_eq!(error.kind(), ErrorKind::Locked);
-    assert!(
-        error.to_string().contains(&std::process::id().to_string()),
-        "{error}"
-    );
+    assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
     first.close().expect("closed");
     drop(open().expect("after the first has closed, another opens"));
     std::fs::remove_dir_all(&dir).expect("removed");
@@ -211,11 +183,9 @@ fn a_directory_has_one_owner() {
 #[test]
 fn submitting_from_many_threads_commits_every_batch_once() {
     let dir = std::env::temp_dir().join(format!("kvant-threads-{}", std::process::id()));
-    let options = Options {
-        sync: SyncLevel::Always,
-        ..small_options(SyncLevel::Always)
-    };
-    let db = Db::open(Env::posix(), &dir, options.clone(), Resources::new(&options)).expect("opens");
+    let options = Options { sync: SyncLevel::Always, ..small_options(SyncLevel::Always) };
+    let db =
+        Db::open(Env::posix(), &dir, options.clone(), Resources::new(&options)).expect("opens");
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let db = &db;
@@ -225,9 +195,7 @@ fn submitting_from_many_threads_commits_every_batch_once() {
                     batch.put(format!("{thread}-{number}").as_bytes(), &[b'v'; 50], None);
                     db.write(batch).expect("written");
                     assert!(
-                        db.get(format!("{thread}-{number}").as_bytes())
-                            .expect("read")
-                            .is_some()
+                        db.get(format!("{thread}-{number}").as_bytes()).expect("read").is_some()
                     );
                 }
             });
@@ -235,13 +203,10 @@ fn submitting_from_many_threads_commits_every_batch_once() {
     });
     let stats = db.stats();
     assert_eq!((stats.visible_seq, stats.writes.operation_count), (1_200, 1_200));
-    assert!(
-        stats.wal.sync_count <= stats.writes.group_count + 1,
-        "{:?}",
-        stats.wal
-    );
+    assert!(stats.wal.sync_count <= stats.writes.group_count + 1, "{:?}", stats.wal);
     drop(db);
-    let db = Db::open(Env::posix(), &dir, options.clone(), Resources::new(&options)).expect("opens again");
+    let db = Db::open(Env::posix(), &dir, options.clone(), Resources::new(&options))
+        .expect("opens again");
     assert_eq!(all_records(&db).expect("read").len(), 1_200);
     drop(db);
     std::fs::remove_dir_all(&dir).expect("removed");

@@ -14,8 +14,7 @@ const RECORDS: usize = 60;
 fn database(disk: &FaultyFs, options: &Options) -> Db {
     let db = World::new(5, Arc::new(disk.clone())).open(options);
     for number in 0..RECORDS {
-        db.put(format!("key{number}").as_bytes(), &[b'v'; 300], None)
-            .expect("written");
+        db.put(format!("key{number}").as_bytes(), &[b'v'; 300], None).expect("written");
     }
     db.flush().expect("flushed");
     db
@@ -23,16 +22,15 @@ fn database(disk: &FaultyFs, options: &Options) -> Db {
 
 fn records_of(disk: &FaultyFs, dir: &Path, options: &Options) -> usize {
     let world = World::new(6, Arc::new(disk.clone()));
-    let db = Db::open(world.env.clone(), dir, options.clone(), Resources::new(options)).expect("it opens");
+    let db = Db::open(world.env.clone(), dir, options.clone(), Resources::new(options))
+        .expect("it opens");
     all_records(&db).expect("readable").len()
 }
 
 /// Everything outside the data directory, and what of a checkpoint is in it.
 fn traces(disk: &FaultyFs) -> Vec<PathBuf> {
     let paths = disk.files().into_iter().map(|(path, _)| path);
-    let mut traces: Vec<_> = paths
-        .filter(|path| path.parent() != Some(Path::new(DIR)))
-        .collect();
+    let mut traces: Vec<_> = paths.filter(|path| path.parent() != Some(Path::new(DIR))).collect();
     for dir in ["/copies", "/db/checkpoint.unfinished"] {
         if disk.exists(Path::new(dir)).expect("the disk has power") {
             traces.push(PathBuf::from(dir));
@@ -72,11 +70,7 @@ fn a_failed_checkpoint_leaves_nothing() {
                     "{op:?} {path_suffix} {failed}: {error}"
                 ),
             }
-            assert_eq!(
-                traces(&disk),
-                Vec::<PathBuf>::new(),
-                "{op:?} {path_suffix} {failed}"
-            );
+            assert_eq!(traces(&disk), Vec::<PathBuf>::new(), "{op:?} {path_suffix} {failed}");
             assert!(db.fenced().is_none(), "{op:?} {path_suffix} {failed}");
             failed += 1;
         }
@@ -95,11 +89,7 @@ fn a_checkpoint_survives_power_loss_with_its_new_parents() {
         let db = database(&disk, &options);
         db.checkpoint(Path::new(target)).expect("made");
         let image = disk.crash_image(9, CrashStyle::DropUnsynced);
-        assert_eq!(
-            records_of(&image, Path::new(target), &options),
-            RECORDS,
-            "{target}"
-        );
+        assert_eq!(records_of(&image, Path::new(target), &options), RECORDS, "{target}");
     }
 }
 
@@ -122,14 +112,9 @@ fn checkpoints_that_can_be_nowhere_are_refused() {
     let options = small_options(SyncLevel::Os);
     let disk = FaultyFs::new(12);
     let db = database(&disk, &options);
-    for target in [
-        "/db/copy",
-        "/db/new/copy",
-        "/db",
-        "/other/../db/copy",
-        "/db/LOCK/copy",
-        "/new/..",
-    ] {
+    for target in
+        ["/db/copy", "/db/new/copy", "/db", "/other/../db/copy", "/db/LOCK/copy", "/new/.."]
+    {
         let error = db.checkpoint(Path::new(target)).expect_err(target);
         assert_eq!(error.kind(), ErrorKind::Invalid, "{target}: {error}");
         assert_eq!(traces(&disk), Vec::<PathBuf>::new(), "{target}");

@@ -1,4 +1,5 @@
-//! Worlds that a seed replays, small settings that make every mechanism work often, and the seed itself.
+//! Worlds that a seed replays, small settings that make every mechanism work often, and the seed
+//! itself.
 
 use kvant_engine::{Compression, Db, Options, Resources, SyncLevel, WriteBatch};
 use kvant_env::clock::MockClock;
@@ -15,7 +16,8 @@ pub(crate) const DIR: &str = "/db";
 /// The wall time at which simulated worlds begin.
 pub(crate) const START_MS: u64 = 1_700_000_000_000;
 
-/// The seed of a random test: `KVANT_TEST_SEED`, or a new one. Printed, so that a failure can be replayed.
+/// The seed of a random test: `KVANT_TEST_SEED`, or a new one. Printed, so that a failure can be
+/// replayed.
 pub(crate) fn seed(test: &str) -> u64 {
     let seed = match std::env::var("KVANT_TEST_SEED") {
         Ok(text) => text.parse().expect("KVANT_TEST_SEED is a number"),
@@ -28,7 +30,8 @@ pub(crate) fn seed(test: &str) -> u64 {
 /// Cycles of the kill -9 test when nobody asks for more: what makes a test quick.
 const CYCLES_QUICK: u64 = 20;
 
-/// How often to repeat what can be repeated: `quick` times, or more in proportion when `KVANT_TORTURE_CYCLES` asks for it.
+/// How often to repeat what can be repeated: `quick` times, or more in proportion when
+/// `KVANT_TORTURE_CYCLES` asks for it.
 pub(crate) fn rounds(quick: u64) -> u64 {
     let cycles = match std::env::var("KVANT_TORTURE_CYCLES") {
         Ok(text) => text.parse().expect("KVANT_TORTURE_CYCLES is a number"),
@@ -51,11 +54,7 @@ impl World {
 
     pub(crate) fn at(seed: u64, fs: Arc<dyn Fs>, clock: Arc<MockClock>) -> World {
         let spawner = DeterministicSpawner::new(seed, Arc::clone(&clock));
-        let env = Env {
-            fs,
-            clock: clock.clone(),
-            spawner: Arc::new(spawner.clone()),
-        };
+        let env = Env { fs, clock: clock.clone(), spawner: Arc::new(spawner.clone()) };
         World { env, clock, spawner }
     }
 
@@ -64,12 +63,7 @@ impl World {
     }
 
     pub(crate) fn try_open(&self, options: &Options) -> kvant_base::Result<Db> {
-        Db::open(
-            self.env.clone(),
-            Path::new(DIR),
-            options.clone(),
-            Resources::new(options),
-        )
+        Db::open(self.env.clone(), Path::new(DIR), options.clone(), Resources::new(options))
     }
 }
 
@@ -87,11 +81,7 @@ pub(crate) fn small_options(sync: SyncLevel) -> Options {
 /// Settings drawn by chance, all of them usable.
 pub(crate) fn random_options(rng: &mut Rng) -> Options {
     let compressions = [Compression::None, Compression::Lz4, Compression::Zstd];
-    let syncs = [
-        SyncLevel::Os,
-        SyncLevel::Interval(Duration::from_millis(100)),
-        SyncLevel::Always,
-    ];
+    let syncs = [SyncLevel::Os, SyncLevel::Interval(Duration::from_millis(100)), SyncLevel::Always];
     let l0_compact_count = 1 + rng.below(4) as usize;
     let mut options = small_options(syncs[rng.below(3) as usize]);
     options.memtable_bytes = 4096 << rng.below(5);

@@ -1,7 +1,7 @@
 //! Each byte of a small database is flipped in turn.
 //!
-//! Every flip must be detected (a typed error that names the file), be harmless, or, behind the last known-synced offset of the log,
-//! lose a logged suffix; never a wrong value, never a panic.
+//! Every flip must be detected (a typed error that names the file), be harmless, or, behind the
+//! last known-synced offset of the log, lose a logged suffix; never a wrong value, never a panic.
 
 use crate::common::{DIR, World, put, seed, small_options};
 use kvant_base::{Error, ErrorKind};
@@ -27,20 +27,13 @@ struct Tally {
 fn every_flipped_byte_is_detected_harmless_or_an_unsynced_suffix() {
     let seed = seed("corruption");
     let mut rng = Rng::new(seed);
-    let options = Options {
-        memtable_bytes: 64 << 10,
-        ..small_options(SyncLevel::Always)
-    };
+    let options = Options { memtable_bytes: 64 << 10, ..small_options(SyncLevel::Always) };
     let disk = FaultyFs::new(seed);
     let (image, states) = build(&mut rng, &options, &disk);
     let mut tally = Tally::default();
     let mut file_count = 0;
     for (path, len_bytes) in image.files() {
-        let name = path
-            .file_name()
-            .expect("a file has a name")
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_name().expect("a file has a name").to_string_lossy().into_owned();
         if name == "LOCK" || name == "RESERVE" {
             continue;
         }
@@ -49,23 +42,12 @@ fn every_flipped_byte_is_detected_harmless_or_an_unsynced_suffix() {
             let xor = 1 << rng.below(8);
             let flipped = image.crash_image(seed, CrashStyle::KeepAll);
             flipped.flip_byte(&path, offset, xor).expect("the byte is there");
-            let what = format!("KVANT_TEST_SEED={seed}, {name} byte {offset} of {len_bytes} xor {xor:#x}");
-            check(
-                &what,
-                &options,
-                Arc::new(flipped),
-                &states,
-                name.ends_with(".wal"),
-                &mut tally,
-            );
+            let what =
+                format!("KVANT_TEST_SEED={seed}, {name} byte {offset} of {len_bytes} xor {xor:#x}");
+            check(&what, &options, Arc::new(flipped), &states, name.ends_with(".wal"), &mut tally);
         }
     }
-    let Tally {
-        refused,
-        partly_unreadable,
-        suffix_lost,
-        harmless,
-    } = tally;
+    let Tally { refused, partly_unreadable, suffix_lost, harmless } = tally;
     println!(
         "{file_count} files: {refused} refused, {partly_unreadable} partly unreadable, {suffix_lost} suffixes, {harmless} harmless"
     );
@@ -80,8 +62,7 @@ fn writes_go_on_over_a_table_that_cannot_be_compacted() {
     let db = world.open(&options);
     let rewrite = |value: &[u8]| {
         for number in 0..10 {
-            db.put(format!("key{number}").as_bytes(), value, None)
-                .expect("written");
+            db.put(format!("key{number}").as_bytes(), value, None).expect("written");
         }
     };
     rewrite(b"first");
@@ -98,14 +79,12 @@ fn writes_go_on_over_a_table_that_cannot_be_compacted() {
         assert_eq!(db.stall(), None, "nothing will ever end this stall");
     }
     assert!(db.stats().compactions.failed_count > 0, "the damage was met");
-    assert_eq!(
-        db.get(b"key5").expect("newer tables are whole").as_deref(),
-        Some(&b"later"[..])
-    );
+    assert_eq!(db.get(b"key5").expect("newer tables are whole").as_deref(), Some(&b"later"[..]));
 }
 
-/// A database with tables on two levels and a log that has not been flushed, as a killed process leaves it; and the states that a
-/// recovery may show: the last, or, when the end of the log is lost, an earlier one.
+/// A database with tables on two levels and a log that has not been flushed, as a killed process
+/// leaves it; and the states that a recovery may show: the last, or, when the end of the log is
+/// lost, an earlier one.
 fn build(rng: &mut Rng, options: &Options, disk: &FaultyFs) -> (FaultyFs, Vec<Map>) {
     let world = World::new(1, Arc::new(disk.clone()));
     let db = world.open(options);
@@ -113,11 +92,7 @@ fn build(rng: &mut Rng, options: &Options, disk: &FaultyFs) -> (FaultyFs, Vec<Ma
     for round in 0..2 {
         for number in 0..40 {
             let key = format!("key{:02}", (number * 7 + round) % 50).into_bytes();
-            let value = if rng.one_in(2) {
-                vec![b'x'; 60]
-            } else {
-                rng.bytes(25)
-            };
+            let value = if rng.one_in(2) { vec![b'x'; 60] } else { rng.bytes(25) };
             db.put(&key, &value, None).expect("a write succeeds");
             state.insert(key, value);
         }
@@ -141,7 +116,14 @@ fn build(rng: &mut Rng, options: &Options, disk: &FaultyFs) -> (FaultyFs, Vec<Ma
     (image, states)
 }
 
-fn check(what: &str, options: &Options, fs: Arc<dyn Fs>, states: &[Map], in_log: bool, tally: &mut Tally) {
+fn check(
+    what: &str,
+    options: &Options,
+    fs: Arc<dyn Fs>,
+    states: &[Map],
+    in_log: bool,
+    tally: &mut Tally,
+) {
     let world = World::new(2, fs);
     let db = match world.try_open(options) {
         Ok(db) => db,
@@ -153,12 +135,11 @@ fn check(what: &str, options: &Options, fs: Arc<dyn Fs>, states: &[Map], in_log:
     };
     let last = states.last().expect("there are states");
     if in_log {
-        let found: Map = crate::common::all_records(&db)
-            .expect("the tables are whole")
-            .into_iter()
-            .collect();
+        let found: Map =
+            crate::common::all_records(&db).expect("the tables are whole").into_iter().collect();
         let prefix = states.iter().rposition(|state| *state == found);
-        let prefix = prefix.unwrap_or_else(|| panic!("{what}: what is left is no state of the history"));
+        let prefix =
+            prefix.unwrap_or_else(|| panic!("{what}: what is left is no state of the history"));
         // Each record of the log says that the one before it was synced.
         assert!(
             prefix + 2 >= states.len(),
@@ -173,14 +154,11 @@ fn check(what: &str, options: &Options, fs: Arc<dyn Fs>, states: &[Map], in_log:
         return;
     }
     let unreadable = read_all(what, &db, last);
-    if unreadable > 0 {
-        tally.partly_unreadable += 1
-    } else {
-        tally.harmless += 1
-    }
+    if unreadable > 0 { tally.partly_unreadable += 1 } else { tally.harmless += 1 }
 }
 
-/// Reads every key and the whole range; returns how many reads failed, all of them with an error that says where.
+/// Reads every key and the whole range; returns how many reads failed, all of them with an error
+/// that says where.
 fn read_all(what: &str, db: &Db, expected: &Map) -> u64 {
     let mut unreadable = 0;
     for (key, value) in expected {
@@ -217,9 +195,8 @@ fn read_all(what: &str, db: &Db, expected: &Map) -> u64 {
     loop {
         match range.next() {
             Ok(Some(record)) => {
-                let (key, value) = expected
-                    .next()
-                    .unwrap_or_else(|| panic!("{what}: a record too many"));
+                let (key, value) =
+                    expected.next().unwrap_or_else(|| panic!("{what}: a record too many"));
                 assert_eq!(
                     (record.key, record.value),
                     (key.as_slice(), value.as_slice()),
@@ -240,10 +217,7 @@ fn read_all(what: &str, db: &Db, expected: &Map) -> u64 {
 
 fn check_error(what: &str, error: &Error) {
     let kind = error.kind();
-    assert!(
-        matches!(kind, ErrorKind::Corruption | ErrorKind::Unsupported),
-        "{what}: {error:?}"
-    );
+    assert!(matches!(kind, ErrorKind::Corruption | ErrorKind::Unsupported), "{what}: {error:?}");
     assert!(
         error.file().is_some_and(|file| file.starts_with(Path::new(DIR))),
         "{what}: no file in {error:?}"

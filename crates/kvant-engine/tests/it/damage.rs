@@ -14,11 +14,8 @@ use std::time::Duration;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-const SYNC_LEVELS: [SyncLevel; 3] = [
-    SyncLevel::Os,
-    SyncLevel::Interval(Duration::from_secs(1)),
-    SyncLevel::Always,
-];
+const SYNC_LEVELS: [SyncLevel; 3] =
+    [SyncLevel::Os, SyncLevel::Interval(Duration::from_secs(1)), SyncLevel::Always];
 
 /// A database on a disk of its own, and what was written to it.
 struct Written {
@@ -29,11 +26,7 @@ struct Written {
 
 impl Written {
     fn new(sync: SyncLevel) -> Written {
-        Written {
-            disk: FaultyFs::new(1),
-            options: small_options(sync),
-            expected: Map::new(),
-        }
+        Written { disk: FaultyFs::new(1), options: small_options(sync), expected: Map::new() }
     }
 
     fn world(&self) -> World {
@@ -88,7 +81,8 @@ impl Written {
     }
 
     fn is_whole(&self) -> bool {
-        let report = tools::verify(&self.world().env, Path::new(DIR), &mut |_| ()).expect("verified");
+        let report =
+            tools::verify(&self.world().env, Path::new(DIR), &mut |_| ()).expect("verified");
         report.problems.is_empty()
     }
 
@@ -101,7 +95,8 @@ impl Written {
             (ErrorKind::Corruption, Some(path)),
             "{what}: {error}"
         );
-        let report = tools::verify(&self.world().env, Path::new(DIR), &mut |_| ()).expect("verified");
+        let report =
+            tools::verify(&self.world().env, Path::new(DIR), &mut |_| ()).expect("verified");
         let found = report.problems.iter().any(|problem| problem.file() == Some(path));
         assert!(found, "{what}: {:?}", report.problems);
     }
@@ -194,11 +189,7 @@ fn a_table_in_the_place_of_another_is_not_served_after_a_repair() {
     let (report, found) = written.repair();
     assert_eq!(report.losses.len(), 1, "{:?}", report.losses);
     assert!(found.len() < written.expected.len());
-    assert!(
-        found
-            .iter()
-            .all(|(key, value)| written.expected.get(key) == Some(value))
-    );
+    assert!(found.iter().all(|(key, value)| written.expected.get(key) == Some(value)));
 }
 
 #[test]
@@ -211,11 +202,8 @@ fn a_bad_header_of_the_second_log_leaves_the_first_one() {
     for offset in [3, 12, 25, 30, 38] {
         let image = written.disk.crash_image(1, CrashStyle::KeepAll);
         image.flip_byte(&second_log, offset, 1).expect("there");
-        let damaged = Written {
-            disk: image,
-            options: written.options.clone(),
-            expected: first.clone(),
-        };
+        let damaged =
+            Written { disk: image, options: written.options.clone(), expected: first.clone() };
         damaged.assert_damaged("a flipped bit", &second_log);
         let (report, found) = damaged.repair();
         assert_eq!(found, first, "byte {offset}: the first log is whole");
@@ -335,7 +323,9 @@ fn a_whole_database_loses_nothing_by_a_repair() {
     written.run_and_kill("second");
     let (report, found) = written.repair();
     assert_eq!(found, written.expected);
-    assert!(report.problems.is_empty() && report.losses.is_empty() && report.moved_files.is_empty());
+    assert!(
+        report.problems.is_empty() && report.losses.is_empty() && report.moved_files.is_empty()
+    );
     // Nor does what the manifest knows of the logs.
     written.run_and_kill("third");
     let log = written.last_log();
@@ -359,11 +349,7 @@ fn a_table_whose_index_or_filter_is_damaged_does_not_end_a_repair() {
         image.disk.flip_byte(&table, offset, 1).expect("there");
         let (report, found) = image.repair();
         assert!(report.damaged_table_count == 1, "byte {offset}");
-        assert!(
-            found
-                .iter()
-                .all(|(key, value)| written.expected.get(key) == Some(value))
-        );
+        assert!(found.iter().all(|(key, value)| written.expected.get(key) == Some(value)));
         assert_eq!(
             found.len() == written.expected.len(),
             report.losses.is_empty(),
@@ -374,8 +360,8 @@ fn a_table_whose_index_or_filter_is_damaged_does_not_end_a_repair() {
     assert!(losses > 0);
 }
 
-/// Written by version 1 of the formats of tables and manifests: two tables on different levels, and a
-/// log of a killed process.
+/// Written by version 1 of the formats of tables and manifests: two tables on different levels, and
+/// a log of a killed process.
 #[test]
 fn a_database_of_the_first_formats_opens() {
     let files: [(&str, &[u8]); 5] = [
@@ -383,18 +369,9 @@ fn a_database_of_the_first_formats_opens() {
             "MANIFEST-000003",
             include_bytes!("../../../../testdata/golden/database-1/MANIFEST-000003"),
         ),
-        (
-            "000006.sst",
-            include_bytes!("../../../../testdata/golden/database-1/000006.sst"),
-        ),
-        (
-            "000008.sst",
-            include_bytes!("../../../../testdata/golden/database-1/000008.sst"),
-        ),
-        (
-            "000005.wal",
-            include_bytes!("../../../../testdata/golden/database-1/000005.wal"),
-        ),
+        ("000006.sst", include_bytes!("../../../../testdata/golden/database-1/000006.sst")),
+        ("000008.sst", include_bytes!("../../../../testdata/golden/database-1/000008.sst")),
+        ("000005.wal", include_bytes!("../../../../testdata/golden/database-1/000005.wal")),
         ("000007.wal", b""),
     ];
     let mut written = Written::new(SyncLevel::Always);
@@ -410,22 +387,12 @@ fn a_database_of_the_first_formats_opens() {
         ("elder", "second elder"),
         ("fig", "third fig"),
     ] {
-        written
-            .expected
-            .insert(key.as_bytes().to_vec(), value.as_bytes().to_vec());
+        written.expected.insert(key.as_bytes().to_vec(), value.as_bytes().to_vec());
     }
     assert!(written.is_whole());
     let image = written.disk.crash_image(1, CrashStyle::KeepAll);
-    swap(
-        &image,
-        &Path::new(DIR).join("000006.sst"),
-        &Path::new(DIR).join("000008.sst"),
-    );
-    let swapped = Written {
-        disk: image,
-        options: written.options.clone(),
-        expected: Map::new(),
-    };
+    swap(&image, &Path::new(DIR).join("000006.sst"), &Path::new(DIR).join("000008.sst"));
+    let swapped = Written { disk: image, options: written.options.clone(), expected: Map::new() };
     assert!(!swapped.is_whole(), "what the manifest describes is compared");
     assert_eq!(swapped.repair().1, written.expected);
 

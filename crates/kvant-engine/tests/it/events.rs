@@ -15,10 +15,7 @@ use std::time::Duration;
 
 fn open(env: &Env, options: &Options) -> Result<(Db, Arc<Events>)> {
     let events = Events::new(10_000);
-    let resources = Resources {
-        events: Arc::clone(&events),
-        ..Resources::new(options)
-    };
+    let resources = Resources { events: Arc::clone(&events), ..Resources::new(options) };
     let db = Db::open(env.clone(), Path::new(DIR), options.clone(), resources)?;
     Ok((db, events))
 }
@@ -42,9 +39,7 @@ fn number(event: &Event, name: &str) -> u64 {
 
 fn field<'a>(event: &'a Event, name: &str) -> Option<&'a Field> {
     let mut fields = event.fields.iter();
-    fields
-        .find(|(field_name, _)| *field_name == name)
-        .map(|(_, field)| field)
+    fields.find(|(field_name, _)| *field_name == name).map(|(_, field)| field)
 }
 
 fn text(text: &'static str) -> Option<Field> {
@@ -65,8 +60,7 @@ fn a_flush_and_a_compaction_are_told_with_what_they_read_and_wrote() {
     let (world, _) = world();
     let (db, events) = open(&world.env, &small_options(SyncLevel::Os)).expect("opens");
     for number in 0..100 {
-        db.put(format!("key{number}").as_bytes(), &[b'v'; 50], None)
-            .expect("written");
+        db.put(format!("key{number}").as_bytes(), &[b'v'; 50], None).expect("written");
     }
     db.compact().expect("compacted");
     let flushes = of_kind(&events, EventKind::Flush);
@@ -79,11 +73,7 @@ fn a_flush_and_a_compaction_are_told_with_what_they_read_and_wrote() {
     assert_eq!((sum(&flushes, "level"), sum(&flushes, "entries")), (0, 100));
     assert_eq!(sum(&flushes, "memtable_bytes"), flushed.read_bytes);
     assert_eq!(sum(&flushes, "table_bytes"), flushed.written_bytes);
-    assert_eq!(
-        field(&flushes[0], "table_bytes"),
-        None,
-        "not known at the beginning"
-    );
+    assert_eq!(field(&flushes[0], "table_bytes"), None, "not known at the beginning");
 
     let compactions = of_kind(&events, EventKind::Compaction);
     assert_paired(&compactions);
@@ -107,8 +97,7 @@ fn a_memtable_of_many_small_entries_is_sealed_by_their_number() {
     };
     let (db, events) = open(&world.env, &options).expect("opens");
     for number in 0..100 {
-        db.put(format!("key{number}").as_bytes(), b"v", None)
-            .expect("written");
+        db.put(format!("key{number}").as_bytes(), b"v", None).expect("written");
     }
     db.flush().expect("flushed");
     let flushes = of_kind(&events, EventKind::Flush);
@@ -194,7 +183,9 @@ fn a_slow_fsync_of_the_log_and_of_a_table_is_told() {
         let told = events.after(before, usize::MAX);
         let fsync = told
             .iter()
-            .find(|event| event.kind == EventKind::Fsync && field(event, "file").cloned() == text(file))
+            .find(|event| {
+                event.kind == EventKind::Fsync && field(event, "file").cloned() == text(file)
+            })
             .unwrap_or_else(|| panic!("no {file} in {told:?}"));
         assert_eq!(fsync.edge, Edge::End);
         assert!(number(fsync, "us") >= 20_000, "{fsync:?}");

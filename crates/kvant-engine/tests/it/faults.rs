@@ -24,20 +24,12 @@ fn a_failed_fsync_leaves_the_outcome_unknown_and_fences_later_writes() {
     disk.fail_next(FaultOp::SyncData, ".wal", io::ErrorKind::Other, 1);
     let error = db.put(b"during", b"2", None).expect_err("the fsync failed");
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
-    for attempt in [
-        db.put(b"after", b"3", None),
-        db.delete(b"before"),
-        db.flush(),
-        db.compact(),
-    ] {
+    for attempt in [db.put(b"after", b"3", None), db.delete(b"before"), db.flush(), db.compact()] {
         let error = attempt.expect_err("writes are fenced");
         assert_eq!(error.kind(), ErrorKind::Fenced, "{error}");
     }
     assert!(db.fenced().is_some() && db.stats().fenced.is_some());
-    assert_eq!(
-        db.get(b"before").expect("reads go on"),
-        Some(Bytes::from_static(b"1"))
-    );
+    assert_eq!(db.get(b"before").expect("reads go on"), Some(Bytes::from_static(b"1")));
     assert_eq!(db.get(b"after").expect("reads go on"), None);
     drop(db);
     let db = World::new(4, Arc::new(disk)).open(&options);
@@ -51,8 +43,7 @@ fn a_failed_fsync_of_a_table_fences_and_loses_nothing() {
     let options = small_options(SyncLevel::Os);
     let db = world.open(&options);
     for number in 0..50 {
-        db.put(format!("key{number}").as_bytes(), &[b'v'; 100], None)
-            .expect("written");
+        db.put(format!("key{number}").as_bytes(), &[b'v'; 100], None).expect("written");
     }
     disk.fail_next(FaultOp::SyncData, ".sst", io::ErrorKind::Other, 1);
     assert_eq!(db.flush().expect_err("the flush fails").kind(), ErrorKind::Fenced);
@@ -69,20 +60,11 @@ fn a_failed_log_write_is_undone_and_the_next_one_succeeds() {
     let db = world.open(&options);
     db.put(b"first", b"1", None).expect("written");
     disk.fail_next(FaultOp::Write, ".wal", io::ErrorKind::Other, 1);
-    assert_eq!(
-        db.put(b"refused", b"2", None)
-            .expect_err("the write failed")
-            .kind(),
-        ErrorKind::Io
-    );
+    assert_eq!(db.put(b"refused", b"2", None).expect_err("the write failed").kind(), ErrorKind::Io);
     db.put(b"second", b"3", None).expect("written");
     db.close().expect("closed");
     let db = World::new(4, Arc::new(disk)).open(&options);
-    let keys: Vec<_> = all_records(&db)
-        .expect("read")
-        .into_iter()
-        .map(|(key, _)| key)
-        .collect();
+    let keys: Vec<_> = all_records(&db).expect("read").into_iter().map(|(key, _)| key).collect();
     assert_eq!(keys, [b"first".to_vec(), b"second".to_vec()]);
 }
 
@@ -154,7 +136,9 @@ fn health_tells_of_flushes_that_fail_once_they_hold_writes_back() {
         refused
     };
     assert!((0..1_000).any(|_| fill()), "memory never fills");
-    assert!(matches!(db.write_health(), WriteHealth::Failing(cause) if cause.to_string().contains(".sst")));
+    assert!(
+        matches!(db.write_health(), WriteHealth::Failing(cause) if cause.to_string().contains(".sst"))
+    );
     disk.clear_faults();
     world.clock.advance(Duration::from_secs(1));
     db.flush().expect("flushed");
@@ -164,10 +148,7 @@ fn health_tells_of_flushes_that_fail_once_they_hold_writes_back() {
 #[test]
 fn a_full_disk_refuses_puts_takes_deletes_and_heals_by_itself() {
     let (world, disk) = world();
-    let options = Options {
-        memtable_bytes: 64 << 10,
-        ..small_options(SyncLevel::Os)
-    };
+    let options = Options { memtable_bytes: 64 << 10, ..small_options(SyncLevel::Os) };
     disk.set_capacity_bytes(Some(1 << 20));
     let db = world.open(&options);
     let mut rng = Rng::new(9);
@@ -190,13 +171,10 @@ fn a_full_disk_refuses_puts_takes_deletes_and_heals_by_itself() {
         assert_eq!(found.as_deref(), Some(value.as_slice()), "key {number}");
     }
     for number in 0..20 {
-        db.delete(format!("key{number:06}").as_bytes())
-            .expect("deletes go on");
+        db.delete(format!("key{number:06}").as_bytes()).expect("deletes go on");
     }
     assert_eq!(
-        db.write(put(b"more", &[0; 1_000]))
-            .expect_err("still full")
-            .kind(),
+        db.write(put(b"more", &[0; 1_000])).expect_err("still full").kind(),
         ErrorKind::NoSpace
     );
 

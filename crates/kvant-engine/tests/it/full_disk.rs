@@ -1,4 +1,5 @@
-//! A disk that is full: single writes that find no space, deletes that make some, starts without any.
+//! A disk that is full: single writes that find no space, deletes that make some, starts without
+//! any.
 
 use crate::common::{DIR, World, all_records, put, seed, small_options};
 use kvant_base::{ErrorKind, Result};
@@ -50,15 +51,11 @@ fn flushes_whose_edit_finds_no_space_leave_no_tables_behind() {
 #[test]
 fn a_delete_passes_when_there_is_no_space_to_start_a_log() {
     let (world, disk) = world();
-    let options = Options {
-        memtable_bytes: 4096,
-        ..small_options(SyncLevel::Os)
-    };
+    let options = Options { memtable_bytes: 4096, ..small_options(SyncLevel::Os) };
     let db = world.open(&options);
     let mut number = 0;
     while db.stats().memtables.active_bytes < options.memtable_bytes {
-        db.put(format!("key{number}").as_bytes(), &[b'v'; 100], None)
-            .expect("written");
+        db.put(format!("key{number}").as_bytes(), &[b'v'; 100], None).expect("written");
         number += 1;
     }
     disk.fail_next(FaultOp::Write, ".wal", io::ErrorKind::StorageFull, 1);
@@ -85,14 +82,10 @@ fn a_delete_does_not_share_the_fate_of_a_put_that_finds_no_space() {
         for (name, batch) in batches {
             let outcomes = Arc::clone(&outcomes_of);
             let done = Box::new(move |result| outcomes.lock().expect("whole").push((name, result)));
-            then.submit(batch, done)
-                .map_err(|(error, _)| error)
-                .expect("submitted");
+            then.submit(batch, done).map_err(|(error, _)| error).expect("submitted");
         }
     });
-    db.submit(put(b"first", b""), submit_both)
-        .map_err(|(error, _)| error)
-        .expect("submitted");
+    db.submit(put(b"first", b""), submit_both).map_err(|(error, _)| error).expect("submitted");
     let outcomes = std::mem::take(&mut *outcomes.lock().expect("whole"));
     let kinds: Vec<_> = outcomes
         .iter()
@@ -121,8 +114,8 @@ fn key(number: usize) -> Vec<u8> {
     format!("{:08x}", (number as u32).wrapping_mul(0x9e37_79b1)).into_bytes()
 }
 
-/// Puts records with values of 1,000 random bytes, which no compression saves the disk, until one is
-/// refused. Returns them.
+/// Puts records with values of 1,000 random bytes, which no compression saves the disk, until one
+/// is refused. Returns them.
 fn fill(world: &World, db: &Db, rng: &mut Rng) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut records = BTreeMap::new();
     for number in 0..100_000 {
@@ -159,11 +152,7 @@ fn assert_records(db: &Db, records: &BTreeMap<Vec<u8>, Vec<u8>>) {
 }
 
 fn brim_options() -> Options {
-    Options {
-        memtable_bytes: 64 << 10,
-        table_bytes: 256 << 10,
-        ..small_options(SyncLevel::Os)
-    }
+    Options { memtable_bytes: 64 << 10, table_bytes: 256 << 10, ..small_options(SyncLevel::Os) }
 }
 
 #[test]
@@ -202,12 +191,8 @@ fn deletes_on_a_disk_that_the_database_filled_make_room_for_puts() {
 #[test]
 fn a_full_level_0_lets_deletes_pass_when_compaction_has_no_room() {
     let (world, disk) = world();
-    let options = Options {
-        l0_compact_count: 2,
-        l0_slow_count: 2,
-        l0_stop_count: 4,
-        ..brim_options()
-    };
+    let options =
+        Options { l0_compact_count: 2, l0_slow_count: 2, l0_stop_count: 4, ..brim_options() };
     let db = world.open(&options);
     let mut rng = Rng::new(4);
     let value = rng.bytes(1_000);
@@ -215,7 +200,8 @@ fn a_full_level_0_lets_deletes_pass_when_compaction_has_no_room() {
         db.put(&key(number), &value, None).expect("written");
     }
     db.compact().expect("compacted");
-    // Another program takes everything, again and again, so that no flush's or compaction's room lasts.
+    // Another program takes everything, again and again, so that no flush's or compaction's room
+    // lasts.
     let mut number = 0;
     let take_all = || disk.set_capacity_bytes(Some(disk.used_bytes()));
     take_all();
@@ -242,10 +228,7 @@ fn a_full_level_0_lets_deletes_pass_when_compaction_has_no_room() {
 #[test]
 fn the_reserve_lasts_for_a_hundred_thousand_deletes_beside_a_program_that_takes_all_space() {
     let (world, disk) = world();
-    let db = world.open(&Options {
-        sync: SyncLevel::Os,
-        ..Options::for_memory(64 << 20)
-    });
+    let db = world.open(&Options { sync: SyncLevel::Os, ..Options::for_memory(64 << 20) });
     db.put(b"key", &[b'v'; 100], None).expect("written");
     let long_key = |number: usize| format!("{number:064}");
     let mut number = 0;
@@ -264,10 +247,7 @@ fn the_reserve_lasts_for_a_hundred_thousand_deletes_beside_a_program_that_takes_
     };
     assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
     assert!(number >= 100_000, "only {number} deletes");
-    assert_eq!(
-        db.get(b"key").expect("reads go on").as_deref(),
-        Some(&[b'v'; 100][..])
-    );
+    assert_eq!(db.get(b"key").expect("reads go on").as_deref(), Some(&[b'v'; 100][..]));
 }
 
 #[test]
@@ -280,8 +260,7 @@ fn a_database_opens_for_reading_without_a_byte_to_spare() {
         let mut records = BTreeMap::new();
         for number in 0..rng.below(600) as usize {
             records.insert(key(number), rng.bytes(1_000));
-            db.put(&key(number), &records[&key(number)], None)
-                .expect("written");
+            db.put(&key(number), &records[&key(number)], None).expect("written");
             world.spawner.run_until_idle();
         }
         if is_stopped {
@@ -335,17 +314,15 @@ fn a_refused_start_leaves_nothing_behind() {
     db.close().expect("closed");
     drop(db);
     let manifest = names(&disk, "MANIFEST").pop().expect("a manifest");
-    disk.flip_byte(Path::new(&manifest), 30, 1)
-        .expect("a byte to flip");
-    disk.remove_file(&Path::new(DIR).join("LOCK"))
-        .expect("there is a lock");
+    disk.flip_byte(Path::new(&manifest), 30, 1).expect("a byte to flip");
+    disk.remove_file(&Path::new(DIR).join("LOCK")).expect("there is a lock");
     let before = list(&disk);
     assert_eq!(refused(&disk), ErrorKind::Corruption);
     assert_eq!(list(&disk), before);
 }
 
-/// A database whose last level has five tables of 256 KiB and more, with overwrites of its keys above, on a
-/// disk that has room for little more than one of these tables.
+/// A database whose last level has five tables of 256 KiB and more, with overwrites of its keys
+/// above, on a disk that has room for little more than one of these tables.
 fn world_with_little_room(base: &FaultyFs) -> (World, FaultyFs, Db) {
     let disk = base.crash_image(1, CrashStyle::KeepAll);
     disk.set_capacity_bytes(Some(disk.used_bytes() + (400 << 10)));

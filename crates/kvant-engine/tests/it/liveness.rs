@@ -1,5 +1,5 @@
-//! Whoever waits is told, whatever goes wrong: on real threads, because single steps look again by themselves and so cannot show a
-//! notification that was forgotten.
+//! Whoever waits is told, whatever goes wrong: on real threads, because single steps look again by
+//! themselves and so cannot show a notification that was forgotten.
 
 use crate::common::{DIR, small_options};
 use kvant_base::ErrorKind;
@@ -25,24 +25,22 @@ fn open(disk: &FaultyFs) -> Db {
         spawner: Arc::new(ThreadSpawner::new(clock)),
     };
     let options = small_options(SyncLevel::Os);
-    Db::open(env, Path::new(DIR), options.clone(), Resources::new(&options)).expect("the database opens")
+    Db::open(env, Path::new(DIR), options.clone(), Resources::new(&options))
+        .expect("the database opens")
 }
 
 /// What `work` returns, if it returns.
 fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, outcome) = mpsc::channel();
     thread::spawn(move || done.send(work()));
-    outcome
-        .recv_timeout(PATIENCE)
-        .expect("whoever waits is told in the end")
+    outcome.recv_timeout(PATIENCE).expect("whoever waits is told in the end")
 }
 
 #[test]
 fn a_flush_that_keeps_failing_is_reported_with_its_cause() {
-    for (kind, expected) in [
-        (io::ErrorKind::StorageFull, ErrorKind::NoSpace),
-        (io::ErrorKind::Other, ErrorKind::Io),
-    ] {
+    for (kind, expected) in
+        [(io::ErrorKind::StorageFull, ErrorKind::NoSpace), (io::ErrorKind::Other, ErrorKind::Io)]
+    {
         let disk = FaultyFs::new(1);
         let db = open(&disk);
         db.put(b"key", b"value", None).expect("written");

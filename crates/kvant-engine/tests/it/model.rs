@@ -1,7 +1,8 @@
 //! Random operations with random settings and restarts, against a `BTreeMap`.
 //!
-//! The model keeps every record with its expiry; the clock is a mock that moves now and then. Snapshots are kept open over flushes,
-//! compactions and later writes, and must go on showing what they showed.
+//! The model keeps every record with its expiry; the clock is a mock that moves now and then.
+//! Snapshots are kept open over flushes, compactions and later writes, and must go on showing what
+//! they showed.
 
 use crate::common::{DIR, World, random_options, rounds, seed};
 use bytes::Bytes;
@@ -17,10 +18,8 @@ use std::time::Duration;
 
 type Map = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
 /// A range that is read now and then, and what is left of what it should show.
-type OpenRange = (
-    RangeIter,
-    std::collections::btree_map::IntoIter<Vec<u8>, (Vec<u8>, Option<u64>)>,
-);
+type OpenRange =
+    (RangeIter, std::collections::btree_map::IntoIter<Vec<u8>, (Vec<u8>, Option<u64>)>);
 
 struct Run {
     rng: Rng,
@@ -40,14 +39,7 @@ fn random_operations_agree_with_a_sorted_map() {
         let world = World::new(rng.next_u64(), fs);
         let key_space = [8, 100, 2_000, 1 << 40][rng.below(4) as usize];
         let value_bytes_max = [0, 20, 400, 9_000][rng.below(4) as usize];
-        let run = Run {
-            rng,
-            world,
-            model: Map::new(),
-            key_space,
-            value_bytes_max,
-            checkpoints: 0,
-        };
+        let run = Run { rng, world, model: Map::new(), key_space, value_bytes_max, checkpoints: 0 };
         println!(
             "round {round}: seed {}, {key_space} keys, values to {value_bytes_max}",
             seed.wrapping_add(round)
@@ -81,7 +73,9 @@ impl Run {
                 0..55 => self.write(db),
                 55..80 => self.read(db),
                 80..84 => self.compare_range(db),
-                84..87 if snapshots.len() < 4 => snapshots.push((db.snapshot(), self.model.clone())),
+                84..87 if snapshots.len() < 4 => {
+                    snapshots.push((db.snapshot(), self.model.clone()))
+                }
                 87..90 if !snapshots.is_empty() => {
                     let index = self.rng.below(snapshots.len() as u64) as usize;
                     let (snapshot, frozen) = &snapshots[index];
@@ -93,8 +87,11 @@ impl Run {
                 90 if ranges.len() < 3 => {
                     let mut expected = self.model.clone();
                     let now_ms = self.now_ms();
-                    expected.retain(|_, (_, expiry_ms)| expiry_ms.is_none_or(|expiry_ms| expiry_ms > now_ms));
-                    ranges.push((db.range(b"", None).expect("a range opens"), expected.into_iter()));
+                    expected.retain(|_, (_, expiry_ms)| {
+                        expiry_ms.is_none_or(|expiry_ms| expiry_ms > now_ms)
+                    });
+                    ranges
+                        .push((db.range(b"", None).expect("a range opens"), expected.into_iter()));
                 }
                 91..93 => {
                     for range in &mut ranges {
@@ -148,15 +145,9 @@ impl Run {
                 continue;
             }
             let length = self.rng.below(self.value_bytes_max + 1) as usize;
-            let value = if self.rng.one_in(2) {
-                vec![b'v'; length]
-            } else {
-                self.rng.bytes(length)
-            };
-            let expiry_ms = self
-                .rng
-                .one_in(5)
-                .then(|| self.now_ms() + 1 + self.rng.below(60_000));
+            let value =
+                if self.rng.one_in(2) { vec![b'v'; length] } else { self.rng.bytes(length) };
+            let expiry_ms = self.rng.one_in(5).then(|| self.now_ms() + 1 + self.rng.below(60_000));
             batch.put(&key, &value, expiry_ms);
             self.model.insert(key, (value, expiry_ms));
         }
@@ -178,9 +169,7 @@ impl Run {
         let (start, end) = (self.key(), self.key());
         let mut range = db.range(&start, Some(&end)).expect("a range opens");
         let expected = live(&self.model, self.now_ms());
-        let expected = expected
-            .into_iter()
-            .filter(|(key, _)| *key >= start && *key < end);
+        let expected = expected.into_iter().filter(|(key, _)| *key >= start && *key < end);
         for (key, value) in expected {
             let record = range.next().expect("a range reads").expect("the range goes on");
             assert_eq!((record.key, record.value), (key.as_slice(), value.as_slice()));
@@ -190,21 +179,14 @@ impl Run {
 
     fn compare_all(&mut self, db: &Db) {
         let found = crate::common::all_records(db).expect("a range reads");
-        assert!(
-            found == live(&self.model, self.now_ms()),
-            "the database differs from the model"
-        );
+        assert!(found == live(&self.model, self.now_ms()), "the database differs from the model");
     }
 
     fn compare_snapshot(&mut self, snapshot: &Snapshot, frozen: &Map) {
         for _ in 0..5 {
             let key = self.key();
             let expected = value_at(frozen, &key, self.now_ms());
-            assert_eq!(
-                snapshot.get(&key).expect("a read succeeds"),
-                expected,
-                "key {key:?}"
-            );
+            assert_eq!(snapshot.get(&key).expect("a read succeeds"), expected, "key {key:?}");
         }
         let mut range = snapshot.range(b"", None).expect("a range opens");
         for (key, value) in live(frozen, self.now_ms()) {
@@ -214,10 +196,12 @@ impl Run {
         assert_eq!(range.next().expect("a range reads"), None);
     }
 
-    /// Takes up to `count` records from a range that was opened a while ago. What has expired since may be missing.
+    /// Takes up to `count` records from a range that was opened a while ago. What has expired since
+    /// may be missing.
     fn read_on(&self, (range, expected): &mut OpenRange, count: u64) {
         let now_ms = self.now_ms();
-        let expired = |expiry_ms: Option<u64>| expiry_ms.is_some_and(|expiry_ms| expiry_ms <= now_ms);
+        let expired =
+            |expiry_ms: Option<u64>| expiry_ms.is_some_and(|expiry_ms| expiry_ms <= now_ms);
         for _ in 0..count {
             let Some(record) = range.next().expect("a range reads") else {
                 assert!(
@@ -238,16 +222,14 @@ impl Run {
         let name = format!("/checkpoint{}", self.checkpoints);
         let dir = Path::new(&name);
         db.checkpoint(dir).expect("a checkpoint is made");
-        let again = db
-            .checkpoint(dir)
-            .expect_err("a checkpoint never replaces what exists");
+        let again = db.checkpoint(dir).expect_err("a checkpoint never replaces what exists");
         assert_eq!(again.kind(), ErrorKind::Invalid);
         let options = random_options(&mut self.rng);
         let resources = kvant_engine::Resources::new(&options);
-        let copy = Db::open(self.world.env.clone(), dir, options, resources).expect("the checkpoint opens");
+        let copy = Db::open(self.world.env.clone(), dir, options, resources)
+            .expect("the checkpoint opens");
         self.compare_all(&copy);
-        copy.put(b"only in the copy", b"", None)
-            .expect("the copy is writable");
+        copy.put(b"only in the copy", b"", None).expect("the copy is writable");
         assert_eq!(db.get(b"only in the copy").expect("a read succeeds"), None);
         assert_ne!(name, DIR);
     }
@@ -255,16 +237,12 @@ impl Run {
 
 fn value_at(model: &Map, key: &[u8], now_ms: u64) -> Option<Bytes> {
     let (value, expiry_ms) = model.get(key)?;
-    expiry_ms
-        .is_none_or(|expiry_ms| expiry_ms > now_ms)
-        .then(|| Bytes::copy_from_slice(value))
+    expiry_ms.is_none_or(|expiry_ms| expiry_ms > now_ms).then(|| Bytes::copy_from_slice(value))
 }
 
 fn live(model: &Map, now_ms: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
     let alive = model
         .iter()
         .filter(|(_, (_, expiry_ms))| expiry_ms.is_none_or(|expiry_ms| expiry_ms > now_ms));
-    alive
-        .map(|(key, (value, _))| (key.clone(), value.clone()))
-        .collect()
+    alive.map(|(key, (value, _))| (key.clone(), value.clone())).collect()
 }

@@ -2,8 +2,9 @@
 //! renamed. Then `verify`, an open and `repair` run, each on a copy.
 //!
 //! 1. What `verify` calls whole opens and reads right.
-//! 2. An open database returns the right data or an error with a file. The exception: the end of the
-//!    last log of a killed process may be missing, behind everything that is on record as synced.
+//! 2. An open database returns the right data or an error with a file. The exception: the end of
+//!    the last log of a killed process may be missing, behind everything that is on record as
+//!    synced.
 //! 3. The result of `repair` opens and is whole, and `repair` reports what it could not save.
 //!
 //! `KVANT_MUTATIONS` is the number of mutations.
@@ -52,9 +53,7 @@ impl Victim {
 
     /// Whether `found` is what was written up to some moment after what is on record.
     fn is_allowed_prefix(&self, found: &Map) -> bool {
-        (self.known..self.history.len())
-            .rev()
-            .any(|count| self.state_after(count) == *found)
+        (self.known..self.history.len()).rev().any(|count| self.state_after(count) == *found)
     }
 }
 
@@ -79,27 +78,13 @@ fn random_mutations_are_found_or_harmless() {
             number + 1,
             victim.stop
         );
-        check(
-            &what,
-            &victim,
-            &image,
-            tallies.entry((kind, victim.stop)).or_default(),
-        );
+        check(&what, &victim, &image, tallies.entry((kind, victim.stop)).or_default());
     }
     println!(
         "mutation, end: times | verify: whole | open: right, refused, errors, end cut | repair: all saved, some lost"
     );
     for ((kind, stop), tally) in tallies {
-        let Tally {
-            times,
-            whole,
-            right,
-            refused,
-            errors,
-            end_cut,
-            saved,
-            lost,
-        } = tally;
+        let Tally { times, whole, right, refused, errors, end_cut, saved, lost } = tally;
         println!(
             "{kind}, {stop}: {times} | {whole} | {right}, {refused}, {errors}, {end_cut} | {saved}, {lost}"
         );
@@ -135,7 +120,8 @@ fn check(what: &str, victim: &Victim, image: &FaultyFs, tally: &mut Tally) {
     let dir = Path::new(DIR);
 
     let env = World::new(1, copy()).env;
-    let verified = tools::verify(&env, dir, &mut |_| ()).unwrap_or_else(|e| panic!("{what}: verify: {e}"));
+    let verified =
+        tools::verify(&env, dir, &mut |_| ()).unwrap_or_else(|e| panic!("{what}: verify: {e}"));
     let whole = verified.problems.is_empty();
     tally.whole += u64::from(whole);
 
@@ -153,24 +139,16 @@ fn check(what: &str, victim: &Victim, image: &FaultyFs, tally: &mut Tally) {
                 Read::EndCut => tally.end_cut += 1,
                 Read::Wrong(how) => panic!("{what}: wrong data are served: {how}"),
             }
-            assert!(
-                !whole || read != Read::Errors,
-                "{what}: verify said whole, reads fail"
-            );
+            assert!(!whole || read != Read::Errors, "{what}: verify said whole, reads fail");
         }
     }
 
     let world = World::new(3, copy());
     let report = tools::repair(&world.env, dir).unwrap_or_else(|e| panic!("{what}: repair: {e}"));
     let verified = tools::verify(&world.env, dir, &mut |_| ()).expect("verified");
-    assert!(
-        verified.problems.is_empty(),
-        "{what}: repaired, but {:?}",
-        verified.problems
-    );
-    let db = world
-        .try_open(&victim.options)
-        .unwrap_or_else(|e| panic!("{what}: repaired, but {e}"));
+    assert!(verified.problems.is_empty(), "{what}: repaired, but {:?}", verified.problems);
+    let db =
+        world.try_open(&victim.options).unwrap_or_else(|e| panic!("{what}: repaired, but {e}"));
     let read = read_all(victim, &db);
     if report.losses.is_empty() {
         tally.saved += 1;
@@ -231,11 +209,7 @@ fn build(rng: &mut Rng) -> Victim {
     };
     let disk = FaultyFs::new(rng.next_u64());
     let mut victim = Victim {
-        options: Options {
-            memtable_bytes: 8 << 10,
-            table_bytes: 4 << 10,
-            ..small_options(sync)
-        },
+        options: Options { memtable_bytes: 8 << 10, table_bytes: 4 << 10, ..small_options(sync) },
         disk: disk.clone(),
         stop: if killed { "killed" } else { "stopped" },
         history: Vec::new(),
@@ -277,9 +251,7 @@ fn build(rng: &mut Rng) -> Victim {
 fn write(rng: &mut Rng, victim: &mut Victim, db: &Db, disk: &FaultyFs, count: u64) {
     let manifest = || {
         let files = disk.files().into_iter();
-        files
-            .filter(|(path, _)| path.to_string_lossy().contains("MANIFEST-"))
-            .max()
+        files.filter(|(path, _)| path.to_string_lossy().contains("MANIFEST-")).max()
     };
     for _ in 0..count {
         let before = (manifest(), victim.history.len());
@@ -325,7 +297,9 @@ fn mutate(rng: &mut Rng, image: &FaultyFs) -> (&'static str, String) {
             let alike: Vec<&PathBuf> = files
                 .iter()
                 .map(|(other, _)| other)
-                .filter(|other| **other != path && (rng.one_in(4) || other.extension() == path.extension()))
+                .filter(|other| {
+                    **other != path && (rng.one_in(4) || other.extension() == path.extension())
+                })
                 .collect();
             if alike.is_empty() {
                 image.remove_file(&path).expect("removed");

@@ -1,8 +1,9 @@
 //! Power loss at every sync point of scripted workloads.
 //!
-//! A scripted workload runs once to count its sync points. Then it runs again for each of them, the disk fails at that point, and
-//! what a disk may hold afterwards is opened: unsynced writes and directory entries dropped, kept, reordered and torn by seed.
-//! With `--sync always` nothing acknowledged is missing; with the other levels what is left is a prefix of the history.
+//! A scripted workload runs once to count its sync points. Then it runs again for each of them, the
+//! disk fails at that point, and what a disk may hold afterwards is opened: unsynced writes and
+//! directory entries dropped, kept, reordered and torn by seed. With `--sync always` nothing
+//! acknowledged is missing; with the other levels what is left is a prefix of the history.
 
 use crate::common::{START_MS, World, all_records, rounds, seed, small_options};
 use kvant_engine::{Db, SyncLevel, WriteBatch};
@@ -58,14 +59,12 @@ fn crash(seed: u64, sync: SyncLevel, sync_point: u64) {
     disk.crash_at_sync_point(sync_point);
     let history = workload(seed, sync, &disk);
     for moment in [CrashMoment::BeforeSync, CrashMoment::AfterSync] {
-        for style in [
-            CrashStyle::DropUnsynced,
-            CrashStyle::KeepAll,
-            CrashStyle::Random,
-            CrashStyle::Random,
-        ] {
+        for style in
+            [CrashStyle::DropUnsynced, CrashStyle::KeepAll, CrashStyle::Random, CrashStyle::Random]
+        {
             let image_seed = Rng::new(seed ^ sync_point << 8 ^ style as u64).next_u64();
-            let what = format!("KVANT_TEST_SEED={seed}, {sync:?}, {moment:?} {sync_point}, {style:?}");
+            let what =
+                format!("KVANT_TEST_SEED={seed}, {sync:?}, {moment:?} {sync_point}, {style:?}");
             let image = disk
                 .take_crash_image(moment, image_seed, style)
                 .expect("a workload that replays crashes again");
@@ -81,9 +80,8 @@ fn recover(what: &str, seed: u64, sync: SyncLevel, image: FaultyFs, history: &Hi
     options.memtable_bytes = 4096;
     let found = {
         let world = World::new(seed, Arc::clone(&image));
-        let db = world
-            .try_open(&options)
-            .unwrap_or_else(|error| panic!("{what}: cannot open: {error}"));
+        let db =
+            world.try_open(&options).unwrap_or_else(|error| panic!("{what}: cannot open: {error}"));
         let found = records(&db);
         db.put(b"after the crash", b"1", None)
             .unwrap_or_else(|error| panic!("{what}: cannot write: {error}"));
@@ -91,10 +89,7 @@ fn recover(what: &str, seed: u64, sync: SyncLevel, image: FaultyFs, history: &Hi
     };
     let prefix = history.states.iter().rposition(|state| *state == found);
     let prefix = prefix.unwrap_or_else(|| {
-        panic!(
-            "{what}: what is left is no state of the history: {} records",
-            found.len()
-        )
+        panic!("{what}: what is left is no state of the history: {} records", found.len())
     });
     if sync == SyncLevel::Always {
         assert!(
@@ -109,35 +104,23 @@ fn recover(what: &str, seed: u64, sync: SyncLevel, image: FaultyFs, history: &Hi
         .unwrap_or_else(|error| panic!("{what}: cannot open again: {error}"));
     let mut expected = found;
     expected.insert(b"after the crash".to_vec(), b"1".to_vec());
-    assert!(
-        records(&db) == expected,
-        "{what}: the second recovery shows something else"
-    );
+    assert!(records(&db) == expected, "{what}: the second recovery shows something else");
 }
 
 fn records(db: &Db) -> Map {
-    all_records(db)
-        .expect("a recovered database reads")
-        .into_iter()
-        .collect()
+    all_records(db).expect("a recovered database reads").into_iter().collect()
 }
 
-/// Writes, overwrites, deletes, flushes, compacts and reopens, by `seed`, until all is done or the disk fails.
+/// Writes, overwrites, deletes, flushes, compacts and reopens, by `seed`, until all is done or the
+/// disk fails.
 fn workload(seed: u64, sync: SyncLevel, disk: &FaultyFs) -> History {
     let mut rng = Rng::new(seed);
-    let mut history = History {
-        states: vec![Map::new()],
-        acknowledged: 0,
-    };
+    let mut history = History { states: vec![Map::new()], acknowledged: 0 };
     let clock = Arc::new(kvant_env::clock::MockClock::new(START_MS));
     let mut options = small_options(sync);
     options.memtable_bytes = 4096;
     for session in 0..2 {
-        let world = World::at(
-            rng.next_u64() ^ session,
-            Arc::new(disk.clone()),
-            Arc::clone(&clock),
-        );
+        let world = World::at(rng.next_u64() ^ session, Arc::new(disk.clone()), Arc::clone(&clock));
         let Ok(db) = world.try_open(&options) else {
             assert!(disk.is_crashed(), "only a crash keeps the database from opening");
             return history;

@@ -23,10 +23,7 @@ fn key(number: u64) -> Vec<u8> {
 
 /// One table of 100 records.
 fn flushed(world: &World) -> Db {
-    let db = world.open(&Options {
-        memtable_bytes: 1 << 20,
-        ..small_options(SyncLevel::Os)
-    });
+    let db = world.open(&Options { memtable_bytes: 1 << 20, ..small_options(SyncLevel::Os) });
     for number in 0..100 {
         db.put(&key(number), b"value", None).expect("written");
     }
@@ -46,30 +43,17 @@ fn a_trace_tells_tables_and_blocks_and_which_were_not_in_the_cache() {
     let db = flushed(&world);
     let before = db.stats().reads;
     let cold = traced(&db, &key(50));
-    assert_eq!(
-        (cold.table_count, cold.block_count, cold.block_read_count),
-        (1, 1, 1)
-    );
+    assert_eq!((cold.table_count, cold.block_count, cold.block_read_count), (1, 1, 1));
     let reads = db.stats().reads;
-    assert_eq!(
-        cold.block_read_bytes,
-        reads.disk_read_bytes - before.disk_read_bytes
-    );
+    assert_eq!(cold.block_read_bytes, reads.disk_read_bytes - before.disk_read_bytes);
     assert_eq!(reads.present_block_fetch_count, 1);
 
     let warm = traced(&db, &key(50));
-    assert_eq!(
-        (warm.table_count, warm.block_count, warm.block_read_count),
-        (1, 1, 0)
-    );
+    assert_eq!((warm.table_count, warm.block_count, warm.block_read_count), (1, 1, 0));
     assert_eq!(warm.block_read_bytes, 0);
 
     db.put(&key(50), b"newer", None).expect("written");
-    assert_eq!(
-        traced(&db, &key(50)),
-        ReadTrace::default(),
-        "it is in the memtable"
-    );
+    assert_eq!(traced(&db, &key(50)), ReadTrace::default(), "it is in the memtable");
 
     let mut both = cold;
     db.get_traced(&key(51), &mut both).expect("read");
@@ -153,10 +137,7 @@ fn what_is_on_a_slow_disk_is_left_to_who_may_wait() {
     let before = db.stats();
     let mut trace = ReadTrace::default();
     assert!(needs_disk(&db.try_get(&key(50), &mut trace).expect("read")));
-    assert_eq!(
-        (trace.table_count, trace.block_count, trace.block_read_count),
-        (1, 0, 0)
-    );
+    assert_eq!((trace.table_count, trace.block_count, trace.block_read_count), (1, 0, 0));
     let after = db.stats();
     assert_eq!(after.reads.get_count, before.reads.get_count);
     assert_eq!(after.reads.disk_read_count, before.reads.disk_read_count);
@@ -249,8 +230,7 @@ fn a_block_beyond_the_bound_is_left_alone() {
     db.put(b"small", b"value", None).expect("written");
     db.compact().expect("compacted");
     let bounded = |key: &[u8], block_bytes_max| {
-        db.get_bounded(key, block_bytes_max, &mut ReadTrace::default())
-            .expect("read")
+        db.get_bounded(key, block_bytes_max, &mut ReadTrace::default()).expect("read")
     };
     let before = db.stats().reads;
     let Lookup::NeedsDisk { block_bytes } = bounded(b"large", 64 << 10) else {
@@ -299,7 +279,8 @@ fn a_file_that_was_just_written_is_read_without_waiting() {
     const KEYS: u64 = 1_000;
     let dir = TempDir(std::env::temp_dir().join(format!("kvant-try-get-{}", std::process::id())));
     let options = small_options(SyncLevel::Os);
-    let db = Db::open(Env::posix(), &dir.0, options.clone(), Resources::new(&options)).expect("opens");
+    let db =
+        Db::open(Env::posix(), &dir.0, options.clone(), Resources::new(&options)).expect("opens");
     let mut batch = WriteBatch::new();
     for number in 0..KEYS {
         batch.put(&key(number), &number.to_le_bytes(), None);
@@ -307,10 +288,7 @@ fn a_file_that_was_just_written_is_read_without_waiting() {
     db.write(batch).expect("written");
     db.compact().expect("compacted");
     let files = PosixFs::new().list(&dir.0).expect("listed");
-    let table = files
-        .iter()
-        .find(|file| file.name.ends_with(".sst"))
-        .expect("a table");
+    let table = files.iter().find(|file| file.name.ends_with(".sst")).expect("a table");
     if !reads_without_waiting(&dir.0.join(&table.name)) {
         // A file system that cannot: everything but memory is left to who may wait.
         assert!(needs_disk(&tried(&db, &key(0))));

@@ -32,15 +32,10 @@ fn put(db: &Db, numbers: std::ops::Range<usize>) {
 #[test]
 fn a_memtable_that_is_full_within_its_second_log_is_sealed_behind_it() {
     let disk = FaultyFs::new(1);
-    let large = Options {
-        memtable_bytes: 256 << 10,
-        ..small_options(SyncLevel::Os)
-    };
-    let small = Options {
-        memtable_bytes: 16 << 10,
-        ..large.clone()
-    };
-    // The small memtable is not full after the first log, and long full before the end of the second.
+    let large = Options { memtable_bytes: 256 << 10, ..small_options(SyncLevel::Os) };
+    let small = Options { memtable_bytes: 16 << 10, ..large.clone() };
+    // The small memtable is not full after the first log, and long full before the end of the
+    // second.
     life(&disk, &large, |_, db| put(db, 0..2));
     life(&disk, &large, |_, db| put(db, 2..50));
     // Both logs of the first memtable are needed until all of it is in a table.
@@ -69,15 +64,15 @@ fn values_of_all_sizes_are_replayed_into_one_order() {
     life(&disk, &options, |_, db| write(db));
     life(&disk, &options, |_, db| {
         let expected = sizes.iter().enumerate().filter(|(number, _)| *number != 2);
-        let expected: Vec<_> = expected
-            .map(|(number, size)| (key(number), vec![2; size + 2]))
-            .collect();
+        let expected: Vec<_> =
+            expected.map(|(number, size)| (key(number), vec![2; size + 2])).collect();
         assert_eq!(all_records(db).expect("read"), expected);
     });
 }
 
-/// A memtable that got full in the middle of a file was sealed there, and its flush made that file the oldest one that is needed: the
-/// next recovery found a log that began before what it continued, and refused it.
+/// A memtable that got full in the middle of a file was sealed there, and its flush made that file
+/// the oldest one that is needed: the next recovery found a log that began before what it
+/// continued, and refused it.
 #[test]
 fn a_log_file_that_fills_a_memtable_is_flushed_as_a_whole() {
     // When a memtable counts as full is its own business.
@@ -86,22 +81,17 @@ fn a_log_file_that_fills_a_memtable_is_flushed_as_a_whole() {
     }
 }
 
-/// Two log files that do not fill a memtable, and then recoveries with smaller ones, which one of the files overfills.
+/// Two log files that do not fill a memtable, and then recoveries with smaller ones, which one of
+/// the files overfills.
 fn two_logs(records_per_log: usize) {
     let disk = FaultyFs::new(1);
-    for (session, memtable_bytes) in [64 << 10, 64 << 10, 8 << 10, 8 << 10].into_iter().enumerate() {
-        let options = Options {
-            memtable_bytes,
-            ..small_options(SyncLevel::Os)
-        };
+    for (session, memtable_bytes) in [64 << 10, 64 << 10, 8 << 10, 8 << 10].into_iter().enumerate()
+    {
+        let options = Options { memtable_bytes, ..small_options(SyncLevel::Os) };
         let world = World::new(1, Arc::new(disk.clone()));
         let db = world.open(&options);
         let records = all_records(&db).expect("read");
-        assert_eq!(
-            records.len(),
-            records_per_log * session.min(2),
-            "session {session}"
-        );
+        assert_eq!(records.len(), records_per_log * session.min(2), "session {session}");
         if session < 2 {
             for number in 0..records_per_log {
                 db.put(format!("{session}-{number}").as_bytes(), &[b'v'; 100], None)

@@ -14,10 +14,7 @@ fn world(disk: &FaultyFs) -> World {
 
 fn count(disk: &FaultyFs, suffix: &str) -> usize {
     let files = disk.files();
-    files
-        .iter()
-        .filter(|(path, _)| path.to_string_lossy().ends_with(suffix))
-        .count()
+    files.iter().filter(|(path, _)| path.to_string_lossy().ends_with(suffix)).count()
 }
 
 /// The process ends without a word; the operating system goes on.
@@ -35,8 +32,7 @@ fn logs_do_not_pile_up_over_restarts_that_never_fill_a_memtable() {
         let world = world(&disk);
         let db = world.open(&options);
         if restart % 2 == 0 {
-            db.put(format!("key{restart:02}").as_bytes(), b"value", None)
-                .expect("written");
+            db.put(format!("key{restart:02}").as_bytes(), b"value", None).expect("written");
         }
         if restart % 3 == 0 {
             kill(&world, &disk, db);

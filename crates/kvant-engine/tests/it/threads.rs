@@ -18,15 +18,13 @@ impl Drop for TempDir {
 }
 
 fn open(dir: &Path) -> Db {
-    let options = Options {
-        memtable_bytes: 4096,
-        ..small_options(SyncLevel::Os)
-    };
+    let options = Options { memtable_bytes: 4096, ..small_options(SyncLevel::Os) };
     Db::open(Env::posix(), dir, options.clone(), Resources::new(&options)).expect("opens")
 }
 
-/// A log that the flush task made while a writer made and took one of its own was used after it, though its number was lower: it was
-/// removed as flushed while it was written to, and the manifest could not be read again.
+/// A log that the flush task made while a writer made and took one of its own was used after it,
+/// though its number was lower: it was removed as flushed while it was written to, and the manifest
+/// could not be read again.
 #[test]
 fn logs_are_used_in_the_order_of_their_numbers() {
     let dir = TempDir(std::env::temp_dir().join(format!("kvant-log-order-{}", std::process::id())));

@@ -31,12 +31,7 @@ impl FaultyFs {
     }
 
     fn handle(&self, inode: Arc<InodeCell>, path: &Path, access: Access) -> Arc<dyn File> {
-        Arc::new(FaultyFile {
-            fs: self.clone(),
-            inode,
-            path: path.to_path_buf(),
-            access,
-        })
+        Arc::new(FaultyFile { fs: self.clone(), inode, path: path.to_path_buf(), access })
     }
 
     fn open_as(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
@@ -105,9 +100,7 @@ impl Fs for FaultyFs {
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
-        self.begin(FaultOp::List, &[dir])?
-            .names
-            .list(dir, |inode| inode.lock().len_bytes())
+        self.begin(FaultOp::List, &[dir])?.names.list(dir, |inode| inode.lock().len_bytes())
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
@@ -149,10 +142,7 @@ impl Fs for FaultyFs {
         disk.write(&inode, process_id.as_bytes(), 0)?;
         disk.resize(&inode, Edit::SetLen(process_id.len() as u64))?;
         disk.locked.push(dir);
-        Ok(Box::new(FaultyLock {
-            disk: Arc::clone(&self.disk),
-            dir,
-        }))
+        Ok(Box::new(FaultyLock { disk: Arc::clone(&self.disk), dir }))
     }
 }
 
@@ -169,9 +159,15 @@ impl FaultyFile {
         self.fs.begin(op, &[&self.path])
     }
 
-    fn read_from(&self, _disk: NamedGuard<'_, Disk>, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
+    fn read_from(
+        &self,
+        _disk: NamedGuard<'_, Disk>,
+        buffer: &mut [u8],
+        offset_bytes: u64,
+    ) -> io::Result<()> {
         let inode = self.inode.lock();
-        let bytes = range(&inode.live, offset_bytes, buffer.len()).ok_or(ErrorKind::UnexpectedEof)?;
+        let bytes =
+            range(&inode.live, offset_bytes, buffer.len()).ok_or(ErrorKind::UnexpectedEof)?;
         buffer.copy_from_slice(bytes);
         Ok(())
     }

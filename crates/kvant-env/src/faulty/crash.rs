@@ -12,13 +12,19 @@ use std::sync::Arc;
 /// Disks write sectors whole or not at all, or so the good ones say.
 const SECTOR_BYTES: u64 = 512;
 
-/// The disk that a restarted machine finds. `completed` names a sync that was under way and is taken to have
-/// succeeded.
-pub(super) fn image(disk: &Disk, completed: Option<&SyncTarget>, style: CrashStyle, mut rng: Rng) -> Disk {
+/// The disk that a restarted machine finds. `completed` names a sync that was under way and is
+/// taken to have succeeded.
+pub(super) fn image(
+    disk: &Disk,
+    completed: Option<&SyncTarget>,
+    style: CrashStyle,
+    mut rng: Rng,
+) -> Disk {
     let names = surviving_names(disk, completed, style, &mut rng);
     // In tree order, which makes the draws a function of the seed.
     let names = names.map_reachable(&mut |cell| {
-        let is_completed = matches!(completed, Some(SyncTarget::File(synced)) if Arc::ptr_eq(synced, cell));
+        let is_completed =
+            matches!(completed, Some(SyncTarget::File(synced)) if Arc::ptr_eq(synced, cell));
         new_inode(surviving_contents(&cell.lock(), is_completed, style, &mut rng))
     });
     Disk::with_names(names, disk.capacity_bytes, rng)
@@ -59,7 +65,8 @@ fn surviving_names(
     let mut draw = Draw::new(style, operations.len(), rng);
     let mut survives: Vec<bool> = Vec::with_capacity(operations.len());
     for (changes, fate) in &operations {
-        let is_completed = matches!(completed, Some(SyncTarget::Dir(dir)) if touches(changes, *dir));
+        let is_completed =
+            matches!(completed, Some(SyncTarget::Dir(dir)) if touches(changes, *dir));
         survives.push(match (fate, &mut draw) {
             (Fate::Durable, _) => true,
             (Fate::Pending, _) if is_completed => true,
@@ -91,14 +98,12 @@ fn keep_what_survivors_need(operations: &[&(Vec<Change<InodeCell>>, Fate)], surv
     let mut needed_names = HashSet::new();
     let mut needed_dirs = HashSet::new();
     for (survives, (changes, _)) in survives.iter_mut().zip(operations).rev() {
-        let is_needed_dir = changes
-            .iter()
-            .any(|change| matches!(&change.node, Some(Node::Dir(child)) if needed_dirs.contains(child)));
+        let is_needed_dir = changes.iter().any(
+            |change| matches!(&change.node, Some(Node::Dir(child)) if needed_dirs.contains(child)),
+        );
         // Earlier changes of the same name share a directory block with the survivor.
         *survives |= is_needed_dir
-            || changes
-                .iter()
-                .any(|change| needed_names.contains(&(change.dir, &change.name)));
+            || changes.iter().any(|change| needed_names.contains(&(change.dir, &change.name)));
         if *survives {
             needed_names.extend(changes.iter().map(|change| (change.dir, &change.name)));
             let crosses_dirs = changes.iter().any(|change| change.dir != changes[0].dir);
@@ -116,7 +121,12 @@ struct Survivor {
     is_movable: bool,
 }
 
-fn surviving_contents(inode: &Inode, is_completed: bool, style: CrashStyle, rng: &mut Rng) -> Arc<Vec<u8>> {
+fn surviving_contents(
+    inode: &Inode,
+    is_completed: bool,
+    style: CrashStyle,
+    rng: &mut Rng,
+) -> Arc<Vec<u8>> {
     let edits = inode.journal.entries();
     if edits.len() == 0 {
         return Arc::clone(&inode.durable);
@@ -154,31 +164,23 @@ fn surviving_contents(inode: &Inode, is_completed: bool, style: CrashStyle, rng:
 
     let mut contents = inode.durable.to_vec();
     for edit in survivors.iter().flat_map(|survivor| &survivor.pieces) {
-        edit.apply(&mut contents)
-            .expect("no longer than the live contents once were");
+        edit.apply(&mut contents).expect("no longer than the live contents once were");
     }
     Arc::new(contents)
 }
 
-/// What a write leaves when power goes while it is on its way. Changes of length are metadata and do not
-/// tear.
+/// What a write leaves when power goes while it is on its way. Changes of length are metadata and
+/// do not tear.
 fn tear(edit: &Edit, rng: &mut Rng) -> Vec<Edit> {
     let Edit::Write { offset_bytes, bytes } = edit else {
-        return if rng.one_in(2) {
-            vec![edit.clone()]
-        } else {
-            Vec::new()
-        };
+        return if rng.one_in(2) { vec![edit.clone()] } else { Vec::new() };
     };
     let whole_len = Edit::Extend(offset_bytes + bytes.len() as u64);
     match rng.below(4) {
         // Cut at any byte: the file grew in steps.
         0 => {
             let cut = rng.below(bytes.len() as u64 + 1) as usize;
-            vec![Edit::Write {
-                offset_bytes: *offset_bytes,
-                bytes: bytes[..cut].to_vec(),
-            }]
+            vec![Edit::Write { offset_bytes: *offset_bytes, bytes: bytes[..cut].to_vec() }]
         }
         // Cut between two sectors.
         1 => {
@@ -208,10 +210,7 @@ fn sectors(offset_bytes: u64, bytes: &[u8]) -> Vec<Edit> {
     while !rest.is_empty() {
         let sector_rest_bytes = (SECTOR_BYTES - offset_bytes % SECTOR_BYTES) as usize;
         let (sector, after) = rest.split_at(sector_rest_bytes.min(rest.len()));
-        sectors.push(Edit::Write {
-            offset_bytes,
-            bytes: sector.to_vec(),
-        });
+        sectors.push(Edit::Write { offset_bytes, bytes: sector.to_vec() });
         offset_bytes += sector.len() as u64;
         rest = after;
     }

@@ -57,7 +57,11 @@ impl Disk {
     }
 
     /// A disk on which `names` and the files that they lead to are durable.
-    pub(super) fn with_names(names: Tree<InodeCell>, capacity_bytes: Option<u64>, rng: Rng) -> Disk {
+    pub(super) fn with_names(
+        names: Tree<InodeCell>,
+        capacity_bytes: Option<u64>,
+        rng: Rng,
+    ) -> Disk {
         let mut used_bytes = 0;
         for (_, inode) in names.files() {
             let mut inode = inode.lock();
@@ -98,9 +102,8 @@ impl Disk {
     }
 
     pub(super) fn available_bytes(&self) -> u64 {
-        self.capacity_bytes.map_or(u64::MAX, |capacity_bytes| {
-            capacity_bytes.saturating_sub(self.used_bytes)
-        })
+        self.capacity_bytes
+            .map_or(u64::MAX, |capacity_bytes| capacity_bytes.saturating_sub(self.used_bytes))
     }
 
     /// Carries out one atomic change of names.
@@ -152,24 +155,21 @@ impl Disk {
     }
 
     /// Writes, as far as there is space.
-    pub(super) fn write(&mut self, inode: &InodeCell, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
-        let end_bytes = offset_bytes
-            .checked_add(bytes.len() as u64)
-            .ok_or(ErrorKind::FileTooLarge)?;
+    pub(super) fn write(
+        &mut self,
+        inode: &InodeCell,
+        bytes: &[u8],
+        offset_bytes: u64,
+    ) -> io::Result<()> {
+        let end_bytes =
+            offset_bytes.checked_add(bytes.len() as u64).ok_or(ErrorKind::FileTooLarge)?;
         if bytes.is_empty() {
             return Ok(());
         }
         let missing_bytes = self.missing_bytes(inode, end_bytes);
         let fitting = &bytes[..bytes.len() - to_usize(missing_bytes)?.min(bytes.len())];
         if !fitting.is_empty() {
-            self.edit(
-                inode,
-                Edit::Write {
-                    offset_bytes,
-                    bytes: fitting.to_vec(),
-                },
-                Fate::Pending,
-            )?;
+            self.edit(inode, Edit::Write { offset_bytes, bytes: fitting.to_vec() }, Fate::Pending)?;
         }
         if missing_bytes > 0 {
             return Err(ErrorKind::StorageFull.into());
@@ -203,9 +203,7 @@ impl Disk {
         let inode = inode.lock();
         match inode.link_count {
             0 => 0,
-            _ => len_bytes
-                .saturating_sub(inode.len_bytes())
-                .saturating_sub(self.available_bytes()),
+            _ => len_bytes.saturating_sub(inode.len_bytes()).saturating_sub(self.available_bytes()),
         }
     }
 
@@ -218,11 +216,7 @@ impl Disk {
             return self.check_power();
         }
         let outcome = self.faults.check(op, &[path]);
-        let fate = if outcome.is_ok() {
-            Fate::Durable
-        } else {
-            Fate::InDoubt
-        };
+        let fate = if outcome.is_ok() { Fate::Durable } else { Fate::InDoubt };
         match target {
             SyncTarget::File(inode) => inode.lock().settle(fate),
             SyncTarget::Dir(dir) => self.settle_names(fate, |changes| touches(changes, dir)),

@@ -3,8 +3,8 @@
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// What operation is to fail. An operation that fails on cue has no effect, but for a write, which does a
-/// part of its work, and a sync, which leaves what it covered in doubt.
+/// What operation is to fail. An operation that fails on cue has no effect, but for a write, which
+/// does a part of its work, and a sync, which leaves what it covered in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultOp {
     /// `Fs::create`.
@@ -77,7 +77,8 @@ impl Faults {
         self.injected_count
     }
 
-    /// Fails if a cue says so. The first rule that matches decides; others do not count the operation.
+    /// Fails if a cue says so. The first rule that matches decides; others do not count the
+    /// operation.
     pub(super) fn check(&mut self, op: FaultOp, paths: &[&Path]) -> io::Result<()> {
         let Some(rule) = self.rules.iter_mut().find(|rule| rule.matches(op, paths)) else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! The contents of one file: as its readers see them, as they are on the disk for certain, and the edits
-//! between the two.
+//! The contents of one file: as its readers see them, as they are on the disk for certain, and the
+//! edits between the two.
 
 use super::journal::{Fate, Journal};
 use crate::memory::{to_usize, write_at};

@@ -1,8 +1,8 @@
 //! Changes in the order in which they were made, each with what a crash would do to it.
 //!
 //! Invariants:
-//! 1. Order is kept. A durable change stays behind an older one whose fate is open, because what the older
-//!    one would do, if it survives, lies under it.
+//! 1. Order is kept. A durable change stays behind an older one whose fate is open, because what
+//!    the older one would do, if it survives, lies under it.
 //! 2. A fate is final once it is not `Pending`.
 //!
 //! Threads: none; the owner's lock guards a journal.
@@ -26,9 +26,7 @@ pub(super) struct Journal<C> {
 
 impl<C> Journal<C> {
     pub(super) fn new() -> Journal<C> {
-        Journal {
-            entries: VecDeque::new(),
-        }
+        Journal { entries: VecDeque::new() }
     }
 
     pub(super) fn push(&mut self, change: C, fate: Fate) {
@@ -53,7 +51,9 @@ impl<C> Journal<C> {
     }
 
     /// Changes with their fates, oldest first.
-    pub(super) fn entries(&self) -> impl DoubleEndedIterator<Item = &(C, Fate)> + ExactSizeIterator {
+    pub(super) fn entries(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = &(C, Fate)> + ExactSizeIterator {
         self.entries.iter()
     }
 }

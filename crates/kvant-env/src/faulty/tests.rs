@@ -42,10 +42,7 @@ fn accessors_show_what_readers_see() {
     put(&fs, "/db/a", b"1");
     fs.hard_link(Path::new("/db/a"), Path::new("/db/c")).unwrap();
     let expected = [("/db/a", 1), ("/db/c", 1), ("/db/sub/b", 2)];
-    assert_eq!(
-        fs.files(),
-        expected.map(|(path, len_bytes)| (PathBuf::from(path), len_bytes))
-    );
+    assert_eq!(fs.files(), expected.map(|(path, len_bytes)| (PathBuf::from(path), len_bytes)));
     assert_eq!(contents(&fs, "/db/sub/b").unwrap(), b"22");
     assert_eq!(fs.used_bytes(), 3, "links share their file");
 }
@@ -131,14 +128,8 @@ fn a_rename_fails_by_either_of_its_paths() {
     put(&fs, "/a.tmp", b"");
     fs.fail_next(FaultOp::Rename, "CURRENT", ErrorKind::Other, 1);
     fs.fail_next(FaultOp::Rename, ".tmp", ErrorKind::TimedOut, 1);
-    assert_fails(
-        fs.rename(Path::new("/a.tmp"), Path::new("/CURRENT")),
-        ErrorKind::Other,
-    );
-    assert_fails(
-        fs.rename(Path::new("/a.tmp"), Path::new("/CURRENT")),
-        ErrorKind::TimedOut,
-    );
+    assert_fails(fs.rename(Path::new("/a.tmp"), Path::new("/CURRENT")), ErrorKind::Other);
+    assert_fails(fs.rename(Path::new("/a.tmp"), Path::new("/CURRENT")), ErrorKind::TimedOut);
     fs.rename(Path::new("/a.tmp"), Path::new("/CURRENT")).unwrap();
 }
 
@@ -188,27 +179,18 @@ fn a_full_disk_takes_what_fits_and_heals_when_space_returns() {
     let file = fs.create(Path::new("/new")).unwrap();
     file.write_all_at(&[2; 30], 0).unwrap();
     assert_fails(file.write_all_at(&[3; 30], 30), ErrorKind::StorageFull);
-    assert_eq!(
-        contents(&fs, "/new").unwrap(),
-        [[2; 30].as_slice(), &[3; 10]].concat()
-    );
+    assert_eq!(contents(&fs, "/new").unwrap(), [[2; 30].as_slice(), &[3; 10]].concat());
     assert_eq!(fs.available_bytes(Path::new("/")).unwrap(), 0);
-    file.write_all_at(&[4; 40], 0)
-        .expect("overwriting needs no space");
+    file.write_all_at(&[4; 40], 0).expect("overwriting needs no space");
     assert_fails(file.write_all_at(&[5; 1], 50), ErrorKind::StorageFull);
     assert_fails(file.allocate(41), ErrorKind::StorageFull);
     assert_fails(file.set_len(41), ErrorKind::StorageFull);
     assert_eq!(file.len_bytes().unwrap(), 40);
 
     fs.remove_file(Path::new("/old")).unwrap();
-    assert_eq!(
-        fs.available_bytes(Path::new("/")).unwrap(),
-        60,
-        "although the file is still open"
-    );
+    assert_eq!(fs.available_bytes(Path::new("/")).unwrap(), 60, "although the file is still open");
     file.write_all_at(&[6; 60], 40).unwrap();
-    old.write_all_at(&[7; 500], 0)
-        .expect("a file without a name takes no space");
+    old.write_all_at(&[7; 500], 0).expect("a file without a name takes no space");
     fs.set_capacity_bytes(None);
     file.write_all_at(&[8; 1], 1000).unwrap();
 }

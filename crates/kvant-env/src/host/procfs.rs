@@ -62,10 +62,7 @@ impl ProcFs {
                 _ => {}
             }
         }
-        let ticks: Vec<u64> = sum?
-            .split_whitespace()
-            .map_while(|word| word.parse().ok())
-            .collect();
+        let ticks: Vec<u64> = sum?.split_whitespace().map_while(|word| word.parse().ok()).collect();
         // Guest time, which follows, is part of user time.
         let &[user, nice, system, idle, io_wait, irq, soft_irq, stolen, ..] = &ticks[..] else {
             return None;
@@ -84,9 +81,7 @@ impl ProcFs {
     pub fn cpu_pressure_ns(&self) -> Option<u64> {
         let text = self.text("pressure/cpu")?;
         let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-        let total = some
-            .split_whitespace()
-            .find_map(|word| word.strip_prefix("total="))?;
+        let total = some.split_whitespace().find_map(|word| word.strip_prefix("total="))?;
         total.parse::<u64>().ok()?.checked_mul(1_000)
     }
 
@@ -146,7 +141,8 @@ impl ProcFs {
         let table = self.text("net/unix").unwrap_or_default();
         let inodes = table.lines().filter_map(|line| {
             let fields: Vec<&str> = line.split_whitespace().collect();
-            let (flags, inode, bound) = (fields.get(3)?, fields.get(6)?, fields.get(7..)?.join(" "));
+            let (flags, inode, bound) =
+                (fields.get(3)?, fields.get(6)?, fields.get(7..)?.join(" "));
             let listens = u32::from_str_radix(flags, 16).ok()? & UNIX_LISTENS != 0;
             (listens && Path::new(&bound) == path).then(|| (*inode).to_owned())
         });
@@ -162,16 +158,14 @@ impl ProcFs {
         let owns = |pid: &u32| {
             let dir = self.root.join(pid.to_string()).join("fd");
             names(&dir).iter().any(|name| {
-                fs::read_link(dir.join(name))
-                    .is_ok_and(|target| links.iter().any(|link| target.as_os_str() == OsStr::new(link)))
+                fs::read_link(dir.join(name)).is_ok_and(|target| {
+                    links.iter().any(|link| target.as_os_str() == OsStr::new(link))
+                })
             })
         };
         let all = names(&self.root);
-        let mut pids: Vec<u32> = all
-            .iter()
-            .filter_map(|name| name.parse().ok())
-            .filter(owns)
-            .collect();
+        let mut pids: Vec<u32> =
+            all.iter().filter_map(|name| name.parse().ok()).filter(owns).collect();
         pids.sort_unstable();
         pids
     }
@@ -184,9 +178,7 @@ impl ProcFs {
 /// Names in a directory; none where it cannot be read.
 fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect()
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
 /// `0100007F:1F90`: words of 32 bits in the machine's byte order, and the port.

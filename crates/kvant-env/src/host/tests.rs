@@ -2,17 +2,13 @@ use super::*;
 use std::collections::HashMap;
 
 fn memory_of(files: &[(&str, &str)]) -> Option<u64> {
-    let files: HashMap<&Path, &str> = files
-        .iter()
-        .map(|&(path, text)| (Path::new(path), text))
-        .collect();
+    let files: HashMap<&Path, &str> =
+        files.iter().map(|&(path, text)| (Path::new(path), text)).collect();
     memory_bytes_from(&|path| files.get(path).map(ToString::to_string))
 }
 
-const MEMINFO: (&str, &str) = (
-    "/proc/meminfo",
-    "MemTotal:        1000 kB\nMemFree:          10 kB\n",
-);
+const MEMINFO: (&str, &str) =
+    ("/proc/meminfo", "MemTotal:        1000 kB\nMemFree:          10 kB\n");
 
 #[test]
 fn machine_memory_without_control_groups() {
@@ -38,14 +34,8 @@ fn version_2_limit_of_the_group_and_its_ancestors() {
 
 #[test]
 fn version_1_limit_and_unlimited() {
-    let group = (
-        "/proc/self/cgroup",
-        "5:cpu,cpuacct:/x\n4:hugetlb,memory:/docker/abc\n0::/\n",
-    );
-    let unlimited = (
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-        "9223372036854771712\n",
-    );
+    let group = ("/proc/self/cgroup", "5:cpu,cpuacct:/x\n4:hugetlb,memory:/docker/abc\n0::/\n");
+    let unlimited = ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     assert_eq!(memory_of(&[MEMINFO, group, unlimited]), Some(1_024_000));
     let root = ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "8192\n");
     assert_eq!(memory_of(&[MEMINFO, group, root]), Some(8192));

@@ -17,10 +17,7 @@ fn clones_share_files() {
 #[test]
 fn the_root_is_a_directory_that_stays() {
     let fs = MemoryFs::new();
-    assert_eq!(
-        fs.create(Path::new("/")).err().unwrap().kind(),
-        ErrorKind::IsADirectory
-    );
+    assert_eq!(fs.create(Path::new("/")).err().unwrap().kind(), ErrorKind::IsADirectory);
     assert!(fs.remove_dir_all(Path::new("/")).is_err());
     assert!(fs.rename(Path::new("/"), Path::new("/a")).is_err());
     assert!(fs.exists(Path::new("/")).unwrap());
@@ -30,14 +27,8 @@ fn the_root_is_a_directory_that_stays() {
 fn absurd_offsets_are_refused() {
     let fs = MemoryFs::new();
     let file = fs.create(Path::new("/a")).unwrap();
-    assert_eq!(
-        file.write_all_at(b"x", u64::MAX).unwrap_err().kind(),
-        ErrorKind::FileTooLarge
-    );
-    assert_eq!(
-        file.set_len(u64::MAX).unwrap_err().kind(),
-        ErrorKind::FileTooLarge
-    );
+    assert_eq!(file.write_all_at(b"x", u64::MAX).unwrap_err().kind(), ErrorKind::FileTooLarge);
+    assert_eq!(file.set_len(u64::MAX).unwrap_err().kind(), ErrorKind::FileTooLarge);
     assert_eq!(
         file.read_exact_at(&mut [0; 2], u64::MAX).unwrap_err().kind(),
         ErrorKind::UnexpectedEof

@@ -102,15 +102,8 @@ pub(super) fn take(owned_dirs: &Arc<OwnedDirs>, path: &Path) -> io::Result<Box<d
         written => written?,
     }
     let dir = Arc::new(dir);
-    owned_dirs
-        .0
-        .lock()
-        .push((dir_path.to_path_buf(), Arc::clone(&dir)));
-    Ok(Box::new(PosixLock {
-        dir,
-        _file: file,
-        owned_dirs: Arc::clone(owned_dirs),
-    }))
+    owned_dirs.0.lock().push((dir_path.to_path_buf(), Arc::clone(&dir)));
+    Ok(Box::new(PosixLock { dir, _file: file, owned_dirs: Arc::clone(owned_dirs) }))
 }
 
 /// NFS makes locks of byte ranges out of these, which need a file open for writing.

@@ -44,7 +44,8 @@ fn what_the_page_cache_holds_is_read_without_waiting() {
     if posix.always_waits.load(Ordering::Relaxed) {
         assert!(!filled);
     } else {
-        // Memory that is short may have cost the page cache these pages at any moment: then a read brings them back.
+        // Memory that is short may have cost the page cache these pages at any moment: then a read
+        // brings them back.
         for _ in 0..100 {
             if file.try_read_exact_at(&mut buffer, 10_000).unwrap() {
                 assert!(buffer.iter().all(|byte| *byte == 7));
@@ -95,20 +96,14 @@ fn a_lock_held_through_another_open_file_names_the_owner_written_in_it() {
     let other = fs::File::open(&path).unwrap();
     other.try_lock().unwrap();
     let refused = PosixFs::new().lock(&path).err().unwrap();
-    assert!(
-        refused.to_string().ends_with("is locked by process 4711"),
-        "{refused}"
-    );
+    assert!(refused.to_string().ends_with("is locked by process 4711"), "{refused}");
     fs::write(&path, b"").unwrap();
     let refused = PosixFs::new().lock(&path).err().unwrap();
     let holder = match cfg!(target_os = "linux") {
         true => format!("process {}", std::process::id()),
         false => "an unknown process".to_owned(),
     };
-    assert!(
-        refused.to_string().ends_with(&format!("is locked by {holder}")),
-        "{refused}"
-    );
+    assert!(refused.to_string().ends_with(&format!("is locked by {holder}")), "{refused}");
 }
 
 #[test]
@@ -161,11 +156,7 @@ fn mapped_memory_starts_at_a_huge_page_where_it_has_one() {
     for bytes in [1, 4096, 5000, 1 << 20, HUGE_PAGE_BYTES, 5 << 20] {
         let mapping = Mapping::new(bytes).unwrap();
         assert!(mapping.bytes() >= bytes && mapping.bytes() < bytes + page_bytes());
-        let alignment = if bytes < HUGE_PAGE_BYTES {
-            page_bytes()
-        } else {
-            HUGE_PAGE_BYTES
-        };
+        let alignment = if bytes < HUGE_PAGE_BYTES { page_bytes() } else { HUGE_PAGE_BYTES };
         assert!(mapping.start().addr().get().is_multiple_of(alignment), "{bytes}");
     }
 }

@@ -4,11 +4,8 @@ use super::*;
 fn the_numbers_of_a_seed_never_change() {
     // The first outputs of the reference implementation (Vigna, splitmix64.c) for this seed.
     let mut rng = Rng::new(1_234_567);
-    let expected = [
-        6_457_827_717_110_365_317,
-        3_203_168_211_198_807_973,
-        9_817_491_932_198_370_423,
-    ];
+    let expected =
+        [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
     assert_eq!([rng.next_u64(), rng.next_u64(), rng.next_u64()], expected);
 }
 

@@ -1,17 +1,18 @@
 //! Tasks without threads: one step at a time, chosen by a seed, on the caller's thread.
 //!
-//! Time is a mock clock that moves only when nothing else can happen: then to the nearest deadline of a
-//! waiter or of an idle task. A run is therefore a function of the seed and of what the caller does, and a
-//! failing seed replays.
+//! Time is a mock clock that moves only when nothing else can happen: then to the nearest deadline
+//! of a waiter or of an idle task. A run is therefore a function of the seed and of what the caller
+//! does, and a failing seed replays.
 //!
 //! Invariants:
-//! 1. A task is never stepped while one of its steps is still on the stack: a step that waits steps the
-//!    others.
+//! 1. A task is never stepped while one of its steps is still on the stack: a step that waits steps
+//!    the others.
 //! 2. No lock is held while a task steps or a waiter's `ready` looks.
-//! 3. A wait ends, in its result or in a panic that says what every task was doing: there is no sleep to hang
-//!    in.
+//! 3. A wait ends, in its result or in a panic that says what every task was doing: there is no
+//!    sleep to hang in.
 //!
-//! Threads: meant for one. A task that another thread is just stepping counts as one that cannot run.
+//! Threads: meant for one. A task that another thread is just stepping counts as one that cannot
+//! run.
 
 use super::{Signal, Spawner, Step, Task, TaskHandle};
 use crate::clock::{Clock, MockClock};
@@ -59,10 +60,7 @@ enum Phase {
 impl DeterministicSpawner {
     /// A spawner that chooses by `seed` and whose deadlines are times of `clock`.
     pub fn new(seed: u64, clock: Arc<MockClock>) -> DeterministicSpawner {
-        let state = State {
-            rng: Rng::new(seed),
-            slots: Vec::new(),
-        };
+        let state = State { rng: Rng::new(seed), slots: Vec::new() };
         DeterministicSpawner {
             clock,
             state: Arc::new(NamedMutex::new("deterministic_spawner", state)),
@@ -74,11 +72,7 @@ impl DeterministicSpawner {
         let Some((index, task)) = self.state.lock().begin_step(self.clock.monotonic_ns()) else {
             return false;
         };
-        let mut end = EndStep {
-            spawner: self,
-            index,
-            phase: Phase::Panicked,
-        };
+        let mut end = EndStep { spawner: self, index, phase: Phase::Panicked };
         end.phase = match task.step() {
             Step::Worked => Phase::Runnable,
             Step::Idle => Phase::Idle,
@@ -100,8 +94,8 @@ impl DeterministicSpawner {
         }
     }
 
-    /// Forgets all tasks, as a crash of the machine does: they are dropped without another step, and count as
-    /// finished.
+    /// Forgets all tasks, as a crash of the machine does: they are dropped without another step,
+    /// and count as finished.
     pub fn abandon_tasks(&self) {
         let mut abandoned = Vec::new();
         for slot in &mut self.state.lock().slots {
@@ -149,10 +143,7 @@ impl DeterministicSpawner {
 
     fn describe_tasks(&self) -> String {
         let state = self.state.lock();
-        let tasks = state
-            .slots
-            .iter()
-            .map(|slot| format!("{} {:?}", slot.name, slot.phase));
+        let tasks = state.slots.iter().map(|slot| format!("{} {:?}", slot.name, slot.phase));
         tasks.collect::<Vec<_>>().join(", ")
     }
 }
@@ -219,20 +210,12 @@ impl Drop for EndStep<'_> {
 impl Spawner for DeterministicSpawner {
     fn spawn(&self, task: Arc<dyn Task>) -> Arc<dyn TaskHandle> {
         let name = task.name().to_owned();
-        let slot = Slot {
-            name,
-            task: Some(task),
-            phase: Phase::Runnable,
-            woken: false,
-        };
+        let slot = Slot { name, task: Some(task), phase: Phase::Runnable, woken: false };
         let mut state = self.state.lock();
         state.slots.push(slot);
         let index = state.slots.len() - 1;
         drop(state);
-        Arc::new(SteppedHandle {
-            spawner: self.clone(),
-            index,
-        })
+        Arc::new(SteppedHandle { spawner: self.clone(), index })
     }
 
     /// Steps tasks until `ready`. The signal is not used: `ready` looks after every step.
@@ -271,14 +254,9 @@ impl TaskHandle for SteppedHandle {
     }
 
     fn join(&self) {
-        self.spawner.drive(None, &mut || {
-            matches!(self.phase(), Phase::Finished | Phase::Panicked)
-        });
+        self.spawner.drive(None, &mut || matches!(self.phase(), Phase::Finished | Phase::Panicked));
         if self.phase() == Phase::Panicked && !thread::panicking() {
-            panic!(
-                "a background task panicked earlier; tasks: {}",
-                self.spawner.describe_tasks()
-            );
+            panic!("a background task panicked earlier; tasks: {}", self.spawner.describe_tasks());
         }
     }
 }

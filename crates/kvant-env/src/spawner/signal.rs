@@ -1,11 +1,11 @@
 //! What waiters sleep on: a count of notifications.
 //!
 //! Invariants:
-//! 1. A waiter reads the count before it calls `ready`, and sleeps only while the count is still the one it
-//!    read: a notification between the two is never lost.
-//! 2. A notifier that sees no waiter does nothing. This is sound because a waiter announces itself *before*
-//!    it reads the state and a notifier looks for waiters *after* it changed the state, each with a
-//!    sequentially consistent fence in between: at least one of the two sees the other.
+//! 1. A waiter reads the count before it calls `ready`, and sleeps only while the count is still
+//!    the one it read: a notification between the two is never lost.
+//! 2. A notifier that sees no waiter does nothing. This is sound because a waiter announces itself
+//!    *before* it reads the state and a notifier looks for waiters *after* it changed the state,
+//!    each with a sequentially consistent fence in between: at least one of the two sees the other.
 //!
 //! Threads: any number of waiters and notifiers.
 
@@ -15,16 +15,14 @@ use kvant_base::wait::WaitKind;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::time::Duration;
 
-/// Where a panic unwinds (in tests), a sleeper looks this often whether it still has something to wait for.
-/// It does not look at `ready` then: a forgotten notification must hang a test, not be healed by it. Where a
-/// panic aborts, sleepers just sleep.
-const LOOK_INTERVAL: Option<Duration> = if cfg!(panic = "unwind") {
-    Some(Duration::from_millis(50))
-} else {
-    None
-};
+/// Where a panic unwinds (in tests), a sleeper looks this often whether it still has something to
+/// wait for. It does not look at `ready` then: a forgotten notification must hang a test, not be
+/// healed by it. Where a panic aborts, sleepers just sleep.
+const LOOK_INTERVAL: Option<Duration> =
+    if cfg!(panic = "unwind") { Some(Duration::from_millis(50)) } else { None };
 
-/// Something that waiters wait for. Change the state that they look at, then call [`Signal::notify_all`].
+/// Something that waiters wait for. Change the state that they look at, then call
+/// [`Signal::notify_all`].
 pub struct Signal {
     waiter_count: AtomicUsize,
     notification_count: NamedMutex<u64>,
@@ -37,7 +35,8 @@ impl Signal {
         Signal::with(NamedCondvar::new(kind, name))
     }
 
-    /// As [`Signal::new`], but only its waiters know what they wait for: they call [`kvant_base::wait::begin`].
+    /// As [`Signal::new`], but only its waiters know what they wait for: they call
+    /// [`kvant_base::wait::begin`].
     pub const fn named_by_waiters() -> Signal {
         Signal::with(NamedCondvar::named_by_waiters())
     }
@@ -66,8 +65,8 @@ impl Signal {
         self.notified.notify_all();
     }
 
-    /// Sleeps until `ready` (true) or until `clock` reaches `deadline_ns` (false). `gave_up` is asked now and
-    /// then while nothing happens; its true ends the wait with false.
+    /// Sleeps until `ready` (true) or until `clock` reaches `deadline_ns` (false). `gave_up` is
+    /// asked now and then while nothing happens; its true ends the wait with false.
     pub(super) fn wait_until(
         &self,
         clock: &dyn Clock,
@@ -107,7 +106,8 @@ impl Signal {
 
 /// How long until the deadline; `None` without one.
 pub(super) fn remaining(clock: &dyn Clock, deadline_ns: Option<u64>) -> Option<Duration> {
-    deadline_ns.map(|deadline_ns| Duration::from_nanos(deadline_ns.saturating_sub(clock.monotonic_ns())))
+    deadline_ns
+        .map(|deadline_ns| Duration::from_nanos(deadline_ns.saturating_sub(clock.monotonic_ns())))
 }
 
 /// Counts as a waiter until dropped, also when `ready` panics.

@@ -1,11 +1,11 @@
 //! One operating-system thread per task; those of background tasks give way to all others.
 //!
 //! Invariants:
-//! 1. `woken` is cleared before a step, never after it: whatever was changed before a wake is seen by a step
-//!    that follows.
-//! 2. A panic in a step is not silent. Where panics abort there is nothing to do; where they unwind (tests),
-//!    `join` passes the panic on, and waits that would sleep panic as well, since what they wait for may
-//!    never come.
+//! 1. `woken` is cleared before a step, never after it: whatever was changed before a wake is seen
+//!    by a step that follows.
+//! 2. A panic in a step is not silent. Where panics abort there is nothing to do; where they unwind
+//!    (tests), `join` passes the panic on, and waits that would sleep panic as well, since what
+//!    they wait for may never come.
 //!
 //! Threads: handles may be used from any thread; a task is only ever stepped by its own.
 
@@ -19,8 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle, Thread};
 
-/// How much nicer than others the threads of background tasks are. With 10, such a thread gets about a tenth of a processor that
-/// another thread wants as well, and all of one that nobody else wants.
+/// How much nicer than others the threads of background tasks are. With 10, such a thread gets
+/// about a tenth of a processor that another thread wants as well, and all of one that nobody else
+/// wants.
 const BACKGROUND_NICENESS: i32 = 10;
 /// The nicest there is.
 const NICENESS_MAX: i32 = 19;
@@ -32,13 +33,10 @@ pub struct ThreadSpawner {
 }
 
 impl ThreadSpawner {
-    /// A spawner whose deadlines are times of `clock`. Sleepers wake by themselves when real time has passed
-    /// and look at `clock` only then: a mock clock that is moved by hand wakes nobody.
+    /// A spawner whose deadlines are times of `clock`. Sleepers wake by themselves when real time
+    /// has passed and look at `clock` only then: a mock clock that is moved by hand wakes nobody.
     pub fn new(clock: Arc<dyn Clock>) -> ThreadSpawner {
-        ThreadSpawner {
-            clock,
-            task_panicked: Arc::new(AtomicBool::new(false)),
-        }
+        ThreadSpawner { clock, task_panicked: Arc::new(AtomicBool::new(false)) }
     }
 }
 
@@ -65,7 +63,12 @@ impl Spawner for ThreadSpawner {
         })
     }
 
-    fn wait_until(&self, signal: &Signal, deadline_ns: Option<u64>, ready: &mut dyn FnMut() -> bool) -> bool {
+    fn wait_until(
+        &self,
+        signal: &Signal,
+        deadline_ns: Option<u64>,
+        ready: &mut dyn FnMut() -> bool,
+    ) -> bool {
         let task_panicked = || self.task_panicked.load(Ordering::Acquire);
         let is_ready = signal.wait_until(&*self.clock, deadline_ns, ready, &task_panicked);
         // A second panic while one unwinds would abort and hide the first.
@@ -100,8 +103,8 @@ impl Runner {
         }
     }
 
-    /// Returns when woken or when the deadline is reached. A park token that a step has used up itself does
-    /// no harm: `woken` decides.
+    /// Returns when woken or when the deadline is reached. A park token that a step has used up
+    /// itself does no harm: `woken` decides.
     fn sleep_until(&self, deadline_ns: Option<u64>) {
         while !self.woken.load(Ordering::Acquire) {
             let time_max = remaining(&*self.clock, deadline_ns);
@@ -113,16 +116,18 @@ impl Runner {
     }
 }
 
-/// Lowers the priority of the calling thread: Linux takes the process number 0 for the calling thread alone. Elsewhere it would be the
-/// whole process, which is to be left as it is.
+/// Lowers the priority of the calling thread: Linux takes the process number 0 for the calling
+/// thread alone. Elsewhere it would be the whole process, which is to be left as it is.
 #[cfg(target_os = "linux")]
 fn give_way() {
     use rustix::process::{getpriority_process, setpriority_process};
 
-    let niceness = getpriority_process(None).map(|now| (now + BACKGROUND_NICENESS).min(NICENESS_MAX));
+    let niceness =
+        getpriority_process(None).map(|now| (now + BACKGROUND_NICENESS).min(NICENESS_MAX));
     match niceness.and_then(|niceness| setpriority_process(None, niceness)) {
         Ok(()) => {}
-        // Any thread may become nicer: only a sandbox refuses the call. Then the work is done at the common priority.
+        // Any thread may become nicer: only a sandbox refuses the call. Then the work is done at
+        // the common priority.
         Err(_refused) => {}
     }
 }
@@ -147,8 +152,8 @@ struct ThreadHandle {
 
 impl TaskHandle for ThreadHandle {
     fn wake(&self) {
-        // A swap even when the flag is set already: the step that clears it must see what this caller did
-        // before.
+        // A swap even when the flag is set already: the step that clears it must see what this
+        // caller did before.
         if !self.woken.swap(true, Ordering::AcqRel) {
             self.thread.unpark();
         }

@@ -11,8 +11,8 @@ use std::fmt;
 pub struct Checked {
     /// As it was given.
     pub text: String,
-    /// What was met, with its unit, and what it was compared with where the assertion does not say; empty when it could
-    /// not be decided.
+    /// What was met, with its unit, and what it was compared with where the assertion does not say;
+    /// empty when it could not be decided.
     pub value: String,
     /// Whether it holds. What cannot be decided does not.
     pub is_met: bool,
@@ -32,16 +32,13 @@ impl fmt::Display for Checked {
 }
 
 impl Assertion {
-    /// Holds the assertion against a phase. `baseline` is what an earlier run at the same rate came to
-    /// ([`crate::compare::baseline`] finds it).
+    /// Holds the assertion against a phase. `baseline` is what an earlier run at the same rate came
+    /// to ([`crate::compare::baseline`] finds it).
     pub fn check(&self, outcome: &Outcome, baseline: Option<&Outcome>) -> Checked {
         match self.decide(outcome, baseline) {
-            Ok((is_met, value)) => Checked {
-                text: self.text.clone(),
-                value,
-                is_met,
-                undecided: None,
-            },
+            Ok((is_met, value)) => {
+                Checked { text: self.text.clone(), value, is_met, undecided: None }
+            }
             Err(why) => Checked {
                 text: self.text.clone(),
                 value: String::new(),
@@ -51,7 +48,11 @@ impl Assertion {
         }
     }
 
-    fn decide(&self, outcome: &Outcome, baseline: Option<&Outcome>) -> Result<(bool, String), String> {
+    fn decide(
+        &self,
+        outcome: &Outcome,
+        baseline: Option<&Outcome>,
+    ) -> Result<(bool, String), String> {
         let value = self.value(outcome)?;
         match self.bound {
             Bound::Value(bound) => Ok((self.comparison.holds(value, bound), self.shown(value))),
@@ -63,14 +64,9 @@ impl Assertion {
             }
             Bound::Base(factor) => {
                 let baseline = baseline.ok_or("there is no baseline of this rate")?;
-                let base = self
-                    .value(baseline)
-                    .map_err(|why| format!("in the baseline, {why}"))?;
+                let base = self.value(baseline).map_err(|why| format!("in the baseline, {why}"))?;
                 let is_met = self.comparison.holds(value, base * factor);
-                Ok((
-                    is_met,
-                    format!("{}, baseline {}", self.shown(value), self.shown(base)),
-                ))
+                Ok((is_met, format!("{}, baseline {}", self.shown(value), self.shown(base))))
             }
         }
     }
@@ -110,12 +106,7 @@ impl Assertion {
     }
 
     fn share(&self, value: f64, whole: f64) -> String {
-        format!(
-            "{:.4}%, {} of {}",
-            100.0 * value / whole,
-            self.shown(value),
-            self.shown(whole)
-        )
+        format!("{:.4}%, {} of {}", 100.0 * value / whole, self.shown(value), self.shown(whole))
     }
 
     fn shown(&self, value: f64) -> String {
@@ -133,15 +124,10 @@ fn find<'a>(outcome: &'a Outcome, name: &str) -> Result<&'a OpRecord, String> {
     let index = names.iter().position(|known| known == name).or_else(|| {
         let alike = |known: &String| known.to_lowercase() == name.to_lowercase();
         let first = names.iter().position(alike)?;
-        names[first + 1..]
-            .iter()
-            .all(|other| !alike(other))
-            .then_some(first)
+        names[first + 1..].iter().all(|other| !alike(other)).then_some(first)
     });
     let Some(index) = index else {
-        return Err(format!(
-            "there is no kind of requests {name:?}: there are {names:?}"
-        ));
+        return Err(format!("there is no kind of requests {name:?}: there are {names:?}"));
     };
     outcome
         .total
@@ -201,14 +187,17 @@ fn completed(outcome: &Outcome, op: Option<&OpRecord>) -> u64 {
 fn count(outcome: &Outcome, op: Option<&OpRecord>, counter: Counter) -> u64 {
     let errors = &outcome.total.errors;
     match counter {
-        Counter::Errors => errors.connect + errors.read + errors.write + errors.status + errors.timeout,
+        Counter::Errors => {
+            errors.connect + errors.read + errors.write + errors.status + errors.timeout
+        }
         Counter::Timeouts => errors.timeout,
         Counter::Backlog => outcome.backlog,
         Counter::Completed => completed(outcome, op),
     }
 }
 
-/// With more digits than reports have: a bound that was missed by little must not look as if it had been met.
+/// With more digits than reports have: a bound that was missed by little must not look as if it had
+/// been met.
 fn shown_ns(ns: f64) -> String {
     match ns {
         1e9.. => format!("{:.4}s", ns / 1e9),

@@ -31,22 +31,10 @@ const COUNTERS: [(&str, Counter); 4] = [
     ("completed", Counter::Completed),
 ];
 /// In nanoseconds.
-const TIME_UNITS: [(&str, f64); 6] = [
-    ("ns", 1.0),
-    ("us", 1e3),
-    ("ms", 1e6),
-    ("s", 1e9),
-    ("m", 60e9),
-    ("h", 3_600e9),
-];
-const COUNT_UNITS: [(&str, f64); 6] = [
-    ("", 1.0),
-    ("k", 1e3),
-    ("K", 1e3),
-    ("m", 1e6),
-    ("M", 1e6),
-    ("G", 1e9),
-];
+const TIME_UNITS: [(&str, f64); 6] =
+    [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3_600e9)];
+const COUNT_UNITS: [(&str, f64); 6] =
+    [("", 1.0), ("k", 1e3), ("K", 1e3), ("m", 1e6), ("M", 1e6), ("G", 1e9)];
 
 const MEASURES: &str = "p50, p99, p99.9, max, min, mean or stdev (also of service, lag or connect: `service.p99`), rate, \
     errors, timeouts, backlog or completed";
@@ -68,11 +56,9 @@ impl fmt::Display for ParseError {
         let column = before.chars().count() + 1;
         match rest {
             "" => write!(f, "`{}`, at its end: {}", self.text, self.message),
-            rest => write!(
-                f,
-                "`{}`, at `{rest}` (character {column}): {}",
-                self.text, self.message
-            ),
+            rest => {
+                write!(f, "`{}`, at `{rest}` (character {column}): {}", self.text, self.message)
+            }
         }
     }
 }
@@ -90,25 +76,16 @@ impl<'a> Part<'a> {
     fn trimmed(self) -> Part<'a> {
         let trimmed = self.text.trim_start();
         let at_bytes = self.at_bytes + self.text.len() - trimmed.len();
-        Part {
-            text: trimmed.trim_end(),
-            at_bytes,
-        }
+        Part { text: trimmed.trim_end(), at_bytes }
     }
 
     /// What follows the first `length` bytes.
     fn after(self, length: usize) -> Part<'a> {
-        Part {
-            text: &self.text[length..],
-            at_bytes: self.at_bytes + length,
-        }
+        Part { text: &self.text[length..], at_bytes: self.at_bytes + length }
     }
 
     fn before(self, length: usize) -> Part<'a> {
-        Part {
-            text: &self.text[..length],
-            at_bytes: self.at_bytes,
-        }
+        Part { text: &self.text[..length], at_bytes: self.at_bytes }
     }
 }
 
@@ -127,17 +104,11 @@ fn assertion(text: &str) -> Parsed<Assertion> {
     let whole = Part { text, at_bytes: 0 };
     // Nothing behind the name of a kind has a colon.
     let (kind, rest) = match text.rfind(':') {
-        Some(colon) => (
-            Some(whole.before(colon).trimmed()),
-            whole.after(colon + 1).trimmed(),
-        ),
+        Some(colon) => (Some(whole.before(colon).trimmed()), whole.after(colon + 1).trimmed()),
         None => (None, whole.trimmed()),
     };
     if let Some(kind) = kind.filter(|kind| kind.text.is_empty()) {
-        return Err((
-            kind.at_bytes,
-            "a kind of requests stands before the colon".to_owned(),
-        ));
+        return Err((kind.at_bytes, "a kind of requests stands before the colon".to_owned()));
     }
     let end = rest.text.find(['<', '>', '=']).unwrap_or(rest.text.len());
     let left = rest.before(end).trimmed();
@@ -146,11 +117,10 @@ fn assertion(text: &str) -> Parsed<Assertion> {
         check_kind(kind, measure)?;
     }
     let right = rest.after(end);
-    let Some((sign, comparison)) = COMPARISONS.iter().find(|(sign, _)| right.text.starts_with(sign)) else {
-        return Err((
-            right.at_bytes,
-            "a comparison must follow: <, <=, >, >= or ==".to_owned(),
-        ));
+    let Some((sign, comparison)) =
+        COMPARISONS.iter().find(|(sign, _)| right.text.starts_with(sign))
+    else {
+        return Err((right.at_bytes, "a comparison must follow: <, <=, >, >= or ==".to_owned()));
     };
     if *comparison == Comparison::Equal && !matches!(measure, Measure::Count(_)) {
         let message = "only counts are exact: compare with <, <=, > or >=";
@@ -170,10 +140,7 @@ fn measure(part: Part<'_>) -> Parsed<Measure> {
     let (series, statistic) = match part.text.split_once('.') {
         Some((name, _)) if SERIES.iter().any(|(known, _)| *known == name.trim_end()) => {
             let series = SERIES.iter().find(|(known, _)| *known == name.trim_end());
-            (
-                series.map(|(_, series)| *series),
-                part.after(name.len() + 1).trimmed(),
-            )
+            (series.map(|(_, series)| *series), part.after(name.len() + 1).trimmed())
         }
         _ => (None, part),
     };
@@ -182,7 +149,9 @@ fn measure(part: Part<'_>) -> Parsed<Measure> {
         && number.starts_with(|c: char| c.is_ascii_digit() || c == '.')
     {
         return match number.parse::<f64>() {
-            Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(latency(Statistic::Percentile(percent))),
+            Ok(percent) if (0.0..=100.0).contains(&percent) => {
+                Ok(latency(Statistic::Percentile(percent)))
+            }
             _ => Err((
                 statistic.at_bytes + 1,
                 "a percentile is a number from 0 to 100, such as p99.9".to_owned(),
@@ -201,10 +170,7 @@ fn measure(part: Part<'_>) -> Parsed<Measure> {
     }
     match COUNTERS.iter().find(|(name, _)| *name == part.text) {
         Some((_, counter)) => Ok(Measure::Count(*counter)),
-        None => Err((
-            part.at_bytes,
-            format!("what is asserted must be one of {MEASURES}"),
-        )),
+        None => Err((part.at_bytes, format!("what is asserted must be one of {MEASURES}"))),
     }
 }
 
@@ -225,11 +191,8 @@ fn bound(part: Part<'_>, measure: Measure) -> Parsed<Bound> {
     if let Some(factor) = part.text.strip_prefix("base") {
         return base(part.after(part.text.len() - factor.len()), measure);
     }
-    let digits = part
-        .text
-        .bytes()
-        .take_while(|byte| byte.is_ascii_digit() || *byte == b'.')
-        .count();
+    let digits =
+        part.text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
     let number = part.before(digits);
     let Ok(value) = number.text.parse::<f64>() else {
         return Err((part.at_bytes, format!("expected {}", wanted(measure))));
@@ -258,22 +221,18 @@ fn base(rest: Part<'_>, measure: Measure) -> Parsed<Bound> {
     if rest.text.is_empty() {
         return Ok(Bound::Base(1.0));
     }
-    let factor = rest
-        .text
-        .strip_prefix('*')
-        .and_then(|factor| factor.trim().parse::<f64>().ok());
+    let factor = rest.text.strip_prefix('*').and_then(|factor| factor.trim().parse::<f64>().ok());
     match factor {
         Some(factor) if factor.is_finite() && factor > 0.0 => Ok(Bound::Base(factor)),
-        _ => Err((
-            rest.at_bytes,
-            "`base` stands alone or with a factor: base*1.1".to_owned(),
-        )),
+        _ => Err((rest.at_bytes, "`base` stands alone or with a factor: base*1.1".to_owned())),
     }
 }
 
 fn wanted(measure: Measure) -> &'static str {
     match measure {
-        Measure::Latency(..) => "a time with its unit (ns, us, ms, s, m, h), such as 5ms, or base, base*1.1",
+        Measure::Latency(..) => {
+            "a time with its unit (ns, us, ms, s, m, h), such as 5ms, or base, base*1.1"
+        }
         Measure::Rate => "answers a second (20k), a part of the plan (99%), or base, base*0.95",
         Measure::Count(_) => "a number of requests (0, 10k) or a part of them (0.1%)",
     }

@@ -20,11 +20,7 @@ fn outcome() -> Outcome {
         ..Interval::default()
     };
     for i in 0..1_000 {
-        let (op, ns) = if i % 10 == 0 {
-            (put, 20 * MS)
-        } else {
-            (get, (i % 10) * MS)
-        };
+        let (op, ns) = if i % 10 == 0 { (put, 20 * MS) } else { (get, (i % 10) * MS) };
         total.op_mut(op).response.record_ns(ns);
         total.op_mut(op).service.record_ns(ns / 2);
         total.op_mut(op).count_status(200);
@@ -53,9 +49,7 @@ fn outcome() -> Outcome {
 }
 
 fn check(text: &str, outcome: &Outcome, baseline: Option<&Outcome>) -> Checked {
-    Assertion::parse(text)
-        .unwrap_or_else(|error| panic!("{error}"))
-        .check(outcome, baseline)
+    Assertion::parse(text).unwrap_or_else(|error| panic!("{error}")).check(outcome, baseline)
 }
 
 #[test]
@@ -106,10 +100,7 @@ fn assertions_hold_or_break() {
 #[test]
 fn what_is_said_has_the_value_that_was_met() {
     let outcome = outcome();
-    assert_eq!(
-        check("p99<5ms", &outcome, None).to_string(),
-        "p99<5ms: broken (20.005ms)"
-    );
+    assert_eq!(check("p99<5ms", &outcome, None).to_string(), "p99<5ms: broken (20.005ms)");
     assert_eq!(
         check(" rate >= 90% ", &outcome, None).to_string(),
         "rate >= 90%: holds (100.0000%, 100.00/s of 100.00/s)"
@@ -143,11 +134,7 @@ fn a_hang_passes_no_assertion() {
     }
     // It answered nothing at all: no value, so nothing holds.
     let mut dead = outcome();
-    dead.total = Interval {
-        planned: 1_000,
-        sent: 64,
-        ..Interval::default()
-    };
+    dead.total = Interval { planned: 1_000, sent: 64, ..Interval::default() };
     dead.unanswered.record_many_ns(10, 1_000);
     for text in [
         "p99<1h",
@@ -200,10 +187,7 @@ fn a_baseline_bounds_its_own_measure() {
         "p99<=base*1.1: broken (25.002ms, baseline 20.005ms)"
     );
     let undecided = check("p99<=base", &slower, None);
-    assert_eq!(
-        undecided.to_string(),
-        "p99<=base: not decided: there is no baseline of this rate"
-    );
+    assert_eq!(undecided.to_string(), "p99<=base: not decided: there is no baseline of this rate");
     let mut other = base.clone();
     other.op_names[1] = "post".to_owned();
     let undecided = check("put:p99<=base", &slower, Some(&other)).undecided.unwrap();
@@ -216,10 +200,7 @@ fn a_baseline_bounds_its_own_measure() {
 #[test]
 fn a_kind_that_is_not_there_is_named_with_those_that_are() {
     let undecided = check("delete:p99<1s", &outcome(), None).undecided.unwrap();
-    assert!(
-        undecided.contains("\"delete\"") && undecided.contains("\"put\""),
-        "{undecided}"
-    );
+    assert!(undecided.contains("\"delete\"") && undecided.contains("\"put\""), "{undecided}");
     // Two kinds that differ in case alone are told apart only by writing them exactly.
     let mut both = outcome();
     both.op_names[0] = "PUT".to_owned();
@@ -271,16 +252,8 @@ fn an_error_points_at_its_place() {
         }
     }
     let shown = Assertion::parse("größe:p99<5q").unwrap_err().to_string();
-    assert!(
-        shown.starts_with("`größe:p99<5q`, at `q` (character 12): expected a time"),
-        "{shown}"
-    );
-    assert!(
-        Assertion::parse("p99")
-            .unwrap_err()
-            .to_string()
-            .starts_with("`p99`, at its end: ")
-    );
+    assert!(shown.starts_with("`größe:p99<5q`, at `q` (character 12): expected a time"), "{shown}");
+    assert!(Assertion::parse("p99").unwrap_err().to_string().starts_with("`p99`, at its end: "));
 }
 
 #[test]
@@ -299,10 +272,6 @@ fn upper_bounds_of_failures_and_latencies_are_known_early() {
         ("completed>=99.5%", false),
         ("backlog<100", false),
     ] {
-        assert_eq!(
-            Assertion::parse(text).unwrap().is_known_early(),
-            is_early,
-            "{text}"
-        );
+        assert_eq!(Assertion::parse(text).unwrap().is_known_early(), is_early, "{text}");
     }
 }

@@ -14,46 +14,29 @@ const PERCENTILES: &[(&str, f64)] = &[
     ("max", 100.0),
 ];
 /// Of each kind, and of what explains the response time.
-const FEW_PERCENTILES: &[(&str, f64)] = &[("p50", 50.0), ("p99", 99.0), ("p99.9", 99.9), ("max", 100.0)];
+const FEW_PERCENTILES: &[(&str, f64)] =
+    &[("p50", 50.0), ("p99", 99.0), ("p99.9", 99.9), ("max", 100.0)];
 
 /// The rows of the phases of one rate.
 pub(super) fn rows(sides: &[Vec<&Outcome>; 2]) -> Vec<Row> {
     let mut rows = vec![
-        row(sides, "answers", Unit::PerSecond, |outcome| {
-            Some(outcome.rate_achieved())
-        }),
+        row(sides, "answers", Unit::PerSecond, |outcome| Some(outcome.rate_achieved())),
         row(sides, "of the plan", Unit::Part, |outcome| {
             part(outcome.total.completed, outcome.total.planned)
         }),
-        row(sides, "errors", Unit::Part, |outcome| {
-            part(error_count(outcome), outcome.total.sent)
-        }),
-        row(sides, "timeouts", Unit::Count, |outcome| {
-            Some(outcome.total.errors.timeout as f64)
-        }),
-        row(sides, "backlog", Unit::Count, |outcome| {
-            Some(outcome.backlog as f64)
-        }),
+        row(sides, "errors", Unit::Part, |outcome| part(error_count(outcome), outcome.total.sent)),
+        row(sides, "timeouts", Unit::Count, |outcome| Some(outcome.total.errors.timeout as f64)),
+        row(sides, "backlog", Unit::Count, |outcome| Some(outcome.backlog as f64)),
         row(sides, "generator CPU", Unit::Ns, |outcome| {
             let answers = outcome.total.completed;
             (answers > 0).then(|| outcome.total.cpu_ns as f64 / answers as f64)
         }),
     ];
-    rows.extend(latency(
-        sides,
-        "",
-        "response",
-        PERCENTILES,
-        &Outcome::response_with_unanswered,
-    ));
+    rows.extend(latency(sides, "", "response", PERCENTILES, &Outcome::response_with_unanswered));
     rows.extend(latency(sides, "", "service", FEW_PERCENTILES, &Outcome::service));
-    rows.extend(latency(
-        sides,
-        "",
-        "send lag",
-        &[("p99", 99.0), ("max", 100.0)],
-        &|outcome| outcome.total.send_lag.clone(),
-    ));
+    rows.extend(latency(sides, "", "send lag", &[("p99", 99.0), ("max", 100.0)], &|outcome| {
+        outcome.total.send_lag.clone()
+    }));
     let kinds = kinds(sides);
     if kinds.len() > 1 {
         for kind in &kinds {
@@ -95,9 +78,15 @@ fn of_kind(
     }
 }
 
-fn row(sides: &[Vec<&Outcome>; 2], what: &str, unit: Unit, figure: impl Fn(&Outcome) -> Option<f64>) -> Row {
-    let spread =
-        |side: &Vec<&Outcome>| Spread::of(side.iter().filter_map(|&outcome| figure(outcome)).collect());
+fn row(
+    sides: &[Vec<&Outcome>; 2],
+    what: &str,
+    unit: Unit,
+    figure: impl Fn(&Outcome) -> Option<f64>,
+) -> Row {
+    let spread = |side: &Vec<&Outcome>| {
+        Spread::of(side.iter().filter_map(|&outcome| figure(outcome)).collect())
+    };
     Row {
         kind: String::new(),
         what: what.to_owned(),
@@ -124,17 +113,12 @@ fn latency(
         unit: Unit::Ns,
         sides: histograms.each_ref().map(|side| {
             Spread::of(
-                side.iter()
-                    .map(|histogram| histogram.percentile_ns(percent) as f64)
-                    .collect(),
+                side.iter().map(|histogram| histogram.percentile_ns(percent) as f64).collect(),
             )
         }),
         // A maximum is what it is.
         is_thin: percent < 100.0
-            && histograms
-                .iter()
-                .flatten()
-                .any(|histogram| is_thin(histogram, percent)),
+            && histograms.iter().flatten().any(|histogram| is_thin(histogram, percent)),
     };
     percentiles.iter().map(row).collect()
 }

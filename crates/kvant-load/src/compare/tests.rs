@@ -65,11 +65,7 @@ fn outcome(rate: Rate, get_ms: u64, put_ms: u64) -> Outcome {
 }
 
 fn file(outcomes: &[Outcome]) -> ResultFile {
-    let host = HostFacts {
-        name: Some("box".to_owned()),
-        cpu_count: 2,
-        ..HostFacts::default()
-    };
+    let host = HostFacts { name: Some("box".to_owned()), cpu_count: 2, ..HostFacts::default() };
     let mut file = ResultFile::new(Vec::new(), host, config());
     let verdict = Verdict {
         bound: Bound::Neither,
@@ -80,10 +76,8 @@ fn file(outcomes: &[Outcome]) -> ResultFile {
         headline: "the plan was kept".to_owned(),
         sentences: Vec::new(),
     };
-    file.phases = outcomes
-        .iter()
-        .map(|outcome| PhaseResult::of(outcome, "", Some(&verdict)))
-        .collect();
+    file.phases =
+        outcomes.iter().map(|outcome| PhaseResult::of(outcome, "", Some(&verdict))).collect();
     file
 }
 
@@ -110,21 +104,14 @@ fn figures_stand_side_by_side_with_their_ratio() {
     let text = comparison.to_string();
     let line = text.lines().find(|line| line.contains("response p50")).unwrap();
     assert_eq!(line, "  response p50             1.00ms       2.00ms    2.000");
-    assert!(
-        text.starts_with("A: a.json\nB: b.json\n\n100/s: A 1 run, B 1 run\n"),
-        "{text}"
-    );
+    assert!(text.starts_with("A: a.json\nB: b.json\n\n100/s: A 1 run, B 1 run\n"), "{text}");
 }
 
 #[test]
 fn one_run_each_claims_nothing() {
     let rate = Rate::Constant(100.0);
     let comparison = compared(&file(&[outcome(rate, 1, 1)]), &file(&[outcome(rate, 9, 9)]));
-    assert!(
-        comparison.notes[0].contains("may be chance"),
-        "{:?}",
-        comparison.notes
-    );
+    assert!(comparison.notes[0].contains("may be chance"), "{:?}", comparison.notes);
     assert!(!comparison.to_string().contains("apart\n"));
 }
 
@@ -143,20 +130,15 @@ fn repeats_are_observations_and_apart_when_their_ranges_are() {
     let overlapping = compared(&runs([10, 14, 11]), &runs([12, 20, 15]));
     assert!(!row(&overlapping, "", "response p50").is_apart());
     let text = comparison.to_string();
-    assert!(
-        text.contains("11.00ms (10.00ms..14.00ms)") && text.contains(" apart\n"),
-        "{text}"
-    );
+    assert!(text.contains("11.00ms (10.00ms..14.00ms)") && text.contains(" apart\n"), "{text}");
     assert!(comparison.notes.iter().all(|note| !note.contains("chance")));
 }
 
 #[test]
 fn rates_are_compared_with_the_same_rates() {
     let steps = |rates: &[f64], ms: u64| {
-        let outcomes: Vec<Outcome> = rates
-            .iter()
-            .map(|rate| outcome(Rate::Constant(*rate), ms, ms))
-            .collect();
+        let outcomes: Vec<Outcome> =
+            rates.iter().map(|rate| outcome(Rate::Constant(*rate), ms, ms)).collect();
         file(&outcomes)
     };
     let comparison = compared(&steps(&[100.0, 200.0], 1), &steps(&[400.0, 200.05, 100.0], 2));
@@ -213,9 +195,7 @@ fn a_histogram_that_cannot_be_read_names_its_file() {
     let good = file(&[outcome(Rate::Closed, 1, 1)]);
     let mut bad = good.clone();
     bad.phases[0].ops[0].service.histogram.truncate(40);
-    let error = compare(&good, &bad, ["a.json", "b.json"])
-        .unwrap_err()
-        .to_string();
+    let error = compare(&good, &bad, ["a.json", "b.json"]).unwrap_err().to_string();
     assert!(error.contains("in b.json"), "{error}");
 }
 
@@ -233,11 +213,8 @@ fn a_percentile_of_few_values_is_marked() {
 #[test]
 fn a_baseline_is_all_phases_of_the_rate_together() {
     let rate = Rate::Constant(100.0);
-    let file = file(&[
-        outcome(rate, 1, 1),
-        outcome(Rate::Constant(300.0), 7, 7),
-        outcome(rate, 3, 3),
-    ]);
+    let file =
+        file(&[outcome(rate, 1, 1), outcome(Rate::Constant(300.0), 7, 7), outcome(rate, 3, 3)]);
     let base = baseline(&file, rate).unwrap().unwrap();
     assert_eq!(base.response().count(), 2_000);
     assert_eq!(base.rate_achieved(), 100.0);

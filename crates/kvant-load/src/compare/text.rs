@@ -46,9 +46,7 @@ fn write_row(f: &mut fmt::Formatter<'_>, row: &Row, width: usize) -> fmt::Result
     let [a, b] = row
         .sides
         .map(|side| side.map_or_else(|| "-".to_owned(), |spread| spread_text(row.unit, spread)));
-    let ratio = row
-        .ratio()
-        .map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"));
+    let ratio = row.ratio().map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"));
     write!(f, "  {:<18} {a:>width$} {b:>width$} {ratio:>8}", row.what)?;
     if row.is_thin {
         write!(f, " ~")?;
@@ -63,12 +61,7 @@ fn spread_text(unit: Unit, spread: Spread) -> String {
     let text = |figure: f64| figure_text(unit, figure);
     match spread.count {
         1 => text(spread.median),
-        _ => format!(
-            "{} ({}..{})",
-            text(spread.median),
-            text(spread.min),
-            text(spread.max)
-        ),
+        _ => format!("{} ({}..{})", text(spread.median), text(spread.min), text(spread.max)),
     }
 }
 

@@ -12,14 +12,19 @@ const KEPT_PART_MIN: f64 = 0.99;
 const LENGTH_RATIO_MAX: f64 = 1.5;
 
 /// Every reason to doubt the comparison, a sentence each.
-pub(super) fn of(files: [&ResultFile; 2], sides: &[Vec<Outcome>; 2], names: [&str; 2]) -> Vec<String> {
+pub(super) fn of(
+    files: [&ResultFile; 2],
+    sides: &[Vec<Outcome>; 2],
+    names: [&str; 2],
+) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(differences(&files[0].config, &files[1].config));
     warnings.extend(hosts(files));
     for ((file, outcomes), name) in files.into_iter().zip(sides).zip(names) {
         for (index, outcome) in outcomes.iter().enumerate() {
             let run = format!("{name}, run {} ({})", index + 1, rate_text(outcome.phase.rate));
-            warnings.extend(validity(file, index, outcome).map(|problem| format!("{run}: {problem}")));
+            warnings
+                .extend(validity(file, index, outcome).map(|problem| format!("{run}: {problem}")));
             warnings.extend(kept(outcome).map(|problem| format!("{run}: {problem}")));
             if outcome.is_cut_short {
                 warnings.push(format!("{run}: it was ended before its time."));
@@ -54,15 +59,9 @@ pub(super) fn notes(comparison: &Comparison, sides: &[Vec<Outcome>; 2]) -> Vec<S
     }
     let mut rows = comparison.rates.iter().flat_map(|rate| &rate.rows);
     if rows.any(|row| row.is_thin) {
-        notes.push(format!(
-            "~ rests on fewer than {TAIL_VALUES_MIN} values in a run."
-        ));
+        notes.push(format!("~ rests on fewer than {TAIL_VALUES_MIN} values in a run."));
     }
-    if sides
-        .iter()
-        .flatten()
-        .any(|outcome| !outcome.unanswered.is_empty())
-    {
+    if sides.iter().flatten().any(|outcome| !outcome.unanswered.is_empty()) {
         notes.push(
             "Response times of all kinds together count what was not answered at the end with the time that it had waited: \
              the least that they can be. Those of a kind do not."
@@ -81,11 +80,7 @@ fn differences(a: &ConfigFacts, b: &ConfigFacts) -> Vec<String> {
     };
     differ("requests", a.requests.clone(), b.requests.clone());
     differ("URLs", a.urls.join(" "), b.urls.join(" "));
-    differ(
-        "connections",
-        a.connection_count.to_string(),
-        b.connection_count.to_string(),
-    );
+    differ("connections", a.connection_count.to_string(), b.connection_count.to_string());
     differ("threads", a.thread_count.to_string(), b.thread_count.to_string());
     differ("arrival", a.arrival.clone(), b.arrival.clone());
     differ(
@@ -104,12 +99,7 @@ fn differences(a: &ConfigFacts, b: &ConfigFacts) -> Vec<String> {
 }
 
 fn batches(config: &ConfigFacts) -> String {
-    if config.batch_latency {
-        "the last answer"
-    } else {
-        "each answer"
-    }
-    .to_owned()
+    if config.batch_latency { "the last answer" } else { "each answer" }.to_owned()
 }
 
 fn schedule(config: &ConfigFacts) -> String {
@@ -132,21 +122,19 @@ fn hosts(files: [&ResultFile; 2]) -> Option<String> {
 }
 
 fn validity(file: &ResultFile, index: usize, outcome: &Outcome) -> Option<String> {
-    let (is_valid, bound, why) = match file.phases.get(index).and_then(|phase| phase.verdict.as_ref()) {
-        Some(verdict) => (verdict.is_valid, verdict.bound.clone(), verdict.headline.clone()),
-        None => {
-            let verdict = verdict::judge(outcome);
-            (
-                verdict.is_valid,
-                verdict.bound.name().to_owned(),
-                verdict.headline,
-            )
-        }
-    };
+    let (is_valid, bound, why) =
+        match file.phases.get(index).and_then(|phase| phase.verdict.as_ref()) {
+            Some(verdict) => (verdict.is_valid, verdict.bound.clone(), verdict.headline.clone()),
+            None => {
+                let verdict = verdict::judge(outcome);
+                (verdict.is_valid, verdict.bound.name().to_owned(), verdict.headline)
+            }
+        };
     if !is_valid {
         return Some(format!("it is not valid: {why}."));
     }
-    (bound == verdict::Bound::Generator.name()).then(|| format!("the generator was the limit: {why}."))
+    (bound == verdict::Bound::Generator.name())
+        .then(|| format!("the generator was the limit: {why}."))
 }
 
 fn kept(outcome: &Outcome) -> Option<String> {
@@ -165,13 +153,16 @@ fn kept(outcome: &Outcome) -> Option<String> {
 
 fn rates(sides: &[Vec<Outcome>; 2], names: [&str; 2]) -> Vec<String> {
     let mut warnings = Vec::new();
-    for (mine, others, name) in [(&sides[0], &sides[1], names[0]), (&sides[1], &sides[0], names[1])] {
+    for (mine, others, name) in [(&sides[0], &sides[1], names[0]), (&sides[1], &sides[0], names[1])]
+    {
         let mut alone: Vec<String> = Vec::new();
         for outcome in mine {
             let rate = outcome.phase.rate;
             match others.iter().find(|other| is_same(other.phase.rate, rate)) {
                 None => alone.push(rate_text(rate)),
-                Some(other) if std::ptr::eq(mine, &sides[0]) => warnings.extend(lengths(outcome, other)),
+                Some(other) if std::ptr::eq(mine, &sides[0]) => {
+                    warnings.extend(lengths(outcome, other))
+                }
                 Some(_) => {}
             }
         }

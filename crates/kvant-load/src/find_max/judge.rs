@@ -4,7 +4,8 @@ use super::FindMaxConfig;
 use crate::outcome::{Outcome, Second};
 use crate::verdict::{self, Bound};
 
-/// Growth of the backlog over a phase below this part of the plan is no growth, whatever the statistics say.
+/// Growth of the backlog over a phase below this part of the plan is no growth, whatever the
+/// statistics say.
 const GROWTH_MIN_PART: f64 = 0.001;
 /// Likewise, in requests.
 const GROWTH_MIN: f64 = 10.0;
@@ -38,11 +39,7 @@ impl Judgement {
 
     /// Whether it failed, but by so little that it should be tried again.
     pub(super) fn is_close(&self) -> bool {
-        let close = if self.is_backlog_growing {
-            CLOSE_ACHIEVED_GROWING
-        } else {
-            CLOSE_ACHIEVED
-        };
+        let close = if self.is_backlog_growing { CLOSE_ACHIEVED_GROWING } else { CLOSE_ACHIEVED };
         !self.holds() && self.achieved_part >= close
     }
 }
@@ -51,7 +48,8 @@ impl Judgement {
 pub(super) fn judge(outcome: &Outcome, config: &FindMaxConfig, broken: Vec<String>) -> Judgement {
     let total = &outcome.total;
     let planned = total.planned.max(1) as f64;
-    // What is in flight is bounded by the connections and says nothing about the rate; how old it is counts as latency.
+    // What is in flight is bounded by the connections and says nothing about the rate; how old it
+    // is counts as latency.
     let achieved_part = ((total.completed + outcome.in_flight) as f64 / planned).min(1.0);
     let errors = total.errors;
     let failures = errors.connect + errors.read + errors.write + errors.status + errors.timeout;
@@ -76,12 +74,10 @@ pub(super) fn judge(outcome: &Outcome, config: &FindMaxConfig, broken: Vec<Strin
         ));
     }
     let growth = trend.slope * outcome.measured_ns as f64 / 1e9;
-    let is_backlog_growing = trend.slope_least > 0.0 && growth > GROWTH_MIN.max(planned * GROWTH_MIN_PART);
+    let is_backlog_growing =
+        trend.slope_least > 0.0 && growth > GROWTH_MIN.max(planned * GROWTH_MIN_PART);
     if is_backlog_growing {
-        reasons.push(format!(
-            "the backlog grew by {:.1} requests a second",
-            trend.slope
-        ));
+        reasons.push(format!("the backlog grew by {:.1} requests a second", trend.slope));
     }
     reasons.extend(broken);
     Judgement {
@@ -108,13 +104,10 @@ pub(super) fn trend(seconds: &[Second]) -> Trend {
     if count < SECONDS_MIN {
         return Trend::default();
     }
-    let points = seconds
-        .iter()
-        .map(|second| (second.end_ns as f64 / 1e9, second.backlog as f64));
+    let points = seconds.iter().map(|second| (second.end_ns as f64 / 1e9, second.backlog as f64));
     let n = count as f64;
-    let (mean_x, mean_y) = points
-        .clone()
-        .fold((0.0, 0.0), |sum, (x, y)| (sum.0 + x / n, sum.1 + y / n));
+    let (mean_x, mean_y) =
+        points.clone().fold((0.0, 0.0), |sum, (x, y)| (sum.0 + x / n, sum.1 + y / n));
     let (mut xx, mut xy) = (0.0, 0.0);
     for (x, y) in points.clone() {
         xx += (x - mean_x) * (x - mean_x);
@@ -127,14 +120,11 @@ pub(super) fn trend(seconds: &[Second]) -> Trend {
     let residual = |(x, y): (f64, f64)| y - mean_y - slope * (x - mean_x);
     let squares: f64 = points.map(|point| residual(point).powi(2)).sum();
     let deviation = (squares / (n - 2.0) / xx).sqrt();
-    Trend {
-        slope,
-        slope_least: slope - student_95(n - 2.0) * deviation,
-    }
+    Trend { slope, slope_least: slope - student_95(n - 2.0) * deviation }
 }
 
-/// The 95 % quantile of Student's distribution, by the expansion around the normal one (Fisher and Cornish, 1960): within
-/// 0.5 % from three degrees of freedom on.
+/// The 95 % quantile of Student's distribution, by the expansion around the normal one (Fisher and
+/// Cornish, 1960): within 0.5 % from three degrees of freedom on.
 fn student_95(freedom: f64) -> f64 {
     let z = 1.644_853_627;
     let z2: f64 = z * z;

@@ -85,7 +85,8 @@ impl<'a> Search<'a> {
         let rate = self.good.last().copied();
         let at_80 = match rate {
             Some(rate) if !self.is_cut_short => {
-                let (_, outcome) = self.measure(Purpose::At80, round(rate * 0.8), self.config.measure)?;
+                let (_, outcome) =
+                    self.measure(Purpose::At80, round(rate * 0.8), self.config.measure)?;
                 Some(outcome)
             }
             _ => None,
@@ -130,8 +131,8 @@ impl<'a> Search<'a> {
     /// Looks below the least rate that failed for any that holds, down to the floor.
     fn descend(&mut self) -> Result<()> {
         let top = self.bad_rate().unwrap_or(self.saturation_rate);
-        let floor =
-            (self.saturation_rate * FLOOR_PART).max(FLOOR_REQUESTS / self.config.measure.as_secs_f64());
+        let floor = (self.saturation_rate * FLOOR_PART)
+            .max(FLOOR_REQUESTS / self.config.measure.as_secs_f64());
         for rate in [top / 2.0, top / 4.0, floor] {
             let is_new = rate >= floor && self.bad_rate().is_none_or(|bad| round(rate) < bad);
             if is_new && (self.try_rate(Purpose::Step, round(rate))? || self.is_cut_short) {
@@ -144,12 +145,9 @@ impl<'a> Search<'a> {
     fn bisect(&mut self) -> Result<()> {
         while let (Some(&good), Some(bad)) = (self.good.last(), self.bad_rate()) {
             let is_far = bad > 2.0 * good;
-            let middle = round(if is_far {
-                (good * bad).sqrt()
-            } else {
-                (good + bad) / 2.0
-            });
-            let is_done = bad - good <= self.config.precision * bad || middle <= good || middle >= bad;
+            let middle = round(if is_far { (good * bad).sqrt() } else { (good + bad) / 2.0 });
+            let is_done =
+                bad - good <= self.config.precision * bad || middle <= good || middle >= bad;
             if is_done || self.is_over() {
                 break;
             }
@@ -158,7 +156,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Whether the best rate holds for longer; searches below it, with longer runs only, when it does not.
+    /// Whether the best rate holds for longer; searches below it, with longer runs only, when it
+    /// does not.
     fn confirm(&mut self) -> Result<bool> {
         for _ in 0..CONFIRMATIONS_MAX {
             if self.good.is_empty() {
@@ -183,8 +182,7 @@ impl<'a> Search<'a> {
                 self.is_long = true;
                 // What is near and held for a short time only would hardly say anything else.
                 let held_long = &self.held_long;
-                self.good
-                    .retain(|good| *good <= rate * FAR_PART || held_long.contains(good));
+                self.good.retain(|good| *good <= rate * FAR_PART || held_long.contains(good));
             }
         }
         if self.good.is_empty() && !self.is_cut_short {
@@ -257,15 +255,15 @@ impl<'a> Search<'a> {
             self.held_long.retain(|held| *held < rate);
             self.bad.push(at);
             let points = &self.points;
-            self.bad
-                .sort_by(|a, b| points[*a].rate.total_cmp(&points[*b].rate));
+            self.bad.sort_by(|a, b| points[*a].rate.total_cmp(&points[*b].rate));
         }
         Ok(holds)
     }
 
     /// Takes one of the repeats that there are for a disturbed machine, if it was one.
     fn takes_disturbed_repeat(&mut self, at: usize) -> bool {
-        let takes = self.points[at].disturbance.is_some() && self.disturbed_repeats < DISTURBED_REPEATS_MAX;
+        let takes =
+            self.points[at].disturbance.is_some() && self.disturbed_repeats < DISTURBED_REPEATS_MAX;
         self.disturbed_repeats += usize::from(takes);
         takes
     }
@@ -279,21 +277,19 @@ impl<'a> Search<'a> {
     }
 
     /// Runs a phase and judges it; returns its place in `points`.
-    fn measure(&mut self, purpose: Purpose, rate: f64, duration: Duration) -> Result<(usize, Outcome)> {
+    fn measure(
+        &mut self,
+        purpose: Purpose,
+        rate: f64,
+        duration: Duration,
+    ) -> Result<(usize, Outcome)> {
         let phase = Phase {
-            rate: if rate > 0.0 {
-                Rate::Constant(rate)
-            } else {
-                Rate::Closed
-            },
+            rate: if rate > 0.0 { Rate::Constant(rate) } else { Rate::Closed },
             warmup: self.config.settle,
             duration,
             request_count_max: None,
         };
-        let attempt = Attempt {
-            purpose,
-            time_left: self.time_left(purpose),
-        };
+        let attempt = Attempt { purpose, time_left: self.time_left(purpose) };
         let outcome = (self.means.run)(&phase, &attempt)?;
         self.is_cut_short |= outcome.is_cut_short;
         let point = self.point(purpose, rate, &outcome);
@@ -310,7 +306,8 @@ impl<'a> Search<'a> {
             return short;
         }
         let best = self.good.last().copied().unwrap_or(0.0);
-        let is_above = |part: &&f64| self.saturation_rate == 0.0 || self.saturation_rate * **part > best;
+        let is_above =
+            |part: &&f64| self.saturation_rate == 0.0 || self.saturation_rate * **part > best;
         let steps = match self.bad_rate() {
             Some(_) => 0,
             None => config.steps.iter().filter(is_above).count(),
@@ -359,19 +356,9 @@ impl<'a> Search<'a> {
         let Some(at) = self.bad.first() else {
             return Limit::None;
         };
-        let Point {
-            rate,
-            judgement,
-            generator,
-            disturbance,
-            ..
-        } = &self.points[*at];
+        let Point { rate, judgement, generator, disturbance, .. } = &self.points[*at];
         let (rate, mut reasons) = (*rate, judgement.reasons.clone());
-        reasons.extend(
-            disturbance
-                .iter()
-                .map(|what| format!("the machine was disturbed: {what}")),
-        );
+        reasons.extend(disturbance.iter().map(|what| format!("the machine was disturbed: {what}")));
         match generator.clone() {
             Some(how) => Limit::Generator { rate, how, reasons },
             None => Limit::Server { rate, reasons },

@@ -14,7 +14,8 @@ mod neighbours;
 /// The objective of the tests, in nanoseconds: p99 below 5 ms.
 const SLO_NS: u64 = 5_000_000;
 
-/// A queue with one server, Poisson arrivals and exponential service (M/M/1), and a generator that sends at most so fast.
+/// A queue with one server, Poisson arrivals and exponential service (M/M/1), and a generator that
+/// sends at most so fast.
 struct Model {
     /// Requests a second that the server does.
     capacity: f64,
@@ -54,7 +55,8 @@ impl Model {
         }
     }
 
-    /// The time in such a queue is exponential with the rate `capacity - rate`: its p99 is ln(100) / (capacity - rate).
+    /// The time in such a queue is exponential with the rate `capacity - rate`: its p99 is ln(100)
+    /// / (capacity - rate).
     fn knee(&self) -> f64 {
         self.capacity - 100f64.ln() / (SLO_NS as f64 / 1e9)
     }
@@ -68,11 +70,7 @@ impl Model {
         let number = self.phases.len();
         self.phases.push(*phase);
         let mut machine = MachineUse::default();
-        let mut part = if self.drop.0.contains(&number) {
-            self.drop.1
-        } else {
-            1.0
-        };
+        let mut part = if self.drop.0.contains(&number) { self.drop.1 } else { 1.0 };
         if self.unit() < self.neighbours {
             let taken = 0.1 + 0.6 * self.unit();
             part *= 1.0 - taken;
@@ -90,11 +88,7 @@ impl Model {
 
     fn run_undisturbed(&mut self, phase: &Phase) -> Outcome {
         let unit = self.unit();
-        let long_part = if phase.duration > Duration::from_secs(20) {
-            self.long_part
-        } else {
-            1.0
-        };
+        let long_part = if phase.duration > Duration::from_secs(20) { self.long_part } else { 1.0 };
         let capacity = self.capacity * long_part * (1.0 + self.noise * (2.0 * unit - 1.0));
         let Rate::Constant(rate) = phase.rate else {
             let rate = capacity.min(self.generator_max);
@@ -115,7 +109,14 @@ impl Model {
         self.outcome(phase, rate, sent, &late_times, late)
     }
 
-    fn outcome(&self, phase: &Phase, planned: f64, done: f64, times_ns: &[u64], late_s: f64) -> Outcome {
+    fn outcome(
+        &self,
+        phase: &Phase,
+        planned: f64,
+        done: f64,
+        times_ns: &[u64],
+        late_s: f64,
+    ) -> Outcome {
         let time_s = phase.duration.as_secs_f64();
         let count = |rate: f64| (rate * time_s) as u64;
         let mut total = Interval {
@@ -126,16 +127,10 @@ impl Model {
         };
         total.errors.status = (total.planned as f64 * self.errors) as u64;
         let each = (total.completed / times_ns.len() as u64).max(1);
-        times_ns
-            .iter()
-            .for_each(|ns| total.lateness.record_ns(*ns, (late_s * 1e9) as u64));
+        times_ns.iter().for_each(|ns| total.lateness.record_ns(*ns, (late_s * 1e9) as u64));
         let op = total.op_mut(OpNames::default().intern("get"));
-        times_ns
-            .iter()
-            .for_each(|ns| op.response.record_many_ns(*ns, each));
-        total
-            .send_lag
-            .record_many_ns(10_000 + (late_s * 1e9) as u64, 1_000);
+        times_ns.iter().for_each(|ns| op.response.record_many_ns(*ns, each));
+        total.send_lag.record_many_ns(10_000 + (late_s * 1e9) as u64, 1_000);
         let second = |n: u64| Second {
             start_ns: n * 1_000_000_000,
             end_ns: (n + 1) * 1_000_000_000,
@@ -174,10 +169,7 @@ impl Model {
             run: &mut |phase, _| Ok(self.run(phase)),
             slo: &|outcome| {
                 let p99_ns = outcome.response_with_unanswered().percentile_ns(99.0);
-                (p99_ns >= SLO_NS)
-                    .then(|| format!("p99 is {p99_ns} ns"))
-                    .into_iter()
-                    .collect()
+                (p99_ns >= SLO_NS).then(|| format!("p99 is {p99_ns} ns")).into_iter().collect()
             },
             generator: &generator_limit,
             disturbance: &disturbance,
@@ -190,11 +182,7 @@ impl Model {
 }
 
 fn purposes(found: &FindMax, purpose: Purpose) -> usize {
-    found
-        .points
-        .iter()
-        .filter(|point| point.purpose == purpose)
-        .count()
+    found.points.iter().filter(|point| point.purpose == purpose).count()
 }
 
 #[test]
@@ -203,23 +191,13 @@ fn the_knee_of_a_queue_is_found_within_three_percent() {
         let mut model = Model::new(capacity);
         let found = model.search();
         let (rate, knee) = (found.rate.unwrap(), model.knee());
-        assert!(
-            rate <= knee * 1.001 && rate >= knee * 0.97,
-            "{rate} for a knee of {knee}"
-        );
+        assert!(rate <= knee * 1.001 && rate >= knee * 0.97, "{rate} for a knee of {knee}");
         assert!(found.is_confirmed && !found.is_cut_short);
         assert_eq!(found.saturation_rate, capacity);
-        let Limit::Server {
-            rate: failed,
-            reasons,
-        } = &found.limit
-        else {
+        let Limit::Server { rate: failed, reasons } = &found.limit else {
             panic!("{:?}", found.limit)
         };
-        assert!(
-            *failed > rate && failed - rate <= 0.03 * failed,
-            "{failed} and {rate}"
-        );
+        assert!(*failed > rate && failed - rate <= 0.03 * failed, "{failed} and {rate}");
         assert!(!reasons.is_empty());
         let at_80 = found.at_80.unwrap();
         assert_eq!(at_80.phase.rate, Rate::Constant((rate * 0.8).round()));
@@ -256,16 +234,8 @@ fn the_time_that_is_left_is_told() {
 fn the_search_takes_less_than_five_minutes() {
     let mut model = Model::new(20_000.0);
     model.search();
-    let time: Duration = model
-        .phases
-        .iter()
-        .map(|phase| phase.warmup + phase.duration)
-        .sum();
-    assert!(
-        time < Duration::from_secs(300),
-        "{time:?} for {} phases",
-        model.phases.len()
-    );
+    let time: Duration = model.phases.iter().map(|phase| phase.warmup + phase.duration).sum();
+    assert!(time < Duration::from_secs(300), "{time:?} for {} phases", model.phases.len());
 }
 
 #[test]
@@ -291,9 +261,7 @@ fn without_an_answer_that_is_the_reason() {
     let mut model = Model::new(0.0);
     let found = model.search();
     assert_eq!(found.rate, None);
-    let Limit::Server { reasons, .. } = &found.limit else {
-        panic!("{:?}", found.limit)
-    };
+    let Limit::Server { reasons, .. } = &found.limit else { panic!("{:?}", found.limit) };
     assert!(reasons[0].contains("no answer"), "{reasons:?}");
 }
 
@@ -307,9 +275,7 @@ fn one_hiccup_does_not_end_the_search() {
         let mut outcome = model.run(phase);
         count += 1;
         if count == 3 {
-            outcome
-                .unanswered
-                .record_many_ns(2 * SLO_NS, outcome.total.planned / 10);
+            outcome.unanswered.record_many_ns(2 * SLO_NS, outcome.total.planned / 10);
         }
         Ok(outcome)
     };
@@ -325,10 +291,7 @@ fn one_hiccup_does_not_end_the_search() {
     };
     let found = find_max(&FindMaxConfig::default(), means).unwrap();
     assert!(found.points[2].rate == 8_000.0 && !found.points[2].judgement.holds());
-    assert_eq!(
-        (found.points[3].purpose, found.points[3].rate),
-        (Purpose::Repeat, 8_000.0)
-    );
+    assert_eq!((found.points[3].purpose, found.points[3].rate), (Purpose::Repeat, 8_000.0));
     assert!(found.rate.unwrap() >= knee * 0.97, "{:?}", found.rate);
 }
 
@@ -339,9 +302,7 @@ fn a_generator_that_is_too_slow_says_so() {
     let found = model.search();
     let rate = found.rate.unwrap();
     assert!((29_000.0..30_200.0).contains(&rate), "{rate}");
-    let Limit::Generator { how, .. } = &found.limit else {
-        panic!("{:?}", found.limit)
-    };
+    let Limit::Generator { how, .. } = &found.limit else { panic!("{:?}", found.limit) };
     assert!(how.contains("send lag"), "{how}");
 }
 
@@ -366,9 +327,7 @@ fn a_server_that_never_meets_the_objective_has_no_rate() {
     let found = model.search();
     assert_eq!(found.rate, None);
     assert!(found.at_80.is_none() && !found.is_confirmed);
-    let Limit::Server { rate, reasons } = &found.limit else {
-        panic!("{:?}", found.limit)
-    };
+    let Limit::Server { rate, reasons } = &found.limit else { panic!("{:?}", found.limit) };
     assert!(*rate < 2.0 && reasons[0].contains("p99"), "{rate} {reasons:?}");
 }
 
@@ -378,9 +337,7 @@ fn errors_fail_a_rate() {
     model.errors = 0.01;
     let found = model.search();
     assert_eq!(found.rate, None);
-    let Limit::Server { reasons, .. } = &found.limit else {
-        panic!("{:?}", found.limit)
-    };
+    let Limit::Server { reasons, .. } = &found.limit else { panic!("{:?}", found.limit) };
     assert!(reasons[0].contains("requests failed"), "{reasons:?}");
 }
 
@@ -407,10 +364,7 @@ fn rates_above_a_saturation_that_was_measured_too_low_are_tried() {
     };
     let found = find_max(&FindMaxConfig::default(), means).unwrap();
     let rate = found.rate.unwrap();
-    assert!(
-        rate <= knee * 1.001 && rate >= knee * 0.97,
-        "{rate} for a knee of {knee}"
-    );
+    assert!(rate <= knee * 1.001 && rate >= knee * 0.97, "{rate} for a knee of {knee}");
 }
 
 #[test]

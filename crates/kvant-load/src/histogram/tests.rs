@@ -2,14 +2,11 @@ use super::*;
 
 #[test]
 fn a_percentile_is_the_value_at_its_rank_and_not_at_the_next() {
-    // Far enough apart that each is a value of its own: the first differs from the other 999, the last from all.
-    for (count, percent, rank) in [
-        (1_000, 99.9, 999),
-        (1_000, 99.0, 990),
-        (10, 90.0, 9),
-        (100, 55.0, 55),
-        (7, 100.0, 7),
-    ] {
+    // Far enough apart that each is a value of its own: the first differs from the other 999, the
+    // last from all.
+    for (count, percent, rank) in
+        [(1_000, 99.9, 999), (1_000, 99.0, 990), (10, 90.0, 9), (100, 55.0, 55), (7, 100.0, 7)]
+    {
         let mut histogram = Histogram::new();
         (1..=count).for_each(|value| histogram.record_ns(value * 1_000_000));
         let found_ns = histogram.percentile_ns(percent);
@@ -26,14 +23,7 @@ fn recording_nothing_leaves_a_histogram_empty() {
     let mut histogram = Histogram::new();
     histogram.record_many_ns(5_000, 0);
     assert!(histogram.is_empty());
-    assert_eq!(
-        (
-            histogram.min_ns(),
-            histogram.max_ns(),
-            histogram.percentile_ns(50.0)
-        ),
-        (0, 0, 0)
-    );
+    assert_eq!((histogram.min_ns(), histogram.max_ns(), histogram.percentile_ns(50.0)), (0, 0, 0));
     histogram.record_many_ns(5_000, 3);
     assert_eq!(histogram.count(), 3);
 }

@@ -42,10 +42,7 @@ impl Collector {
         for (header, &(name_bytes, value_bytes)) in headers.iter_mut().zip(&self.lengths_bytes) {
             let (name, after_name) = rest.split_at(name_bytes);
             let (value, after_value) = after_name.split_at(value_bytes);
-            *header = (
-                str::from_utf8(name).expect("httparse lets only tokens be names"),
-                value,
-            );
+            *header = (str::from_utf8(name).expect("httparse lets only tokens be names"), value);
             rest = after_value;
         }
         look(&ResponseView {

@@ -1,4 +1,5 @@
-//! The head of an answer: what of it decides how the body is framed and whether the connection stays open.
+//! The head of an answer: what of it decides how the body is framed and whether the connection
+//! stays open.
 
 use super::{Collector, Fault, HEADERS_MAX};
 use httparse::{Header, ParserConfig, Response, Status};
@@ -28,7 +29,8 @@ pub(super) enum Framing {
     UntilClose,
 }
 
-/// Parses a head at the start of `input`; `None` when its end is not there. A complete head goes to `collector`.
+/// Parses a head at the start of `input`; `None` when its end is not there. A complete head goes to
+/// `collector`.
 pub(super) fn parse(
     input: &[u8],
     is_head: bool,
@@ -58,12 +60,7 @@ pub(super) fn parse(
         collector.start(response.headers);
     }
     let keeps_alive = !fields.says_close && (!is_http_1_0 || fields.says_keep_alive);
-    Ok(Some(Head {
-        bytes,
-        status,
-        keeps_alive,
-        framing,
-    }))
+    Ok(Some(Head { bytes, status, keeps_alive, framing }))
 }
 
 /// The headers that matter.
@@ -85,10 +82,13 @@ impl Fields {
                 14 if header.name.eq_ignore_ascii_case("content-length") => {
                     fields.add_length(header.value)?
                 }
-                10 if header.name.eq_ignore_ascii_case("connection") => fields.add_connection(header.value),
+                10 if header.name.eq_ignore_ascii_case("connection") => {
+                    fields.add_connection(header.value)
+                }
                 17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
                     let last = tokens(header.value).last();
-                    fields.is_chunked = Some(last.is_some_and(|last| last.eq_ignore_ascii_case(b"chunked")));
+                    fields.is_chunked =
+                        Some(last.is_some_and(|last| last.eq_ignore_ascii_case(b"chunked")));
                 }
                 _ => {}
             }
@@ -119,7 +119,8 @@ impl Fields {
     fn framing(&self, is_http_1_0: bool) -> Result<Framing, Fault> {
         match (self.is_chunked, self.length_bytes) {
             (Some(_), _) if is_http_1_0 => Err(Fault::TransferEncoding),
-            // Which of both holds is what request smuggling plays with: a server that says both is broken.
+            // Which of both holds is what request smuggling plays with: a server that says both is
+            // broken.
             (Some(_), Some(_)) => Err(Fault::Length),
             (Some(true), None) => Ok(Framing::Chunked),
             (None, Some(length_bytes)) => Ok(Framing::Length(length_bytes)),
@@ -130,10 +131,7 @@ impl Fields {
 
 /// The elements of a list, without the white space around them and without empty ones.
 fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value
-        .split(|byte| *byte == b',')
-        .map(<[u8]>::trim_ascii)
-        .filter(|token| !token.is_empty())
+    value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|token| !token.is_empty())
 }
 
 /// A number of decimal digits alone.

@@ -1,13 +1,16 @@
-//! Understands answers as they arrive: status line, headers, framing of the body (RFC 9112, sections 6 and 7).
+//! Understands answers as they arrive: status line, headers, framing of the body (RFC 9112,
+//! sections 6 and 7).
 //!
-//! Bytes go through a [`ResponseParser`], one for each connection. It takes all that it is given up to the end of an
-//! answer, so that a worker reads into one buffer for all its connections. An answer that lies whole in that buffer costs
-//! one call of httparse and no allocation; only a head that arrives in pieces is kept. A body is counted and passed by,
-//! unless a [`Collector`] asks for it.
+//! Bytes go through a [`ResponseParser`], one for each connection. It takes all that it is given up
+//! to the end of an answer, so that a worker reads into one buffer for all its connections. An
+//! answer that lies whole in that buffer costs one call of httparse and no allocation; only a head
+//! that arrives in pieces is kept. A body is counted and passed by, unless a [`Collector`] asks for
+//! it.
 //!
 //! Invariants:
 //! 1. How an answer is cut into pieces changes nothing in what is understood.
-//! 2. Either all input is consumed, or an answer is complete, or it is an error: callers never keep bytes for later.
+//! 2. Either all input is consumed, or an answer is complete, or it is an error: callers never keep
+//!    bytes for later.
 //! 3. After an error nothing can be said about the rest of the connection: it has to be closed.
 //!
 //! Threads: none of its own; a parser belongs to its connection.
@@ -25,11 +28,13 @@ use chunked::Chunked;
 use head::{Framing, Head};
 use std::fmt;
 
-/// Longest head of an answer (status line and headers), and longest sum of chunk extensions and trailers, in bytes.
+/// Longest head of an answer (status line and headers), and longest sum of chunk extensions and
+/// trailers, in bytes.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Most headers of an answer.
 pub(crate) const HEADERS_MAX: usize = 128;
-/// Longest body that is kept for a script, in bytes. Bodies that nobody looks at may be of any length.
+/// Longest body that is kept for a script, in bytes. Bodies that nobody looks at may be of any
+/// length.
 pub(crate) const BODY_COLLECTED_BYTES_MAX: usize = 64 << 20;
 
 /// Understands the answers of one connection, one after the other.
@@ -58,7 +63,8 @@ enum State {
 /// What came of some input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// How many bytes of the input belong to what was understood so far; all of it unless an answer is complete.
+    /// How many bytes of the input belong to what was understood so far; all of it unless an answer
+    /// is complete.
     pub(crate) consumed_bytes: usize,
     /// The answer that ends with the consumed bytes.
     pub(crate) answer: Option<Answer>,
@@ -84,11 +90,13 @@ pub(crate) enum Fault {
     Status,
     /// A head over [`HEAD_BYTES_MAX`].
     HeadTooBig,
-    /// `Content-Length` that is no number, that contradicts another one, or beside `Transfer-Encoding`.
+    /// `Content-Length` that is no number, that contradicts another one, or beside
+    /// `Transfer-Encoding`.
     Length,
     /// `Transfer-Encoding` of an HTTP/1.0 server.
     TransferEncoding,
-    /// A chunked body that breaks its own framing, or whose extensions and trailers are over [`HEAD_BYTES_MAX`].
+    /// A chunked body that breaks its own framing, or whose extensions and trailers are over
+    /// [`HEAD_BYTES_MAX`].
     Chunk,
     /// 101: nobody asked for another protocol.
     Switched,
@@ -116,8 +124,8 @@ impl ResponseParser {
         self.bytes = 0;
     }
 
-    /// Takes bytes up to the end of the answer, or all. `is_head` says whether this answer is one to a `HEAD`. Headers and body go
-    /// to `collector` too, which starts anew with each answer.
+    /// Takes bytes up to the end of the answer, or all. `is_head` says whether this answer is one
+    /// to a `HEAD`. Headers and body go to `collector` too, which starts anew with each answer.
     ///
     /// # Errors
     /// The input is no answer: close the connection.
@@ -133,13 +141,16 @@ impl ResponseParser {
             let (taken, is_complete) = match &mut self.state {
                 State::Head => self.take_head(rest, is_head, collector.as_deref_mut())?,
                 State::Length { left_bytes } => {
-                    let taken = usize::try_from(*left_bytes).map_or(rest.len(), |left| left.min(rest.len()));
+                    let taken = usize::try_from(*left_bytes)
+                        .map_or(rest.len(), |left| left.min(rest.len()));
                     *left_bytes -= taken as u64;
                     let is_complete = *left_bytes == 0;
                     collect_body(&mut collector, &rest[..taken])?;
                     (taken, is_complete)
                 }
-                State::Chunked(chunked) => chunked.take(rest, |data| collect_body(&mut collector, data))?,
+                State::Chunked(chunked) => {
+                    chunked.take(rest, |data| collect_body(&mut collector, data))?
+                }
                 State::UntilClose => {
                     collect_body(&mut collector, rest)?;
                     (rest.len(), false)
@@ -148,22 +159,16 @@ impl ResponseParser {
             at += taken;
             self.bytes += taken as u64;
             if is_complete {
-                return Ok(Step {
-                    consumed_bytes: at,
-                    answer: Some(self.complete()),
-                });
+                return Ok(Step { consumed_bytes: at, answer: Some(self.complete()) });
             }
             if at == input.len() {
-                return Ok(Step {
-                    consumed_bytes: at,
-                    answer: None,
-                });
+                return Ok(Step { consumed_bytes: at, answer: None });
             }
         }
     }
 
-    /// The server ended the connection. That completes an answer without a length of its own; `None` says that no answer had
-    /// begun.
+    /// The server ended the connection. That completes an answer without a length of its own;
+    /// `None` says that no answer had begun.
     ///
     /// # Errors
     /// [`Fault::Truncated`] within an answer.
@@ -176,11 +181,8 @@ impl ResponseParser {
     }
 
     fn complete(&mut self) -> Answer {
-        let answer = Answer {
-            status: self.status,
-            keeps_alive: self.keeps_alive,
-            bytes: self.bytes,
-        };
+        let answer =
+            Answer { status: self.status, keeps_alive: self.keeps_alive, bytes: self.bytes };
         self.state = State::Head;
         self.bytes = 0;
         answer
@@ -208,7 +210,8 @@ impl ResponseParser {
         let before_bytes = self.held.len();
         let piece = &input[..input.len().min(HEAD_BYTES_MAX - before_bytes)];
         self.held.extend_from_slice(piece);
-        // Parsing starts at the first byte again: only where an empty line says that it can succeed.
+        // Parsing starts at the first byte again: only where an empty line says that it can
+        // succeed.
         if has_empty_line(&self.held[before_bytes.saturating_sub(2)..])
             && let Some(head) = head::parse(&self.held, is_head, collector)?
         {

@@ -11,32 +11,16 @@ struct Sample {
 }
 
 fn sample(bytes: &[u8], status: u16, keeps_alive: bool, body: &'static [u8]) -> Sample {
-    let answer = Answer {
-        status,
-        keeps_alive,
-        bytes: bytes.len() as u64,
-    };
-    Sample {
-        bytes: bytes.to_vec(),
-        is_head: false,
-        answer,
-        body,
-        headers: Vec::new(),
-    }
+    let answer = Answer { status, keeps_alive, bytes: bytes.len() as u64 };
+    Sample { bytes: bytes.to_vec(), is_head: false, answer, body, headers: Vec::new() }
 }
 
 fn to_head(sample: Sample) -> Sample {
-    Sample {
-        is_head: true,
-        ..sample
-    }
+    Sample { is_head: true, ..sample }
 }
 
 fn with_headers(sample: Sample, headers: &[(&'static str, &'static [u8])]) -> Sample {
-    Sample {
-        headers: headers.to_vec(),
-        ..sample
-    }
+    Sample { headers: headers.to_vec(), ..sample }
 }
 
 /// Answers that keep the connection open.
@@ -100,10 +84,8 @@ fn feed(pieces: &[&[u8]], is_head: &[bool]) -> Result<Vec<Seen>, Fault> {
             assert!(parser.is_idle());
             seen.push(collector.with_view(answer.status, |view| {
                 assert_eq!(view.status, answer.status);
-                let headers = view
-                    .headers
-                    .iter()
-                    .map(|(name, value)| ((*name).to_owned(), value.to_vec()));
+                let headers =
+                    view.headers.iter().map(|(name, value)| ((*name).to_owned(), value.to_vec()));
                 (answer, headers.collect(), view.body.to_vec())
             }));
         }
@@ -120,10 +102,8 @@ fn check(samples: &[&Sample], pieces: &[&[u8]]) {
         assert_eq!(answer, sample.answer, "{text}");
         assert_eq!(body, sample.body, "{text}");
         if !sample.headers.is_empty() {
-            let expected = sample
-                .headers
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), value.to_vec()));
+            let expected =
+                sample.headers.iter().map(|(name, value)| ((*name).to_owned(), value.to_vec()));
             assert_eq!(headers, expected.collect::<Vec<_>>(), "{text}");
         }
     }
@@ -155,21 +135,22 @@ fn pipelined_answers_are_told_apart_however_they_are_cut() {
 
 #[test]
 fn random_answers_in_random_pieces_are_understood() {
-    let seed = std::env::var("KVANT_TEST_SEED").map_or_else(|_| entropy_seed(), |seed| seed.parse().unwrap());
+    let seed = std::env::var("KVANT_TEST_SEED")
+        .map_or_else(|_| entropy_seed(), |seed| seed.parse().unwrap());
     println!("KVANT_TEST_SEED={seed}");
     let mut rng = Rng::new(seed);
     let samples = samples();
     for _ in 0..300 {
         let count = 1 + rng.below(20);
-        let chosen: Vec<&Sample> = (0..count)
-            .map(|_| &samples[rng.below(samples.len() as u64) as usize])
-            .collect();
+        let chosen: Vec<&Sample> =
+            (0..count).map(|_| &samples[rng.below(samples.len() as u64) as usize]).collect();
         let bytes: Vec<u8> = chosen.iter().flat_map(|sample| sample.bytes.clone()).collect();
         let piece_bytes_max = 1 + rng.below(100);
         let mut pieces = Vec::new();
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
-            let (piece, after) = rest.split_at(rest.len().min(1 + rng.below(piece_bytes_max) as usize));
+            let (piece, after) =
+                rest.split_at(rest.len().min(1 + rng.below(piece_bytes_max) as usize));
             pieces.push(piece);
             rest = after;
         }
@@ -179,7 +160,8 @@ fn random_answers_in_random_pieces_are_understood() {
 
 #[test]
 fn random_damage_never_panics_and_always_ends() {
-    let seed = std::env::var("KVANT_TEST_SEED").map_or_else(|_| entropy_seed(), |seed| seed.parse().unwrap());
+    let seed = std::env::var("KVANT_TEST_SEED")
+        .map_or_else(|_| entropy_seed(), |seed| seed.parse().unwrap());
     println!("KVANT_TEST_SEED={seed}");
     let mut rng = Rng::new(seed);
     let samples = samples();
@@ -207,11 +189,7 @@ fn connections_that_close_say_so() {
     ];
     for bytes in closing {
         let step = ResponseParser::new().parse(bytes, false, None).unwrap();
-        assert!(
-            !step.answer.unwrap().keeps_alive,
-            "{}",
-            String::from_utf8_lossy(bytes)
-        );
+        assert!(!step.answer.unwrap().keeps_alive, "{}", String::from_utf8_lossy(bytes));
     }
 }
 
@@ -223,19 +201,9 @@ fn an_answer_without_length_ends_with_the_connection() {
         let mut collector = Collector::default();
         for piece in [&bytes[..cut], &bytes[cut..]] {
             let step = parser.parse(piece, false, Some(&mut collector)).unwrap();
-            assert_eq!(
-                step,
-                Step {
-                    consumed_bytes: piece.len(),
-                    answer: None
-                }
-            );
+            assert_eq!(step, Step { consumed_bytes: piece.len(), answer: None });
         }
-        let answer = Answer {
-            status: 200,
-            keeps_alive: false,
-            bytes: bytes.len() as u64,
-        };
+        let answer = Answer { status: 200, keeps_alive: false, bytes: bytes.len() as u64 };
         assert_eq!(parser.end(), Ok(Some(answer)));
         collector.with_view(200, |view| assert_eq!(view.body, b"all of this"));
     }
@@ -247,10 +215,7 @@ fn the_end_of_the_connection_within_an_answer_is_a_fault() {
         for cut in 0..sample.bytes.len() {
             let mut parser = ResponseParser::new();
             assert_eq!(
-                parser
-                    .parse(&sample.bytes[..cut], sample.is_head, None)
-                    .unwrap()
-                    .answer,
+                parser.parse(&sample.bytes[..cut], sample.is_head, None).unwrap().answer,
                 None
             );
             let expected = if cut == 0 { Ok(None) } else { Err(Fault::Truncated) };
@@ -273,38 +238,20 @@ fn what_is_no_answer_is_a_fault() {
         (b"HTTP/2.0 200 OK\r\n\r\n", Fault::Head(httparse::Error::Version)),
         (b"HTTP/1.1 abc\r\n\r\n", Fault::Head(httparse::Error::Status)),
         (b"HTTP/1.1 099 x\r\n\r\n", Fault::Status),
-        (
-            b"HTTP/1.1 200 OK\r\nBad Name: x\r\n\r\n",
-            Fault::Head(httparse::Error::HeaderName),
-        ),
-        (
-            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
-            Fault::Switched,
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-            Fault::Length,
-        ),
+        (b"HTTP/1.1 200 OK\r\nBad Name: x\r\n\r\n", Fault::Head(httparse::Error::HeaderName)),
+        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", Fault::Switched),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", Fault::Length),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 1, 2\r\n\r\n", Fault::Length),
         (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", Fault::Length),
         (b"HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\n", Fault::Length),
         (b"HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n", Fault::Length),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
-            Fault::Length,
-        ),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", Fault::Length),
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
             Fault::Length,
         ),
-        (
-            b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-            Fault::TransferEncoding,
-        ),
-        (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz",
-            Fault::Chunk,
-        ),
+        (b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Fault::TransferEncoding),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz", Fault::Chunk),
     ];
     for (bytes, fault) in cases {
         assert_eq!(ResponseParser::new().parse(bytes, false, None), Err(*fault));
@@ -335,23 +282,13 @@ fn a_head_is_bounded_however_it_arrives() {
             Ok(Some(HEAD_BYTES_MAX as u64)),
             "{piece_bytes}"
         );
-        assert_eq!(
-            parse(&head_of(HEAD_BYTES_MAX + 1)),
-            Err(Fault::HeadTooBig),
-            "{piece_bytes}"
-        );
+        assert_eq!(parse(&head_of(HEAD_BYTES_MAX + 1)), Err(Fault::HeadTooBig), "{piece_bytes}");
     }
     let empty_lines = [b'\n'; HEAD_BYTES_MAX];
-    assert_eq!(
-        ResponseParser::new().parse(&empty_lines, false, None),
-        Err(Fault::HeadTooBig)
-    );
-    let many = [
-        b"HTTP/1.1 200 x\r\n".to_vec(),
-        b"A: b\r\n".repeat(HEADERS_MAX + 1),
-        b"\r\n".to_vec(),
-    ]
-    .concat();
+    assert_eq!(ResponseParser::new().parse(&empty_lines, false, None), Err(Fault::HeadTooBig));
+    let many =
+        [b"HTTP/1.1 200 x\r\n".to_vec(), b"A: b\r\n".repeat(HEADERS_MAX + 1), b"\r\n".to_vec()]
+            .concat();
     assert_eq!(
         ResponseParser::new().parse(&many, false, None),
         Err(Fault::Head(httparse::Error::TooManyHeaders))
@@ -364,25 +301,15 @@ fn a_body_for_a_script_is_bounded_and_others_are_not() {
     let mut collector = Collector::default();
     let mut collecting = ResponseParser::new();
     let mut blind = ResponseParser::new();
-    assert!(
-        collecting
-            .parse(head.as_bytes(), false, Some(&mut collector))
-            .is_ok()
-    );
+    assert!(collecting.parse(head.as_bytes(), false, Some(&mut collector)).is_ok());
     assert!(blind.parse(head.as_bytes(), false, None).is_ok());
     let piece = vec![b'x'; 1 << 20];
-    let mut met = Ok(Step {
-        consumed_bytes: 0,
-        answer: None,
-    });
+    let mut met = Ok(Step { consumed_bytes: 0, answer: None });
     for _ in 0..=BODY_COLLECTED_BYTES_MAX / piece.len() {
         met = collecting.parse(&piece, false, Some(&mut collector));
         assert_eq!(
             blind.parse(&piece, false, None),
-            Ok(Step {
-                consumed_bytes: piece.len(),
-                answer: None
-            })
+            Ok(Step { consumed_bytes: piece.len(), answer: None })
         );
     }
     assert_eq!(met, Err(Fault::BodyTooBig));

@@ -3,8 +3,8 @@ use super::*;
 #[test]
 fn classes_ascend_and_are_an_eighth_wide() {
     let mut last = 0;
-    for ns in
-        (0..100_000).chain((17..60).flat_map(|power| [(1 << power) - 1, 1 << power, (1 << power) * 9 / 8]))
+    for ns in (0..100_000)
+        .chain((17..60).flat_map(|power| [(1 << power) - 1, 1 << power, (1 << power) * 9 / 8]))
     {
         let class = class_of(ns);
         assert!(class < CLASSES && class >= last, "{ns}");

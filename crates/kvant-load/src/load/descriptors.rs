@@ -3,18 +3,16 @@
 use kvant_base::{Error, ErrorKind, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors for everything that is no connection: standard streams, files, what the process has open already.
+/// Descriptors for everything that is no connection: standard streams, files, what the process has
+/// open already.
 const DESCRIPTORS_KEPT: u64 = 64;
 /// Descriptors of a worker: its epoll instance and what wakes it.
 const DESCRIPTORS_PER_THREAD: u64 = 2;
 
 /// Sees to it that so many connections can be open.
 pub(super) fn raise_limit(connection_count: usize, thread_count: usize) -> Result<()> {
-    let Some(limit) = raised(
-        getrlimit(Resource::Nofile),
-        connection_count as u64,
-        thread_count as u64,
-    )?
+    let Some(limit) =
+        raised(getrlimit(Resource::Nofile), connection_count as u64, thread_count as u64)?
     else {
         return Ok(());
     };
@@ -46,10 +44,7 @@ fn raised(limit: Rlimit, connection_count: u64, thread_count: u64) -> Result<Opt
             );
             Err(Error::new(ErrorKind::Io, message))
         }
-        maximum => Ok(Some(Rlimit {
-            current: Some(needed),
-            maximum,
-        })),
+        maximum => Ok(Some(Rlimit { current: Some(needed), maximum })),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Adds up what workers report: by second as soon as all threads have reported it, by thread, and in all.
+//! Adds up what workers report: by second as soon as all threads have reported it, by thread, and
+//! in all.
 
 use crate::config::Phase;
 use crate::histogram::Histogram;
@@ -55,11 +56,7 @@ impl Tally {
 
     /// Adds a second of a thread; gives its box back, empty.
     pub(super) fn add(&mut self, thread: usize, second: messages::Second) -> Box<Interval> {
-        let messages::Second {
-            mut interval,
-            backlog,
-            starts_anew,
-        } = second;
+        let messages::Second { mut interval, backlog, starts_anew } = second;
         let tally = &mut self.threads[thread];
         if starts_anew {
             for op in &mut tally.total.ops {
@@ -101,11 +98,15 @@ impl Tally {
     }
 
     /// Shows the seconds that all threads have reported. Whether more are wanted.
-    pub(super) fn complete_seconds(&mut self, each_second: &mut dyn FnMut(&Interval) -> bool) -> bool {
+    pub(super) fn complete_seconds(
+        &mut self,
+        each_second: &mut dyn FnMut(&Interval) -> bool,
+    ) -> bool {
         let mut wants_more = true;
         while !self.open.is_empty() {
             let number = self.seconds.len();
-            let is_reported = |thread: &ThreadTally| thread.ended.is_some() || thread.second_count > number;
+            let is_reported =
+                |thread: &ThreadTally| thread.ended.is_some() || thread.second_count > number;
             if !self.threads.iter().all(is_reported) {
                 break;
             }

@@ -24,21 +24,16 @@ impl Proc {
             "stat",
             &format!("cpu  {tasks} 0 0 {idle} 0 0 0 {stolen} 0 0\ncpu0 1\ncpu1 1\n"),
         );
-        let process =
-            |pid: u32, ticks: u64| format!("{pid} (load) R 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 5");
+        let process = |pid: u32, ticks: u64| {
+            format!("{pid} (load) R 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 5")
+        };
         self.write("self/stat", &process(42, own));
         self.write("77/stat", &process(77, server));
-        self.write(
-            "pressure/cpu",
-            &format!("some avg10=0 avg60=0 avg300=0 total={pressure_us}\n"),
-        );
+        self.write("pressure/cpu", &format!("some avg10=0 avg60=0 avg300=0 total={pressure_us}\n"));
     }
 
     fn machine(&self, server: Server) -> Machine {
-        Machine {
-            proc: ProcFs::at(&self.0),
-            server,
-        }
+        Machine { proc: ProcFs::at(&self.0), server }
     }
 }
 
@@ -102,10 +97,7 @@ fn without_an_account_nothing_is_said() {
     proc.set(101, 400, 0, 1, 0, 0);
     std::fs::remove_dir_all(proc.0.join("pressure")).unwrap();
     let lap = watch.lap(2 * S).unwrap();
-    assert_eq!(
-        (lap.server_part, lap.pressure_part, lap.others_part),
-        (None, None, 0.5)
-    );
+    assert_eq!((lap.server_part, lap.pressure_part, lap.others_part), (None, None, 0.5));
     // Less than a few ticks is no time.
     assert_eq!(watch.lap(2 * S + 1_000), None);
 }
@@ -117,10 +109,8 @@ fn a_server_of_this_machine_is_looked_for() {
     let fs = ProcFs::at(&proc.0);
     let local = target("http://127.0.0.1:8080/");
     assert_eq!(server(&fs, std::slice::from_ref(&local)), Server::Hidden);
-    let far = Target {
-        addresses: vec![Address::Tcp(([192, 0, 2, 1], 8080).into())],
-        ..local.clone()
-    };
+    let far =
+        Target { addresses: vec![Address::Tcp(([192, 0, 2, 1], 8080).into())], ..local.clone() };
     assert_eq!(server(&fs, &[far]), Server::Elsewhere);
     proc.write(
         "net/tcp",
@@ -129,22 +119,14 @@ fn a_server_of_this_machine_is_looked_for() {
             u32::from_ne_bytes([127, 0, 0, 1])
         ),
     );
-    assert_eq!(
-        server(&fs, std::slice::from_ref(&local)),
-        Server::Hidden,
-        "of another user"
-    );
+    assert_eq!(server(&fs, std::slice::from_ref(&local)), Server::Hidden, "of another user");
     let owned = |pid: u32| {
         let fds = proc.0.join(format!("{pid}/fd"));
         std::fs::create_dir_all(&fds).unwrap();
         std::os::unix::fs::symlink("socket:[111]", fds.join("3")).unwrap();
         server(&fs, std::slice::from_ref(&local))
     };
-    assert_eq!(
-        owned(42),
-        Server::Elsewhere,
-        "this process: it is in the generator's share"
-    );
+    assert_eq!(owned(42), Server::Elsewhere, "this process: it is in the generator's share");
     assert_eq!(owned(77), Server::Processes(vec!["77".to_owned()]));
 }
 
@@ -161,10 +143,7 @@ fn used(stolen_part: f64, others_part: f64, pressure_part: Option<f64>) -> Machi
 }
 
 fn with(machine: MachineUse) -> Outcome {
-    Outcome {
-        machine: Some(machine),
-        ..calm(1_000)
-    }
+    Outcome { machine: Some(machine), ..calm(1_000) }
 }
 
 #[test]
@@ -187,10 +166,7 @@ fn a_machine_is_disturbed_by_theft_and_by_others_that_make_tasks_wait() {
     // CPUs that no other process wanted.
     assert_eq!(disturbance(&with(used(0.0, 0.3, Some(0.02)))), None);
     // The server may be what took it.
-    let hidden = MachineUse {
-        others_include_server: true,
-        ..used(0.0, 0.3, Some(0.2))
-    };
+    let hidden = MachineUse { others_include_server: true, ..used(0.0, 0.3, Some(0.2)) };
     assert_eq!(disturbance(&with(hidden)), None);
 }
 
@@ -219,11 +195,7 @@ fn few_disturbed_seconds_disturb_a_step_but_not_a_phase() {
         outcome
     };
     assert_eq!(disturbance_of_any_second(&outcome(0, 0.0)), None);
-    assert_eq!(
-        disturbance_of_any_second(&outcome(20, 0.04)),
-        None,
-        "ticks are few"
-    );
+    assert_eq!(disturbance_of_any_second(&outcome(20, 0.04)), None, "ticks are few");
     assert_eq!(disturbance(&outcome(1, 0.2)), None);
     let any = disturbance_of_any_second(&outcome(1, 0.2)).unwrap();
     assert!(any.contains("1 of 20 seconds") && any.contains("20 %"), "{any}");

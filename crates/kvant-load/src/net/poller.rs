@@ -1,10 +1,13 @@
 //! Waits for sockets and for time with one epoll instance.
 //!
 //! Invariants:
-//! 1. A socket is registered once, edge-triggered, for all that can happen to it: no request costs a change of the
-//!    registration. Whoever is told of an edge reads (or writes) until the kernel has no more.
-//! 2. Closing a descriptor takes it out; tokens carry a generation, so that an event of an old socket is known as such.
-//! 3. Waits end to the nanosecond that the kernel can do (timer slack 1 ns), not to the millisecond. That takes Linux 5.11.
+//! 1. A socket is registered once, edge-triggered, for all that can happen to it: no request costs
+//!    a change of the registration. Whoever is told of an edge reads (or writes) until the kernel
+//!    has no more.
+//! 2. Closing a descriptor takes it out; tokens carry a generation, so that an event of an old
+//!    socket is known as such.
+//! 3. Waits end to the nanosecond that the kernel can do (timer slack 1 ns), not to the
+//!    millisecond. That takes Linux 5.11.
 //!
 //! Threads: belongs to one; a [`Waker`] may be used from any.
 
@@ -17,8 +20,8 @@ use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-/// Events taken by one look at the sockets. Few, so that the time until the last of them is handled is short: what waits in
-/// between looks like latency of the server.
+/// Events taken by one look at the sockets. Few, so that the time until the last of them is handled
+/// is short: what waits in between looks like latency of the server.
 pub(crate) const EVENTS_PER_WAIT: usize = 32;
 /// The token of the waker.
 const WAKER_TOKEN: u64 = u64::MAX;
@@ -61,10 +64,7 @@ impl Poller {
             EventData::new_u64(WAKER_TOKEN),
             EventFlags::IN | EventFlags::ET,
         )?;
-        Ok(Poller {
-            epoll,
-            events: Vec::with_capacity(EVENTS_PER_WAIT),
-        })
+        Ok(Poller { epoll, events: Vec::with_capacity(EVENTS_PER_WAIT) })
     }
 
     /// Lets waits of the calling thread end on time.
@@ -116,10 +116,7 @@ impl Poller {
 impl Waker {
     /// For a poller that is to be.
     pub(crate) fn new() -> io::Result<Waker> {
-        Ok(Waker(Arc::new(eventfd(
-            0,
-            EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK,
-        )?)))
+        Ok(Waker(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
     }
 
     /// Ends the wait in progress, or the next one.

@@ -4,7 +4,9 @@ use super::tls::TlsStream;
 use crate::target::Address;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt,
+};
 use std::io;
 
 /// An open connection.
@@ -20,18 +22,15 @@ pub(crate) fn connect(address: &Address) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let (socket, connected) = match address {
         Address::Tcp(address) => {
-            let family = if address.is_ipv4() {
-                AddressFamily::INET
-            } else {
-                AddressFamily::INET6
-            };
+            let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
             let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
             sockopt::set_tcp_nodelay(&socket, true)?;
             let connected = rustix::net::connect(&socket, address);
             (socket, connected)
         }
         Address::Unix(path) => {
-            let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            let socket =
+                rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
             let connected = rustix::net::connect(&socket, &SocketAddrUnix::new(path)?);
             (socket, connected)
         }

@@ -1,20 +1,23 @@
 //! TLS over a non-blocking socket: the client's side, with rustls and the primitives of ring.
 //!
-//! A [`TlsStream`] reads and writes as a plain socket does, and must be driven alike: what would block says so and is tried
-//! again when the socket is ready. There is one difference: what was written may still be in memory. While
-//! [`TlsStream::wants_write`], somebody has to call [`TlsStream::flush`] when the socket becomes writable.
+//! A [`TlsStream`] reads and writes as a plain socket does, and must be driven alike: what would
+//! block says so and is tried again when the socket is ready. There is one difference: what was
+//! written may still be in memory. While [`TlsStream::wants_write`], somebody has to call
+//! [`TlsStream::flush`] when the socket becomes writable.
 //!
-//! Certificates are checked only against a file of certificates that the user gives. Without one, whoever answers is
-//! believed, as wrk and wrk2 do: a load generator measures test servers, whose certificates are mostly self-made, and sends
-//! nothing that has to be kept from an impostor. With one, chain, dates and name are checked as a browser does.
+//! Certificates are checked only against a file of certificates that the user gives. Without one,
+//! whoever answers is believed, as wrk and wrk2 do: a load generator measures test servers, whose
+//! certificates are mostly self-made, and sends nothing that has to be kept from an impostor. With
+//! one, chain, dates and name are checked as a browser does.
 //!
 //! Invariants:
-//! 1. `read` and `write` fail with `WouldBlock` only after the kernel said so: edge-triggered events suffice.
-//! 2. The end of the connection reads as 0, with or without a `close_notify` before it. Whether an answer was cut off is the
-//!    matter of its own framing.
+//! 1. `read` and `write` fail with `WouldBlock` only after the kernel said so: edge-triggered
+//!    events suffice.
+//! 2. The end of the connection reads as 0, with or without a `close_notify` before it. Whether an
+//!    answer was cut off is the matter of its own framing.
 //!
-//! Threads: a stream belongs to one; a [`TlsConnector`] may be shared, and with it the sessions that servers let
-//! us resume.
+//! Threads: a stream belongs to one; a [`TlsConnector`] may be shared, and with it the sessions
+//! that servers let us resume.
 
 #[cfg(test)]
 mod tests;
@@ -27,7 +30,9 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
@@ -57,8 +62,8 @@ impl TlsConnector {
         Ok(TlsConnector(Arc::new(config)))
     }
 
-    /// A stream over a connected socket, to be driven with [`TlsStream::handshake`]. `host` is the name that the server is asked for
-    /// (SNI) and has to prove; of an IP address only the latter.
+    /// A stream over a connected socket, to be driven with [`TlsStream::handshake`]. `host` is the
+    /// name that the server is asked for (SNI) and has to prove; of an IP address only the latter.
     ///
     /// # Errors
     /// `Invalid` when `host` is neither a DNS name nor an address.
@@ -85,11 +90,12 @@ impl TlsStream {
         self.socket.as_fd()
     }
 
-    /// Goes on with the handshake as far as it goes; whether it is over. To be called once, and then when the socket is ready
-    /// for whatever.
+    /// Goes on with the handshake as far as it goes; whether it is over. To be called once, and
+    /// then when the socket is ready for whatever.
     ///
     /// # Errors
-    /// The handshake failed: a certificate that is not accepted, no common version, no TLS at all, the end of the connection.
+    /// The handshake failed: a certificate that is not accepted, no common version, no TLS at all,
+    /// the end of the connection.
     pub(crate) fn handshake(&mut self) -> io::Result<bool> {
         loop {
             self.flush()?;
@@ -126,7 +132,8 @@ impl TlsStream {
         }
     }
 
-    /// Takes bytes to send and writes what the kernel takes: how many bytes were taken, which may be fewer than given.
+    /// Takes bytes to send and writes what the kernel takes: how many bytes were taken, which may
+    /// be fewer than given.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.is_empty() {
             return Ok(0);
@@ -134,11 +141,7 @@ impl TlsStream {
         self.flush()?;
         let taken = self.tls.writer().write(bytes)?;
         self.flush()?;
-        if taken == 0 {
-            Err(io::ErrorKind::WouldBlock.into())
-        } else {
-            Ok(taken)
-        }
+        if taken == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(taken) }
     }
 
     /// Whether bytes that were taken wait for the socket to become writable.
@@ -185,7 +188,8 @@ impl TlsStream {
     }
 }
 
-/// Reads and writes for rustls. A socket that blocks, and has a timeout, is interrupted by any signal.
+/// Reads and writes for rustls. A socket that blocks, and has a timeout, is interrupted by any
+/// signal.
 struct Socket<'a>(BorrowedFd<'a>);
 
 impl Read for Socket<'_> {
@@ -196,9 +200,7 @@ impl Read for Socket<'_> {
 
 impl Write for Socket<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(retry_on_intr(|| {
-            rustix::net::send(self.0, bytes, SendFlags::NOSIGNAL)
-        })?)
+        Ok(retry_on_intr(|| rustix::net::send(self.0, bytes, SendFlags::NOSIGNAL))?)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -206,7 +208,8 @@ impl Write for Socket<'_> {
     }
 }
 
-/// Checks nothing: any certificate of any server will do. Bytes are encrypted, but nobody knows for whom.
+/// Checks nothing: any certificate of any server will do. Bytes are encrypted, but nobody knows for
+/// whom.
 #[derive(Debug)]
 struct BelieveAnyone(Arc<CryptoProvider>);
 
@@ -248,11 +251,11 @@ impl ServerCertVerifier for BelieveAnyone {
 fn roots(pem: &[u8]) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate =
-            certificate.map_err(|error| Error::invalid(format!("the CA file is no PEM: {error}")))?;
-        roots
-            .add(certificate)
-            .map_err(|error| Error::invalid(format!("the CA file has an unusable certificate: {error}")))?;
+        let certificate = certificate
+            .map_err(|error| Error::invalid(format!("the CA file is no PEM: {error}")))?;
+        roots.add(certificate).map_err(|error| {
+            Error::invalid(format!("the CA file has an unusable certificate: {error}"))
+        })?;
     }
     if roots.is_empty() {
         return Err(Error::invalid(

@@ -1,7 +1,9 @@
-//! A stretch of time in which the rate changes evenly: how many requests until when, and the inverse.
+//! A stretch of time in which the rate changes evenly: how many requests until when, and the
+//! inverse.
 //!
 //! With the rate `a` at the start and `k` more each second, `N(t) = a t + k t^2 / 2`, whose inverse
-//! `t = 2 n / (a + sqrt(a^2 + 2 k n))` is written so that nothing cancels out; with `k = 0` it is `n / a` exactly.
+//! `t = 2 n / (a + sqrt(a^2 + 2 k n))` is written so that nothing cancels out; with `k = 0` it is
+//! `n / a` exactly.
 
 #[cfg(test)]
 mod tests;
@@ -22,24 +24,15 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// From `rate` at the start to `rate_at_end`, in requests a second. Rates that are no numbers or below 0 are 0.
+    /// From `rate` at the start to `rate_at_end`, in requests a second. Rates that are no numbers
+    /// or below 0 are 0.
     pub(super) fn new(start_ns: u64, end_ns: u64, rate: f64, rate_at_end: f64) -> Curve {
         let (rate, rate_at_end) = (rate.max(0.0), rate_at_end.max(0.0));
         let length_s = (end_ns - start_ns) as f64 / NS_PER_S;
-        let slope = if length_s > 0.0 {
-            (rate_at_end - rate) / length_s
-        } else {
-            0.0
-        };
+        let slope = if length_s > 0.0 { (rate_at_end - rate) / length_s } else { 0.0 };
         // The sum first: half of it is exact.
         let total = (rate + rate_at_end) * ((end_ns - start_ns) as f64) / (2.0 * NS_PER_S);
-        Curve {
-            start_ns,
-            end_ns,
-            rate,
-            slope,
-            total,
-        }
+        Curve { start_ns, end_ns, rate, slope, total }
     }
 
     /// Requests until the end, with fractions.
@@ -57,16 +50,14 @@ impl Curve {
     /// The time by which `n` requests should have been made; never past the last nanosecond.
     pub(super) fn time_of_ns(&self, n: f64) -> u64 {
         let rate_then = (self.rate * self.rate + 2.0 * self.slope * n).max(0.0).sqrt();
-        let since_start_ns = if n > 0.0 {
-            2.0 * n * NS_PER_S / (self.rate + rate_then)
-        } else {
-            0.0
-        };
+        let since_start_ns =
+            if n > 0.0 { 2.0 * n * NS_PER_S / (self.rate + rate_then) } else { 0.0 };
         let at_ns = self.start_ns.saturating_add(since_start_ns.round() as u64);
         at_ns.min(self.end_ns.saturating_sub(1))
     }
 
-    /// How many positions are planned before `before_ns`, by the times that [`Curve::time_of_ns`] says.
+    /// How many positions are planned before `before_ns`, by the times that [`Curve::time_of_ns`]
+    /// says.
     pub(super) fn positions_before(&self, before_ns: u64) -> u64 {
         let count = self.count();
         if before_ns <= self.start_ns {

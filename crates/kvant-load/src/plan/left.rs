@@ -1,7 +1,8 @@
 //! What is left of a plan at the end: the moments that were not taken.
 //!
-//! Somebody who asks for more than any server can do leaves more of them than can be gone through one by one. Where they are many,
-//! they are counted in stretches of time, each so short that a histogram has one place for all the ages in it.
+//! Somebody who asks for more than any server can do leaves more of them than can be gone through
+//! one by one. Where they are many, they are counted in stretches of time, each so short that a
+//! histogram has one place for all the ages in it.
 //!
 //! Threads: none of its own.
 
@@ -10,8 +11,9 @@ const SINGLE_MAX: u64 = 100_000;
 /// A stretch is this part of the age at its start: less than three significant digits tell apart.
 const PARTS_OF_AGE: u64 = 2_048;
 
-/// Shows the moments number `taken` and following that lie within `from_ns..to_ns`, with how many there are. `count_before` says how many
-/// moments lie before a time, `time_of_ns` when a number is due.
+/// Shows the moments number `taken` and following that lie within `from_ns..to_ns`, with how many
+/// there are. `count_before` says how many moments lie before a time, `time_of_ns` when a number is
+/// due.
 pub(super) fn each(
     taken: u64,
     from_ns: u64,
@@ -23,9 +25,7 @@ pub(super) fn each(
     let mut number = taken.max(count_before(from_ns));
     let end = count_before(to_ns);
     if end.saturating_sub(number) <= SINGLE_MAX {
-        (number..end)
-            .filter_map(time_of_ns)
-            .for_each(|at_ns| show(at_ns, 1));
+        (number..end).filter_map(time_of_ns).for_each(|at_ns| show(at_ns, 1));
         return;
     }
     while number < end {

@@ -1,14 +1,16 @@
 //! When requests are due: rates and ramps turned into planned times.
 //!
-//! All threads together follow one plan. Where requests come at even distances, its positions are numbered and thread `t`
-//! of `T` takes `t`, `t + T`, ...: the distances are even however many threads there are, and no request is lost to a
-//! division. Where they come as a Poisson process, each thread has a process of its own, because the sum of such processes
-//! is one.
+//! All threads together follow one plan. Where requests come at even distances, its positions are
+//! numbered and thread `t` of `T` takes `t`, `t + T`, ...: the distances are even however many
+//! threads there are, and no request is lost to a division. Where they come as a Poisson process,
+//! each thread has a process of its own, because the sum of such processes is one.
 //!
 //! Invariants:
 //! 1. Planned times never decrease, and lie before the end of the phase.
-//! 2. The time of a position is computed from its number, not from the time before: no error adds up.
-//! 3. At even distances, exactly `rate * duration` requests are planned (rounded up), and for the warm-up likewise.
+//! 2. The time of a position is computed from its number, not from the time before: no error adds
+//!    up.
+//! 3. At even distances, exactly `rate * duration` requests are planned (rounded up), and for the
+//!    warm-up likewise.
 //!
 //! Threads: none of its own; each worker has its plan.
 
@@ -25,8 +27,8 @@ use curve::Curve;
 use kvant_env::rng::Rng;
 use std::time::Duration;
 
-/// The planned times of one thread for one phase, in nanoseconds since the phase began: first the warm-up, then the measured
-/// time.
+/// The planned times of one thread for one phase, in nanoseconds since the phase began: first the
+/// warm-up, then the measured time.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     taker: Process,
@@ -35,10 +37,12 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan of thread `thread_index` of `thread_count`. A warm-up has the rate with which the measured time starts.
+    /// The plan of thread `thread_index` of `thread_count`. A warm-up has the rate with which the
+    /// measured time starts.
     ///
-    /// A closed loop has no plan: nothing is ever due. Of [`Arrival::Wrk2`] only [`Wrk2Pace`] knows when requests are due; a
-    /// plan for it is one at even distances. Phases that are to differ in their random arrivals need different seeds.
+    /// A closed loop has no plan: nothing is ever due. Of [`Arrival::Wrk2`] only [`Wrk2Pace`] knows
+    /// when requests are due; a plan for it is one at even distances. Phases that are to differ in
+    /// their random arrivals need different seeds.
     pub(crate) fn new(
         rate: Rate,
         warmup: Duration,
@@ -60,20 +64,17 @@ impl Plan {
         };
         let thread_index = thread_index as u64;
         let arrivals = match arrival {
-            Arrival::Uniform | Arrival::Wrk2 => Arrivals::Even {
-                next_position: thread_index,
-            },
+            Arrival::Uniform | Arrival::Wrk2 => Arrivals::Even { next_position: thread_index },
             Arrival::Poisson => Arrivals::Poisson {
                 // Neighbouring seeds are hashed apart.
-                rng: Rng::new(Rng::new(seed ^ thread_index.wrapping_mul(0xd134_2543_de82_ef95)).next_u64()),
+                rng: Rng::new(
+                    Rng::new(seed ^ thread_index.wrapping_mul(0xd134_2543_de82_ef95)).next_u64(),
+                ),
                 at: 0.0,
             },
         };
         let taker = Process::new(phase, arrivals, thread_index, thread_count as u64);
-        Plan {
-            scout: taker.clone(),
-            taker,
-        }
+        Plan { scout: taker.clone(), taker }
     }
 
     /// When the next request is due; `None` when nothing is planned any more.
@@ -91,9 +92,9 @@ impl Plan {
         self.taker.taken
     }
 
-    /// How many requests of this thread are planned before `before_ns`, taken or not: less [`Plan::taken`], the backlog. Must not be
-    /// asked for a time before that of the last question. Constant time at even distances; else a step for each request
-    /// since the last question.
+    /// How many requests of this thread are planned before `before_ns`, taken or not: less
+    /// [`Plan::taken`], the backlog. Must not be asked for a time before that of the last question.
+    /// Constant time at even distances; else a step for each request since the last question.
     pub(crate) fn planned_before(&mut self, before_ns: u64) -> u64 {
         match self.scout.arrivals {
             Arrivals::Even { .. } => self.scout.even_before(before_ns),
@@ -149,21 +150,16 @@ struct Process {
 enum Arrivals {
     /// At whole numbers of requests.
     Even { next_position: u64 },
-    /// At exponentially distributed distances, counted in requests of all threads, of which this one makes its share.
+    /// At exponentially distributed distances, counted in requests of all threads, of which this
+    /// one makes its share.
     Poisson { rng: Rng, at: f64 },
 }
 
 impl Process {
     fn new(phase: PhaseCurve, arrivals: Arrivals, thread_index: u64, thread_count: u64) -> Process {
         assert!(thread_index < thread_count, "a thread is one of all");
-        let mut process = Process {
-            phase,
-            arrivals,
-            thread_index,
-            thread_count,
-            next_ns: None,
-            taken: 0,
-        };
+        let mut process =
+            Process { phase, arrivals, thread_index, thread_count, next_ns: None, taken: 0 };
         process.draw();
         process
     }

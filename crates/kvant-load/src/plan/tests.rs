@@ -19,9 +19,7 @@ fn plans(
 /// The times before `before_ns` that a thread has not taken.
 fn left(plan: &Plan, before_ns: u64) -> Vec<u64> {
     let mut times = Vec::new();
-    plan.each_left(0, before_ns, |at_ns, count| {
-        times.extend((0..count).map(|_| at_ns))
-    });
+    plan.each_left(0, before_ns, |at_ns, count| times.extend((0..count).map(|_| at_ns)));
     times
 }
 
@@ -33,7 +31,8 @@ fn merged(plans: &[Plan]) -> Vec<u64> {
 }
 
 fn seed() -> u64 {
-    let seed = std::env::var("KVANT_TEST_SEED").map_or_else(|_| entropy_seed(), |seed| seed.parse().unwrap());
+    let seed = std::env::var("KVANT_TEST_SEED")
+        .map_or_else(|_| entropy_seed(), |seed| seed.parse().unwrap());
     println!("KVANT_TEST_SEED={seed}");
     seed
 }
@@ -41,14 +40,8 @@ fn seed() -> u64 {
 #[test]
 fn all_threads_together_are_evenly_spaced() {
     for threads in [1, 2, 3, 7, 64, 1_000] {
-        let plans = plans(
-            Rate::Constant(250.0),
-            Duration::ZERO,
-            2 * S,
-            Arrival::Uniform,
-            0,
-            threads,
-        );
+        let plans =
+            plans(Rate::Constant(250.0), Duration::ZERO, 2 * S, Arrival::Uniform, 0, threads);
         let expected: Vec<u64> = (0..500).map(|n| n * 4_000_000).collect();
         assert_eq!(merged(&plans), expected, "{threads} threads");
     }
@@ -56,14 +49,7 @@ fn all_threads_together_are_evenly_spaced() {
 
 #[test]
 fn a_rate_below_the_number_of_threads_is_kept() {
-    let plans = plans(
-        Rate::Constant(3.0),
-        Duration::ZERO,
-        10 * S,
-        Arrival::Uniform,
-        0,
-        8,
-    );
+    let plans = plans(Rate::Constant(3.0), Duration::ZERO, 10 * S, Arrival::Uniform, 0, 8);
     let counts: Vec<usize> = plans.iter().map(|plan| left(plan, u64::MAX).len()).collect();
     assert_eq!(counts, [4, 4, 4, 4, 4, 4, 3, 3]);
     assert_eq!(merged(&plans)[29], 9_666_666_667);
@@ -89,10 +75,7 @@ fn nothing_is_planned_for_a_closed_loop_or_a_rate_of_0() {
             let mut plan = Plan::new(rate, S, S, arrival, 1, 0, 1);
             assert_eq!(plan.peek_ns(), None, "{rate:?} {arrival:?}");
             plan.advance();
-            assert_eq!(
-                (plan.peek_ns(), plan.taken(), plan.planned_before(u64::MAX)),
-                (None, 0, 0)
-            );
+            assert_eq!((plan.peek_ns(), plan.taken(), plan.planned_before(u64::MAX)), (None, 0, 0));
         }
     }
 }
@@ -105,21 +88,14 @@ fn random_plans_have_all_requests_in_order_and_count_right() {
         let rate = |rng: &mut Rng| rng.below(20_000) as f64 / (1 + rng.below(20)) as f64;
         let (from, to) = (rate(&mut rng), rate(&mut rng));
         let is_ramp = rng.one_in(2);
-        let rate = if is_ramp {
-            Rate::Ramp { from, to }
-        } else {
-            Rate::Constant(from)
-        };
+        let rate = if is_ramp { Rate::Ramp { from, to } } else { Rate::Constant(from) };
         let warmup = Duration::from_micros(rng.below(2) * rng.below(500_000));
         let duration = Duration::from_micros(1 + rng.below(1_000_000));
-        let arrival = if rng.one_in(3) {
-            Arrival::Poisson
-        } else {
-            Arrival::Uniform
-        };
+        let arrival = if rng.one_in(3) { Arrival::Poisson } else { Arrival::Uniform };
         let threads = 1 + rng.below(9) as usize;
         let mut plans = plans(rate, warmup, duration, arrival, rng.next_u64(), threads);
-        let what = format!("{round}: {rate:?} {warmup:?} {duration:?} {arrival:?} {threads} threads");
+        let what =
+            format!("{round}: {rate:?} {warmup:?} {duration:?} {arrival:?} {threads} threads");
 
         let times = merged(&plans);
         let (warmup_ns, end_ns) = (ns(warmup), ns(warmup) + ns(duration));
@@ -127,11 +103,7 @@ fn random_plans_have_all_requests_in_order_and_count_right() {
         if arrival == Arrival::Uniform {
             let mean = if is_ramp { (from + to) / 2.0 } else { from };
             let measured = times.iter().filter(|time| **time >= warmup_ns).count();
-            assert_eq!(
-                measured as f64,
-                (mean * duration.as_secs_f64() - 1e-6).ceil(),
-                "{what}"
-            );
+            assert_eq!(measured as f64, (mean * duration.as_secs_f64() - 1e-6).ceil(), "{what}");
             let before = times.len() - measured;
             assert_eq!(
                 before as f64,
@@ -152,11 +124,7 @@ fn random_plans_have_all_requests_in_order_and_count_right() {
                     moment_ns = moment_ns.max(all[rng.below(all.len() as u64) as usize]);
                 }
                 let due = all.iter().filter(|time| **time < moment_ns).count();
-                assert_eq!(
-                    plan.planned_before(moment_ns),
-                    due as u64,
-                    "{what} at {moment_ns}"
-                );
+                assert_eq!(plan.planned_before(moment_ns), due as u64, "{what} at {moment_ns}");
                 while taken < due && !rng.one_in(20) {
                     assert_eq!(plan.peek_ns(), Some(all[taken]), "{what}");
                     plan.advance();
@@ -174,24 +142,11 @@ fn poisson_arrivals_have_exponential_distances() {
     let seed = seed();
     let rate = 20_000.0;
     for threads in [1, 5] {
-        let times = merged(&plans(
-            Rate::Constant(rate),
-            S,
-            9 * S,
-            Arrival::Poisson,
-            seed,
-            threads,
-        ));
+        let times = merged(&plans(Rate::Constant(rate), S, 9 * S, Arrival::Poisson, seed, threads));
         // The count has mean and variance 200,000: 6 standard deviations are 2,700.
-        assert!(
-            times.len().abs_diff(200_000) < 2_700,
-            "{} at {threads} threads",
-            times.len()
-        );
-        let gaps: Vec<f64> = times
-            .windows(2)
-            .map(|two| (two[1] - two[0]) as f64 / 1e9 * rate)
-            .collect();
+        assert!(times.len().abs_diff(200_000) < 2_700, "{} at {threads} threads", times.len());
+        let gaps: Vec<f64> =
+            times.windows(2).map(|two| (two[1] - two[0]) as f64 / 1e9 * rate).collect();
         let count = gaps.len() as f64;
         let mean = gaps.iter().sum::<f64>() / count;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / count;
@@ -200,10 +155,7 @@ fn poisson_arrivals_have_exponential_distances() {
         assert!((variance - 1.0).abs() < 0.04, "variance {variance}");
         for limit in [0.1, 0.5, 1.0, 3.0] {
             let share = gaps.iter().filter(|gap| **gap > limit).count() as f64 / count;
-            assert!(
-                (share - (-limit).exp()).abs() < 0.008,
-                "{share} of the gaps are over {limit}"
-            );
+            assert!((share - (-limit).exp()).abs() < 0.008, "{share} of the gaps are over {limit}");
         }
     }
 }
@@ -211,10 +163,7 @@ fn poisson_arrivals_have_exponential_distances() {
 #[test]
 fn poisson_arrivals_follow_a_ramp() {
     let seed = seed();
-    let ramp = Rate::Ramp {
-        from: 0.0,
-        to: 20_000.0,
-    };
+    let ramp = Rate::Ramp { from: 0.0, to: 20_000.0 };
     let times = merged(&plans(ramp, Duration::ZERO, 10 * S, Arrival::Poisson, seed, 3));
     // Of 100,000, a quarter in the first half; 6 standard deviations allowed.
     let early = times.iter().filter(|time| **time < 5_000_000_000).count();
@@ -224,11 +173,11 @@ fn poisson_arrivals_follow_a_ramp() {
 
 #[test]
 fn random_arrivals_differ_between_threads_and_seeds_and_repeat_with_a_seed() {
-    let first_ns =
-        |seed, thread| Plan::new(Rate::Constant(1e3), S, S, Arrival::Poisson, seed, thread, 100).peek_ns();
-    let mut all: Vec<_> = (0..100)
-        .flat_map(|seed| (0..100).map(move |thread| first_ns(seed, thread)))
-        .collect();
+    let first_ns = |seed, thread| {
+        Plan::new(Rate::Constant(1e3), S, S, Arrival::Poisson, seed, thread, 100).peek_ns()
+    };
+    let mut all: Vec<_> =
+        (0..100).flat_map(|seed| (0..100).map(move |thread| first_ns(seed, thread))).collect();
     all.sort_unstable();
     all.dedup();
     // Equal by chance: a fraction of one pair is expected.

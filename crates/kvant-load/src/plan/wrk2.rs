@@ -1,11 +1,13 @@
-//! wrk2's schedule: each connection has a plan of its own, made for `--arrival wrk2` and `--wrk2-exact`.
+//! wrk2's schedule: each connection has a plan of its own, made for `--arrival wrk2` and
+//! `--wrk2-exact`.
 //!
-//! With R requests a second over t threads of c connections each, a connection is to make `r = R / t / c` a second from the
-//! moment it starts. What is due is decided by the number of answers it has had, so that one that waits for an answer falls
-//! behind; then it sends at most at twice the rate until it is back on its plan. Twice the rate counts from the last send
-//! for which the connection had not to wait any more: after a late answer to a punctual request all is sent at once that was due
-//! in the meantime. Connections of a thread start 5 ms apart.
-//! wrk2 waits by a timer of 1 ms that is rounded up, which [`Wrk2Pace`] does too when it is asked for.
+//! With R requests a second over t threads of c connections each, a connection is to make `r = R /
+//! t / c` a second from the moment it starts. What is due is decided by the number of answers it
+//! has had, so that one that waits for an answer falls behind; then it sends at most at twice the
+//! rate until it is back on its plan. Twice the rate counts from the last send for which the
+//! connection had not to wait any more: after a late answer to a punctual request all is sent at
+//! once that was due in the meantime. Connections of a thread start 5 ms apart. wrk2 waits by a
+//! timer of 1 ms that is rounded up, which [`Wrk2Pace`] does too when it is asked for.
 
 #[cfg(test)]
 mod tests;
@@ -49,8 +51,8 @@ pub(crate) enum Pace {
 }
 
 impl Wrk2Pace {
-    /// The plan of a connection that starts at `start_ns` and is to make `rate_per_connection` requests a second.
-    /// `rounds_to_ms`: waits are full milliseconds and never 0, as wrk2's.
+    /// The plan of a connection that starts at `start_ns` and is to make `rate_per_connection`
+    /// requests a second. `rounds_to_ms`: waits are full milliseconds and never 0, as wrk2's.
     pub(crate) fn new(rate_per_connection: f64, start_ns: u64, rounds_to_ms: bool) -> Wrk2Pace {
         Wrk2Pace {
             start_ns,
@@ -74,9 +76,7 @@ impl Wrk2Pace {
         if due_ns > now_ns {
             return self.wait(now_ns, due_ns);
         }
-        Pace::Send {
-            planned_ns: self.planned_ns(self.completed),
-        }
+        Pace::Send { planned_ns: self.planned_ns(self.completed) }
     }
 
     /// `count` answers have come: all of a pipelined batch, or one by one.
@@ -100,8 +100,15 @@ impl Wrk2Pace {
         after(self.start_ns, index, self.period_ns)
     }
 
-    /// Shows the planned moments number `taken` and following within `from_ns..to_ns`, with how many there are; many as one.
-    pub(crate) fn each_left(&self, taken: u64, from_ns: u64, to_ns: u64, show: impl FnMut(u64, u64)) {
+    /// Shows the planned moments number `taken` and following within `from_ns..to_ns`, with how
+    /// many there are; many as one.
+    pub(crate) fn each_left(
+        &self,
+        taken: u64,
+        from_ns: u64,
+        to_ns: u64,
+        show: impl FnMut(u64, u64),
+    ) {
         let count_before = |at_ns| self.planned_before(at_ns);
         let time_of_ns = |number| Some(self.planned_ns(number));
         super::left::each(taken, from_ns, to_ns, count_before, time_of_ns, show);
@@ -109,14 +116,9 @@ impl Wrk2Pace {
 
     fn wait(&self, now_ns: u64, due_ns: u64) -> Pace {
         let wait_ns = due_ns - now_ns;
-        let wait_ns = if self.rounds_to_ms {
-            (wait_ns / NS_PER_MS + 1) * NS_PER_MS
-        } else {
-            wait_ns
-        };
-        Pace::Wait {
-            until_ns: now_ns.saturating_add(wait_ns),
-        }
+        let wait_ns =
+            if self.rounds_to_ms { (wait_ns / NS_PER_MS + 1) * NS_PER_MS } else { wait_ns };
+        Pace::Wait { until_ns: now_ns.saturating_add(wait_ns) }
     }
 }
 

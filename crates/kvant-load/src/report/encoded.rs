@@ -1,9 +1,11 @@
-//! Histograms as one line of text: HdrHistogram's V2 encoding, deflated, in base64. Any HdrHistogram library reads it.
+//! Histograms as one line of text: HdrHistogram's V2 encoding, deflated, in base64. Any
+//! HdrHistogram library reads it.
 //!
 //! Invariants:
-//! 1. What [`decode`] makes of [`encode`]'s text has the same counts in the same units of resolution, so every
-//!    percentile, the mean and the maximum are the same.
-//! 2. Reading bounds what it unpacks: text that lies about its size costs [`UNPACKED_BYTES_MAX`] at most.
+//! 1. What [`decode`] makes of [`encode`]'s text has the same counts in the same units of
+//!    resolution, so every percentile, the mean and the maximum are the same.
+//! 2. Reading bounds what it unpacks: text that lies about its size costs [`UNPACKED_BYTES_MAX`] at
+//!    most.
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +23,8 @@ use std::io::Read;
 const COOKIE_DEFLATED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 /// First bytes of a V2 histogram that is not deflated; also found inside of a deflated one.
 const COOKIE_PLAIN: [u8; 4] = [0x1c, 0x84, 0x93, 0x13];
-/// Bytes before the counts of a V2 histogram: cookie, length of counts, normalizing offset, digits, bounds, ratio.
+/// Bytes before the counts of a V2 histogram: cookie, length of counts, normalizing offset, digits,
+/// bounds, ratio.
 const HEADER_BYTES: usize = 40;
 /// Most bytes that a histogram may unpack to: more than five digits over all of `u64` come to.
 pub const UNPACKED_BYTES_MAX: u64 = 64 << 20;
@@ -41,10 +44,7 @@ impl Default for Encoder {
 impl Encoder {
     /// An encoder with empty buffers.
     pub fn new() -> Encoder {
-        Encoder {
-            serializer: V2DeflateSerializer::new(),
-            bytes: Vec::new(),
-        }
+        Encoder { serializer: V2DeflateSerializer::new(), bytes: Vec::new() }
     }
 
     /// Appends `histogram` to `text`.
@@ -64,8 +64,8 @@ pub fn encode(histogram: &Histogram) -> String {
     text
 }
 
-/// The histogram that `text` holds, deflated or not. One of another resolution than ours, or beyond our bounds, loses
-/// what ours cannot tell apart.
+/// The histogram that `text` holds, deflated or not. One of another resolution than ours, or beyond
+/// our bounds, loses what ours cannot tell apart.
 ///
 /// # Errors
 /// `Invalid`: the text is no base64 or no V2 histogram.
@@ -82,10 +82,8 @@ pub fn decode(text: &str) -> Result<Histogram> {
             ));
         }
     };
-    let counts_bytes = plain
-        .get(4..8)
-        .and_then(|bytes| bytes.try_into().ok())
-        .map_or(0, u32::from_be_bytes);
+    let counts_bytes =
+        plain.get(4..8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
     if plain.len() < HEADER_BYTES || plain.len() - HEADER_BYTES < counts_bytes as usize {
         return Err(Error::invalid("a histogram is cut off"));
     }
@@ -100,9 +98,8 @@ pub fn decode(text: &str) -> Result<Histogram> {
 }
 
 fn inflate(bytes: &[u8]) -> Result<Vec<u8>> {
-    let (length, deflated) = bytes
-        .split_first_chunk()
-        .ok_or_else(|| Error::invalid("a histogram is cut off"))?;
+    let (length, deflated) =
+        bytes.split_first_chunk().ok_or_else(|| Error::invalid("a histogram is cut off"))?;
     let deflated = deflated
         .get(..u32::from_be_bytes(*length) as usize)
         .ok_or_else(|| Error::invalid("a histogram is cut off"))?;

@@ -1,7 +1,8 @@
-//! Percentile distributions as text, as HdrHistogram plotters read them: the rows of [`spectrum`] in milliseconds, and
-//! what the histogram is made of behind `#`.
+//! Percentile distributions as text, as HdrHistogram plotters read them: the rows of [`spectrum`]
+//! in milliseconds, and what the histogram is made of behind `#`.
 //!
-//! wrk2's classic block has the same rows; this one stands alone in a file and says what its values are.
+//! wrk2's classic block has the same rows; this one stands alone in a file and says what its values
+//! are.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +13,8 @@ use std::io::{self, Write};
 
 const NS_PER_MS: f64 = 1e6;
 
-/// Writes the distribution of `histogram`, in milliseconds. `what` says in a comment what the values are.
+/// Writes the distribution of `histogram`, in milliseconds. `what` says in a comment what the
+/// values are.
 ///
 /// # Errors
 /// What writing met.
@@ -31,23 +33,17 @@ pub fn write(out: &mut impl Write, histogram: &Histogram, what: &str) -> io::Res
             let (quantile, count, inverse) = (row.quantile, row.count, row.inverse);
             writeln!(out, "{value_ms:12.3} {quantile:14.12} {count:10} {inverse:14.2}")?;
         } else {
-            // As the reference implementation ends: plotters leave out a row without the fourth column, or place it
-            // themselves.
+            // As the reference implementation ends: plotters leave out a row without the fourth
+            // column, or place it themselves.
             writeln!(out, "{value_ms:12.3} {:14.12} {:10}", row.quantile, row.count)?;
         }
     }
     let (mean_ms, stdev_ms) = (histogram.mean_ns() / NS_PER_MS, histogram.stdev_ns() / NS_PER_MS);
     let max_ms = histogram.max_ns() as f64 / NS_PER_MS;
     let (count, buckets, sub_buckets) = (histogram.count(), bucket_count(), sub_bucket_count());
-    writeln!(
-        out,
-        "#[Mean    = {mean_ms:12.3}, StdDeviation   = {stdev_ms:12.3}]"
-    )?;
+    writeln!(out, "#[Mean    = {mean_ms:12.3}, StdDeviation   = {stdev_ms:12.3}]")?;
     writeln!(out, "#[Max     = {max_ms:12.3}, Total count    = {count:12}]")?;
-    writeln!(
-        out,
-        "#[Buckets = {buckets:12}, SubBuckets     = {sub_buckets:12}]"
-    )
+    writeln!(out, "#[Buckets = {buckets:12}, SubBuckets     = {sub_buckets:12}]")
 }
 
 /// Into how many values each bucket is split: enough for the significant digits, a power of two.

@@ -1,15 +1,18 @@
-//! HdrHistogram interval logs (format 1.3): one line a second and tag, from which any percentile over any stretch of
-//! time follows. `HistogramLogProcessor` and the libraries of other languages read them.
+//! HdrHistogram interval logs (format 1.3): one line a second and tag, from which any percentile
+//! over any stretch of time follows. `HistogramLogProcessor` and the libraries of other languages
+//! read them.
 //!
-//! Tags: `KIND/response` and `KIND/service` for each kind of requests, `send-lag` and `connect` for the generator.
-//! Names of kinds are percent-encoded where the format has no room for them (blanks, commas, line ends, whatever is not
-//! ASCII), so that they come back as they were.
+//! Tags: `KIND/response` and `KIND/service` for each kind of requests, `send-lag` and `connect` for
+//! the generator. Names of kinds are percent-encoded where the format has no room for them (blanks,
+//! commas, line ends, whatever is not ASCII), so that they come back as they were.
 //!
 //! Invariants:
-//! 1. Values are nanoseconds; `Interval_Max` is in milliseconds, as readers expect of a log of nanoseconds.
-//! 2. `StartTime` and `BaseTime` are both in the header, so that no reader guesses what a timestamp counts from.
-//! 3. From the first second in which a tag has a value on, it has a line each second: a second in which nothing was
-//!    answered is a line without values, not a gap.
+//! 1. Values are nanoseconds; `Interval_Max` is in milliseconds, as readers expect of a log of
+//!    nanoseconds.
+//! 2. `StartTime` and `BaseTime` are both in the header, so that no reader guesses what a timestamp
+//!    counts from.
+//! 3. From the first second in which a tag has a value on, it has a line each second: a second in
+//!    which nothing was answered is a line without values, not a gap.
 //! 4. The lines of a tag add up to exactly the histogram of the whole run.
 
 mod read;
@@ -76,23 +79,26 @@ impl<W: Write> HlogWriter<W> {
         }
     }
 
-    /// Writes the lines of one interval, as it ends. `op_names` are those of the intervals' kinds, by
-    /// [`crate::OpId::index`]; `now_wall_ms` is the wall time of this call, in milliseconds since 1970: it places the
-    /// first interval of each phase, the others follow by the monotonic clock. An interval that begins before the last
-    /// one ended begins a new phase, whose lines follow those of the phase before.
+    /// Writes the lines of one interval, as it ends. `op_names` are those of the intervals' kinds,
+    /// by [`crate::OpId::index`]; `now_wall_ms` is the wall time of this call, in milliseconds
+    /// since 1970: it places the first interval of each phase, the others follow by the monotonic
+    /// clock. An interval that begins before the last one ended begins a new phase, whose lines
+    /// follow those of the phase before.
     ///
     /// # Errors
     /// What writing met.
-    pub fn write(&mut self, interval: &Interval, op_names: &[String], now_wall_ms: u64) -> io::Result<()> {
+    pub fn write(
+        &mut self,
+        interval: &Interval,
+        op_names: &[String],
+        now_wall_ms: u64,
+    ) -> io::Result<()> {
         let begin_ms = self.begin_ms(interval, now_wall_ms)?;
         let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
         let nothing = OpRecord::default();
         // A kind that has nothing in this interval may be missing in it.
         for index in 0..interval.ops.len().max(op_names.len()) {
-            let name = op_names
-                .get(index)
-                .cloned()
-                .unwrap_or_else(|| format!("kind {index}"));
+            let name = op_names.get(index).cloned().unwrap_or_else(|| format!("kind {index}"));
             let op = interval.ops.get(index).unwrap_or(&nothing);
             self.write_line(&response_tag(&name), begin_ms, length_ns, &op.response)?;
             self.write_line(&service_tag(&name), begin_ms, length_ns, &op.service)?;
@@ -112,7 +118,8 @@ impl<W: Write> HlogWriter<W> {
         Ok(self.out)
     }
 
-    /// The interval's begin in milliseconds since the log's base; writes the header before the first.
+    /// The interval's begin in milliseconds since the log's base; writes the header before the
+    /// first.
     fn begin_ms(&mut self, interval: &Interval, now_wall_ms: u64) -> io::Result<f64> {
         let phase_wall_ms = now_wall_ms.saturating_sub(interval.end_ns / 1_000_000);
         let clock = match &mut self.clock {
@@ -120,7 +127,8 @@ impl<W: Write> HlogWriter<W> {
                 if interval.start_ns < clock.last_end_ns {
                     let last_end_ms = clock.phase_ms + clock.last_end_ns.div_ceil(1_000_000);
                     // The wall clock may have been set back; lines never go back.
-                    clock.phase_ms = phase_wall_ms.saturating_sub(clock.base_wall_ms).max(last_end_ms);
+                    clock.phase_ms =
+                        phase_wall_ms.saturating_sub(clock.base_wall_ms).max(last_end_ms);
                 }
                 clock
             }
@@ -173,10 +181,7 @@ fn write_header(out: &mut impl Write, base_wall_ms: u64) -> io::Result<()> {
         out,
         "#[Tags: KIND/response counts from the plan, KIND/service from the write; send-lag and connect]"
     )?;
-    writeln!(
-        out,
-        "#[StartTime: {base_s:.3} (seconds since epoch), begin of the measured time]"
-    )?;
+    writeln!(out, "#[StartTime: {base_s:.3} (seconds since epoch), begin of the measured time]")?;
     writeln!(out, "#[BaseTime: {base_s:.3} (seconds since epoch)]")?;
     writeln!(
         out,

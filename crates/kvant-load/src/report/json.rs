@@ -1,11 +1,13 @@
 //! What a run came to as JSON, whole: `docs/load-result.schema.json` describes every field.
 //!
 //! Invariants:
-//! 1. Nothing is lost that another program needs to merge or compare runs: histograms are in it as they were recorded,
-//!    in the text that every HdrHistogram library reads. [`PhaseResult::outcome`] is the way back.
-//! 2. Units stand last in names: `_ns` nanoseconds, `_ms` milliseconds, `_per_s` a second, `_bytes`.
-//! 3. Fields are added, never renamed or given another meaning, within a version. Readers ignore fields that they do not
-//!    know, and refuse a later version.
+//! 1. Nothing is lost that another program needs to merge or compare runs: histograms are in it as
+//!    they were recorded, in the text that every HdrHistogram library reads.
+//!    [`PhaseResult::outcome`] is the way back.
+//! 2. Units stand last in names: `_ns` nanoseconds, `_ms` milliseconds, `_per_s` a second,
+//!    `_bytes`.
+//! 3. Fields are added, never renamed or given another meaning, within a version. Readers ignore
+//!    fields that they do not know, and refuse a later version.
 
 mod parts;
 mod phase;
@@ -166,7 +168,8 @@ impl ResultFile {
 
     /// The text of the file, with line ends.
     pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("all keys are strings, all numbers finite");
+        let mut text =
+            serde_json::to_string_pretty(self).expect("all keys are strings, all numbers finite");
         text.push('\n');
         text
     }
@@ -191,10 +194,8 @@ impl ResultFile {
             return Err(Error::invalid(problem).with_file(file));
         }
         if head.version > VERSION {
-            let problem = format!(
-                "version {} of the result, and this program knows {VERSION}",
-                head.version
-            );
+            let problem =
+                format!("version {} of the result, and this program knows {VERSION}", head.version);
             return Err(Error::new(ErrorKind::Unsupported, problem).with_file(file));
         }
         serde_json::from_str(text).map_err(refused)
@@ -205,7 +206,8 @@ impl ResultFile {
     /// # Errors
     /// `Io` when it cannot be read; as [`ResultFile::parse`].
     pub fn read(file: &Path) -> Result<ResultFile> {
-        let text = kvant_env::host::read_text(file).map_err(|error| Error::io("read", file, error))?;
+        let text =
+            kvant_env::host::read_text(file).map_err(|error| Error::io("read", file, error))?;
         ResultFile::parse(&text, file)
     }
 }
@@ -237,10 +239,9 @@ impl FindMaxFacts {
     pub fn of(found: &FindMax, goals: &[String]) -> FindMaxFacts {
         let (limit, reasons) = match &found.limit {
             Limit::Server { reasons, .. } => ("server", reasons.clone()),
-            Limit::Generator { how, reasons, .. } => (
-                "generator",
-                [std::slice::from_ref(how), reasons.as_slice()].concat(),
-            ),
+            Limit::Generator { how, reasons, .. } => {
+                ("generator", [std::slice::from_ref(how), reasons.as_slice()].concat())
+            }
             Limit::None => ("none", Vec::new()),
         };
         let point = |point: &Point| PointFacts {

@@ -2,7 +2,8 @@
 //!
 //! 1. On a terminal: one line, rewritten each second and erased at the end of the phase.
 //! 2. Elsewhere: plain lines, one every [`PLAIN_EVERY`], at least one a phase.
-//! 3. On a terminal a line is cut at [`TERMINAL_WIDTH`], so that rewriting it never leaves half of it behind.
+//! 3. On a terminal a line is cut at [`TERMINAL_WIDTH`], so that rewriting it never leaves half of
+//!    it behind.
 
 use crate::config::{Phase, Rate};
 use crate::record::{Errors, Interval};
@@ -18,7 +19,8 @@ pub const PLAIN_EVERY: Duration = Duration::from_secs(10);
 /// Back to the begin of the line, and erase what is there.
 const ERASE: &str = "\r\x1b[K";
 
-/// Writes progress to `W`: one line that is rewritten each second on a terminal, else a plain line now and then.
+/// Writes progress to `W`: one line that is rewritten each second on a terminal, else a plain line
+/// now and then.
 pub struct Progress<W: Write> {
     out: W,
     is_terminal: bool,
@@ -81,7 +83,8 @@ impl<W: Write> Progress<W> {
     /// A phase begins: number `index` (from 0) of `count`.
     ///
     /// # Errors
-    /// What writing came to, as in all of these: progress is a courtesy, and a caller may go on without it.
+    /// What writing came to, as in all of these: progress is a courtesy, and a caller may go on
+    /// without it.
     pub fn begin(&mut self, phase: &Phase, index: usize, count: usize) -> io::Result<()> {
         self.state = State {
             index,
@@ -98,11 +101,7 @@ impl<W: Write> Progress<W> {
         if phase.warmup.is_zero() {
             return Ok(());
         }
-        self.show(&format!(
-            "{}warm-up for {}",
-            place(&self.state),
-            clock(phase.warmup)
-        ))
+        self.show(&format!("{}warm-up for {}", place(&self.state), clock(phase.warmup)))
     }
 
     /// A second of it is over: what [`crate::Load::run`] hands to `each_second`.
@@ -163,7 +162,8 @@ impl<W: Write> Progress<W> {
     }
 }
 
-/// A line of progress: how far the phase is, and what the interval came to. Failures and backlog are those of the phase.
+/// A line of progress: how far the phase is, and what the interval came to. Failures and backlog
+/// are those of the phase.
 ///
 /// `[2/5] 0:12/1:00 19.99k of 20.00k/s p50 650.00us p99 6.39ms errors 0 backlog 3`
 pub fn line(state: &State, interval: &Interval) -> String {
@@ -173,10 +173,7 @@ pub fn line(state: &State, interval: &Interval) -> String {
     let planned = match state.rate {
         Rate::Closed => String::new(),
         Rate::Constant(_) | Rate::Ramp { .. } => {
-            format!(
-                " of {}",
-                format_metric(interval.planned as f64 * 1e9 / time_ns as f64)
-            )
+            format!(" of {}", format_metric(interval.planned as f64 * 1e9 / time_ns as f64))
         }
     };
     let goal = match state.request_count_max {
@@ -215,11 +212,7 @@ pub fn clock(time: Duration) -> String {
 }
 
 fn short(count: u64) -> String {
-    if count < 10_000 {
-        count.to_string()
-    } else {
-        format_metric(count as f64)
-    }
+    if count < 10_000 { count.to_string() } else { format_metric(count as f64) }
 }
 
 fn all(errors: &Errors) -> u64 {

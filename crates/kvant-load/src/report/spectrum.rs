@@ -1,5 +1,5 @@
-//! The rows of a percentile spectrum, as every HdrHistogram library walks them: five steps for each halving of the
-//! distance to 100 %.
+//! The rows of a percentile spectrum, as every HdrHistogram library walks them: five steps for each
+//! halving of the distance to 100 %.
 //!
 //! Invariants:
 //! 1. Quantiles rise; so do, weakly, values and counts.
@@ -17,7 +17,8 @@ pub const TICKS_PER_HALF_DISTANCE: u32 = 5;
 /// One row of a spectrum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
-    /// The value that this share of all values does not exceed, in nanoseconds: the end of its unit of resolution.
+    /// The value that this share of all values does not exceed, in nanoseconds: the end of its unit
+    /// of resolution.
     pub value_ns: u64,
     /// The share, 0..=1, that the row was made for; `count` can be a larger share.
     pub quantile: f64,
@@ -51,12 +52,7 @@ pub fn rows_with_ticks(
         // The value that holds the last sample gets one row, then the row for 100 % follows.
         if count == total {
             is_over = true;
-            return Some(Row {
-                value_ns,
-                quantile: 1.0,
-                count,
-                inverse: f64::INFINITY,
-            });
+            return Some(Row { value_ns, quantile: 1.0, count, inverse: f64::INFINITY });
         }
         while count == 0 || next_percent > 100.0 * count as f64 / total as f64 {
             let step = steps.next()?;
@@ -67,11 +63,6 @@ pub fn rows_with_ticks(
         let halvings = (100.0 / (100.0 - percent)).log2().trunc() + 1.0;
         next_percent += 100.0 / (f64::from(ticks_per_half_distance) * halvings.exp2());
         let quantile = percent / 100.0;
-        Some(Row {
-            value_ns,
-            quantile,
-            count,
-            inverse: 1.0 / (1.0 - quantile),
-        })
+        Some(Row { value_ns, quantile, count, inverse: 1.0 / (1.0 - quantile) })
     })
 }

@@ -31,8 +31,8 @@ pub fn phase(outcome: &Outcome, verdict: &Verdict) -> String {
     text
 }
 
-/// A table of phases, one row each: what was planned and what came of it. For runs with several. Percentiles are those
-/// of the response time, the unanswered at the age that they had.
+/// A table of phases, one row each: what was planned and what came of it. For runs with several.
+/// Percentiles are those of the response time, the unanswered at the age that they had.
 pub fn steps(phases: &[(Outcome, Verdict)]) -> String {
     let mut text = format!(
         "  {:>4} {:>13} {:>10} {:>9} {:>9} {:>9} {:>8}  {}\n",
@@ -53,8 +53,8 @@ pub fn steps(phases: &[(Outcome, Verdict)]) -> String {
     text
 }
 
-/// A table by second of a phase: for ramps. Where seconds share a row, its latencies and its backlog are the largest of
-/// theirs (percentiles cannot be averaged).
+/// A table by second of a phase: for ramps. Where seconds share a row, its latencies and its
+/// backlog are the largest of theirs (percentiles cannot be averaged).
 pub fn seconds(outcome: &Outcome) -> String {
     let count_of_seconds = outcome.seconds.len() as u64;
     let per_row = count_of_seconds.div_ceil(SECOND_ROWS_MAX).max(1);
@@ -65,8 +65,10 @@ pub fn seconds(outcome: &Outcome) -> String {
     for row in outcome.seconds.chunks(per_row as usize) {
         let (first, last) = (&row[0], &row[row.len() - 1]);
         let time_s = last.end_ns.saturating_sub(first.start_ns) as f64 / 1e9;
-        let per_second = |sum: u64| format_metric(if time_s > 0.0 { sum as f64 / time_s } else { 0.0 });
-        let largest = |of: fn(&crate::outcome::Second) -> u64| row.iter().map(of).max().unwrap_or(0);
+        let per_second =
+            |sum: u64| format_metric(if time_s > 0.0 { sum as f64 / time_s } else { 0.0 });
+        let largest =
+            |of: fn(&crate::outcome::Second) -> u64| row.iter().map(of).max().unwrap_or(0);
         text += &format!(
             "  {:>8} {:>11} {:>11} {:>9} {:>9} {:>10} {:>10} {:>10}\n",
             last.end_ns.div_ceil(1_000_000_000),
@@ -100,10 +102,8 @@ fn all_statuses(outcome: &Outcome) -> String {
     if is_well {
         return String::new();
     }
-    let parts: Vec<String> = sums
-        .iter()
-        .map(|(status, number)| format!("status {status}: {number}"))
-        .collect();
+    let parts: Vec<String> =
+        sums.iter().map(|(status, number)| format!("status {status}: {number}")).collect();
     wrapped(&parts.join(", "), "  ")
 }
 
@@ -118,11 +118,7 @@ fn latencies(outcome: &Outcome) -> String {
     };
     row("response time", &outcome.response(), "from the planned time");
     if !outcome.unanswered.is_empty() {
-        row(
-            "  + unanswered",
-            &outcome.response_with_unanswered(),
-            "and those at their age",
-        );
+        row("  + unanswered", &outcome.response_with_unanswered(), "and those at their age");
     }
     row("service time", &outcome.service(), "from the write");
     row("send lag", &outcome.total.send_lag, "the generator's own");
@@ -142,11 +138,7 @@ fn machine(outcome: &Outcome) -> String {
     if let Some(part) = machine.server_part {
         text += &format!(", server {}", percent(part));
     }
-    let others = if machine.others_include_server {
-        "server and others"
-    } else {
-        "others"
-    };
+    let others = if machine.others_include_server { "server and others" } else { "others" };
     text += &format!(
         ", {others} {}, stolen {}",
         percent(machine.others_part),
@@ -190,21 +182,9 @@ fn kinds(outcome: &Outcome) -> String {
 
 fn errors(errors: &Errors) -> String {
     let kinds = [
-        (
-            errors.connect,
-            "attempt to connect failed",
-            "attempts to connect failed",
-        ),
-        (
-            errors.read,
-            "answer broke off or was no HTTP",
-            "answers broke off or were no HTTP",
-        ),
-        (
-            errors.write,
-            "request could not be written",
-            "requests could not be written",
-        ),
+        (errors.connect, "attempt to connect failed", "attempts to connect failed"),
+        (errors.read, "answer broke off or was no HTTP", "answers broke off or were no HTTP"),
+        (errors.write, "request could not be written", "requests could not be written"),
         (
             errors.timeout,
             "met its deadline (recorded with what it had waited)",
@@ -263,11 +243,7 @@ fn all_errors(errors: &Errors) -> u64 {
 
 /// A count as it is, or with a unit where it would not fit.
 fn count(number: u64) -> String {
-    if number < 10_000_000 {
-        number.to_string()
-    } else {
-        format_metric(number as f64)
-    }
+    if number < 10_000_000 { number.to_string() } else { format_metric(number as f64) }
 }
 
 /// `200: 19998, 404: 12`, as many as there is room for.
@@ -289,17 +265,15 @@ fn statuses(statuses: &[(u16, u64)], width: usize) -> String {
 
 /// The beginning of `name`, with `..` where something is left out.
 fn cut(name: &str, width: usize) -> String {
-    let name: String = name
-        .chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect();
+    let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     if name.chars().count() <= width {
         return name;
     }
     name.chars().take(width - 2).chain("..".chars()).collect()
 }
 
-/// `text` in lines of at most [`WIDTH`], the first with `indent` before it and the others with two spaces more.
+/// `text` in lines of at most [`WIDTH`], the first with `indent` before it and the others with two
+/// spaces more.
 fn wrapped(text: &str, indent: &str) -> String {
     let mut lines = Vec::new();
     let mut line = indent.to_string();

@@ -11,21 +11,16 @@ pub(crate) struct Lcg(pub(crate) u64);
 
 impl Lcg {
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 33
     }
 }
 
-/// A phase of `seconds` at 1,000 requests a second with these latencies, one kind of requests, and nothing else.
+/// A phase of `seconds` at 1,000 requests a second with these latencies, one kind of requests, and
+/// nothing else.
 pub(crate) fn outcome(seconds: f64, response: Histogram, service: Histogram) -> Outcome {
-    let record = OpRecord {
-        response,
-        service,
-        statuses: Vec::new(),
-    };
+    let record = OpRecord { response, service, statuses: Vec::new() };
     Outcome {
         phase: Phase {
             rate: Rate::Constant(1_000.0),
@@ -36,10 +31,7 @@ pub(crate) fn outcome(seconds: f64, response: Histogram, service: Histogram) -> 
         start_wall_ms: 0,
         measured_ns: (seconds * 1e9) as u64,
         op_names: vec!["GET".to_string()],
-        total: Interval {
-            ops: vec![record],
-            ..Interval::default()
-        },
+        total: Interval { ops: vec![record], ..Interval::default() },
         seconds: Vec::new(),
         backlog: 0,
         in_flight: 0,
@@ -50,18 +42,15 @@ pub(crate) fn outcome(seconds: f64, response: Histogram, service: Histogram) -> 
     }
 }
 
-/// A phase of 10 s at `rate` that kept its plan: 1 ms at the median, 5 ms at the 99th percentile, one thread at 30 % CPU.
+/// A phase of 10 s at `rate` that kept its plan: 1 ms at the median, 5 ms at the 99th percentile,
+/// one thread at 30 % CPU.
 pub(crate) fn calm(rate: u64) -> Outcome {
     let count = rate * 10;
     let mut response = Histogram::new();
     let mut service = Histogram::new();
     let mut send_lag = Histogram::new();
     for index in 0..count {
-        let us = if index % 100 < 98 {
-            500 + 10 * (index % 100)
-        } else {
-            5_000
-        };
+        let us = if index % 100 < 98 { 500 + 10 * (index % 100) } else { 5_000 };
         response.record_ns(us * 1_000 + 20_000);
         service.record_ns(us * 1_000);
         send_lag.record_ns(4_000 + 100 * (index % 100));
@@ -76,11 +65,8 @@ pub(crate) fn calm(rate: u64) -> Outcome {
     outcome.total.completed = count;
     outcome.total.read_bytes = count * 67;
     outcome.total.cpu_ns = 3_000_000_000;
-    outcome.threads = vec![ThreadOutcome {
-        cpu_ns: 3_000_000_000,
-        completed: count,
-        ..ThreadOutcome::default()
-    }];
+    outcome.threads =
+        vec![ThreadOutcome { cpu_ns: 3_000_000_000, completed: count, ..ThreadOutcome::default() }];
     outcome
 }
 
@@ -92,10 +78,7 @@ pub(crate) fn overloaded(rate: u64, answered: u64) -> Outcome {
     for index in 1..=completed {
         response.record_ns(index * 10_000_000_000 * (100 - answered) / 100 / completed);
     }
-    let mut outcome = Outcome {
-        phase: calm(rate).phase,
-        ..calm(rate)
-    };
+    let mut outcome = Outcome { phase: calm(rate).phase, ..calm(rate) };
     outcome.total.ops[0].response = response;
     outcome.total.ops[0].statuses = vec![(200, completed)];
     outcome.total.completed = completed;
@@ -138,8 +121,12 @@ impl Classic {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[..] {
                 ["Latency", "Distribution", ..] => is_uncorrected = line.contains("Uncorrected"),
-                ["Latency", a, b, c, d] => classic.latency = [number(a), number(b), number(c), number(d)],
-                ["Req/Sec", a, b, c, d] => classic.rate = [number(a), number(b), number(c), number(d)],
+                ["Latency", a, b, c, d] => {
+                    classic.latency = [number(a), number(b), number(c), number(d)]
+                }
+                ["Req/Sec", a, b, c, d] => {
+                    classic.rate = [number(a), number(b), number(c), number(d)]
+                }
                 [count, "requests", "in", time, bytes, "read"] => {
                     classic.requests = count.parse().unwrap();
                     classic.seconds = number(time.trim_end_matches(','));
@@ -195,12 +182,7 @@ fn number(text: &str) -> f64 {
         ("%", 1.0),
         ("", 1.0),
     ];
-    let (digits, factor) = units
-        .iter()
-        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)))
-        .unwrap();
-    digits
-        .parse::<f64>()
-        .unwrap_or_else(|_| panic!("no number: {text}"))
-        * factor
+    let (digits, factor) =
+        units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor))).unwrap();
+    digits.parse::<f64>().unwrap_or_else(|_| panic!("no number: {text}")) * factor
 }

@@ -1,10 +1,13 @@
 //! The text that wrk2 prints, in its layout to the column, so that what reads wrk2 reads this.
 //!
-//! 1. The layout is wrk2's: columns, blank lines, and the spaces that it leaves behind units of one letter and none.
-//! 2. Figures may be finer: wrk2 measures in whole microseconds (`650.00us`), this in nanoseconds (`650.12us`).
-//! 3. `#[Buckets` names wrk2's own histogram (1 us to 24 h, 3 digits), which some readers expect; ours is finer.
-//! 4. What wrk2 divides by zero (nothing answered, no sample of `Req/Sec`) it prints as `-nan`, over which readers
-//!    stumble. Here that is 0, except in exact mode.
+//! 1. The layout is wrk2's: columns, blank lines, and the spaces that it leaves behind units of one
+//!    letter and none.
+//! 2. Figures may be finer: wrk2 measures in whole microseconds (`650.00us`), this in nanoseconds
+//!    (`650.12us`).
+//! 3. `#[Buckets` names wrk2's own histogram (1 us to 24 h, 3 digits), which some readers expect;
+//!    ours is finer.
+//! 4. What wrk2 divides by zero (nothing answered, no sample of `Req/Sec`) it prints as `-nan`,
+//!    over which readers stumble. Here that is 0, except in exact mode.
 //!
 //! Calibration lines are printed in exact mode only: otherwise nothing is calibrated.
 
@@ -107,7 +110,8 @@ impl SpectrumRow {
     }
 }
 
-/// The percentile spectrum: five rows to each halving of the distance to 100 %, and a last row at 100 %.
+/// The percentile spectrum: five rows to each halving of the distance to 100 %, and a last row at
+/// 100 %.
 pub fn spectrum(histogram: &Histogram) -> Vec<SpectrumRow> {
     let hdr = histogram.as_hdr();
     let total = histogram.count();
@@ -120,11 +124,7 @@ pub fn spectrum(histogram: &Histogram) -> Vec<SpectrumRow> {
         value_ms = hdr.highest_equivalent(step.value_iterated_to()) as f64 / 1e6;
         let reached_percent = 100.0 * count as f64 / total as f64;
         while next_percent <= reached_percent {
-            rows.push(SpectrumRow {
-                value_ms,
-                quantile: next_percent / 100.0,
-                count,
-            });
+            rows.push(SpectrumRow { value_ms, quantile: next_percent / 100.0, count });
             let halvings = ((100.0 / (100.0 - next_percent)).ln() / 2.0_f64.ln()).floor() + 1.0;
             next_percent += 100.0 / (TICKS_PER_HALF_DISTANCE * halvings.exp2());
             if count == total {
@@ -132,11 +132,7 @@ pub fn spectrum(histogram: &Histogram) -> Vec<SpectrumRow> {
             }
         }
     }
-    rows.push(SpectrumRow {
-        value_ms,
-        quantile: 1.0,
-        count,
-    });
+    rows.push(SpectrumRow { value_ms, quantile: 1.0, count });
     rows
 }
 
@@ -158,11 +154,8 @@ fn calibration(outcome: &Outcome) -> String {
 }
 
 fn thread_stats(outcome: &Outcome, response: &Histogram, exact: bool) -> String {
-    let rates: Vec<f64> = outcome
-        .threads
-        .iter()
-        .flat_map(|thread| thread.rates.iter().copied())
-        .collect();
+    let rates: Vec<f64> =
+        outcome.threads.iter().flat_map(|thread| thread.rates.iter().copied()).collect();
     let latency = Row {
         name: "Latency",
         mean: or_nan(response.mean_ns() / 1e3, response.is_empty(), exact),
@@ -178,10 +171,8 @@ fn thread_stats(outcome: &Outcome, response: &Histogram, exact: bool) -> String 
         max: rates.iter().copied().fold(0.0, f64::max),
         within_percent,
     };
-    let mut text = format!(
-        "  Thread Stats{:>6}{:>11}{:>8}{:>12}\n",
-        "Avg", "Stdev", "Max", "+/- Stdev"
-    );
+    let mut text =
+        format!("  Thread Stats{:>6}{:>11}{:>8}{:>12}\n", "Avg", "Stdev", "Max", "+/- Stdev");
     text.push_str(&latency.print(format_time_us));
     text.push_str(&rate.print(format_metric));
     text
@@ -213,10 +204,7 @@ fn distribution(histogram: &Histogram, title: &str, exact: bool) -> String {
     let mut text = format!("  Latency Distribution (HdrHistogram - {title})\n");
     for percent in PERCENTILES {
         let value_us = histogram.percentile_ns(percent) as f64 / 1e3;
-        line(
-            &mut text,
-            format_args!("{percent:>7.3}%{}", column(value_us, format_time_us, 10)),
-        );
+        line(&mut text, format_args!("{percent:>7.3}%{}", column(value_us, format_time_us, 10)));
     }
     text.push_str("\n  Detailed Percentile spectrum:\n");
     line(
@@ -238,7 +226,8 @@ fn distribution(histogram: &Histogram, title: &str, exact: bool) -> String {
             ),
         );
     }
-    let decimal = |ns: f64| nan_as_c(format!("{:.3}", or_nan(ns / 1e6, histogram.is_empty(), exact)));
+    let decimal =
+        |ns: f64| nan_as_c(format!("{:.3}", or_nan(ns / 1e6, histogram.is_empty(), exact)));
     line(
         &mut text,
         format_args!(
@@ -255,10 +244,7 @@ fn distribution(histogram: &Histogram, title: &str, exact: bool) -> String {
             histogram.count()
         ),
     );
-    line(
-        &mut text,
-        format_args!("#[Buckets = {BUCKETS:>12}, SubBuckets     = {SUB_BUCKETS:>12}]"),
-    );
+    line(&mut text, format_args!("#[Buckets = {BUCKETS:>12}, SubBuckets     = {SUB_BUCKETS:>12}]"));
     text
 }
 
@@ -266,11 +252,7 @@ fn totals(outcome: &Outcome) -> String {
     let total = &outcome.total;
     let errors = &total.errors;
     let seconds = outcome.measured_ns as f64 / 1e9;
-    let bytes_per_second = if seconds > 0.0 {
-        total.read_bytes as f64 / seconds
-    } else {
-        0.0
-    };
+    let bytes_per_second = if seconds > 0.0 { total.read_bytes as f64 / seconds } else { 0.0 };
     let mut text = format!(
         "  {} requests in {}, {}B read\n",
         total.completed,
@@ -287,24 +269,15 @@ fn totals(outcome: &Outcome) -> String {
         );
     }
     if errors.status != 0 {
-        line(
-            &mut text,
-            format_args!("  Non-2xx or 3xx responses: {}", errors.status),
-        );
+        line(&mut text, format_args!("  Non-2xx or 3xx responses: {}", errors.status));
     }
-    line(
-        &mut text,
-        format_args!("Requests/sec: {:>9.2}", outcome.rate_achieved()),
-    );
-    line(
-        &mut text,
-        format_args!("Transfer/sec: {:>10}B", format_binary(bytes_per_second)),
-    );
+    line(&mut text, format_args!("Requests/sec: {:>9.2}", outcome.rate_achieved()));
+    line(&mut text, format_args!("Transfer/sec: {:>10}B", format_binary(bytes_per_second)));
     text
 }
 
-/// A figure with its unit, flush right in `width` columns: numbers end at the same column, whatever the length of the unit
-/// (two letters or less). Cut off when it is longer, as in wrk2.
+/// A figure with its unit, flush right in `width` columns: numbers end at the same column, whatever
+/// the length of the unit (two letters or less). Cut off when it is longer, as in wrk2.
 fn column(number: f64, format: fn(f64) -> String, width: usize) -> String {
     let text = nan_as_c(format(number));
     let letters = text.bytes().rev().take(2).filter(u8::is_ascii_alphabetic).count();
@@ -326,7 +299,8 @@ fn nan_as_c(text: String) -> String {
     text.replace("NaN", "-nan")
 }
 
-/// How many percent of all values lie within a standard deviation of the mean; 0 when there are none.
+/// How many percent of all values lie within a standard deviation of the mean; 0 when there are
+/// none.
 fn latencies_within_stdev(histogram: &Histogram) -> f64 {
     let (mean, stdev) = (histogram.mean_ns(), histogram.stdev_ns());
     let hdr = histogram.as_hdr();
@@ -351,19 +325,12 @@ fn describe(values: &[f64]) -> (f64, f64, f64) {
     let stdev = (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt();
     // Equal values differ from their mean by what floating point rounds.
     let slack = mean.abs() * 1e-9;
-    let within = values
-        .iter()
-        .filter(|value| (*value - mean).abs() <= stdev + slack)
-        .count();
+    let within = values.iter().filter(|value| (*value - mean).abs() <= stdev + slack).count();
     (mean, stdev, percent_of(within as u64, values.len() as u64))
 }
 
 fn percent_of(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        100.0 * part as f64 / whole as f64
-    }
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
 fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {

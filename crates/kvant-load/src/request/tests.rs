@@ -3,10 +3,8 @@ use percent_encoding::percent_decode;
 
 fn block(headers: &[(&str, &str)]) -> Result<HeaderBlock> {
     let target = Target::parse("http://example.com:8080/x").unwrap();
-    let headers: Vec<_> = headers
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect();
+    let headers: Vec<_> =
+        headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     HeaderBlock::new(&target, &headers)
 }
 
@@ -18,10 +16,7 @@ fn request(method: &str, headers: &[(&str, &str)], body: Option<&[u8]>) -> Strin
 
 #[test]
 fn a_request_has_host_and_the_headers_given() {
-    assert_eq!(
-        request("GET", &[], None),
-        "GET /a?b HTTP/1.1\r\nHost: example.com:8080\r\n\r\n"
-    );
+    assert_eq!(request("GET", &[], None), "GET /a?b HTTP/1.1\r\nHost: example.com:8080\r\n\r\n");
     assert_eq!(
         request("GET", &[("Accept", "x"), ("HOST", "other")], None),
         "GET /a?b HTTP/1.1\r\nAccept: x\r\nHOST: other\r\n\r\n"
@@ -50,14 +45,9 @@ fn a_body_has_its_length_once() {
 
 #[test]
 fn headers_and_methods_that_would_break_a_request_are_refused() {
-    for (name, value) in [
-        ("", "x"),
-        ("a b", "x"),
-        ("a:", "x"),
-        ("a", "x\r\nb: y"),
-        ("a", "\n"),
-        ("a", "\0"),
-    ] {
+    for (name, value) in
+        [("", "x"), ("a b", "x"), ("a:", "x"), ("a", "x\r\nb: y"), ("a", "\n"), ("a", "\0")]
+    {
         assert!(block(&[(name, value)]).is_err(), "{name:?}: {value:?}");
     }
     assert!(block(&[("X-Text", "sch\u{f6}n ; tab\t")]).is_ok());
@@ -75,10 +65,7 @@ fn any_bytes_survive_in_a_query() {
     assert_eq!(percent_decode(&out).collect::<Vec<u8>>(), all);
     out.clear();
     append_escaped(&mut out, "aZ09-._~ /+&=%\u{e9}".as_bytes());
-    assert_eq!(
-        String::from_utf8(out).unwrap(),
-        "aZ09-._~%20%2F%2B%26%3D%25%C3%A9"
-    );
+    assert_eq!(String::from_utf8(out).unwrap(), "aZ09-._~%20%2F%2B%26%3D%25%C3%A9");
 }
 
 #[test]

@@ -26,25 +26,26 @@ impl UserData for AddressHandle {
 }
 
 /// `wrk.lookup(host, service)`: a table of addresses.
-pub(super) fn lookup(_: &Lua, (host, service): (String, Option<Value>)) -> mlua::Result<Vec<AddressHandle>> {
+pub(super) fn lookup(
+    _: &Lua,
+    (host, service): (String, Option<Value>),
+) -> mlua::Result<Vec<AddressHandle>> {
     let service = match service {
         Some(Value::Nil) | None => "0".to_owned(),
         Some(value) => value.to_string()?,
     };
-    let failed = |why: &str| mlua::Error::RuntimeError(format!("unable to resolve {host}:{service}: {why}"));
+    let failed =
+        |why: &str| mlua::Error::RuntimeError(format!("unable to resolve {host}:{service}: {why}"));
     let port = match service.as_str() {
         "http" => 80,
         "https" => 443,
-        number => number
-            .parse()
-            .map_err(|_| failed("the service is neither a port, http nor https"))?,
+        number => {
+            number.parse().map_err(|_| failed("the service is neither a port, http nor https"))?
+        }
     };
-    let addresses = (host.as_str(), port)
-        .to_socket_addrs()
-        .map_err(|error| failed(&error.to_string()))?;
-    Ok(addresses
-        .map(|address| AddressHandle(Address::Tcp(address)))
-        .collect())
+    let addresses =
+        (host.as_str(), port).to_socket_addrs().map_err(|error| failed(&error.to_string()))?;
+    Ok(addresses.map(|address| AddressHandle(Address::Tcp(address))).collect())
 }
 
 /// `wrk.connect(addr)`: whether something accepts a connection there.

@@ -1,8 +1,8 @@
 //! Where the requests in a script's text begin and end.
 //!
-//! Most scripts return what `wrk.format` made, which is one request and needs no look. The others (pipelining, own
-//! formatting) are read here as a server reads them: a head up to an empty line, and a body as long as its
-//! `Content-Length` says, or in chunks.
+//! Most scripts return what `wrk.format` made, which is one request and needs no look. The others
+//! (pipelining, own formatting) are read here as a server reads them: a head up to an empty line,
+//! and a body as long as its `Content-Length` says, or in chunks.
 
 use std::fmt::Write as _;
 
@@ -23,10 +23,8 @@ impl Malformed {
         let before = &text[..self.offset_bytes.min(text.len())];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
         let column = before.iter().rev().take_while(|&&byte| byte != b'\n').count() + 1;
-        let mut sentence = format!(
-            "{} at {line}:{column} of the text that request() returned",
-            self.what
-        );
+        let mut sentence =
+            format!("{} at {line}:{column} of the text that request() returned", self.what);
         if self.what == INVALID_METHOD
             && let Some(name) = last_header(before)
         {
@@ -48,10 +46,7 @@ pub(super) fn for_each_request<'a>(
 ) -> Result<(), Malformed> {
     let mut start = after_line_breaks(text, 0);
     if start == text.len() {
-        return Err(Malformed {
-            what: "no request",
-            offset_bytes: 0,
-        });
+        return Err(Malformed { what: "no request", offset_bytes: 0 });
     }
     while start < text.len() {
         let end = end_of_request(text, start)?;
@@ -81,10 +76,7 @@ pub(super) fn odd_header(text: &[u8]) -> Option<(String, char)> {
         if line.is_empty() {
             return None;
         }
-        let odd = match line
-            .iter()
-            .find(|byte| byte.is_ascii_control() && **byte != b'\t')
-        {
+        let odd = match line.iter().find(|byte| byte.is_ascii_control() && **byte != b'\t') {
             Some(&byte) => char::from(byte),
             None if ends_with_both && !has_return => '\n',
             None => continue,
@@ -104,18 +96,14 @@ pub(super) fn check_first_line(request: &[u8]) -> Result<(), Malformed> {
     let line = request.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let malformed = |what, offset_bytes| Err(Malformed { what, offset_bytes });
-    let method_len = line
-        .iter()
-        .take_while(|byte| byte.is_ascii_alphabetic() || b"-_".contains(byte))
-        .count();
+    let method_len =
+        line.iter().take_while(|byte| byte.is_ascii_alphabetic() || b"-_".contains(byte)).count();
     if method_len == 0 || line.get(method_len) != Some(&b' ') {
         return malformed(INVALID_METHOD, method_len);
     }
     let path_start = method_len + 1;
-    let path_len = line[path_start..]
-        .iter()
-        .take_while(|&&byte| byte > b' ' && byte != 0x7f)
-        .count();
+    let path_len =
+        line[path_start..].iter().take_while(|&&byte| byte > b' ' && byte != 0x7f).count();
     if path_len == 0 {
         return malformed("no path", path_start);
     }
@@ -153,10 +141,7 @@ fn end_of_request(text: &[u8], start: usize) -> Result<usize, Malformed> {
                 .ok()
                 .and_then(|value| value.trim().parse::<usize>().ok());
             let Some(parsed) = parsed else {
-                return Err(Malformed {
-                    what: "invalid Content-Length",
-                    offset_bytes: line_start,
-                });
+                return Err(Malformed { what: "invalid Content-Length", offset_bytes: line_start });
             };
             content_length = parsed;
         } else if let Some(value) = value_of(line, b"transfer-encoding") {
@@ -179,15 +164,10 @@ fn end_of_request(text: &[u8], start: usize) -> Result<usize, Malformed> {
 }
 
 fn end_of_chunks(text: &[u8], mut start: usize) -> Result<usize, Malformed> {
-    let incomplete = Malformed {
-        what: "incomplete request: no last chunk",
-        offset_bytes: text.len(),
-    };
+    let incomplete =
+        Malformed { what: "incomplete request: no last chunk", offset_bytes: text.len() };
     loop {
-        let line_len = text[start..]
-            .iter()
-            .position(|&byte| byte == b'\n')
-            .ok_or(incomplete)?;
+        let line_len = text[start..].iter().position(|&byte| byte == b'\n').ok_or(incomplete)?;
         let digits: Vec<u8> = text[start..start + line_len]
             .iter()
             .copied()
@@ -195,10 +175,7 @@ fn end_of_chunks(text: &[u8], mut start: usize) -> Result<usize, Malformed> {
             .collect();
         let digits = String::from_utf8(digits).unwrap_or_default();
         let Ok(chunk_len) = usize::from_str_radix(&digits, 16) else {
-            return Err(Malformed {
-                what: "invalid length of a chunk",
-                offset_bytes: start,
-            });
+            return Err(Malformed { what: "invalid length of a chunk", offset_bytes: start });
         };
         start += line_len + 1;
         if chunk_len == 0 {
@@ -211,10 +188,7 @@ fn end_of_chunks(text: &[u8], mut start: usize) -> Result<usize, Malformed> {
     }
     // Trailers, up to an empty line.
     loop {
-        let line_len = text[start..]
-            .iter()
-            .position(|&byte| byte == b'\n')
-            .ok_or(incomplete)?;
+        let line_len = text[start..].iter().position(|&byte| byte == b'\n').ok_or(incomplete)?;
         let is_empty = matches!(&text[start..start + line_len], b"" | b"\r");
         start += line_len + 1;
         if is_empty {

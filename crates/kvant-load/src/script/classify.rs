@@ -1,18 +1,20 @@
 //! The kind of a request, from its first line: the method and the class of its path.
 //!
-//! The class of a path is the path without its query, in which segments that are numbers, UUIDs or long hexadecimal numbers are
-//! `:id`: `GET /v0/entity?id=7` is `GET /v0/entity`, `GET /users/17/posts` is `GET /users/:id/posts`. What a script calls its
-//! requests (`wrk.tag`) comes before this.
+//! The class of a path is the path without its query, in which segments that are numbers, UUIDs or
+//! long hexadecimal numbers are `:id`: `GET /v0/entity?id=7` is `GET /v0/entity`, `GET
+//! /users/17/posts` is `GET /users/:id/posts`. What a script calls its requests (`wrk.tag`) comes
+//! before this.
 //!
 //! Threads: each source has its own, so that finding a kind that was there before takes no lock.
 
 use crate::op::OpNames;
 use crate::source::Expected;
 
-/// Most beginnings of requests that are remembered as they stand. Paths that are classes themselves are few; what exceeds
-/// this goes the longer way.
+/// Most beginnings of requests that are remembered as they stand. Paths that are classes themselves
+/// are few; what exceeds this goes the longer way.
 const PREFIXES_MAX: usize = 32;
-/// Most classes that are remembered; further ones are all one kind ([`crate::op::OTHER`]), so nothing is lost but time.
+/// Most classes that are remembered; further ones are all one kind ([`crate::op::OTHER`]), so
+/// nothing is lost but time.
 const CLASSES_MAX: usize = 64;
 /// Hexadecimal digits from which on a segment counts as a number.
 const HEX_DIGITS_MIN: usize = 16;
@@ -31,18 +33,14 @@ pub(super) struct Classifier {
 impl Classifier {
     /// Nothing remembered.
     pub(super) fn new(ops: OpNames) -> Classifier {
-        Classifier {
-            ops,
-            prefixes: Vec::new(),
-            classes: Vec::new(),
-            scratch: String::new(),
-        }
+        Classifier { ops, prefixes: Vec::new(), classes: Vec::new(), scratch: String::new() }
     }
 
     /// The kind of `request`, and whether it is a `HEAD`.
     pub(super) fn classify(&mut self, request: &[u8]) -> Expected {
         let is_known = |(prefix, _): &(Box<[u8]>, Expected)| {
-            request.starts_with(prefix) && request.get(prefix.len()).is_none_or(|&byte| ends_path(byte))
+            request.starts_with(prefix)
+                && request.get(prefix.len()).is_none_or(|&byte| ends_path(byte))
         };
         if let Some(at) = self.prefixes.iter().position(is_known) {
             return self.prefixes[at].1;
@@ -56,10 +54,7 @@ impl Classifier {
         if let Some((_, known)) = self.classes.iter().find(|(class, _)| *class == self.scratch) {
             return *known;
         }
-        let expected = Expected {
-            op: self.ops.intern(&self.scratch),
-            is_head: method == b"HEAD",
-        };
+        let expected = Expected { op: self.ops.intern(&self.scratch), is_head: method == b"HEAD" };
         if is_literal && self.prefixes.len() < PREFIXES_MAX {
             let prefix = &request[..method.len() + 1 + target.len()];
             self.prefixes.push((prefix.into(), expected));
@@ -81,16 +76,10 @@ fn ends_path(byte: u8) -> bool {
 
 /// Method and path of a request, without the query.
 fn split(request: &[u8]) -> (&[u8], &[u8]) {
-    let method_len = request
-        .iter()
-        .position(|&byte| ends_path(byte))
-        .unwrap_or(request.len());
+    let method_len = request.iter().position(|&byte| ends_path(byte)).unwrap_or(request.len());
     let (method, rest) = request.split_at(method_len);
     let rest = rest.get(1..).unwrap_or_default();
-    let path_len = rest
-        .iter()
-        .position(|&byte| ends_path(byte))
-        .unwrap_or(rest.len());
+    let path_len = rest.iter().position(|&byte| ends_path(byte)).unwrap_or(rest.len());
     (method, &rest[..path_len])
 }
 
@@ -117,14 +106,9 @@ fn write_class(class: &mut String, method: &[u8], target: &[u8]) -> bool {
 
 /// Proxies are asked for whole URLs.
 fn without_authority(target: &[u8]) -> &[u8] {
-    let rest = target
-        .strip_prefix(b"http://")
-        .or_else(|| target.strip_prefix(b"https://"));
+    let rest = target.strip_prefix(b"http://").or_else(|| target.strip_prefix(b"https://"));
     match rest {
-        Some(rest) => rest
-            .iter()
-            .position(|&byte| byte == b'/')
-            .map_or(b"/", |at| &rest[at..]),
+        Some(rest) => rest.iter().position(|&byte| byte == b'/').map_or(b"/", |at| &rest[at..]),
         None => target,
     }
 }
@@ -137,9 +121,7 @@ fn is_id(segment: &[u8]) -> bool {
         return true;
     }
     if segment.len() == 36 && [8, 13, 18, 23].iter().all(|&at| segment[at] == b'-') {
-        return segment
-            .iter()
-            .all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
+        return segment.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
     }
     segment.len() >= HEX_DIGITS_MIN && segment.iter().all(u8::is_ascii_hexdigit)
 }

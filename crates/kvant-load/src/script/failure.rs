@@ -8,14 +8,8 @@ pub(super) fn in_script(script: &str, function: Option<&str>, error: &mlua::Erro
     let message = message(error);
     // LuaJIT shortens the beginning of a long path to dots.
     let is_located = message.starts_with("...")
-        || message
-            .strip_prefix(script)
-            .is_some_and(|rest| rest.starts_with(':'));
-    let message = if is_located {
-        message
-    } else {
-        format!("{script}: {message}")
-    };
+        || message.strip_prefix(script).is_some_and(|rest| rest.starts_with(':'));
+    let message = if is_located { message } else { format!("{script}: {message}") };
     Error::invalid(match function {
         Some(function) => format!("{function}() failed: {message}"),
         None => message,
@@ -29,8 +23,12 @@ pub(super) fn message(error: &mlua::Error) -> String {
         mlua::Error::SyntaxError { message, .. } => message.clone(),
         mlua::Error::CallbackError { traceback, cause } => located(&message(cause), traceback),
         mlua::Error::WithContext { context, cause } => format!("{context}: {}", message(cause)),
-        mlua::Error::BadArgument { pos, cause, .. } => format!("argument {pos}: {}", message(cause)),
-        mlua::Error::FromLuaConversionError { from, to, .. } => format!("a {from} where a {to} is expected"),
+        mlua::Error::BadArgument { pos, cause, .. } => {
+            format!("argument {pos}: {}", message(cause))
+        }
+        mlua::Error::FromLuaConversionError { from, to, .. } => {
+            format!("a {from} where a {to} is expected")
+        }
         mlua::Error::ExternalError(cause) => cause.to_string(),
         other => other.to_string(),
     };
@@ -40,16 +38,15 @@ pub(super) fn message(error: &mlua::Error) -> String {
 
 /// `text` without a place in the prelude before it.
 fn without_prelude(text: &str) -> &str {
-    let place = text
-        .strip_prefix(PRELUDE_NAME)
-        .and_then(|rest| rest.strip_prefix(':'));
+    let place = text.strip_prefix(PRELUDE_NAME).and_then(|rest| rest.strip_prefix(':'));
     match place.and_then(|rest| rest.split_once(": ")) {
         Some((line, message)) if line.bytes().all(|byte| byte.is_ascii_digit()) => message,
         _ => text,
     }
 }
 
-/// Errors of our own functions know no line: the first of a script in the traceback is where it called them.
+/// Errors of our own functions know no line: the first of a script in the traceback is where it
+/// called them.
 fn located(text: &str, traceback: &str) -> String {
     let frames = traceback.lines().map(str::trim);
     let mut in_scripts = frames.filter(|frame| {

@@ -1,21 +1,26 @@
 //! Lua scripts, as wrk and wrk2 run them.
 //!
-//! A script is run by LuaJIT in one state a thread, which makes the requests of that thread, and in one more, the main state, in
-//! which `setup(thread)` and `done(summary, latency, requests)` are called. Its top level runs in each. Both ways of reading
-//! latencies are there, those of wrk2 and of wrk 4, and `delay()` of wrk 4.
+//! A script is run by LuaJIT in one state a thread, which makes the requests of that thread, and in
+//! one more, the main state, in which `setup(thread)` and `done(summary, latency, requests)` are
+//! called. Its top level runs in each. Both ways of reading latencies are there, those of wrk2 and
+//! of wrk 4, and `delay()` of wrk 4.
 //!
-//! 1. Scripts see the names, values and order of calls of wrk and wrk2. That includes what surprises: `wrk.format` writes to the
-//!    headers that it is given, `wrk.body` stays until it is changed, and `request()` of the first thread is called once before the
-//!    run, to see what it makes; that request is not sent.
+//! 1. Scripts see the names, values and order of calls of wrk and wrk2. That includes what
+//!    surprises: `wrk.format` writes to the headers that it is given, `wrk.body` stays until it is
+//!    changed, and `request()` of the first thread is called once before the run, to see what it
+//!    makes; that request is not sent.
 //! 2. An error of a script ends the run with file and line; wrk and wrk2 print it and go on.
-//! 3. Each thread's generator of random numbers has a seed of its own before the script starts (not with `is_wrk2_exact`).
-//! 4. `wrk.tag` (a string, or nil) names the kind of the requests that `request()` returns, until the script changes it;
-//!    `wrk.thread_id` counts from 0 and is nil in the main state; `wrk.threads` is their number.
+//! 3. Each thread's generator of random numbers has a seed of its own before the script starts (not
+//!    with `is_wrk2_exact`).
+//! 4. `wrk.tag` (a string, or nil) names the kind of the requests that `request()` returns, until
+//!    the script changes it; `wrk.thread_id` counts from 0 and is nil in the main state;
+//!    `wrk.threads` is their number.
 //!
-//! All libraries of LuaJIT are there, `ffi` and `debug` included: a script can break the process, as it can break wrk.
+//! All libraries of LuaJIT are there, `ffi` and `debug` included: a script can break the process,
+//! as it can break wrk.
 //!
-//! Threads: a script is loaded, and `done` called, on the caller's thread; in between each source calls its own state on the thread
-//! that it was moved to.
+//! Threads: a script is loaded, and `done` called, on the caller's thread; in between each source
+//! calls its own state on the thread that it was moved to.
 
 mod address;
 mod batch;
@@ -52,7 +57,8 @@ const SEED_MAX: u64 = (1 << 52) - 1;
 /// What a script is told about the run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Who is loaded, resolved; never empty. Scripts see the first in `wrk.host` and the like until a request to another is due.
+    /// Who is loaded, resolved; never empty. Scripts see the first in `wrk.host` and the like until
+    /// a request to another is due.
     pub targets: Vec<Target>,
     /// `wrk.headers` at the start (`-H`).
     pub headers: Vec<(String, String)>,
@@ -92,16 +98,15 @@ impl Script {
     /// Starts the script in `file`.
     ///
     /// # Errors
-    /// `Io` when the file cannot be read. `Invalid` when the script fails, with file and line, or does not make requests.
+    /// `Io` when the file cannot be read. `Invalid` when the script fails, with file and line, or
+    /// does not make requests.
     pub fn load(file: &Path, options: &Options, env: &Env) -> Result<Script> {
-        let source = env
-            .fs
-            .read(file)
-            .map_err(|error| Error::io("read", file, error))?;
+        let source = env.fs.read(file).map_err(|error| Error::io("read", file, error))?;
         Script::from_source(&file.to_string_lossy(), &source, options, env)
     }
 
-    /// Starts the script `source`; messages call it `name`, and its modules are looked for in the directory of `name` also.
+    /// Starts the script `source`; messages call it `name`, and its modules are looked for in the
+    /// directory of `name` also.
     ///
     /// # Errors
     /// As [`Script::load`].
@@ -109,16 +114,11 @@ impl Script {
         let Some(target) = options.targets.first() else {
             return Err(Error::invalid("a script needs a target"));
         };
-        let start = Start {
-            name,
-            options,
-            clock: Arc::clone(&env.clock),
-        };
+        let start = Start { name, options, clock: Arc::clone(&env.clock) };
         let main = State::new(&start, None)?;
         main.run(source)?;
-        let service = target
-            .port
-            .map_or_else(|| scheme(target).to_owned(), |port| port.to_string());
+        let service =
+            target.port.map_or_else(|| scheme(target).to_owned(), |port| port.to_string());
         main.call::<()>("resolve", (target.host.as_str(), service))?;
 
         let mut script = Script {
@@ -149,7 +149,8 @@ impl Script {
         let shared = Arc::new(ThreadShared::new(&state.lua, default_address));
         self.main.call::<()>("setup", ThreadHandle(Arc::clone(&shared)))?;
         let url = options.targets[0].url.as_str();
-        let args = state.args(std::iter::once(url).chain(options.args.iter().map(String::as_str)))?;
+        let args =
+            state.args(std::iter::once(url).chain(options.args.iter().map(String::as_str)))?;
         state.call::<()>("init", (ThreadHandle(Arc::clone(&shared)), args))?;
         let mut source = ScriptSource::new(&state, &shared, &options.targets, &options.ops)?;
         if thread == 0 {
@@ -166,10 +167,7 @@ impl Script {
     /// The sources of requests, one a thread; they are handed out once.
     pub fn sources(&mut self) -> Vec<Box<dyn RequestSource>> {
         let sources = std::mem::take(&mut self.sources);
-        sources
-            .into_iter()
-            .map(|source| -> Box<dyn RequestSource> { Box::new(source) })
-            .collect()
+        sources.into_iter().map(|source| -> Box<dyn RequestSource> { Box::new(source) }).collect()
     }
 
     /// How many requests the first text of the script has.
@@ -200,14 +198,11 @@ impl Script {
         if !self.main.defines("done")? {
             return Ok(());
         }
-        let summary =
-            stats::summary(&self.main.lua, outcome).map_err(|error| self.main.failed("done", &error))?;
+        let summary = stats::summary(&self.main.lua, outcome)
+            .map_err(|error| self.main.failed("done", &error))?;
         let latency = StatsHandle::of_latencies(outcome.response());
         let requests = StatsHandle::of_rates(
-            outcome
-                .threads
-                .iter()
-                .flat_map(|thread| thread.rates.iter().copied()),
+            outcome.threads.iter().flat_map(|thread| thread.rates.iter().copied()),
         );
         self.main.call::<()>("done", (summary, latency, requests))?;
         self.main.call::<()>("flush", ())
@@ -216,16 +211,8 @@ impl Script {
 
 impl std::fmt::Debug for Script {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Script {
-            name,
-            batch_size,
-            is_static,
-            ..
-        } = self;
-        write!(
-            f,
-            "Script({name}, batch_size: {batch_size}, is_static: {is_static})"
-        )
+        let Script { name, batch_size, is_static, .. } = self;
+        write!(f, "Script({name}, batch_size: {batch_size}, is_static: {is_static})")
     }
 }
 
@@ -243,11 +230,7 @@ impl Start<'_> {
             return None;
         }
         let base = options.seed.unwrap_or(SEED_DEFAULT);
-        let base = if base <= SEED_MAX {
-            base
-        } else {
-            (base ^ (base >> 52)) & SEED_MAX
-        };
+        let base = if base <= SEED_MAX { base } else { (base ^ (base >> 52)) & SEED_MAX };
         Some((base + thread.unwrap_or(options.thread_count) as u64) as f64)
     }
 }
@@ -261,10 +244,8 @@ fn warnings(source: &[u8], states: &[Arc<State>], options: &Options) -> Result<V
     if !random_use::uses_random(source) {
         return Ok(Vec::new());
     }
-    let seeds: Vec<Option<f64>> = states
-        .iter()
-        .map(|state| state.call("seed_of_script", ()))
-        .collect::<Result<_>>()?;
+    let seeds: Vec<Option<f64>> =
+        states.iter().map(|state| state.call("seed_of_script", ())).collect::<Result<_>>()?;
     let first = seeds.first().copied().flatten();
     let warning = match first {
         None if seeds.iter().any(Option::is_some) => return Ok(Vec::new()),

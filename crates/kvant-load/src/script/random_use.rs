@@ -1,4 +1,5 @@
-//! Whether a script draws random numbers, by its text: taking notes of calls would cost every call of the loop something.
+//! Whether a script draws random numbers, by its text: taking notes of calls would cost every call
+//! of the loop something.
 
 /// Whether `source` has `math.random` outside of comments and strings.
 pub(super) fn uses_random(source: &[u8]) -> bool {
@@ -53,11 +54,7 @@ fn code_of(source: &[u8]) -> Vec<u8> {
 
 /// Length of the `[[...]]` or `[=[...]=]` that `text` begins with.
 fn long_bracket_len(text: &[u8]) -> Option<usize> {
-    let level = text
-        .strip_prefix(b"[")?
-        .iter()
-        .take_while(|&&byte| byte == b'=')
-        .count();
+    let level = text.strip_prefix(b"[")?.iter().take_while(|&&byte| byte == b'=').count();
     if text.get(1 + level) != Some(&b'[') {
         return None;
     }

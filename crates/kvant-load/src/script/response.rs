@@ -31,20 +31,12 @@ impl Response {
         }
     }
 
-    /// Arguments that are text are pushed as they are; a table made here would cost a call into Lua for each header.
+    /// Arguments that are text are pushed as they are; a table made here would cost a call into Lua
+    /// for each header.
     fn call_with_few(&self, status: u16, body: &str, pairs: Pairs<'_>) -> mlua::Result<()> {
-        let [
-            (n1, v1),
-            (n2, v2),
-            (n3, v3),
-            (n4, v4),
-            (n5, v5),
-            (n6, v6),
-            (n7, v7),
-        ] = pairs;
-        self.response_of_few.call((
-            status, body, n1, v1, n2, v2, n3, v3, n4, v4, n5, v5, n6, v6, n7, v7,
-        ))
+        let [(n1, v1), (n2, v2), (n3, v3), (n4, v4), (n5, v5), (n6, v6), (n7, v7)] = pairs;
+        self.response_of_few
+            .call((status, body, n1, v1, n2, v2, n3, v3, n4, v4, n5, v5, n6, v6, n7, v7))
     }
 
     fn call_with_any(&self, lua: &Lua, view: &ResponseView<'_>) -> mlua::Result<()> {
@@ -52,8 +44,7 @@ impl Response {
         for (name, value) in view.headers {
             headers.raw_set(*name, lua.create_string(value)?)?;
         }
-        self.response
-            .call((view.status, headers, lua.create_string(view.body)?))
+        self.response.call((view.status, headers, lua.create_string(view.body)?))
     }
 }
 

@@ -1,8 +1,8 @@
 //! A thread's source of requests: calls the script of its own state.
 //!
 //! 1. What is sent is what the script returned, byte for byte.
-//! 2. The requests in it are counted exactly, each time: text that is not what `wrk.format` returned is read for its boundaries,
-//!    unless it is the same as the last.
+//! 2. The requests in it are counted exactly, each time: text that is not what `wrk.format`
+//!    returned is read for its boundaries, unless it is the same as the last.
 //! 3. An error of the script is an error of the run.
 
 use super::batch::{self, Malformed};
@@ -83,7 +83,8 @@ impl ScriptSource {
         ops: &OpNames,
     ) -> Result<ScriptSource> {
         let mut caller = Caller::new(state, targets, ops)?;
-        // Decided once, as in wrk: what `request` becomes later is called, but not found where there was none.
+        // Decided once, as in wrk: what `request` becomes later is called, but not found where
+        // there was none.
         let requests = if state.defines("request")? {
             Requests::Called(Box::new(caller))
         } else {
@@ -95,16 +96,8 @@ impl ScriptSource {
         };
         Ok(ScriptSource {
             requests,
-            response: if state.defines("response")? {
-                Some(Response::new(state)?)
-            } else {
-                None
-            },
-            delay: if state.defines("delay")? {
-                Some(state.entry("delay")?)
-            } else {
-                None
-            },
+            response: if state.defines("response")? { Some(Response::new(state)?) } else { None },
+            delay: if state.defines("delay")? { Some(state.entry("delay")?) } else { None },
             state: Arc::clone(state),
             shared: Arc::clone(shared),
         })
@@ -131,7 +124,8 @@ impl ScriptSource {
             // One request is meant, whatever a server takes it for.
             Err(_) if made.is_single && odd_header.is_some() => {}
             checked => {
-                checked.map_err(|malformed| malformed_request(&self.state, &malformed, &made.bytes))?;
+                checked
+                    .map_err(|malformed| malformed_request(&self.state, &malformed, &made.bytes))?;
             }
         }
         let warning = odd_header.map(|(name, odd)| {
@@ -140,10 +134,7 @@ impl ScriptSource {
                  sends it, and servers may refuse it"
             )
         });
-        Ok(Verified {
-            request_count: made.requests.len(),
-            warning,
-        })
+        Ok(Verified { request_count: made.requests.len(), warning })
     }
 }
 
@@ -159,9 +150,7 @@ fn check(bytes: &[u8]) -> std::result::Result<(), Malformed> {
     let boundaries =
         batch::for_each_request(bytes, |start, _| first_lines = first_lines.and(check_line(start)));
     // What is no request has no boundaries either: say the first thing that is wrong.
-    check_line(batch::after_line_breaks(bytes, 0))
-        .and(first_lines)
-        .and(boundaries)
+    check_line(batch::after_line_breaks(bytes, 0)).and(first_lines).and(boundaries)
 }
 
 fn malformed_request(state: &State, malformed: &Malformed, bytes: &[u8]) -> Error {
@@ -177,10 +166,7 @@ impl RequestSource for ScriptSource {
                 &caller.last
             }
         };
-        Ok(Batch {
-            bytes: &made.bytes,
-            requests: &made.requests,
-        })
+        Ok(Batch { bytes: &made.bytes, requests: &made.requests })
     }
 
     fn address(&self) -> Option<Address> {
@@ -195,9 +181,7 @@ impl RequestSource for ScriptSource {
         let Some(response) = &self.response else {
             return Ok(());
         };
-        response
-            .call(&self.state.lua, view)
-            .map_err(|error| self.state.failed("response", &error))
+        response.call(&self.state.lua, view).map_err(|error| self.state.failed("response", &error))
     }
 
     fn delays(&self) -> bool {
@@ -208,15 +192,9 @@ impl RequestSource for ScriptSource {
         let Some(delay) = &self.delay else {
             return Ok(Duration::ZERO);
         };
-        let delay_ms: f64 = delay
-            .call(())
-            .map_err(|error| self.state.failed("delay", &error))?;
+        let delay_ms: f64 = delay.call(()).map_err(|error| self.state.failed("delay", &error))?;
         // Negative, or no number at all: none.
-        let delay_ms = if delay_ms > 0.0 {
-            delay_ms.min(DELAY_MAX_MS)
-        } else {
-            0.0
-        };
+        let delay_ms = if delay_ms > 0.0 { delay_ms.min(DELAY_MAX_MS) } else { 0.0 };
         Ok(Duration::from_secs_f64(delay_ms / 1e3))
     }
 
@@ -228,9 +206,7 @@ impl RequestSource for ScriptSource {
 impl Caller {
     fn new(state: &Arc<State>, targets: &[Target], ops: &OpNames) -> Result<Caller> {
         let tables = if targets.len() > 1 { targets } else { &[] };
-        let tables = tables
-            .iter()
-            .map(|target| state::target_table(&state.lua, target));
+        let tables = tables.iter().map(|target| state::target_table(&state.lua, target));
         Ok(Caller {
             request: state.entry("request")?,
             last: Made::default(),
@@ -265,7 +241,12 @@ impl Caller {
 
 impl Reader {
     /// Writes to `last.requests` what is in `bytes`, where `last` has the text before it.
-    fn read(&mut self, bytes: &[u8], code: u32, last: &mut Made) -> std::result::Result<(), Malformed> {
+    fn read(
+        &mut self,
+        bytes: &[u8],
+        code: u32,
+        last: &mut Made,
+    ) -> std::result::Result<(), Malformed> {
         let is_single = code & 1 == 1;
         let tag = (code >> 1) as usize;
         if is_single {
@@ -282,9 +263,7 @@ impl Reader {
         self.last_tag = tag;
         last.is_single = false;
         last.requests.clear();
-        batch::for_each_request(bytes, |_, request| {
-            last.requests.push(self.expected(request, tag))
-        })
+        batch::for_each_request(bytes, |_, request| last.requests.push(self.expected(request, tag)))
     }
 
     fn expected(&mut self, request: &[u8], tag: usize) -> Expected {
@@ -294,9 +273,6 @@ impl Reader {
         if tag > self.known_tags.len() {
             self.known_tags.clone_from(&self.tags.lock());
         }
-        Expected {
-            op: self.known_tags[tag - 1],
-            is_head: classify::is_head(request),
-        }
+        Expected { op: self.known_tags[tag - 1], is_head: classify::is_head(request) }
     }
 }

@@ -14,12 +14,14 @@ const PRELUDE: &str = include_str!("prelude.lua");
 /// Begins messages that Lua locates in the prelude, which says nothing to who wrote the script.
 pub(super) const PRELUDE_NAME: &str = "[wrk]";
 
-/// Garbage of requests is collected when memory has grown to this per cent of what was live, and in steps twice as large as
-/// LuaJIT's: a state is small, and at the default of 200 it would be walked all over again every few hundred requests.
-/// Much more than this and memory creeps up, because what is allocated during a collection survives it and counts as live.
+/// Garbage of requests is collected when memory has grown to this per cent of what was live, and in
+/// steps twice as large as LuaJIT's: a state is small, and at the default of 200 it would be walked
+/// all over again every few hundred requests. Much more than this and memory creeps up, because
+/// what is allocated during a collection survives it and counts as live.
 const COLLECTOR_PAUSE: u32 = 400;
 const COLLECTOR_STEP_MULTIPLIER: u32 = 400;
-/// Scripts that hold more than this when they start keep LuaJIT's default, so that they do not need four times as much.
+/// Scripts that hold more than this when they start keep LuaJIT's default, so that they do not need
+/// four times as much.
 const COLLECTOR_LIVE_MAX_KIB: u32 = 64 * 1024;
 
 /// A state with all libraries of LuaJIT, as wrk has them: scripts may use `ffi` and `debug`.
@@ -28,8 +30,9 @@ const COLLECTOR_LIVE_MAX_KIB: u32 = 64 * 1024;
     reason = "mlua opens ffi and debug only where the caller answers for the script"
 )]
 fn new_lua() -> Lua {
-    // SAFETY: a script is a program that the user starts, with the same rights as this process and in place of wrk: what it does
-    // to memory through `ffi` or `debug` is its own doing, as under wrk. The generator stores nothing that others rely on.
+    // SAFETY: a script is a program that the user starts, with the same rights as this process and
+    // in place of wrk: what it does to memory through `ffi` or `debug` is its own doing, as under
+    // wrk. The generator stores nothing that others rely on.
     unsafe { Lua::unsafe_new_with(StdLib::ALL, LuaOptions::default()) }
 }
 
@@ -54,12 +57,7 @@ impl State {
         let lua = new_lua();
         let entries = prepare(&lua, start, thread, &tags)
             .map_err(|error| failure::in_script(start.name, None, &error))?;
-        Ok(State {
-            lua,
-            entries,
-            tags,
-            script_name: start.name.to_owned(),
-        })
+        Ok(State { lua, entries, tags, script_name: start.name.to_owned() })
     }
 
     /// Runs the top level of the script.
@@ -75,10 +73,12 @@ impl State {
     }
 
     /// Calls an entry of the prelude, which is called `function` in messages.
-    pub(super) fn call<R: mlua::FromLuaMulti>(&self, name: &str, args: impl mlua::IntoLuaMulti) -> Result<R> {
-        self.entry(name)?
-            .call(args)
-            .map_err(|error| self.failed(name, &error))
+    pub(super) fn call<R: mlua::FromLuaMulti>(
+        &self,
+        name: &str,
+        args: impl mlua::IntoLuaMulti,
+    ) -> Result<R> {
+        self.entry(name)?.call(args).map_err(|error| self.failed(name, &error))
     }
 
     /// Whether the script defines the global function `name` (now).
@@ -93,9 +93,7 @@ impl State {
 
     /// `init`'s table: the first argument is number 0.
     pub(super) fn args<'a>(&self, args: impl Iterator<Item = &'a str>) -> Result<Table> {
-        self.lua
-            .create_table_from(args.enumerate())
-            .map_err(|error| self.failed("init", &error))
+        self.lua.create_table_from(args.enumerate()).map_err(|error| self.failed("init", &error))
     }
 
     /// Sets the pace of the collector; collects what the start left.
@@ -107,7 +105,12 @@ impl State {
     }
 }
 
-fn prepare(lua: &Lua, start: &Start<'_>, thread: Option<usize>, tags: &TagTable) -> mlua::Result<Table> {
+fn prepare(
+    lua: &Lua,
+    start: &Start<'_>,
+    thread: Option<usize>,
+    tags: &TagTable,
+) -> mlua::Result<Table> {
     let options = start.options;
     let target = &options.targets[0];
     let run = target_table(lua, target)?;

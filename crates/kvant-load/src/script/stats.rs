@@ -1,8 +1,9 @@
 //! What `done(summary, latency, requests)` gets.
 //!
-//! `latency` counts in microseconds, with three decimals: we record finer than wrk and wrk2 do. Both ways of reading single values
-//! work: `latency[i]` (wrk2) is the i-th of all `#latency` values in order, `latency(i)` (wrk 4) the i-th of those that
-//! differ and how often it occurred, and 0, 0 after the last.
+//! `latency` counts in microseconds, with three decimals: we record finer than wrk and wrk2 do.
+//! Both ways of reading single values work: `latency[i]` (wrk2) is the i-th of all `#latency`
+//! values in order, `latency(i)` (wrk 4) the i-th of those that differ and how often it occurred,
+//! and 0, 0 after the last.
 
 use crate::histogram::Histogram;
 use crate::outcome::Outcome;
@@ -51,10 +52,7 @@ impl StatsHandle {
         let recorded = hdr.iter_recorded();
         let distinct = recorded
             .map(|step| {
-                (
-                    us(hdr.lowest_equivalent(step.value_iterated_to())),
-                    step.count_at_value(),
-                )
+                (us(hdr.lowest_equivalent(step.value_iterated_to())), step.count_at_value())
             })
             .collect();
         StatsHandle {
@@ -79,22 +77,14 @@ impl StatsHandle {
             }
         }
         let count = samples.len() as f64;
-        let mean = if samples.is_empty() {
-            0.0
-        } else {
-            samples.iter().sum::<f64>() / count
-        };
+        let mean = if samples.is_empty() { 0.0 } else { samples.iter().sum::<f64>() / count };
         let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
         StatsHandle {
             distinct,
             min: samples.first().copied().unwrap_or(0.0),
             max: samples.last().copied().unwrap_or(0.0),
             mean,
-            stdev: if samples.len() < 2 {
-                0.0
-            } else {
-                (squares / (count - 1.0)).sqrt()
-            },
+            stdev: if samples.len() < 2 { 0.0 } else { (squares / (count - 1.0)).sqrt() },
             values: Values::Samples(samples),
         }
     }
@@ -111,10 +101,7 @@ impl StatsHandle {
             Values::Latencies(histogram) => us(histogram.percentile_ns(percent.clamp(0.0, 100.0))),
             Values::Samples(samples) => {
                 let rank = (percent / 100.0 * samples.len() as f64).ceil().max(1.0) as usize;
-                samples
-                    .get(rank.min(samples.len()).wrapping_sub(1))
-                    .copied()
-                    .unwrap_or(0.0)
+                samples.get(rank.min(samples.len()).wrapping_sub(1)).copied().unwrap_or(0.0)
             }
         }
     }

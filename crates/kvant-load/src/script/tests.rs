@@ -57,17 +57,12 @@ pub(super) fn next(source: &mut Box<dyn RequestSource>) -> String {
 pub(super) fn first_lines(source: &str, count: usize) -> Vec<String> {
     let mut sources = load(source).sources();
     (0..count)
-        .map(|_| {
-            next(&mut sources[0])
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .to_owned()
-        })
+        .map(|_| next(&mut sources[0]).lines().next().unwrap_or_default().to_owned())
         .collect()
 }
 
-/// Head and body; the lines of the head in order of the alphabet, but for the first: headers have no order.
+/// Head and body; the lines of the head in order of the alphabet, but for the first: headers have
+/// no order.
 fn parts(request: &str) -> (Vec<String>, String) {
     let (head, body) = request.split_once("\r\n\r\n").expect("an empty line");
     let mut lines: Vec<String> = head.split("\r\n").map(str::to_owned).collect();
@@ -113,17 +108,9 @@ fn the_first_request_of_a_counter_is_made_at_the_start_and_not_sent() {
             return wrk.format('PUT', '/v0/entity?id=k' .. counter, nil, 'value ' .. counter)
         end";
     let mut source = load(script).sources().remove(0);
-    let head = [
-        "PUT /v0/entity?id=k2 HTTP/1.1",
-        "Content-Length: 7",
-        "Host: 127.0.0.1:8080",
-    ];
+    let head = ["PUT /v0/entity?id=k2 HTTP/1.1", "Content-Length: 7", "Host: 127.0.0.1:8080"];
     assert_request(&next(&mut source), &head, "value 2");
-    let head = [
-        "PUT /v0/entity?id=k3 HTTP/1.1",
-        "Content-Length: 7",
-        "Host: 127.0.0.1:8080",
-    ];
+    let head = ["PUT /v0/entity?id=k3 HTTP/1.1", "Content-Length: 7", "Host: 127.0.0.1:8080"];
     assert_request(&next(&mut source), &head, "value 3");
 }
 
@@ -131,10 +118,8 @@ fn the_first_request_of_a_counter_is_made_at_the_start_and_not_sent() {
 fn only_the_first_thread_loses_a_request() {
     let script = "local n = 0 function request() n = n + 1 return wrk.format('GET', '/' .. n) end";
     let mut sources = load_with(script, &options(3)).expect("starts").sources();
-    let firsts: Vec<String> = sources
-        .iter_mut()
-        .map(|source| next(source)[..6].to_owned())
-        .collect();
+    let firsts: Vec<String> =
+        sources.iter_mut().map(|source| next(source)[..6].to_owned()).collect();
     assert_eq!(firsts, ["GET /2", "GET /1", "GET /1"]);
 }
 
@@ -159,24 +144,11 @@ fn headers_given_to_format_are_changed_by_it() {
         &["PUT /own HTTP/1.1", "Content-Length: 4", host, "X-A: 1"],
         "four",
     );
-    let head = [
-        "PUT /4127.0.0.1:8080 HTTP/1.1",
-        "Content-Length: 2",
-        host,
-        "X-A: 1",
-    ];
+    let head = ["PUT /4127.0.0.1:8080 HTTP/1.1", "Content-Length: 2", host, "X-A: 1"];
     assert_request(&next(&mut source), &head, "to");
     assert_request(&next(&mut source), &["GET /2 HTTP/1.1", host, "X-A: 1"], "");
-    assert_request(
-        &next(&mut source),
-        &["GET /v0/status HTTP/1.1", host, "X-B: true"],
-        "",
-    );
-    assert_request(
-        &next(&mut source),
-        &["GET /v0/status HTTP/1.1", host, "X-Common: yes"],
-        "",
-    );
+    assert_request(&next(&mut source), &["GET /v0/status HTTP/1.1", host, "X-B: true"], "");
+    assert_request(&next(&mut source), &["GET /v0/status HTTP/1.1", host, "X-Common: yes"], "");
 }
 
 #[test]
@@ -217,11 +189,8 @@ fn a_changed_header_is_never_missed() {
     let mut source = load(script).sources().remove(0);
     for expected in expected {
         let (head, _) = parts(&next(&mut source));
-        let headers: Vec<&str> = head[1..]
-            .iter()
-            .map(String::as_str)
-            .filter(|line| !line.starts_with("Host"))
-            .collect();
+        let headers: Vec<&str> =
+            head[1..].iter().map(String::as_str).filter(|line| !line.starts_with("Host")).collect();
         assert_eq!(headers.join("|"), expected);
     }
 }
@@ -251,24 +220,19 @@ fn queries_are_put_together_with_the_libraries_of_lua() {
             for i = 1, 3 do query[#query + 1] = string.format('k%d=%02x', i, bit.band(i * 100, 0xff)) end
             return wrk.format('GET', '/v0/entities?' .. table.concat(query, '&') .. '&m=' .. math.floor(2.5))
         end";
-    assert_eq!(
-        first_lines(script, 1),
-        ["GET /v0/entities?k1=64&k2=c8&k3=2c&m=2 HTTP/1.1"]
-    );
+    assert_eq!(first_lines(script, 1), ["GET /v0/entities?k1=64&k2=c8&k3=2c&m=2 HTTP/1.1"]);
 }
 
 #[test]
 fn bodies_may_hold_any_bytes() {
-    let script = "function request() return wrk.format('PUT', '/', nil, '\\0\\255\\r\\n\\r\\n\\0') end";
+    let script =
+        "function request() return wrk.format('PUT', '/', nil, '\\0\\255\\r\\n\\r\\n\\0') end";
     let mut source = load(script).sources().remove(0);
     let batch = source.next(0).expect("a request");
     let (head, body) = batch.bytes.split_at(batch.bytes.len() - 7);
     assert_eq!(body, b"\0\xff\r\n\r\n\0");
     let head = String::from_utf8_lossy(head);
-    assert!(
-        head.contains("\r\nContent-Length: 7\r\n") && head.ends_with("\r\n\r\n"),
-        "{head}"
-    );
+    assert!(head.contains("\r\nContent-Length: 7\r\n") && head.ends_with("\r\n\r\n"), "{head}");
     assert_eq!(batch.requests.len(), 1);
 }
 
@@ -286,11 +250,7 @@ fn the_command_line_reaches_the_script() {
     let request = next(&mut load_with(script, &options).expect("starts").sources()[0]);
     assert_request(
         &request,
-        &[
-            &format!("GET /2one2?{URL} HTTP/1.1"),
-            "Host: 127.0.0.1:8080",
-            "X-Given: a: b",
-        ],
+        &[&format!("GET /2one2?{URL} HTTP/1.1"), "Host: 127.0.0.1:8080", "X-Given: a: b"],
         "",
     );
 }
@@ -336,11 +296,8 @@ fn any_number_of_headers_is_sent() {
         end";
     let mut source = load(script).sources().remove(0);
     for count in 1..40 {
-        let mut head = vec![
-            "PUT / HTTP/1.1".to_owned(),
-            "Content-Length: 4".to_owned(),
-            "Host: a".to_owned(),
-        ];
+        let mut head =
+            vec!["PUT / HTTP/1.1".to_owned(), "Content-Length: 4".to_owned(), "Host: a".to_owned()];
         head.extend((1..=count).map(|n| format!("X-{n:02}: {n}")));
         let head: Vec<&str> = head.iter().map(String::as_str).collect();
         assert_request(&next(&mut source), &head, "body");

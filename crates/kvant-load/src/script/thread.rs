@@ -1,12 +1,17 @@
-//! Threads as scripts see them: `setup(thread)` in the main state, `wrk.thread` in each thread's own.
+//! Threads as scripts see them: `setup(thread)` in the main state, `wrk.thread` in each thread's
+//! own.
 //!
-//! 1. Values go from one state to another by copying, so that no state ever holds something of another.
-//! 2. A thread handle does not keep the state alive that it leads to: a state may hold handles of itself.
+//! 1. Values go from one state to another by copying, so that no state ever holds something of
+//!    another.
+//! 2. A thread handle does not keep the state alive that it leads to: a state may hold handles of
+//!    itself.
 
 use super::address::AddressHandle;
 use crate::target::Address;
 use kvant_base::lock::NamedMutex;
-use mlua::{AnyUserData, Lua, MetaMethod, Table, UserData, UserDataFields, UserDataMethods, Value, WeakLua};
+use mlua::{
+    AnyUserData, Lua, MetaMethod, Table, UserData, UserDataFields, UserDataMethods, Value, WeakLua,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,7 +27,8 @@ pub(super) struct ThreadShared {
 }
 
 impl ThreadShared {
-    /// Of the thread whose state is `state`, and whose connections go to `default_address` unless a script says otherwise.
+    /// Of the thread whose state is `state`, and whose connections go to `default_address` unless a
+    /// script says otherwise.
     pub(super) fn new(state: &Lua, default_address: Option<Address>) -> ThreadShared {
         ThreadShared {
             is_stopped: AtomicBool::new(false),
@@ -34,8 +40,7 @@ impl ThreadShared {
 
     /// The address that a script gave it in place of the one it had.
     pub(super) fn chosen_address(&self) -> Option<Address> {
-        self.address()
-            .filter(|address| Some(address) != self.default_address.as_ref())
+        self.address().filter(|address| Some(address) != self.default_address.as_ref())
     }
 
     /// Whether a script called `thread:stop()`.
@@ -53,9 +58,7 @@ impl ThreadShared {
     }
 
     fn state(&self) -> mlua::Result<Lua> {
-        self.state
-            .try_upgrade()
-            .ok_or_else(|| failed("the thread has ended"))
+        self.state.try_upgrade().ok_or_else(|| failed("the thread has ended"))
     }
 }
 
@@ -129,10 +132,7 @@ fn carry_out(value: &Value, depth: usize) -> mlua::Result<Carried> {
         }
         Value::Table(table) => Carried::Entries(carry_out_entries(table, depth)?),
         other => {
-            return Err(failed(&format!(
-                "cannot transfer '{}' to thread",
-                other.type_name()
-            )));
+            return Err(failed(&format!("cannot transfer '{}' to thread", other.type_name())));
         }
     })
 }

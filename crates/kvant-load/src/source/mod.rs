@@ -1,4 +1,5 @@
-//! Where requests come from: one source a thread, asked for the next request at the moment when it is sent.
+//! Where requests come from: one source a thread, asked for the next request at the moment when it
+//! is sent.
 
 pub mod fixed;
 
@@ -15,8 +16,8 @@ pub trait RequestSource: Send {
     /// A script failed: the run ends with this error.
     fn next(&mut self, target: usize) -> Result<Batch<'_>>;
 
-    /// Where this thread connects, whatever the addresses of its targets are (wrk's `thread.addr`); asked once, at the
-    /// start.
+    /// Where this thread connects, whatever the addresses of its targets are (wrk's `thread.addr`);
+    /// asked once, at the start.
     fn address(&self) -> Option<Address> {
         None
     }
@@ -49,14 +50,15 @@ pub trait RequestSource: Send {
         Ok(Duration::ZERO)
     }
 
-    /// Whether this thread is to stop sending for good (wrk's `thread:stop()`, or a workload that is done). A phase whose
-    /// sources have all stopped ends when nothing is in flight any more.
+    /// Whether this thread is to stop sending for good (wrk's `thread:stop()`, or a workload that
+    /// is done). A phase whose sources have all stopped ends when nothing is in flight any more.
     fn is_stopped(&self) -> bool {
         false
     }
 
-    /// Whether this source follows its requests, so that it can send some of them again; asked once, at the start. Only
-    /// then are [`RequestSource::cookie`], [`RequestSource::settled`] and [`RequestSource::paused_until`] called.
+    /// Whether this source follows its requests, so that it can send some of them again; asked
+    /// once, at the start. Only then are [`RequestSource::cookie`], [`RequestSource::settled`] and
+    /// [`RequestSource::paused_until`] called.
     fn follows(&self) -> bool {
         false
     }
@@ -66,17 +68,18 @@ pub trait RequestSource: Send {
         0
     }
 
-    /// What became of request `index` of the batch called `cookie`. Told once for each request of each batch that `next`
-    /// made, in whatever order: also for those that could not be written, and for those that were in flight when their
-    /// connection broke or their deadline passed. Not told for what is in flight when the phase ends.
+    /// What became of request `index` of the batch called `cookie`. Told once for each request of
+    /// each batch that `next` made, in whatever order: also for those that could not be written,
+    /// and for those that were in flight when their connection broke or their deadline passed. Not
+    /// told for what is in flight when the phase ends.
     fn settled(&mut self, cookie: u64, index: usize, fate: Fate, now_ns: u64) {
         // Nothing is sent again by default.
         let _unused = (cookie, index, fate, now_ns);
     }
 
-    /// Asked before `next`: `Some` while there is nothing to send, with the time (nanoseconds of the run's clock) at which
-    /// to ask again; `u64::MAX` when only a [`RequestSource::settled`] can change that. All connections wait meanwhile; ask
-    /// again after any `settled`.
+    /// Asked before `next`: `Some` while there is nothing to send, with the time (nanoseconds of
+    /// the run's clock) at which to ask again; `u64::MAX` when only a [`RequestSource::settled`]
+    /// can change that. All connections wait meanwhile; ask again after any `settled`.
     fn paused_until(&mut self, now_ns: u64) -> Option<u64> {
         let _unused = now_ns;
         None
@@ -93,8 +96,8 @@ pub enum Fate {
         /// Its `Retry-After` in seconds, where it has one that is a number.
         retry_after_s: Option<u32>,
     },
-    /// No answer: the connection broke, the answer was no HTTP, or the deadline passed. Whether the server acted on it is
-    /// unknown.
+    /// No answer: the connection broke, the answer was no HTTP, or the deadline passed. Whether the
+    /// server acted on it is unknown.
     Lost,
 }
 

@@ -9,62 +9,29 @@ fn parts(url: &str) -> (bool, String, Option<u16>, String, String) {
     let target = parsed(url);
     assert_eq!(target.url, url);
     assert_eq!(target.addresses, []);
-    (
-        target.is_tls,
-        target.host,
-        target.port,
-        target.authority,
-        target.path,
-    )
+    (target.is_tls, target.host, target.port, target.authority, target.path)
 }
 
 #[test]
 fn urls_are_taken_apart_and_paths_kept_as_given() {
     let cases = [
         ("http://localhost", (false, "localhost", None, "localhost", "/")),
-        (
-            "http://localhost:8080/",
-            (false, "localhost", Some(8080), "localhost:8080", "/"),
-        ),
+        ("http://localhost:8080/", (false, "localhost", Some(8080), "localhost:8080", "/")),
         (
             "HTTPS://Example.com/a/../b%2f?x=1&y=%20#part",
             (true, "Example.com", None, "Example.com", "/a/../b%2f?x=1&y=%20"),
         ),
         (
             "http://127.0.0.1:1?x=ftp://localhost@:0",
-            (
-                false,
-                "127.0.0.1",
-                Some(1),
-                "127.0.0.1:1",
-                "/?x=ftp://localhost@:0",
-            ),
+            (false, "127.0.0.1", Some(1), "127.0.0.1:1", "/?x=ftp://localhost@:0"),
         ),
-        (
-            "http://[::1]:65535/v0",
-            (false, "::1", Some(65535), "[::1]:65535", "/v0"),
-        ),
-        (
-            "https://[2001:db8::1]#x",
-            (true, "2001:db8::1", None, "[2001:db8::1]", "/"),
-        ),
-        (
-            "http://localhost:/x",
-            (false, "localhost", None, "localhost", "/x"),
-        ),
-        (
-            "http://localhost:80//x",
-            (false, "localhost", Some(80), "localhost:80", "//x"),
-        ),
+        ("http://[::1]:65535/v0", (false, "::1", Some(65535), "[::1]:65535", "/v0")),
+        ("https://[2001:db8::1]#x", (true, "2001:db8::1", None, "[2001:db8::1]", "/")),
+        ("http://localhost:/x", (false, "localhost", None, "localhost", "/x")),
+        ("http://localhost:80//x", (false, "localhost", Some(80), "localhost:80", "//x")),
     ];
     for (url, (is_tls, host, port, authority, path)) in cases {
-        let expected = (
-            is_tls,
-            host.to_owned(),
-            port,
-            authority.to_owned(),
-            path.to_owned(),
-        );
+        let expected = (is_tls, host.to_owned(), port, authority.to_owned(), path.to_owned());
         assert_eq!(parts(url), expected, "{url}");
     }
 }
@@ -72,10 +39,7 @@ fn urls_are_taken_apart_and_paths_kept_as_given() {
 #[test]
 fn unix_sockets_are_percent_encoded_hosts() {
     let target = parsed("http+unix://%2Frun%2Fkv%20ant.sock/v0/status?x");
-    assert_eq!(
-        target.addresses,
-        [Address::Unix(PathBuf::from("/run/kv ant.sock"))]
-    );
+    assert_eq!(target.addresses, [Address::Unix(PathBuf::from("/run/kv ant.sock"))]);
     assert_eq!(
         (target.host.as_str(), target.port, target.authority.as_str()),
         ("localhost", None, "localhost")
@@ -134,24 +98,13 @@ fn what_is_no_url_is_refused_with_the_reason() {
 #[test]
 fn addresses_are_looked_up_with_the_default_port() {
     let addresses = |url: &str| parsed(url).resolve().unwrap().addresses;
-    assert_eq!(
-        addresses("http://127.0.0.1"),
-        [Address::Tcp("127.0.0.1:80".parse().unwrap())]
-    );
-    assert_eq!(
-        addresses("https://127.0.0.1"),
-        [Address::Tcp("127.0.0.1:443".parse().unwrap())]
-    );
-    assert_eq!(
-        addresses("https://[::1]:8443/"),
-        [Address::Tcp("[::1]:8443".parse().unwrap())]
-    );
+    assert_eq!(addresses("http://127.0.0.1"), [Address::Tcp("127.0.0.1:80".parse().unwrap())]);
+    assert_eq!(addresses("https://127.0.0.1"), [Address::Tcp("127.0.0.1:443".parse().unwrap())]);
+    assert_eq!(addresses("https://[::1]:8443/"), [Address::Tcp("[::1]:8443".parse().unwrap())]);
     let localhost = addresses("http://localhost:7");
     assert!(!localhost.is_empty());
     for address in localhost {
-        let Address::Tcp(address) = address else {
-            panic!("{address:?}")
-        };
+        let Address::Tcp(address) = address else { panic!("{address:?}") };
         assert!(address.ip().is_loopback() && address.port() == 7, "{address}");
     }
 }
@@ -184,9 +137,7 @@ fn the_first_address_that_can_be_reached_comes_first() {
         let error = target.clone().reach(second).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Io);
         assert!(
-            error
-                .to_string()
-                .starts_with(&format!("unable to connect to {address} ")),
+            error.to_string().starts_with(&format!("unable to connect to {address} ")),
             "{error}"
         );
     }

@@ -12,18 +12,9 @@ fn counts_are_read_as_wrk_does() {
     assert_eq!(read("2g"), Ok(2_000_000_000));
     assert_eq!(read("3T"), Ok(3_000_000_000_000));
     assert_eq!(read("4p"), Ok(4_000_000_000_000_000));
-    for wrong in [
-        "",
-        "k",
-        "1.5k",
-        "-1",
-        "1kk",
-        "10x",
-        "10 k b",
-        "1e3",
-        "99999999999999999999",
-        "19000P",
-    ] {
+    for wrong in
+        ["", "k", "1.5k", "-1", "1kk", "10x", "10 k b", "1e3", "99999999999999999999", "19000P"]
+    {
         let problem = read(wrong).expect_err(wrong);
         assert!(problem.contains(&format!("`{wrong}`")), "{problem}");
     }
@@ -49,10 +40,7 @@ fn rates_may_have_decimals_lists_and_ramps() {
     assert_eq!(parse_rate("1.5k"), Ok(1_500.0));
     assert_eq!(parse_rate("0.5"), Ok(0.5));
     assert_eq!(parse_rate("0"), Ok(0.0));
-    assert_eq!(
-        parse_rates("10k,20K,0.04M"),
-        Ok(vec![10_000.0, 20_000.0, 40_000.0])
-    );
+    assert_eq!(parse_rates("10k,20K,0.04M"), Ok(vec![10_000.0, 20_000.0, 40_000.0]));
     assert_eq!(parse_rates("0"), Ok(vec![0.0]));
     assert_eq!(parse_ramp("0..50k"), Ok((0.0, 50_000.0)));
     assert_eq!(parse_ramp("50k..1.5k"), Ok((50_000.0, 1_500.0)));
@@ -78,7 +66,8 @@ fn times_are_printed_as_wrk_does() {
         (930.0, "0.93ms"),
         (1_210.0, "1.21ms"),
         (489_470.0, "489.47ms"),
-        // From 0.85 of a second on the last unit of this list would come, which is never reached ...
+        // From 0.85 of a second on the last unit of this list would come, which is never reached
+        // ...
         (907_490.0, "907.49ms"),
         (999_990.0, "999.99ms"),
         // ... but a whole second has a list of its own.

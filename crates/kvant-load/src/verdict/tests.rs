@@ -53,10 +53,7 @@ fn p50_is_the_servers_when_only_p99_is_the_generators() {
         "{line}"
     );
     assert!(
-        says(
-            &verdict,
-            "p50 20.33ms of 20.38ms, p90 20.33ms of 20.38ms, p99 20.30ms of 24.1"
-        ),
+        says(&verdict, "p50 20.33ms of 20.38ms, p90 20.33ms of 20.38ms, p99 20.30ms of 24.1"),
         "{verdict:?}"
     );
     assert!(!says(&verdict, "generator's own"), "{verdict:?}");
@@ -66,28 +63,14 @@ fn p50_is_the_servers_when_only_p99_is_the_generators() {
 
 #[test]
 fn doubts_are_those_of_the_percentile() {
-    let late = judge(&with_lag(&[
-        (9_500, 20_380_000, 50_000),
-        (500, 24_100_000, 3_800_000),
-    ]));
+    let late = judge(&with_lag(&[(9_500, 20_380_000, 50_000), (500, 24_100_000, 3_800_000)]));
     let doubts = |verdict: &Verdict| {
-        [
-            Some(50.0),
-            Some(75.0),
-            Some(90.0),
-            Some(95.0),
-            Some(99.0),
-            Some(99.99),
-            None,
-        ]
-        .map(|percent| verdict.is_doubtful(percent))
+        [Some(50.0), Some(75.0), Some(90.0), Some(95.0), Some(99.0), Some(99.99), None]
+            .map(|percent| verdict.is_doubtful(percent))
     };
     assert_eq!(doubts(&late), [false, false, false, true, true, true, true]);
     // Only the last one of a thousand was late: that leaves the run valid.
-    let rare = judge(&with_lag(&[
-        (9_980, 20_000_000, 10_000),
-        (20, 30_000_000, 10_000_000),
-    ]));
+    let rare = judge(&with_lag(&[(9_980, 20_000_000, 10_000), (20, 30_000_000, 10_000_000)]));
     assert!(rare.is_valid, "{rare:?}");
     assert!(says(&rare, "p99.9 20.0"), "{rare:?}");
     assert_eq!(doubts(&rare), [false, false, false, false, false, true, false]);
@@ -95,10 +78,7 @@ fn doubts_are_those_of_the_percentile() {
     silent.total.completed = 0;
     assert_eq!(doubts(&judge(&silent)), [false; 7], "the server's fault");
     let mut disturbed = calm(1_000);
-    disturbed.machine = Some(MachineUse {
-        stolen_part: 0.12,
-        ..MachineUse::default()
-    });
+    disturbed.machine = Some(MachineUse { stolen_part: 0.12, ..MachineUse::default() });
     assert_eq!(doubts(&judge(&disturbed)), [true; 7]);
 }
 
@@ -109,10 +89,7 @@ fn a_generator_that_is_always_late_makes_all_of_a_run_invalid() {
     let verdict = judge(&with_lag(&[(10_000, 5_000_000, 520_000)]));
     assert_eq!((verdict.bound, verdict.is_valid), (Bound::Generator, false));
     let line = verdict.line();
-    assert!(
-        line.starts_with("Verdict: NOT VALID, generator-bound: 520."),
-        "{line}"
-    );
+    assert!(line.starts_with("Verdict: NOT VALID, generator-bound: 520."), "{line}");
     assert!(
         says(&verdict, "generator's own") && says(&verdict, "cores of their own"),
         "{verdict:?}"
@@ -140,9 +117,7 @@ fn a_fast_server_whose_generator_wakes_up_slowly_is_not_called_a_limit() {
     let verdict = judge(&with_lag(&[(9_000, 200_000, 80_000), (1_000, 5_000_000, 80_000)]));
     assert_eq!((verdict.bound, verdict.is_valid), (Bound::Neither, false));
     assert!(
-        verdict
-            .line()
-            .starts_with("Verdict: NOT VALID for p50, p90, bound by neither"),
+        verdict.line().starts_with("Verdict: NOT VALID for p50, p90, bound by neither"),
         "{verdict:?}"
     );
     assert!(says(&verdict, "--spin always"), "{verdict:?}");
@@ -170,11 +145,7 @@ fn a_server_that_never_answers_is_not_valid() {
     closed.phase.rate = Rate::Closed;
     for outcome in [silent, timed_out, closed] {
         let verdict = judge(&outcome);
-        assert_eq!(
-            (verdict.bound, verdict.is_valid),
-            (Bound::Server, false),
-            "{verdict:?}"
-        );
+        assert_eq!((verdict.bound, verdict.is_valid), (Bound::Server, false), "{verdict:?}");
         assert_eq!(verdict.headline, "none of 64 requests was answered");
     }
 }
@@ -182,11 +153,8 @@ fn a_server_that_never_answers_is_not_valid() {
 #[test]
 fn a_disturbed_machine_makes_a_run_invalid() {
     let mut disturbed = calm(1_000);
-    disturbed.machine = Some(MachineUse {
-        stolen_part: 0.12,
-        others_part: 0.3,
-        ..MachineUse::default()
-    });
+    disturbed.machine =
+        Some(MachineUse { stolen_part: 0.12, others_part: 0.3, ..MachineUse::default() });
     let verdict = judge(&disturbed);
     assert_eq!((verdict.bound, verdict.is_valid), (Bound::Neither, false));
     assert_eq!(
@@ -194,10 +162,7 @@ fn a_disturbed_machine_makes_a_run_invalid() {
         "Verdict: NOT VALID, disturbed: the hypervisor took 12 % of the CPU time, other processes 30 %"
     );
     assert!(
-        says(
-            &verdict,
-            "As measured: bound by neither, 100.00 % of the plan answered"
-        ),
+        says(&verdict, "As measured: bound by neither, 100.00 % of the plan answered"),
         "{verdict:?}"
     );
     disturbed.machine = Some(MachineUse::default());
@@ -212,14 +177,8 @@ fn an_overloaded_server_is_told_from_an_overloaded_generator() {
         verdict.line(),
         "Verdict: valid, server-bound: 72.00 % of the plan answered, generator at 30 % CPU"
     );
-    assert!(
-        says(&verdict, "14.40k requests a second") && says(&verdict, "-R 11k"),
-        "{verdict:?}"
-    );
-    assert!(
-        says(&verdict, "55956 requests are without an answer"),
-        "{verdict:?}"
-    );
+    assert!(says(&verdict, "14.40k requests a second") && says(&verdict, "-R 11k"), "{verdict:?}");
+    assert!(says(&verdict, "55956 requests are without an answer"), "{verdict:?}");
 
     let verdict = judge(&with_cpu(overloaded(20_000, 72), 0.97));
     assert_eq!((verdict.bound, verdict.is_valid), (Bound::Generator, false));
@@ -239,11 +198,7 @@ fn a_slow_script_is_named() {
     slow.total.source_ns = slow.measured_ns * 6 / 10;
     let verdict = judge(&slow);
     assert_eq!(verdict.bound, Bound::Generator);
-    assert!(
-        verdict.headline.contains("the script took 60 % of the time"),
-        "{}",
-        verdict.headline
-    );
+    assert!(verdict.headline.contains("the script took 60 % of the time"), "{}", verdict.headline);
     assert!(says(&verdict, "--workload"), "{verdict:?}");
 }
 
@@ -253,10 +208,7 @@ fn the_script_never_took_more_than_all() {
     let mut slow = with_cpu(overloaded(20_000, 50), 0.95);
     slow.total.source_ns = slow.total.cpu_ns * 131 / 100;
     let verdict = judge(&slow);
-    assert!(
-        says(&verdict, "The script took 100 % of the generator's CPU"),
-        "{verdict:?}"
-    );
+    assert!(says(&verdict, "The script took 100 % of the generator's CPU"), "{verdict:?}");
 }
 
 /// Half a percent may be missing, and what is on its way at any moment.
@@ -290,10 +242,7 @@ fn a_closed_loop_says_what_its_latency_leaves_out() {
     closed.phase.rate = Rate::Closed;
     let verdict = judge(&closed);
     assert_eq!((verdict.bound, verdict.is_valid), (Bound::Server, true));
-    assert_eq!(
-        verdict.line(),
-        "Verdict: valid, server-bound: closed loop, 1.00k answers a second"
-    );
+    assert_eq!(verdict.line(), "Verdict: valid, server-bound: closed loop, 1.00k answers a second");
     assert!(says(&verdict, "leave out what was not asked"), "{verdict:?}");
     let verdict = judge(&with_cpu(closed, 0.95));
     assert_eq!((verdict.bound, verdict.is_valid), (Bound::Generator, false));

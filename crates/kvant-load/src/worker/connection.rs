@@ -44,7 +44,8 @@ pub(super) struct Connection {
     pub(super) is_ending: bool,
     /// When connect was called.
     pub(super) opening_ns: u64,
-    /// Since when it has been free, as far as the event loop knows: the start of the turn in which it became so.
+    /// Since when it has been free, as far as the event loop knows: the start of the turn in which
+    /// it became so.
     pub(super) free_ns: u64,
     pub(super) flight: Flight,
     /// What the kernel has not taken of the batch.
@@ -61,7 +62,8 @@ pub(super) struct Flight {
     pub(super) written_ns: u64,
     /// How much later than it could the generator wrote it, where a plan says when.
     pub(super) lag_ns: u64,
-    /// Whether it belongs to the phase that runs. What an earlier one left is waited for and told to nobody.
+    /// Whether it belongs to the phase that runs. What an earlier one left is waited for and told
+    /// to nobody.
     pub(super) is_current: bool,
     /// Whether it belongs to the measured time.
     pub(super) is_recorded: bool,
@@ -111,13 +113,9 @@ impl Connection {
 
     /// Takes down how the last socket did.
     pub(super) fn count_failure(&mut self) {
-        // A socket that brought nothing is a failure, however politely it was closed: otherwise a server that accepts and
-        // closes would be connected to as fast as it can.
-        self.failures = if self.has_answered {
-            0
-        } else {
-            self.failures.saturating_add(1)
-        };
+        // A socket that brought nothing is a failure, however politely it was closed: otherwise a
+        // server that accepts and closes would be connected to as fast as it can.
+        self.failures = if self.has_answered { 0 } else { self.failures.saturating_add(1) };
         self.has_answered = false;
     }
 
@@ -182,11 +180,7 @@ impl Flight {
 
     /// How many requests of the phase that runs have no answer.
     pub(super) fn in_flight(&self) -> u64 {
-        if self.is_current {
-            self.unanswered().len() as u64
-        } else {
-            0
-        }
+        if self.is_current { self.unanswered().len() as u64 } else { 0 }
     }
 }
 

@@ -79,10 +79,7 @@ pub(crate) struct Quota {
 impl Quota {
     /// Places for `max` requests; `None` for any number.
     pub(crate) fn new(max: Option<u64>) -> Quota {
-        Quota {
-            max: max.unwrap_or(u64::MAX),
-            taken: AtomicU64::new(0),
-        }
+        Quota { max: max.unwrap_or(u64::MAX), taken: AtomicU64::new(0) }
     }
 
     /// Whether there is a limit.

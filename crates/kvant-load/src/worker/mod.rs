@@ -1,18 +1,20 @@
 //! One event loop: its connections, its source of requests, its record.
 //!
-//! A turn of the loop: cross the boundary of a second, let deadlines pass, fire timers, send what is due, wait for sockets or
-//! for the next moment, handle what the sockets have.
+//! A turn of the loop: cross the boundary of a second, let deadlines pass, fire timers, send what
+//! is due, wait for sockets or for the next moment, handle what the sockets have.
 //!
 //! Invariants:
 //! 1. Nothing is allocated, locked or registered for a request.
-//! 2. Between two looks at the sockets at most [`SENDS_PER_TURN`] batches are sent and [`EVENTS_PER_WAIT`] sockets handled,
-//!    so that what happened is noticed soon: the generator's own delay must not look like the server's.
+//! 2. Between two looks at the sockets at most [`SENDS_PER_TURN`] batches are sent and
+//!    [`EVENTS_PER_WAIT`] sockets handled, so that what happened is noticed soon: the generator's
+//!    own delay must not look like the server's.
 //! 3. The clock is read after each look at the sockets, after each read, and before each write.
-//! 4. A deadline has passed only when all sockets were looked at after it: an answer that waits in one while this thread has no
-//!    core is no timeout.
+//! 4. A deadline has passed only when all sockets were looked at after it: an answer that waits in
+//!    one while this thread has no core is no timeout.
 //! 5. Connections that fail are opened again after a back-off: no failure makes the loop spin.
 //!
-//! Threads: a worker owns its thread and everything in it; it hears and answers the coordinator through channels.
+//! Threads: a worker owns its thread and everything in it; it hears and answers the coordinator
+//! through channels.
 
 mod connection;
 pub(crate) mod messages;
@@ -73,11 +75,7 @@ pub(crate) struct Parts {
 
 /// Runs phases until the coordinator hangs up or something fails.
 pub(crate) fn run(parts: Parts) {
-    let gone = Gone {
-        thread: parts.thread,
-        reports: parts.reports.clone(),
-        error: None,
-    };
+    let gone = Gone { thread: parts.thread, reports: parts.reports.clone(), error: None };
     let _tag = tag::enter(Activity::Load);
     Poller::sharpen_timers();
     let served = match Worker::new(parts) {
@@ -134,17 +132,7 @@ struct Worker {
 
 impl Worker {
     fn new(parts: Parts) -> io::Result<Worker> {
-        let Parts {
-            thread,
-            config,
-            clock,
-            tls,
-            source,
-            waker,
-            orders,
-            reports,
-            empty,
-        } = parts;
+        let Parts { thread, config, clock, tls, source, waker, orders, reports, empty } = parts;
         let collects = source.observes() || source.follows();
         let connections: Vec<Connection> = (thread..config.connection_count)
             .step_by(config.thread_count)
@@ -225,10 +213,8 @@ impl Worker {
             }
             let patience = self.patience();
             self.looks.begin(self.now_ns, self.connections.len());
-            let count = self
-                .poller
-                .wait(patience)
-                .map_err(|error| failure("wait for sockets", error))?;
+            let count =
+                self.poller.wait(patience).map_err(|error| failure("wait for sockets", error))?;
             self.read_clock();
             self.turn_ns = self.now_ns;
             self.run.has_seen_all |= count < EVENTS_PER_WAIT;
@@ -266,7 +252,8 @@ impl Worker {
         }
         let send_ns = self.next_send_ns().min(self.next_waiting_ns());
         let other_ns = self.next_other_ns();
-        // What is to be sent is waited for with open eyes at the end: waking up takes longer than a look.
+        // What is to be sent is waited for with open eyes at the end: waking up takes longer than a
+        // look.
         let spin_ns = self.run.spin_ns;
         let until_ns = send_ns.saturating_sub(spin_ns).min(other_ns);
         if until_ns <= now_ns {
@@ -277,11 +264,9 @@ impl Worker {
     }
 
     fn report(&self, news: News) {
-        // A coordinator that is gone hears nothing and needs not: the next order says that it hung up.
-        drop(self.reports.send(Report {
-            thread: self.thread,
-            news,
-        }));
+        // A coordinator that is gone hears nothing and needs not: the next order says that it hung
+        // up.
+        drop(self.reports.send(Report { thread: self.thread, news }));
     }
 }
 
@@ -305,18 +290,15 @@ impl Looks {
     }
 
     fn end(&mut self, event_count: usize) {
-        self.left = if event_count < EVENTS_PER_WAIT {
-            0
-        } else {
-            self.left.saturating_sub(1)
-        };
+        self.left = if event_count < EVENTS_PER_WAIT { 0 } else { self.left.saturating_sub(1) };
         if self.left == 0 {
             self.seen_ns = self.seeing_ns;
         }
     }
 }
 
-/// Longest wait, in nanoseconds: far beyond any phase's next boundary, and within what the kernel takes.
+/// Longest wait, in nanoseconds: far beyond any phase's next boundary, and within what the kernel
+/// takes.
 const WAIT_NS_MAX: u64 = 3_600_000_000_000;
 
 /// Tells the coordinator that a worker is gone, also when it panics.
@@ -335,10 +317,7 @@ impl Gone {
 impl Drop for Gone {
     fn drop(&mut self) {
         let error = self.error.take();
-        drop(self.reports.send(Report {
-            thread: self.thread,
-            news: News::Failed(error),
-        }));
+        drop(self.reports.send(Report { thread: self.thread, news: News::Failed(error) }));
     }
 }
 

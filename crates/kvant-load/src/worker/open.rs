@@ -1,5 +1,5 @@
-//! Opens connections, and opens them again: a bounded number at once, other addresses when one cannot be reached, and a
-//! back-off that doubles when none can.
+//! Opens connections, and opens them again: a bounded number at once, other addresses when one
+//! cannot be reached, and a back-off that doubles when none can.
 
 use super::Worker;
 use super::connection::State;
@@ -9,7 +9,8 @@ use kvant_base::Result;
 use rustix::fd::AsFd;
 use std::io;
 
-/// Connections being opened at once, over all threads: fewer than a listener's queue commonly holds.
+/// Connections being opened at once, over all threads: fewer than a listener's queue commonly
+/// holds.
 pub(super) const OPENING_MAX: usize = 64;
 
 impl Worker {
@@ -62,10 +63,8 @@ impl Worker {
     /// Connects, and shakes hands, as far as that goes now; whether all is done.
     fn is_open(&mut self, index: usize) -> io::Result<bool> {
         let connection = &mut self.connections[index];
-        let stream = connection
-            .stream
-            .take()
-            .expect("a connection that is being opened has a socket");
+        let stream =
+            connection.stream.take().expect("a connection that is being opened has a socket");
         let mut tls = match (stream, &self.tls) {
             (Stream::Tls(tls), _) => tls,
             (Stream::Plain(socket), connector) => {
@@ -93,10 +92,7 @@ impl Worker {
         let now_ns = self.read_clock();
         let connection = &mut self.connections[index];
         connection.addresses_failed = 0;
-        self.recorder
-            .interval
-            .connect
-            .record_ns(now_ns - connection.opening_ns);
+        self.recorder.interval.connect.record_ns(now_ns - connection.opening_ns);
         self.ready_to_send(index)
     }
 
@@ -132,7 +128,8 @@ impl Worker {
         self.open_later(index);
     }
 
-    /// Closes a connection and sees to it that it is opened again. Whatever was in flight has been accounted for.
+    /// Closes a connection and sees to it that it is opened again. Whatever was in flight has been
+    /// accounted for.
     pub(super) fn close(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         match connection.state {

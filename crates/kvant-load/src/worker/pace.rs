@@ -27,8 +27,8 @@ pub(super) struct Shared {
 }
 
 impl Pace {
-    /// The plan of thread `thread` with `connection_count` connections for the phase number `phase_number`, which begins, warm-up
-    /// included, at `begin_ns`.
+    /// The plan of thread `thread` with `connection_count` connections for the phase number
+    /// `phase_number`, which begins, warm-up included, at `begin_ns`.
     pub(super) fn new(
         config: &LoadConfig,
         phase: &Phase,
@@ -45,9 +45,7 @@ impl Pace {
             return Pace::private(config, rate, thread, connection_count, begin_ns);
         }
         // Phases differ in their random arrivals, or each step would have the same bursts.
-        let seed = config
-            .seed
-            .wrapping_add(phase_number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let seed = config.seed.wrapping_add(phase_number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let plan = Plan::new(
             phase.rate,
             phase.warmup,
@@ -60,8 +58,9 @@ impl Pace {
         Pace::Shared(Shared::new(plan, begin_ns))
     }
 
-    /// Each connection has the same part of the rate. As wrk2 does it they start 5 ms apart; where that is not asked for, they
-    /// start at even distances within one period, so that together they are evenly spaced.
+    /// Each connection has the same part of the rate. As wrk2 does it they start 5 ms apart; where
+    /// that is not asked for, they start at even distances within one period, so that together they
+    /// are evenly spaced.
     fn private(
         config: &LoadConfig,
         rate: f64,
@@ -83,7 +82,8 @@ impl Pace {
             };
             begin_ns.saturating_add(after_ns)
         };
-        let paces = (0..connection_count).map(|index| Wrk2Pace::new(own_rate, start_ns(index), is_exact));
+        let paces =
+            (0..connection_count).map(|index| Wrk2Pace::new(own_rate, start_ns(index), is_exact));
         Pace::Private(paces.collect())
     }
 
@@ -94,8 +94,8 @@ impl Pace {
         }
     }
 
-    /// Planned requests before `at_ns` that were not sent: of the measured time, which began at `measured_ns`, and of all. `in_flight`
-    /// are those of a connection.
+    /// Planned requests before `at_ns` that were not sent: of the measured time, which began at
+    /// `measured_ns`, and of all. `in_flight` are those of a connection.
     pub(super) fn undone_before(
         &mut self,
         measured_ns: u64,
@@ -118,19 +118,16 @@ impl Pace {
             Pace::Private(paces) => {
                 for (index, pace) in paces.iter().enumerate() {
                     let taken = pace.completed() + in_flight(index);
-                    add(
-                        pace.planned_before(at_ns),
-                        pace.planned_before(measured_ns),
-                        taken,
-                    );
+                    add(pace.planned_before(at_ns), pace.planned_before(measured_ns), taken);
                 }
             }
         }
         sum
     }
 
-    /// Shows the planned moments within `from_ns..to_ns` that were not sent, with how many there are. Where they are many, moments
-    /// whose ages at `to_ns` no histogram tells apart are shown as one.
+    /// Shows the planned moments within `from_ns..to_ns` that were not sent, with how many there
+    /// are. Where they are many, moments whose ages at `to_ns` no histogram tells apart are shown
+    /// as one.
     pub(super) fn each_undone(
         &self,
         from_ns: u64,
@@ -142,10 +139,9 @@ impl Pace {
             Pace::Closed => {}
             Pace::Shared(shared) => {
                 let begin_ns = shared.begin_ns;
-                let (from_ns, to_ns) = (from_ns.saturating_sub(begin_ns), to_ns.saturating_sub(begin_ns));
-                shared
-                    .plan
-                    .each_left(from_ns, to_ns, |at_ns, count| show(at_ns + begin_ns, count));
+                let (from_ns, to_ns) =
+                    (from_ns.saturating_sub(begin_ns), to_ns.saturating_sub(begin_ns));
+                shared.plan.each_left(from_ns, to_ns, |at_ns, count| show(at_ns + begin_ns, count));
             }
             Pace::Private(paces) => {
                 for (index, pace) in paces.iter().enumerate() {
@@ -168,12 +164,7 @@ pub(super) struct Undone {
 
 impl Shared {
     fn new(plan: Plan, begin_ns: u64) -> Shared {
-        let mut shared = Shared {
-            plan,
-            begin_ns,
-            next_ns: 0,
-            before_measured: 0,
-        };
+        let mut shared = Shared { plan, begin_ns, next_ns: 0, before_measured: 0 };
         shared.look();
         shared
     }

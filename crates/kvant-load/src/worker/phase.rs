@@ -1,9 +1,11 @@
-//! A phase as a worker lives it: connections are opened, the time begins, seconds end, the phase ends.
+//! A phase as a worker lives it: connections are opened, the time begins, seconds end, the phase
+//! ends.
 //!
 //! Invariants:
-//! 1. Boundaries are crossed in order and at their nominal times, however late the loop notices; what is planned behind one
-//!    is not sent before it is crossed.
-//! 2. When the phase ends, what is in flight is counted and then forgotten: its answers are in no record.
+//! 1. Boundaries are crossed in order and at their nominal times, however late the loop notices;
+//!    what is planned behind one is not sent before it is crossed.
+//! 2. When the phase ends, what is in flight is counted and then forgotten: its answers are in no
+//!    record.
 
 use super::connection::State;
 use super::messages::{Ended, News, Order, Quota};
@@ -16,10 +18,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Connections that fail are not waited for longer than this without any getting open, in nanoseconds.
+/// Connections that fail are not waited for longer than this without any getting open, in
+/// nanoseconds.
 const PATIENCE_NS: u64 = 1_000_000_000;
-/// Connections on their way (a lost SYN is sent again after 1 s and 3 s), or with old requests in flight, are waited for so
-/// long without any getting free, in nanoseconds.
+/// Connections on their way (a lost SYN is sent again after 1 s and 3 s), or with old requests in
+/// flight, are waited for so long without any getting free, in nanoseconds.
 const PATIENCE_UNDERWAY_NS: u64 = 5_000_000_000;
 
 /// How far a phase is.
@@ -59,7 +62,8 @@ pub(super) struct Run {
     pub(super) unpaused_ns: u64,
     /// How long before a moment the loop polls instead of sleeping.
     pub(super) spin_ns: u64,
-    /// What happened to the sockets before this phase has been handled: connections may have been closed since the last one.
+    /// What happened to the sockets before this phase has been handled: connections may have been
+    /// closed since the last one.
     pub(super) has_seen_all: bool,
     /// While connections are opened: when the number of those that are open last changed.
     progress_ns: u64,
@@ -232,12 +236,7 @@ impl Worker {
     /// Until when connections are waited for.
     fn patience_ends_ns(&self) -> u64 {
         let is_underway = self.opening.count() + self.busy.count() + self.to_open.len() != 0;
-        self.run.progress_ns
-            + if is_underway {
-                PATIENCE_UNDERWAY_NS
-            } else {
-                PATIENCE_NS
-            }
+        self.run.progress_ns + if is_underway { PATIENCE_UNDERWAY_NS } else { PATIENCE_NS }
     }
 
     /// Crosses the boundaries that have passed.
@@ -258,10 +257,7 @@ impl Worker {
                 self.end(at_ns);
                 return;
             } else {
-                if self
-                    .recorder
-                    .calibrates_ns()
-                    .is_some_and(|calibrates_ns| calibrates_ns <= at_ns)
+                if self.recorder.calibrates_ns().is_some_and(|calibrates_ns| calibrates_ns <= at_ns)
                 {
                     self.recorder.calibrate(at_ns);
                 }
@@ -331,15 +327,14 @@ impl Worker {
             let in_flight = |index: usize| connections[index].flight.in_flight();
             let run = &self.run;
             let until_ns = end_ns.min(run.plan_end_ns());
-            run.pace
-                .each_undone(run.measured_ns, until_ns, in_flight, |at_ns, count| {
-                    let count = match run.is_limited {
-                        true => run.quota.take_some(count),
-                        false => count,
-                    };
-                    unanswered.record_many_ns(end_ns - at_ns, count);
-                    backlog += count;
-                });
+            run.pace.each_undone(run.measured_ns, until_ns, in_flight, |at_ns, count| {
+                let count = match run.is_limited {
+                    true => run.quota.take_some(count),
+                    false => count,
+                };
+                unanswered.record_many_ns(end_ns - at_ns, count);
+                backlog += count;
+            });
             measured_ns = end_ns.saturating_sub(self.run.measured_ns);
             if end_ns > self.recorder.start_ns() {
                 self.end_second(end_ns);
@@ -370,15 +365,12 @@ impl Worker {
     pub(super) fn next_other_ns(&mut self) -> u64 {
         let mut next_ns = self.timers.next_ns().unwrap_or(u64::MAX);
         if let Some(index) = self.busy.first() {
-            next_ns = next_ns.min(
-                self.connections[index]
-                    .flight
-                    .written_ns
-                    .saturating_add(self.timeout_ns),
-            );
+            next_ns = next_ns
+                .min(self.connections[index].flight.written_ns.saturating_add(self.timeout_ns));
         }
         if let Some(index) = self.opening.first() {
-            next_ns = next_ns.min(self.connections[index].opening_ns.saturating_add(self.timeout_ns));
+            next_ns =
+                next_ns.min(self.connections[index].opening_ns.saturating_add(self.timeout_ns));
         }
         match self.run.stage {
             Stage::Running => next_ns.min(self.run.boundary_ns),

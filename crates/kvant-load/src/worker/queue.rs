@@ -1,6 +1,8 @@
-//! Lists of connections that cost no allocation: a connection is in one list at most, and its neighbours stand in a table.
+//! Lists of connections that cost no allocation: a connection is in one list at most, and its
+//! neighbours stand in a table.
 //!
-//! Invariant: an index is in the list that it was last pushed to, until it is removed from that one.
+//! Invariant: an index is in the list that it was last pushed to, until it is removed from that
+//! one.
 
 const NONE: u32 = u32::MAX;
 
@@ -25,24 +27,14 @@ pub(super) struct Queue {
 impl Links {
     /// Room for `count` connections, none of them in a list.
     pub(super) fn new(count: usize) -> Links {
-        Links(vec![
-            Link {
-                before: NONE,
-                after: NONE
-            };
-            count
-        ])
+        Links(vec![Link { before: NONE, after: NONE }; count])
     }
 }
 
 impl Queue {
     /// An empty list.
     pub(super) fn new() -> Queue {
-        Queue {
-            first: NONE,
-            last: NONE,
-            count: 0,
-        }
+        Queue { first: NONE, last: NONE, count: 0 }
     }
 
     /// How many are in it.
@@ -65,10 +57,7 @@ impl Queue {
     /// Appends one that is in no list.
     #[inline]
     pub(super) fn push(&mut self, links: &mut Links, index: usize) {
-        links.0[index] = Link {
-            before: self.last,
-            after: NONE,
-        };
+        links.0[index] = Link { before: self.last, after: NONE };
         match self.last {
             NONE => self.first = index as u32,
             last => links.0[last as usize].after = index as u32,

@@ -1,7 +1,7 @@
 //! Reads answers.
 //!
-//! All sockets are read into one buffer, in which answers are parsed; only the beginning of a head that arrives in pieces is
-//! kept, by the parser of its connection.
+//! All sockets are read into one buffer, in which answers are parsed; only the beginning of a head
+//! that arrives in pieces is kept, by the parser of its connection.
 
 use super::Worker;
 use super::connection::{State, of_token};
@@ -58,9 +58,11 @@ impl Worker {
                 }
                 Ok(count) => {
                     let generation = connection.generation;
-                    // A short read says that the kernel has no more, unless the end of the stream stands behind it.
-                    let is_drained =
-                        count < self.buffer.len() && stream.ends_with_short_read() && !connection.is_ending;
+                    // A short read says that the kernel has no more, unless the end of the stream
+                    // stands behind it.
+                    let is_drained = count < self.buffer.len()
+                        && stream.ends_with_short_read()
+                        && !connection.is_ending;
                     self.read_clock();
                     self.cross_boundaries();
                     if self.run.is_measuring {
@@ -91,18 +93,18 @@ impl Worker {
             let connection = &mut self.connections[index];
             let flight = &connection.flight;
             let Some(expected) = flight.expected.get(flight.answered) else {
-                // Nobody asked for this: a server that says good-bye with a 408, or one that is out of step.
+                // Nobody asked for this: a server that says good-bye with a 408, or one that is out
+                // of step.
                 self.close(index);
                 return Ok(());
             };
             let collector = connection.collector.as_deref_mut();
-            let step = match connection
-                .parser
-                .parse(&self.buffer[at..count], expected.is_head, collector)
-            {
-                Ok(step) => step,
-                Err(_) => return self.lose(index, Loss::Read),
-            };
+            let step =
+                match connection.parser.parse(&self.buffer[at..count], expected.is_head, collector)
+                {
+                    Ok(step) => step,
+                    Err(_) => return self.lose(index, Loss::Read),
+                };
             at += step.consumed_bytes;
             let Some(answer) = step.answer else {
                 return Ok(());
@@ -114,7 +116,8 @@ impl Worker {
         Ok(())
     }
 
-    /// A request has its answer. `has_more`: more bytes have arrived behind it. Whether they are to be understood.
+    /// A request has its answer. `has_more`: more bytes have arrived behind it. Whether they are to
+    /// be understood.
     #[inline]
     fn answered(&mut self, index: usize, answer: Answer, has_more: bool) -> Result<bool> {
         let connection = &mut self.connections[index];
@@ -130,8 +133,7 @@ impl Worker {
         }
         if flight.is_recorded {
             let is_timed = is_last || !self.config.batch_latency;
-            self.recorder
-                .answer(flight, expected, answer.status, self.now_ns, is_timed);
+            self.recorder.answer(flight, expected, answer.status, self.now_ns, is_timed);
         }
         if connection.collector.is_some() && is_current {
             self.show(index, request, answer.status)?;
@@ -143,7 +145,10 @@ impl Worker {
         let connection = &self.connections[index];
         if !is_last {
             self.lose(index, Loss::Read)?;
-        } else if has_more || !answer.keeps_alive || connection.is_ending || !connection.unwritten.is_empty()
+        } else if has_more
+            || !answer.keeps_alive
+            || connection.is_ending
+            || !connection.unwritten.is_empty()
         {
             // Done with, or the server answers what was not asked.
             self.close(index);
@@ -166,20 +171,17 @@ impl Worker {
         let is_sampled = self.show_calls.is_multiple_of(SOURCE_SAMPLE);
         let asked_ns = is_sampled.then(|| (thread_cpu_ns(), self.clock.monotonic_ns()));
         let now_ns = self.now_ns;
-        let (source, observes, follows) = (&mut self.source, self.source_observes, self.source_follows);
+        let (source, observes, follows) =
+            (&mut self.source, self.source_observes, self.source_follows);
         collector.with_view(status, |view| {
             if follows {
-                let fate = Fate::Answered {
-                    status,
-                    retry_after_s: retry_after_s(view),
-                };
+                let fate = Fate::Answered { status, retry_after_s: retry_after_s(view) };
                 source.settled(cookie, request, fate, now_ns);
             }
             if observes { source.observe(view) } else { Ok(()) }
         })?;
         if let Some((cpu_ns, wall_ns)) = asked_ns {
-            self.recorder
-                .source_called(cpu_ns, self.clock.monotonic_ns() - wall_ns);
+            self.recorder.source_called(cpu_ns, self.clock.monotonic_ns() - wall_ns);
         }
         if follows {
             self.run.paused_until_ns = self.run.paused_until_ns.min(now_ns);
@@ -195,10 +197,7 @@ impl Worker {
             // An answer that has no length ends with the connection.
             return match connection.parser.end() {
                 Ok(Some(answer)) => {
-                    let answer = Answer {
-                        keeps_alive: false,
-                        ..answer
-                    };
+                    let answer = Answer { keeps_alive: false, ..answer };
                     self.answered(index, answer, false).map(drop)
                 }
                 Ok(None) | Err(_) => self.lose(index, Loss::Read),
@@ -220,9 +219,7 @@ impl Worker {
 
 /// `Retry-After`, where it is a number of seconds.
 fn retry_after_s(view: &ResponseView<'_>) -> Option<u32> {
-    let (_, value) = view
-        .headers
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case("retry-after"))?;
+    let (_, value) =
+        view.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"))?;
     str::from_utf8(value).ok()?.trim().parse().ok()
 }

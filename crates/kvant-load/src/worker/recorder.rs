@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! 1. Recording touches memory of this thread only.
-//! 2. A box is cleared by the coordinator, not here: clearing histograms takes longer than a request.
+//! 2. A box is cleared by the coordinator, not here: clearing histograms takes longer than a
+//!    request.
 
 use super::connection::Flight;
 use super::messages::Second;
@@ -65,7 +66,8 @@ impl Recorder {
         }
     }
 
-    /// The measured time begins. What was recorded before is forgotten, but for connections and failures to open them.
+    /// The measured time begins. What was recorded before is forgotten, but for connections and
+    /// failures to open them.
     pub(super) fn begin(&mut self, measured_ns: u64, calibrates_after_ns: Option<u64>) {
         let connect = std::mem::take(&mut self.interval.connect);
         let connect_errors = self.interval.errors.connect;
@@ -90,11 +92,7 @@ impl Recorder {
 
     fn sample_rates(&mut self, sample_ns: u64, start_ns: u64) {
         self.outcome.sample_ns = sample_ns;
-        self.rates = Some(RateSampler {
-            sample_ns,
-            start_ns,
-            count: 0,
-        });
+        self.rates = Some(RateSampler { sample_ns, start_ns, count: 0 });
     }
 
     /// An answer. `is_timed`: its times go to the histograms too.
@@ -156,7 +154,8 @@ impl Recorder {
         self.calibration.as_ref().map(|calibration| calibration.at_ns)
     }
 
-    /// Calibrates as wrk2 does: histograms start anew, and answers are counted in samples of twice the 90th percentile.
+    /// Calibrates as wrk2 does: histograms start anew, and answers are counted in samples of twice
+    /// the 90th percentile.
     pub(super) fn calibrate(&mut self, now_ns: u64) {
         let Some(mut calibration) = self.calibration.take() else {
             return;
@@ -177,7 +176,8 @@ impl Recorder {
         self.starts_anew = true;
     }
 
-    /// Ends the interval: its record. `planned` counts all planned requests since the measured time began.
+    /// Ends the interval: its record. `planned` counts all planned requests since the measured time
+    /// began.
     pub(super) fn end_interval(&mut self, end_ns: u64, planned: u64, backlog: u64) -> Second {
         let next = self.empty.try_recv().unwrap_or_default();
         let mut interval = std::mem::replace(&mut self.interval, next);
@@ -193,11 +193,7 @@ impl Recorder {
         self.planned_before = planned;
         self.outcome.cpu_ns += interval.cpu_ns;
         self.outcome.completed += interval.completed;
-        Second {
-            interval,
-            backlog,
-            starts_anew: std::mem::take(&mut self.starts_anew),
-        }
+        Second { interval, backlog, starts_anew: std::mem::take(&mut self.starts_anew) }
     }
 
     /// Begin of the current interval, in the clock's time.
@@ -219,7 +215,8 @@ impl Recorder {
 }
 
 impl RateSampler {
-    /// Ends the samples that are over at `now_ns`. A silence of any length costs one sample for each of its parts.
+    /// Ends the samples that are over at `now_ns`. A silence of any length costs one sample for
+    /// each of its parts.
     fn close(&mut self, now_ns: u64, rates: &mut Vec<f64>) {
         while now_ns >= self.start_ns + self.sample_ns {
             rates.push(self.count as f64 * 1e9 / self.sample_ns as f64);

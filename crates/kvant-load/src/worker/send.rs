@@ -36,7 +36,8 @@ impl Worker {
             let cause = match &mut self.run.pace {
                 Pace::Closed => Cause::Free,
                 Pace::Shared(shared) => match shared.next_ns() {
-                    // What lies behind the boundary belongs to the time after it, which has not begun.
+                    // What lies behind the boundary belongs to the time after it, which has not
+                    // begun.
                     next_ns if next_ns > now_ns || next_ns >= boundary_ns => return Ok(()),
                     next_ns => Cause::Planned(next_ns),
                 },
@@ -67,11 +68,16 @@ impl Worker {
         Ok(())
     }
 
-    /// When [`Worker::dispatch`] has something to do again; `u64::MAX` when that is not a question of time.
+    /// When [`Worker::dispatch`] has something to do again; `u64::MAX` when that is not a question
+    /// of time.
     pub(super) fn next_send_ns(&self) -> u64 {
         let run = &self.run;
         let has_no_room = run.is_limited && !run.quota.has_room();
-        if run.stage != Stage::Running || run.is_stopped() || has_no_room || self.free.first().is_none() {
+        if run.stage != Stage::Running
+            || run.is_stopped()
+            || has_no_room
+            || self.free.first().is_none()
+        {
             return u64::MAX;
         }
         let due_ns = match &run.pace {
@@ -81,7 +87,8 @@ impl Worker {
         due_ns.max(run.paused_until_ns)
     }
 
-    /// When the first connection that waits for a moment of its own is to send, where that is to be met precisely.
+    /// When the first connection that waits for a moment of its own is to send, where that is to be
+    /// met precisely.
     pub(super) fn next_waiting_ns(&mut self) -> u64 {
         if self.config.wrk2_exact {
             return u64::MAX;
@@ -122,10 +129,7 @@ impl Worker {
         flight.is_current = true;
         flight.written_ns = written_ns;
         let count = batch.requests.len();
-        let free_ns = connection
-            .free_ns
-            .max(self.run.begin_ns)
-            .max(self.run.unpaused_ns);
+        let free_ns = connection.free_ns.max(self.run.begin_ns).max(self.run.unpaused_ns);
         let sendable_ns = match cause {
             Cause::Free => {
                 flight.planned_ns = written_ns;
@@ -142,10 +146,7 @@ impl Worker {
         flight.is_recorded = self.run.is_measuring && flight.planned_ns >= self.run.measured_ns;
         let is_recorded = flight.is_recorded;
 
-        let stream = connection
-            .stream
-            .as_mut()
-            .expect("a free connection has a socket");
+        let stream = connection.stream.as_mut().expect("a free connection has a socket");
         let is_written = loop {
             match stream.write(batch.bytes) {
                 Ok(taken) => {
@@ -184,9 +185,7 @@ impl Worker {
         if is_recorded {
             let interval = &mut self.recorder.interval;
             interval.sent += count as u64;
-            interval
-                .send_lag
-                .record_ns(written_ns.saturating_sub(sendable_ns));
+            interval.send_lag.record_ns(written_ns.saturating_sub(sendable_ns));
         }
         Ok(())
     }
@@ -261,10 +260,7 @@ impl Worker {
     /// Deadlines that have passed.
     pub(super) fn expire(&mut self) -> Result<()> {
         while let Some(index) = self.busy.first() {
-            if self.connections[index]
-                .flight
-                .written_ns
-                .saturating_add(self.timeout_ns)
+            if self.connections[index].flight.written_ns.saturating_add(self.timeout_ns)
                 > self.looks.seen_ns
             {
                 break;
@@ -272,7 +268,9 @@ impl Worker {
             self.lose(index, Loss::Timeout)?;
         }
         while let Some(index) = self.opening.first() {
-            if self.connections[index].opening_ns.saturating_add(self.timeout_ns) > self.looks.seen_ns {
+            if self.connections[index].opening_ns.saturating_add(self.timeout_ns)
+                > self.looks.seen_ns
+            {
                 break;
             }
             self.open_failed(index, &io::ErrorKind::TimedOut.into());
@@ -305,8 +303,7 @@ impl Worker {
         }
         if self.source_follows && is_current {
             for request in flight.answered..flight.expected.len() {
-                self.source
-                    .settled(flight.cookie, request, Fate::Lost, self.now_ns);
+                self.source.settled(flight.cookie, request, Fate::Lost, self.now_ns);
             }
             self.run.paused_until_ns = self.run.paused_until_ns.min(self.now_ns);
         }

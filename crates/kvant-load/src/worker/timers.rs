@@ -1,7 +1,7 @@
 //! What connections wait for: at most one moment each.
 //!
-//! Invariant: an entry counts only as long as its connection still waits for that very moment, so that cancelling is
-//! forgetting the moment.
+//! Invariant: an entry counts only as long as its connection still waits for that very moment, so
+//! that cancelling is forgetting the moment.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,10 +17,7 @@ pub(super) struct Timers {
 impl Timers {
     /// For `count` connections.
     pub(super) fn new(count: usize) -> Timers {
-        Timers {
-            heap: BinaryHeap::with_capacity(count),
-            waiting_ns: vec![None; count],
-        }
+        Timers { heap: BinaryHeap::with_capacity(count), waiting_ns: vec![None; count] }
     }
 
     /// Lets a connection wait for `at_ns`, and for nothing else.

@@ -24,8 +24,8 @@ pub struct WorkloadConfig {
     pub key_bytes: KeyBytes,
     /// Length of the values that are put.
     pub value_bytes: ValueBytes,
-    /// Share of `get` and `delete` requests whose key is one of `0..key_count`, from 0 to 1; the others ask for keys that
-    /// are never stored and that sort between those that are.
+    /// Share of `get` and `delete` requests whose key is one of `0..key_count`, from 0 to 1; the
+    /// others ask for keys that are never stored and that sort between those that are.
     pub hit_ratio: f64,
     /// Records that a range request asks for.
     pub range_records: u64,
@@ -36,7 +36,8 @@ pub struct WorkloadConfig {
 }
 
 impl WorkloadConfig {
-    /// A workload of `mix` with defaults: a million keys of 12 bytes, uniform, values of 12 bytes, all hits, ranges of 100.
+    /// A workload of `mix` with defaults: a million keys of 12 bytes, uniform, values of 12 bytes,
+    /// all hits, ranges of 100.
     pub fn new(mix: Mix) -> WorkloadConfig {
         WorkloadConfig {
             mix,
@@ -72,10 +73,11 @@ impl WorkloadConfig {
         problems
     }
 
-    /// Statuses over 399 that are no failure of this workload: `404` where keys are asked for that do not exist, or where
-    /// deletes are among the requests.
+    /// Statuses over 399 that are no failure of this workload: `404` where keys are asked for that
+    /// do not exist, or where deletes are among the requests.
     pub fn expected_statuses(&self) -> StatusSet {
-        let misses = self.hit_ratio < 1.0 && (self.mix.has(Kind::Get) || self.mix.has(Kind::Delete));
+        let misses =
+            self.hit_ratio < 1.0 && (self.mix.has(Kind::Get) || self.mix.has(Kind::Delete));
         StatusSet::new((misses || self.mix.has(Kind::Delete)).then_some(404))
     }
 }
@@ -130,12 +132,14 @@ impl Kind {
     /// A sentence naming the text and what is known.
     pub fn parse(text: &str) -> Result<Kind, String> {
         let known = Kind::ALL.into_iter().find(|kind| kind.name() == text);
-        known
-            .ok_or_else(|| format!("`{text}` is no kind of request: write put, get, delete, range or status"))
+        known.ok_or_else(|| {
+            format!("`{text}` is no kind of request: write put, get, delete, range or status")
+        })
     }
 }
 
-/// Kinds of requests and their weights: of `get=90,put=10` nine of ten requests are `get`, in random order.
+/// Kinds of requests and their weights: of `get=90,put=10` nine of ten requests are `get`, in
+/// random order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mix(Vec<(Kind, u32)>);
 
@@ -145,7 +149,8 @@ impl Mix {
         Mix(vec![(kind, 1)])
     }
 
-    /// What `--workload WORKLOAD [--mix MIX]` means: one kind, or `mixed` with a mix, which is `get=90,put=10` unless given.
+    /// What `--workload WORKLOAD [--mix MIX]` means: one kind, or `mixed` with a mix, which is
+    /// `get=90,put=10` unless given.
     ///
     /// # Errors
     /// A sentence about what cannot be read, or about a mix for a workload of one kind.
@@ -157,9 +162,9 @@ impl Mix {
             format!("`{workload}` is no workload: write put, get, delete, range, status or mixed")
         })?;
         match mix {
-            Some(mix) => Err(format!(
-                "the mix `{mix}` is for the workload mixed, not for {workload}"
-            )),
+            Some(mix) => {
+                Err(format!("the mix `{mix}` is for the workload mixed, not for {workload}"))
+            }
             None => Ok(Mix::only(kind)),
         }
     }
@@ -177,10 +182,9 @@ impl Mix {
             let kind = Kind::parse(kind.trim())?;
             let weight = weight.trim();
             let plain = !weight.is_empty() && weight.bytes().all(|b| b.is_ascii_digit());
-            let weight = plain
-                .then(|| weight.parse().ok())
-                .flatten()
-                .ok_or_else(|| format!("`{weight}` is no weight: write a whole number, such as get=90"))?;
+            let weight = plain.then(|| weight.parse().ok()).flatten().ok_or_else(|| {
+                format!("`{weight}` is no weight: write a whole number, such as get=90")
+            })?;
             parts.push((kind, weight));
         }
         Ok(Mix(parts))
@@ -204,10 +208,7 @@ impl Mix {
             }
         }
         for (kind, weight) in self.0.iter().filter(|(_, weight)| *weight > WEIGHT_MAX) {
-            problems.push(format!(
-                "the weight {weight} of {} exceeds {WEIGHT_MAX}",
-                kind.name()
-            ));
+            problems.push(format!("the weight {weight} of {} exceeds {WEIGHT_MAX}", kind.name()));
         }
         if self.0.iter().all(|(_, weight)| *weight == 0) {
             problems.push("the mix has no kind with a weight above 0".into());
@@ -223,8 +224,8 @@ pub enum KeyDist {
     Sequential,
     /// Each with the same probability.
     Uniform,
-    /// Few of them most of the time: the key of rank `k` with a probability in proportion to `k` to the power of -0.99.
-    /// Ranks are spread over the keys, so that neighbours are not hot together.
+    /// Few of them most of the time: the key of rank `k` with a probability in proportion to `k` to
+    /// the power of -0.99. Ranks are spread over the keys, so that neighbours are not hot together.
     Zipfian,
 }
 
@@ -238,15 +239,13 @@ impl KeyDist {
             "sequential" => Ok(KeyDist::Sequential),
             "uniform" => Ok(KeyDist::Uniform),
             "zipfian" => Ok(KeyDist::Zipfian),
-            _ => Err(format!(
-                "`{text}` is no distribution: write sequential, uniform or zipfian"
-            )),
+            _ => Err(format!("`{text}` is no distribution: write sequential, uniform or zipfian")),
         }
     }
 }
 
-/// Paths with queries, which are appended to the path of the target's URL. `{key}` stands for the key, `{limit}` for the
-/// number of records.
+/// Paths with queries, which are appended to the path of the target's URL. `{key}` stands for the
+/// key, `{limit}` for the number of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
     /// Of one value: put, get, delete.
@@ -300,17 +299,19 @@ pub(super) fn parse_lengths(text: &str) -> Result<(u64, u64), String> {
 }
 
 /// The problems of lengths `min..=max` of `what`, which must lie within the bounds.
-pub(super) fn length_problems(what: &str, min: u64, max: u64, least: u64, most: u64) -> Vec<String> {
+pub(super) fn length_problems(
+    what: &str,
+    min: u64,
+    max: u64,
+    least: u64,
+    most: u64,
+) -> Vec<String> {
     let mut problems = Vec::new();
     if min > max {
-        problems.push(format!(
-            "{what} of {min} to {max} bytes: the first exceeds the second"
-        ));
+        problems.push(format!("{what} of {min} to {max} bytes: the first exceeds the second"));
     }
     if min.min(max) < least || max.max(min) > most {
-        problems.push(format!(
-            "{what} of {min} to {max} bytes are not within {least} and {most}"
-        ));
+        problems.push(format!("{what} of {min} to {max} bytes are not within {least} and {most}"));
     }
     problems
 }

@@ -1,16 +1,18 @@
-//! Stores all keys of a workload through HTTP, as fast as the server takes them: each once, and again until the server has
-//! said that it is stored.
+//! Stores all keys of a workload through HTTP, as fast as the server takes them: each once, and
+//! again until the server has said that it is stored.
 //!
-//! A source follows its requests ([`RequestSource::follows`]): a key is either not yet sent, in flight, waiting to be sent
-//! again, or acknowledged, and never two of these. What fails (`408`, `425`, `429`, `5xx`, no answer) waits for the
-//! server's `Retry-After`, or twice as long each time, and is sent again; keys that were not sent yet go on meanwhile, but
-//! more slowly while the server refuses. Any other answer that is no success ends the fill: it would be the same again.
+//! A source follows its requests ([`RequestSource::follows`]): a key is either not yet sent, in
+//! flight, waiting to be sent again, or acknowledged, and never two of these. What fails (`408`,
+//! `425`, `429`, `5xx`, no answer) waits for the server's `Retry-After`, or twice as long each
+//! time, and is sent again; keys that were not sent yet go on meanwhile, but more slowly while the
+//! server refuses. Any other answer that is no success ends the fill: it would be the same again.
 //!
 //! Invariants:
 //! 1. A fill that is complete had one success for each of its keys.
 //! 2. Memory is bounded: by keys in flight, and [`WAITING_MAX`] keys that wait in each thread.
 //!
-//! Threads: sources belong to their threads and add to the counts of [`FillProgress`], which anybody may read.
+//! Threads: sources belong to their threads and add to the counts of [`FillProgress`], which
+//! anybody may read.
 
 use super::config::{Kind, Mix, WorkloadConfig};
 use super::native::Shared;
@@ -52,10 +54,7 @@ impl FillConfig {
     /// A fill with the keys and values of `workload`: 16 requests at once, 100 tries, one hour.
     pub fn new(workload: WorkloadConfig) -> FillConfig {
         FillConfig {
-            workload: WorkloadConfig {
-                mix: Mix::only(Kind::Put),
-                ..workload
-            },
+            workload: WorkloadConfig { mix: Mix::only(Kind::Put), ..workload },
             pipeline: 16,
             tries_max: 100,
             time_max: Duration::from_secs(3_600),
@@ -165,12 +164,14 @@ fn per_second(count: u64, elapsed_ns: u64) -> f64 {
     count as f64 * 1e9 / elapsed_ns.max(1) as f64
 }
 
-/// Fills a store. `each_second` sees the interval and how far the fill is; returning `false` from it ends the fill early.
+/// Fills a store. `each_second` sees the interval and how far the fill is; returning `false` from
+/// it ends the fill early.
 ///
 /// A fill that does not store all keys is no error of this function: see [`FillReport::problem`].
 ///
 /// # Errors
-/// `Invalid` with everything that [`FillConfig::problems`] says; what [`Load::start`] and [`Load::run`] report.
+/// `Invalid` with everything that [`FillConfig::problems`] says; what [`Load::start`] and
+/// [`Load::run`] report.
 pub fn fill(
     config: &FillConfig,
     headers: &[(String, String)],
@@ -209,33 +210,26 @@ fn sources(
     let op = ops.intern(Kind::Put.name());
     let source = |thread| -> Box<dyn RequestSource> {
         let (shared, progress) = (Arc::clone(&shared), Arc::clone(progress));
-        Box::new(FillSource::new(
-            config,
-            shared,
-            progress,
-            op,
-            thread,
-            load.thread_count,
-        ))
+        Box::new(FillSource::new(config, shared, progress, op, thread, load.thread_count))
     };
     Ok((0..load.thread_count).map(source).collect())
 }
 
-fn report(config: &FillConfig, progress: &FillProgress, elapsed_ns: u64, outcome: Outcome) -> FillReport {
+fn report(
+    config: &FillConfig,
+    progress: &FillProgress,
+    elapsed_ns: u64,
+    outcome: Outcome,
+) -> FillReport {
     let key_count = config.workload.key_count;
     let stored_keys = progress.stored_keys();
     let unfinished = || {
         let missing = key_count - stored_keys;
-        let why = if outcome.is_cut_short {
-            "the fill was interrupted"
-        } else {
-            "the time was over"
-        };
+        let why =
+            if outcome.is_cut_short { "the fill was interrupted" } else { "the time was over" };
         format!("{missing} of {key_count} keys are not acknowledged: {why}")
     };
-    let problem = progress
-        .failure()
-        .or_else(|| (stored_keys < key_count).then(unfinished));
+    let problem = progress.failure().or_else(|| (stored_keys < key_count).then(unfinished));
     FillReport {
         key_count,
         stored_keys,

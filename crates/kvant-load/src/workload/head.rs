@@ -8,8 +8,9 @@ use kvant_base::{Error, Result};
 /// Stands for the key in a path.
 const KEY: &[u8] = b"{key}";
 
-/// The head of all requests of a kind to a target: what stands before the key and what follows it. Of a `PUT` the second
-/// part ends within the `Content-Length`. A request without a key is the first part alone.
+/// The head of all requests of a kind to a target: what stands before the key and what follows it.
+/// Of a `PUT` the second part ends within the `Content-Length`. A request without a key is the
+/// first part alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) before_key: Vec<u8>,
@@ -40,9 +41,7 @@ impl Head {
         };
         let block = HeaderBlock::new(target, headers)?;
         let set_here = |name: &str| {
-            ["content-length", "transfer-encoding"]
-                .iter()
-                .any(|own| name.eq_ignore_ascii_case(own))
+            ["content-length", "transfer-encoding"].iter().any(|own| name.eq_ignore_ascii_case(own))
         };
         if let Some((name, _)) = headers.iter().find(|(name, _)| set_here(name)) {
             return Err(Error::invalid(format!(
@@ -51,24 +50,15 @@ impl Head {
         }
         let mut head = format!("{} {base}{path} HTTP/1.1\r\n", kind.method()).into_bytes();
         head.extend_from_slice(block.as_bytes());
-        head.extend_from_slice(if kind == Kind::Put {
-            b"Content-Length: "
-        } else {
-            b"\r\n"
-        });
+        head.extend_from_slice(if kind == Kind::Put { b"Content-Length: " } else { b"\r\n" });
         let key_at = match kind {
             Kind::Status => None,
             // The first: what a header of the caller holds is nothing to us.
             _ => head.windows(KEY.len()).position(|window| window == KEY),
         };
-        let after_key = key_at
-            .map(|at| head[at + KEY.len()..].to_vec())
-            .unwrap_or_default();
+        let after_key = key_at.map(|at| head[at + KEY.len()..].to_vec()).unwrap_or_default();
         head.truncate(key_at.unwrap_or(head.len()));
-        Ok(Head {
-            before_key: head,
-            after_key,
-        })
+        Ok(Head { before_key: head, after_key })
     }
 }
 

@@ -1,12 +1,13 @@
 //! What the bytes of keys are: the same for fills, workloads and scripts.
 //!
-//! Key number `i` begins with `i` in decimal, padded with zeros to [`DIGITS`] places: `000000000042`. So keys sort as
-//! numbers do, a run with fewer keys asks for keys that a fill with more has stored, and people can read them. Where longer
-//! keys are asked for, letters and digits follow that look random but depend on the number alone.
+//! Key number `i` begins with `i` in decimal, padded with zeros to [`DIGITS`] places:
+//! `000000000042`. So keys sort as numbers do, a run with fewer keys asks for keys that a fill with
+//! more has stored, and people can read them. Where longer keys are asked for, letters and digits
+//! follow that look random but depend on the number alone.
 //!
-//! A key that is never stored has the digits of one that is, and a hyphen where that ends or goes on with a letter or digit:
-//! `000000000042-`. It sorts between the keys 42 and 43, so that neither the bounds of files nor those of blocks tell that it
-//! is absent.
+//! A key that is never stored has the digits of one that is, and a hyphen where that ends or goes
+//! on with a letter or digit: `000000000042-`. It sorts between the keys 42 and 43, so that neither
+//! the bounds of files nor those of blocks tell that it is absent.
 //!
 //! All bytes stand for themselves in a URL.
 
@@ -26,7 +27,8 @@ const WINDOW_BYTES: u64 = 1 << 16;
 /// What is at the place of [`DIGITS`] in a key that is never stored.
 const ABSENT: u8 = b'-';
 
-/// The length of keys: the same for all, or one between two bounds that depends on the key's number.
+/// The length of keys: the same for all, or one between two bounds that depends on the key's
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyBytes {
     /// Of the shortest.
@@ -37,10 +39,7 @@ pub struct KeyBytes {
 
 impl Default for KeyBytes {
     fn default() -> KeyBytes {
-        KeyBytes {
-            min: DIGITS as u64,
-            max: DIGITS as u64,
-        }
+        KeyBytes { min: DIGITS as u64, max: DIGITS as u64 }
     }
 }
 
@@ -73,11 +72,7 @@ impl Keys {
     /// Writes keys of these lengths, which must have no [`KeyBytes::problems`].
     pub(super) fn new(lengths: KeyBytes) -> Keys {
         let padding_max = lengths.max - DIGITS as u64;
-        let table_bytes = if padding_max == 0 {
-            0
-        } else {
-            WINDOW_BYTES + padding_max
-        };
+        let table_bytes = if padding_max == 0 { 0 } else { WINDOW_BYTES + padding_max };
         // A seed of its own: keys are the same in all runs.
         let padding = letters(&mut Rng::new(0x6b65_7973), table_bytes as usize);
         Keys {

@@ -1,10 +1,12 @@
-//! Workloads without a script: keys, values and a mix of operations from one seed, at the generator's full speed.
+//! Workloads without a script: keys, values and a mix of operations from one seed, at the
+//! generator's full speed.
 //!
-//! A workload is a [`WorkloadConfig`]; [`sources`] turns it into one [`RequestSource`] a thread, [`fill()`] stores all its
-//! keys through HTTP first. Which bytes a key has is told in [`key`].
+//! A workload is a [`WorkloadConfig`]; [`sources`] turns it into one [`RequestSource`] a thread,
+//! [`fill()`] stores all its keys through HTTP first. Which bytes a key has is told in [`key`].
 //!
 //! Invariants:
-//! 1. The same configuration, targets and number of threads give the same requests, thread by thread.
+//! 1. The same configuration, targets and number of threads give the same requests, thread by
+//!    thread.
 //! 2. Keys do not depend on the seed: what one run stored is what the next one reads.
 //! 3. Over one pass of a sequential workload each key is used exactly once over all threads.
 //!
@@ -32,11 +34,12 @@ use kvant_base::{Error, Result};
 use native::{NativeSource, Shared};
 use std::sync::Arc;
 
-/// The sources of a workload, one a thread. `headers` are names and values that each request carries besides `Host` (which
-/// they may replace) and `Content-Length`.
+/// The sources of a workload, one a thread. `headers` are names and values that each request
+/// carries besides `Host` (which they may replace) and `Content-Length`.
 ///
 /// # Errors
-/// `Invalid` with everything that [`WorkloadConfig::problems`] says, or when a target's URL has a query.
+/// `Invalid` with everything that [`WorkloadConfig::problems`] says, or when a target's URL has a
+/// query.
 pub fn sources(
     config: &WorkloadConfig,
     targets: &[Target],
@@ -47,12 +50,7 @@ pub fn sources(
     check(config.problems())?;
     let shared = Arc::new(Shared::new(config, targets, headers, ops)?);
     let source = |thread| -> Box<dyn RequestSource> {
-        Box::new(NativeSource::new(
-            config,
-            Arc::clone(&shared),
-            thread,
-            thread_count,
-        ))
+        Box::new(NativeSource::new(config, Arc::clone(&shared), thread, thread_count))
     };
     Ok((0..thread_count).map(source).collect())
 }

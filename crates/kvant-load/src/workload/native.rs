@@ -1,4 +1,5 @@
-//! The source of a native workload. Makes a request by copying: no allocation, no formatting by the standard library.
+//! The source of a native workload. Makes a request by copying: no allocation, no formatting by the
+//! standard library.
 
 use super::config::{Kind, WorkloadConfig};
 use super::head::{self, Head};
@@ -31,7 +32,8 @@ impl Shared {
         headers: &[(String, String)],
         ops: &OpNames,
     ) -> Result<Shared> {
-        let head = |kind, target| Head::new(kind, &config.paths, config.range_records, target, headers);
+        let head =
+            |kind, target| Head::new(kind, &config.paths, config.range_records, target, headers);
         let heads = targets
             .iter()
             .map(|target| Kind::ALL.into_iter().map(|kind| head(kind, target)).collect())
@@ -145,17 +147,12 @@ impl RequestSource for NativeSource {
                 if is_hit {
                     shared.keys.append(index, &mut self.bytes);
                 } else {
-                    shared
-                        .keys
-                        .append_absent(index.min(self.absent_index_max), &mut self.bytes);
+                    shared.keys.append_absent(index.min(self.absent_index_max), &mut self.bytes);
                 }
                 self.bytes.extend_from_slice(&head.after_key);
             }
         }
-        Ok(Batch {
-            bytes: &self.bytes,
-            requests: &self.expected,
-        })
+        Ok(Batch { bytes: &self.bytes, requests: &self.expected })
     }
 }
 

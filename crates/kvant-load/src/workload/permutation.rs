@@ -1,8 +1,8 @@
 //! Spreads ranks over keys: a fixed permutation of `0..count`, computed instead of stored.
 //!
-//! Xor-shifts and multiplications by odd numbers are bijections of the numbers below a power of two; what they map beyond
-//! `count` is mapped again until it is within ("cycle walking", Black and Rogaway, "Ciphers with arbitrary finite domains",
-//! 2002): less than twice on average.
+//! Xor-shifts and multiplications by odd numbers are bijections of the numbers below a power of
+//! two; what they map beyond `count` is mapped again until it is within ("cycle walking", Black and
+//! Rogaway, "Ciphers with arbitrary finite domains", 2002): less than twice on average.
 
 /// A permutation of `0..count`.
 #[derive(Clone, Copy, Debug)]
@@ -16,11 +16,7 @@ impl Permutation {
     /// The permutation of `0..count`, where `count` is within 1 and 2^62.
     pub(super) fn new(count: u64) -> Permutation {
         let bits = 64 - (count - 1).leading_zeros().min(62);
-        Permutation {
-            count,
-            mask: (1 << bits) - 1,
-            shift: bits.div_ceil(2),
-        }
+        Permutation { count, mask: (1 << bits) - 1, shift: bits.div_ceil(2) }
     }
 
     /// Where `at`, which is below `count`, goes.
@@ -39,10 +35,8 @@ impl Permutation {
         let x = x ^ (x >> self.shift);
         let x = x.wrapping_mul(0x9e37_79b9_7f4a_7c15) & self.mask;
         let x = x ^ (x >> self.shift);
-        let x = x
-            .wrapping_add(0xd1b5_4a32_d192_ed03)
-            .wrapping_mul(0xbf58_476d_1ce4_e5b9)
-            & self.mask;
+        let x =
+            x.wrapping_add(0xd1b5_4a32_d192_ed03).wrapping_mul(0xbf58_476d_1ce4_e5b9) & self.mask;
         x ^ (x >> self.shift)
     }
 }

@@ -9,12 +9,7 @@ use kvant_env::rng::Rng;
 #[derive(Clone, Debug)]
 pub(super) enum Picker {
     /// `next`, `next + step`, ... and from `first` again.
-    Sequential {
-        first: u64,
-        next: u64,
-        step: u64,
-        count: u64,
-    },
+    Sequential { first: u64, next: u64, step: u64, count: u64 },
     /// Any.
     Uniform { count: u64 },
     /// Hot ones, spread.
@@ -28,18 +23,12 @@ impl Picker {
             KeyDist::Sequential => {
                 // More threads than keys: some share one.
                 let first = thread as u64 % count;
-                Picker::Sequential {
-                    first,
-                    next: first,
-                    step: thread_count as u64,
-                    count,
-                }
+                Picker::Sequential { first, next: first, step: thread_count as u64, count }
             }
             KeyDist::Uniform => Picker::Uniform { count },
-            KeyDist::Zipfian => Picker::Zipfian {
-                ranks: Zipf::new(count),
-                spread: Permutation::new(count),
-            },
+            KeyDist::Zipfian => {
+                Picker::Zipfian { ranks: Zipf::new(count), spread: Permutation::new(count) }
+            }
         }
     }
 
@@ -47,12 +36,7 @@ impl Picker {
     #[inline]
     pub(super) fn next(&mut self, rng: &mut Rng) -> u64 {
         match self {
-            Picker::Sequential {
-                first,
-                next,
-                step,
-                count,
-            } => {
+            Picker::Sequential { first, next, step, count } => {
                 let index = *next;
                 *next += *step;
                 if *next >= *count {

@@ -7,10 +7,7 @@ fn target(path: &str) -> Target {
 }
 
 fn config(mix: &str) -> WorkloadConfig {
-    WorkloadConfig {
-        key_count: 1_000,
-        ..WorkloadConfig::new(Mix::parse(mix).unwrap())
-    }
+    WorkloadConfig { key_count: 1_000, ..WorkloadConfig::new(Mix::parse(mix).unwrap()) }
 }
 
 fn one(config: &WorkloadConfig) -> Box<dyn RequestSource> {
@@ -19,9 +16,7 @@ fn one(config: &WorkloadConfig) -> Box<dyn RequestSource> {
 }
 
 fn texts(source: &mut dyn RequestSource, count: usize) -> Vec<String> {
-    (0..count)
-        .map(|_| String::from_utf8(source.next(0).unwrap().bytes.to_vec()).unwrap())
-        .collect()
+    (0..count).map(|_| String::from_utf8(source.next(0).unwrap().bytes.to_vec()).unwrap()).collect()
 }
 
 /// The decimal number of the key in a request.
@@ -34,10 +29,7 @@ fn index(text: &str) -> u64 {
 #[test]
 fn requests_are_what_the_server_expects() {
     let first = |mix: &str| {
-        let config = WorkloadConfig {
-            key_dist: KeyDist::Sequential,
-            ..config(mix)
-        };
+        let config = WorkloadConfig { key_dist: KeyDist::Sequential, ..config(mix) };
         texts(&mut *one(&config), 1).remove(0)
     };
     assert_eq!(
@@ -48,17 +40,15 @@ fn requests_are_what_the_server_expects() {
         first("delete=1"),
         "DELETE /v0/entity?id=000000000000 HTTP/1.1\r\nHost: localhost:8080\r\n\r\n"
     );
-    assert_eq!(
-        first("status=1"),
-        "GET /v0/status HTTP/1.1\r\nHost: localhost:8080\r\n\r\n"
-    );
+    assert_eq!(first("status=1"), "GET /v0/status HTTP/1.1\r\nHost: localhost:8080\r\n\r\n");
     assert_eq!(
         first("range=1"),
         "GET /v0/entities?start=000000000000&limit=100 HTTP/1.1\r\nHost: localhost:8080\r\n\r\n"
     );
     let put = first("put=1");
     let (head, value) = put.split_once("\r\n\r\n").unwrap();
-    let expected = "PUT /v0/entity?id=000000000000 HTTP/1.1\r\nHost: localhost:8080\r\nContent-Length: 12";
+    let expected =
+        "PUT /v0/entity?id=000000000000 HTTP/1.1\r\nHost: localhost:8080\r\nContent-Length: 12";
     assert_eq!(head, expected);
     assert_eq!(value.len(), 12);
 }
@@ -78,25 +68,17 @@ fn the_length_of_a_value_is_that_of_its_body() {
 
 #[test]
 fn headers_paths_and_targets_are_the_callers() {
-    let headers = [
-        ("host".to_string(), "other".to_string()),
-        ("X-A".into(), "{key}".into()),
-    ];
+    let headers = [("host".to_string(), "other".to_string()), ("X-A".into(), "{key}".into())];
     let config = WorkloadConfig {
-        paths: Paths {
-            entity: "/cache/{key}/v".into(),
-            ..Paths::default()
-        },
+        paths: Paths { entity: "/cache/{key}/v".into(), ..Paths::default() },
         key_dist: KeyDist::Sequential,
         ..config("get=1")
     };
     let targets = [target("/"), target("/base/")];
     let mut sources = sources(&config, &targets, &headers, 1, &OpNames::default()).unwrap();
-    let mut text = |target| String::from_utf8(sources[0].next(target).unwrap().bytes.to_vec()).unwrap();
-    assert_eq!(
-        text(0),
-        "GET /cache/000000000000/v HTTP/1.1\r\nhost: other\r\nX-A: {key}\r\n\r\n"
-    );
+    let mut text =
+        |target| String::from_utf8(sources[0].next(target).unwrap().bytes.to_vec()).unwrap();
+    assert_eq!(text(0), "GET /cache/000000000000/v HTTP/1.1\r\nhost: other\r\nX-A: {key}\r\n\r\n");
     assert_eq!(
         text(1),
         "GET /base/cache/000000000001/v HTTP/1.1\r\nhost: other\r\nX-A: {key}\r\n\r\n"
@@ -106,19 +88,10 @@ fn headers_paths_and_targets_are_the_callers() {
 #[test]
 fn a_url_with_a_query_and_a_bad_workload_are_refused() {
     let ops = OpNames::default();
-    let error = sources(&config("get=1"), &[target("/?a=b")], &[], 1, &ops)
-        .err()
-        .unwrap();
+    let error = sources(&config("get=1"), &[target("/?a=b")], &[], 1, &ops).err().unwrap();
     assert!(error.to_string().contains("query"), "{error}");
-    let bad = WorkloadConfig {
-        key_count: 0,
-        hit_ratio: 2.0,
-        ..config("get=1")
-    };
-    let error = sources(&bad, &[target("/")], &[], 1, &ops)
-        .err()
-        .unwrap()
-        .to_string();
+    let bad = WorkloadConfig { key_count: 0, hit_ratio: 2.0, ..config("get=1") };
+    let error = sources(&bad, &[target("/")], &[], 1, &ops).err().unwrap().to_string();
     assert!(error.contains("0 keys") && error.contains("hit ratio"), "{error}");
 }
 
@@ -133,27 +106,18 @@ fn one_seed_and_number_of_threads_give_the_same_requests() {
             ..config("get=5,put=5,delete=1,range=1,status=1")
         };
         let sources = sources(&config, &[target("/")], &[], threads, &OpNames::default()).unwrap();
-        sources
-            .into_iter()
-            .map(|mut source| texts(&mut *source, 200))
-            .collect()
+        sources.into_iter().map(|mut source| texts(&mut *source, 200)).collect()
     };
     assert_eq!(run(7, 2), run(7, 2));
     let (seven, eight) = (run(7, 2), run(8, 2));
     assert_ne!(seven, eight);
     assert_ne!(seven[0], seven[1], "threads differ");
-    assert_ne!(
-        seven[1], eight[0],
-        "the threads of one seed are not those of the next, shifted"
-    );
+    assert_ne!(seven[1], eight[0], "the threads of one seed are not those of the next, shifted");
 }
 
 #[test]
 fn a_sequential_pass_uses_each_key_once_over_all_threads() {
-    let config = WorkloadConfig {
-        key_dist: KeyDist::Sequential,
-        ..config("put=1")
-    };
+    let config = WorkloadConfig { key_dist: KeyDist::Sequential, ..config("put=1") };
     let sources = sources(&config, &[target("/")], &[], 3, &OpNames::default()).unwrap();
     let mut all: Vec<u64> = Vec::new();
     for (mut source, own) in sources.into_iter().zip([334, 333, 333]) {
@@ -166,10 +130,7 @@ fn a_sequential_pass_uses_each_key_once_over_all_threads() {
 #[test]
 fn hits_are_the_asked_part_and_misses_lie_between_stored_keys() {
     for ratio in [0.0, 0.25, 1.0] {
-        let config = WorkloadConfig {
-            hit_ratio: ratio,
-            ..config("get=1,delete=1")
-        };
+        let config = WorkloadConfig { hit_ratio: ratio, ..config("get=1,delete=1") };
         let texts = texts(&mut *one(&config), 20_000);
         let misses: Vec<_> = texts.iter().filter(|text| text.contains("- HTTP/1.1")).collect();
         let part = 1.0 - misses.len() as f64 / texts.len() as f64;
@@ -186,20 +147,11 @@ fn hits_are_the_asked_part_and_misses_lie_between_stored_keys() {
 
 #[test]
 fn ranges_begin_where_all_their_records_exist() {
-    let config = WorkloadConfig {
-        range_records: 900,
-        ..config("range=1")
-    };
-    let starts: Vec<_> = texts(&mut *one(&config), 2_000)
-        .iter()
-        .map(|text| index(text))
-        .collect();
+    let config = WorkloadConfig { range_records: 900, ..config("range=1") };
+    let starts: Vec<_> = texts(&mut *one(&config), 2_000).iter().map(|text| index(text)).collect();
     assert!(starts.iter().all(|start| *start <= 100));
     assert!(starts.contains(&100) && starts.contains(&0));
-    let config = WorkloadConfig {
-        range_records: 5_000,
-        ..config
-    };
+    let config = WorkloadConfig { range_records: 5_000, ..config };
     assert!(
         texts(&mut *one(&config), 20).iter().all(|text| index(text) == 0),
         "more than there are"
@@ -210,10 +162,7 @@ fn ranges_begin_where_all_their_records_exist() {
 fn a_mix_has_its_weights_and_names_each_kind() {
     let ops = OpNames::default();
     let config = config("get=60,put=30,status=10,delete=0");
-    let mut source = sources(&config, &[target("/")], &[], 1, &ops)
-        .unwrap()
-        .pop()
-        .unwrap();
+    let mut source = sources(&config, &[target("/")], &[], 1, &ops).unwrap().pop().unwrap();
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     for _ in 0..20_000 {
         let batch = source.next(0).unwrap();
@@ -255,11 +204,7 @@ fn growing_values_grow_over_all_threads() {
 #[test]
 fn a_workload_of_one_key_asks_for_it_alone() {
     for dist in [KeyDist::Sequential, KeyDist::Uniform, KeyDist::Zipfian] {
-        let config = WorkloadConfig {
-            key_count: 1,
-            key_dist: dist,
-            ..config("get=1,range=1")
-        };
+        let config = WorkloadConfig { key_count: 1, key_dist: dist, ..config("get=1,range=1") };
         assert!(texts(&mut *one(&config), 50).iter().all(|text| index(text) == 0));
     }
 }

@@ -1,7 +1,8 @@
-//! Values: slices of one table of random letters and digits, so that a long value costs no more to make than to copy.
+//! Values: slices of one table of random letters and digits, so that a long value costs no more to
+//! make than to copy.
 //!
-//! What repeats is at least [`WINDOW_BYTES`] of other values apart on average: compression of blocks finds as little in them
-//! as in random text.
+//! What repeats is at least [`WINDOW_BYTES`] of other values apart on average: compression of
+//! blocks finds as little in them as in random text.
 
 use super::config::{length_problems, parse_lengths};
 use kvant_env::rng::Rng;
@@ -24,7 +25,8 @@ pub enum ValueBytes {
         /// The longest.
         max: u64,
     },
-    /// `min` for the first request, one more for each that follows over all threads, and `min` again after `max`.
+    /// `min` for the first request, one more for each that follows over all threads, and `min`
+    /// again after `max`.
     Growing {
         /// The shortest.
         min: u64,
@@ -85,10 +87,7 @@ impl Values {
     /// Values of these lengths, which must have no [`ValueBytes::problems`].
     pub(super) fn new(lengths: ValueBytes, seed: u64) -> Values {
         let table_bytes = WINDOW_BYTES + lengths.max();
-        Values {
-            lengths,
-            table: letters(&mut Rng::new(seed), table_bytes as usize),
-        }
+        Values { lengths, table: letters(&mut Rng::new(seed), table_bytes as usize) }
     }
 
     /// The next value for the `number`th put over all threads.

@@ -1,9 +1,11 @@
-//! Zipf-distributed ranks in constant time and memory, by rejection-inversion (Hoermann and Derflinger,
-//! "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS 6(3), 1996).
+//! Zipf-distributed ranks in constant time and memory, by rejection-inversion (Hoermann and
+//! Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", ACM
+//! TOMACS 6(3), 1996).
 //!
-//! The probability of rank `k` is in proportion to `h(k) = k^-s`. A point is drawn below a continuous hat over the
-//! histogram of `h`, by inversion of its integral `H`, and rounded to a rank; it is drawn again when it lies above that
-//! rank's bar, which for the first rank is cut exactly. Fewer than one draw in ten is.
+//! The probability of rank `k` is in proportion to `h(k) = k^-s`. A point is drawn below a
+//! continuous hat over the histogram of `h`, by inversion of its integral `H`, and rounded to a
+//! rank; it is drawn again when it lies above that rank's bar, which for the first rank is cut
+//! exactly. Fewer than one draw in ten is.
 
 use kvant_env::rng::Rng;
 
@@ -53,7 +55,8 @@ fn height(x: f64) -> f64 {
     (-EXPONENT * x.ln()).exp()
 }
 
-/// `H(x)`: the integral of `h` from 1 to `x`. Written so that nothing cancels out while the exponent is near 1.
+/// `H(x)`: the integral of `h` from 1 to `x`. Written so that nothing cancels out while the
+/// exponent is near 1.
 fn integral(x: f64) -> f64 {
     ((1.0 - EXPONENT) * x.ln()).exp_m1() / (1.0 - EXPONENT)
 }

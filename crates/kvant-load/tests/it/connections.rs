@@ -1,8 +1,9 @@
 //! Many connections.
 
 //!
-//! Ten thousand need ten thousand descriptors on either side, more than many systems let one process have: the server is then this
-//! program once more, as a child that runs [`serve_for_a_parent`] alone.
+//! Ten thousand need ten thousand descriptors on either side, more than many systems let one
+//! process have: the server is then this program once more, as a child that runs
+//! [`serve_for_a_parent`] alone.
 
 use crate::harness::{Setup, ensure, experiment, text};
 use crate::server::{Behaviour, Server};
@@ -30,11 +31,7 @@ fn a_thousand_connections_are_busy_at_once() {
         // The server may not have come to accept them all.
         ensure!(connections == 1_024, "{connections} connections");
         ensure!(outcome.total.completed >= 1_500, "{}", text(&outcome));
-        ensure!(
-            outcome.response().percentile_ns(50.0) < 700_000_000,
-            "{}",
-            text(&outcome)
-        );
+        ensure!(outcome.response().percentile_ns(50.0) < 700_000_000, "{}", text(&outcome));
         Ok(())
     });
 }
@@ -80,23 +77,14 @@ struct ChildServer {
 impl ChildServer {
     fn start() -> ChildServer {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "connections::serve_for_a_parent",
-                "--exact",
-                "--ignored",
-                "--nocapture",
-            ])
+            .args(["connections::serve_for_a_parent", "--exact", "--ignored", "--nocapture"])
             .env(ROLE, "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let mut server = ChildServer {
-            child,
-            output,
-            url: String::new(),
-        };
+        let mut server = ChildServer { child, output, url: String::new() };
         while server.url.is_empty() {
             let mut line = String::new();
             assert!(
@@ -122,12 +110,5 @@ impl Drop for ChildServer {
 /// As many descriptors as the system lets us have.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
-    setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: limit.maximum,
-            ..limit
-        },
-    )
-    .unwrap();
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
 }

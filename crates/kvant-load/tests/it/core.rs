@@ -4,8 +4,8 @@ use crate::harness::{check_sums, ensure, experiment, text};
 use kvant_env::Env;
 use kvant_load::source::fixed::FixedSource;
 use kvant_load::{
-    Address, Arrival, Interval, Load, LoadConfig, OpNames, Outcome, Phase, Rate, RequestSource, StatusSet,
-    Target,
+    Address, Arrival, Interval, Load, LoadConfig, OpNames, Outcome, Phase, Rate, RequestSource,
+    StatusSet, Target,
 };
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,7 +16,8 @@ use std::time::Duration;
 pub(crate) const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 pub(crate) const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// A server that hands each connection to `serve` on a thread of its own. It lives as long as the test.
+/// A server that hands each connection to `serve` on a thread of its own. It lives as long as the
+/// test.
 pub(crate) fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -30,7 +31,8 @@ pub(crate) fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Socke
     address
 }
 
-/// Calls `answer` for each request (a head without a body) until it says `false` or the client is gone.
+/// Calls `answer` for each request (a head without a body) until it says `false` or the client is
+/// gone.
 pub(crate) fn each_request(mut stream: TcpStream, mut answer: impl FnMut(&mut TcpStream) -> bool) {
     stream.set_nodelay(true).unwrap();
     let mut unread = Vec::new();
@@ -65,7 +67,11 @@ pub(crate) fn target(address: SocketAddr) -> Target {
     }
 }
 
-pub(crate) fn config(address: SocketAddr, thread_count: usize, connection_count: usize) -> LoadConfig {
+pub(crate) fn config(
+    address: SocketAddr,
+    thread_count: usize,
+    connection_count: usize,
+) -> LoadConfig {
     LoadConfig {
         targets: vec![target(address)],
         thread_count,
@@ -83,12 +89,7 @@ pub(crate) fn config(address: SocketAddr, thread_count: usize, connection_count:
 }
 
 pub(crate) fn phase(rate: Rate, duration: Duration) -> Phase {
-    Phase {
-        rate,
-        warmup: Duration::ZERO,
-        duration,
-        request_count_max: None,
-    }
+    Phase { rate, warmup: Duration::ZERO, duration, request_count_max: None }
 }
 
 pub(crate) fn fixed(
@@ -97,9 +98,7 @@ pub(crate) fn fixed(
     pipeline_count: usize,
 ) -> Vec<Box<dyn RequestSource>> {
     let source = FixedSource::new(&[GET.to_vec()], ops.intern("GET /"), false, pipeline_count);
-    (0..config.thread_count)
-        .map(|_| Box::new(source.clone()) as Box<dyn RequestSource>)
-        .collect()
+    (0..config.thread_count).map(|_| Box::new(source.clone()) as Box<dyn RequestSource>).collect()
 }
 
 fn load(config: LoadConfig, pipeline_count: usize) -> Load {
@@ -125,10 +124,7 @@ fn a_closed_loop_keeps_every_connection_busy() {
         assert_eq!(outcome.seconds.len(), 2);
         assert!(outcome.in_flight <= 5);
         assert_eq!(outcome.op_names, ["GET /"]);
-        assert_eq!(
-            outcome.total.read_bytes,
-            outcome.total.completed * OK.len() as u64
-        );
+        assert_eq!(outcome.total.read_bytes, outcome.total.completed * OK.len() as u64);
         assert!(!outcome.is_cut_short);
         ensure!(outcome.total.completed > 500, "{}", text(&outcome));
         Ok(())
@@ -161,18 +157,11 @@ fn threads_share_a_random_plan() {
 
 #[test]
 fn a_ramp_plans_the_mean_of_its_rates() {
-    let ramp = Rate::Ramp {
-        from: 0.0,
-        to: 1_000.0,
-    };
+    let ramp = Rate::Ramp { from: 0.0, to: 1_000.0 };
     let outcome = run(config(instant(), 1, 2), phase(ramp, SECOND * 2));
     check_sums(&outcome);
     assert_eq!(outcome.total.planned, 1_000);
-    assert!(
-        outcome.seconds[1].planned > 2 * outcome.seconds[0].planned,
-        "{:?}",
-        outcome.seconds
-    );
+    assert!(outcome.seconds[1].planned > 2 * outcome.seconds[0].planned, "{:?}", outcome.seconds);
 }
 
 #[test]
@@ -196,16 +185,11 @@ fn the_literal_schedule_opens_connections_after_each_other() {
         config.wrk2_exact = true;
         let mut load = load(config, 1);
         for connects in [20, 0] {
-            let outcome = load
-                .run(&phase(Rate::Constant(1_000.0), SECOND), &mut |_| true)
-                .unwrap();
+            let outcome = load.run(&phase(Rate::Constant(1_000.0), SECOND), &mut |_| true).unwrap();
             check_sums(&outcome);
             // The last starts after 95 ms: on average, 47.5 ms of 1 s are not planned.
             assert!(outcome.total.planned.abs_diff(952) <= 20, "{}", text(&outcome));
-            assert_eq!(
-                outcome.threads[0].calibration_mean_ns, None,
-                "there was no time for it"
-            );
+            assert_eq!(outcome.threads[0].calibration_mean_ns, None, "there was no time for it");
             assert!(outcome.threads[0].rates.is_empty());
             let connect_count = outcome.total.connect.count();
             ensure!(connect_count == connects, "{connect_count}, not {connects}");
@@ -228,13 +212,7 @@ fn a_warm_up_is_sent_and_not_recorded() {
         experiment(|| {
             asked.store(0, Ordering::Relaxed);
             let warmup = Duration::from_millis(500);
-            let outcome = run(
-                config(address, 1, 2),
-                Phase {
-                    warmup,
-                    ..phase(rate, SECOND / 2)
-                },
-            );
+            let outcome = run(config(address, 1, 2), Phase { warmup, ..phase(rate, SECOND / 2) });
             check_sums(&outcome);
             assert_eq!(outcome.measured_ns, 500_000_000);
             let connects = outcome.total.connect.count();
@@ -243,11 +221,7 @@ fn a_warm_up_is_sent_and_not_recorded() {
                 assert_eq!(outcome.total.planned, 100);
             }
             let asked = asked.load(Ordering::Relaxed);
-            ensure!(
-                asked >= outcome.total.completed + 50,
-                "{asked} requests, {}",
-                text(&outcome)
-            );
+            ensure!(asked >= outcome.total.completed + 50, "{asked} requests, {}", text(&outcome));
             Ok(())
         });
     }
@@ -255,10 +229,7 @@ fn a_warm_up_is_sent_and_not_recorded() {
 
 #[test]
 fn a_number_of_requests_is_met_exactly() {
-    let limited = Phase {
-        request_count_max: Some(1_234),
-        ..phase(Rate::Closed, SECOND * 60)
-    };
+    let limited = Phase { request_count_max: Some(1_234), ..phase(Rate::Closed, SECOND * 60) };
     let outcome = run(config(instant(), 3, 10), limited);
     check_sums(&outcome);
     assert_eq!(outcome.total.completed, 1_234);
@@ -275,17 +246,11 @@ fn lost_requests_count_among_a_number_of_requests() {
             !is_lost && stream.write_all(OK).is_ok()
         });
     });
-    let limited = Phase {
-        request_count_max: Some(300),
-        ..phase(Rate::Closed, SECOND * 60)
-    };
+    let limited = Phase { request_count_max: Some(300), ..phase(Rate::Closed, SECOND * 60) };
     let outcome = run(config(address, 2, 4), limited);
     check_sums(&outcome);
     let read = outcome.total.errors.read;
-    assert_eq!(
-        (outcome.total.sent, outcome.total.completed + read, read),
-        (300, 300, 30)
-    );
+    assert_eq!((outcome.total.sent, outcome.total.completed + read, read), (300, 300, 30));
 }
 
 /// A server too slow for the plan: what is planned is the number, and not what the plan would have
@@ -298,10 +263,8 @@ fn a_number_of_requests_ends_the_plan() {
             stream.write_all(OK).is_ok()
         });
     });
-    let limited = Phase {
-        request_count_max: Some(40),
-        ..phase(Rate::Constant(1_000.0), SECOND * 60)
-    };
+    let limited =
+        Phase { request_count_max: Some(40), ..phase(Rate::Constant(1_000.0), SECOND * 60) };
     let outcome = run(config(address, 2, 4), limited);
     check_sums(&outcome);
     let total = &outcome.total;
@@ -309,13 +272,8 @@ fn a_number_of_requests_ends_the_plan() {
     assert_eq!((outcome.backlog, outcome.in_flight), (0, 0));
     assert!(outcome.unanswered.is_empty() && !outcome.is_cut_short);
     // And where the time is over first.
-    let outcome = run(
-        config(address, 2, 4),
-        Phase {
-            duration: Duration::from_millis(200),
-            ..limited
-        },
-    );
+    let outcome =
+        run(config(address, 2, 4), Phase { duration: Duration::from_millis(200), ..limited });
     check_sums(&outcome);
     let total = &outcome.total;
     assert!(total.planned == 40 && total.sent < 40, "{}", text(&outcome));
@@ -348,15 +306,8 @@ fn a_run_can_be_stopped_from_elsewhere_at_any_time() {
     });
     let warmup = SECOND * 60;
     for rate in [Rate::Constant(100.0), Rate::Closed] {
-        let outcome = load
-            .run(
-                &Phase {
-                    warmup,
-                    ..phase(rate, SECOND * 60)
-                },
-                &mut |_| true,
-            )
-            .unwrap();
+        let outcome =
+            load.run(&Phase { warmup, ..phase(rate, SECOND * 60) }, &mut |_| true).unwrap();
         check_sums(&outcome);
         assert!(outcome.is_cut_short);
         assert_eq!((outcome.measured_ns, outcome.total.planned), (0, 0));
@@ -378,16 +329,11 @@ fn all_targets_are_loaded() {
     });
     experiment(|| {
         asked.iter().for_each(|asked| asked.store(0, Ordering::Relaxed));
-        let config = LoadConfig {
-            targets: targets.to_vec(),
-            ..config(instant(), 1, 4)
-        };
+        let config = LoadConfig { targets: targets.to_vec(), ..config(instant(), 1, 4) };
         let ops = OpNames::default();
         let source = FixedSource::new(&[GET.to_vec(), GET.to_vec()], ops.intern("GET"), false, 1);
         let mut load = Load::start(config, vec![Box::new(source)], ops, Env::posix()).unwrap();
-        let outcome = load
-            .run(&phase(Rate::Constant(400.0), SECOND / 2), &mut |_| true)
-            .unwrap();
+        let outcome = load.run(&phase(Rate::Constant(400.0), SECOND / 2), &mut |_| true).unwrap();
         check_sums(&outcome);
         let asked = asked.each_ref().map(|asked| asked.load(Ordering::Relaxed));
         ensure!(asked.iter().all(|asked| *asked >= 80), "{asked:?}");
@@ -400,9 +346,8 @@ fn with_batch_latency_only_the_last_answer_of_a_batch_is_timed() {
     experiment(|| {
         let mut config = config(instant(), 1, 2);
         config.batch_latency = true;
-        let outcome = load(config, 4)
-            .run(&phase(Rate::Constant(400.0), SECOND / 2), &mut |_| true)
-            .unwrap();
+        let outcome =
+            load(config, 4).run(&phase(Rate::Constant(400.0), SECOND / 2), &mut |_| true).unwrap();
         // At the end, each of the two connections may have up to three answers of a batch.
         let of_whole_batches = outcome.response().count() * 4;
         assert!(
@@ -426,10 +371,7 @@ fn a_configuration_that_contradicts_itself_is_refused() {
     let address = "127.0.0.1:1".parse().unwrap();
     assert!(refuse(config(address, 4, 3), 4).contains("4 threads cannot share 3 connections"));
     assert!(refuse(config(address, 2, 3), 1).contains("2 threads need as many sources"));
-    let without_target = LoadConfig {
-        targets: Vec::new(),
-        ..config(address, 1, 1)
-    };
+    let without_target = LoadConfig { targets: Vec::new(), ..config(address, 1, 1) };
     assert!(refuse(without_target, 1).contains("at least one target"));
     assert!(refuse(config(address, 1, 1 << 40), 1).contains("file descriptors"));
 }

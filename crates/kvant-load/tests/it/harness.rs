@@ -23,12 +23,13 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
-/// Makes an experiment whose timing must be right. It is for `ensure!` alone: what must hold on any machine is asserted and
-/// fails at once.
+/// Makes an experiment whose timing must be right. It is for `ensure!` alone: what must hold on any
+/// machine is asserted and fails at once.
 ///
-/// A machine that is busy with other things spoils timing without anybody's fault. So a watch runs beside each try: one that failed
-/// while threads were kept from running is no judgement, and is made again. Where that does not end, the experiment is given up
-/// and says so; on a machine that lets threads run it fails.
+/// A machine that is busy with other things spoils timing without anybody's fault. So a watch runs
+/// beside each try: one that failed while threads were kept from running is no judgement, and is
+/// made again. Where that does not end, the experiment is given up and says so; on a machine that
+/// lets threads run it fails.
 pub(crate) fn experiment(make: impl Fn() -> Result<(), String>) {
     const TRIES: usize = 5;
     const DISTURBED_TRIES: usize = 8;
@@ -41,9 +42,7 @@ pub(crate) fn experiment(make: impl Fn() -> Result<(), String>) {
             problems.push(problem);
             assert!(problems.len() < TRIES, "{TRIES} tries failed: {problems:#?}");
         } else {
-            disturbed.push(format!(
-                "{problem}, and threads were kept from running for {late:?}"
-            ));
+            disturbed.push(format!("{problem}, and threads were kept from running for {late:?}"));
             if disturbed.len() == DISTURBED_TRIES {
                 eprintln!("timing not judged, the machine is too busy: {disturbed:#?}");
                 return;
@@ -65,7 +64,8 @@ impl Watch {
     fn start() -> Watch {
         const NAP: Duration = Duration::from_millis(1);
         let is_over = Arc::new(AtomicBool::new(false));
-        // From here on and without a gap: what keeps a watch from beginning, or from going on, counts too.
+        // From here on and without a gap: what keeps a watch from beginning, or from going on,
+        // counts too.
         let begin = Instant::now();
         let watch = move |is_over: Arc<AtomicBool>| {
             let (mut last, mut worst) = (begin, Duration::ZERO);
@@ -81,18 +81,13 @@ impl Watch {
             let is_over = Arc::clone(&is_over);
             std::thread::spawn(move || watch(is_over))
         });
-        Watch {
-            threads: threads.collect(),
-            is_over,
-        }
+        Watch { threads: threads.collect(), is_over }
     }
 
     fn worst(self) -> Duration {
         self.is_over.store(true, Ordering::Relaxed);
-        let worst = self
-            .threads
-            .into_iter()
-            .map(|thread| thread.join().expect("it does not panic"));
+        let worst =
+            self.threads.into_iter().map(|thread| thread.join().expect("it does not panic"));
         worst.max().unwrap_or_default()
     }
 }
@@ -143,10 +138,7 @@ impl Setup {
     }
 
     pub(crate) fn ca_pem(self, pem: String) -> Setup {
-        Setup {
-            ca_pem: Some(pem),
-            ..self
-        }
+        Setup { ca_pem: Some(pem), ..self }
     }
 
     /// Starts the threads.
@@ -154,13 +146,7 @@ impl Setup {
         let target = Target::parse(&self.url)?.resolve()?;
         let ops = OpNames::default();
         let mut request = Vec::new();
-        append_request(
-            &mut request,
-            "GET",
-            &target.path,
-            &HeaderBlock::new(&target, &[])?,
-            None,
-        );
+        append_request(&mut request, "GET", &target.path, &HeaderBlock::new(&target, &[])?, None);
         let source = FixedSource::new(&[request], ops.intern("GET"), false, self.pipeline);
         let config = LoadConfig {
             targets: vec![target],
@@ -175,9 +161,8 @@ impl Setup {
             spin: Duration::ZERO,
             ca_pem: self.ca_pem.clone().map(String::into_bytes),
         };
-        let sources = (0..self.threads)
-            .map(|_| Box::new(source.clone()) as Box<dyn RequestSource>)
-            .collect();
+        let sources =
+            (0..self.threads).map(|_| Box::new(source.clone()) as Box<dyn RequestSource>).collect();
         Load::start(config, sources, ops, Env::posix())
     }
 
@@ -201,70 +186,38 @@ pub(crate) fn run(load: &mut Load, rate: f64, duration: Duration) -> Outcome {
     let outcome = load.run(&phase, &mut |_| true).unwrap();
     let planned = (rate * duration.as_secs_f64()).ceil() as u64;
     assert_eq!(outcome.total.planned, planned, "{}", text(&outcome));
-    assert!(
-        outcome.measured_ns.abs_diff(duration.as_nanos() as u64) < 1_000,
-        "{}",
-        text(&outcome)
-    );
+    assert!(outcome.measured_ns.abs_diff(duration.as_nanos() as u64) < 1_000, "{}", text(&outcome));
     check_sums(&outcome);
     outcome
 }
 
-/// What was planned is answered, failed, in flight or unsent: nothing is lost, nothing counted twice.
+/// What was planned is answered, failed, in flight or unsent: nothing is lost, nothing counted
+/// twice.
 pub(crate) fn check_sums(outcome: &Outcome) {
     let total = &outcome.total;
     let errors = &total.errors;
     let ended = total.completed + errors.timeout + errors.read + errors.write;
-    assert_eq!(
-        total.planned,
-        ended + outcome.in_flight + outcome.backlog,
-        "{}",
-        text(outcome)
-    );
-    assert_eq!(
-        total.sent,
-        ended - errors.write + outcome.in_flight,
-        "{}",
-        text(outcome)
-    );
+    assert_eq!(total.planned, ended + outcome.in_flight + outcome.backlog, "{}", text(outcome));
+    assert_eq!(total.sent, ended - errors.write + outcome.in_flight, "{}", text(outcome));
     assert_eq!(
         outcome.unanswered.count(),
         outcome.in_flight + outcome.backlog,
         "{}",
         text(outcome)
     );
-    assert_eq!(
-        outcome.response().count(),
-        total.completed + errors.timeout,
-        "{}",
-        text(outcome)
-    );
-    assert_eq!(
-        outcome.service().count(),
-        total.completed + errors.timeout,
-        "{}",
-        text(outcome)
-    );
-    let statuses: u64 = total
-        .ops
-        .iter()
-        .flat_map(|op| &op.statuses)
-        .map(|(_, count)| count)
-        .sum();
+    assert_eq!(outcome.response().count(), total.completed + errors.timeout, "{}", text(outcome));
+    assert_eq!(outcome.service().count(), total.completed + errors.timeout, "{}", text(outcome));
+    let statuses: u64 = total.ops.iter().flat_map(|op| &op.statuses).map(|(_, count)| count).sum();
     assert_eq!(statuses, total.completed, "{}", text(outcome));
     let by_thread: u64 = outcome.threads.iter().map(|thread| thread.completed).sum();
     assert_eq!(by_thread, total.completed, "{}", text(outcome));
 }
 
-/// The generator slept most of the time. Generous: a spinning thread uses all of it, a good one a few hundredths. A system that is
-/// itself kept from running may charge a thread for that.
+/// The generator slept most of the time. Generous: a spinning thread uses all of it, a good one a
+/// few hundredths. A system that is itself kept from running may charge a thread for that.
 pub(crate) fn check_no_spin(outcome: &Outcome) -> Result<(), String> {
     let threads = outcome.threads.len() as u64;
-    ensure!(
-        outcome.total.cpu_ns * 2 < outcome.measured_ns * threads,
-        "{}",
-        text(outcome)
-    );
+    ensure!(outcome.total.cpu_ns * 2 < outcome.measured_ns * threads, "{}", text(outcome));
     Ok(())
 }
 

@@ -6,27 +6,24 @@ use kvant_load::{Errors, Histogram, Outcome, Phase, Rate};
 use std::time::Duration;
 
 /// Whether `percent` of the values lie where they should, within a tenth.
-fn check_percentile(histogram: &Histogram, percent: f64, expected_ns: u64, what: &str) -> Result<(), String> {
+fn check_percentile(
+    histogram: &Histogram,
+    percent: f64,
+    expected_ns: u64,
+    what: &str,
+) -> Result<(), String> {
     let met_ns = histogram.percentile_ns(percent);
     let is_near = met_ns.abs_diff(expected_ns) <= expected_ns / 10;
-    ensure!(
-        is_near,
-        "{what}: p{percent} is {} us, not {} us",
-        met_ns / 1_000,
-        expected_ns / 1_000
-    );
+    ensure!(is_near, "{what}: p{percent} is {} us, not {} us", met_ns / 1_000, expected_ns / 1_000);
     Ok(())
 }
 
-/// The server has seen what was sent, on so many connections. At the end of a run it may not have come to see all.
+/// The server has seen what was sent, on so many connections. At the end of a run it may not have
+/// come to see all.
 fn check_counts(server: &Server, outcome: &Outcome, connections: u64) -> Result<(), String> {
     let seen = (server.counts.requests(), server.counts.connections());
     let wanted = (outcome.total.sent, connections);
-    assert!(
-        seen.0 <= wanted.0 && seen.1 <= wanted.1,
-        "{seen:?}, {}",
-        text(outcome)
-    );
+    assert!(seen.0 <= wanted.0 && seen.1 <= wanted.1, "{seen:?}, {}", text(outcome));
     ensure!(seen == wanted, "{seen:?}, {}", text(outcome));
     Ok(())
 }
@@ -35,19 +32,13 @@ fn check_counts(server: &Server, outcome: &Outcome, connections: u64) -> Result<
 fn a_server_that_answers_after_20_ms_has_that_latency() {
     experiment(|| {
         let server = Server::start(Behaviour::After(Duration::from_millis(20)));
-        let outcome = Setup::new(server.url())
-            .connections(32)
-            .run(200.0, Duration::from_secs(1));
+        let outcome = Setup::new(server.url()).connections(32).run(200.0, Duration::from_secs(1));
         assert_eq!(outcome.total.errors, Errors::default());
         check_counts(&server, &outcome, 32)?;
         check_no_spin(&outcome)?;
         for histogram in [outcome.response(), outcome.service()] {
             // Three digits: the bucket of 20 ms may begin a thousandth below.
-            assert!(
-                histogram.min_ns() >= 20 * MS - 20 * MS / 1_000,
-                "{}",
-                histogram.min_ns()
-            );
+            assert!(histogram.min_ns() >= 20 * MS - 20 * MS / 1_000, "{}", histogram.min_ns());
             check_percentile(&histogram, 50.0, 20 * MS, "latency")?;
         }
         // 4 are on their way at any time.
@@ -58,9 +49,10 @@ fn a_server_that_answers_after_20_ms_has_that_latency() {
 
 /// 0.4 s without answers in 2 s, and 2 s of load.
 ///
-/// A share `f = S / P = 0.2` of all requests is planned within the stall, evenly, and waits from `S` (planned at its start) to
-/// nothing (planned at its end). So `P(response > x) = f (1 - x / S)`, and the percentile `p` over `1 - f` is
-/// `x(p) = S (1 - (1 - p) / f)`: `x(0.99) = 0.95 S = 380 ms`, `x(0.9) = 0.5 S = 200 ms`; below 0.8 there is no wait.
+/// A share `f = S / P = 0.2` of all requests is planned within the stall, evenly, and waits from
+/// `S` (planned at its start) to nothing (planned at its end). So `P(response > x) = f (1 - x /
+/// S)`, and the percentile `p` over `1 - f` is `x(p) = S (1 - (1 - p) / f)`: `x(0.99) = 0.95 S =
+/// 380 ms`, `x(0.9) = 0.5 S = 200 ms`; below 0.8 there is no wait.
 const STALL: Behaviour = Behaviour::Stall {
     period: Duration::from_millis(2_000),
     from: Duration::from_millis(800),
@@ -125,11 +117,7 @@ fn a_stall_is_nearly_invisible_in_a_closed_loop() {
         let outcome = load.run(&phase, &mut |_| true).unwrap();
         load.stop();
         assert_eq!(outcome.total.planned, outcome.total.sent);
-        assert!(
-            outcome.in_flight <= 1 && outcome.backlog == 0,
-            "{}",
-            text(&outcome)
-        );
+        assert!(outcome.in_flight <= 1 && outcome.backlog == 0, "{}", text(&outcome));
         ensure!(outcome.total.completed > 2_000, "{}", text(&outcome));
         let p99_ns = outcome.response().percentile_ns(99.0);
         ensure!(p99_ns < STALL_NS / 20, "p99 is {} us", p99_ns / 1_000);
@@ -146,9 +134,7 @@ fn what_is_not_answered_at_the_end_is_counted_with_its_age() {
             from: Duration::from_millis(600),
             to: Duration::from_secs(60),
         });
-        let outcome = Setup::new(server.url())
-            .connections(10)
-            .run(1_000.0, Duration::from_secs(1));
+        let outcome = Setup::new(server.url()).connections(10).run(1_000.0, Duration::from_secs(1));
         assert!(outcome.in_flight <= 10, "{}", text(&outcome));
         ensure!(outcome.in_flight == 10, "{}", text(&outcome));
         ensure!((370..=391).contains(&outcome.backlog), "{}", text(&outcome));
@@ -156,17 +142,8 @@ fn what_is_not_answered_at_the_end_is_counted_with_its_age() {
         check_percentile(&outcome.unanswered, 50.0, 200 * MS, "age")?;
         check_percentile(&outcome.unanswered, 100.0, 400 * MS, "age")?;
         let answered_ns = outcome.response().percentile_ns(75.0);
-        ensure!(
-            answered_ns < 20 * MS,
-            "p75 of what was answered is {} us",
-            answered_ns / 1_000
-        );
-        check_percentile(
-            &outcome.response_with_unanswered(),
-            99.0,
-            390 * MS,
-            "response of all",
-        )
+        ensure!(answered_ns < 20 * MS, "p75 of what was answered is {} us", answered_ns / 1_000);
+        check_percentile(&outcome.response_with_unanswered(), 99.0, 390 * MS, "response of all")
     });
 }
 
@@ -175,9 +152,7 @@ fn answers_that_come_byte_by_byte_are_understood() {
     experiment(|| {
         let distance = Duration::from_micros(100);
         let server = Server::start(Behaviour::Bytewise(CHUNKED_ANSWER, distance));
-        let outcome = Setup::new(server.url())
-            .connections(20)
-            .run(100.0, Duration::from_secs(1));
+        let outcome = Setup::new(server.url()).connections(20).run(100.0, Duration::from_secs(1));
         let total = &outcome.total;
         assert_eq!(total.errors, Errors::default());
         let answer_bytes = CHUNKED_ANSWER.len() as u64;
@@ -192,10 +167,7 @@ fn answers_that_come_byte_by_byte_are_understood() {
         );
         let least_ns = (answer_bytes - 1) * distance.as_nanos() as u64;
         let min_ns = outcome.service().min_ns();
-        assert!(
-            total.completed == 0 || min_ns >= least_ns - least_ns / 100,
-            "{min_ns}"
-        );
+        assert!(total.completed == 0 || min_ns >= least_ns - least_ns / 100, "{min_ns}");
         ensure!(total.completed >= 80, "{}", text(&outcome));
         Ok(())
     });
@@ -220,10 +192,8 @@ fn pipelined_requests_are_answered_each() {
 fn a_rate_below_the_number_of_threads_is_kept() {
     experiment(|| {
         let server = Server::start(Behaviour::After(Duration::ZERO));
-        let outcome = Setup::new(server.url())
-            .connections(5)
-            .threads(4)
-            .run(3.0, Duration::from_secs(1));
+        let outcome =
+            Setup::new(server.url()).connections(5).threads(4).run(3.0, Duration::from_secs(1));
         assert_eq!(outcome.total.errors, Errors::default());
         ensure!(outcome.total.completed == 3, "{}", text(&outcome));
         Ok(())

@@ -33,7 +33,8 @@ impl Drop for Neighbour {
     }
 }
 
-/// What the neighbours used in about the same time is the least that all others did, in all and by second.
+/// What the neighbours used in about the same time is the least that all others did, in all and by
+/// second.
 #[test]
 fn processes_beside_a_run_show_up_in_it() {
     let server = Server::start(Behaviour::After(Duration::from_millis(1)));
@@ -57,19 +58,11 @@ fn processes_beside_a_run_show_up_in_it() {
     let whole = outcome.machine.expect("Linux tells");
     let others_ns = |part: f64, time_ns: u64| part * f64::from(whole.cpu_count) * time_ns as f64;
     let in_all_ns = others_ns(whole.others_part, whole.time_ns);
-    assert!(
-        used_ns > 0.0 && in_all_ns > 0.7 * used_ns,
-        "{used_ns} ns, {whole:?}"
-    );
+    assert!(used_ns > 0.0 && in_all_ns > 0.7 * used_ns, "{used_ns} ns, {whole:?}");
     let seconds = outcome.seconds.iter().filter_map(|second| second.machine);
-    let by_second_ns: f64 = seconds
-        .map(|second| others_ns(second.others_part, second.time_ns))
-        .sum();
-    assert!(
-        by_second_ns > 0.5 * used_ns,
-        "{used_ns} ns, {:?}",
-        outcome.seconds
-    );
+    let by_second_ns: f64 =
+        seconds.map(|second| others_ns(second.others_part, second.time_ns)).sum();
+    assert!(by_second_ns > 0.5 * used_ns, "{used_ns} ns, {:?}", outcome.seconds);
     // The server is in this process, and so in its share.
     assert_eq!((whole.server_part, whole.others_include_server), (None, false));
 }
@@ -96,20 +89,14 @@ impl RequestSource for Sleepy {
         if self.calls.is_multiple_of(self.every) {
             std::thread::sleep(self.sleep);
         }
-        Ok(Batch {
-            bytes: GET,
-            requests: &self.expected,
-        })
+        Ok(Batch { bytes: GET, requests: &self.expected })
     }
 }
 
 fn sleepy(every: u64, sleep: Duration) -> (OpNames, Vec<Box<dyn RequestSource>>) {
     let ops = OpNames::default();
     let source = Sleepy {
-        expected: [Expected {
-            op: ops.intern("op"),
-            is_head: false,
-        }],
+        expected: [Expected { op: ops.intern("op"), is_head: false }],
         calls: 0,
         every,
         sleep,
@@ -117,7 +104,12 @@ fn sleepy(every: u64, sleep: Duration) -> (OpNames, Vec<Box<dyn RequestSource>>)
     (ops, vec![Box::new(source)])
 }
 
-fn run_sleepy(address: std::net::SocketAddr, phase: &Phase, every: u64, sleep: Duration) -> Outcome {
+fn run_sleepy(
+    address: std::net::SocketAddr,
+    phase: &Phase,
+    every: u64,
+    sleep: Duration,
+) -> Outcome {
     let (ops, sources) = sleepy(every, sleep);
     let mut load = Load::start(config(address, 1, 32), sources, ops, Env::posix()).unwrap();
     let outcome = load.run(phase, &mut |_| true).unwrap();
@@ -125,7 +117,8 @@ fn run_sleepy(address: std::net::SocketAddr, phase: &Phase, every: u64, sleep: D
     outcome
 }
 
-/// A server of 20 ms, and a generator that stands still for 10 ms before every fiftieth request: of 200 a second, a few are late.
+/// A server of 20 ms, and a generator that stands still for 10 ms before every fiftieth request: of
+/// 200 a second, a few are late.
 #[test]
 fn a_generator_that_is_late_now_and_then_leaves_p50_to_the_server() {
     experiment(|| {
@@ -135,38 +128,25 @@ fn a_generator_that_is_late_now_and_then_leaves_p50_to_the_server() {
         let verdict = verdict::judge(&outcome);
         let lag_ns = outcome.total.send_lag.percentile_ns(99.0);
         ensure!(lag_ns > 3 * MS, "lag {lag_ns}, {}", text(&outcome));
-        let [p50, _, p99, _] = verdict.shares[..] else {
-            panic!("{verdict:?}")
-        };
+        let [p50, _, p99, _] = verdict.shares[..] else { panic!("{verdict:?}") };
         ensure!(p50.is_server && p50.generator_ns < 2 * MS, "{verdict:?}");
         ensure!(!p99.is_server && p99.generator_ns > 3 * MS, "{verdict:?}");
-        ensure!(
-            verdict.label() == "NOT VALID for p99, generator-bound",
-            "{verdict:?}"
-        );
+        ensure!(verdict.label() == "NOT VALID for p99, generator-bound", "{verdict:?}");
         let blames_all = |sentence: &String| sentence.contains("generator's own");
         ensure!(!verdict.sentences.iter().any(blames_all), "{verdict:?}");
         Ok(())
     });
 }
 
-/// 2 ms in each call, of which one in 64 is timed: half a second of waiting, and a few milliseconds of CPU time.
+/// 2 ms in each call, of which one in 64 is timed: half a second of waiting, and a few milliseconds
+/// of CPU time.
 #[test]
 fn a_source_that_waits_takes_no_cpu_time() {
-    let outcome = run_sleepy(
-        instant(),
-        &phase(Rate::Constant(250.0), SECOND),
-        1,
-        Duration::from_millis(2),
-    );
+    let outcome =
+        run_sleepy(instant(), &phase(Rate::Constant(250.0), SECOND), 1, Duration::from_millis(2));
     let total = &outcome.total;
     assert!(total.source_ns <= total.cpu_ns, "{}", text(&outcome));
-    assert!(
-        total.source_ns < 200 * MS,
-        "{} ns, {}",
-        total.source_ns,
-        text(&outcome)
-    );
+    assert!(total.source_ns < 200 * MS, "{} ns, {}", total.source_ns, text(&outcome));
 }
 
 #[test]
@@ -176,10 +156,6 @@ fn a_server_that_says_nothing_is_not_valid() {
         .timeout(Duration::from_millis(100))
         .run(100.0, Duration::from_millis(400));
     let verdict = verdict::judge(&outcome);
-    assert_eq!(
-        (verdict.bound, verdict.is_valid),
-        (Bound::Server, false),
-        "{verdict:?}"
-    );
+    assert_eq!((verdict.bound, verdict.is_valid), (Bound::Server, false), "{verdict:?}");
     assert!(verdict.headline.starts_with("none of "), "{verdict:?}");
 }

@@ -10,10 +10,7 @@ const AT_ONCE: Behaviour = Behaviour::After(Duration::ZERO);
 /// One phase of 1 s against a server that is new.
 fn run(behaviour: Behaviour, arrival: Arrival, rate: Rate) -> Outcome {
     let server = Server::start(behaviour);
-    let setup = Setup::new(server.url())
-        .connections(4)
-        .threads(2)
-        .arrival(arrival);
+    let setup = Setup::new(server.url()).connections(4).threads(2).arrival(arrival);
     let mut load = setup.start().unwrap();
     let phase = Phase {
         rate,
@@ -49,11 +46,7 @@ fn random_arrivals_come_to_the_rate() {
 fn pipelined_requests_add_up_although_batches_lie_across_the_ends_of_the_measured_time() {
     for arrival in [Arrival::Uniform, Arrival::Wrk2] {
         let server = Server::start(AT_ONCE);
-        let setup = Setup::new(server.url())
-            .connections(3)
-            .threads(2)
-            .pipeline(7)
-            .arrival(arrival);
+        let setup = Setup::new(server.url()).connections(3).threads(2).pipeline(7).arrival(arrival);
         let mut load = setup.start().unwrap();
         let phase = Phase {
             rate: Rate::Constant(100.0),
@@ -84,21 +77,15 @@ fn with_plans_of_their_own_connections_keep_the_rate_together() {
 #[test]
 fn with_plans_of_their_own_slow_connections_fall_behind_and_say_so() {
     experiment(|| {
-        // Each connection makes 20 a second of its 50: 30 are missing after a second, and the last to be answered was planned when
-        // 40 % of the time had passed, warm-up included.
-        let outcome = run(
-            Behaviour::After(Duration::from_millis(50)),
-            Arrival::Wrk2,
-            Rate::Constant(200.0),
-        );
+        // Each connection makes 20 a second of its 50: 30 are missing after a second, and the last
+        // to be answered was planned when 40 % of the time had passed, warm-up included.
+        let outcome =
+            run(Behaviour::After(Duration::from_millis(50)), Arrival::Wrk2, Rate::Constant(200.0));
         assert!(outcome.total.completed <= 84, "{}", text(&outcome));
         ensure!(outcome.total.completed >= 60, "{}", text(&outcome));
-        let (response_ns, service_ns) = (outcome.response().max_ns(), outcome.service().percentile_ns(50.0));
-        ensure!(
-            response_ns > 500 * MS,
-            "response: at most {} us",
-            response_ns / 1_000
-        );
+        let (response_ns, service_ns) =
+            (outcome.response().max_ns(), outcome.service().percentile_ns(50.0));
+        ensure!(response_ns > 500 * MS, "response: at most {} us", response_ns / 1_000);
         ensure!(service_ns < 75 * MS, "service: p50 is {} us", service_ns / 1_000);
         Ok(())
     });

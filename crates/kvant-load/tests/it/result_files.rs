@@ -13,10 +13,8 @@ const PERCENTILES: [f64; 7] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 100.0];
 
 /// Two phases with warm-up, on several threads, and their log.
 fn run(server: &Server, rates: [Rate; 2]) -> (Vec<Outcome>, Vec<u8>) {
-    let setup = Setup::new(server.url())
-        .connections(8)
-        .threads(2)
-        .timeout(Duration::from_millis(400));
+    let setup =
+        Setup::new(server.url()).connections(8).threads(2).timeout(Duration::from_millis(400));
     let mut load = setup.start().unwrap();
     let mut log = HlogWriter::new(Vec::new());
     let mut wall_ms = 1_700_000_000_000;
@@ -61,7 +59,8 @@ fn sum<'a>(outcomes: &'a [Outcome], of: impl Fn(&'a Outcome) -> Histogram) -> Hi
 #[test]
 fn a_log_merges_to_the_printed_percentiles() {
     experiment(|| {
-        // Half a second of each second nothing is answered, and requests meet their deadline: those are in the log too.
+        // Half a second of each second nothing is answered, and requests meet their deadline: those
+        // are in the log too.
         let behaviour = Behaviour::Stall {
             period: Duration::from_secs(1),
             from: Duration::from_millis(200),
@@ -70,33 +69,19 @@ fn a_log_merges_to_the_printed_percentiles() {
         let server = Server::start(behaviour);
         let (outcomes, log) = run(&server, [Rate::Constant(500.0), Rate::Closed]);
         outcomes.iter().take(1).for_each(check_sums);
-        let merged = hlog::read(log.as_slice(), Path::new("run.hlog"))
-            .unwrap()
-            .merged();
+        let merged = hlog::read(log.as_slice(), Path::new("run.hlog")).unwrap().merged();
         let count = merged.get("GET/response").map_or(0, Histogram::count);
         let texts: Vec<String> = outcomes.iter().map(text).collect();
         ensure!(count > 500, "{count} in the log, {texts:?}");
-        assert_same(
-            "response",
-            &merged["GET/response"],
-            &sum(&outcomes, Outcome::response),
-        );
-        assert_same(
-            "service",
-            &merged["GET/service"],
-            &sum(&outcomes, Outcome::service),
-        );
+        assert_same("response", &merged["GET/response"], &sum(&outcomes, Outcome::response));
+        assert_same("service", &merged["GET/service"], &sum(&outcomes, Outcome::service));
         assert_same(
             "send lag",
             &merged[hlog::SEND_LAG],
             &sum(&outcomes, |outcome| outcome.total.send_lag.clone()),
         );
         let connect = merged.get(hlog::CONNECT).cloned().unwrap_or_default();
-        assert_same(
-            "connect",
-            &connect,
-            &sum(&outcomes, |outcome| outcome.total.connect.clone()),
-        );
+        assert_same("connect", &connect, &sum(&outcomes, |outcome| outcome.total.connect.clone()));
         Ok(())
     });
 }
@@ -104,10 +89,7 @@ fn a_log_merges_to_the_printed_percentiles() {
 #[test]
 fn a_result_brings_back_the_printed_percentiles() {
     let server = Server::start(Behaviour::After(Duration::from_millis(1)));
-    let (outcomes, _) = run(
-        &server,
-        [Rate::Constant(400.0), Rate::Ramp { from: 0.0, to: 800.0 }],
-    );
+    let (outcomes, _) = run(&server, [Rate::Constant(400.0), Rate::Ramp { from: 0.0, to: 800.0 }]);
     for outcome in &outcomes {
         let text = serde_json::to_string(&PhaseResult::of(outcome, "", None)).unwrap();
         let result: PhaseResult = serde_json::from_str(&text).unwrap();
@@ -125,9 +107,7 @@ fn a_result_brings_back_the_printed_percentiles() {
 fn a_server_that_hangs_passes_no_assertion() {
     let server = Server::start(Behaviour::Silent);
     // The deadline is beyond the end, so that no request fails: they only wait.
-    let outcome = Setup::new(server.url())
-        .connections(2)
-        .run(100.0, Duration::from_millis(500));
+    let outcome = Setup::new(server.url()).connections(2).run(100.0, Duration::from_millis(500));
     assert_eq!(outcome.total.completed, 0);
     for text in [
         "p99<1h",

@@ -1,7 +1,7 @@
 //! Servers whose behaviour is known exactly: what a load generator says about them can be computed.
 //!
-//! One thread with one epoll loop for all connections of a server, so that a thousand of them answer as punctually as one.
-//! Requests are told apart by their empty lines: they have no bodies.
+//! One thread with one epoll loop for all connections of a server, so that a thousand of them
+//! answer as punctually as one. Requests are told apart by their empty lines: they have no bodies.
 
 use crate::tls::ServerSide;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -35,18 +35,16 @@ pub(crate) enum Behaviour {
     /// Answers this long after the request was read.
     After(Duration),
     /// Answers at once, but nothing from `from` to `to` of each period since the first request.
-    Stall {
-        period: Duration,
-        from: Duration,
-        to: Duration,
-    },
-    /// Every so many requests (over all connections) the connection ends; the others are answered at once.
+    Stall { period: Duration, from: Duration, to: Duration },
+    /// Every so many requests (over all connections) the connection ends; the others are answered
+    /// at once.
     Drop { every: u64, place: Place },
     /// One byte at a time, this long after each other.
     Bytewise(&'static [u8], Duration),
     /// Reads, and says nothing.
     Silent,
-    /// Says that it sends no more after so many answers of a connection, but neither closes it nor stops reading.
+    /// Says that it sends no more after so many answers of a connection, but neither closes it nor
+    /// stops reading.
     HalfClose { answers: u64 },
 }
 
@@ -124,12 +122,7 @@ impl Server {
             first_request: None,
         };
         let thread = std::thread::spawn(move || serving.run());
-        Server {
-            counts,
-            address,
-            stop,
-            thread: Some(thread),
-        }
+        Server { counts, address, stop, thread: Some(thread) }
     }
 
     /// `http://` and where it listens.
@@ -202,8 +195,9 @@ impl Serving {
     fn run(&mut self) {
         // Refused in some sandboxes: answers are then a little later.
         rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).ok();
-        let add =
-            |fd: &OwnedFd, token| epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN);
+        let add = |fd: &OwnedFd, token| {
+            epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN)
+        };
         add(&self.listener, LISTENER).unwrap();
         add(&self.stop, STOP).unwrap();
         let mut events: Vec<Event> = Vec::with_capacity(64);
@@ -215,10 +209,7 @@ impl Serving {
             }
             let timeout = self.due.peek().map(|Reverse(due)| {
                 let wait = due.at.saturating_duration_since(now);
-                Timespec {
-                    tv_sec: wait.as_secs() as i64,
-                    tv_nsec: wait.subsec_nanos().into(),
-                }
+                Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() }
             });
             events.clear();
             match epoll::wait(
@@ -250,13 +241,7 @@ impl Serving {
             self.next_id += 1;
             epoll::add(&self.epoll, &socket, EventData::new_u64(id), EventFlags::IN).unwrap();
             let tls = self.tls.clone().map(ServerSide::new);
-            let connection = Connection {
-                socket,
-                tls,
-                newlines: 0,
-                answered: 0,
-                is_mute: false,
-            };
+            let connection = Connection { socket, tls, newlines: 0, answered: 0, is_mute: false };
             self.connections.insert(id, connection);
         }
     }
@@ -293,13 +278,10 @@ impl Serving {
                 let delay = match self.behaviour {
                     Behaviour::After(delay) => delay,
                     Behaviour::Stall { period, from, to } => {
-                        let within =
-                            Duration::from_nanos(((now - first).as_nanos() % period.as_nanos()) as u64);
-                        if within >= from && within < to {
-                            to - within
-                        } else {
-                            Duration::ZERO
-                        }
+                        let within = Duration::from_nanos(
+                            ((now - first).as_nanos() % period.as_nanos()) as u64,
+                        );
+                        if within >= from && within < to { to - within } else { Duration::ZERO }
                     }
                     Behaviour::Silent => continue,
                     _ => Duration::ZERO,
@@ -340,11 +322,7 @@ impl Serving {
                 connection.send(&answer[due.from_byte..=due.from_byte]);
                 if due.from_byte + 1 < answer.len() {
                     let at = due.at + distance;
-                    self.due.push(Reverse(Due {
-                        at,
-                        from_byte: due.from_byte + 1,
-                        ..due
-                    }));
+                    self.due.push(Reverse(Due { at, from_byte: due.from_byte + 1, ..due }));
                 }
             }
             Behaviour::HalfClose { answers } => {

@@ -42,17 +42,11 @@ impl Default for Scripted {
 
 impl Scripted {
     fn sending(next: impl FnMut() -> Result<&'static [u8]> + Send + 'static) -> Scripted {
-        Scripted {
-            next: Box::new(next),
-            ..Scripted::default()
-        }
+        Scripted { next: Box::new(next), ..Scripted::default() }
     }
 
     fn seeing(observe: impl FnMut(&ResponseView<'_>) -> Result<()> + Send + 'static) -> Scripted {
-        Scripted {
-            observe: Box::new(observe),
-            ..Scripted::default()
-        }
+        Scripted { observe: Box::new(observe), ..Scripted::default() }
     }
 
     fn stopping_after(self, answers_max: u64) -> Scripted {
@@ -62,10 +56,7 @@ impl Scripted {
 
 impl RequestSource for Scripted {
     fn next(&mut self, _: usize) -> Result<Batch<'_>> {
-        Ok(Batch {
-            bytes: (self.next)()?,
-            requests: &self.expected,
-        })
+        Ok(Batch { bytes: (self.next)()?, requests: &self.expected })
     }
 
     fn observes(&self) -> bool {
@@ -92,13 +83,11 @@ impl RequestSource for Scripted {
 
 /// A request of the only kind that there is.
 fn expected(ops: &OpNames) -> Expected {
-    Expected {
-        op: ops.intern("op"),
-        is_head: false,
-    }
+    Expected { op: ops.intern("op"), is_head: false }
 }
 
-/// On one connection, until the source ends it: machines that stand still for a while only make it longer.
+/// On one connection, until the source ends it: machines that stand still for a while only make it
+/// longer.
 fn run(address: SocketAddr, rate: Rate, source: Scripted) -> Result<Outcome> {
     run_phase(config(address, 1, 1), &phase(rate, SECOND * 60), source)
 }
@@ -118,11 +107,7 @@ fn a_source_that_fails_ends_the_run_with_its_error() {
     let mut left = 10;
     let source = Scripted::sending(move || {
         left -= 1;
-        if left == 0 {
-            Err(Error::invalid("line 3: no"))
-        } else {
-            Ok(GET)
-        }
+        if left == 0 { Err(Error::invalid("line 3: no")) } else { Ok(GET) }
     });
     let failed = run(instant(), Rate::Closed, source);
     assert_eq!(failed.unwrap_err().message(), "line 3: no");
@@ -164,10 +149,7 @@ fn a_source_that_stops_leaves_what_was_due_until_then() {
             });
         });
         let source = Scripted::default().stopping_after(25);
-        let phase = Phase {
-            warmup,
-            ..phase(Rate::Constant(100.0), SECOND * 60)
-        };
+        let phase = Phase { warmup, ..phase(Rate::Constant(100.0), SECOND * 60) };
         // After the warm-up its backlog is sent, and told to nobody.
         let outcome = run_phase(config(address, 1, 1), &phase, source).unwrap();
         assert!(outcome.is_cut_short && outcome.backlog > 50, "{}", text(&outcome));
@@ -195,11 +177,9 @@ fn answers_that_wait_while_the_generator_is_held_up_are_no_timeouts() {
             Ok(GET)
         });
         // Many more are in flight than one look at the sockets takes.
-        let config = LoadConfig {
-            timeout: Duration::from_millis(600),
-            ..config(address, 1, 120)
-        };
-        let outcome = run_phase(config, &phase(Rate::Constant(1_000.0), SECOND * 2), source).unwrap();
+        let config = LoadConfig { timeout: Duration::from_millis(600), ..config(address, 1, 120) };
+        let outcome =
+            run_phase(config, &phase(Rate::Constant(1_000.0), SECOND * 2), source).unwrap();
         ensure!(outcome.total.errors.timeout == 0, "{}", text(&outcome));
         Ok(())
     });
@@ -208,21 +188,14 @@ fn answers_that_wait_while_the_generator_is_held_up_are_no_timeouts() {
 #[test]
 fn a_delay_comes_before_each_request() {
     experiment(|| {
-        let source = Scripted {
-            delay: Duration::from_millis(20),
-            ..Scripted::default()
-        };
-        let outcome = run_phase(config(instant(), 1, 1), &phase(Rate::Closed, SECOND / 2), source).unwrap();
+        let source = Scripted { delay: Duration::from_millis(20), ..Scripted::default() };
+        let outcome =
+            run_phase(config(instant(), 1, 1), &phase(Rate::Closed, SECOND / 2), source).unwrap();
         assert!(outcome.total.completed < 25, "{}", text(&outcome));
         ensure!(outcome.total.completed >= 5, "{}", text(&outcome));
-        let (response_ns, lag_ns) = (
-            outcome.response().percentile_ns(50.0),
-            outcome.total.send_lag.percentile_ns(50.0),
-        );
-        ensure!(
-            response_ns < 20_000_000,
-            "the delay is no latency: {response_ns} ns"
-        );
+        let (response_ns, lag_ns) =
+            (outcome.response().percentile_ns(50.0), outcome.total.send_lag.percentile_ns(50.0));
+        ensure!(response_ns < 20_000_000, "the delay is no latency: {response_ns} ns");
         ensure!(lag_ns < 10_000_000, "nor is it the generator's: {lag_ns} ns");
         Ok(())
     });
@@ -262,10 +235,7 @@ impl RequestSource for Following {
         self.left -= 1;
         self.in_flight += 1;
         self.cookie += 1;
-        Ok(Batch {
-            bytes: GET,
-            requests: &self.expected,
-        })
+        Ok(Batch { bytes: GET, requests: &self.expected })
     }
 
     fn is_stopped(&self) -> bool {
@@ -326,10 +296,9 @@ fn a_source_that_follows_its_requests_hears_of_each_and_may_wait() {
         answered: Arc::clone(&answered),
         waits_until_ns: 0,
     };
-    let mut load = Load::start(config(address, 1, 3), vec![Box::new(source)], ops, Env::posix()).unwrap();
-    let outcome = load
-        .run(&phase(Rate::Closed, SECOND * 60), &mut |_| true)
-        .unwrap();
+    let mut load =
+        Load::start(config(address, 1, 3), vec![Box::new(source)], ops, Env::posix()).unwrap();
+    let outcome = load.run(&phase(Rate::Closed, SECOND * 60), &mut |_| true).unwrap();
     check_sums(&outcome);
     assert_eq!(answered.load(Ordering::Relaxed), 10);
     assert_eq!(outcome.total.sent, 13, "{}", text(&outcome));
@@ -340,7 +309,8 @@ fn a_source_that_follows_its_requests_hears_of_each_and_may_wait() {
 /// A `PUT` of 32 MiB, more than sockets hold.
 fn large_request() -> &'static [u8] {
     const BODY_BYTES: usize = 32 << 20;
-    let mut request = format!("PUT / HTTP/1.1\r\nContent-Length: {BODY_BYTES}\r\n\r\n").into_bytes();
+    let mut request =
+        format!("PUT / HTTP/1.1\r\nContent-Length: {BODY_BYTES}\r\n\r\n").into_bytes();
     request.resize(request.len() + BODY_BYTES, b'x');
     request.leak()
 }
@@ -367,9 +337,7 @@ fn an_answer_before_the_request_is_written_counts_and_ends_the_connection() {
     let address = server(|mut stream| {
         let mut some = [0; 1_000];
         if stream.read(&mut some).is_ok_and(|count| count > 0) {
-            stream
-                .write_all(b"HTTP/1.1 413 no\r\nContent-Length: 0\r\n\r\n")
-                .unwrap();
+            stream.write_all(b"HTTP/1.1 413 no\r\nContent-Length: 0\r\n\r\n").unwrap();
             // The client leaves first, however slow it is: nothing is read any more.
             std::thread::sleep(SECOND * 60);
         }
@@ -379,12 +347,7 @@ fn an_answer_before_the_request_is_written_counts_and_ends_the_connection() {
     assert_eq!(outcome.total.completed, 3, "{}", text(&outcome));
     let errors = &outcome.total.errors;
     assert_eq!(errors.status, outcome.total.completed);
-    assert_eq!(
-        (errors.read, errors.write, errors.timeout),
-        (0, 0, 0),
-        "{}",
-        text(&outcome)
-    );
+    assert_eq!((errors.read, errors.write, errors.timeout), (0, 0, 0), "{}", text(&outcome));
 }
 
 #[test]
@@ -405,7 +368,8 @@ fn a_server_that_closes_idle_connections_costs_nothing_but_connections() {
             // About one each 20 ms, not as fast as possible.
             let connects = outcome.total.connect.count();
             assert!(connects < 100, "{connects}");
-            // Where both wake up late, last words may meet a request on its way and pass for its answer.
+            // Where both wake up late, last words may meet a request on its way and pass for its
+            // answer.
             ensure!(errors.status == 0, "{}", text(&outcome));
             ensure!(errors.read + errors.write <= 2, "{}", text(&outcome));
             ensure!(outcome.total.completed >= 3, "{}", text(&outcome));

@@ -1,6 +1,8 @@
-//! A small store over HTTP that keeps what it was sent, and can be made to fail in the ways that a fill must survive.
+//! A small store over HTTP that keeps what it was sent, and can be made to fail in the ways that a
+//! fill must survive.
 //!
-//! One thread a connection; blocking. Threads end when their connections do, or the store is dropped.
+//! One thread a connection; blocking. Threads end when their connections do, or the store is
+//! dropped.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,7 +15,8 @@ use std::thread::JoinHandle;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     Nothing,
-    /// Of each so many requests one is refused, one fails, one is lost before and one after it was done.
+    /// Of each so many requests one is refused, one fails, one is lost before and one after it was
+    /// done.
     Now(u64),
     /// This answer to everything.
     Always(&'static str),
@@ -46,11 +49,7 @@ impl Store {
             let seen = Arc::clone(&seen);
             std::thread::spawn(move || accept(&listener, trouble, &seen))
         };
-        Store {
-            seen,
-            address,
-            acceptor: Some(acceptor),
-        }
+        Store { seen, address, acceptor: Some(acceptor) }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -60,10 +59,7 @@ impl Store {
     /// Keys and how often each was stored.
     pub(crate) fn keys(&self) -> BTreeMap<String, u64> {
         let stored = self.seen.stored.lock().unwrap();
-        stored
-            .iter()
-            .map(|(key, (_, times))| (key.clone(), *times))
-            .collect()
+        stored.iter().map(|(key, (_, times))| (key.clone(), *times)).collect()
     }
 
     pub(crate) fn requests(&self) -> u64 {

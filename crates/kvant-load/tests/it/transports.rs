@@ -20,9 +20,7 @@ fn check(setup: &Setup) -> Result<(), String> {
 fn tls_works_with_any_certificate_and_with_one_that_is_asked_for() {
     let (config, pem) = tls::server_config();
     let server = Server::start_tls(AT_ONCE, config);
-    let setup = Setup::new(format!("https://{}/", server.address()))
-        .connections(4)
-        .threads(2);
+    let setup = Setup::new(format!("https://{}/", server.address())).connections(4).threads(2);
     experiment(|| check(&setup));
     experiment(|| check(&setup.clone().ca_pem(pem.clone())));
 }
@@ -34,17 +32,8 @@ fn a_certificate_that_is_not_believed_is_a_connection_that_cannot_be_opened() {
     let server = Server::start_tls(AT_ONCE, config);
     let setup = Setup::new(format!("https://{}/", server.address())).ca_pem(other_pem);
     let outcome = setup.run(50.0, Duration::from_millis(1_500));
-    assert_eq!(
-        (outcome.total.completed, outcome.backlog),
-        (0, 75),
-        "{}",
-        text(&outcome)
-    );
-    assert!(
-        (1..=20).contains(&outcome.total.errors.connect),
-        "{}",
-        text(&outcome)
-    );
+    assert_eq!((outcome.total.completed, outcome.backlog), (0, 75), "{}", text(&outcome));
+    assert!((1..=20).contains(&outcome.total.errors.connect), "{}", text(&outcome));
     assert_eq!(server.counts.requests(), 0);
 }
 
@@ -71,10 +60,8 @@ fn the_reason_for_which_no_tls_can_be_had_is_told_beforehand() {
 #[test]
 fn tls_answers_that_come_byte_by_byte_are_understood() {
     let (config, _) = tls::server_config();
-    let server = Server::start_tls(
-        Behaviour::Bytewise(CHUNKED_ANSWER, Duration::from_micros(100)),
-        config,
-    );
+    let server =
+        Server::start_tls(Behaviour::Bytewise(CHUNKED_ANSWER, Duration::from_micros(100)), config);
     let setup = Setup::new(format!("https://{}/", server.address())).connections(20);
     experiment(|| check(&setup));
 }

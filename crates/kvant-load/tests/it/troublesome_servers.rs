@@ -10,25 +10,16 @@ use std::time::Duration;
 fn a_server_that_never_answers_makes_timeouts_and_a_backlog() {
     experiment(|| {
         let server = Server::start(Behaviour::Silent);
-        let setup = Setup::new(server.url())
-            .connections(4)
-            .timeout(Duration::from_millis(250));
+        let setup = Setup::new(server.url()).connections(4).timeout(Duration::from_millis(250));
         let outcome = setup.run(100.0, Duration::from_millis(1_600));
         let total = &outcome.total;
         assert_eq!(total.completed, 0, "{}", text(&outcome));
-        assert_eq!(
-            (total.errors.read, total.errors.write, total.errors.status),
-            (0, 0, 0)
-        );
+        assert_eq!((total.errors.read, total.errors.write, total.errors.status), (0, 0, 0));
         // Each connection meets a deadline each 250 ms, and opens anew: at most 6 in 1.6 s.
         assert!(total.errors.timeout <= 24, "{}", text(&outcome));
         ensure!(total.errors.timeout >= 16, "{}", text(&outcome));
         // What timed out is in the histograms with what it had waited.
-        assert!(
-            outcome.service().min_ns() >= 249 * MS,
-            "{}",
-            outcome.service().min_ns()
-        );
+        assert!(outcome.service().min_ns() >= 249 * MS, "{}", outcome.service().min_ns());
         assert!(outcome.response().max_ns() >= outcome.service().max_ns());
         assert!(outcome.backlog >= 130, "{}", text(&outcome));
         // The last may have been closed before the server looked.
@@ -41,16 +32,9 @@ fn a_server_that_never_answers_makes_timeouts_and_a_backlog() {
 /// Every 10th request is met by the end of its connection.
 fn drops(place: Place) -> Result<(Outcome, Server), String> {
     let server = Server::start(Behaviour::Drop { every: 10, place });
-    let outcome = Setup::new(server.url())
-        .connections(8)
-        .run(500.0, Duration::from_secs(1));
+    let outcome = Setup::new(server.url()).connections(8).run(500.0, Duration::from_secs(1));
     let errors = outcome.total.errors;
-    assert_eq!(
-        (errors.timeout, errors.status, errors.connect),
-        (0, 0, 0),
-        "{}",
-        text(&outcome)
-    );
+    assert_eq!((errors.timeout, errors.status, errors.connect), (0, 0, 0), "{}", text(&outcome));
     check_no_spin(&outcome)?;
     // The plan is kept although connections come and go.
     ensure!(outcome.backlog + outcome.in_flight <= 50, "{}", text(&outcome));
@@ -67,11 +51,7 @@ fn a_server_that_drops_connections_before_or_within_the_answer_makes_an_error_ea
             let errors = outcome.total.errors;
             let failed = errors.read + errors.write;
             let dropped = server.counts.dropped();
-            assert!(
-                failed <= dropped,
-                "{place:?}: {dropped} dropped, {}",
-                text(&outcome)
-            );
+            assert!(failed <= dropped, "{place:?}: {dropped} dropped, {}", text(&outcome));
             assert!(
                 dropped <= failed + outcome.in_flight,
                 "{place:?}: {dropped} dropped, {}",
@@ -101,9 +81,7 @@ fn a_server_that_closes_after_the_answer_costs_a_connection_and_little_else() {
 fn a_server_that_ends_its_side_is_left_for_a_new_connection() {
     experiment(|| {
         let server = Server::start(Behaviour::HalfClose { answers: 5 });
-        let outcome = Setup::new(server.url())
-            .connections(4)
-            .run(200.0, Duration::from_secs(1));
+        let outcome = Setup::new(server.url()).connections(4).run(200.0, Duration::from_secs(1));
         let errors = outcome.total.errors;
         assert_eq!(errors.timeout, 0, "{}", text(&outcome));
         check_no_spin(&outcome)?;
@@ -119,18 +97,13 @@ fn a_server_that_ends_its_side_is_left_for_a_new_connection() {
 fn a_server_that_ends_its_side_instead_of_answering_makes_errors_and_no_spin() {
     experiment(|| {
         let server = Server::start(Behaviour::HalfClose { answers: 0 });
-        let outcome = Setup::new(server.url())
-            .connections(4)
-            .run(1_000.0, Duration::from_secs(1));
+        let outcome = Setup::new(server.url()).connections(4).run(1_000.0, Duration::from_secs(1));
         let errors = outcome.total.errors;
         assert_eq!(outcome.total.completed, 0);
-        // A connection that brings nothing backs off, 1 ms to 1 s: ten attempts a second, not thousands.
+        // A connection that brings nothing backs off, 1 ms to 1 s: ten attempts a second, not
+        // thousands.
         assert!(errors.read <= 80, "{}", text(&outcome));
-        assert!(
-            server.counts.connections() <= 100,
-            "{}",
-            server.counts.connections()
-        );
+        assert!(server.counts.connections() <= 100, "{}", server.counts.connections());
         ensure!(errors.read > 0, "{}", text(&outcome));
         check_no_spin(&outcome)
     });
@@ -139,29 +112,16 @@ fn a_server_that_ends_its_side_instead_of_answering_makes_errors_and_no_spin() {
 #[test]
 fn a_server_that_refuses_is_asked_again_with_patience() {
     // A port that was free a moment ago, and to which nothing listens.
-    let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
     experiment(|| {
         let outcome = Setup::new(format!("http://{address}/"))
             .connections(4)
             .run(100.0, Duration::from_millis(1_500));
         let errors = outcome.total.errors;
-        assert_eq!(
-            (outcome.total.completed, outcome.backlog),
-            (0, 150),
-            "{}",
-            text(&outcome)
-        );
+        assert_eq!((outcome.total.completed, outcome.backlog), (0, 150), "{}", text(&outcome));
         // The first attempts come before the plan begins, whatever happens then.
         assert!((1..=80).contains(&errors.connect), "{}", text(&outcome));
-        assert_eq!(
-            errors.read + errors.write + errors.timeout,
-            0,
-            "{}",
-            text(&outcome)
-        );
+        assert_eq!(errors.read + errors.write + errors.timeout, 0, "{}", text(&outcome));
         check_no_spin(&outcome)
     });
 }
@@ -176,16 +136,9 @@ fn what_is_left_of_a_phase_is_not_in_the_next() {
         let next = run(&mut load, 4.0, Duration::from_secs(1));
         load.stop();
         let connections = server.counts.connections();
-        assert!(
-            connections <= 3,
-            "{connections}: they are kept from phase to phase"
-        );
+        assert!(connections <= 3, "{connections}: they are kept from phase to phase");
         // With anything of the backlog before them, they would have waited for seconds.
-        ensure!(
-            next.response().max_ns() < 500 * MS,
-            "{} us",
-            next.response().max_ns() / 1_000
-        );
+        ensure!(next.response().max_ns() < 500 * MS, "{} us", next.response().max_ns() / 1_000);
         ensure!(next.total.completed >= 2, "{}", text(&next));
         Ok(())
     });

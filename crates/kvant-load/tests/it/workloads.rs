@@ -2,7 +2,9 @@
 
 use crate::store::{Store, Trouble};
 use kvant_env::Env;
-use kvant_load::workload::{FillConfig, FillReport, Kind, Mix, ValueBytes, WorkloadConfig, fill, sources};
+use kvant_load::workload::{
+    FillConfig, FillReport, Kind, Mix, ValueBytes, WorkloadConfig, fill, sources,
+};
 use kvant_load::{Arrival, Load, LoadConfig, OpNames, Outcome, Phase, Rate, StatusSet, Target};
 use std::time::Duration;
 
@@ -25,10 +27,7 @@ fn load_config(url: &str, threads: usize, connections: usize) -> LoadConfig {
 fn fill_config(key_count: u64) -> FillConfig {
     let mut workload = WorkloadConfig::new(Mix::only(Kind::Put));
     workload.key_count = key_count;
-    FillConfig {
-        time_max: Duration::from_secs(120),
-        ..FillConfig::new(workload)
-    }
+    FillConfig { time_max: Duration::from_secs(120), ..FillConfig::new(workload) }
 }
 
 fn run_fill(config: &FillConfig, store: &Store) -> FillReport {
@@ -40,15 +39,8 @@ fn check_complete(report: &FillReport, store: &Store) {
     assert_eq!(report.problem, None);
     assert_eq!(report.stored_keys, report.key_count);
     let keys = store.keys();
-    let expected: Vec<String> = (0..report.key_count)
-        .map(|index| format!("{index:012}"))
-        .collect();
-    assert!(
-        keys.keys().eq(&expected),
-        "{} of {} keys",
-        keys.len(),
-        expected.len()
-    );
+    let expected: Vec<String> = (0..report.key_count).map(|index| format!("{index:012}")).collect();
+    assert!(keys.keys().eq(&expected), "{} of {} keys", keys.len(), expected.len());
 }
 
 #[test]
@@ -72,10 +64,7 @@ fn a_fill_with_fewer_keys_than_threads_and_connections_ends() {
 #[test]
 fn a_fill_survives_refusals_failures_and_broken_connections() {
     let store = Store::start(Trouble::Now(50));
-    let config = FillConfig {
-        pipeline: 5,
-        ..fill_config(3_000)
-    };
+    let config = FillConfig { pipeline: 5, ..fill_config(3_000) };
     let report = run_fill(&config, &store);
     check_complete(&report, &store);
     assert!(report.resent >= 3_000 / 50, "{} sent again", report.resent);
@@ -95,29 +84,17 @@ fn a_fill_of_a_server_that_knows_no_such_path_ends_at_once() {
 #[test]
 fn a_fill_gives_up_after_so_many_tries() {
     let store = Store::start(Trouble::Always("503 Busy"));
-    let config = FillConfig {
-        tries_max: 3,
-        ..fill_config(10)
-    };
+    let config = FillConfig { tries_max: 3, ..fill_config(10) };
     let problem = run_fill(&config, &store).problem.unwrap();
-    assert!(
-        problem.contains("3 times") && problem.contains("503"),
-        "{problem}"
-    );
+    assert!(problem.contains("3 times") && problem.contains("503"), "{problem}");
 }
 
 #[test]
 fn a_fill_gives_up_when_its_time_is_over() {
     let store = Store::start(Trouble::Silence);
-    let config = FillConfig {
-        time_max: Duration::from_millis(300),
-        ..fill_config(10)
-    };
+    let config = FillConfig { time_max: Duration::from_millis(300), ..fill_config(10) };
     let problem = run_fill(&config, &store).problem.unwrap();
-    assert!(
-        problem.contains("10 of 10 keys") && problem.contains("time"),
-        "{problem}"
-    );
+    assert!(problem.contains("10 of 10 keys") && problem.contains("time"), "{problem}");
 }
 
 #[test]
@@ -154,11 +131,7 @@ fn run_workload(config: &WorkloadConfig, store: &Store) -> Outcome {
 fn answers(outcome: &Outcome, kind: &str, status: u16) -> u64 {
     let index = outcome.op_names.iter().position(|name| name == kind).unwrap();
     let statuses = &outcome.total.ops[index].statuses;
-    statuses
-        .iter()
-        .filter(|(known, _)| *known == status)
-        .map(|(_, count)| count)
-        .sum()
+    statuses.iter().filter(|(known, _)| *known == status).map(|(_, count)| count).sum()
 }
 
 #[test]
@@ -177,10 +150,7 @@ fn workloads_find_what_a_fill_has_stored_and_miss_what_they_should() {
     assert!(hits > 0 && misses > 0, "{hits} {misses}");
     // Half and half: beyond six deviations something is wrong.
     let deviation = ((hits + misses) as f64 / 4.0).sqrt();
-    assert!(
-        hits.abs_diff(misses) as f64 / 2.0 < 6.0 * deviation,
-        "{hits} {misses}"
-    );
+    assert!(hits.abs_diff(misses) as f64 / 2.0 < 6.0 * deviation, "{hits} {misses}");
     assert!(answers(&outcome, "range", 200) > 0 && answers(&outcome, "status", 200) > 0);
     assert_eq!(store.keys().len(), 2_000);
 }
@@ -196,16 +166,8 @@ fn puts_and_deletes_arrive_whole() {
     let outcome = run_workload(&config, &store);
     let (puts, deletes) = (answers(&outcome, "put", 201), answers(&outcome, "delete", 202));
     assert!(puts > deletes && deletes > 0);
-    assert_eq!(
-        outcome.total.completed,
-        puts + deletes,
-        "nothing else was answered"
-    );
+    assert_eq!(outcome.total.completed, puts + deletes, "nothing else was answered");
     let stored = store.seen.stored.lock().unwrap();
-    assert!(
-        stored
-            .keys()
-            .all(|key| key.len() == 12 && key.as_str() < "000000000100")
-    );
+    assert!(stored.keys().all(|key| key.len() == 12 && key.as_str() < "000000000100"));
     assert!(stored.values().all(|(length, _)| (1..=10_000).contains(length)));
 }

@@ -1,5 +1,5 @@
-//! Prints the pages of made-up recordings as one JSON object, and what is in the recordings, so that `cargo xtask profile-check` can
-//! compare what a browser shows with sums of its own.
+//! Prints the pages of made-up recordings as one JSON object, and what is in the recordings, so
+//! that `cargo xtask profile-check` can compare what a browser shows with sums of its own.
 #![allow(clippy::print_stdout, reason = "what it prints is its purpose")]
 
 mod synthetic;
@@ -13,15 +13,8 @@ use synthetic::Plan;
 
 fn main() {
     let base = synthetic::recording(Plan::loaded(1));
-    let other = synthetic::recording(Plan {
-        compaction_factor: 3,
-        seconds: 40,
-        ..Plan::loaded(1)
-    });
-    let short = synthetic::recording(Plan {
-        seconds: 6,
-        ..Plan::loaded(2)
-    });
+    let other = synthetic::recording(Plan { compaction_factor: 3, seconds: 40, ..Plan::loaded(1) });
+    let short = synthetic::recording(Plan { seconds: 6, ..Plan::loaded(2) });
     let mut files = json!({
         "made-up.html": render::html(&base),
         "made-up-difference.html": render::html_difference(&base, &other),
@@ -35,20 +28,14 @@ fn main() {
     println!("{files}");
 }
 
-/// A recording without any encoding: of stacks the caller's and the names at the address, the outermost first.
+/// A recording without any encoding: of stacks the caller's and the names at the address, the
+/// outermost first.
 fn plain(recording: &Recording) -> Value {
     let names = |frame: u32| -> Vec<&str> {
         let functions = &recording.symbols[frame as usize];
-        functions
-            .iter()
-            .rev()
-            .map(|function| function.name.as_str())
-            .collect()
+        functions.iter().rev().map(|function| function.name.as_str()).collect()
     };
-    let stacks = recording
-        .stacks
-        .iter()
-        .map(|stack| json!([stack.parent, names(stack.frame)]));
+    let stacks = recording.stacks.iter().map(|stack| json!([stack.parent, names(stack.frame)]));
     let stacks: Vec<Value> = stacks.collect();
     let samples = recording.samples.iter().map(|sample| {
         json!({

@@ -1,7 +1,9 @@
-//! Recordings of a server that never ran, for tests: shaped like those of a loaded server, the same for the same seed.
+//! Recordings of a server that never ran, for tests: shaped like those of a loaded server, the same
+//! for the same seed.
 //!
-//! A program is made up first: functions, and for each kind of work a tree of calls that starts like real threads do. Samples are
-//! then drawn along the time axis; flushes and compactions come and go, and change what is sampled meanwhile.
+//! A program is made up first: functions, and for each kind of work a tree of calls that starts
+//! like real threads do. Samples are then drawn along the time axis; flushes and compactions come
+//! and go, and change what is sampled meanwhile.
 
 use kvant_base::tag::{Activity, Stage, Tag};
 use kvant_base::wait::WaitKind;
@@ -32,14 +34,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// A minute of a loaded server with two processors: about 30,000 samples of CPU time and 20,000 others.
+    /// A minute of a loaded server with two processors: about 30,000 samples of CPU time and 20,000
+    /// others.
     pub(crate) fn loaded(seed: u64) -> Plan {
-        Plan {
-            seed,
-            seconds: 60,
-            places_per_work: 1_100,
-            compaction_factor: 1,
-        }
+        Plan { seed, seconds: 60, places_per_work: 1_100, compaction_factor: 1 }
     }
 }
 
@@ -63,13 +61,7 @@ const WORKS: &[(&str, Activity, Stage, u64, &str)] = &[
     ("worker", Activity::Put, Stage::Wal, 12, "kvant_engine"),
     ("worker", Activity::Range, Stage::Merge, 6, "kvant_engine"),
     ("flush", Activity::Flush, Stage::Build, 0, "kvant_engine"),
-    (
-        "compaction",
-        Activity::Compaction,
-        Stage::Merge,
-        0,
-        "kvant_engine",
-    ),
+    ("compaction", Activity::Compaction, Stage::Merge, 0, "kvant_engine"),
     ("profiler", Activity::Profiler, Stage::None, 2, "kvant_profiler"),
 ];
 const FLUSH: usize = 6;
@@ -142,8 +134,8 @@ struct Maker {
 }
 
 const VERBS: &[&str] = &[
-    "read", "write", "insert", "seek", "next", "push", "decode", "encode", "take", "find", "advance", "poll",
-    "fill", "merge", "copy", "check", "reserve", "append", "compare", "finish",
+    "read", "write", "insert", "seek", "next", "push", "decode", "encode", "take", "find",
+    "advance", "poll", "fill", "merge", "copy", "check", "reserve", "append", "compare", "finish",
 ];
 const NOUNS: &[&str] = &[
     "block",
@@ -174,19 +166,15 @@ const NOUNS: &[&str] = &[
     "node",
 ];
 const MODULES: &[&str] = &[
-    "memtable", "table", "wal", "commit", "cache", "iter", "version", "codec", "exchange", "selector",
-    "body", "route",
+    "memtable", "table", "wal", "commit", "cache", "iter", "version", "codec", "exchange",
+    "selector", "body", "route",
 ];
 
 impl Maker {
     /// An address with functions, the innermost first.
     fn frame(&mut self, functions: &[(&str, &str, u32)], is_kernel: bool) -> u32 {
         let number = self.recording.frames.len();
-        let base = if is_kernel {
-            0xffff_ffff_8100_0000
-        } else {
-            0x5555_5540_0000
-        };
+        let base = if is_kernel { 0xffff_ffff_8100_0000 } else { 0x5555_5540_0000 };
         self.recording.frames.push(Frame {
             address: base + number as u64 * 0x47,
             is_kernel,
@@ -197,9 +185,7 @@ impl Maker {
             file: file.to_owned(),
             line,
         };
-        self.recording
-            .symbols
-            .push(functions.iter().map(function).collect());
+        self.recording.symbols.push(functions.iter().map(function).collect());
         u32::try_from(number).expect("few frames")
     }
 
@@ -245,18 +231,10 @@ impl Maker {
         } else {
             1
         };
-        if !self
-            .recording
-            .threads
-            .iter()
-            .any(|thread| thread.name.starts_with(name))
-        {
+        if !self.recording.threads.iter().any(|thread| thread.name.starts_with(name)) {
             for number in 0..count {
                 let id = 4243 + self.recording.threads.len() as u32;
-                self.recording.threads.push(Thread {
-                    id,
-                    name: format!("{name}-{number}"),
-                });
+                self.recording.threads.push(Thread { id, name: format!("{name}-{number}") });
             }
         }
         let threads = self.recording.threads.iter().enumerate();
@@ -321,13 +299,10 @@ impl Maker {
                 self.frame(&[(&name, "zstd/lib/decompress/zstd_decompress.c", 812)], false)
             } else {
                 let inlined_count = self.rng.below(4);
-                let functions: Vec<_> = (0..=inlined_count)
-                    .map(|_| self.function(work.crate_name, ""))
-                    .collect();
-                let lines: Vec<u32> = functions
-                    .iter()
-                    .map(|_| 10 + self.rng.below(380) as u32)
-                    .collect();
+                let functions: Vec<_> =
+                    (0..=inlined_count).map(|_| self.function(work.crate_name, "")).collect();
+                let lines: Vec<u32> =
+                    functions.iter().map(|_| 10 + self.rng.below(380) as u32).collect();
                 let parts: Vec<_> = functions
                     .iter()
                     .zip(lines)
@@ -410,21 +385,11 @@ impl Maker {
                     ("from_level", (number % 3).to_string()),
                     ("input_bytes", ((200 + second) << 20).to_string()),
                 ];
-                add(
-                    "compaction",
-                    start_ns,
-                    (2_000 + second * 83 % 1_500) * MS_NS,
-                    &fields,
-                );
+                add("compaction", start_ns, (2_000 + second * 83 % 1_500) * MS_NS, &fields);
             }
             if second % 3 == 0 {
                 let start_ns = second * SECOND_NS + 150 * MS_NS;
-                add(
-                    "stall",
-                    start_ns,
-                    220 * MS_NS,
-                    &[("reason", "l0_files".to_owned())],
-                );
+                add("stall", start_ns, 220 * MS_NS, &[("reason", "l0_files".to_owned())]);
             }
             second += 8;
         }
@@ -457,23 +422,21 @@ impl Maker {
             for cpu in 0..CPU_COUNT {
                 let time_ns = slot * CPU_PERIOD_NS + self.rng.below(CPU_PERIOD_NS);
                 // The load goes up and down a little.
-                if self
-                    .rng
-                    .one_in(if time_ns / (4 * SECOND_NS) % 3 == 1 { 4 } else { 12 })
-                {
+                if self.rng.one_in(if time_ns / (4 * SECOND_NS) % 3 == 1 { 4 } else { 12 }) {
                     continue;
                 }
                 // A stall leaves little to do.
                 if self.is_during("stall", time_ns) && !self.rng.one_in(5) {
                     continue;
                 }
-                let background = if cpu == 0 && self.is_during("compaction", time_ns) && !self.rng.one_in(3) {
-                    Some(COMPACTION)
-                } else if cpu == 1 && self.is_during("flush", time_ns) && !self.rng.one_in(3) {
-                    Some(FLUSH)
-                } else {
-                    None
-                };
+                let background =
+                    if cpu == 0 && self.is_during("compaction", time_ns) && !self.rng.one_in(3) {
+                        Some(COMPACTION)
+                    } else if cpu == 1 && self.is_during("flush", time_ns) && !self.rng.one_in(3) {
+                        Some(FLUSH)
+                    } else {
+                        None
+                    };
                 let work = background.unwrap_or_else(|| {
                     let mut left = self.rng.below(shares);
                     let found = works.iter().position(|work| {
@@ -488,7 +451,15 @@ impl Maker {
         }
     }
 
-    fn sample(&mut self, work: &Work, kind: Kind, time_ns: u64, duration_ns: u64, weight: u64, name: u32) {
+    fn sample(
+        &mut self,
+        work: &Work,
+        kind: Kind,
+        time_ns: u64,
+        duration_ns: u64,
+        weight: u64,
+        name: u32,
+    ) {
         let thread = self.of(&work.threads);
         let stack = work.stacks[self.skewed(work.stacks.len())];
         let is_live = kind == Kind::Alloc && self.rng.one_in(8);
@@ -515,14 +486,7 @@ impl Maker {
             };
             let bytes = 16u64 << self.rng.below(17);
             let part = 1.0 - (-(bytes as f64) / ALLOC_MEAN_BYTES as f64).exp();
-            self.sample(
-                &works[index],
-                Kind::Alloc,
-                time_ns,
-                0,
-                (bytes as f64 / part) as u64,
-                0,
-            );
+            self.sample(&works[index], Kind::Alloc, time_ns, 0, (bytes as f64 / part) as u64, 0);
         }
     }
 
@@ -539,7 +503,8 @@ impl Maker {
         for (kind, per_second, longest_ms, mean_ms, names) in kinds {
             for _ in 0..plan.seconds * per_second {
                 let time_ns = self.rng.below(length_ns);
-                let longest_ns = if self.is_during("flush", time_ns) { 4 } else { 1 } * longest_ms * MS_NS;
+                let longest_ns =
+                    if self.is_during("flush", time_ns) { 4 } else { 1 } * longest_ms * MS_NS;
                 let most_ns = longest_ns.min(length_ns - time_ns) as usize;
                 let duration_ns = 1_000
                     + (self.skewed(most_ns.max(1)) as u64)
@@ -549,14 +514,7 @@ impl Maker {
                 let weight = (duration_ns as f64 / part) as u64;
                 let name = self.of(names);
                 let index = self.skewed(FLUSH);
-                self.sample(
-                    &works[index],
-                    Kind::Wait(kind),
-                    time_ns,
-                    duration_ns,
-                    weight,
-                    name,
-                );
+                self.sample(&works[index], Kind::Wait(kind), time_ns, duration_ns, weight, name);
                 if kind == WaitKind::Contention && self.rng.one_in(2) {
                     self.sample(&works[index], Kind::Holder, time_ns, 0, weight, name);
                 }

@@ -1,16 +1,20 @@
-//! The global allocator of a program that profiles itself: the system's, and a look at some of what it gives out.
+//! The global allocator of a program that profiles itself: the system's, and a look at some of what
+//! it gives out.
 //!
-//! One allocation in so many bytes is sampled: sample points lie on the line of all bytes that a thread allocates, with exponential
-//! gaps of mean R between them, and an allocation that holds one is a sample. So an allocation of `s` bytes is one with probability
-//! `1 - exp(-s/R)`, and stands for `s / (1 - exp(-s/R))` bytes: sums of weights are unbiased, whatever the sizes.
+//! One allocation in so many bytes is sampled: sample points lie on the line of all bytes that a
+//! thread allocates, with exponential gaps of mean R between them, and an allocation that holds one
+//! is a sample. So an allocation of `s` bytes is one with probability `1 - exp(-s/R)`, and stands
+//! for `s / (1 - exp(-s/R))` bytes: sums of weights are unbiased, whatever the sizes.
 //!
-//! A reallocation is the free of the old and the allocation of all of the new: that is what the system may have to do, and what is
-//! live afterwards has one stack.
+//! A reallocation is the free of the old and the allocation of all of the new: that is what the
+//! system may have to do, and what is live afterwards has one stack.
 //!
 //! Invariants:
-//! 1. While nobody profiles, allocating and freeing cost one relaxed load and a branch more than the system's.
+//! 1. While nobody profiles, allocating and freeing cost one relaxed load and a branch more than
+//!    the system's.
 //! 2. Nothing here allocates, locks or has a destructor: it runs at any time in any thread's life.
-//! 3. A sampled address is known ([`live`]) before its owner has it, and forgotten before the system may give it out again.
+//! 3. A sampled address is known ([`live`]) before its owner has it, and forgotten before the
+//!    system may give it out again.
 //!
 //! Threads: any.
 
@@ -26,7 +30,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes between two samples, on average; 0 while nobody profiles, [`NO_SAMPLES`] while somebody profiles something else.
+/// Bytes between two samples, on average; 0 while nobody profiles, [`NO_SAMPLES`] while somebody
+/// profiles something else.
 static MEAN_BYTES: AtomicU64 = AtomicU64::new(0);
 /// No thread ever allocates that much: the distance to the first sample point.
 const NO_SAMPLES: u64 = u64::MAX;
@@ -37,8 +42,8 @@ thread_local! {
     static IS_PAUSED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A session begins: one allocation in `mean_bytes` is sampled; none if that is not given, but stacks can be followed through the
-/// system's allocator all the same.
+/// A session begins: one allocation in `mean_bytes` is sampled; none if that is not given, but
+/// stacks can be followed through the system's allocator all the same.
 pub(super) fn begin(mean_bytes: Option<u64>) {
     LIVE.clear();
     let mean_bytes = mean_bytes.map_or(NO_SAMPLES, |mean| mean.max(1));
@@ -58,9 +63,7 @@ pub(super) struct Pause {
 
 impl Pause {
     pub(super) fn begin() -> Pause {
-        Pause {
-            was_paused: IS_PAUSED.replace(true),
-        }
+        Pause { was_paused: IS_PAUSED.replace(true) }
     }
 }
 
@@ -81,8 +84,8 @@ impl Allocator {
     }
 }
 
-// SAFETY: every call goes to `System`, once, with the arguments as they came, and its answer goes back as it is; what is done besides
-// neither allocates nor unwinds.
+// SAFETY: every call goes to `System`, once, with the arguments as they came, and its answer goes
+// back as it is; what is done besides neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -103,9 +106,7 @@ unsafe impl GlobalAlloc for Allocator {
             return unsafe { System.alloc_zeroed(layout) };
         }
         // SAFETY: the caller's promise.
-        watched(layout.size(), mean_bytes, || unsafe {
-            System.alloc_zeroed(layout)
-        })
+        watched(layout.size(), mean_bytes, || unsafe { System.alloc_zeroed(layout) })
     }
 
     #[inline]
@@ -126,13 +127,11 @@ unsafe impl GlobalAlloc for Allocator {
             // SAFETY: the caller's promise.
             return unsafe { System.realloc(pointer, layout, new_bytes) };
         }
-        // Before the call: after it another thread may have the address. Should the system refuse, the old memory, which goes on
-        // living, is taken for freed.
+        // Before the call: after it another thread may have the address. Should the system refuse,
+        // the old memory, which goes on living, is taken for freed.
         freed(pointer);
         // SAFETY: the caller's promise.
-        watched(new_bytes, mean_bytes, || unsafe {
-            System.realloc(pointer, layout, new_bytes)
-        })
+        watched(new_bytes, mean_bytes, || unsafe { System.realloc(pointer, layout, new_bytes) })
     }
 }
 

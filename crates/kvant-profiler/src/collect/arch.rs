@@ -1,5 +1,5 @@
-//! What depends on the processor: registers, the thread pointer, and where a function keeps its return address before it has a
-//! frame.
+//! What depends on the processor: registers, the thread pointer, and where a function keeps its
+//! return address before it has a frame.
 //!
 //! Threads: any; all of it may be called in a signal handler.
 
@@ -12,10 +12,11 @@ pub(super) struct Registers {
     pub(super) pc: usize,
     /// The lowest address of the stack that is in use.
     pub(super) sp: usize,
-    /// The frame pointer: the address of the caller's frame pointer, above which lies the return address. Any number in code that
-    /// was compiled without frame pointers.
+    /// The frame pointer: the address of the caller's frame pointer, above which lies the return
+    /// address. Any number in code that was compiled without frame pointers.
     pub(super) fp: usize,
-    /// Whether it was in a system call that the signal ended, or that will be made again after it: one that waited.
+    /// Whether it was in a system call that the signal ended, or that will be made again after it:
+    /// one that waited.
     pub(super) is_call_interrupted: bool,
 }
 
@@ -31,7 +32,8 @@ impl Registers {
 
         let register = |number: libc::c_int| context.uc_mcontext.gregs[number as usize] as usize;
         let pc = register(libc::REG_RIP);
-        // The instruction leaves the address of the next one there, which is where the thread goes on.
+        // The instruction leaves the address of the next one there, which is where the thread goes
+        // on.
         let after_call = register(libc::REG_RCX);
         let has_failed = context.uc_mcontext.gregs[libc::REG_RAX as usize] == INTERRUPTED;
         Registers {
@@ -53,7 +55,8 @@ impl Registers {
 
         let pc = context.uc_mcontext.pc as usize;
         let has_failed = context.uc_mcontext.regs[0] as i64 == INTERRUPTED;
-        // SAFETY: the thread goes on at `pc`. Code does not begin with the instruction after a call.
+        // SAFETY: the thread goes on at `pc`. Code does not begin with the instruction after a
+        // call.
         let instruction = |address: usize| unsafe { *(address as *const u32) };
         Registers {
             pc,
@@ -97,7 +100,8 @@ pub(super) fn code_address() -> usize {
 #[inline]
 pub(super) fn thread_pointer() -> usize {
     let tp: usize;
-    // SAFETY: reads the word that the ABI sets aside for this (x86_64), or copies a register (aarch64).
+    // SAFETY: reads the word that the ABI sets aside for this (x86_64), or copies a register
+    // (aarch64).
     unsafe {
         #[cfg(target_arch = "x86_64")]
         asm!("mov {}, fs:0", out(reg) tp, options(readonly, nostack, preserves_flags));
@@ -107,8 +111,9 @@ pub(super) fn thread_pointer() -> usize {
     tp
 }
 
-/// How far above the stack pointer the return address lies, if the instruction at `pc` shows that the function has no frame yet or
-/// no longer: at `push rbp`, at `mov rbp, rsp` after it, and at `ret`.
+/// How far above the stack pointer the return address lies, if the instruction at `pc` shows that
+/// the function has no frame yet or no longer: at `push rbp`, at `mov rbp, rsp` after it, and at
+/// `ret`.
 ///
 /// # Safety
 /// The bytes at `pc` can be read: it is inside of a loaded function.
@@ -119,8 +124,8 @@ pub(super) unsafe fn frameless_return_offset_bytes(pc: usize) -> Option<usize> {
     const MOV_RBP_RSP: [u8; 3] = [0x48, 0x89, 0xe5];
 
     let code = pc as *const u8;
-    // SAFETY: the caller vouches for the first byte. The others are read only when those before them are those of a longer
-    // instruction, which the thread was about to execute.
+    // SAFETY: the caller vouches for the first byte. The others are read only when those before
+    // them are those of a longer instruction, which the thread was about to execute.
     let is_move = || unsafe { (0..3).all(|index| *code.add(index) == MOV_RBP_RSP[index]) };
     // SAFETY: as above.
     match unsafe { *code } {
@@ -130,7 +135,8 @@ pub(super) unsafe fn frameless_return_offset_bytes(pc: usize) -> Option<usize> {
     }
 }
 
-/// Functions keep their return address in a register until they have a frame: nothing to find on the stack.
+/// Functions keep their return address in a register until they have a frame: nothing to find on
+/// the stack.
 ///
 /// # Safety
 /// None needed; the signature is that of other processors.
@@ -147,14 +153,16 @@ pub(super) unsafe fn frameless_return_offset_bytes(_pc: usize) -> Option<usize> 
 pub(super) unsafe fn follows_call(address: usize) -> bool {
     const CALL_RELATIVE: u8 = 0xe8;
     const CALL_INDIRECT: u8 = 0xff;
-    /// Of the byte after [`CALL_INDIRECT`]: the bits that tell a call from other instructions with that code.
+    /// Of the byte after [`CALL_INDIRECT`]: the bits that tell a call from other instructions with
+    /// that code.
     const EXTENSION_MASK: u8 = 0b0011_1000;
     const EXTENSION_CALL: u8 = 0b0001_0000;
 
     // SAFETY: the caller vouches for the seven bytes.
     let byte_before = |distance: usize| unsafe { *((address - distance) as *const u8) };
     let is_indirect = |length: usize| {
-        byte_before(length) == CALL_INDIRECT && byte_before(length - 1) & EXTENSION_MASK == EXTENSION_CALL
+        byte_before(length) == CALL_INDIRECT
+            && byte_before(length - 1) & EXTENSION_MASK == EXTENSION_CALL
     };
     byte_before(5) == CALL_RELATIVE || (2..=7).any(is_indirect)
 }

@@ -1,7 +1,8 @@
-//! Chance for samplers: small, of the calling thread, usable while memory is being allocated and inside of a signal handler.
+//! Chance for samplers: small, of the calling thread, usable while memory is being allocated and
+//! inside of a signal handler.
 //!
-//! It need not be hard to guess, only independent of what is measured. A replay from a seed would be of no use: which thread allocates
-//! or waits when is not replayed either.
+//! It need not be hard to guess, only independent of what is measured. A replay from a seed would
+//! be of no use: which thread allocates or waits when is not replayed either.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +30,8 @@ fn next() -> u64 {
     })
 }
 
-/// From where the thread's memory is, which the system chooses at random, and from its number. Never 0.
+/// From where the thread's memory is, which the system chooses at random, and from its number.
+/// Never 0.
 fn seed(address: u64) -> u64 {
     let number = THREAD_COUNT.fetch_add(1, Ordering::Relaxed);
     // The finalizer of splitmix64.
@@ -56,8 +58,9 @@ pub(super) fn is_one_in(count: u64) -> bool {
     next() >> 32 & (count - 1) == 0
 }
 
-/// A thread's line of bytes or nanoseconds, with sample points on it whose gaps have an exponential distribution: something of size `s`
-/// holds a point with probability `1 - exp(-s / mean)`, whatever came before it.
+/// A thread's line of bytes or nanoseconds, with sample points on it whose gaps have an exponential
+/// distribution: something of size `s` holds a point with probability `1 - exp(-s / mean)`,
+/// whatever came before it.
 pub(super) struct SamplePoints {
     /// The mean that the gap was drawn with; 0 before the first use.
     mean: Cell<u64>,
@@ -67,10 +70,7 @@ pub(super) struct SamplePoints {
 
 impl SamplePoints {
     pub(super) const fn new() -> SamplePoints {
-        SamplePoints {
-            mean: Cell::new(0),
-            left: Cell::new(0),
-        }
+        SamplePoints { mean: Cell::new(0), left: Cell::new(0) }
     }
 
     /// Goes on by `size`. Whether a point was there.

@@ -1,7 +1,7 @@
 //! The clocks that samples are stamped and weighed with.
 //!
-//! They are read inside of a signal handler and by system-wide numbers of threads, which is why they are not `kvant_env::Clock`.
-//! A recording converts between the two (see `session`).
+//! They are read inside of a signal handler and by system-wide numbers of threads, which is why
+//! they are not `kvant_env::Clock`. A recording converts between the two (see `session`).
 //!
 //! Threads: any; also inside of a signal handler, unless a function says otherwise.
 
@@ -44,8 +44,8 @@ pub(super) fn process_cpu_ns() -> u64 {
     read_ns(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
 }
 
-/// The kernel's number for the CPU clock of a thread: the thread's number, inverted, above three bits that say "scheduler's account"
-/// (2) and "of one thread" (4).
+/// The kernel's number for the CPU clock of a thread: the thread's number, inverted, above three
+/// bits that say "scheduler's account" (2) and "of one thread" (4).
 pub(super) fn cpu_clock_of(thread_id: u32) -> libc::clockid_t {
     const SCHEDULER_ACCOUNT: libc::clockid_t = 2;
     const ONE_THREAD: libc::clockid_t = 4;
@@ -54,13 +54,11 @@ pub(super) fn cpu_clock_of(thread_id: u32) -> libc::clockid_t {
 
 #[inline]
 fn read_ns(clock: libc::clockid_t) -> Option<u64> {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes one `timespec`, which `time` is.
     let status = unsafe { libc::clock_gettime(clock, &raw mut time) };
-    (status == 0).then(|| time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
+    (status == 0)
+        .then(|| time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
 }
 
 #[cfg(test)]

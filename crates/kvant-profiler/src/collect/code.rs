@@ -1,7 +1,9 @@
-//! Which addresses are code: the modules of the process, and a copy of their ranges for the signal handler.
+//! Which addresses are code: the modules of the process, and a copy of their ranges for the signal
+//! handler.
 //!
-//! Threads: one at a time refreshes (a session's start and end); any, also in a signal handler, asks. One that asks during a refresh
-//! may get an old answer for a module that comes or goes; the executable's own range never changes.
+//! Threads: one at a time refreshes (a session's start and end); any, also in a signal handler,
+//! asks. One that asks during a refresh may get an old answer for a module that comes or goes; the
+//! executable's own range never changes.
 
 use crate::recording::Module;
 use std::ffi::{CStr, c_int, c_void};
@@ -22,10 +24,7 @@ struct Range {
 
 impl Range {
     const fn new() -> Range {
-        Range {
-            start: AtomicUsize::new(0),
-            end: AtomicUsize::new(0),
-        }
+        Range { start: AtomicUsize::new(0), end: AtomicUsize::new(0) }
     }
 
     fn contains(&self, address: usize) -> bool {
@@ -49,7 +48,8 @@ pub(super) fn is_own_code(address: usize) -> bool {
 /// What is mapped executable now, the executable itself first; from now on [`is_code`] knows it.
 pub(super) fn refresh() -> Vec<Module> {
     let mut modules: Vec<Module> = Vec::new();
-    // SAFETY: the loader calls `add_object` during this call only, with the pointer to `modules`, which nobody else uses meanwhile.
+    // SAFETY: the loader calls `add_object` during this call only, with the pointer to `modules`,
+    // which nobody else uses meanwhile.
     unsafe { libc::dl_iterate_phdr(Some(add_object), (&raw mut modules).cast()) };
     let ranges = modules.iter().take(RANGES_MAX).zip(&RANGES);
     for (module, range) in ranges {
@@ -61,8 +61,13 @@ pub(super) fn refresh() -> Vec<Module> {
 }
 
 /// Called by the loader with each loaded object.
-unsafe extern "C" fn add_object(info: *mut libc::dl_phdr_info, _size: usize, modules: *mut c_void) -> c_int {
-    // SAFETY: `refresh` passes its vector, and the loader a description that is valid during this call.
+unsafe extern "C" fn add_object(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    modules: *mut c_void,
+) -> c_int {
+    // SAFETY: `refresh` passes its vector, and the loader a description that is valid during this
+    // call.
     let (info, modules) = unsafe { (&*info, &mut *modules.cast::<Vec<Module>>()) };
     // SAFETY: the description names an array of headers with their count.
     let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
@@ -76,8 +81,9 @@ unsafe extern "C" fn add_object(info: *mut libc::dl_phdr_info, _size: usize, mod
         build_id_of(note)
     });
     let path = path_of(&String::from_utf8_lossy(name.to_bytes()), modules.is_empty());
-    let executable =
-        |header: &&libc::Elf64_Phdr| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0;
+    let executable = |header: &&libc::Elf64_Phdr| {
+        header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0
+    };
     for header in headers.iter().filter(executable) {
         let start = info.dlpi_addr + header.p_vaddr;
         modules.push(Module {
@@ -91,7 +97,8 @@ unsafe extern "C" fn add_object(info: *mut libc::dl_phdr_info, _size: usize, mod
     0
 }
 
-/// C libraries name the executable itself in different ways, glibc not at all, and the kernel's library one that is no file.
+/// C libraries name the executable itself in different ways, glibc not at all, and the kernel's
+/// library one that is no file.
 fn path_of(name: &str, is_first: bool) -> String {
     if is_first {
         let link = rustix::fs::readlink("/proc/self/exe", Vec::new());
@@ -106,14 +113,15 @@ fn path_of(name: &str, is_first: bool) -> String {
     name.to_owned()
 }
 
-/// The linker's identity among notes: each has the lengths of its name and its contents, a type, the name and the contents, padded
-/// to four bytes.
+/// The linker's identity among notes: each has the lengths of its name and its contents, a type,
+/// the name and the contents, padded to four bytes.
 fn build_id_of(mut notes: &[u8]) -> Option<Vec<u8>> {
     const HEADER_BYTES: usize = 12;
     const TYPE_BUILD_ID: u32 = 3;
 
     while notes.len() >= HEADER_BYTES {
-        let number = |at: usize| u32::from_ne_bytes(notes[at..at + 4].try_into().expect("four bytes"));
+        let number =
+            |at: usize| u32::from_ne_bytes(notes[at..at + 4].try_into().expect("four bytes"));
         let name_end = HEADER_BYTES + number(0) as usize;
         let contents_start = name_end.next_multiple_of(4);
         let contents_end = contents_start + number(4) as usize;

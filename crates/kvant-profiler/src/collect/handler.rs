@@ -1,10 +1,13 @@
 //! The handler of `SIGPROF`, which takes the samples of CPU time.
 //!
 //! Invariants:
-//! 1. It is installed once and never removed: the default action of the signal would end the process, and a signal may be late.
-//! 2. It acts on signals that carry the mark of our timers or perf events while a session runs, and ignores all others.
-//! 3. It allocates nothing, takes no lock, waits for nobody, and leaves `errno` as it was. Interrupted system calls that can be
-//!    restarted are (`SA_RESTART`); those that cannot (`epoll_wait` and its like) fail with `EINTR`, which their callers handle.
+//! 1. It is installed once and never removed: the default action of the signal would end the
+//!    process, and a signal may be late.
+//! 2. It acts on signals that carry the mark of our timers or perf events while a session runs, and
+//!    ignores all others.
+//! 3. It allocates nothing, takes no lock, waits for nobody, and leaves `errno` as it was.
+//!    Interrupted system calls that can be restarted are (`SA_RESTART`); those that cannot
+//!    (`epoll_wait` and its like) fail with `EINTR`, which their callers handle.
 //!
 //! Threads: runs on the thread that is sampled. All that it writes is the thread's own lane.
 
@@ -50,15 +53,16 @@ pub(super) fn install() -> io::Result<()> {
     installed.map_err(io::Error::from_raw_os_error)
 }
 
-/// Sends the signal to every thread of the process, as a profile may at any moment: for tests of what that does to system calls.
-/// Nothing is sampled.
+/// Sends the signal to every thread of the process, as a profile may at any moment: for tests of
+/// what that does to system calls. Nothing is sampled.
 ///
 /// # Errors
 /// When the handler cannot be installed, or the threads cannot be listed.
 pub fn interrupt_threads() -> io::Result<()> {
     install()?;
     for thread_id in super::threads::list()? {
-        // SAFETY: the handler is installed and ignores signals without its mark. The call fails for threads that have ended.
+        // SAFETY: the handler is installed and ignores signals without its mark. The call fails for
+        // threads that have ended.
         unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread_id, SIGNAL) };
     }
     Ok(())
@@ -77,13 +81,15 @@ extern "C" fn on_signal(_signal: c_int, info: *mut libc::siginfo_t, context: *mu
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let before = unsafe { *errno };
-    // SAFETY: the kernel passes the signal's description and the interrupted state to handlers that ask for them.
+    // SAFETY: the kernel passes the signal's description and the interrupted state to handlers that
+    // ask for them.
     let (info, context) = unsafe { (&*info, &*context.cast::<libc::ucontext_t>()) };
     let registers = Registers::of(context);
     if info.si_code == libc::SI_TIMER {
         // SAFETY: signals of timers carry the value that the timer was created with.
         let value = unsafe { info.si_value() }.sival_ptr as usize;
-        // A timer of somebody else has another value; a timer of ours is only ever that of the lane's owner.
+        // A timer of somebody else has another value; a timer of ours is only ever that of the
+        // lane's owner.
         if let Some(lane) = lane::at(value) {
             let now_mono_ns = clock::monotonic_ns();
             if let Some(since) = timer::fired(lane, registers, now_mono_ns) {
@@ -104,8 +110,9 @@ extern "C" fn on_signal(_signal: c_int, info: *mut libc::siginfo_t, context: *mu
     unsafe { *errno = before };
 }
 
-/// Takes one sample for each that the kernel took since the last signal. More than one are of one stay in the kernel: the signal
-/// would have come before the thread went on. So the frames of the process are the same in all.
+/// Takes one sample for each that the kernel took since the last signal. More than one are of one
+/// stay in the kernel: the signal would have come before the thread went on. So the frames of the
+/// process are the same in all.
 fn take_perf_samples(lane: &Lane, registers: Registers) {
     perf::with_page(lane, |page| {
         let (sample_count, lost_count) = page.count();
@@ -117,7 +124,8 @@ fn take_perf_samples(lane: &Lane, registers: Registers) {
             let cpu_sample = CpuSample {
                 time_mono_ns: sample.time_mono_ns(),
                 duration_ns: 0,
-                // Not what the CPU clock says: in a long call of the system it has gone on since the sample.
+                // Not what the CPU clock says: in a long call of the system it has gone on since
+                // the sample.
                 weight_ns: sample.period_ns(),
             };
             write_sample(lane, registers, &cpu_sample, sample.kernel_frames());

@@ -1,6 +1,7 @@
 //! The tree of stacks of a recording while it grows: equal callers share nodes.
 //!
-//! Invariants: those of [`Recording`](crate::recording::Recording): the first node is the root, parents come before their children.
+//! Invariants: those of [`Recording`](crate::recording::Recording): the first node is the root,
+//! parents come before their children.
 //!
 //! Threads: one, the drain.
 
@@ -20,11 +21,7 @@ pub(super) struct Interner {
 
 impl Interner {
     pub(super) fn new() -> Interner {
-        let root = Frame {
-            address: 0,
-            is_kernel: false,
-            is_return: false,
-        };
+        let root = Frame { address: 0, is_kernel: false, is_return: false };
         Interner {
             frames: vec![root],
             stacks: vec![Stack { parent: 0, frame: 0 }],
@@ -33,7 +30,8 @@ impl Interner {
         }
     }
 
-    /// The node of a stack, given from the outermost frame inwards. `None` when there is no room for more nodes.
+    /// The node of a stack, given from the outermost frame inwards. `None` when there is no room
+    /// for more nodes.
     pub(super) fn node(&mut self, frames: impl Iterator<Item = Frame>) -> Option<u32> {
         let mut node = 0;
         for frame in frames {
@@ -55,10 +53,7 @@ impl Interner {
             self.frames.push(frame);
         }
         let node = self.stacks.len() as u32;
-        self.stacks.push(Stack {
-            parent,
-            frame: frame_index,
-        });
+        self.stacks.push(Stack { parent, frame: frame_index });
         self.children.insert((parent, frame), node);
         Some(node)
     }

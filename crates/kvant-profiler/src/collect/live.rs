@@ -1,8 +1,9 @@
 //! Which sampled allocations were not freed yet.
 //!
-//! An allocation is in the ring of the thread that made it, and its end in that of the thread that freed it, so they may be found
-//! in the wrong order; and an address may be given out again. Changes are therefore put in the order of their times, and wait for
-//! one drain, by which all earlier ones were found.
+//! An allocation is in the ring of the thread that made it, and its end in that of the thread that
+//! freed it, so they may be found in the wrong order; and an address may be given out again.
+//! Changes are therefore put in the order of their times, and wait for one drain, by which all
+//! earlier ones were found.
 //!
 //! Threads: one, the drain.
 
@@ -29,19 +30,11 @@ struct Change {
 
 impl Live {
     pub(super) fn allocated(&mut self, time_mono_ns: u64, address: usize, sample: usize) {
-        self.pending.push(Change {
-            time_mono_ns,
-            address,
-            sample: Some(sample),
-        });
+        self.pending.push(Change { time_mono_ns, address, sample: Some(sample) });
     }
 
     pub(super) fn freed(&mut self, time_mono_ns: u64, address: usize) {
-        self.pending.push(Change {
-            time_mono_ns,
-            address,
-            sample: None,
-        });
+        self.pending.push(Change { time_mono_ns, address, sample: None });
     }
 
     /// Samples have other places now, or none.
@@ -57,7 +50,8 @@ impl Live {
         });
     }
 
-    /// All rings were emptied after `mono_ns`. What happened before the time given the last time is now marked in `samples`.
+    /// All rings were emptied after `mono_ns`. What happened before the time given the last time is
+    /// now marked in `samples`.
     pub(super) fn settle(&mut self, mono_ns: u64, samples: &mut [Sample]) {
         let until = match mono_ns {
             u64::MAX => u64::MAX,

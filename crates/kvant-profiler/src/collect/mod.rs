@@ -5,14 +5,17 @@
 //!          allocator, locks --> its synchronous ring -+--> drain (every 200 ms) --> tree of stacks, samples --> Recording
 //! ```
 //!
-//! - [`handler`](self) takes samples of CPU time on the sampled thread, sent there by a timer or by a perf event of the thread.
+//! - [`handler`](self) takes samples of CPU time on the sampled thread, sent there by a timer or by
+//!   a perf event of the thread.
 //! - [`ring::record`] takes those of allocations and waits, on the thread that allocates or waits.
-//! - The drain, a task of the environment's spawner, finds new threads, gives them rings and timers, and collects what is in the
-//!   rings.
+//! - The drain, a task of the environment's spawner, finds new threads, gives them rings and
+//!   timers, and collects what is in the rings.
 //!
 //! Invariants:
-//! 1. Nothing allocates, locks or waits while it takes a sample. What does not fit is dropped and counted.
-//! 2. One session at a time in a process: the signal, the rings and the allocator are the process's.
+//! 1. Nothing allocates, locks or waits while it takes a sample. What does not fit is dropped and
+//!    counted.
+//! 2. One session at a time in a process: the signal, the rings and the allocator are the
+//!    process's.
 //! 3. Nothing that a late signal may touch is ever taken away.
 
 use std::error::Error;
@@ -44,10 +47,7 @@ mod lane;
 mod live;
 #[expect(unsafe_code, reason = "shares memory with the kernel")]
 mod perf;
-#[expect(
-    unsafe_code,
-    reason = "walks the caller's stack, and carries static strings as words"
-)]
+#[expect(unsafe_code, reason = "walks the caller's stack, and carries static strings as words")]
 pub mod ring;
 mod roster;
 mod samples;
@@ -73,11 +73,14 @@ pub struct Options {
     pub cpu: Option<CpuOptions>,
     /// Allocations: one sample per this many bytes, on average.
     pub alloc_mean_bytes: Option<u64>,
-    /// Waits: one sample per this many nanoseconds, on average, by kind in the order of [`WaitKind::ALL`].
+    /// Waits: one sample per this many nanoseconds, on average, by kind in the order of
+    /// [`WaitKind::ALL`].
     pub wait_mean_ns: Option<[u64; WaitKind::ALL.len()]>,
-    /// How much a thread can hand over between two drains, in each of its two rings; at most 128 KiB.
+    /// How much a thread can hand over between two drains, in each of its two rings; at most 128
+    /// KiB.
     pub ring_bytes: usize,
-    /// How many samples are kept, of 56 bytes each. When there are more, small ones are left out by chance and others weigh more.
+    /// How many samples are kept, of 56 bytes each. When there are more, small ones are left out by
+    /// chance and others weigh more.
     pub samples_max: usize,
 }
 
@@ -107,12 +110,12 @@ pub struct CpuOptions {
 /// By what means CPU time is sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// Timers that interrupt a thread at random moments: on any Linux, and cheap. Time in the kernel counts for the function that
-    /// called it.
+    /// Timers that interrupt a thread at random moments: on any Linux, and cheap. Time in the
+    /// kernel counts for the function that called it.
     #[default]
     Timer,
-    /// Perf events: kernel frames, where they are permitted; else only time outside of the kernel. They cost some 2 us whenever another
-    /// thread gets the processor (docs/decisions/0009).
+    /// Perf events: kernel frames, where they are permitted; else only time outside of the kernel.
+    /// They cost some 2 us whenever another thread gets the processor (docs/decisions/0009).
     Perf,
 }
 
@@ -129,7 +132,9 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::AlreadyRunning => f.write_str("a profile is being taken already"),
-            StartError::Refused(error) => write!(f, "the system refuses to sample this process: {error}"),
+            StartError::Refused(error) => {
+                write!(f, "the system refuses to sample this process: {error}")
+            }
         }
     }
 }
@@ -152,11 +157,16 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// Begins to sample all threads of this process. `events` are what the recording's spans come from.
+    /// Begins to sample all threads of this process. `events` are what the recording's spans come
+    /// from.
     ///
     /// # Errors
     /// When another session runs, or the system refuses what was asked for.
-    pub fn start(options: Options, env: &Env, events: Option<Arc<Events>>) -> Result<Profiler, StartError> {
+    pub fn start(
+        options: Options,
+        env: &Env,
+        events: Option<Arc<Events>>,
+    ) -> Result<Profiler, StartError> {
         if IS_RUNNING.swap(true, Ordering::AcqRel) {
             return Err(StartError::AlreadyRunning);
         }
@@ -164,9 +174,7 @@ impl Profiler {
             Ok(drain) => {
                 let drain = Arc::new(drain);
                 let task = env.spawner.spawn(Arc::clone(&drain) as _);
-                Ok(Profiler {
-                    session: Some((drain, task)),
-                })
+                Ok(Profiler { session: Some((drain, task)) })
             }
             Err(error) => {
                 IS_RUNNING.store(false, Ordering::Release);
@@ -177,8 +185,7 @@ impl Profiler {
 
     /// Ends the session: what was seen, without symbols.
     pub fn stop(mut self) -> Recording {
-        self.end()
-            .expect("only `stop` and `drop` end a session, and both only once")
+        self.end().expect("only `stop` and `drop` end a session, and both only once")
     }
 
     fn end(&mut self) -> Option<Recording> {

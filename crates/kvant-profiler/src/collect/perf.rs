@@ -1,11 +1,12 @@
 //! A perf event that counts a thread's CPU time: the engine that sees kernel frames.
 //!
-//! The kernel writes each sample, with the kernel's part of the stack, into memory that it shares with us, and signals the thread.
-//! The signal handler walks the process's part, which the kernel does not know to start at an anchor, adds the tag, and empties the
-//! memory.
+//! The kernel writes each sample, with the kernel's part of the stack, into memory that it shares
+//! with us, and signals the thread. The signal handler walks the process's part, which the kernel
+//! does not know to start at an anchor, adds the tag, and empties the memory.
 //!
-//! Invariant: the memory is unmapped only after its pointer was taken out of the lane and the handler was seen not to use it. Both
-//! sides first write (`is_page_in_use`; null) and then read what the other writes, in one total order: one sees the other.
+//! Invariant: the memory is unmapped only after its pointer was taken out of the lane and the
+//! handler was seen not to use it. Both sides first write (`is_page_in_use`; null) and then read
+//! what the other writes, in one total order: one sees the other.
 //!
 //! Threads: the drain opens and closes; the signal handler of the sampled thread reads.
 
@@ -21,8 +22,8 @@ use std::{io, ptr, thread};
 /// Pages for samples; a power of two. One sample is at most 1.1 KiB.
 const DATA_PAGES: usize = 2;
 
-/// Which processes may use perf events: -1 all, 0 and 1 any process for itself, 2 not in the kernel, 3 and more
-/// none without privileges.
+/// Which processes may use perf events: -1 all, 0 and 1 any process for itself, 2 not in the
+/// kernel, 3 and more none without privileges.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
 // From <linux/perf_event.h>.
@@ -113,11 +114,16 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// Lets the kernel sample the thread that owns `lane` after each `period_ns` of its CPU time, or of that outside of the kernel.
+    /// Lets the kernel sample the thread that owns `lane` after each `period_ns` of its CPU time,
+    /// or of that outside of the kernel.
     ///
     /// # Errors
     /// When the thread has ended, or the system refuses.
-    pub(super) fn start(lane: &'static Lane, period_ns: u64, with_kernel: bool) -> io::Result<Event> {
+    pub(super) fn start(
+        lane: &'static Lane,
+        period_ns: u64,
+        with_kernel: bool,
+    ) -> io::Result<Event> {
         let thread_id = lane.owner();
         let descriptor = open_event(thread_id, period_ns, with_kernel)?;
         let page = map(&descriptor)?;
@@ -130,10 +136,7 @@ impl Event {
 
     fn control_signals(&self, thread_id: u32) -> io::Result<()> {
         let descriptor = self.descriptor.as_raw_fd();
-        let owner = Owner {
-            kind: F_OWNER_TID,
-            id: thread_id.cast_signed(),
-        };
+        let owner = Owner { kind: F_OWNER_TID, id: thread_id.cast_signed() };
         // SAFETY: the descriptor is open, and `owner` is what the command reads.
         check(unsafe { libc::fcntl(descriptor, F_SETOWN_EX, &raw const owner) })?;
         // SAFETY: the descriptor is open; these commands take numbers.
@@ -223,23 +226,16 @@ fn mapped_bytes() -> usize {
 }
 
 fn check(status: c_int) -> io::Result<()> {
-    if status < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Signal handler: lets `use_page` use the memory that the kernel writes samples of this thread into, if it is still there.
+/// Signal handler: lets `use_page` use the memory that the kernel writes samples of this thread
+/// into, if it is still there.
 pub(super) fn with_page(lane: &Lane, use_page: impl FnOnce(Page<'_>)) {
     lane.is_page_in_use.store(true, Ordering::SeqCst);
     let start = lane.perf_page.load(Ordering::SeqCst);
     if !start.is_null() {
-        let mut page = Page {
-            lane: PhantomData,
-            start,
-            end: 0,
-        };
+        let mut page = Page { lane: PhantomData, start, end: 0 };
         page.end = page.position(PAGE_HEAD_OFFSET_BYTES).load(Ordering::Acquire);
         use_page(page);
     }
@@ -274,8 +270,7 @@ impl Page<'_> {
                 take(PageSample { page: self, at });
             }
         });
-        self.position(PAGE_TAIL_OFFSET_BYTES)
-            .store(self.end, Ordering::Release);
+        self.position(PAGE_TAIL_OFFSET_BYTES).store(self.end, Ordering::Release);
     }
 
     /// Visits all records, each with its kind and its position.
@@ -293,7 +288,8 @@ impl Page<'_> {
     }
 
     fn position(&self, offset_bytes: usize) -> &AtomicU64 {
-        // SAFETY: the first page is mapped while it is in use, and the kernel keeps a number there that both sides may change.
+        // SAFETY: the first page is mapped while it is in use, and the kernel keeps a number there
+        // that both sides may change.
         unsafe { AtomicU64::from_ptr(self.start.add(offset_bytes).cast()) }
     }
 

@@ -2,14 +2,15 @@
 //!
 //! Invariants:
 //! 1. `tail <= head <= tail + capacity`; both only grow. The words between them are whole records.
-//! 2. Only the producer writes words and `head`, and makes records visible by one store when they are whole; only the consumer
-//!    writes `tail`.
-//! 3. A ring has one producer at a time: of a thread's two rings one belongs to its signal handler and one to all its other code,
-//!    so that a signal in the middle of a record finds nothing half done in its own ring.
+//! 2. Only the producer writes words and `head`, and makes records visible by one store when they
+//!    are whole; only the consumer writes `tail`.
+//! 3. A ring has one producer at a time: of a thread's two rings one belongs to its signal handler
+//!    and one to all its other code, so that a signal in the middle of a record finds nothing half
+//!    done in its own ring.
 //! 4. Memory of rings is never given back: a late producer writes where nobody minds.
 //!
-//! Threads: one producer, one consumer. [`record`] and [`record_free`] are called on the thread that they tell of, not in signal
-//! handlers; they neither allocate nor lock.
+//! Threads: one producer, one consumer. [`record`] and [`record_free`] are called on the thread
+//! that they tell of, not in signal handlers; they neither allocate nor lock.
 
 use super::anchor;
 use super::arch;
@@ -21,8 +22,8 @@ use kvant_base::tag::Tag;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a ring. At 304 bytes for a stack of 30 callers it holds the allocations of one thread at 1 GB/s until the next drain, and
-/// CPU samples of four seconds at the usual rate.
+/// Bytes of a ring. At 304 bytes for a stack of 30 callers it holds the allocations of one thread
+/// at 1 GB/s until the next drain, and CPU samples of four seconds at the usual rate.
 pub(super) const RING_BYTES: usize = 128 << 10;
 pub(super) const RING_WORDS: usize = RING_BYTES / size_of::<u64>();
 const _: () = assert!(RING_WORDS.is_power_of_two());
@@ -109,7 +110,8 @@ pub(super) const FREE_CODE: u8 = u8::MAX;
 pub(super) struct Header {
     /// [`Kind::code`] or [`FREE_CODE`].
     pub(super) code: u8,
-    /// Whether the first frame of the process is where a signal interrupted it; all others are return addresses.
+    /// Whether the first frame of the process is where a signal interrupted it; all others are
+    /// return addresses.
     pub(super) has_interrupted_frame: bool,
     /// How many of the frames, the innermost, are the kernel's.
     pub(super) kernel_frame_count: u8,
@@ -122,7 +124,8 @@ pub(super) struct Header {
     pub(super) address: usize,
 }
 
-/// Words before the frames: what is small, packed; time; weight; duration; address of the name; its length; address.
+/// Words before the frames: what is small, packed; time; weight; duration; address of the name; its
+/// length; address.
 const HEADER_WORDS: u64 = 7;
 
 pub(super) struct Ring {
@@ -180,8 +183,7 @@ impl Ring {
 
     /// Consumer: forgets what is there.
     pub(super) fn clear(&self) {
-        self.tail
-            .store(self.head.load(Ordering::Acquire), Ordering::Release);
+        self.tail.store(self.head.load(Ordering::Acquire), Ordering::Release);
         self.dropped_count.store(0, Ordering::Relaxed);
     }
 
@@ -199,7 +201,8 @@ impl Ring {
             let word = |index: u64| load(words, at + index);
             let packed = word(0);
             let frame_count = packed >> 16 & 0xffff;
-            // SAFETY: `commit` wrote the address and the length of a name that lives for ever (invariants 1 and 2).
+            // SAFETY: `commit` wrote the address and the length of a name that lives for ever
+            // (invariants 1 and 2).
             let name = unsafe {
                 let bytes = std::slice::from_raw_parts(word(4) as *const u8, word(5) as usize);
                 std::str::from_utf8_unchecked(bytes)

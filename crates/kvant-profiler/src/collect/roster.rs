@@ -49,10 +49,7 @@ impl CpuPlan {
             0 => RATE_HZ_DEFAULT,
             rate_hz => rate_hz.clamp(RATES_HZ.0, RATES_HZ.1),
         };
-        let plan = CpuPlan {
-            period_ns: 1_000_000_000 / u64::from(rate_hz),
-            means,
-        };
+        let plan = CpuPlan { period_ns: 1_000_000_000 / u64::from(rate_hz), means };
         if means == Means::Timer {
             let own = lane::take(lane::own_thread_id()).ok_or(io::ErrorKind::OutOfMemory)?;
             Timer::start(own, plan.period_ns)?;
@@ -65,11 +62,7 @@ impl CpuPlan {
             Means::Perf { .. } => "perf",
             Means::Timer => "timer",
         };
-        CpuSampling {
-            engine: engine.to_owned(),
-            period_ns: self.period_ns,
-            has_kernel_frames,
-        }
+        CpuSampling { engine: engine.to_owned(), period_ns: self.period_ns, has_kernel_frames }
     }
 
     /// How much CPU time of waits makes a sample; `None` where they are sampled like all else.
@@ -79,7 +72,8 @@ impl CpuPlan {
 
     /// `None` when the thread has ended meanwhile, or the system has nothing left for it.
     fn start(&self, lane: &'static Lane) -> Option<Source> {
-        let timer = || Timer::start(lane, self.period_ns).map(|timer| Source::Timer { _timer: timer });
+        let timer =
+            || Timer::start(lane, self.period_ns).map(|timer| Source::Timer { _timer: timer });
         let source = match self.means {
             Means::Perf { with_kernel } => perf::Event::start(lane, self.period_ns, with_kernel)
                 .map(|event| Source::Perf { _event: event })
@@ -184,11 +178,7 @@ impl Roster {
             lane,
             source: None,
             account,
-            waited_ns: if let Balance::Waited { ns } = balance {
-                ns
-            } else {
-                0
-            },
+            waited_ns: if let Balance::Waited { ns } = balance { ns } else { 0 },
             waited_at_mono_ns: clock::monotonic_ns(),
             is_new: true,
         };
@@ -219,14 +209,13 @@ impl Roster {
                 continue;
             }
             let thread = self.index_of(id);
-            ring.drain(&mut self.frames, |header, frames| {
-                samples.add(thread, header, frames)
-            });
+            ring.drain(&mut self.frames, |header, frames| samples.add(thread, header, frames));
         }
         lane.stack.resolve();
     }
 
-    /// The thread in the recording; a new one for a thread that has ended before any listing showed it.
+    /// The thread in the recording; a new one for a thread that has ended before any listing showed
+    /// it.
     fn index_of(&mut self, id: u32) -> u32 {
         if let Some(member) = self.members.get(&id) {
             return member.index;

@@ -1,9 +1,10 @@
 //! What a session has collected so far: records from rings become samples.
 //!
 //! Invariants:
-//! 1. Only what reaches into the session is taken: a record that a late producer left in a ring after the last session is not.
-//! 2. Memory is bounded by the greatest counts of samples and of nodes. Samples are thinned out then, without changing what sums tell;
-//!    what has no node is counted as dropped.
+//! 1. Only what reaches into the session is taken: a record that a late producer left in a ring
+//!    after the last session is not.
+//! 2. Memory is bounded by the greatest counts of samples and of nodes. Samples are thinned out
+//!    then, without changing what sums tell; what has no node is counted as dropped.
 //!
 //! Threads: one, the drain.
 
@@ -92,8 +93,7 @@ impl Samples {
             return;
         };
         if header.address != 0 {
-            self.live
-                .allocated(header.time_mono_ns, header.address, self.samples.len());
+            self.live.allocated(header.time_mono_ns, header.address, self.samples.len());
         }
         let name = self.name(header.name);
         self.samples.push(Sample {

@@ -1,7 +1,7 @@
 //! A session: from its start, through its drains, to its recording.
 //!
-//! Two clocks meet here. Samples are stamped by `CLOCK_MONOTONIC`; events and the spawner's deadlines have the environment's clock.
-//! A recording counts from the session's start in both.
+//! Two clocks meet here. Samples are stamped by `CLOCK_MONOTONIC`; events and the spawner's
+//! deadlines have the environment's clock. A recording counts from the session's start in both.
 //!
 //! Threads: one drains (the task's, then whoever ends the session); the lock is for the hand-over.
 
@@ -48,7 +48,11 @@ impl Drain {
     ///
     /// # Errors
     /// When the system refuses what was asked for; nothing was begun then.
-    pub(super) fn start(options: Options, env: &Env, events: Option<Arc<Events>>) -> io::Result<Drain> {
+    pub(super) fn start(
+        options: Options,
+        env: &Env,
+        events: Option<Arc<Events>>,
+    ) -> io::Result<Drain> {
         code::refresh();
         stack::learn();
         handler::install()?;
@@ -66,9 +70,8 @@ impl Drain {
             lane.synchronous.clear();
         });
         lane::take_laneless_count();
-        let scheduler_mean_ns = options
-            .wait_mean_ns
-            .map(|means| means[WaitKind::Scheduler as usize]);
+        let scheduler_mean_ns =
+            options.wait_mean_ns.map(|means| means[WaitKind::Scheduler as usize]);
         let started_mono_ns = clock::monotonic_ns();
         let mut session = Session {
             roster: Roster::new(cpu, scheduler_mean_ns),
@@ -149,9 +152,7 @@ impl Session {
                 process_id: std::process::id(),
                 cpu_count: kvant_env::host::cpu_count() as u32,
                 process_cpu_ns: clock::process_cpu_ns().saturating_sub(self.started_cpu_ns),
-                cpu: self
-                    .cpu
-                    .map(|plan| plan.describe(self.samples.has_kernel_frames())),
+                cpu: self.cpu.map(|plan| plan.describe(self.samples.has_kernel_frames())),
                 alloc_mean_bytes: self.options.alloc_mean_bytes,
                 wait_mean_ns: self.options.wait_mean_ns,
                 dropped_count: 0,

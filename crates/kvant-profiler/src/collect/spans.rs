@@ -33,10 +33,7 @@ impl Spans {
             started_ns: now_ns,
             spans: BTreeMap::new(),
         };
-        let going_on = spans
-            .events
-            .as_ref()
-            .map(|events| events.overlapping(now_ns, now_ns));
+        let going_on = spans.events.as_ref().map(|events| events.overlapping(now_ns, now_ns));
         going_on.iter().flatten().for_each(|event| spans.add(event));
         spans
     }
@@ -69,25 +66,18 @@ impl Spans {
             Field::Number(number) => number.to_string(),
             Field::Text(text) => text.clone().into_owned(),
         };
-        let mut fields: Vec<(String, String)> = event
-            .fields
-            .iter()
-            .map(|(name, field)| ((*name).to_owned(), text(field)))
-            .collect();
+        let mut fields: Vec<(String, String)> =
+            event.fields.iter().map(|(name, field)| ((*name).to_owned(), text(field))).collect();
         let start_ns = since_start(event.start_ns);
         let end_ns = event.end_ns.map(since_start);
         // The end has more to say than the beginning, but may leave out what was said then.
         if let Some(begun) = self.spans.get(&event.span) {
-            let is_new = |(name, _): &&(String, String)| !fields.iter().any(|(known, _)| known == name);
+            let is_new =
+                |(name, _): &&(String, String)| !fields.iter().any(|(known, _)| known == name);
             let kept: Vec<_> = begun.fields.iter().filter(is_new).cloned().collect();
             fields.splice(0..0, kept);
         }
-        let span = Span {
-            kind: event.kind.name().to_owned(),
-            start_ns,
-            end_ns,
-            fields,
-        };
+        let span = Span { kind: event.kind.name().to_owned(), start_ns, end_ns, fields };
         self.spans.insert(event.span, span);
     }
 }

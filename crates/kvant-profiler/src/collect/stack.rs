@@ -2,10 +2,13 @@
 //!
 //! A thread must find that out in its signal handler, without a system call that could fail it. So:
 //!
-//! 1. The main thread's stack ends where `/proc/self/maps` says, which is read when a session starts.
-//! 2. The C libraries of Linux (glibc, musl, bionic) put the control block of any other thread above its stack, into the same
-//!    mapping; the thread pointer leads there. [`learn`] checks that this holds, with the calling thread's own stack.
-//! 3. Otherwise the thread leaves its stack pointer, reads no further than the page of it, and the drain looks up the mapping.
+//! 1. The main thread's stack ends where `/proc/self/maps` says, which is read when a session
+//!    starts.
+//! 2. The C libraries of Linux (glibc, musl, bionic) put the control block of any other thread
+//!    above its stack, into the same mapping; the thread pointer leads there. [`learn`] checks that
+//!    this holds, with the calling thread's own stack.
+//! 3. Otherwise the thread leaves its stack pointer, reads no further than the page of it, and the
+//!    drain looks up the mapping.
 //!
 //! Threads: each asks for its own stack; the drain learns and looks up.
 
@@ -15,8 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// What every page is a multiple of.
 const PAGE_BYTES: usize = 4096;
-/// No stack of ours is that large. The main thread's may grow so far, and is then still far from all other mappings; among those are
-/// the stacks that some signals are handled on.
+/// No stack of ours is that large. The main thread's may grow so far, and is then still far from
+/// all other mappings; among those are the stacks that some signals are handled on.
 const STACK_BYTES_MAX: usize = 64 << 20;
 
 /// The end of the stack of the thread that the process began with; 0 while unknown.
@@ -43,10 +46,7 @@ pub(super) struct Stack {
 
 impl Stack {
     pub(super) const fn new() -> Stack {
-        Stack {
-            end: AtomicUsize::new(0),
-            probe: AtomicUsize::new(0),
-        }
+        Stack { end: AtomicUsize::new(0), probe: AtomicUsize::new(0) }
     }
 
     /// The calling thread's stack, which this is, from `start` on.

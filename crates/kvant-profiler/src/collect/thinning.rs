@@ -1,9 +1,11 @@
-//! Makes room when more is sampled than can be kept: small samples are left out by chance, and those that stay stand for them too.
+//! Makes room when more is sampled than can be kept: small samples are left out by chance, and
+//! those that stay stand for them too.
 //!
-//! Below a threshold `t`, a sample of weight `w` stays with probability `w / t` and then weighs `t`; from `t` on it stays as it is. So
-//! sums are right on average, what is large is never lost, and it is as if one sample had been taken in `t` from the beginning
-//! (threshold sampling: N. Duffield, C. Lund, M. Thorup, "Learn more, sample less: control of volume and variance in network
-//! measurement", 2005).
+//! Below a threshold `t`, a sample of weight `w` stays with probability `w / t` and then weighs
+//! `t`; from `t` on it stays as it is. So sums are right on average, what is large is never lost,
+//! and it is as if one sample had been taken in `t` from the beginning (threshold sampling: N.
+//! Duffield, C. Lund, M. Thorup, "Learn more, sample less: control of volume and variance in
+//! network measurement", 2005).
 //!
 //! Invariant: no sample that was kept weighs less than the threshold of its kind.
 //!
@@ -12,8 +14,9 @@
 use super::chance;
 use crate::recording::{Kind, Sample};
 
-/// A kind with less than this part of all that can be kept is left alone: the few waits for a lock must not go because threads idle.
-/// Even if all others are, at least a quarter of the room is made.
+/// A kind with less than this part of all that can be kept is left alone: the few waits for a lock
+/// must not go because threads idle. Even if all others are, at least a quarter of the room is
+/// made.
 const FEW_PART: usize = 16;
 /// More are of no use where a few samples weigh far more than all others.
 const ROUNDS: usize = 8;
@@ -67,15 +70,15 @@ impl Thinning {
     }
 }
 
-/// The threshold with which `room` of `weights` stay, on average, or a few less: what is large, and of all that is small in proportion.
+/// The threshold with which `room` of `weights` stay, on average, or a few less: what is large, and
+/// of all that is small in proportion.
 fn threshold_for(room: usize, weights: impl Iterator<Item = u64> + Clone) -> u64 {
     let mut threshold = u64::MAX;
     // Each round knows more of what is large, and comes nearer to the threshold, from above.
     for _ in 0..ROUNDS {
         let small = weights.clone().filter(|&weight| weight < threshold);
-        let (small_count, small_sum) = small.fold((0, 0_u128), |(count, sum), weight| {
-            (count + 1, sum + u128::from(weight))
-        });
+        let (small_count, small_sum) =
+            small.fold((0, 0_u128), |(count, sum), weight| (count + 1, sum + u128::from(weight)));
         let large_count = weights.clone().count() - small_count;
         let Some(small_room) = room.checked_sub(large_count).filter(|&room| room > 0) else {
             break;

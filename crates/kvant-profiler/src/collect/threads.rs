@@ -1,6 +1,7 @@
 //! The threads of the process, as `/proc` knows them.
 //!
-//! A listing may miss a thread while others come and go: only that a thread's own directory is gone proves that it has ended.
+//! A listing may miss a thread while others come and go: only that a thread's own directory is gone
+//! proves that it has ended.
 //!
 //! Threads: the drain asks.
 
@@ -31,7 +32,8 @@ pub(super) fn list() -> io::Result<Vec<u32>> {
 
 /// Whether a thread has ended.
 pub(super) fn is_gone(id: u32) -> bool {
-    rustix::fs::access(format!("/proc/self/task/{id}"), Access::EXISTS) == Err(rustix::io::Errno::NOENT)
+    rustix::fs::access(format!("/proc/self/task/{id}"), Access::EXISTS)
+        == Err(rustix::io::Errno::NOENT)
 }
 
 /// A thread's name; `None` when it has ended.
@@ -40,7 +42,8 @@ pub(super) fn name_of(id: u32) -> Option<String> {
     Some(text.trim_end_matches('\n').to_owned())
 }
 
-/// The kernel's account of a thread. It is that of this thread even when another one gets its number later.
+/// The kernel's account of a thread. It is that of this thread even when another one gets its
+/// number later.
 pub(super) struct Account {
     /// `schedstat`; `None` where the kernel has none.
     file: Option<OwnedFd>,
@@ -71,7 +74,9 @@ impl Account {
         };
         let mut text = [0; 96];
         match rustix::io::pread(file, &mut text, 0) {
-            Ok(count) => parse(&text[..count]).map_or(Balance::Unknown, |ns| Balance::Waited { ns }),
+            Ok(count) => {
+                parse(&text[..count]).map_or(Balance::Unknown, |ns| Balance::Waited { ns })
+            }
             Err(rustix::io::Errno::SRCH) => Balance::Gone,
             Err(_unreadable) => Balance::Unknown,
         }
@@ -80,12 +85,7 @@ impl Account {
 
 /// The second of three numbers: time on a processor, time ready without one, count of times on one.
 fn parse(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text)
-        .ok()?
-        .split_ascii_whitespace()
-        .nth(1)?
-        .parse()
-        .ok()
+    std::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]

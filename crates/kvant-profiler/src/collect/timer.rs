@@ -1,25 +1,31 @@
-//! A timer that interrupts a thread at random moments: the engine that every Linux has, and the cheapest.
+//! A timer that interrupts a thread at random moments: the engine that every Linux has, and the
+//! cheapest.
 //!
-//! The moments come from the monotonic clock, with gaps of half to one and a half times the mean: nothing that the thread does is in step
-//! with them, and they go on whether it runs or not. (Exponential gaps would be no better for that, and make samples of very different
-//! weights. Timers on a thread's CPU clock are looked at when the kernel's clock ticks: of a load of 30,000 requests a second they see the
-//! same point of each 120th. Perf events have no such step, but the kernel stops and starts them whenever the thread leaves a processor:
-//! docs/decisions/0009.)
+//! The moments come from the monotonic clock, with gaps of half to one and a half times the mean:
+//! nothing that the thread does is in step with them, and they go on whether it runs or not.
+//! (Exponential gaps would be no better for that, and make samples of very different weights.
+//! Timers on a thread's CPU clock are looked at when the kernel's clock ticks: of a load of 30,000
+//! requests a second they see the same point of each 120th. Perf events have no such step, but the
+//! kernel stops and starts them whenever the thread leaves a processor: docs/decisions/0009.)
 //!
 //! What counts is a thread that runs:
-//! - One that is ready but has no processor gets the signal late, and does not count, as far as that can be told from a
-//!   long call of the system ([`Passed::was_off_processor`]).
-//! - One that waits in a system call is woken by the signal: its registers show that ([`Registers::is_call_interrupted`]).
-//! - Where it has said that it waits, its timer rests until it has stopped ([`wait::goes_on_after`]), and what the wait cost it is
-//!   measured there.
+//! - One that is ready but has no processor gets the signal late, and does not count, as far as
+//!   that can be told from a long call of the system ([`Passed::was_off_processor`]).
+//! - One that waits in a system call is woken by the signal: its registers show that
+//!   ([`Registers::is_call_interrupted`]).
+//! - Where it has said that it waits, its timer rests until it has stopped
+//!   ([`wait::goes_on_after`]), and what the wait cost it is measured there.
 //!
-//! Each sample stands for the CPU time of the thread since the one before, less that of waits, so that the sum is the thread's account,
-//! however seldom it was found running, but for what came after its last sample. Gaps get longer while a thread sleeps without saying
-//! so and lately hardly ran, so that few of those that sleep are woken.
+//! Each sample stands for the CPU time of the thread since the one before, less that of waits, so
+//! that the sum is the thread's account, however seldom it was found running, but for what came
+//! after its last sample. Gaps get longer while a thread sleeps without saying so and lately hardly
+//! ran, so that few of those that sleep are woken.
 //!
-//! Time in the kernel counts for the function that called it: the signal is delivered on the way back.
+//! Time in the kernel counts for the function that called it: the signal is delivered on the way
+//! back.
 //!
-//! Threads: the drain creates and deletes; the signal handler of the sampled thread sets the timer again.
+//! Threads: the drain creates and deletes; the signal handler of the sampled thread sets the timer
+//! again.
 
 use super::arch::Registers;
 use super::handler;
@@ -31,8 +37,8 @@ use std::{io, mem, ptr};
 
 /// A thread that lately ran for this share of the time, or more, is interrupted at the full rate.
 const FULL_RATE_SHARE: f64 = 0.25;
-/// Gaps of those that sleep without saying so get at most so many times longer, and so long: at the usual rate they are woken less than
-/// twice a second.
+/// Gaps of those that sleep without saying so get at most so many times longer, and so long: at the
+/// usual rate they are woken less than twice a second.
 const SLEEPER_GAP_FACTOR_MAX: f64 = 64.0;
 const SLEEPER_GAP_NS_MAX: f64 = 650_000_000.0;
 /// After so many gaps the last moment says nothing of the next.
@@ -73,10 +79,7 @@ struct RecentShare<const LATELY_NS: u64> {
 
 impl<const LATELY_NS: u64> RecentShare<LATELY_NS> {
     const fn new() -> RecentShare<LATELY_NS> {
-        RecentShare {
-            whole_ns: AtomicU64::new(0),
-            part_ns: AtomicU64::new(0),
-        }
+        RecentShare { whole_ns: AtomicU64::new(0), part_ns: AtomicU64::new(0) }
     }
 
     fn forget(&self) {
@@ -101,7 +104,8 @@ impl<const LATELY_NS: u64> RecentShare<LATELY_NS> {
 /// What a sample that is taken now stands for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Since {
-    /// When that may have begun: when the last one was taken, or later where the thread has waited since, or needed less.
+    /// When that may have begun: when the last one was taken, or later where the thread has waited
+    /// since, or needed less.
     pub(super) mono_ns: u64,
     /// How much CPU time the thread has had since, but for that of its waits.
     pub(super) cpu_ns: u64,
@@ -182,10 +186,10 @@ struct Passed {
 }
 
 impl Passed {
-    /// Whether the thread is taken to have had no processor when its timer fired. A late signal found it in
-    /// the kernel, or ready without a processor. Which of the two came first is not known, only how long
-    /// each took lately; so the answer is drawn with these odds. That is right on average: the timer fires
-    /// at any moment of that time.
+    /// Whether the thread is taken to have had no processor when its timer fired. A late signal
+    /// found it in the kernel, or ready without a processor. Which of the two came first is not
+    /// known, only how long each took lately; so the answer is drawn with these odds. That is right
+    /// on average: the timer fires at any moment of that time.
     fn was_off_processor(self, late_ns: u64) -> bool {
         let lately_ns = self.lately_cpu_ns + self.lately_off_ns;
         late_ns > LATE_NS_MIN && chance::fraction() * (lately_ns as f64) < self.lately_off_ns as f64
@@ -199,7 +203,8 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// Lets the kernel interrupt the thread that owns `lane` every `mean_ns` while it runs, on average.
+    /// Lets the kernel interrupt the thread that owns `lane` every `mean_ns` while it runs, on
+    /// average.
     ///
     /// # Errors
     /// When the thread has ended, or the system refuses.
@@ -212,8 +217,9 @@ impl Timer {
         event.sigev_notify_thread_id = thread_id.cast_signed();
         event.sigev_value.sival_ptr = ptr::from_ref(lane).cast_mut().cast();
         let mut id: c_int = 0;
-        // The system calls themselves: C libraries wrap the kernel's number of a timer in ways of their own.
-        // SAFETY: `event` has the kernel's layout, and `id` room for the number of the timer.
+        // The system calls themselves: C libraries wrap the kernel's number of a timer in ways of
+        // their own. SAFETY: `event` has the kernel's layout, and `id` room for the number of the
+        // timer.
         let status = unsafe {
             libc::syscall(
                 libc::SYS_timer_create,
@@ -231,8 +237,7 @@ impl Timer {
         let now_mono_ns = clock::monotonic_ns();
         pace.last_mono_ns.store(now_mono_ns, Ordering::Relaxed);
         pace.sampled_mono_ns.store(now_mono_ns, Ordering::Relaxed);
-        pace.last_cpu_ns
-            .store(clock::cpu_ns_of(thread_id).unwrap_or(0), Ordering::Relaxed);
+        pace.last_cpu_ns.store(clock::cpu_ns_of(thread_id).unwrap_or(0), Ordering::Relaxed);
         // The lane may have been another thread's.
         pace.running_share.forget();
         pace.wait_share.forget();
@@ -244,8 +249,8 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        // First, so that no handler sets it again. One that has read the number sets what is not there: the kernel does not give numbers
-        // out again until it has been through all of them.
+        // First, so that no handler sets it again. One that has read the number sets what is not
+        // there: the kernel does not give numbers out again until it has been through all of them.
         self.lane.pace.id.store(NO_TIMER, Ordering::Release);
         // SAFETY: the timer is ours. The call fails only for timers that are not there.
         let status = unsafe { libc::syscall(libc::SYS_timer_delete, self.id) };
@@ -253,8 +258,9 @@ impl Drop for Timer {
     }
 }
 
-/// The first moment after `now_ns` in a row of random moments that `last_ns` is one of. (A new row would have none for half a gap: work
-/// that takes less and comes after a wait would never be seen.)
+/// The first moment after `now_ns` in a row of random moments that `last_ns` is one of. (A new row
+/// would have none for half a gap: work that takes less and comes after a wait would never be
+/// seen.)
 fn next_moment_ns(last_ns: u64, now_ns: u64, mean_gap_ns: f64) -> u64 {
     let mut next_ns = last_ns;
     for _ in 0..GAPS_MAX {
@@ -266,31 +272,26 @@ fn next_moment_ns(last_ns: u64, now_ns: u64, mean_gap_ns: f64) -> u64 {
     some_moment_ns(now_ns, mean_gap_ns)
 }
 
-/// The first moment after `now_ns` in a row that may have begun at any time: nearer ones are likelier, since more gaps reach as far.
+/// The first moment after `now_ns` in a row that may have begun at any time: nearer ones are
+/// likelier, since more gaps reach as far.
 fn some_moment_ns(now_ns: u64, mean_gap_ns: f64) -> u64 {
     let part = chance::fraction();
-    let gaps = if part < 0.5 {
-        part
-    } else {
-        1.5 - (2.0 * (1.0 - part)).sqrt()
-    };
+    let gaps = if part < 0.5 { part } else { 1.5 - (2.0 * (1.0 - part)).sqrt() };
     now_ns + (mean_gap_ns * gaps) as u64
 }
 
 /// Lets a timer fire once. Also in signal handlers.
 fn set(id: c_int, due_mono_ns: u64) -> io::Result<()> {
     let times = libc::itimerspec {
-        it_interval: libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        },
+        it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 },
         it_value: libc::timespec {
             tv_sec: (due_mono_ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (due_mono_ns % 1_000_000_000) as libc::c_long,
         },
     };
     let no_old_times = ptr::null_mut::<libc::itimerspec>();
-    // SAFETY: `times` has the kernel's layout on 64-bit systems; a timer that is not there is refused.
+    // SAFETY: `times` has the kernel's layout on 64-bit systems; a timer that is not there is
+    // refused.
     let status = unsafe {
         libc::syscall(
             libc::SYS_timer_settime,
@@ -300,15 +301,11 @@ fn set(id: c_int, due_mono_ns: u64) -> io::Result<()> {
             no_old_times,
         )
     };
-    if status == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Signal handler: the timer of the thread has fired. What a sample that is taken now stands for; `None` where the
-/// thread was not running.
+/// Signal handler: the timer of the thread has fired. What a sample that is taken now stands for;
+/// `None` where the thread was not running.
 pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64) -> Option<Since> {
     if wait::goes_on_after(&lane.pace) {
         return None;
@@ -329,9 +326,11 @@ pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64)
     if registers.is_call_interrupted || passed.was_off_processor(late_ns) {
         return None;
     }
-    // Up to the moment at which the timer fired. Up to now, a long call of the system would count for more the longer it went on.
+    // Up to the moment at which the timer fired. Up to now, a long call of the system would count
+    // for more the longer it went on.
     let cpu_ns = clock::advance(&lane.sampled_cpu_ns, now_cpu_ns.saturating_sub(late_ns));
-    // Not the difference: what is known of waits since the last sample is many times what a few took.
+    // Not the difference: what is known of waits since the last sample is many times what a few
+    // took.
     let wait_share = lane.pace.wait_share.after(cpu_ns, wait::take_cpu_ns());
     let cpu_ns = (cpu_ns as f64 * (1.0 - wait_share.min(WAIT_SHARE_MAX))) as u64;
     if cpu_ns == 0 {
@@ -340,10 +339,7 @@ pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64)
     }
     let sampled_mono_ns = lane.pace.sampled_mono_ns.swap(now_mono_ns, Ordering::Relaxed);
     let could_begin_mono_ns = now_mono_ns.saturating_sub(cpu_ns).max(wait::last_end_mono_ns());
-    Some(Since {
-        mono_ns: sampled_mono_ns.max(could_begin_mono_ns),
-        cpu_ns,
-    })
+    Some(Since { mono_ns: sampled_mono_ns.max(could_begin_mono_ns), cpu_ns })
 }
 
 #[cfg(test)]

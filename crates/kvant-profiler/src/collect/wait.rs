@@ -1,16 +1,18 @@
 //! Samples what threads wait for, and what falling asleep and waking costs them.
 //!
-//! A wait of `w` is a sample with probability `1 - exp(-w/R)` and stands for `w / (1 - exp(-w/R))`: sums of weights are unbiased, long
-//! waits are nearly always there, and short ones cost little. `R` is another one for each kind: idle threads do nothing but wait.
+//! A wait of `w` is a sample with probability `1 - exp(-w/R)` and stands for `w / (1 - exp(-w/R))`:
+//! sums of weights are unbiased, long waits are nearly always there, and short ones cost little.
+//! `R` is another one for each kind: idle threads do nothing but wait.
 //!
-//! A signal of a timer cannot tell a thread that was on its way to sleep from one that slept: both are in the same system call. So
-//! while a thread waits its timer rests ([`goes_on_after`]), and the CPU time of waits is measured instead, of one wait in
-//! [`MEASURED_ONE_IN`]: [`take_cpu_ns`] says how much of the thread's time was that, and samples of the waiter's stack stand for it.
+//! A signal of a timer cannot tell a thread that was on its way to sleep from one that slept: both
+//! are in the same system call. So while a thread waits its timer rests ([`goes_on_after`]), and
+//! the CPU time of waits is measured instead, of one wait in [`MEASURED_ONE_IN`]: [`take_cpu_ns`]
+//! says how much of the thread's time was that, and samples of the waiter's stack stand for it.
 //!
 //! Invariant: nothing here allocates or locks; who waited for a lock must not wait for one of ours.
 //!
-//! Threads: the listener is called on the thread that waits, or that is about to give up a lock; [`goes_on_after`] and
-//! [`take_cpu_ns`] in the thread's signal handler.
+//! Threads: the listener is called on the thread that waits, or that is about to give up a lock;
+//! [`goes_on_after`] and [`take_cpu_ns`] in the thread's signal handler.
 
 use super::chance::{SamplePoints, is_one_in, unbiased};
 use super::clock::{self, monotonic_ns};
@@ -21,12 +23,14 @@ use kvant_base::wait::{self, WaitKind, WaitListener};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
-/// Calls of the system for files that take less than this have found everything in memory: they are no waits.
+/// Calls of the system for files that take less than this have found everything in memory: they are
+/// no waits.
 const IO_WAIT_NS_MIN: u64 = 100_000;
 /// Reading a thread's CPU clock is a system call.
 const MEASURED_ONE_IN: u64 = 16;
-/// When the thread's timer fires within this time after a wait, both clocks are read at the end of the
-/// wait: whether the thread had a processor when it fired can then be told from this burst of work alone.
+/// When the thread's timer fires within this time after a wait, both clocks are read at the end of
+/// the wait: whether the thread had a processor when it fired can then be told from this burst of
+/// work alone.
 const DUE_SOON_NS: u64 = 1_000_000;
 
 static LISTENER: Listener = Listener {
@@ -136,9 +140,7 @@ pub(super) struct Wanted {
 
 /// Begins to sample waits.
 pub(super) fn begin(wanted: Wanted) {
-    LISTENER
-        .cpu_clock_ns
-        .store(clock::own_cpu_clock_cost_ns(), Ordering::Relaxed);
+    LISTENER.cpu_clock_ns.store(clock::own_cpu_clock_cost_ns(), Ordering::Relaxed);
     LISTENER.since_mono_ns.store(monotonic_ns(), Ordering::Relaxed);
     LISTENER.set(wanted);
     wait::install(&LISTENER);
@@ -162,7 +164,8 @@ pub(super) fn goes_on_after(pace: &'static Pace) -> bool {
     })
 }
 
-/// How long the calling thread has waited since this was asked last, or since it last left its clocks.
+/// How long the calling thread has waited since this was asked last, or since it last left its
+/// clocks.
 pub(super) fn take_waited_ns() -> u64 {
     OWN.with(|own| own.waited_ns.take())
 }
@@ -172,7 +175,8 @@ pub(super) fn note_due(mono_ns: u64) {
     OWN.with(|own| own.due_mono_ns.set(mono_ns));
 }
 
-/// Both clocks of the calling thread, monotonic and CPU, at the end of the last wait at which both were read; 0 before the first.
+/// Both clocks of the calling thread, monotonic and CPU, at the end of the last wait at which both
+/// were read; 0 before the first.
 pub(super) fn last_read_ns() -> (u64, u64) {
     OWN.with(|own| (own.read_mono_ns.get(), own.read_cpu_ns.get()))
 }
@@ -182,7 +186,8 @@ pub(super) fn last_end_mono_ns() -> u64 {
     OWN.with(|own| own.last_end_mono_ns.get())
 }
 
-/// How much CPU time the waits of the calling thread took since this was asked last, as far as one in [`MEASURED_ONE_IN`] tells.
+/// How much CPU time the waits of the calling thread took since this was asked last, as far as one
+/// in [`MEASURED_ONE_IN`] tells.
 pub(super) fn take_cpu_ns() -> u64 {
     OWN.with(|own| {
         own.forget_other_sessions();
@@ -249,13 +254,7 @@ impl WaitListener for Listener {
         let duration_ns = monotonic_ns().saturating_sub(since_ns);
         let mean_ns = self.mean_ns[WaitKind::Contention as usize].load(Ordering::Relaxed);
         if mean_ns != 0 && OWN.with(|own| own.holder_points.pass(duration_ns, mean_ns)) {
-            sample(
-                Kind::Holder,
-                name,
-                since_ns,
-                duration_ns,
-                unbiased(duration_ns, mean_ns),
-            );
+            sample(Kind::Holder, name, since_ns, duration_ns, unbiased(duration_ns, mean_ns));
         }
     }
 }
@@ -265,8 +264,7 @@ impl Listener {
         for (current, mean_ns) in self.mean_ns.iter().zip(wanted.mean_ns.unwrap_or_default()) {
             current.store(mean_ns, Ordering::Relaxed);
         }
-        self.cpu_mean_ns
-            .store(wanted.cpu_mean_ns.unwrap_or(0), Ordering::Relaxed);
+        self.cpu_mean_ns.store(wanted.cpu_mean_ns.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// What began before, in another session, counts from the beginning of this one.

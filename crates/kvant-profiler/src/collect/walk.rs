@@ -1,17 +1,20 @@
 //! The walk over a stack by frame pointers: who called whom.
 //!
-//! A function that was compiled with frame pointers keeps, at the address in the frame pointer's register, its caller's frame
-//! pointer, and above it the address that it returns to. Everything of ours is compiled so (`.cargo/config.toml`), the standard
-//! library too. C libraries are not, which costs three things, each with its remedy:
+//! A function that was compiled with frame pointers keeps, at the address in the frame pointer's
+//! register, its caller's frame pointer, and above it the address that it returns to. Everything of
+//! ours is compiled so (`.cargo/config.toml`), the standard library too. C libraries are not, which
+//! costs three things, each with its remedy:
 //!
-//! 1. The register may hold anything. Nothing is read but aligned words between the stack pointer and the stack's end, upwards only,
-//!    and nothing is taken for a caller that is not code. So the walk never faults and always ends.
-//! 2. Callers are lost below a C function that uses the register for itself: `recv` and `malloc` of glibc do. The walk goes on at
-//!    the nearest anchor (see [`super::anchor`]). Where there is none, it looks for the return address into our own code, right
-//!    after a call, and for our frame pointer, which the C function must have saved just below (see [`search`]).
-//! 3. The direct caller of a function without a frame is skipped: the register still has the caller's frame. It is taken from the
-//!    top of the stack where the return address must be there (our own code before its frame is made), or from the first word that
-//!    looks like one.
+//! 1. The register may hold anything. Nothing is read but aligned words between the stack pointer
+//!    and the stack's end, upwards only, and nothing is taken for a caller that is not code. So the
+//!    walk never faults and always ends.
+//! 2. Callers are lost below a C function that uses the register for itself: `recv` and `malloc` of
+//!    glibc do. The walk goes on at the nearest anchor (see [`super::anchor`]). Where there is
+//!    none, it looks for the return address into our own code, right after a call, and for our
+//!    frame pointer, which the C function must have saved just below (see [`search`]).
+//! 3. The direct caller of a function without a frame is skipped: the register still has the
+//!    caller's frame. It is taken from the top of the stack where the return address must be there
+//!    (our own code before its frame is made), or from the first word that looks like one.
 //!
 //! Never used: unwinders that allocate or lock, as that of libgcc does.
 //!
@@ -27,7 +30,8 @@ const FRAME_BYTES: usize = 2 * WORD_BYTES;
 const WORD_BYTES: usize = size_of::<usize>();
 /// How much of the stack is searched for the caller of C functions: the frames of some of them.
 const SEARCHED_WORDS_MAX: usize = 128;
-/// How far above the stack pointer the return address of a C function may lie for it to be taken without more evidence.
+/// How far above the stack pointer the return address of a C function may lie for it to be taken
+/// without more evidence.
 const NEAR_WORDS_MAX: usize = 16;
 /// Registers that a C function saves below its return address; the frame pointer's is among them.
 const SAVED_WORDS_MAX: usize = 6;
@@ -65,7 +69,8 @@ impl Extent {
     }
 }
 
-/// Calls `take` with the address that was interrupted and then with each return address, outwards, until it returns false.
+/// Calls `take` with the address that was interrupted and then with each return address, outwards,
+/// until it returns false.
 ///
 /// # Safety
 /// All of `stack` can be read and does not change meanwhile: it belongs to the calling thread.
@@ -89,7 +94,8 @@ pub(super) unsafe fn from_registers(
     unsafe { climb(registers.fp, stack, anchor, code::is_own_code(registers.pc), take) };
 }
 
-/// Calls `take` with each return address from the frame at `frame` on, outwards, until it returns false.
+/// Calls `take` with each return address from the frame at `frame` on, outwards, until it returns
+/// false.
 ///
 /// # Safety
 /// As for [`from_registers`].
@@ -103,8 +109,8 @@ pub(super) unsafe fn from_frame(
     unsafe { climb(frame, stack, stack.anchor(innermost), true, take) };
 }
 
-/// `is_trusted` says that `frame` comes from our own code. From a C function, it is taken for a frame only if it leads to our own code:
-/// anything may be in the register.
+/// `is_trusted` says that `frame` comes from our own code. From a C function, it is taken for a
+/// frame only if it leads to our own code: anything may be in the register.
 ///
 /// # Safety
 /// As for [`from_registers`].
@@ -118,15 +124,15 @@ unsafe fn climb(
     // Beyond the C library's function that begins a thread there is nothing to look for.
     let mut is_searchable = true;
     loop {
-        // Frames of functions between here and the anchor are below it: a frame pointer that leads past it is none.
+        // Frames of functions between here and the anchor are below it: a frame pointer that leads
+        // past it is none.
         let is_frame =
             stack.contains(frame, FRAME_BYTES) && anchor.is_none_or(|anchor| frame <= anchor.frame);
         // SAFETY: the caller vouches for the stack.
         let read = |address| unsafe { stack.word(address) };
-        let caller = is_frame
-            .then(|| read(frame + WORD_BYTES))
-            .flatten()
-            .filter(|&address| code::is_own_code(address) || (is_trusted && code::is_code(address)));
+        let caller = is_frame.then(|| read(frame + WORD_BYTES)).flatten().filter(|&address| {
+            code::is_own_code(address) || (is_trusted && code::is_code(address))
+        });
         is_trusted = true;
         let Some(caller) = caller else {
             let Some(reached) = anchor else {
@@ -145,7 +151,8 @@ unsafe fn climb(
                 return;
             }
             is_searchable = true;
-            // Before the next anchor is looked for: it is further out, so that even a list that was overwritten comes to an end.
+            // Before the next anchor is looked for: it is further out, so that even a list that was
+            // overwritten comes to an end.
             stack.start = reached.frame;
             frame = reached.frame;
             // SAFETY: as above.
@@ -166,11 +173,16 @@ unsafe fn climb(
     }
 }
 
-/// The return address of the interrupted function where its frame pointer is still, or again, its caller's.
+/// The return address of the interrupted function where its frame pointer is still, or again, its
+/// caller's.
 ///
 /// # Safety
 /// As for [`from_registers`].
-unsafe fn skipped_caller(registers: Registers, stack: Extent, anchor: Option<&Anchor>) -> Option<usize> {
+unsafe fn skipped_caller(
+    registers: Registers,
+    stack: Extent,
+    anchor: Option<&Anchor>,
+) -> Option<usize> {
     // SAFETY: the caller vouches for the stack.
     let word = |address| unsafe { stack.word(address) };
     if code::is_own_code(registers.pc) {
@@ -197,9 +209,9 @@ struct Found {
     end: usize,
 }
 
-/// Looks for the caller of C functions that use the frame pointer's register for themselves, from the start of `stack` on. C
-/// functions save the register before they do, so that the caller's frame pointer lies just below the return address: both must
-/// look like what they are.
+/// Looks for the caller of C functions that use the frame pointer's register for themselves, from
+/// the start of `stack` on. C functions save the register before they do, so that the caller's
+/// frame pointer lies just below the return address: both must look like what they are.
 ///
 /// # Safety
 /// As for [`from_registers`].
@@ -208,7 +220,9 @@ unsafe fn search(stack: Extent) -> Option<Found> {
     let word = |address| unsafe { stack.word(address) };
     let is_frame = |at: usize, frame: usize| {
         let is_above = frame > at && frame - at <= LOCALS_BYTES_MAX;
-        is_above && stack.contains(frame, FRAME_BYTES) && word(frame + WORD_BYTES).is_some_and(code::is_code)
+        is_above
+            && stack.contains(frame, FRAME_BYTES)
+            && word(frame + WORD_BYTES).is_some_and(code::is_code)
     };
     for at in (1..SEARCHED_WORDS_MAX).map(|index| stack.start + index * WORD_BYTES) {
         let caller = word(at)?;

@@ -5,11 +5,13 @@
 //! 2. No bytes lead to a panic, nor to more memory than the format's limits allow.
 
 use super::layout::{
-    BUILD_ID_BYTES_MAX, CONTENT_BYTES_MAX, FLAG_KERNEL, FLAG_RETURN, HEADER_BYTES, LARGE_COUNT_MAX, MAGIC,
-    METHOD_DEFLATED, METHOD_STORED, SECTION_BYTES_MAX, SECTION_HEADER_BYTES, SMALL_COUNT_MAX,
-    SYMBOL_BYTES_MAX, Section, VERSION, unzigzag,
+    BUILD_ID_BYTES_MAX, CONTENT_BYTES_MAX, FLAG_KERNEL, FLAG_RETURN, HEADER_BYTES, LARGE_COUNT_MAX,
+    MAGIC, METHOD_DEFLATED, METHOD_STORED, SECTION_BYTES_MAX, SECTION_HEADER_BYTES,
+    SMALL_COUNT_MAX, SYMBOL_BYTES_MAX, Section, VERSION, unzigzag,
 };
-use super::{CpuSampling, Facts, Frame, Function, Kind, Module, Recording, Sample, Span, Stack, Thread};
+use super::{
+    CpuSampling, Facts, Frame, Function, Kind, Module, Recording, Sample, Span, Stack, Thread,
+};
 use flate2::read::DeflateDecoder;
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::tag::{Activity, Stage};
@@ -22,7 +24,8 @@ use std::io::Read;
 /// The recording in the bytes of a file.
 ///
 /// # Errors
-/// `Corruption` with the offset of the section that is wrong; `Unsupported` for a file of a newer version.
+/// `Corruption` with the offset of the section that is wrong; `Unsupported` for a file of a newer
+/// version.
 pub fn decode(file: &[u8]) -> Result<Recording> {
     check_header(file)?;
     let mut at = HEADER_BYTES;
@@ -31,9 +34,7 @@ pub fn decode(file: &[u8]) -> Result<Recording> {
     for section in Section::ALL {
         let (content, end) = read_section(file, at, section, &mut content_bytes)?;
         let mut reader = Reader(&content);
-        let read = recording
-            .read_section(section, &mut reader)
-            .filter(|()| reader.0.is_empty());
+        let read = recording.read_section(section, &mut reader).filter(|()| reader.0.is_empty());
         if read.is_none() {
             let what = format!("the section of {} breaks its grammar", section.name());
             return Err(corrupt(at, what));
@@ -52,10 +53,7 @@ fn corrupt(offset: usize, message: impl Into<String>) -> Error {
 
 fn check_header(file: &[u8]) -> Result<()> {
     if !file.starts_with(MAGIC) {
-        return Err(corrupt(
-            0,
-            "this is not a recording: it does not begin with KVANTPRF",
-        ));
+        return Err(corrupt(0, "this is not a recording: it does not begin with KVANTPRF"));
     }
     let Some(header) = file.get(..HEADER_BYTES) else {
         return Err(corrupt(0, "the header is cut short"));
@@ -134,7 +132,9 @@ impl Recording {
     fn read_section(&mut self, section: Section, reader: &mut Reader<'_>) -> Option<()> {
         match section {
             Section::Facts => self.facts = reader.facts()?,
-            Section::Modules => self.facts.modules = reader.rows(SMALL_COUNT_MAX, 5, Reader::module)?,
+            Section::Modules => {
+                self.facts.modules = reader.rows(SMALL_COUNT_MAX, 5, Reader::module)?
+            }
             Section::Threads => self.threads = reader.rows(SMALL_COUNT_MAX, 2, Reader::thread)?,
             Section::Names => {
                 self.names = vec![String::new()];
@@ -259,10 +259,7 @@ impl Reader<'_> {
     }
 
     fn thread(&mut self) -> Option<Thread> {
-        Some(Thread {
-            id: self.number_32()?,
-            name: self.text()?,
-        })
+        Some(Thread { id: self.number_32()?, name: self.text()? })
     }
 
     fn frames(&mut self) -> Option<Vec<Frame>> {
@@ -288,10 +285,7 @@ impl Reader<'_> {
         stacks.push(Stack { parent: 0, frame: 0 });
         for number in 1..=count as u32 {
             let distance = self.number_32().filter(|&distance| distance > 0)?;
-            stacks.push(Stack {
-                parent: number.checked_sub(distance)?,
-                frame: 0,
-            });
+            stacks.push(Stack { parent: number.checked_sub(distance)?, frame: 0 });
         }
         let mut frame = 0u32;
         for node in &mut stacks[1..] {
@@ -303,7 +297,10 @@ impl Reader<'_> {
         Some(stacks)
     }
 
-    fn samples(&mut self, [thread_count, name_count, stack_count]: [usize; 3]) -> Option<Vec<Sample>> {
+    fn samples(
+        &mut self,
+        [thread_count, name_count, stack_count]: [usize; 3],
+    ) -> Option<Vec<Sample>> {
         let count = self.count(LARGE_COUNT_MAX, 10)?;
         let mut samples = Vec::with_capacity(count);
         for &kind in take_bytes(&mut self.0, count)? {
@@ -345,15 +342,9 @@ impl Reader<'_> {
         let kind = self.text()?;
         let start_ns = self.number()?;
         let end_ns = self.optional(|reader| start_ns.checked_add(reader.number()?))?;
-        let fields = self.rows(SMALL_COUNT_MAX, 2, |reader| {
-            Some((reader.text()?, reader.text()?))
-        })?;
-        Some(Span {
-            kind,
-            start_ns,
-            end_ns,
-            fields,
-        })
+        let fields =
+            self.rows(SMALL_COUNT_MAX, 2, |reader| Some((reader.text()?, reader.text()?)))?;
+        Some(Span { kind, start_ns, end_ns, fields })
     }
 
     fn symbols(&mut self, frame_count: usize) -> Option<Vec<Vec<Function>>> {

@@ -1,8 +1,8 @@
 //! A recording becomes a file: `docs/formats/recording.md`.
 
 use super::layout::{
-    FLAG_KERNEL, FLAG_RETURN, MAGIC, METHOD_DEFLATED, METHOD_STORED, SECTION_HEADER_BYTES, Section, VERSION,
-    zigzag,
+    FLAG_KERNEL, FLAG_RETURN, MAGIC, METHOD_DEFLATED, METHOD_STORED, SECTION_HEADER_BYTES, Section,
+    VERSION, zigzag,
 };
 use super::{Facts, Frame, Function, Module, Recording, Sample, Span, Stack, Thread};
 use flate2::Compression;
@@ -13,7 +13,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::io::Write;
 
-/// The bytes of a file with `recording`, whose invariants must hold. What has more rows than the format allows cannot be decoded again.
+/// The bytes of a file with `recording`, whose invariants must hold. What has more rows than the
+/// format allows cannot be decoded again.
 pub fn encode(recording: &Recording) -> Vec<u8> {
     let mut out = Vec::new();
     out.extend_from_slice(MAGIC);
@@ -50,8 +51,9 @@ fn put_section(out: &mut Vec<u8>, section: Section, content: &[u8]) {
     } else {
         (METHOD_STORED, content)
     };
-    let length =
-        |bytes: &[u8]| u32::try_from(bytes.len()).expect("the limits on counts keep a section below 4 GiB");
+    let length = |bytes: &[u8]| {
+        u32::try_from(bytes.len()).expect("the limits on counts keep a section below 4 GiB")
+    };
     let start = out.len();
     out.extend_from_slice(&[section as u8, method]);
     out.extend_from_slice(&length(content).to_le_bytes());
@@ -117,9 +119,7 @@ fn facts(out: &mut Content, facts: &Facts) {
         out.byte(u8::from(cpu.has_kernel_frames));
     });
     out.optional(facts.alloc_mean_bytes, Content::number);
-    out.optional(facts.wait_mean_ns, |out, means_ns| {
-        out.column(&means_ns, |mean| *mean)
-    });
+    out.optional(facts.wait_mean_ns, |out, means_ns| out.column(&means_ns, |mean| *mean));
     out.number(facts.dropped_count);
 }
 
@@ -186,16 +186,12 @@ fn samples(out: &mut Content, samples: &[Sample]) {
     }
     out.column(samples, |sample| sample.duration_ns);
     out.column(samples, |sample| u64::from(sample.thread));
-    samples
-        .iter()
-        .for_each(|sample| out.byte(sample.tag.activity as u8));
+    samples.iter().for_each(|sample| out.byte(sample.tag.activity as u8));
     samples.iter().for_each(|sample| out.byte(sample.tag.stage as u8));
     out.column(samples, |sample| u64::from(sample.name));
     out.column(samples, |sample| u64::from(sample.stack));
     out.column(samples, |sample| sample.weight);
-    samples
-        .iter()
-        .for_each(|sample| out.byte(u8::from(sample.is_live)));
+    samples.iter().for_each(|sample| out.byte(u8::from(sample.is_live)));
 }
 
 fn spans(out: &mut Content, spans: &[Span]) {
@@ -247,10 +243,7 @@ struct Table<R> {
 
 impl<R> Default for Table<R> {
     fn default() -> Table<R> {
-        Table {
-            numbers: HashMap::new(),
-            rows: Vec::new(),
-        }
+        Table { numbers: HashMap::new(), rows: Vec::new() }
     }
 }
 

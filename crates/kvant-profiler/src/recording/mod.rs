@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! 1. Every index is valid: of a thread, a name, a stack, a frame.
-//! 2. A stack's parent comes before it in [`Recording::stacks`]; so does that of every node of a tree that is built in order.
+//! 2. A stack's parent comes before it in [`Recording::stacks`]; so does that of every node of a
+//!    tree that is built in order.
 //! 3. Samples are in the order of their times.
 
 use kvant_base::tag::Tag;
@@ -22,7 +23,8 @@ pub struct Recording {
     pub facts: Facts,
     /// The threads that were seen.
     pub threads: Vec<Thread>,
-    /// Names of locks, queues and system calls that were waited for. The first is empty: samples that waited for nothing have it.
+    /// Names of locks, queues and system calls that were waited for. The first is empty: samples
+    /// that waited for nothing have it.
     pub names: Vec<String>,
     /// The addresses that stacks are made of.
     pub frames: Vec<Frame>,
@@ -32,8 +34,9 @@ pub struct Recording {
     pub samples: Vec<Sample>,
     /// Flushes, compactions, stalls, slow fsyncs and times of overload that overlap the recording.
     pub spans: Vec<Span>,
-    /// The names of the frames, when they are known: for each of [`Recording::frames`] the functions at that address, the innermost
-    /// first (more than one where the compiler inlined). Empty before symbols were resolved.
+    /// The names of the frames, when they are known: for each of [`Recording::frames`] the
+    /// functions at that address, the innermost first (more than one where the compiler inlined).
+    /// Empty before symbols were resolved.
     pub symbols: Vec<Vec<Function>>,
 }
 
@@ -74,9 +77,11 @@ pub struct Facts {
     pub process_cpu_ns: u64,
     /// How CPU time was sampled; `None` when it was not.
     pub cpu: Option<CpuSampling>,
-    /// One sample per this many bytes allocated, on average; `None` when allocations were not sampled.
+    /// One sample per this many bytes allocated, on average; `None` when allocations were not
+    /// sampled.
     pub alloc_mean_bytes: Option<u64>,
-    /// One sample per this much time waited, on average, by kind in the order of [`WaitKind::ALL`]; `None` when waits were not sampled.
+    /// One sample per this much time waited, on average, by kind in the order of [`WaitKind::ALL`];
+    /// `None` when waits were not sampled.
     pub wait_mean_ns: Option<[u64; WaitKind::ALL.len()]>,
     /// Samples that were lost: no room in a ring, or for their stack.
     pub dropped_count: u64,
@@ -133,7 +138,8 @@ pub struct Thread {
 /// A place in the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Frame {
-    /// The address: of the instruction itself in the innermost frame, of the one after the call in others.
+    /// The address: of the instruction itself in the innermost frame, of the one after the call in
+    /// others.
     pub address: u64,
     /// Whether it is the kernel's.
     pub is_kernel: bool,
@@ -204,7 +210,8 @@ pub struct Sample {
     pub kind: Kind,
     /// When what it stands for began, in nanoseconds since the recording did. What began before: 0.
     pub time_ns: u64,
-    /// How long that lasted: of CPU time that timers sampled, since the last sample. 0 for what is a moment.
+    /// How long that lasted: of CPU time that timers sampled, since the last sample. 0 for what is
+    /// a moment.
     pub duration_ns: u64,
     /// Which thread, in [`Recording::threads`].
     pub thread: u32,

@@ -13,13 +13,7 @@ const PAGE: &str = include_str!("../../../../docs/formats/recording.md");
 
 /// The bytes of the worked example: lines of offset and hexadecimal bytes.
 fn worked_example() -> Vec<u8> {
-    let example = PAGE
-        .split("```hex\n")
-        .nth(1)
-        .unwrap()
-        .split("```")
-        .next()
-        .unwrap();
+    let example = PAGE.split("```hex\n").nth(1).unwrap().split("```").next().unwrap();
     let bytes = example.lines().flat_map(|line| line.split_whitespace().skip(1));
     bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
 }
@@ -30,10 +24,7 @@ fn example() -> Recording {
         time_ns: 1_000_000,
         duration_ns: 0,
         thread: 0,
-        tag: Tag {
-            activity: Activity::Get,
-            stage: Stage::Table,
-        },
+        tag: Tag { activity: Activity::Get, stage: Stage::Table },
         name: 0,
         stack: 2,
         weight: 4_000_000,
@@ -64,22 +55,11 @@ fn example() -> Recording {
                 build_id: vec![0xab, 0xcd],
             }],
         },
-        threads: vec![Thread {
-            id: 43,
-            name: "worker-0".into(),
-        }],
+        threads: vec![Thread { id: 43, name: "worker-0".into() }],
         names: vec![String::new(), "gate".into()],
         frames: vec![
-            Frame {
-                address: 0x10040,
-                is_kernel: false,
-                is_return: true,
-            },
-            Frame {
-                address: 0x10010,
-                is_kernel: false,
-                is_return: false,
-            },
+            Frame { address: 0x10040, is_kernel: false, is_return: true },
+            Frame { address: 0x10010, is_kernel: false, is_return: false },
         ],
         stacks: vec![
             Stack { parent: 0, frame: 0 },
@@ -112,22 +92,10 @@ fn example() -> Recording {
             fields: vec![("bytes".into(), "4096".into())],
         }],
         symbols: vec![
-            vec![Function {
-                name: "main".into(),
-                file: "main.rs".into(),
-                line: 7,
-            }],
+            vec![Function { name: "main".into(), file: "main.rs".into(), line: 7 }],
             vec![
-                Function {
-                    name: "read".into(),
-                    file: "main.rs".into(),
-                    line: 3,
-                },
-                Function {
-                    name: "get".into(),
-                    file: "main.rs".into(),
-                    line: 5,
-                },
+                Function { name: "read".into(), file: "main.rs".into(), line: 3 },
+                Function { name: "get".into(), file: "main.rs".into(), line: 5 },
             ],
         ],
     }
@@ -137,13 +105,10 @@ fn example() -> Recording {
 fn the_worked_example_is_what_is_written_and_read() {
     let encoded = encode(&example());
     let hex: String =
-        (0..)
-            .step_by(16)
-            .zip(encoded.chunks(16))
-            .fold(String::new(), |text, (offset, line)| {
-                let line: String = line.iter().map(|byte| format!(" {byte:02x}")).collect();
-                format!("{text}{offset:04x} {line}\n")
-            });
+        (0..).step_by(16).zip(encoded.chunks(16)).fold(String::new(), |text, (offset, line)| {
+            let line: String = line.iter().map(|byte| format!(" {byte:02x}")).collect();
+            format!("{text}{offset:04x} {line}\n")
+        });
     assert!(worked_example() == encoded, "the example should be:\n{hex}");
     assert_eq!(decode(&encoded).unwrap(), example());
 }
@@ -177,10 +142,7 @@ fn mend_checksums(file: &mut [u8]) {
     let mut at = 16;
     while file.len() >= at + 14 {
         let stored_bytes = u32::from_le_bytes(file[at + 6..at + 10].try_into().unwrap()) as usize;
-        let Some(end) = (at + 14)
-            .checked_add(stored_bytes)
-            .filter(|&end| end <= file.len())
-        else {
+        let Some(end) = (at + 14).checked_add(stored_bytes).filter(|&end| end <= file.len()) else {
             return;
         };
         let crc = crc32c_masked(&[&file[at..at + 10], &file[at + 14..end]]);
@@ -190,15 +152,7 @@ fn mend_checksums(file: &mut [u8]) {
 }
 
 fn assert_valid(recording: &Recording) {
-    let Recording {
-        threads,
-        names,
-        frames,
-        stacks,
-        samples,
-        symbols,
-        ..
-    } = recording;
+    let Recording { threads, names, frames, stacks, samples, symbols, .. } = recording;
     assert_eq!(names[0], "");
     for (index, stack) in stacks.iter().enumerate().skip(1) {
         assert!((stack.parent as usize) < index && (stack.frame as usize) < frames.len());
@@ -250,10 +204,7 @@ fn damage_is_an_error_and_never_more() {
             }
         }
     }
-    assert!(
-        refused_count > 400 && read_count > 0,
-        "{refused_count} {read_count}"
-    );
+    assert!(refused_count > 400 && read_count > 0, "{refused_count} {read_count}");
 }
 
 #[test]
@@ -274,17 +225,11 @@ fn errors_say_where() {
     let mut damaged = file.clone();
     damaged[35] ^= 1;
     let error = decode(&damaged).unwrap_err();
-    assert_eq!(
-        (error.kind(), error.offset_bytes()),
-        (ErrorKind::Corruption, Some(16))
-    );
+    assert_eq!((error.kind(), error.offset_bytes()), (ErrorKind::Corruption, Some(16)));
     assert!(error.message().contains("facts"), "{error}");
     let mut longer = file.clone();
     longer.push(0);
-    assert_eq!(
-        decode(&longer).unwrap_err().offset_bytes(),
-        Some(file.len() as u64)
-    );
+    assert_eq!(decode(&longer).unwrap_err().offset_bytes(), Some(file.len() as u64));
 }
 
 /// A section that inflates to 200 MiB of zeros is read as far as it says it goes, and no farther.
@@ -306,10 +251,7 @@ fn a_bomb_does_not_go_off() {
         mend_checksums(&mut file);
         let error = decode(&file).unwrap_err();
         assert!(error.message().contains("l"), "{error}");
-        assert_eq!(
-            (error.kind(), error.offset_bytes()),
-            (ErrorKind::Corruption, Some(16))
-        );
+        assert_eq!((error.kind(), error.offset_bytes()), (ErrorKind::Corruption, Some(16)));
     }
 }
 
@@ -318,11 +260,7 @@ fn a_bomb_does_not_go_off() {
 fn names_do_not_multiply_without_end() {
     let mut recording = example();
     recording.symbols = vec![Vec::new(), Vec::new()];
-    let function = Function {
-        name: "x".repeat(4 << 20),
-        file: String::new(),
-        line: 0,
-    };
+    let function = Function { name: "x".repeat(4 << 20), file: String::new(), line: 0 };
     recording.symbols[0] = vec![function; 33];
     let file = encode(&recording);
     assert!(file.len() < 100 << 10, "{}", file.len());
@@ -333,22 +271,13 @@ fn names_do_not_multiply_without_end() {
 fn cpu_time_without_samples_is_what_the_kernel_counts_more() {
     let mut recording = Recording::default();
     recording.facts.process_cpu_ns = 241;
-    let sample = |kind, weight| Sample {
-        weight,
-        ..Sample::of(kind)
-    };
-    recording.samples = vec![
-        sample(Kind::Cpu, 100),
-        sample(Kind::Alloc, 4096),
-        sample(Kind::Cpu, 58),
-    ];
+    let sample = |kind, weight| Sample { weight, ..Sample::of(kind) };
+    recording.samples =
+        vec![sample(Kind::Cpu, 100), sample(Kind::Alloc, 4096), sample(Kind::Cpu, 58)];
     // Without samples of CPU time nothing is missing.
     assert_eq!(recording.not_sampled_ns(), 0);
-    recording.facts.cpu = Some(CpuSampling {
-        engine: "timer".into(),
-        period_ns: 1,
-        has_kernel_frames: false,
-    });
+    recording.facts.cpu =
+        Some(CpuSampling { engine: "timer".into(), period_ns: 1, has_kernel_frames: false });
     assert_eq!(recording.not_sampled_ns(), 83);
     recording.samples.push(sample(Kind::Cpu, 200));
     assert_eq!(recording.not_sampled_ns(), 0);
@@ -357,19 +286,10 @@ fn cpu_time_without_samples_is_what_the_kernel_counts_more() {
 #[test]
 fn perf_events_without_the_kernel_say_what_they_cannot_see() {
     let blind_spot = |engine: &str, has_kernel_frames| {
-        CpuSampling {
-            engine: engine.into(),
-            period_ns: 1,
-            has_kernel_frames,
-        }
-        .blind_spot()
+        CpuSampling { engine: engine.into(), period_ns: 1, has_kernel_frames }.blind_spot()
     };
     let text = blind_spot("perf", false).unwrap();
-    for part in [
-        "time in the kernel",
-        "sysctl kernel.perf_event_paranoid=1",
-        "--engine timer",
-    ] {
+    for part in ["time in the kernel", "sysctl kernel.perf_event_paranoid=1", "--engine timer"] {
         assert!(text.contains(part), "{text}");
     }
     assert_eq!(blind_spot("perf", true), None);

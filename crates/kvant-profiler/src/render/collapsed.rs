@@ -1,8 +1,9 @@
 //! Collapsed stacks: a line a stack, as flame graph tools read them.
 //!
-//! `thread;activity/stage;outer;..;inner weight`, the lines in order. As in async-profiler, `_[i]` marks a function that the compiler
-//! inlined into the one before it, and `_[k]` one of the kernel. Semicolons in names become commas.
-//! CPU time that no sample stands for is a line of its own, `[not sampled] weight`.
+//! `thread;activity/stage;outer;..;inner weight`, the lines in order. As in async-profiler, `_[i]`
+//! marks a function that the compiler inlined into the one before it, and `_[k]` one of the kernel.
+//! Semicolons in names become commas. CPU time that no sample stands for is a line of its own,
+//! `[not sampled] weight`.
 
 use super::names;
 use crate::recording::{Kind, Recording};
@@ -12,16 +13,11 @@ use std::collections::{BTreeMap, HashMap};
 pub fn collapsed(recording: &Recording, kind: Kind) -> String {
     let mut weights: HashMap<_, u64> = HashMap::new();
     for sample in recording.samples.iter().filter(|sample| sample.kind == kind) {
-        let weight = weights
-            .entry((sample.thread, sample.tag.code(), sample.stack))
-            .or_default();
+        let weight = weights.entry((sample.thread, sample.tag.code(), sample.stack)).or_default();
         *weight = weight.saturating_add(sample.weight);
     }
-    let tags: HashMap<u16, _> = recording
-        .samples
-        .iter()
-        .map(|sample| (sample.tag.code(), sample.tag))
-        .collect();
+    let tags: HashMap<u16, _> =
+        recording.samples.iter().map(|sample| (sample.tag.code(), sample.tag)).collect();
     // Addresses within one function are one line.
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for ((thread, tag, stack), weight) in weights {
@@ -45,11 +41,7 @@ fn push_stack(line: &mut String, recording: &Recording, stack: u32) {
     frames.reverse();
     for frame in frames {
         let functions = names::functions(recording, frame);
-        let mark = if recording.frames[frame as usize].is_kernel {
-            "_[k]"
-        } else {
-            ""
-        };
+        let mark = if recording.frames[frame as usize].is_kernel { "_[k]" } else { "" };
         for (depth, function) in functions.iter().enumerate().rev() {
             let is_inlined = depth + 1 < functions.len();
             line.push(';');

@@ -1,9 +1,11 @@
-//! One self-contained HTML page a recording, or two recordings for a difference: flame graphs, heat map, event lanes, tables.
+//! One self-contained HTML page a recording, or two recordings for a difference: flame graphs, heat
+//! map, event lanes, tables.
 //!
 //! Invariants:
 //! 1. The page loads nothing: its policy forbids it, and everything is inside.
-//! 2. The scripts in `html/` are modules as they stand there, so that other programs can load them one by one; a page has them
-//!    behind each other in the order of [`SCRIPTS`], without their imports and exports.
+//! 2. The scripts in `html/` are modules as they stand there, so that other programs can load them
+//!    one by one; a page has them behind each other in the order of [`SCRIPTS`], without their
+//!    imports and exports.
 
 mod data;
 mod origin;
@@ -34,7 +36,8 @@ const SCRIPTS: &[&str] = &[
     include_str!("html/main.js"),
 ];
 
-/// The page of a recording. Its symbols should be resolved before; without them it shows modules only.
+/// The page of a recording. Its symbols should be resolved before; without them it shows modules
+/// only.
 pub fn html(recording: &Recording) -> String {
     page(&[recording])
 }
@@ -51,17 +54,12 @@ fn page(recordings: &[&Recording]) -> String {
         data.push_str(&data::encode(recording));
         data.push_str("</script>\n");
     }
-    let parts = [
-        ("/*STYLE*/", STYLE),
-        ("<!--DATA-->", &data),
-        ("/*SCRIPT*/", &script()),
-    ];
+    let parts = [("/*STYLE*/", STYLE), ("<!--DATA-->", &data), ("/*SCRIPT*/", &script())];
     let mut page = String::with_capacity(TEMPLATE.len() + STYLE.len() + data.len() + (128 << 10));
     let mut rest = TEMPLATE;
     for (mark, text) in parts {
-        let (before, after) = rest
-            .split_once(mark)
-            .expect("the template has each mark, in this order");
+        let (before, after) =
+            rest.split_once(mark).expect("the template has each mark, in this order");
         page.push_str(before);
         page.push_str(text);
         rest = after;

@@ -3,17 +3,14 @@
 use crate::recording::{Function, Recording};
 use std::borrow::Cow;
 
-/// The functions of a frame, the innermost first: at least one. Without symbols it is called by its address.
+/// The functions of a frame, the innermost first: at least one. Without symbols it is called by its
+/// address.
 pub(super) fn functions(recording: &Recording, frame: u32) -> Cow<'_, [Function]> {
     match recording.symbols.get(frame as usize) {
         Some(functions) if !functions.is_empty() => Cow::Borrowed(functions),
         _ => {
             let address = recording.frames[frame as usize].address;
-            let function = Function {
-                name: format!("{address:#x}"),
-                file: String::new(),
-                line: 0,
-            };
+            let function = Function { name: format!("{address:#x}"), file: String::new(), line: 0 };
             Cow::Owned(vec![function])
         }
     }

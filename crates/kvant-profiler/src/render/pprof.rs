@@ -1,9 +1,10 @@
-//! The format of `go tool pprof`: a gzipped `perftools.profiles.Profile` (`profile.proto` of google/pprof).
+//! The format of `go tool pprof`: a gzipped `perftools.profiles.Profile` (`profile.proto` of
+//! google/pprof).
 //!
-//! A sample has a value for each kind that was recorded, and the labels `thread`, `activity`, `stage` and `lock`. Equal ones are added up, so
-//! times within the recording are lost. Functions and inlined frames are there; a reader needs no
-//! executables. CPU time that no sample stands for is a sample of its own, in the function
-//! `[not sampled]`, without labels.
+//! A sample has a value for each kind that was recorded, and the labels `thread`, `activity`,
+//! `stage` and `lock`. Equal ones are added up, so times within the recording are lost. Functions
+//! and inlined frames are there; a reader needs no executables. CPU time that no sample stands for
+//! is a sample of its own, in the function `[not sampled]`, without labels.
 //!
 //! Functions have no system name: `go tool pprof` takes one that is the same as the name for
 //! mangled C++, and cuts type parameters off.
@@ -43,12 +44,7 @@ struct ValueType {
 }
 
 const fn weight_of(name: &'static str, unit: &'static str, kind: Kind) -> ValueType {
-    ValueType {
-        name,
-        unit,
-        kind,
-        of: |sample| sample.weight,
-    }
+    ValueType { name, unit, kind, of: |sample| sample.weight }
 }
 
 const NS: &str = "nanoseconds";
@@ -146,9 +142,7 @@ impl Profile<'_> {
             };
             is_switched_on || self.recording.samples.iter().any(|sample| sample.kind == kind)
         };
-        let recorded = VALUE_TYPES
-            .iter()
-            .filter(|value_type| is_recorded(value_type.kind));
+        let recorded = VALUE_TYPES.iter().filter(|value_type| is_recorded(value_type.kind));
         recorded.collect()
     }
 
@@ -172,9 +166,8 @@ impl Profile<'_> {
         let mut sums: BTreeMap<_, (Tag, Vec<u64>)> = BTreeMap::new();
         for sample in &self.recording.samples {
             let key = (sample.stack, sample.thread, sample.tag.code(), sample.name);
-            let (_, values) = sums
-                .entry(key)
-                .or_insert_with(|| (sample.tag, vec![0u64; types.len()]));
+            let (_, values) =
+                sums.entry(key).or_insert_with(|| (sample.tag, vec![0u64; types.len()]));
             for (value, value_type) in values.iter_mut().zip(types) {
                 if value_type.kind == sample.kind {
                     *value = value.saturating_add((value_type.of)(sample));
@@ -241,9 +234,9 @@ impl Profile<'_> {
         for (index, frame) in (0..).zip(&self.recording.frames) {
             let address = frame.address.saturating_sub(u64::from(frame.is_return));
             let modules = &self.recording.facts.modules;
-            let module = modules
-                .iter()
-                .position(|module| !frame.is_kernel && (module.start..module.end).contains(&address));
+            let module = modules.iter().position(|module| {
+                !frame.is_kernel && (module.start..module.end).contains(&address)
+            });
             let mut message = Message::default();
             message.number(1, u64::from(index) + 1);
             message.number(2, module.map_or(0, |module| module as u64 + 1));
@@ -257,11 +250,8 @@ impl Profile<'_> {
             self.message.message(field::LOCATION, &message);
         }
         if self.recording.not_sampled_ns() > 0 {
-            let function = Function {
-                name: names::NOT_SAMPLED.to_owned(),
-                file: String::new(),
-                line: 0,
-            };
+            let function =
+                Function { name: names::NOT_SAMPLED.to_owned(), file: String::new(), line: 0 };
             let (mut message, mut line) = (Message::default(), Message::default());
             line.number(1, self.function(&function));
             message.number(1, self.not_sampled_location());

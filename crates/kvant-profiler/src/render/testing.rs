@@ -1,41 +1,29 @@
 //! A small recording for the tests of this module.
 
-use crate::recording::{CpuSampling, Facts, Frame, Function, Kind, Module, Recording, Sample, Stack, Thread};
+use crate::recording::{
+    CpuSampling, Facts, Frame, Function, Kind, Module, Recording, Sample, Stack, Thread,
+};
 use kvant_base::tag::{Activity, Stage, Tag};
 use kvant_base::wait::WaitKind;
 
-/// `main` calls `get`, which has `read` inlined and calls the kernel; and a second thread that only waits.
+/// `main` calls `get`, which has `read` inlined and calls the kernel; and a second thread that only
+/// waits.
 pub(super) fn recording() -> Recording {
-    let frame = |address, is_kernel, is_return| Frame {
-        address,
-        is_kernel,
-        is_return,
-    };
-    let function = |name: &str, line| Function {
-        name: name.into(),
-        file: "main.rs".into(),
-        line,
-    };
+    let frame = |address, is_kernel, is_return| Frame { address, is_kernel, is_return };
+    let function = |name: &str, line| Function { name: name.into(), file: "main.rs".into(), line };
     let sample = Sample {
         kind: Kind::Cpu,
         time_ns: 0,
         duration_ns: 0,
         thread: 0,
-        tag: Tag {
-            activity: Activity::Get,
-            stage: Stage::Table,
-        },
+        tag: Tag { activity: Activity::Get, stage: Stage::Table },
         name: 0,
         stack: 3,
         weight: 0,
         is_live: false,
     };
-    let samples = [
-        (Kind::Cpu, 3, 30),
-        (Kind::Cpu, 2, 7),
-        (Kind::Alloc, 2, 512),
-        (Kind::Cpu, 3, 12),
-    ];
+    let samples =
+        [(Kind::Cpu, 3, 30), (Kind::Cpu, 2, 7), (Kind::Alloc, 2, 512), (Kind::Cpu, 3, 12)];
     let mut samples: Vec<Sample> = samples
         .map(|(kind, stack, weight)| Sample {
             kind,
@@ -76,14 +64,8 @@ pub(super) fn recording() -> Recording {
             ..Facts::default()
         },
         threads: vec![
-            Thread {
-                id: 7,
-                name: "worker;0".into(),
-            },
-            Thread {
-                id: 8,
-                name: String::new(),
-            },
+            Thread { id: 7, name: "worker;0".into() },
+            Thread { id: 8, name: String::new() },
         ],
         names: vec![String::new(), "gate".into()],
         frames: vec![

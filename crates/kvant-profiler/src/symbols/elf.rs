@@ -1,4 +1,5 @@
-//! What of an executable file says where its code is: its build id, and which part of it is at which address.
+//! What of an executable file says where its code is: its build id, and which part of it is at
+//! which address.
 //!
 //! Only the beginning of a file is read: linkers put the headers and the notes there.
 
@@ -38,18 +39,16 @@ impl Layout {
         let head_bytes = file.len_bytes()?.min(HEAD_BYTES_MAX);
         let mut head = vec![0; head_bytes as usize];
         file.read_exact_at(&mut head, 0)?;
-        Layout::parse(&head)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("no ELF file: {error}")))
+        Layout::parse(&head).map_err(|error| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("no ELF file: {error}"))
+        })
     }
 
     /// The layout that the beginning of a file tells.
     pub(super) fn parse(head: &[u8]) -> object::Result<Layout> {
         let header = FileHeader64::<Endianness>::parse(head)?;
         let endian = header.endian()?;
-        let mut layout = Layout {
-            build_id: Vec::new(),
-            segments: Vec::new(),
-        };
+        let mut layout = Layout { build_id: Vec::new(), segments: Vec::new() };
         for program_header in header.program_headers(endian, head)? {
             if program_header.p_type(endian) == PT_LOAD {
                 layout.segments.push(Segment {
@@ -79,25 +78,20 @@ impl Layout {
                 .is_some_and(|distance| distance < segment.file_bytes)
         };
         let segment = self.segments.iter().find(within)?;
-        segment
-            .address
-            .checked_add(file_offset_bytes - segment.file_offset_bytes)
+        segment.address.checked_add(file_offset_bytes - segment.file_offset_bytes)
     }
 }
 
-/// The functions of the code that the kernel lends every process (`[vdso]`), by their offset in it: read from the own process, as it is the
-/// same in all.
+/// The functions of the code that the kernel lends every process (`[vdso]`), by their offset in it:
+/// read from the own process, as it is the same in all.
 pub(super) fn vdso_functions() -> io::Result<Vec<(u64, String)>> {
     let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     let maps = kvant_env::host::read_text(Path::new("/proc/self/maps"))?;
     let line = maps.lines().find(|line| line.ends_with("[vdso]"));
-    let (start, end) = line
-        .and_then(range_of)
-        .ok_or_else(|| invalid("this process has no [vdso]"))?;
+    let (start, end) =
+        line.and_then(range_of).ok_or_else(|| invalid("this process has no [vdso]"))?;
     let mut image = vec![0; (end - start) as usize];
-    PosixFs::new()
-        .open(Path::new("/proc/self/mem"))?
-        .read_exact_at(&mut image, start)?;
+    PosixFs::new().open(Path::new("/proc/self/mem"))?.read_exact_at(&mut image, start)?;
     let file = object::File::parse(&image[..]).map_err(|error| invalid(&error.to_string()))?;
     let symbols = file.dynamic_symbols().filter(|symbol| symbol.is_definition());
     let mut functions: Vec<(u64, String)> = symbols

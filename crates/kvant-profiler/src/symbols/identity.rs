@@ -1,7 +1,8 @@
-//! What a process can name: the programs and libraries that it runs itself, and the kernel that it runs on.
+//! What a process can name: the programs and libraries that it runs itself, and the kernel that it
+//! runs on.
 //!
-//! A client that runs the same build as the server needs none of the server's time to name its addresses: it says what it can name, and
-//! the server leaves the rest to it.
+//! A client that runs the same build as the server needs none of the server's time to name its
+//! addresses: it says what it can name, and the server leaves the rest to it.
 
 use super::elf::{self, Layout};
 use super::kernel;
@@ -27,7 +28,8 @@ impl Identities {
         parts.join(",")
     }
 
-    /// Whether whoever can name these can name everything in `recording`, which was made by this process or on this machine.
+    /// Whether whoever can name these can name everything in `recording`, which was made by this
+    /// process or on this machine.
     pub fn can_name(&self, recording: &Recording) -> bool {
         let has_kernel = recording.frames.iter().any(|frame| frame.is_kernel);
         let knows_kernel = || boot_id().is_some_and(|id| self.0.contains(&id));
@@ -35,8 +37,9 @@ impl Identities {
         let mut files = files.filter(|path| path.starts_with('/'));
         (!has_kernel || knows_kernel())
             && files.all(|path| {
-                super::of_file(recording, Some(path))
-                    .all(|module| !module.build_id.is_empty() && self.0.contains(&hex(&module.build_id)))
+                super::of_file(recording, Some(path)).all(|module| {
+                    !module.build_id.is_empty() && self.0.contains(&hex(&module.build_id))
+                })
             })
     }
 }
@@ -59,11 +62,8 @@ fn own_files() -> Vec<(Vec<u8>, PathBuf)> {
     let Ok(maps) = read_text(Path::new("/proc/self/maps")) else {
         return Vec::new();
     };
-    let is_executable = |line: &&str| {
-        line.split_whitespace()
-            .nth(1)
-            .is_some_and(|access| access.contains('x'))
-    };
+    let is_executable =
+        |line: &&str| line.split_whitespace().nth(1).is_some_and(|access| access.contains('x'));
     let paths: BTreeSet<&str> = maps
         .lines()
         .filter(is_executable)

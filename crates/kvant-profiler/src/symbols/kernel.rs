@@ -6,13 +6,14 @@ use kvant_env::host::read_text;
 use std::io;
 use std::path::Path;
 
-/// What the system shows of its symbols: addresses, kinds, names, and the modules of those that are loaded. Without permission all
-/// addresses are 0.
+/// What the system shows of its symbols: addresses, kinds, names, and the modules of those that are
+/// loaded. Without permission all addresses are 0.
 const SYMBOLS: &str = "/proc/kallsyms";
 /// No function of a kernel is longer: what is farther from the symbol before it is something else.
 const FUNCTION_BYTES_MAX: u64 = 1 << 20;
 
-/// Names the frames at `indices`, which are the kernel's; returns how many have the name of a function.
+/// Names the frames at `indices`, which are the kernel's; returns how many have the name of a
+/// function.
 pub(super) fn name_all(
     frames: &[Frame],
     indices: &[usize],
@@ -36,9 +37,8 @@ pub(super) fn name_all(
     for &index in indices {
         let address = probe(&frames[index]);
         let after = functions.partition_point(|(start, ..)| *start <= address);
-        let near = functions[..after]
-            .last()
-            .filter(|(start, ..)| address - start < FUNCTION_BYTES_MAX);
+        let near =
+            functions[..after].last().filter(|(start, ..)| address - start < FUNCTION_BYTES_MAX);
         named_count += usize::from(near.is_some());
         symbols[index] = match near {
             Some((_, name, module)) => nameless((*name).to_owned(), &file_of(module)),
@@ -50,7 +50,8 @@ pub(super) fn name_all(
 
 /// Whether the system shows the addresses of its functions.
 pub(super) fn is_visible() -> bool {
-    read_text(Path::new(SYMBOLS)).is_ok_and(|text| text.lines().take(100).any(|line| parse(line).is_some()))
+    read_text(Path::new(SYMBOLS))
+        .is_ok_and(|text| text.lines().take(100).any(|line| parse(line).is_some()))
 }
 
 fn file_of(module: &str) -> String {
@@ -92,9 +93,6 @@ mod tests {
                 (0xffff_ffff_a000_0000, "read", "[ext4]"),
             ]
         );
-        assert_eq!(
-            (file_of(""), file_of("[ext4]")),
-            ("kernel".into(), "kernel [ext4]".into())
-        );
+        assert_eq!((file_of(""), file_of("[ext4]")), ("kernel".into(), "kernel [ext4]".into()));
     }
 }

@@ -7,16 +7,15 @@
 //! file is believed only if its build id is the recording's. All that a module leaves without a
 //! name is one function, called by the module's file.
 //!
-//! A return address is looked up one byte earlier: that is in the call, which may be the last instruction of its function.
+//! A return address is looked up one byte earlier: that is in the call, which may be the last
+//! instruction of its function.
 //!
-//! Reading debug information takes seconds and tens of megabytes for a large program: it is for threads that nobody waits for, and who
-//! goes on for long after it lets [`give_back`] return the memory.
+//! Reading debug information takes seconds and tens of megabytes for a large program: it is for
+//! threads that nobody waits for, and who goes on for long after it lets [`give_back`] return the
+//! memory.
 
 mod elf;
-#[expect(
-    unsafe_code,
-    reason = "asks the C library for what the standard library cannot"
-)]
+#[expect(unsafe_code, reason = "asks the C library for what the standard library cannot")]
 mod heap;
 mod identity;
 mod kernel;
@@ -43,10 +42,7 @@ pub struct Resolved {
 
 /// Gives the frames of `recording` their names, unless they have them.
 pub fn resolve(recording: &mut Recording) -> Resolved {
-    let mut resolved = Resolved {
-        frame_count: recording.frames.len(),
-        ..Resolved::default()
-    };
+    let mut resolved = Resolved { frame_count: recording.frames.len(), ..Resolved::default() };
     if !recording.needs_symbols() {
         resolved.named_count = resolved.frame_count;
         return resolved;
@@ -92,13 +88,16 @@ fn indices(frames: &[Frame], is_wanted: impl Fn(&Frame) -> bool) -> Vec<usize> {
     wanted.map(|(index, _)| index).collect()
 }
 
-fn of_file<'a>(recording: &'a Recording, path: Option<&'a str>) -> impl Iterator<Item = &'a Module> {
+fn of_file<'a>(
+    recording: &'a Recording,
+    path: Option<&'a str>,
+) -> impl Iterator<Item = &'a Module> {
     let modules = recording.facts.modules.iter();
     modules.filter(move |module| Some(&module.path[..]) == path)
 }
 
-/// The frames of the process itself by the file that they are in, in the order of their addresses: neighbours are in the same part of the
-/// debug information. `None`: in no module.
+/// The frames of the process itself by the file that they are in, in the order of their addresses:
+/// neighbours are in the same part of the debug information. `None`: in no module.
 fn by_file(recording: &Recording) -> BTreeMap<Option<&str>, Vec<usize>> {
     let mut modules: Vec<&Module> = recording.facts.modules.iter().collect();
     modules.sort_by_key(|module| module.start);
@@ -126,11 +125,7 @@ fn demangled(name: &str) -> String {
 
 /// The name of last resort.
 fn nameless(name: String, file: &str) -> Vec<Function> {
-    vec![Function {
-        name,
-        file: file.to_owned(),
-        line: 0,
-    }]
+    vec![Function { name, file: file.to_owned(), line: 0 }]
 }
 
 #[cfg(test)]

@@ -13,11 +13,7 @@ const DEBUG_DIR: &str = "/usr/lib/debug";
 pub(super) enum Program {
     /// In a file, and in what was put apart from it: debug information and the table of all
     /// symbols.
-    File {
-        layout: Layout,
-        loader: Box<Loader>,
-        apart: Option<Box<Loader>>,
-    },
+    File { layout: Layout, loader: Box<Loader>, apart: Option<Box<Loader>> },
     /// In the table of symbols of `[vdso]`: offsets and names, in order.
     Vdso(Vec<(u64, String)>),
     /// Nowhere.
@@ -38,7 +34,11 @@ impl Program {
     }
 
     /// As [`Program::open`], with what is apart from its program below `debug_dir`.
-    pub(super) fn open_with(module: &Module, process_id: u32, debug_dir: &Path) -> Result<Program, String> {
+    pub(super) fn open_with(
+        module: &Module,
+        process_id: u32,
+        debug_dir: &Path,
+    ) -> Result<Program, String> {
         let path = &module.path;
         if path == "[vdso]" {
             return elf::vdso_functions()
@@ -63,7 +63,9 @@ impl Program {
                     };
                 }
                 Ok(_) => {
-                    problem = format!("{path}: another build than the one that ran (the build ids differ)")
+                    problem = format!(
+                        "{path}: another build than the one that ran (the build ids differ)"
+                    )
                 }
                 Err(error) if problem.is_empty() => problem = format!("{path}: {error}"),
                 Err(_) => {}
@@ -81,21 +83,18 @@ impl Program {
         let offset = address - module.start;
         let in_file = module.file_offset_bytes.saturating_add(offset);
         let named = match self {
-            Program::File {
-                layout,
-                loader,
-                apart,
-            } => layout.address_of(in_file).and_then(|probe| {
-                // A stripped file names only what it exports.
-                let loaders = apart.iter().chain([loader]);
-                let mut found = loaders.map(|loader| functions_of_file(loader, probe, &module.path));
-                found.find_map(|functions| functions)
-            }),
+            Program::File { layout, loader, apart } => {
+                layout.address_of(in_file).and_then(|probe| {
+                    // A stripped file names only what it exports.
+                    let loaders = apart.iter().chain([loader]);
+                    let mut found =
+                        loaders.map(|loader| functions_of_file(loader, probe, &module.path));
+                    found.find_map(|functions| functions)
+                })
+            }
             Program::Vdso(functions) => {
                 let after = functions.partition_point(|(start, _)| *start <= offset);
-                functions[..after]
-                    .last()
-                    .map(|(_, name)| nameless(name.clone(), &module.path))
+                functions[..after].last().map(|(_, name)| nameless(name.clone(), &module.path))
             }
             Program::Nameless => None,
         };
@@ -108,8 +107,8 @@ impl Program {
     }
 }
 
-/// Where the file of a module may be: at its path; if that has been replaced since, at the process's own link to it; and the same
-/// program may be what this process runs.
+/// Where the file of a module may be: at its path; if that has been replaced since, at the
+/// process's own link to it; and the same program may be what this process runs.
 fn candidates(module: &Module, process_id: u32) -> Vec<PathBuf> {
     let path = module.path.strip_suffix(" (deleted)").unwrap_or(&module.path);
     let mut candidates = vec![PathBuf::from(path)];
@@ -126,9 +125,7 @@ fn apart(layout: &Layout, debug_dir: &Path) -> Option<Box<Loader>> {
     let path = debug_file(&layout.build_id, debug_dir)?;
     let is_of_program = Layout::read(&path).is_ok_and(|found| found.build_id == layout.build_id);
     // Without it the program's own table is left.
-    is_of_program
-        .then(|| Loader::new(&path).ok().map(Box::new))
-        .flatten()
+    is_of_program.then(|| Loader::new(&path).ok().map(Box::new)).flatten()
 }
 
 /// Where distributions put it: `.build-id/ab/cdef.debug`.
@@ -145,32 +142,22 @@ fn functions_of_file(loader: &Loader, probe: u64, path: &str) -> Option<Vec<Func
     // Debug information that cannot be read is as good as none: the table of symbols is left.
     if let Ok(mut frames) = loader.find_frames(probe) {
         while let Ok(Some(frame)) = frames.next() {
-            let name = frame
-                .function
-                .as_ref()
-                .and_then(|function| function.raw_name().ok());
+            let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
             let (file, line) = match &frame.location {
-                Some(location) => (
-                    location.file.unwrap_or_default(),
-                    location.line.unwrap_or_default(),
-                ),
+                Some(location) => {
+                    (location.file.unwrap_or_default(), location.line.unwrap_or_default())
+                }
                 None => ("", 0),
             };
-            is_whole = name
-                .as_ref()
-                .is_some_and(|name| rustc_demangle::try_demangle(name).is_ok());
+            is_whole = name.as_ref().is_some_and(|name| rustc_demangle::try_demangle(name).is_ok());
             let Some(name) = name.map(|name| demangled(&name)).or_else(symbol) else {
                 continue;
             };
-            functions.push(Function {
-                name,
-                file: file.to_owned(),
-                line,
-            });
+            functions.push(Function { name, file: file.to_owned(), line });
         }
     }
-    // The function itself comes last, and it alone is in the table of symbols. There its name is whole; debug information of line tables
-    // only leaves out the modules of Rust's functions.
+    // The function itself comes last, and it alone is in the table of symbols. There its name is
+    // whole; debug information of line tables only leaves out the modules of Rust's functions.
     match (functions.last_mut(), symbol()) {
         (None, symbol) => return symbol.map(|name| nameless(name, path)),
         (Some(function), Some(symbol)) if !is_whole && symbol.contains("::") => {

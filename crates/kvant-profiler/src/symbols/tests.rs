@@ -18,16 +18,15 @@ fn known_part(x: u64) -> u64 {
 /// What this process executes, as a recording has it.
 fn own_modules() -> Vec<Module> {
     let maps = read_text(Path::new("/proc/self/maps")).unwrap();
-    let lines = maps
-        .lines()
-        .filter(|line| line.split_whitespace().nth(1).unwrap().contains('x'));
+    let lines = maps.lines().filter(|line| line.split_whitespace().nth(1).unwrap().contains('x'));
     lines
         .map(|line| {
             let (start, end) = range_of(line).unwrap();
             let path = line.splitn(6, ' ').nth(5).unwrap_or_default().trim().to_owned();
             let offset = line.split_whitespace().nth(2).unwrap();
             Module {
-                build_id: Layout::read(Path::new(&path)).map_or(Vec::new(), |layout| layout.build_id),
+                build_id: Layout::read(Path::new(&path))
+                    .map_or(Vec::new(), |layout| layout.build_id),
                 path,
                 start,
                 end,
@@ -39,20 +38,12 @@ fn own_modules() -> Vec<Module> {
 
 fn recording(addresses: &[(u64, bool)]) -> Recording {
     Recording {
-        facts: Facts {
-            process_id: std::process::id(),
-            modules: own_modules(),
-            ..Facts::default()
-        },
+        facts: Facts { process_id: std::process::id(), modules: own_modules(), ..Facts::default() },
         names: vec![String::new()],
         stacks: vec![Stack { parent: 0, frame: 0 }],
         frames: addresses
             .iter()
-            .map(|&(address, is_return)| Frame {
-                address,
-                is_kernel: false,
-                is_return,
-            })
+            .map(|&(address, is_return)| Frame { address, is_kernel: false, is_return })
             .collect(),
         ..Recording::default()
     }
@@ -74,18 +65,12 @@ fn functions_have_their_names_files_lines_and_what_was_inlined() {
     let addresses: Vec<(u64, bool)> = (start..start + 96).map(|address| (address, false)).collect();
     let mut recording = recording(&addresses);
     let resolved = resolve(&mut recording);
-    assert_eq!(
-        (resolved.frame_count, resolved.problems),
-        (96, Vec::<String>::new())
-    );
+    assert_eq!((resolved.frame_count, resolved.problems), (96, Vec::<String>::new()));
     let first = recording.symbols[0].last().unwrap();
     assert_eq!(first.name, KNOWN);
     assert!(first.file.ends_with("symbols/tests.rs"), "{first:?}");
     assert!(first.line > 0, "{first:?}");
-    let inlined = recording
-        .symbols
-        .iter()
-        .find(|functions| functions[0].name.ends_with(PART));
+    let inlined = recording.symbols.iter().find(|functions| functions[0].name.ends_with(PART));
     assert_eq!(names(inlined.expect("the part is inlined")).last(), Some(&KNOWN));
 }
 
@@ -105,11 +90,7 @@ fn libraries_have_their_tables_of_symbols() {
     let mut recording = recording(&[(getpid, false)]);
     let resolved = resolve(&mut recording);
     assert_eq!(resolved.named_count, 1, "{resolved:?} {:?}", recording.symbols);
-    assert!(
-        recording.symbols[0][0].name.contains("getpid"),
-        "{:?}",
-        recording.symbols
-    );
+    assert!(recording.symbols[0][0].name.contains("getpid"), "{:?}", recording.symbols);
 }
 
 #[test]
@@ -132,20 +113,14 @@ fn memory_is_copied_by_nothing_of_another_name() {
     let mut recording = recording(&[(memmove + 4, false)]);
     resolve(&mut recording);
     let name = &recording.symbols[0][0].name;
-    let is_library = recording
-        .facts
-        .modules
-        .iter()
-        .any(|module| module.path.ends_with(&format!("/{name}")));
+    let is_library =
+        recording.facts.modules.iter().any(|module| module.path.ends_with(&format!("/{name}")));
     assert!(name.contains("mem") || is_library, "{name}");
 }
 
 #[test]
 fn what_the_kernel_lends_has_names() {
-    let vdso = own_modules()
-        .into_iter()
-        .find(|module| module.path == "[vdso]")
-        .unwrap();
+    let vdso = own_modules().into_iter().find(|module| module.path == "[vdso]").unwrap();
     let (offset, name) = vdso_functions().unwrap().remove(0);
     let mut recording = recording(&[(vdso.start + offset, false)]);
     assert_eq!(resolve(&mut recording).named_count, 1);
@@ -160,11 +135,7 @@ fn another_build_is_not_believed() {
         module.build_id.push(1);
     }
     let resolved = resolve(&mut recording);
-    assert_eq!(
-        (resolved.named_count, resolved.problems.len()),
-        (0, 1),
-        "{resolved:?}"
-    );
+    assert_eq!((resolved.named_count, resolved.problems.len()), (0, 1), "{resolved:?}");
     assert!(resolved.problems[0].contains("build ids differ"), "{resolved:?}");
     let name = &recording.symbols[0][0].name;
     assert!(name.starts_with("kvant_profiler-"), "{name}");
@@ -186,9 +157,8 @@ fn the_kernels_functions_have_names_where_it_shows_them() {
     let text = read_text(Path::new("/proc/kallsyms")).unwrap_or_default();
     let shown = text.lines().find_map(|line| {
         let mut parts = line.split(' ');
-        let address = u64::from_str_radix(parts.next()?, 16)
-            .ok()
-            .filter(|address| *address != 0)?;
+        let address =
+            u64::from_str_radix(parts.next()?, 16).ok().filter(|address| *address != 0)?;
         (parts.next()? == "T").then_some(address)
     });
     if let Some(address) = shown {
@@ -197,11 +167,7 @@ fn the_kernels_functions_have_names_where_it_shows_them() {
     let resolved = resolve(&mut recording);
     assert_eq!(resolved.named_count, usize::from(shown.is_some()), "{resolved:?}");
     assert_eq!(resolved.problems.is_empty(), shown.is_some(), "{resolved:?}");
-    assert!(
-        recording.symbols[0][0].file.starts_with("kernel"),
-        "{:?}",
-        recording.symbols
-    );
+    assert!(recording.symbols[0][0].file.starts_with("kernel"), "{:?}", recording.symbols);
 }
 
 #[test]

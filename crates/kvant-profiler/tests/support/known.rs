@@ -1,5 +1,5 @@
-//! A program whose shares of CPU time are known: a thread answers requests that another one makes at random moments, and measures with
-//! its CPU clock what each part of its work takes.
+//! A program whose shares of CPU time are known: a thread answers requests that another one makes
+//! at random moments, and measures with its CPU clock what each part of its work takes.
 
 use super::{Names, thread_cpu_ns};
 use kvant_base::wait::{self, WaitKind};
@@ -80,11 +80,7 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// The greatest difference of a part, in points.
     pub(crate) fn error(&self) -> f64 {
-        let errors = self
-            .truth
-            .iter()
-            .zip(self.seen)
-            .map(|(truth, seen)| (truth - seen).abs());
+        let errors = self.truth.iter().zip(self.seen).map(|(truth, seen)| (truth - seen).abs());
         errors.fold(0.0, f64::max)
     }
 }
@@ -185,27 +181,26 @@ fn answer(files: &Files, plan: &Plan, mut seed: u64) -> Measured {
         }
         wait_count += 1;
         for _ in 0..count {
-            let mut timed = |part: usize, one_in: u64, is_measured: bool, work: &mut dyn FnMut()| {
-                if !is_measured {
-                    return work();
-                }
-                // Twice: the first time may take longer.
-                thread_cpu_ns();
-                let before_ns = thread_cpu_ns();
-                work();
-                let spent_ns = (thread_cpu_ns() - before_ns).saturating_sub(clock_ns);
-                clocks_ns += 3 * clock_ns;
-                by_part_ns[part] += spent_ns * one_in;
-            };
+            let mut timed =
+                |part: usize, one_in: u64, is_measured: bool, work: &mut dyn FnMut()| {
+                    if !is_measured {
+                        return work();
+                    }
+                    // Twice: the first time may take longer.
+                    thread_cpu_ns();
+                    let before_ns = thread_cpu_ns();
+                    work();
+                    let spent_ns = (thread_cpu_ns() - before_ns).saturating_sub(clock_ns);
+                    clocks_ns += 3 * clock_ns;
+                    by_part_ns[part] += spent_ns * one_in;
+                };
             let is_measured = chance(&mut seed, MEASURED_ONE_IN) == 0;
             let rounds = 3_000 + chance(&mut seed, 14_000);
             timed(OUTSIDE, MEASURED_ONE_IN, is_measured, &mut || {
                 work_outside_of_the_kernel(rounds)
             });
             let calls = 1 + chance(&mut seed, 8);
-            timed(SHORT, MEASURED_ONE_IN, is_measured, &mut || {
-                make_short_calls(files, calls)
-            });
+            timed(SHORT, MEASURED_ONE_IN, is_measured, &mut || make_short_calls(files, calls));
             timed(WRITE, MEASURED_ONE_IN, is_measured, &mut || {
                 write_in_a_wait(files, &bytes[..WRITE_BYTES])
             });
@@ -218,15 +213,11 @@ fn answer(files: &Files, plan: &Plan, mut seed: u64) -> Measured {
     let total_ns = (thread_cpu_ns() - start_cpu_ns).saturating_sub(clocks_ns);
     // All else is waiting.
     by_part_ns[WAIT] = total_ns.saturating_sub(by_part_ns.iter().sum());
-    Measured {
-        by_part_ns,
-        total_ns,
-        wall_ns,
-        wait_count,
-    }
+    Measured { by_part_ns, total_ns, wall_ns, wait_count }
 }
 
-/// Makes requests at random moments, so that the thread that answers them has `load` per cent to do.
+/// Makes requests at random moments, so that the thread that answers them has `load` per cent to
+/// do.
 fn make_requests(mut to: UnixStream, plan: &Plan, mut seed: u64) {
     let gap_ns = SERVICE_NS * 100 / plan.load;
     let mut due_ns = monotonic_ns();
@@ -250,7 +241,8 @@ pub(crate) fn run(plan: Plan) -> Outcome {
     let mut makers = Vec::new();
     for number in 0..plan.worker_count {
         let seed = plan.seed + 2 * number;
-        let memory = rustix::fs::memfd_create("known", rustix::fs::MemfdFlags::CLOEXEC).expect("memory");
+        let memory =
+            rustix::fs::memfd_create("known", rustix::fs::MemfdFlags::CLOEXEC).expect("memory");
         let (requests, to) = UnixStream::pair().expect("two sockets");
         requests.set_nonblocking(true).expect("a socket");
         let files = Files {
@@ -270,13 +262,9 @@ pub(crate) fn run(plan: Plan) -> Outcome {
             make_requests(to, &plan, seed + 1);
         }));
     }
-    makers
-        .into_iter()
-        .for_each(|maker| maker.join().expect("makes requests"));
-    let measured: Vec<Measured> = workers
-        .into_iter()
-        .map(|worker| worker.join().expect("works"))
-        .collect();
+    makers.into_iter().for_each(|maker| maker.join().expect("makes requests"));
+    let measured: Vec<Measured> =
+        workers.into_iter().map(|worker| worker.join().expect("works")).collect();
     let recording = profiler.stop();
     assert_eq!(recording.facts.dropped_count, 0);
     let mut names = Names::of_this_binary();

@@ -1,4 +1,5 @@
-//! What the tests of known programs share: work, names of the functions in a stack, and CPU time as the program itself measures it.
+//! What the tests of known programs share: work, names of the functions in a stack, and CPU time as
+//! the program itself measures it.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 pub(crate) mod known;
@@ -61,10 +62,14 @@ pub(crate) fn only_cpu(engine: Engine, rate_hz: u32) -> Options {
     }
 }
 
-/// Runs `work` on a thread of its own, while timers sample it; the shares of the thread's CPU time in functions whose names contain each
-/// of `functions`, in per cent.
-pub(crate) fn shares<const N: usize>(functions: [&str; N], work: impl FnOnce() + Send + 'static) -> [f64; N] {
-    let profiler = Profiler::start(only_cpu(Engine::Timer, 2000), &Env::posix(), None).expect("permitted");
+/// Runs `work` on a thread of its own, while timers sample it; the shares of the thread's CPU time
+/// in functions whose names contain each of `functions`, in per cent.
+pub(crate) fn shares<const N: usize>(
+    functions: [&str; N],
+    work: impl FnOnce() + Send + 'static,
+) -> [f64; N] {
+    let profiler =
+        Profiler::start(only_cpu(Engine::Timer, 2000), &Env::posix(), None).expect("permitted");
     let worker = thread::Builder::new().name("worker".to_owned());
     let worker = worker.spawn(|| {
         thread::sleep(FOUND_WITHIN);
@@ -113,7 +118,8 @@ impl Names {
         }
     }
 
-    /// The functions of a sample's stack, the innermost first; empty names for code of libraries and of the kernel.
+    /// The functions of a sample's stack, the innermost first; empty names for code of libraries
+    /// and of the kernel.
     pub(crate) fn of(&mut self, recording: &Recording, sample: &Sample) -> Vec<String> {
         let mut names = Vec::new();
         let mut node = sample.stack;
@@ -124,9 +130,8 @@ impl Names {
             let name = self.known.entry(frame.address).or_insert_with(|| {
                 // A call may be the last instruction of its function.
                 let address = frame.address - u64::from(frame.is_return);
-                let symbol = address
-                    .checked_sub(base)
-                    .and_then(|address| loader.find_symbol(address));
+                let symbol =
+                    address.checked_sub(base).and_then(|address| loader.find_symbol(address));
                 symbol.unwrap_or_default().to_owned()
             });
             names.push(name.clone());
@@ -137,27 +142,27 @@ impl Names {
 }
 
 /// The weight of all samples of a kind for which `is_meant` is true.
-pub(crate) fn weight(recording: &Recording, kind: Kind, mut is_meant: impl FnMut(&Sample) -> bool) -> f64 {
+pub(crate) fn weight(
+    recording: &Recording,
+    kind: Kind,
+    mut is_meant: impl FnMut(&Sample) -> bool,
+) -> f64 {
     let of_kind = recording.samples.iter().filter(|sample| sample.kind == kind);
-    of_kind
-        .filter(|sample| is_meant(sample))
-        .map(|sample| sample.weight as f64)
-        .sum()
+    of_kind.filter(|sample| is_meant(sample)).map(|sample| sample.weight as f64).sum()
 }
 
 /// Whether the stack of a sample has a function whose name contains `function`.
-pub(crate) fn is_in(names: &mut Names, recording: &Recording, sample: &Sample, function: &str) -> bool {
-    names
-        .of(recording, sample)
-        .iter()
-        .any(|name| name.contains(function))
+pub(crate) fn is_in(
+    names: &mut Names,
+    recording: &Recording,
+    sample: &Sample,
+    function: &str,
+) -> bool {
+    names.of(recording, sample).iter().any(|name| name.contains(function))
 }
 
 /// Fails unless `seen` is within `per_cent` of `truth`.
 pub(crate) fn assert_within(per_cent: f64, seen: f64, truth: f64, what: &str) {
     let off = (seen - truth).abs() / truth * 100.0;
-    assert!(
-        off <= per_cent,
-        "{what}: {seen} where {truth} is true: {off:.1} % off"
-    );
+    assert!(off <= per_cent, "{what}: {seen} where {truth} is true: {off:.1} % off");
 }

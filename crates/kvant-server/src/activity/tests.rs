@@ -50,18 +50,12 @@ fn the_period_follows_the_shortest_limit_within_bounds() {
         head_wait_max: Duration::from_millis(400),
         ..ServerConfig::default()
     };
-    assert_eq!(
-        first_due(&activity, &Limits::new(&config)),
-        Some((12, Due::Close))
-    );
+    assert_eq!(first_due(&activity, &Limits::new(&config)), Some((12, Due::Close)));
 }
 
 #[test]
 fn a_limit_for_ever_is_for_ever() {
-    let config = ServerConfig {
-        connection_idle_max: Duration::MAX,
-        ..ServerConfig::default()
-    };
+    let config = ServerConfig { connection_idle_max: Duration::MAX, ..ServerConfig::default() };
     let activity = Activity::default();
     activity.sweeps.set(u32::MAX - 2);
     assert!(!activity.sweep(&Limits::new(&config)));

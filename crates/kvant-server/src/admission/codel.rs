@@ -1,9 +1,11 @@
 //! Controlled delay: tells a queue that stands from one that only takes up bursts.
 //!
-//! A full queue says little: a burst fills it too. What tells overload is that even the shortest wait of an interval is over the
-//! target: then the queue never drained. (K. Nichols and V. Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012; for servers,
-//! B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015.) What to do about it is the caller's: CoDel's own answer, dropping ever more
-//! packets until senders slow down, fits TCP and not clients that wait for an answer.
+//! A full queue says little: a burst fills it too. What tells overload is that even the shortest
+//! wait of an interval is over the target: then the queue never drained. (K. Nichols and V.
+//! Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012; for servers, B. Maurer, "Fail at
+//! Scale", ACM Queue 13(8), 2015.) What to do about it is the caller's: CoDel's own answer,
+//! dropping ever more packets until senders slow down, fits TCP and not clients that wait for an
+//! answer.
 
 /// Watches the waits of one queue.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,17 +1,21 @@
 //! Adaptive admission to the queue, for one class of requests (`--overload adaptive`).
 //!
-//! The limit is a time, not a length: a request is let in when what waits before it will, at the measured cost of each class, be done
-//! within the target. So the limit follows the measured latency by itself, in either direction, and what is let in during overload
-//! waits for about the target, whatever the load.
+//! The limit is a time, not a length: a request is let in when what waits before it will, at the
+//! measured cost of each class, be done within the target. So the limit follows the measured
+//! latency by itself, in either direction, and what is let in during overload waits for about the
+//! target, whatever the load.
 //!
-//! A server that is not overloaded takes more: whatever it can do within an interval, because a burst that drains within it does no
-//! harm. Overload begins when more than that is asked, or when the queue has stood above the target for an interval ([`Codel`]). It
-//! ends when few requests have been refused for some intervals, or when all that was asked in them was half of what can be done.
+//! A server that is not overloaded takes more: whatever it can do within an interval, because a
+//! burst that drains within it does no harm. Overload begins when more than that is asked, or when
+//! the queue has stood above the target for an interval ([`Codel`]). It ends when few requests have
+//! been refused for some intervals, or when all that was asked in them was half of what can be
+//! done.
 //!
-//! What is let in by mistake, because work became slower meanwhile, is given up when it is to be done: too late for half of the
-//! requests is better than too late for all.
+//! What is let in by mistake, because work became slower meanwhile, is given up when it is to be
+//! done: too late for half of the requests is better than too late for all.
 //!
-//! Times that are given scale with slow work: a target shorter than two rounds of work would leave workers without any.
+//! Times that are given scale with slow work: a target shorter than two rounds of work would leave
+//! workers without any.
 //!
 //! Pure: no clock, no threads; every call says what time it is.
 
@@ -21,7 +25,8 @@ use super::{INTERVAL_NS, TARGET_NS};
 
 /// Overload goes on while at least one in so many requests is refused,
 const REFUSED_ONE_IN: u64 = 20;
-/// counted over so many intervals: when little more is asked than can be done, single ones see few refusals.
+/// counted over so many intervals: when little more is asked than can be done, single ones see few
+/// refusals.
 const WINDOW_INTERVALS: u64 = 5;
 
 /// The state of one class.
@@ -46,10 +51,7 @@ struct Window {
 impl Control {
     /// For a class that so many workers may do at once.
     pub(crate) fn of_workers(worker_count: usize) -> Control {
-        Control {
-            worker_count: worker_count as u64,
-            ..Control::default()
-        }
+        Control { worker_count: worker_count as u64, ..Control::default() }
     }
 
     /// Notes what each of some requests cost a worker.
@@ -100,11 +102,13 @@ impl Control {
         false
     }
 
-    /// Whether to give up a request that has waited for so long, and of which nothing has been done yet.
+    /// Whether to give up a request that has waited for so long, and of which nothing has been done
+    /// yet.
     #[inline]
     pub(crate) fn gives_up(&self, waited_ns: u64) -> bool {
         let target_ns = self.target_ns();
-        self.overloaded && (waited_ns > 2 * target_ns || waited_ns > target_ns && self.codel.is_overloaded())
+        self.overloaded
+            && (waited_ns > 2 * target_ns || waited_ns > target_ns && self.codel.is_overloaded())
     }
 
     /// Notes requests that were refused although [`Control::admit`] let them in.
@@ -158,10 +162,7 @@ impl Control {
 
 impl Window {
     fn begin(now_ns: u64) -> Window {
-        Window {
-            start_ns: now_ns,
-            ..Window::default()
-        }
+        Window { start_ns: now_ns, ..Window::default() }
     }
 }
 

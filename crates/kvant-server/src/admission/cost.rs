@@ -1,11 +1,12 @@
 //! What a request of some class costs, smoothed.
 
-/// Weight of the latest measurement: 1 in so many. One slow read among fast ones changes little, a disk that has become slow shows
-/// within a few dozen reads.
+/// Weight of the latest measurement: 1 in so many. One slow read among fast ones changes little, a
+/// disk that has become slow shows within a few dozen reads.
 const WEIGHT: u64 = 16;
 
-/// A measurement counts as at most so many times what is known, or as this before anything is: a machine that stands still for a
-/// second says nothing of the work, and work that has really become slow shows all the same after a few more.
+/// A measurement counts as at most so many times what is known, or as this before anything is: a
+/// machine that stands still for a second says nothing of the work, and work that has really become
+/// slow shows all the same after a few more.
 const RISE_MAX: u64 = 8;
 const FIRST_NS_MAX: u64 = 1_000_000;
 

@@ -1,7 +1,8 @@
 //! Admission to a selector that does storage work itself: its own lag is the queue.
 //!
-//! A request's lag is the time between the beginning of the turn in which the selector saw it and its turn to be done. All requests
-//! of one turn belong to one look at the queue, whose length is the lag of the last: the first has none however long the turn is.
+//! A request's lag is the time between the beginning of the turn in which the selector saw it and
+//! its turn to be done. All requests of one turn belong to one look at the queue, whose length is
+//! the lag of the last: the first has none however long the turn is.
 //!
 //! Threads: belongs to one selector.
 
@@ -12,8 +13,9 @@ use crate::config::{Overload, ServerConfig};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// Storage work below this is not worth refusing: reading the request and answering `503` takes about 5 us by itself, so a class
-/// that costs less than ten times that would be refused without the selector getting much less to do.
+/// Storage work below this is not worth refusing: reading the request and answering `503` takes
+/// about 5 us by itself, so a class that costs less than ten times that would be refused without
+/// the selector getting much less to do.
 const DEAR_NS: u64 = 50_000;
 
 /// Judges the requests that one selector does itself.
@@ -42,8 +44,9 @@ impl Lag {
         }
     }
 
-    /// Whether to refuse a request that is about to be done here, `lag_ns` after its turn of the event loop began. Counts what it
-    /// refuses. To be asked for every request of the three classes, so that the lag is known.
+    /// Whether to refuse a request that is about to be done here, `lag_ns` after its turn of the
+    /// event loop began. Counts what it refuses. To be asked for every request of the three
+    /// classes, so that the lag is known.
     #[inline]
     pub(crate) fn admit(&self, class: Class, lag_ns: u64, now_ns: u64) -> Option<Refusal> {
         let turn_ns = now_ns.saturating_sub(lag_ns);

@@ -1,10 +1,12 @@
 //! Which requests are let in, and what becomes of the others.
 //!
-//! A request that cannot be done in time is best refused at once: the client learns it while it can still do something else, and the
-//! server spends a refusal on it instead of work that nobody waits for any more. Two places decide: the queue in front of the workers
-//! ([`crate::pool`]), and each selector for what it does itself ([`Lag`]). Status and health are never asked here.
+//! A request that cannot be done in time is best refused at once: the client learns it while it can
+//! still do something else, and the server spends a refusal on it instead of work that nobody waits
+//! for any more. Two places decide: the queue in front of the workers ([`crate::pool`]), and each
+//! selector for what it does itself ([`Lag`]). Status and health are never asked here.
 //!
-//! Every refusal is counted once, by whoever decides it ([`Refusals`]); those who pass it on to the client do not count again.
+//! Every refusal is counted once, by whoever decides it ([`Refusals`]); those who pass it on to the
+//! client do not count again.
 
 mod codel;
 mod control;
@@ -18,9 +20,11 @@ pub(crate) use lag::Lag;
 pub(crate) use pacer::Pacer;
 pub(crate) use refusals::Refusals;
 
-/// The longest that a request should wait for its storage work while the server is busy for longer than [`INTERVAL_NS`].
+/// The longest that a request should wait for its storage work while the server is busy for longer
+/// than [`INTERVAL_NS`].
 pub(crate) const TARGET_NS: u64 = 5_000_000;
-/// How long a queue may stand before it counts as overload: bursts that drain within it are taken whole.
+/// How long a queue may stand before it counts as overload: bursts that drain within it are taken
+/// whole.
 pub(crate) const INTERVAL_NS: u64 = 100_000_000;
 
 /// What a request asks of storage, and its priority: earlier ones are done first.

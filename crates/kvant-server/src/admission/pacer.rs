@@ -1,10 +1,12 @@
 //! Keeps refused clients from coming back at once.
 //!
-//! A client that sends its next request as soon as it has its `503` would be refused again and again, and a selector could end up
-//! doing nothing else. So its connection rests before it is read again: all rests of a selector together are as long as it takes for
-//! refusals to be a twentieth of its time. The kernel's flow control does the rest.
+//! A client that sends its next request as soon as it has its `503` would be refused again and
+//! again, and a selector could end up doing nothing else. So its connection rests before it is read
+//! again: all rests of a selector together are as long as it takes for refusals to be a twentieth
+//! of its time. The kernel's flow control does the rest.
 //!
-//! It is the generic cell rate algorithm (ITU-T I.371): one virtual time, to which each refusal adds its share.
+//! It is the generic cell rate algorithm (ITU-T I.371): one virtual time, to which each refusal
+//! adds its share.
 //!
 //! Threads: belongs to one selector.
 

@@ -1,9 +1,11 @@
 //! The count of refusals, and the event that says from when to when there were any.
 //!
-//! Overload begins with a refusal and ends with the last one before a second without any. Nobody watches the clock for that: whoever
-//! looks (`/metrics`, `/v0/stats`, the next request that a queue sees) ends it, with the time of the last refusal.
+//! Overload begins with a refusal and ends with the last one before a second without any. Nobody
+//! watches the clock for that: whoever looks (`/metrics`, `/v0/stats`, the next request that a
+//! queue sees) ends it, with the time of the last refusal.
 //!
-//! Threads: any. Counting is an addition and a comparison; a lock is taken only where overload begins or ends.
+//! Threads: any. Counting is an addition and a comparison; a lock is taken only where overload
+//! begins or ends.
 
 use super::{Class, Refusal};
 use kvant_base::events::Field;
@@ -51,7 +53,8 @@ impl Refusals {
     /// Counts requests that were refused now.
     pub(crate) fn add(&self, class: Class, reason: Refusal, request_count: usize, now_ns: u64) {
         self.look(now_ns);
-        self.counts[class as usize][reason as usize].fetch_add(request_count as u64, Ordering::Relaxed);
+        self.counts[class as usize][reason as usize]
+            .fetch_add(request_count as u64, Ordering::Relaxed);
         // A server that stops has not too much to do.
         if reason == Refusal::Stopping {
             return;
@@ -107,8 +110,7 @@ impl Refusals {
             ("refused_count", Field::Number(self.total() - ended.before_count)),
         ];
         let end_ns = self.last_ns.load(Ordering::Relaxed);
-        self.events
-            .end(EventKind::Overload, ended.id, ended.start_ns, end_ns, fields);
+        self.events.end(EventKind::Overload, ended.id, ended.start_ns, end_ns, fields);
         self.overloaded.store(false, Ordering::Release);
     }
 

@@ -41,9 +41,7 @@ impl World {
 
     fn is_quiet(&self, stream: &mut EventStream) -> bool {
         let _context = self.runtime.enter();
-        stream
-            .poll_text(&mut Context::from_waker(Waker::noop()))
-            .is_pending()
+        stream.poll_text(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
     /// Adds `count` entries without fields.
@@ -78,13 +76,8 @@ fn a_new_reader_gets_what_goes_on_and_what_is_new() {
          \"fields\":{\"table_count\":1}}\n\nid: 3\n\n"
     );
     assert!(world.is_quiet(&mut stream));
-    let fields = vec![
-        ("bytes", Field::Number(4096)),
-        ("why", Field::Text("a\nb".into())),
-    ];
-    world
-        .events
-        .end(EventKind::Flush, flush, 1_500_000_000, 1_501_234_567, fields);
+    let fields = vec![("bytes", Field::Number(4096)), ("why", Field::Text("a\nb".into()))];
+    world.events.end(EventKind::Flush, flush, 1_500_000_000, 1_501_234_567, fields);
     assert_eq!(
         world.next(&mut stream),
         "id: 4\nevent: flush\ndata: {\"edge\":\"end\",\"span\":2,\"start\":\"2027-01-15T08:00:01.500Z\",\

@@ -1,7 +1,8 @@
 //! Watches a reader while the kernel takes no more of its answer.
 //!
-//! A full send buffer says little about the reader: the kernel takes more only when a large part of it has left, which at 16 KiB/s
-//! lasts for minutes. The reader makes progress as long as it acknowledges bytes.
+//! A full send buffer says little about the reader: the kernel takes more only when a large part of
+//! it has left, which at 16 KiB/s lasts for minutes. The reader makes progress as long as it
+//! acknowledges bytes.
 
 use kvant_env::posix::unacknowledged_bytes;
 use std::future::Future;
@@ -12,7 +13,8 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-/// Looks at the send queue in the longest time without progress, and the longest time between two of them.
+/// Looks at the send queue in the longest time without progress, and the longest time between two
+/// of them.
 const LOOKS_PER_LIMIT: u32 = 4;
 const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
@@ -56,7 +58,8 @@ fn look_interval(idle_max: Duration) -> Duration {
     (idle_max / LOOKS_PER_LIMIT).clamp(Duration::from_millis(1), LOOK_INTERVAL_MAX)
 }
 
-/// `None` where the system does not tell: then only bytes that it takes from the server are progress.
+/// `None` where the system does not tell: then only bytes that it takes from the server are
+/// progress.
 fn queued_bytes(stream: &TcpStream) -> Option<u64> {
     unacknowledged_bytes(stream.as_fd()).ok()
 }

@@ -1,6 +1,7 @@
 //! What a socket, the answers that are sent through it and the connection's task tell each other.
 //!
-//! Invariant: `blocked` is true exactly while the kernel refuses bytes that hyper or the backlog want to send.
+//! Invariant: `blocked` is true exactly while the kernel refuses bytes that hyper or the backlog
+//! want to send.
 //!
 //! Threads: all of it belongs to one selector.
 
@@ -50,7 +51,8 @@ impl SocketState {
         self.corked.set(corked);
     }
 
-    /// When the request that has just been understood arrived. One that came in one piece with the last arrived with it.
+    /// When the request that has just been understood arrived. One that came in one piece with the
+    /// last arrived with it.
     pub(crate) fn take_arrived_ns(&self) -> u64 {
         self.arrived_ns.take().unwrap_or(self.received_ns.get())
     }
@@ -63,8 +65,9 @@ impl SocketState {
         }
     }
 
-    /// How long the server has let a request wait that was understood at `parsed_ns`: since its last bytes came, and since the
-    /// connection's last answer left. What the client took is not in it.
+    /// How long the server has let a request wait that was understood at `parsed_ns`: since its
+    /// last bytes came, and since the connection's last answer left. What the client took is not in
+    /// it.
     #[inline]
     pub(crate) fn lag_ns(&self, parsed_ns: u64) -> u64 {
         parsed_ns.saturating_sub(self.received_ns.get().max(self.answered_ns.get()))
@@ -100,7 +103,8 @@ impl SocketState {
         self.rest.set(Some(time));
     }
 
-    /// The rest that is due; not while a request is being answered, whose body may still have to be read.
+    /// The rest that is due; not while a request is being answered, whose body may still have to be
+    /// read.
     pub(super) fn take_rest(&self) -> Option<Duration> {
         // Hardly anybody is refused: the trace is looked at last.
         let is_due = self.rest.get().is_some() && self.exchange.get().is_none();
@@ -129,8 +133,8 @@ impl SocketState {
         trace.sent_bytes = self.sent_bytes.take();
     }
 
-    /// From now on, or no longer, the socket looks whether the peer has left, whenever the connection's task runs. Hyper does not: it
-    /// reads nothing while it waits for an answer.
+    /// From now on, or no longer, the socket looks whether the peer has left, whenever the
+    /// connection's task runs. Hyper does not: it reads nothing while it waits for an answer.
     #[cfg(feature = "profiler")]
     pub(crate) fn watch_peer(&self, watches: bool) {
         self.watches_peer.set(watches);
@@ -147,7 +151,8 @@ impl SocketState {
         self.blocked.get()
     }
 
-    /// Makes the close visible as a reset: for answers whose end is the end of the connection, and that break off.
+    /// Makes the close visible as a reset: for answers whose end is the end of the connection, and
+    /// that break off.
     pub(crate) fn reset_on_close(&self) {
         self.reset.set(true);
     }

@@ -7,12 +7,12 @@ fn is_refused(text: &str) {
 #[test]
 fn plain_requests_are_taken_apart() {
     let parse = |text: &'static str| PlainRequest::parse(text.as_bytes()).expect(text);
-    let get = parse("GET /v0/status HTTP/1.1\r\nHost: x\r\nUser-Agent: y\r\nConnection: Keep-Alive\r\n\r\n");
-    assert_eq!(
-        (get.method, get.path, get.query),
-        (Method::GET, "/v0/status", None)
+    let get = parse(
+        "GET /v0/status HTTP/1.1\r\nHost: x\r\nUser-Agent: y\r\nConnection: Keep-Alive\r\n\r\n",
     );
-    let put = parse("PUT /v0/entity?id=%20a&ttl=1 HTTP/1.1\r\nhost: x\r\nCONTENT-length: 3\r\n\r\nabc");
+    assert_eq!((get.method, get.path, get.query), (Method::GET, "/v0/status", None));
+    let put =
+        parse("PUT /v0/entity?id=%20a&ttl=1 HTTP/1.1\r\nhost: x\r\nCONTENT-length: 3\r\n\r\nabc");
     assert_eq!((put.method, put.path), (Method::PUT, "/v0/entity"));
     assert_eq!((put.query, put.body), (Some("id=%20a&ttl=1"), &b"abc"[..]));
     let delete = parse("DELETE /v0/entity?id=a?b HTTP/1.1\r\nHost: x\r\n\r\n");

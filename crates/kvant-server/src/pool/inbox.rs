@@ -1,6 +1,7 @@
 //! What workers have done for one selector, until the selector looks.
 //!
-//! Whoever finds the inbox empty wakes the selector: however many outcomes come before it looks, it is woken once.
+//! Whoever finds the inbox empty wakes the selector: however many outcomes come before it looks, it
+//! is woken once.
 //!
 //! Threads: any delivers; the selector alone takes.
 
@@ -41,7 +42,8 @@ impl Inbox {
         }
     }
 
-    /// Moves what has arrived to `arrivals`, which is empty; or has the caller woken by the next delivery.
+    /// Moves what has arrived to `arrivals`, which is empty; or has the caller woken by the next
+    /// delivery.
     pub(super) fn poll_take(&self, arrivals: &mut Vec<Arrival>, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.0.lock();
         if state.arrivals.is_empty() {

@@ -1,12 +1,15 @@
-//! Workers that do what selectors should not wait for, behind a bounded queue (`--dispatch pool` and `hybrid`).
+//! Workers that do what selectors should not wait for, behind a bounded queue (`--dispatch pool`
+//! and `hybrid`).
 //!
-//! `Port` (a selector's side: gathers what one turn of its event loop sends) -> `Queue` (who is let in, who is next) -> `Worker` ->
-//! `Inbox` -> `Port` (wakes who waits). Both hand-overs are of many jobs at once where there are many: one lock, one wake-up.
+//! `Port` (a selector's side: gathers what one turn of its event loop sends) -> `Queue` (who is let
+//! in, who is next) -> `Worker` -> `Inbox` -> `Port` (wakes who waits). Both hand-overs are of many
+//! jobs at once where there are many: one lock, one wake-up.
 //!
-//! Reads go before writes and writes before pieces of ranges, under every policy; within a class the oldest goes first.
+//! Reads go before writes and writes before pieces of ranges, under every policy; within a class
+//! the oldest goes first.
 //!
-//! Threads: ports belong to selectors, workers to their own threads; the queue and the idle workers are under one lock, which nobody
-//! holds while storage is at work or while waking anyone.
+//! Threads: ports belong to selectors, workers to their own threads; the queue and the idle workers
+//! are under one lock, which nobody holds while storage is at work or while waking anyone.
 
 mod inbox;
 mod port;
@@ -51,8 +54,8 @@ impl From<&ServerConfig> for PoolConfig {
 }
 
 impl PoolConfig {
-    /// Requests of all classes together beyond which none of this one is let in: a flood of cheap writes leaves room for reads, which
-    /// are done before them.
+    /// Requests of all classes together beyond which none of this one is let in: a flood of cheap
+    /// writes leaves room for reads, which are done before them.
     pub(crate) fn capacity_of(&self, class: Class) -> usize {
         let share_per_cent = match (self.overload, class) {
             (Overload::Adaptive, Class::Write) => 90,
@@ -153,7 +156,8 @@ impl Pool {
         pool
     }
 
-    /// Refuses what is queued and what is still sent, and waits for the workers. A second call does nothing.
+    /// Refuses what is queued and what is still sent, and waits for the workers. A second call does
+    /// nothing.
     pub(crate) fn stop(&self) {
         let mut gone = Vec::new();
         self.state.lock().queue.stop(&mut gone);
@@ -209,7 +213,8 @@ impl Pool {
         self.refusals.look(now_ns);
     }
 
-    /// The worker of this index has done what it took last: what it is to do next, in `taken`, and whether to go on.
+    /// The worker of this index has done what it took last: what it is to do next, in `taken`, and
+    /// whether to go on.
     fn next(
         &self,
         index: usize,

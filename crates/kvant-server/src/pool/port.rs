@@ -1,12 +1,13 @@
 //! A selector's side of the pool.
 //!
-//! The first job of a turn of the event loop wakes the sender, which the runtime's first-in first-out run queue puts behind every
-//! connection that was ready in this turn; when it runs, it hands all their jobs over under one lock. What comes back is taken from
-//! the inbox together too, and wakes the futures that wait for it.
+//! The first job of a turn of the event loop wakes the sender, which the runtime's first-in
+//! first-out run queue puts behind every connection that was ready in this turn; when it runs, it
+//! hands all their jobs over under one lock. What comes back is taken from the inbox together too,
+//! and wakes the futures that wait for it.
 //!
 //! Invariants:
-//! 1. A job has a slot from being sent until its outcome has been taken, or has arrived with nobody waiting for it any more: no two
-//!    jobs in flight share one.
+//! 1. A job has a slot from being sent until its outcome has been taken, or has arrived with nobody
+//!    waiting for it any more: no two jobs in flight share one.
 //! 2. Nothing of anybody else's runs (wakers, destructors) while a cell is borrowed.
 //!
 //! Threads: all of it belongs to one selector; other threads only reach its inbox.
@@ -26,7 +27,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// How often a selector that waits for outcomes looks for jobs that have waited for too long, in parts of the longest wait.
+/// How often a selector that waits for outcomes looks for jobs that have waited for too long, in
+/// parts of the longest wait.
 const LOOKS_PER_WAIT: u32 = 4;
 const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(10);
 const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(250);
@@ -64,10 +66,7 @@ impl Port {
     /// Sends work to the pool, with everything else that is sent in this turn of the event loop.
     pub(crate) fn send(self: &Rc<Self>, work: Work) -> Later {
         let slot = self.slots.borrow_mut().add();
-        let ticket = Ticket {
-            selector: self.selector,
-            slot,
-        };
+        let ticket = Ticket { selector: self.selector, slot };
         let job = Job::new(work, ticket, self.pool.clock().monotonic_ns());
         self.jobs.borrow_mut().push(job);
         if let Some(sender) = self.sender.take() {
@@ -76,10 +75,7 @@ impl Port {
         if let Some(watcher) = self.watcher.take() {
             watcher.wake();
         }
-        Later {
-            port: Rc::clone(self),
-            slot: Some(slot),
-        }
+        Later { port: Rc::clone(self), slot: Some(slot) }
     }
 
     /// Jobs whose outcome has not arrived, or has not been taken.
@@ -115,10 +111,7 @@ async fn hand_over(port: Rc<Port>) {
         let now_ns = port.pool.clock().monotonic_ns();
         port.pool.hand_over(&mut jobs, &mut gone, now_ns);
         port.pool.settle(&mut gone, now_ns, &mut outbox);
-        outbox
-            .of(port.selector)
-            .drain(..)
-            .for_each(|arrival| port.finish(arrival));
+        outbox.of(port.selector).drain(..).for_each(|arrival| port.finish(arrival));
         // Jobs of other selectors that had to make room.
         outbox.deliver(&port.pool);
     }
@@ -134,7 +127,8 @@ async fn receive(port: Rc<Port>) {
     }
 }
 
-/// Sees to it that jobs do not wait for longer than they may even when no worker comes to look, for ever.
+/// Sees to it that jobs do not wait for longer than they may even when no worker comes to look, for
+/// ever.
 async fn watch(port: Rc<Port>) {
     let wait_max = Duration::from_nanos(port.pool.config.queue_wait_max_ns);
     let interval = (wait_max / LOOKS_PER_WAIT).clamp(LOOK_INTERVAL_MIN, LOOK_INTERVAL_MAX);
@@ -152,7 +146,8 @@ async fn watch(port: Rc<Port>) {
     }
 }
 
-/// Resolves when the work is done or refused. Dropping it does not take the work back: it is done, and nobody hears of it.
+/// Resolves when the work is done or refused. Dropping it does not take the work back: it is done,
+/// and nobody hears of it.
 pub(crate) struct Later {
     port: Rc<Port>,
     /// `None` once it has resolved.

@@ -3,7 +3,8 @@
 //! Invariants:
 //! 1. Every job that is offered leaves once: taken by a worker, or gone with a reason.
 //! 2. Jobs of a class are taken in the order in which they were offered.
-//! 3. The queue holds at most as many requests as its capacity, or a single job. (A batch of writes may be longer than the capacity.)
+//! 3. The queue holds at most as many requests as its capacity, or a single job. (A batch of writes
+//!    may be longer than the capacity.)
 //! 4. With two workers or more, one of them is never at work on a range.
 //!
 //! Pure: no clock, no threads; every call says what time it is.
@@ -33,7 +34,8 @@ pub(super) struct Job {
     pub(super) request_count: usize,
     pub(super) ticket: Ticket,
     pub(super) queued_ns: u64,
-    /// It goes on with what has been begun, so it is let in whatever waits, and waits for as long as it takes.
+    /// It goes on with what has been begun, so it is let in whatever waits, and waits for as long
+    /// as it takes.
     is_begun: bool,
 }
 
@@ -160,8 +162,14 @@ impl Queue {
         line.jobs.push_back(job);
     }
 
-    /// Whether the job is let in, after the oldest have made room for it where that is the policy; else why it is [`Gone`].
-    fn judge(&mut self, job: &Job, now_ns: u64, gone: &mut Vec<Gone>) -> Result<(), Option<Refusal>> {
+    /// Whether the job is let in, after the oldest have made room for it where that is the policy;
+    /// else why it is [`Gone`].
+    fn judge(
+        &mut self,
+        job: &Job,
+        now_ns: u64,
+        gone: &mut Vec<Gone>,
+    ) -> Result<(), Option<Refusal>> {
         let overload = self.config.overload;
         if self.stopping {
             return Err(Some(Refusal::Stopping));
@@ -186,7 +194,8 @@ impl Queue {
 
     fn fits(&self, job: &Job) -> bool {
         let capacity = self.lines[job.class as usize].capacity;
-        // Pieces of ranges that have begun are let in whatever waits: they must not take the room of others that go before them.
+        // Pieces of ranges that have begun are let in whatever waits: they must not take the room
+        // of others that go before them.
         let waiting_count = match job.class {
             Class::Read | Class::Write => self.request_count - self.begun_count,
             Class::Range => self.request_count,
@@ -194,33 +203,29 @@ impl Queue {
         waiting_count == 0 || waiting_count + job.request_count <= capacity
     }
 
-    /// Whether the job will be done soon enough. Where nothing waits before it, that cannot be better.
+    /// Whether the job will be done soon enough. Where nothing waits before it, that cannot be
+    /// better.
     fn admits(&mut self, job: &Job, now_ns: u64) -> bool {
         let index = job.class as usize;
         let backlog_ns = self.lines[..=index].iter().map(Line::backlog_ns).sum::<u64>();
         let is_busy = self.busy_count() == self.config.workers;
         let line = &mut self.lines[index];
-        // What waits first has waited for longer than its turn should have taken: work is slower than it was; unless a worker is about
-        // to come, which the system has not let run.
+        // What waits first has waited for longer than its turn should have taken: work is slower
+        // than it was; unless a worker is about to come, which the system has not let run.
         let front_waited_ns = if is_busy { line.front_waited_ns(now_ns) } else { 0 };
         let wait_ns = backlog_ns.max(front_waited_ns);
         let wait_max_ns = self.config.queue_wait_max_ns;
-        line.control
-            .admit(job.request_count, wait_ns, wait_max_ns, now_ns)
+        line.control.admit(job.request_count, wait_ns, wait_max_ns, now_ns)
     }
 
     /// False: there is none that may be discarded.
     fn discard_oldest(&mut self, gone: &mut Vec<Gone>) -> bool {
         let front = |index: usize| self.lines[index].jobs.front().filter(|job| !job.is_begun);
-        let oldest = (0..Class::COUNT)
-            .filter_map(|index| Some((front(index)?.queued_ns, index)))
-            .min();
+        let oldest =
+            (0..Class::COUNT).filter_map(|index| Some((front(index)?.queued_ns, index))).min();
         let job = oldest.and_then(|(_, index)| self.pop(index));
         let is_discarded = job.is_some();
-        gone.extend(job.map(|job| Gone {
-            job,
-            refusal: Some(Refusal::Discarded),
-        }));
+        gone.extend(job.map(|job| Gone { job, refusal: Some(Refusal::Discarded) }));
         is_discarded
     }
 
@@ -235,7 +240,8 @@ impl Queue {
         Some(job)
     }
 
-    /// Moves the next jobs, all of one class, to `taken`: what one worker does next. It has to say when it has [`Queue::finished`].
+    /// Moves the next jobs, all of one class, to `taken`: what one worker does next. It has to say
+    /// when it has [`Queue::finished`].
     pub(super) fn take(&mut self, now_ns: u64, taken: &mut Vec<Job>, gone: &mut Vec<Gone>) {
         self.give_up(now_ns, gone);
         let Some(index) = (0..Class::COUNT).find(|&index| self.lines[index].can_run()) else {
@@ -287,10 +293,7 @@ impl Queue {
                 let control = &mut self.lines[index].control;
                 control.left(waited_ns, now_ns);
                 control.gave_up(job.request_count, now_ns);
-                gone.push(Gone {
-                    job,
-                    refusal: Some(refusal),
-                });
+                gone.push(Gone { job, refusal: Some(refusal) });
             }
         }
     }
@@ -300,8 +303,7 @@ impl Queue {
         let line = &mut self.lines[finished.class as usize];
         line.worker_count -= 1;
         line.done_count += finished.request_count as u64;
-        line.control
-            .note_cost(finished.worked_ns / finished.request_count.max(1) as u64);
+        line.control.note_cost(finished.worked_ns / finished.request_count.max(1) as u64);
     }
 
     /// Whether there is something for another worker.
@@ -314,10 +316,7 @@ impl Queue {
         self.stopping = true;
         for index in 0..Class::COUNT {
             while let Some(job) = self.pop(index) {
-                gone.push(Gone {
-                    job,
-                    refusal: Some(Refusal::Stopping),
-                });
+                gone.push(Gone { job, refusal: Some(Refusal::Stopping) });
             }
         }
     }
@@ -348,9 +347,7 @@ impl Queue {
 
     pub(super) fn overloaded(&self) -> [bool; Class::COUNT] {
         let is_adaptive = self.config.overload == Overload::Adaptive;
-        self.lines
-            .each_ref()
-            .map(|line| is_adaptive && line.control.is_overloaded())
+        self.lines.each_ref().map(|line| is_adaptive && line.control.is_overloaded())
     }
 }
 

@@ -54,16 +54,10 @@ impl Fixture {
         };
         let (pool, store, refusals) = start(config, &env, 2);
         spawner.run_until_idle();
-        let ports: Vec<Rc<Port>> = (0..2).map(|index| Port::new(Arc::clone(&pool), index)).collect();
+        let ports: Vec<Rc<Port>> =
+            (0..2).map(|index| Port::new(Arc::clone(&pool), index)).collect();
         ports.iter().for_each(|port| port.spawn());
-        Fixture {
-            pool,
-            store,
-            refusals,
-            clock,
-            spawner,
-            ports,
-        }
+        Fixture { pool, store, refusals, clock, spawner, ports }
     }
 
     fn get(&self, key: &str) -> Later {
@@ -85,7 +79,11 @@ impl Fixture {
     }
 }
 
-fn start(config: PoolConfig, env: &Env, selectors: usize) -> (Arc<Pool>, Arc<FakeStore>, Arc<Refusals>) {
+fn start(
+    config: PoolConfig,
+    env: &Env,
+    selectors: usize,
+) -> (Arc<Pool>, Arc<FakeStore>, Arc<Refusals>) {
     let lifecycle = Arc::<Lifecycle>::default();
     let store = Arc::new(FakeStore::default());
     lifecycle.set_ready(Arc::clone(&store) as Arc<dyn Store>);
@@ -96,10 +94,8 @@ fn start(config: PoolConfig, env: &Env, selectors: usize) -> (Arc<Pool>, Arc<Fak
 
 /// Runs a future as a selector would.
 fn on_selector(future: impl Future<Output = ()>) {
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .build_local(LocalOptions::default())
-        .unwrap();
+    let runtime =
+        Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
     runtime.block_on(future);
 }
 
@@ -201,10 +197,7 @@ fn what_is_sent_in_one_turn_is_handed_over_together() {
         assert_eq!(fixture.pool.stats().queued, [0; 3]);
         fixture.hand_over().await;
         let stats = fixture.pool.stats();
-        assert_eq!(
-            (stats.queued[0], stats.hand_over_count, stats.wake_count),
-            (50, 1, 1)
-        );
+        assert_eq!((stats.queued[0], stats.hand_over_count, stats.wake_count), (50, 1, 1));
         fixture.work().await;
         // The first worker has woken the second.
         assert_eq!(fixture.pool.stats().wake_count, 2);
@@ -263,10 +256,7 @@ fn a_job_may_come_after_its_worker_has_looked_at_the_clock() {
         let job = Job::new(write(&["a"]), ticket, now_ns + 1_000_000);
         fixture.pool.hand_over(&mut vec![job], &mut Vec::new(), now_ns);
         fixture.spawner.run_until_idle();
-        assert_eq!(
-            fixture.store.written.lock().unwrap()[0].expires_at_ms,
-            Some(5_000)
-        );
+        assert_eq!(fixture.store.written.lock().unwrap()[0].expires_at_ms, Some(5_000));
     });
 }
 
@@ -298,11 +288,7 @@ fn a_full_queue_gives_work_back_as_the_policy_says() {
             (Overload::Discard, "discarded get 1"),
             (Overload::CallerRuns, "here get 1"),
         ] {
-            let fixture = Fixture::new(PoolConfig {
-                queue_capacity: 1,
-                overload,
-                ..CONFIG
-            });
+            let fixture = Fixture::new(PoolConfig { queue_capacity: 1, overload, ..CONFIG });
             let (first, second) = (fixture.get("0"), fixture.get("1"));
             assert_eq!(told(second.await), answer);
             fixture.work().await;
@@ -336,10 +322,7 @@ fn who_makes_room_hears_of_it_on_another_selector_too() {
 #[test]
 fn what_waits_too_long_is_answered_although_no_worker_comes() {
     on_selector(async {
-        let fixture = Fixture::new(PoolConfig {
-            queue_wait_max_ns: 20_000_000,
-            ..CONFIG
-        });
+        let fixture = Fixture::new(PoolConfig { queue_wait_max_ns: 20_000_000, ..CONFIG });
         let later = fixture.ports[0].send(write(&["a", "b"]));
         fixture.hand_over().await;
         fixture.clock.advance(Duration::from_millis(21));

@@ -27,7 +27,8 @@ pub(crate) trait RangeWork: Any + Send {
 pub(crate) enum Work {
     /// Blocks of the disk longer than this are left alone.
     Get(Key, u32),
-    /// Writes to be committed together. Those that expire do so later by the time that they wait in the queue.
+    /// Writes to be committed together. Those that expire do so later by the time that they wait in
+    /// the queue.
     Write(Vec<Write>),
     Range(Box<dyn RangeWork>),
 }
@@ -42,7 +43,8 @@ impl Work {
         }
     }
 
-    /// For whom profiles show it. Writes of both kinds may be done together: the first one names them.
+    /// For whom profiles show it. Writes of both kinds may be done together: the first one names
+    /// them.
     pub(crate) fn activity(&self) -> Activity {
         match self {
             Work::Get(..) => Activity::Get,
@@ -75,6 +77,7 @@ pub(crate) enum Outcome {
 /// What came of a job, and when.
 pub(crate) struct Done {
     pub(crate) outcome: Outcome,
-    /// For a job that was refused or is to be run here, `started_ns` and `done_ns` are when that was decided. `stall` is not set.
+    /// For a job that was refused or is to be run here, `started_ns` and `done_ns` are when that
+    /// was decided. `stall` is not set.
     pub(crate) work: StorageWork,
 }

@@ -1,8 +1,8 @@
 //! A worker: takes jobs, does them, delivers what came of them.
 //!
 //! Invariants:
-//! 1. A job that was taken is delivered once. That of a write is delivered by its completion, which the store may call on another
-//!    thread after the worker has gone on.
+//! 1. A job that was taken is delivered once. That of a write is delivered by its completion, which
+//!    the store may call on another thread after the worker has gone on.
 //! 2. No lock of the pool is held while storage is at work.
 //!
 //! Threads: each worker is a task with a thread of its own.
@@ -89,9 +89,7 @@ impl Task for Worker {
         let own = &mut *self.own.lock();
         let now_ns = self.pool.clock().monotonic_ns();
         let finished = own.finished.take();
-        let step = self
-            .pool
-            .next(self.index, finished, now_ns, &mut own.taken, &mut own.gone);
+        let step = self.pool.next(self.index, finished, now_ns, &mut own.taken, &mut own.gone);
         self.pool.settle(&mut own.gone, now_ns, &mut own.outbox);
         own.outbox.deliver(&self.pool);
         let Some(first) = own.taken.first() else {
@@ -108,19 +106,14 @@ impl Task for Worker {
             }
             None => {
                 // Selectors send work only when there is a store.
-                own.gone.extend(own.taken.drain(..).map(|job| Gone {
-                    job,
-                    refusal: Some(Refusal::Stopping),
-                }));
+                own.gone.extend(
+                    own.taken.drain(..).map(|job| Gone { job, refusal: Some(Refusal::Stopping) }),
+                );
                 self.pool.settle(&mut own.gone, now_ns, &mut own.outbox);
             }
         }
         own.outbox.deliver(&self.pool);
-        own.finished = Some(Finished {
-            class,
-            request_count,
-            worked_ns: started_ns - now_ns,
-        });
+        own.finished = Some(Finished { class, request_count, worked_ns: started_ns - now_ns });
         step
     }
 }
@@ -131,7 +124,8 @@ impl Worker {
         let _tag = tag::enter_at(job.work.activity(), Stage::Dispatch);
         let mut work = StorageWork {
             queued_ns: job.queued_ns,
-            // It may have come while this worker, which had looked at the clock, waited for the lock.
+            // It may have come while this worker, which had looked at the clock, waited for the
+            // lock.
             started_ns: started_ns.max(job.queued_ns),
             ..StorageWork::default()
         };
@@ -178,7 +172,12 @@ impl Worker {
         match submitted {
             Ok(()) => {
                 let state = &submission.state;
-                let seen = state.compare_exchange(SUBMITTING, SUBMITTED, Ordering::AcqRel, Ordering::Acquire);
+                let seen = state.compare_exchange(
+                    SUBMITTING,
+                    SUBMITTED,
+                    Ordering::AcqRel,
+                    Ordering::Acquire,
+                );
                 if seen == Err(DROPPED) {
                     outbox.add(ticket, submission.done(Err(lost_outcome()), done_ns));
                 }
@@ -190,17 +189,15 @@ impl Worker {
 }
 
 fn lost_outcome() -> Error {
-    Error::new(
-        ErrorKind::OutcomeUnknown,
-        "the store dropped a write without an outcome",
-    )
+    Error::new(ErrorKind::OutcomeUnknown, "the store dropped a write without an outcome")
 }
 
 /// The store has the writes and has not said yet whether it takes them.
 const SUBMITTING: u8 = 0;
 /// It has taken them: its completion delivers the outcome.
 const SUBMITTED: u8 = 1;
-/// Its completion was dropped without being called. The worker, which alone knows whether the store took the writes, delivers.
+/// Its completion was dropped without being called. The worker, which alone knows whether the store
+/// took the writes, delivers.
 const DROPPED: u8 = 2;
 /// Its completion has been called.
 const COMPLETED: u8 = 3;
@@ -217,18 +214,14 @@ struct Submission {
 impl Submission {
     fn done(&self, result: Result<()>, done_ns: u64) -> Done {
         let work = StorageWork { done_ns, ..self.work };
-        Done {
-            outcome: Outcome::Written(result),
-            work,
-        }
+        Done { outcome: Outcome::Written(result), work }
     }
 
     fn deliver(&self, result: Result<()>) {
         let done = self.done(result, self.pool.clock().monotonic_ns());
-        self.pool.inbox(self.ticket.selector).deliver(&mut vec![Arrival {
-            slot: self.ticket.slot,
-            done,
-        }]);
+        self.pool
+            .inbox(self.ticket.selector)
+            .deliver(&mut vec![Arrival { slot: self.ticket.slot, done }]);
     }
 }
 

@@ -22,18 +22,14 @@ impl Format {
     /// first that is named. The plain one when they accept none of ours.
     pub(crate) fn accepted(accept: GetAll<'_, HeaderValue>) -> Format {
         let values = accept.iter().filter_map(|value| value.to_str().ok());
-        let ranges: Vec<_> = values
-            .flat_map(|value| value.split(','))
-            .map(media_range)
-            .collect();
+        let ranges: Vec<_> = values.flat_map(|value| value.split(',')).map(media_range).collect();
         let weight = |format: Format| {
             // Of the ranges with this format, the most specific one counts (RFC 9110, 12.5.1).
             [format.media_type(), "application/*", "*/*"]
                 .into_iter()
                 .find_map(|wanted| {
-                    let place = ranges
-                        .iter()
-                        .position(|(name, _)| name.eq_ignore_ascii_case(wanted))?;
+                    let place =
+                        ranges.iter().position(|(name, _)| name.eq_ignore_ascii_case(wanted))?;
                     let is_named = wanted == format.media_type();
                     Some((ranges[place].1, is_named, Reverse(place)))
                 })
@@ -42,9 +38,7 @@ impl Format {
         // Of those that a wildcard leaves equal, the last is taken.
         let formats = [Format::Binary, Format::JsonLines, Format::Plain];
         let accepted = formats.into_iter().filter(|&format| weight(format).is_some());
-        accepted
-            .max_by_key(|&format| weight(format))
-            .unwrap_or(Format::Plain)
+        accepted.max_by_key(|&format| weight(format)).unwrap_or(Format::Plain)
     }
 
     pub(crate) fn media_type(self) -> &'static str {
@@ -100,7 +94,8 @@ fn write_json_member(out: &mut BytesMut, name: &str, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => {
             out.extend_from_slice(b"\":");
-            serde_json::to_writer(out.writer(), text).expect("a string serialises, and memory takes it");
+            serde_json::to_writer(out.writer(), text)
+                .expect("a string serialises, and memory takes it");
         }
         Err(_) => {
             out.extend_from_slice(b"_base64\":\"");

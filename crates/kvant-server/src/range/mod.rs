@@ -1,10 +1,12 @@
 //! The body of a range response: records read piece by piece, as fast as the reader takes them.
 //!
 //! Invariants:
-//! 1. At most one piece is held, whatever the length of the range: the next is read when the kernel has taken the last.
+//! 1. At most one piece is held, whatever the length of the range: the next is read when the kernel
+//!    has taken the last.
 //! 2. After each piece other connections of the selector have their turn.
 //! 3. The socket is corked only between two frames that are both at hand.
-//! 4. After an error no further byte is produced: hyper breaks the body off without its last chunk and closes.
+//! 4. After an error no further byte is produced: hyper breaks the body off without its last chunk
+//!    and closes.
 
 mod format;
 mod reader;
@@ -28,7 +30,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-/// What a range counts for in the memory budget before it meets a longer record: a piece, and as much on its way to the kernel.
+/// What a range counts for in the memory budget before it meets a longer record: a piece, and as
+/// much on its way to the kernel.
 pub(crate) const RANGE_BYTES: u64 = 2 * PIECE_BYTES as u64;
 
 /// A range on its way to a reader.
@@ -80,7 +83,10 @@ impl RangeBody {
         self.finished
     }
 
-    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>>>> {
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>>>> {
         let _tag = tag::enter_at(Activity::Range, Stage::Respond);
         ready!(self.poll_piece(cx))?;
         let State::Here(reader) = &mut self.state else {
@@ -108,7 +114,8 @@ impl RangeBody {
                     return Poll::Pending;
                 }
                 State::Here(_) => {
-                    let State::Here(reader) = std::mem::replace(&mut self.state, State::Broken) else {
+                    let State::Here(reader) = std::mem::replace(&mut self.state, State::Broken)
+                    else {
                         unreachable!("it was here just now");
                     };
                     match dispatch::read_piece(&self.call.selector, &*self.store, reader) {

@@ -1,6 +1,7 @@
 //! Reads a range piece by piece, on whatever thread it is: a selector or a worker.
 //!
-//! Invariant: at most one piece ([`PIECE_BYTES`], or one record where that is longer) is held, whatever the length of the range.
+//! Invariant: at most one piece ([`PIECE_BYTES`], or one record where that is longer) is held,
+//! whatever the length of the range.
 //!
 //! In the plain format each record is a frame, which hyper makes a chunk; in the others a piece is.
 
@@ -51,16 +52,9 @@ impl RangeReader {
         // An end before the start: nothing to read.
         let is_empty = query.end.as_ref().is_some_and(|end| **end <= *query.start);
         RangeReader {
-            records: Source::Asked {
-                start: query.start,
-                end: query.end,
-            },
+            records: Source::Asked { start: query.start, end: query.end },
             format,
-            left_count: if is_empty {
-                0
-            } else {
-                query.limit.unwrap_or(u64::MAX)
-            },
+            left_count: if is_empty { 0 } else { query.limit.unwrap_or(u64::MAX) },
             read_count: 0,
             piece: Bytes::new(),
             piece_bytes_held: 0,
@@ -136,8 +130,9 @@ impl RangeReader {
     }
 }
 
-/// How much room to make in a piece of `piece_bytes` for the next record and those after it: they tend to be alike. As much as a
-/// range with a limit asks for, and else a few times what there is, so that records are not copied again and again.
+/// How much room to make in a piece of `piece_bytes` for the next record and those after it: they
+/// tend to be alike. As much as a range with a limit asks for, and else a few times what there is,
+/// so that records are not copied again and again.
 fn room_after(piece_bytes: usize, record_bytes: usize, left_count: u64) -> usize {
     let wanted = match usize::try_from(left_count) {
         Ok(count @ ..=LIMIT_MEANT_MAX) => count * record_bytes,

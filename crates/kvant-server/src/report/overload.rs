@@ -45,11 +45,7 @@ fn pool_json(shared: &Shared) -> Value {
 
 fn by_class<T: Into<Value>>(figures: [T; Class::COUNT]) -> Value {
     let names = Class::ALL.map(|class| class.name().to_string());
-    names
-        .into_iter()
-        .zip(figures.map(Into::into))
-        .collect::<Map<String, Value>>()
-        .into()
+    names.into_iter().zip(figures.map(Into::into)).collect::<Map<String, Value>>().into()
 }
 
 /// Calls `visit` with each class, reason and count of refused requests.
@@ -74,36 +70,15 @@ pub(super) fn write_metrics(shared: &Shared, out: &mut String) {
         );
     });
     let overloaded = f64::from(u8::from(shared.refusals.is_overloaded()));
-    metric(
-        out,
-        "kvant_overloaded",
-        "gauge",
-        "1 while requests are refused.",
-        overloaded,
-    );
+    metric(out, "kvant_overloaded", "gauge", "1 while requests are refused.", overloaded);
     let Some(pool) = &shared.pool else {
         return;
     };
     let stats = pool.stats();
     for (name, kind, help, figure) in [
-        (
-            "workers",
-            "gauge",
-            "Threads of the pool.",
-            stats.worker_count as f64,
-        ),
-        (
-            "workers_busy",
-            "gauge",
-            "Threads at work now.",
-            stats.busy_count as f64,
-        ),
-        (
-            "queue_capacity",
-            "gauge",
-            "Requests that may wait.",
-            stats.queue_capacity as f64,
-        ),
+        ("workers", "gauge", "Threads of the pool.", stats.worker_count as f64),
+        ("workers_busy", "gauge", "Threads at work now.", stats.busy_count as f64),
+        ("queue_capacity", "gauge", "Requests that may wait.", stats.queue_capacity as f64),
         (
             "queued_max",
             "gauge",
@@ -150,14 +125,8 @@ fn write_by_class<T: Display>(
     help: &str,
     figures: [T; Class::COUNT],
 ) {
-    append(
-        out,
-        format_args!("# HELP kvant_pool_{name} {help}\n# TYPE kvant_pool_{name} {kind}\n"),
-    );
+    append(out, format_args!("# HELP kvant_pool_{name} {help}\n# TYPE kvant_pool_{name} {kind}\n"));
     for (class, figure) in Class::ALL.into_iter().zip(figures) {
-        append(
-            out,
-            format_args!("kvant_pool_{name}{{class=\"{}\"}} {figure}\n", class.name()),
-        );
+        append(out, format_args!("kvant_pool_{name}{{class=\"{}\"}} {figure}\n", class.name()));
     }
 }

@@ -1,5 +1,5 @@
-//! `POST /v0/admin/{flush,compact,checkpoint}`: work that an operator asks for. It may take long, so it runs on a thread of its own
-//! while the selector goes on; the answer comes when it is done.
+//! `POST /v0/admin/{flush,compact,checkpoint}`: work that an operator asks for. It may take long,
+//! so it runs on a thread of its own while the selector goes on; the answer comes when it is done.
 
 use super::Route;
 use super::entity::failed;
@@ -65,7 +65,8 @@ async fn checkpoint(
         Some(body) => read_dir(&selector, &mut reply, body).await,
         None => Ok(None),
     };
-    match dir_of_body.and_then(|dir_of_body| choose_dir(&selector.shared.config, dir, dir_of_body)) {
+    match dir_of_body.and_then(|dir_of_body| choose_dir(&selector.shared.config, dir, dir_of_body))
+    {
         Ok(dir) => run(&selector, &mut reply, move || store.checkpoint(&dir)).await,
         Err(problem) => problem.answer(&mut reply),
     }
@@ -87,8 +88,8 @@ async fn read_dir(
                 )
             }),
         Err(Unread { problem, taken_bytes }) => {
-            let can_go_on =
-                !problem.is_closing() && discard(&selector.shared.config, body, reply, taken_bytes).await;
+            let can_go_on = !problem.is_closing()
+                && discard(&selector.shared.config, body, reply, taken_bytes).await;
             Err(if can_go_on { problem } else { problem.closing() })
         }
     }
@@ -134,11 +135,11 @@ async fn run(
     };
     let result = match tokio::task::spawn_blocking(tagged).await {
         Ok(result) => result,
-        // Panics abort the process in release builds; in others the panic's own message is the one to read.
-        Err(_) => Err(kvant_base::Error::new(
-            kvant_base::ErrorKind::Io,
-            "the operation was cancelled",
-        )),
+        // Panics abort the process in release builds; in others the panic's own message is the one
+        // to read.
+        Err(_) => {
+            Err(kvant_base::Error::new(kvant_base::ErrorKind::Io, "the operation was cancelled"))
+        }
     };
     match result {
         Ok(()) => {

@@ -1,5 +1,5 @@
-//! Documents about the server itself, which take milliseconds to write: they are written on a thread of their own, so that the
-//! selector's other connections go on.
+//! Documents about the server itself, which take milliseconds to write: they are written on a
+//! thread of their own, so that the selector's other connections go on.
 
 use crate::answer::{Body, Exchange};
 use crate::problem::Problem;
@@ -22,7 +22,11 @@ pub(super) fn start(
         let reply = &mut exchange.reply;
         let failure = match tokio::task::spawn_blocking(move || write(&shared)).await {
             Ok(Ok(bytes)) => {
-                return reply.answer(StatusCode::OK, Some(content_type), Body::full(Bytes::from(bytes)));
+                return reply.answer(
+                    StatusCode::OK,
+                    Some(content_type),
+                    Body::full(Bytes::from(bytes)),
+                );
             }
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),

@@ -19,9 +19,7 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
     let shared = &call.selector.shared;
     let query = query::range(exchange.query());
     let ready = query.and_then(|query| Ok((query, shared.lifecycle.ready()?)));
-    let Exchange {
-        method, mut reply, ..
-    } = exchange;
+    let Exchange { method, mut reply, .. } = exchange;
     let (query, store) = match ready {
         Ok(ready) => ready,
         Err(problem) => return Step::answer(problem.answer(&mut reply)),
@@ -35,11 +33,7 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
         let problem = dispatch::explain(&call.selector, &call.socket, &Failure::Refused(refusal));
         return Step::answer(problem.answer(&mut reply));
     }
-    let range = Range {
-        reader: Box::new(RangeReader::new(query, format)),
-        format,
-        reply,
-    };
+    let range = Range { reader: Box::new(RangeReader::new(query, format)), format, reply };
     match shared.memory.try_hold(RANGE_BYTES) {
         Some(held) => range.open(call, store, held),
         None => Step::slow(range.open_later(call.clone(), Arc::clone(store))),
@@ -56,11 +50,7 @@ struct Range {
 impl Range {
     async fn open_later(mut self, call: Call, store: Arc<dyn Store>) -> Response {
         let shared = &call.selector.shared;
-        let Some(held) = shared
-            .memory
-            .hold(RANGE_BYTES, shared.config.queue_wait_max)
-            .await
-        else {
+        let Some(held) = shared.memory.hold(RANGE_BYTES, shared.config.queue_wait_max).await else {
             return no_memory(&call.selector).answer(&mut self.reply);
         };
         let (piece, answer) = match self.read(&call, &store, held) {
@@ -89,11 +79,7 @@ impl Range {
     /// Begins to read the first piece.
     fn read(self, call: &Call, store: &Arc<dyn Store>, held: Held) -> (ReadingPiece, RangeAnswer) {
         let reading = dispatch::read_piece(&call.selector, &**store, self.reader);
-        let answer = RangeAnswer {
-            format: self.format,
-            reply: self.reply,
-            held,
-        };
+        let answer = RangeAnswer { format: self.format, reply: self.reply, held };
         (reading, answer)
     }
 }
@@ -114,7 +100,9 @@ impl RangeAnswer {
                 let body = RangeBody::new(piece.reader, store, self.held, call, until_close);
                 head(&mut self.reply, self.format, Body::range(body))
             }
-            Err(failure) => dispatch::explain(&call.selector, &call.socket, &failure).answer(&mut self.reply),
+            Err(failure) => {
+                dispatch::explain(&call.selector, &call.socket, &failure).answer(&mut self.reply)
+            }
         }
     }
 }

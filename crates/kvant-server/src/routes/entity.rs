@@ -35,13 +35,7 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
         call.socket.note(|trace| trace.key = KeyStart::of(&query.key));
     }
     let ready = query.and_then(|query| Ok((query, selector.shared.lifecycle.ready()?)));
-    let Exchange {
-        method,
-        body,
-        found,
-        reply,
-        ..
-    } = exchange;
+    let Exchange { method, body, found, reply, .. } = exchange;
     let (query, store) = match ready {
         Ok(ready) => ready,
         Err(problem) => return request_body::refuse(config, body, reply, problem),
@@ -72,13 +66,7 @@ fn get(call: &Call, store: &Arc<dyn Store>, reply: Reply, key: Key, found: Optio
     let selector = &call.selector;
     let reading = match found {
         Some((found_key, value)) if *found_key == *key => {
-            return got(
-                call,
-                Arc::clone(store),
-                reply,
-                key,
-                Ok(Lookup::Known(Some(value))),
-            );
+            return got(call, Arc::clone(store), reply, key, Ok(Lookup::Known(Some(value))));
         }
         _ => dispatch::get(selector, &**store, &key, BLOCK_BYTES_UNCOUNTED, selector.now_ns()),
     };
@@ -121,7 +109,9 @@ fn got(
         return Step::answer(reply.answer(StatusCode::OK, Some(&OCTETS), Body::full(value)));
     }
     match call.selector.shared.memory.try_hold(value_bytes) {
-        Some(held) => Step::answer(reply.answer(StatusCode::OK, Some(&OCTETS), Body::reserved(value, held))),
+        Some(held) => {
+            Step::answer(reply.answer(StatusCode::OK, Some(&OCTETS), Body::reserved(value, held)))
+        }
         None => Step::slow(get_later(call.clone(), store, reply, key, value_bytes)),
     }
 }
@@ -138,20 +128,19 @@ async fn get_later(
     let shared = &selector.shared;
     loop {
         let Some(mut held) = shared.memory.hold(bytes, shared.config.queue_wait_max).await else {
-            // Requests that came together are refused together: thousands of them would fill a turn of the event loop.
+            // Requests that came together are refused together: thousands of them would fill a turn
+            // of the event loop.
             poll_fn(|cx| {
-                let passes = selector
-                    .turnstile
-                    .passes(selector.turn.number(), &call.socket, cx.waker());
+                let passes =
+                    selector.turnstile.passes(selector.turn.number(), &call.socket, cx.waker());
                 if passes { Poll::Ready(()) } else { Poll::Pending }
             })
             .await;
             return no_memory(selector).answer(&mut reply);
         };
-        let block_bytes_max = u32::try_from(bytes)
-            .unwrap_or(u32::MAX)
-            .max(BLOCK_BYTES_UNCOUNTED);
-        let read = match dispatch::get(selector, &*store, &key, block_bytes_max, selector.now_ns()) {
+        let block_bytes_max = u32::try_from(bytes).unwrap_or(u32::MAX).max(BLOCK_BYTES_UNCOUNTED);
+        let read = match dispatch::get(selector, &*store, &key, block_bytes_max, selector.now_ns())
+        {
             Reading::Done(read) => read,
             Reading::Later(later) => dispatch::read(selector, &*store, later.await),
         };
@@ -178,9 +167,7 @@ fn put(call: &Call, reply: Reply, body: Option<Incoming>, query: EntityQuery) ->
     let Some(body) = body else {
         return Step::Write(
             reply,
-            selector
-                .batcher
-                .write(key, Some(Bytes::new()), ttl_ms, selector.now_ns()),
+            selector.batcher.write(key, Some(Bytes::new()), ttl_ms, selector.now_ns()),
             StatusCode::CREATED,
         );
     };
@@ -192,26 +179,13 @@ fn put(call: &Call, reply: Reply, body: Option<Incoming>, query: EntityQuery) ->
             reply,
             Problem::value_too_long(config.value_bytes_max),
         ),
-        Some(..=SMALL_BYTES) => Step::Put(Put(Some(PutParts {
-            reply,
-            body,
-            key,
-            ttl_ms,
-        }))),
-        _ => Step::slow(put_slowly(
-            call.clone(),
-            PutParts {
-                reply,
-                body,
-                key,
-                ttl_ms,
-            },
-            None,
-        )),
+        Some(..=SMALL_BYTES) => Step::Put(Put(Some(PutParts { reply, body, key, ttl_ms }))),
+        _ => Step::slow(put_slowly(call.clone(), PutParts { reply, body, key, ttl_ms }, None)),
     }
 }
 
-/// A short value that is on its way, mostly with its head, so in one piece. No timer runs for it: the sweep looks after it.
+/// A short value that is on its way, mostly with its head, so in one piece. No timer runs for it:
+/// the sweep looks after it.
 pub(crate) struct Put(Option<PutParts>);
 
 struct PutParts {
@@ -240,16 +214,17 @@ impl Put {
         let mut parts = self.0.take().expect("it was there just now");
         let data = match frame.map(|frame| frame.map(hyper::body::Frame::into_data)) {
             Some(Ok(Ok(data))) => data,
-            Some(Err(_)) => return Poll::Ready(Step::answer(broken_body().answer(&mut parts.reply))),
+            Some(Err(_)) => {
+                return Poll::Ready(Step::answer(broken_body().answer(&mut parts.reply)));
+            }
             Some(Ok(Err(_))) | None => Bytes::new(),
         };
         if !parts.body.is_end_stream() {
             return Poll::Ready(Step::slow(put_slowly(call.clone(), parts, Some(data))));
         }
         let selector = &call.selector;
-        let writing = selector
-            .batcher
-            .write(parts.key, Some(data), parts.ttl_ms, selector.now_ns());
+        let writing =
+            selector.batcher.write(parts.key, Some(data), parts.ttl_ms, selector.now_ns());
         Poll::Ready(Step::Write(parts.reply, writing, StatusCode::CREATED))
     }
 }
@@ -257,25 +232,20 @@ impl Put {
 /// Reads and writes a value that is long, of unknown length, or comes in pieces.
 async fn put_slowly(call: Call, parts: PutParts, first: Option<Bytes>) -> Response {
     let selector = &call.selector;
-    let PutParts {
-        mut reply,
-        mut body,
-        key,
-        ttl_ms,
-    } = parts;
+    let PutParts { mut reply, mut body, key, ttl_ms } = parts;
     let config = &selector.shared.config;
     if first.is_some() {
         reply.continue_sent();
     }
     match read_value(selector, &mut reply, &mut body, first, config.value_bytes_max).await {
         Ok(value) => {
-            let writing = selector
-                .batcher
-                .write(key, Some(value.bytes.clone()), ttl_ms, selector.now_ns());
+            let writing =
+                selector.batcher.write(key, Some(value.bytes.clone()), ttl_ms, selector.now_ns());
             written(&call, &mut reply, StatusCode::CREATED, writing.await)
         }
         Err(Unread { problem, taken_bytes }) => {
-            let can_go_on = !problem.is_closing() && discard(config, body, &reply, taken_bytes).await;
+            let can_go_on =
+                !problem.is_closing() && discard(config, body, &reply, taken_bytes).await;
             let problem = if can_go_on { problem } else { problem.closing() };
             problem.answer(&mut reply)
         }
@@ -284,7 +254,12 @@ async fn put_slowly(call: Call, parts: PutParts, first: Option<Bytes>) -> Respon
 
 /// The answer to a write with its outcome.
 #[inline]
-pub(crate) fn written(call: &Call, reply: &mut Reply, status: StatusCode, written: Written) -> Response {
+pub(crate) fn written(
+    call: &Call,
+    reply: &mut Reply,
+    status: StatusCode,
+    written: Written,
+) -> Response {
     call.socket.note(|trace| trace.storage(&written.work));
     match written.result {
         Ok(()) => reply.answer(status, None, Body::empty()),
@@ -295,14 +270,8 @@ pub(crate) fn written(call: &Call, reply: &mut Reply, status: StatusCode, writte
 /// Explains an error of the store; what a person has to look at goes to the log, too.
 #[cold]
 pub(crate) fn failed(selector: &Selector, error: &Error) -> Problem {
-    if matches!(
-        error.kind(),
-        ErrorKind::Corruption | ErrorKind::Io | ErrorKind::OutcomeUnknown
-    ) {
-        selector
-            .shared
-            .log
-            .event(Level::Error, "request_failed", &[("error", error)]);
+    if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io | ErrorKind::OutcomeUnknown) {
+        selector.shared.log.event(Level::Error, "request_failed", &[("error", error)]);
     }
     Problem::from(error)
 }

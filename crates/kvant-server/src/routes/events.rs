@@ -1,4 +1,5 @@
-//! `GET /v0/events[?after=N]`: flushes, compactions, stalls, slow fsyncs and overload as server-sent events.
+//! `GET /v0/events[?after=N]`: flushes, compactions, stalls, slow fsyncs and overload as
+//! server-sent events.
 
 use crate::answer::{Body, Exchange};
 use crate::event_stream::EventBody;
@@ -17,7 +18,8 @@ pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
         Err(problem) => return Step::answer(problem.answer(&mut exchange.reply)),
     };
     let reply = &mut exchange.reply;
-    // A browser that reconnects asks for the same target again: then the header is the newer of both.
+    // A browser that reconnects asks for the same target again: then the header is the newer of
+    // both.
     let after = last_event_id(reply.request_headers()).or(after);
     let body = match exchange.method {
         Method::HEAD => Body::empty(),
@@ -32,7 +34,8 @@ pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
     Step::answer(response)
 }
 
-/// The number of the last event that the client has. What is no number is not from here, and says nothing.
+/// The number of the last event that the client has. What is no number is not from here, and says
+/// nothing.
 fn last_event_id(headers: &HeaderMap) -> Option<u64> {
     headers.get("last-event-id")?.to_str().ok()?.parse().ok()
 }

@@ -9,17 +9,13 @@ use serde_json::json;
 
 pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
     let reply = &mut exchange.reply;
-    let health = call
-        .selector
-        .shared
-        .lifecycle
-        .ready()
-        .map(|store| store.write_health());
+    let health = call.selector.shared.lifecycle.ready().map(|store| store.write_health());
     let problem = match health {
         Ok(WriteHealth::Good) => {
             return Step::answer(reply.json(&json!({ "status": "ready", "writes": "ok" })));
         }
-        // It does its work for readers and for deletes: a restart or another target for these would be worse.
+        // It does its work for readers and for deletes: a restart or another target for these would
+        // be worse.
         Ok(WriteHealth::NoSpace) => {
             return Step::answer(reply.json(&json!({
                 "status": "ready",

@@ -6,7 +6,8 @@ use crate::report;
 use crate::service::{Call, Step};
 use http::header::HeaderValue;
 
-static PROMETHEUS_TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+static PROMETHEUS_TEXT: HeaderValue =
+    HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
     document::start(call, exchange, &PROMETHEUS_TEXT, |shared| {

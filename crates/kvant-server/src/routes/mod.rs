@@ -110,10 +110,7 @@ impl Route {
 
     /// Whether it is something to do, not something to look at.
     fn is_operation(self) -> bool {
-        matches!(
-            self,
-            Route::Flush | Route::Compact | Route::Checkpoint | Route::Profile
-        )
+        matches!(self, Route::Flush | Route::Compact | Route::Checkpoint | Route::Profile)
     }
 
     #[inline]

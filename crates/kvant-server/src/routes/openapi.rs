@@ -1,4 +1,5 @@
-//! `GET /openapi.json`: this interface for machines. Kept by hand; a test compares it with the table of routes.
+//! `GET /openapi.json`: this interface for machines. Kept by hand; a test compares it with the
+//! table of routes.
 
 use crate::answer::{Body, Exchange, JSON};
 use crate::service::Step;

@@ -1,11 +1,14 @@
-//! `POST /v0/profile[?event=..][&duration=..][&format=..][&rate=..][&engine=..][&kind=..][&known=..]`: records what the process does, for a while, and
-//! answers with it.
+//! `POST
+//! /v0/profile[?event=..][&duration=..][&format=..][&rate=..][&engine=..][&kind=..][&known=..]`:
+//! records what the process does, for a while, and answers with it.
 //!
-//! A recording ends when its time is over; when the client closes its side of the connection, be it that it has gone or that it wants
-//! what there is; and when the server stops. It is answered in all three cases, for whoever is still there to read it.
+//! A recording ends when its time is over; when the client closes its side of the connection, be it
+//! that it has gone or that it wants what there is; and when the server stops. It is answered in
+//! all three cases, for whoever is still there to read it.
 //!
-//! Threads: the selector only waits. Starting and stopping, names for addresses and the answer's format take milliseconds to seconds: they
-//! have threads of their own, the long part with a low priority.
+//! Threads: the selector only waits. Starting and stopping, names for addresses and the answer's
+//! format take milliseconds to seconds: they have threads of their own, the long part with a low
+//! priority.
 
 mod request;
 
@@ -32,8 +35,9 @@ use tokio::time::{Instant, MissedTickBehavior};
 /// How often a recording looks whether it is to end early.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
-/// Samples take at most this share of the memory budget; what comes then is dropped, and counted. It is not taken out of the budget: the
-/// block cache would shrink, and the profile would show what it does itself.
+/// Samples take at most this share of the memory budget; what comes then is dropped, and counted.
+/// It is not taken out of the budget: the block cache would shrink, and the profile would show what
+/// it does itself.
 const MEMORY_SHARE: u64 = 16;
 const SAMPLE_BYTES: u64 = size_of::<recording::Sample>() as u64;
 
@@ -68,19 +72,13 @@ async fn record(call: &Call, request: Request, reply: &mut Reply) -> Result<Resp
             Err(error) => return Err(internal(&error)),
         }
     };
-    let mut running = Running {
-        profiler: Some(profiler),
-        shared: Arc::clone(shared),
-    };
+    let mut running = Running { profiler: Some(profiler), shared: Arc::clone(shared) };
     wait(call, request.duration).await;
     let format = request.format;
     let (sender, receiver) = oneshot::channel();
     running.finish(Some((request, sender)));
     let bytes = receiver.await.map_err(|error| internal(&error))?;
-    let Some(held) = shared
-        .memory
-        .hold(bytes.len() as u64, shared.config.queue_wait_max)
-        .await
+    let Some(held) = shared.memory.hold(bytes.len() as u64, shared.config.queue_wait_max).await
     else {
         return Err(no_memory(&call.selector));
     };
@@ -94,9 +92,8 @@ async fn record(call: &Call, request: Request, reply: &mut Reply) -> Result<Resp
 fn options(request: &Request, memory_bytes: u64) -> Options {
     let mut options = Options::default();
     let samples_max = memory_bytes / MEMORY_SHARE / SAMPLE_BYTES;
-    options.samples_max = options
-        .samples_max
-        .min(usize::try_from(samples_max).unwrap_or(usize::MAX));
+    options.samples_max =
+        options.samples_max.min(usize::try_from(samples_max).unwrap_or(usize::MAX));
     options.cpu = request.events.cpu.then(|| CpuOptions {
         rate_hz: request.rate_hz.unwrap_or_default(),
         engine: request.engine,
@@ -151,7 +148,8 @@ async fn wait(call: &Call, duration: Duration) {
     call.socket.watch_peer(false);
 }
 
-/// A profiler that runs. Whatever becomes of the request, it is stopped, and not on the selector's thread.
+/// A profiler that runs. Whatever becomes of the request, it is stopped, and not on the selector's
+/// thread.
 struct Running {
     profiler: Option<Profiler>,
     shared: Arc<Shared>,
@@ -166,9 +164,10 @@ impl Running {
         if let Some(profiler) = self.profiler.take() {
             let shared = Arc::clone(&self.shared);
             let work = Box::new(move || finish(&shared, profiler, wanted));
-            self.shared.env.spawner.spawn(Arc::new(Finishing {
-                work: NamedMutex::new("profile", Some(work)),
-            }));
+            self.shared
+                .env
+                .spawner
+                .spawn(Arc::new(Finishing { work: NamedMutex::new("profile", Some(work)) }));
         }
     }
 }

@@ -1,11 +1,13 @@
-//! `GET /v0/slow[?limit=N][&operation=NAME]`: the slowest requests of the last minute, where their time went, and what happened in the
-//! store meanwhile.
+//! `GET /v0/slow[?limit=N][&operation=NAME]`: the slowest requests of the last minute, where their
+//! time went, and what happened in the store meanwhile.
 
 use super::document;
 use crate::answer::{Exchange, JSON};
 use crate::query;
 use crate::service::{Call, Step};
-use crate::timing::{self, EventFields, Phase, SLOW_COUNT_MAX, SLOW_SPAN_NS, Stamps, Trace, WallTime, as_us};
+use crate::timing::{
+    self, EventFields, Phase, SLOW_COUNT_MAX, SLOW_SPAN_NS, Stamps, Trace, WallTime, as_us,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use kvant_base::Event;
@@ -28,9 +30,8 @@ pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
         let slowest = timing::slowest(&shared.timings, since_ns, operation, count_max);
         // Asked for once: the ring is locked meanwhile, and it is long.
         let first_ns = slowest.iter().map(|trace| trace.stamps.arrival_ns).min();
-        let events = first_ns.map_or_else(Vec::new, |first_ns| {
-            shared.events.overlapping(first_ns, wall.now_ns())
-        });
+        let events = first_ns
+            .map_or_else(Vec::new, |first_ns| shared.events.overlapping(first_ns, wall.now_ns()));
         rows(&slowest, &events, &wall)
     })
 }
@@ -100,7 +101,8 @@ fn row<'a>(trace: &'a Trace, events: &'a [Arc<Event>], wall: &WallTime) -> SlowR
         .iter()
         .map(|event| &**event)
         .filter(|event| {
-            event.start_ns <= stamps.written_ns && event.end_ns.is_none_or(|end| end >= stamps.arrival_ns)
+            event.start_ns <= stamps.written_ns
+                && event.end_ns.is_none_or(|end| end >= stamps.arrival_ns)
         })
         .collect();
     let events_omitted = overlapping.len().saturating_sub(EVENT_COUNT_MAX);
@@ -131,10 +133,7 @@ fn row<'a>(trace: &'a Trace, events: &'a [Arc<Event>], wall: &WallTime) -> SlowR
         received_bytes: trace.received_bytes,
         sent_bytes: trace.sent_bytes,
         stall: trace.stall,
-        events: overlapping
-            .into_iter()
-            .map(|event| beside(event, stamps))
-            .collect(),
+        events: overlapping.into_iter().map(|event| beside(event, stamps)).collect(),
         events_omitted,
     }
 }
@@ -153,14 +152,13 @@ fn beside<'a>(event: &'a Event, stamps: &Stamps) -> Overlap<'a> {
     Overlap {
         kind: event.kind.name(),
         start_us,
-        duration_us: event
-            .end_ns
-            .map(|end_ns| as_us(end_ns.saturating_sub(event.start_ns))),
+        duration_us: event.end_ns.map(|end_ns| as_us(end_ns.saturating_sub(event.start_ns))),
         fields: EventFields(&event.fields),
     }
 }
 
-/// `bytes` as text, if they are some; without the character that the cut went through, where they are `cut` off.
+/// `bytes` as text, if they are some; without the character that the cut went through, where they
+/// are `cut` off.
 fn text_of(bytes: &[u8], cut: bool) -> Option<&str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Some(text),

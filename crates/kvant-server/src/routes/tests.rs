@@ -15,10 +15,7 @@ const METHODS: [Method; 8] = [
 #[test]
 fn the_table_of_routes_is_consistent() {
     for (index, route) in Route::ALL.into_iter().enumerate() {
-        assert_eq!(
-            route as usize, index,
-            "{route:?} has a row of its own in the counters"
-        );
+        assert_eq!(route as usize, index, "{route:?} has a row of its own in the counters");
         assert_eq!(Route::of(route.path()), Some(route));
         let listed: Vec<&str> = route.allow().split(", ").collect();
         for method in METHODS {
@@ -30,10 +27,8 @@ fn the_table_of_routes_is_consistent() {
             );
         }
         assert!(Plane::Both.serves(route));
-        let planes = [Plane::Data, Plane::Operator]
-            .into_iter()
-            .filter(|plane| plane.serves(route))
-            .count();
+        let planes =
+            [Plane::Data, Plane::Operator].into_iter().filter(|plane| plane.serves(route)).count();
         assert_eq!(planes, if route == Route::Status { 2 } else { 1 }, "{route:?}");
     }
 }
@@ -45,7 +40,8 @@ fn the_openapi_document_lists_these_routes_and_methods() {
     assert_eq!(paths.len(), Route::ALL.len());
     for route in Route::ALL {
         let operations = paths[route.path()].as_object().unwrap();
-        let mut documented: Vec<String> = operations.keys().map(|method| method.to_uppercase()).collect();
+        let mut documented: Vec<String> =
+            operations.keys().map(|method| method.to_uppercase()).collect();
         let mut allowed: Vec<&str> = route.allow().split(", ").collect();
         documented.sort_unstable();
         allowed.sort_unstable();

@@ -27,7 +27,12 @@ impl Store for LsmStore {
         self.db.try_get(key, trace)
     }
 
-    fn get_bounded(&self, key: &[u8], block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
+    fn get_bounded(
+        &self,
+        key: &[u8],
+        block_bytes_max: u32,
+        trace: &mut ReadTrace,
+    ) -> Result<Lookup> {
         self.db.get_bounded(key, block_bytes_max, trace)
     }
 

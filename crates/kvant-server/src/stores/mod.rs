@@ -1,7 +1,8 @@
 //! What the routes need of a storage engine.
 //!
-//! Every call returns at once or after one read of the disk; none waits for an fsync, a stall or another request, so that all of
-//! them may run on a selector (`--dispatch inline`). The exceptions are the operator's calls, which say so.
+//! Every call returns at once or after one read of the disk; none waits for an fsync, a stall or
+//! another request, so that all of them may run on a selector (`--dispatch inline`). The exceptions
+//! are the operator's calls, which say so.
 
 use crate::key::Key;
 use bytes::Bytes;
@@ -37,14 +38,17 @@ impl Write {
         }
     }
 
-    /// Counts the time to live from `wall_ms`: from each try to submit the write anew, so that one that waited does not expire early.
+    /// Counts the time to live from `wall_ms`: from each try to submit the write anew, so that one
+    /// that waited does not expire early.
     pub(crate) fn start_ttl(&mut self, wall_ms: u64) {
-        // The clock shows whole milliseconds, rounded down: one more, or the last part of one would be taken off.
+        // The clock shows whole milliseconds, rounded down: one more, or the last part of one would
+        // be taken off.
         self.expires_at_ms = self.ttl_ms.map(|ttl_ms| wall_ms + ttl_ms + 1);
     }
 }
 
-/// Called exactly once with the outcome of submitted writes, on the submitting thread or on another.
+/// Called exactly once with the outcome of submitted writes, on the submitting thread or on
+/// another.
 pub type Completion = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// Records of a range in key order, from one consistent snapshot.
@@ -58,27 +62,37 @@ pub trait Records: Send {
 
 /// A storage engine behind the HTTP interface.
 pub trait Store: Send + Sync {
-    /// The newest value of `key`; `None` when absent, deleted or expired. What the read touches is added to `trace`.
+    /// The newest value of `key`; `None` when absent, deleted or expired. What the read touches is
+    /// added to `trace`.
     fn get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Option<Bytes>>;
 
     /// As [`Store::get`], without waiting for the disk.
     fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup>;
 
-    /// As [`Store::get`], but blocks of the disk longer than `block_bytes_max` are left alone: [`Lookup::NeedsDisk`] says how much
-    /// memory reading one takes, so that it can be reserved first.
-    fn get_bounded(&self, key: &[u8], block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
+    /// As [`Store::get`], but blocks of the disk longer than `block_bytes_max` are left alone:
+    /// [`Lookup::NeedsDisk`] says how much memory reading one takes, so that it can be reserved
+    /// first.
+    fn get_bounded(
+        &self,
+        key: &[u8],
+        block_bytes_max: u32,
+        trace: &mut ReadTrace,
+    ) -> Result<Lookup> {
         // A store without blocks of a known length.
         let _unknown = block_bytes_max;
         self.get(key, trace).map(Lookup::Known)
     }
 
-    /// Commits `writes` together: all or none of them. `Ok(())`: `done` has been or will be called when the sync level is reached.
+    /// Commits `writes` together: all or none of them. `Ok(())`: `done` has been or will be called
+    /// when the sync level is reached.
     ///
     /// # Errors
-    /// Nothing was written and `done` will not be called. `ErrorKind::Stalled`: register with [`Store::on_writable`] and try again.
+    /// Nothing was written and `done` will not be called. `ErrorKind::Stalled`: register with
+    /// [`Store::on_writable`] and try again.
     fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) -> Result<()>;
 
-    /// Calls `wake` once as soon as a stalled write may succeed (at once when it may already), on any thread.
+    /// Calls `wake` once as soon as a stalled write may succeed (at once when it may already), on
+    /// any thread.
     fn on_writable(&self, wake: Box<dyn FnOnce() + Send>);
 
     /// Why writes would wait now, in one word.

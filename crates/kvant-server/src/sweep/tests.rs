@@ -54,7 +54,8 @@ fn connections_that_came_together_are_ended_a_few_at_a_time() {
         periods_before += 1;
     };
 
-    // All in one period, since each has been looked at once in each: in the first after the whole of the limit.
+    // All in one period, since each has been looked at once in each: in the first after the whole
+    // of the limit.
     let whole = config.head_wait_max.as_nanos().div_ceil(limits.period.as_nanos());
     assert_eq!(periods_before as u128, whole);
     assert_eq!(woken.iter().flatten().sum::<usize>(), COUNT);
@@ -74,7 +75,8 @@ fn all_connections_are_looked_at_in_turns() {
         connections.enter(task, &Rc::default());
     });
     for slices in [1, 32] {
-        let turns = (0..slices).map(|slice| sweep_slice(&connections, &wakes, slice, slices, &limits).len());
+        let turns = (0..slices)
+            .map(|slice| sweep_slice(&connections, &wakes, slice, slices, &limits).len());
         let least = 10_000_usize.div_ceil(slices).div_ceil(TURN_COUNT);
         assert!(turns.into_iter().all(|count| count == least));
     }

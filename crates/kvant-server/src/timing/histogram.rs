@@ -1,13 +1,18 @@
-//! How often which duration was seen: a log-linear histogram of nanoseconds, bucketed as HdrHistogram does.
+//! How often which duration was seen: a log-linear histogram of nanoseconds, bucketed as
+//! HdrHistogram does.
 //!
-//! Each octave has 32 buckets of equal width, and everything below 64 ns a bucket of its own. The last octave ends at [`LIMIT_NS`];
-//! what is longer counts in the last bucket, while sum and maximum stay exact.
+//! Each octave has 32 buckets of equal width, and everything below 64 ns a bucket of its own. The
+//! last octave ends at [`LIMIT_NS`]; what is longer counts in the last bucket, while sum and
+//! maximum stay exact.
 //!
 //! Invariants:
-//! 1. A bucket's width is at most 1/32 of its lowest value, so that a percentile is at most 3.2 % too high, never too low.
-//! 2. The number of values is the sum of the buckets: recording changes one bucket, the sum and perhaps the maximum.
+//! 1. A bucket's width is at most 1/32 of its lowest value, so that a percentile is at most 3.2 %
+//!    too high, never too low.
+//! 2. The number of values is the sum of the buckets: recording changes one bucket, the sum and
+//!    perhaps the maximum.
 //!
-//! Threads: one writes, any may read; a reader may see a value's bucket before its share of the sum.
+//! Threads: one writes, any may read; a reader may see a value's bucket before its share of the
+//! sum.
 
 use crate::counters;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,7 +56,8 @@ impl Histogram {
 #[inline]
 fn bucket_of(ns: u64) -> usize {
     let ns = ns.min(LIMIT_NS - 1);
-    // By how much to shift until 6 bits are left: the leading one and the five that number the buckets of an octave.
+    // By how much to shift until 6 bits are left: the leading one and the five that number the
+    // buckets of an octave.
     let shift = (ns | 1 << OCTAVE_BITS).ilog2() - OCTAVE_BITS;
     ((shift as usize) << OCTAVE_BITS) + (ns >> shift) as usize
 }
@@ -73,11 +79,7 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn new() -> Snapshot {
-        Snapshot {
-            counts: vec![0; BUCKET_COUNT],
-            sum_ns: 0,
-            max_ns: 0,
-        }
+        Snapshot { counts: vec![0; BUCKET_COUNT], sum_ns: 0, max_ns: 0 }
     }
 
     /// Adds what `histogram` holds now.

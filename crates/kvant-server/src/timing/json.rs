@@ -10,7 +10,8 @@ pub(crate) fn as_us(ns: u64) -> f64 {
     ns as f64 / 1000.0
 }
 
-/// What the wall clock shows at moments of the monotonic one, as far as it has not been set since then.
+/// What the wall clock shows at moments of the monotonic one, as far as it has not been set since
+/// then.
 pub(crate) struct WallTime {
     now_ns: u64,
     now_wall_ms: u64,
@@ -19,10 +20,7 @@ pub(crate) struct WallTime {
 impl WallTime {
     /// Reads both clocks.
     pub(crate) fn now(clock: &dyn Clock) -> WallTime {
-        WallTime {
-            now_ns: clock.monotonic_ns(),
-            now_wall_ms: clock.wall_ms(),
-        }
+        WallTime { now_ns: clock.monotonic_ns(), now_wall_ms: clock.wall_ms() }
     }
 
     /// The monotonic clock at [`WallTime::now`].

@@ -1,8 +1,10 @@
-//! Where the time of requests goes: histograms by operation and phase, and the slowest requests of the last minute.
+//! Where the time of requests goes: histograms by operation and phase, and the slowest requests of
+//! the last minute.
 //!
 //! `docs/latency.md` says how to read them.
 //!
-//! Memory of a selector, for each of the 7 operations that it has met: 48 KiB of histograms and at most 32 KiB of slow requests.
+//! Memory of a selector, for each of the 7 operations that it has met: 48 KiB of histograms and at
+//! most 32 KiB of slow requests.
 
 mod histogram;
 mod json;
@@ -37,8 +39,8 @@ struct OperationTimes {
 }
 
 impl Timings {
-    /// Adds a request that has its whole answer. Every phase counts, also one that took no time: so all phases of an operation
-    /// have the same number of requests.
+    /// Adds a request that has its whole answer. Every phase counts, also one that took no time: so
+    /// all phases of an operation have the same number of requests.
     #[inline]
     pub(crate) fn record(&self, trace: &Trace) {
         let times = self.operations[trace.counted_as() as usize].get_or_init(OperationTimes::new);
@@ -63,7 +65,8 @@ impl OperationTimes {
     }
 }
 
-/// Calls `visit` with the times of all selectors together, for each operation that occurred and each of its phases.
+/// Calls `visit` with the times of all selectors together, for each operation that occurred and
+/// each of its phases.
 fn summaries(timings: &[Arc<Timings>], mut visit: impl FnMut(Operation, Phase, &Snapshot)) {
     for operation in Operation::ALL {
         let recorded = || timings.iter().filter_map(|timings| timings.operation(operation));
@@ -78,8 +81,8 @@ fn summaries(timings: &[Arc<Timings>], mut visit: impl FnMut(Operation, Phase, &
     }
 }
 
-/// The slowest requests that all selectors kept of those written at `since_ns` or later, slowest first; of one operation where one
-/// is given.
+/// The slowest requests that all selectors kept of those written at `since_ns` or later, slowest
+/// first; of one operation where one is given.
 pub(crate) fn slowest(
     timings: &[Arc<Timings>],
     since_ns: u64,

@@ -26,13 +26,12 @@ const BOUNDS: [(u64, &str); 16] = [
     (10_000_000_000, "10"),
 ];
 
-/// The value of `latency` in `/v0/stats`: by operation, then by phase. Only operations that occurred.
+/// The value of `latency` in `/v0/stats`: by operation, then by phase. Only operations that
+/// occurred.
 pub(crate) fn latency_json(timings: &[Arc<Timings>]) -> Value {
     let mut latency: Map<String, Value> = Map::new();
     summaries(timings, |operation, phase, times| {
-        let phases = latency
-            .entry(operation.name())
-            .or_insert_with(|| Map::new().into());
+        let phases = latency.entry(operation.name()).or_insert_with(|| Map::new().into());
         phases[phase.name()] = times_json(times);
     });
     latency.into()
@@ -56,16 +55,15 @@ pub(crate) fn write_metrics(timings: &[Arc<Timings>], out: &mut String) {
     const NAME: &str = "kvant_request_phase_seconds";
     append(
         out,
-        format_args!("# HELP {NAME} Time of requests, by operation and phase.\n# TYPE {NAME} histogram\n"),
+        format_args!(
+            "# HELP {NAME} Time of requests, by operation and phase.\n# TYPE {NAME} histogram\n"
+        ),
     );
     summaries(timings, |operation, phase, times| {
         let labels = format!("operation=\"{}\",phase=\"{}\"", operation.name(), phase.name());
         for (bound_ns, bound) in BOUNDS {
             let count = times.count_at_most(bound_ns);
-            append(
-                out,
-                format_args!("{NAME}_bucket{{{labels},le=\"{bound}\"}} {count}\n"),
-            );
+            append(out, format_args!("{NAME}_bucket{{{labels},le=\"{bound}\"}} {count}\n"));
         }
         let count = times.count();
         let sum = times.sum_ns() as f64 / 1e9;

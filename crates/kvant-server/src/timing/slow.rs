@@ -1,14 +1,16 @@
 //! The flight recorder: the slowest requests of the last minute.
 //!
-//! Time is cut into windows of 10 s, and each selector keeps the slowest 32 requests of each window and operation: a moment that was
-//! slow on the whole does not push out the slow requests of calmer ones, nor do ranges push out point reads.
+//! Time is cut into windows of 10 s, and each selector keeps the slowest 32 requests of each window
+//! and operation: a moment that was slow on the whole does not push out the slow requests of calmer
+//! ones, nor do ranges push out point reads.
 //!
 //! Invariants:
 //! 1. A window holds the slowest requests that were written during it, as many as fit.
-//! 2. `keep_from_ns` and `window_end_ns` are those of the newest window; only the selector changes them, and only under the lock.
+//! 2. `keep_from_ns` and `window_end_ns` are those of the newest window; only the selector changes
+//!    them, and only under the lock.
 //!
-//! Threads: the selector offers, anyone reads. A request that is not slow costs two comparisons; the others, and readers, take
-//! the lock, which is held for the time of copying some KiB at most.
+//! Threads: the selector offers, anyone reads. A request that is not slow costs two comparisons;
+//! the others, and readers, take the lock, which is held for the time of copying some KiB at most.
 
 use super::trace::{Phase, Trace};
 use kvant_base::lock::NamedMutex;
@@ -53,7 +55,8 @@ impl SlowRequests {
     /// Keeps a request if it is slow enough.
     #[inline]
     pub(super) fn offer(&self, trace: &Trace) {
-        let is_quick = trace.stamps.phase_ns(Phase::Total) < self.keep_from_ns.load(Ordering::Relaxed);
+        let is_quick =
+            trace.stamps.phase_ns(Phase::Total) < self.keep_from_ns.load(Ordering::Relaxed);
         if is_quick && trace.stamps.written_ns < self.window_end_ns.load(Ordering::Relaxed) {
             return;
         }
@@ -68,8 +71,7 @@ impl SlowRequests {
             windows.newest = number as usize % WINDOW_COUNT;
             let newest = windows.newest;
             windows.kept[newest].clear();
-            self.window_end_ns
-                .store((number + 1) * WINDOW_NS, Ordering::Relaxed);
+            self.window_end_ns.store((number + 1) * WINDOW_NS, Ordering::Relaxed);
         }
         let newest = windows.newest;
         let kept = &mut windows.kept[newest];

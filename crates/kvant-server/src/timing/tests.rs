@@ -61,29 +61,16 @@ fn metrics_are_cumulative_buckets() {
         line.rsplit_once(' ').unwrap().1.parse().unwrap()
     };
     let labels = "operation=\"get\",phase=\"storage\"";
-    let bucket = |le: &str| {
-        value(&format!(
-            "kvant_request_phase_seconds_bucket{{{labels},le=\"{le}\"}}"
-        ))
-    };
+    let bucket =
+        |le: &str| value(&format!("kvant_request_phase_seconds_bucket{{{labels},le=\"{le}\"}}"));
     assert_eq!(
         ["0.00005", "0.025", "0.05", "10", "+Inf"].map(bucket),
         [0.0, 0.0, 100.0, 100.0, 100.0]
     );
-    assert_eq!(
-        value(&format!("kvant_request_phase_seconds_count{{{labels}}}")),
-        100.0
-    );
-    assert_eq!(
-        value(&format!("kvant_request_phase_seconds_sum{{{labels}}}")),
-        4.0
-    );
+    assert_eq!(value(&format!("kvant_request_phase_seconds_count{{{labels}}}")), 100.0);
+    assert_eq!(value(&format!("kvant_request_phase_seconds_sum{{{labels}}}")), 4.0);
     assert!(!text.contains("operation=\"range\""));
-    assert_eq!(
-        text.matches("# TYPE kvant_request_phase_seconds histogram\n")
-            .count(),
-        1
-    );
+    assert_eq!(text.matches("# TYPE kvant_request_phase_seconds histogram\n").count(), 1);
 }
 
 #[test]

@@ -16,7 +16,8 @@ pub(crate) enum Operation {
     /// The operator's requests, and those that are refused before a route.
     #[default]
     Other,
-    /// Of entities, whatever it is, and answered `503` instead of being done: so that quick refusals do not flatter the others' times.
+    /// Of entities, whatever it is, and answered `503` instead of being done: so that quick
+    /// refusals do not flatter the others' times.
     Refused,
 }
 
@@ -74,7 +75,8 @@ impl Operation {
 /// A part of a request's time. Together, all but the last are the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// From the turn of the event loop in which the head was seen to the head being understood: other connections went first.
+    /// From the turn of the event loop in which the head was seen to the head being understood:
+    /// other connections went first.
     Selector,
     /// Reading the body.
     Body,
@@ -82,20 +84,15 @@ pub(crate) enum Phase {
     Queue,
     /// Storage at work, waiting for an fsync included.
     Storage,
-    /// From storage being done to the kernel having taken the last byte of the answer. For a range, that is all of it but the first piece.
+    /// From storage being done to the kernel having taken the last byte of the answer. For a range,
+    /// that is all of it but the first piece.
     Answer,
     Total,
 }
 
 impl Phase {
-    pub(crate) const ALL: [Phase; 6] = [
-        Phase::Selector,
-        Phase::Body,
-        Phase::Queue,
-        Phase::Storage,
-        Phase::Answer,
-        Phase::Total,
-    ];
+    pub(crate) const ALL: [Phase; 6] =
+        [Phase::Selector, Phase::Body, Phase::Queue, Phase::Storage, Phase::Answer, Phase::Total];
 
     /// Its name in metrics and statistics.
     pub(crate) fn name(self) -> &'static str {
@@ -110,8 +107,8 @@ impl Phase {
     }
 }
 
-/// When a request reached each stage, in nanoseconds of the monotonic clock. A stage that it has not, or skipped, has the time of
-/// the one before.
+/// When a request reached each stage, in nanoseconds of the monotonic clock. A stage that it has
+/// not, or skipped, has the time of the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamps {
     pub(crate) arrival_ns: u64,
@@ -204,7 +201,8 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// A request that was understood at `parsed_ns`, and that has no more to wait for unless it is said.
+    /// A request that was understood at `parsed_ns`, and that has no more to wait for unless it is
+    /// said.
     #[inline]
     pub(crate) fn begin(operation: Operation, parsed_ns: u64) -> Trace {
         Trace {
@@ -231,7 +229,8 @@ impl Trace {
         }
     }
 
-    /// Storage has done this for it. Where it was asked several times, the first waited and the last was done.
+    /// Storage has done this for it. Where it was asked several times, the first waited and the
+    /// last was done.
     #[inline]
     pub(crate) fn storage(&mut self, work: &StorageWork) {
         self.stamps.queued_ns = work.queued_ns;

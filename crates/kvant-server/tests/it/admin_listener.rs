@@ -7,21 +7,16 @@ use kvant_server::ServerConfig;
 #[test]
 fn each_listener_serves_its_own_paths() {
     let admin_listen = Some("127.0.0.1:0".parse().unwrap());
-    let fixture = Fixture::with(ServerConfig {
-        admin_listen,
-        ..config()
-    });
+    let fixture = Fixture::with(ServerConfig { admin_listen, ..config() });
     let mut data = fixture.client();
     let mut admin = Client::connect(fixture.server.admin_addr().unwrap());
     for path in ["/health", "/metrics", "/v0/stats", "/v0/slow", "/openapi.json"] {
         data.ask("GET", path, b"").assert_problem(400, "unknown-path");
         assert_eq!(admin.ask("GET", path, b"").status, 200, "{path}");
     }
-    data.ask("GET", "/v0/events", b"")
-        .assert_problem(400, "unknown-path");
+    data.ask("GET", "/v0/events", b"").assert_problem(400, "unknown-path");
     assert_eq!(admin.ask("HEAD", "/v0/events", b"").status, 200);
-    data.ask("POST", "/v0/admin/flush", b"")
-        .assert_problem(400, "unknown-path");
+    data.ask("POST", "/v0/admin/flush", b"").assert_problem(400, "unknown-path");
     assert_eq!(admin.ask("POST", "/v0/admin/flush", b"").status, 200);
     for path in ["/v0/entity?id=k", "/v0/entities?start=k"] {
         admin.ask("GET", path, b"").assert_problem(400, "unknown-path");

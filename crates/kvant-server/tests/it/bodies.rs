@@ -8,10 +8,7 @@ use std::time::Duration;
 const LIMIT: usize = 100_000;
 
 fn small_values() -> Fixture {
-    Fixture::with(ServerConfig {
-        value_bytes_max: LIMIT as u64,
-        ..config()
-    })
+    Fixture::with(ServerConfig { value_bytes_max: LIMIT as u64, ..config() })
 }
 
 #[test]
@@ -24,21 +21,14 @@ fn chunked_bodies() {
         ("3;name=value\r\nabc\r\n0\r\n\r\n", "abc"),
         ("1\r\na\r\n2\r\nbc\r\n0\r\nTrailer: ignored\r\n\r\n", "abc"),
         ("0003\r\nabc\r\n000\r\n\r\n", "abc"),
-        (
-            "A\r\n0123456789\r\na\r\n0123456789\r\n0\r\n\r\n",
-            "01234567890123456789",
-        ),
+        ("A\r\n0123456789\r\na\r\n0123456789\r\n0\r\n\r\n", "01234567890123456789"),
     ];
     for (body, value) in bodies {
         client.send(format!(
             "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{body}"
         ));
         assert_eq!(client.read_answer("PUT").status, 201, "{body:?}");
-        assert_eq!(
-            client.ask("GET", "/v0/entity?id=k", b"").body,
-            value.as_bytes(),
-            "{body:?}"
-        );
+        assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, value.as_bytes(), "{body:?}");
     }
 }
 
@@ -93,11 +83,7 @@ fn a_body_that_breaks_off_writes_nothing() {
         let mut client = fixture.client();
         client.send(format!("PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\n{head}"));
         client.shutdown_write();
-        assert!(
-            client
-                .try_read_answer("PUT")
-                .is_none_or(|answer| answer.status == 400)
-        );
+        assert!(client.try_read_answer("PUT").is_none_or(|answer| answer.status == 400));
         assert_eq!(fixture.ask("GET", "/v0/entity?id=k", b"").status, 404, "{head:?}");
     }
     assert_eq!(fixture.memory.used_bytes(Consumer::Requests), 0);
@@ -122,14 +108,12 @@ fn expect_continue() {
         "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-Continue\r\n\r\nvw",
     );
     let first = client.read_answer("PUT");
-    let answer = if first.status == 100 {
-        client.read_answer("PUT")
-    } else {
-        first
-    };
+    let answer = if first.status == 100 { client.read_answer("PUT") } else { first };
     assert_eq!(answer.status, 201);
     // HTTP/1.0 knows no 100.
-    client.send("PUT /v0/entity?id=k HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nvw");
+    client.send(
+        "PUT /v0/entity?id=k HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nvw",
+    );
     assert_eq!(client.read_answer("PUT").status, 201);
 }
 
@@ -169,11 +153,7 @@ fn a_value_over_the_limit_is_413_and_the_connection_goes_on() {
         client.read_answer("PUT").assert_problem(413, "value-too-long");
         client.assert_goes_on();
     }
-    assert_eq!(
-        client.ask("GET", "/v0/entity?id=k", b"").status,
-        404,
-        "nothing was written"
-    );
+    assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").status, 404, "nothing was written");
     assert_eq!(
         client.ask("PUT", "/v0/entity?id=k", &vec![b'v'; LIMIT]).status,
         201,
@@ -186,9 +166,8 @@ fn a_value_far_over_the_limit_is_413_and_the_connection_closes() {
     let fixture = small_values();
     let far = LIMIT + (16 << 20) + 1;
     let mut client = fixture.client();
-    client.send(format!(
-        "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nContent-Length: {far}\r\n\r\n"
-    ));
+    client
+        .send(format!("PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nContent-Length: {far}\r\n\r\n"));
     let answer = client.read_answer("PUT");
     answer.assert_problem(413, "value-too-long");
     assert!(answer.closes());
@@ -215,9 +194,7 @@ fn bodies_of_requests_that_have_none_are_out_of_the_way() {
         assert_eq!(client.ask("HEAD", "/v0/entity?id=k", &body).status, 200);
         assert_eq!(client.ask("DELETE", "/v0/entity?id=none", &body).status, 202);
         assert_eq!(client.ask("GET", "/v0/entities?start=k", &body).body, b"k\nv");
-        client
-            .ask("PUT", "/v0/entity?id=", &body)
-            .assert_problem(400, "bad-query");
+        client.ask("PUT", "/v0/entity?id=", &body).assert_problem(400, "bad-query");
     }
     client.assert_goes_on();
 }
@@ -233,16 +210,10 @@ fn a_body_without_memory_waits_unread_and_is_written_when_there_is_some() {
         value.len()
     );
     client.send(head);
-    client
-        .stream()
-        .set_read_timeout(Some(Duration::from_millis(200)))
-        .unwrap();
+    client.stream().set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let mut byte = [0];
     let early = std::io::Read::read(&mut client.stream(), &mut byte);
-    assert!(
-        early.is_err(),
-        "asked for the body without memory for it: {early:?}"
-    );
+    assert!(early.is_err(), "asked for the body without memory for it: {early:?}");
     client.stream().set_read_timeout(Some(NEVER)).unwrap();
     drop(taken);
     // Whoever gives memory back through the server wakes the waiting request.
@@ -260,9 +231,10 @@ fn a_body_needs_no_memory_for_larger_buffers() {
     let put = |key: &str| {
         let mut client = fixture.client();
         let value = vec![b'v'; 1_000_000];
-        let mut body =
-            format!("PUT /v0/entity?id={key} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
-                .into_bytes();
+        let mut body = format!(
+            "PUT /v0/entity?id={key} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        .into_bytes();
         for part in value.chunks(100_000) {
             body.extend_from_slice(format!("{:x}\r\n", part.len()).as_bytes());
             body.extend_from_slice(part);
@@ -276,10 +248,7 @@ fn a_body_needs_no_memory_for_larger_buffers() {
         most_bytes
     };
     let with_room = put("a");
-    assert!(
-        with_room >= 128 << 10,
-        "buffers that grow are counted: {with_room}"
-    );
+    assert!(with_room >= 128 << 10, "buffers that grow are counted: {with_room}");
     let taken = fixture.memory.reserve(Consumer::Connections, 64 << 20);
     let without = put("b") - taken.bytes();
     assert!(without < 128 << 10, "{without}");
@@ -287,24 +256,16 @@ fn a_body_needs_no_memory_for_larger_buffers() {
 
 #[test]
 fn a_body_that_finds_no_memory_in_time_is_503_and_nothing_is_written() {
-    let fixture = Fixture::with(ServerConfig {
-        queue_wait_max: Duration::from_millis(1),
-        ..config()
-    });
+    let fixture =
+        Fixture::with(ServerConfig { queue_wait_max: Duration::from_millis(1), ..config() });
     let _taken = fixture.memory.reserve(Consumer::Requests, 1 << 40);
     let mut client = fixture.client();
-    client
-        .ask("PUT", "/v0/entity?id=k", &[b'v'; 100_000])
-        .assert_problem(503, "no-memory");
+    client.ask("PUT", "/v0/entity?id=k", &[b'v'; 100_000]).assert_problem(503, "no-memory");
     assert_eq!(
         client.ask("PUT", "/v0/entity?id=small", b"v").status,
         201,
         "short values need none"
     );
-    client
-        .ask("GET", "/v0/entities?start=a", b"")
-        .assert_problem(503, "no-memory");
-    client
-        .ask("GET", "/v0/entity?id=k", b"")
-        .assert_problem(404, "not-found");
+    client.ask("GET", "/v0/entities?start=a", b"").assert_problem(503, "no-memory");
+    client.ask("GET", "/v0/entity?id=k", b"").assert_problem(404, "not-found");
 }

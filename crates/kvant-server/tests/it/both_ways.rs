@@ -1,4 +1,5 @@
-//! The same bytes sent to two servers, on connections of which one went over to hyper before: the answers are the same bytes.
+//! The same bytes sent to two servers, on connections of which one went over to hyper before: the
+//! answers are the same bytes.
 
 use crate::client::Client;
 use crate::fixture::{Fixture, NEVER, config};
@@ -13,9 +14,8 @@ const CONNECTIONS: u64 = 600;
 /// A header that says nothing, and one that only hyper understands.
 const BOTH_WAYS: [&str; 2] = ["TX", "TE"];
 
-const ODD_METHODS: [&str; 9] = [
-    "HEAD", "POST", "get", "put", "PATCH", "OPTIONS", "G ET", "", "CONNECT",
-];
+const ODD_METHODS: [&str; 9] =
+    ["HEAD", "POST", "get", "put", "PATCH", "OPTIONS", "G ET", "", "CONNECT"];
 #[rustfmt::skip]
 const ODD_PATHS: [&str; 14] = [
     "", "/", "*", "//v0/status", "http://localhost/v0/status", "http://localhost/v0/entity", "/v0/entity/", "/V0/entity", "/v0/entit%79", "/v0/./status",
@@ -89,17 +89,13 @@ fn random_request(rng: &mut Rng) -> Vec<u8> {
     let mut body = Vec::new();
     if (usual_method == "PUT") != rng.one_in(20) {
         let body_bytes = if rng.one_in(3) { any(rng, &BODY_BYTES) } else { 3 };
-        let length = mostly(rng, "Content-Length: N", &ODD_LENGTHS).replace('N', &body_bytes.to_string());
+        let length =
+            mostly(rng, "Content-Length: N", &ODD_LENGTHS).replace('N', &body_bytes.to_string());
         body = vec![b'b'; body_bytes];
         if length.contains("chunked") {
             let end = if body_bytes == 0 { "" } else { "0\r\n\r\n" };
-            body = [
-                format!("{body_bytes:x}\r\n").as_bytes(),
-                &body,
-                b"\r\n",
-                end.as_bytes(),
-            ]
-            .concat();
+            body =
+                [format!("{body_bytes:x}\r\n").as_bytes(), &body, b"\r\n", end.as_bytes()].concat();
         } else if rng.one_in(20) {
             body.pop();
         } else if rng.one_in(20) {
@@ -146,9 +142,7 @@ fn random_pieces(rng: &mut Rng) -> Vec<Vec<u8>> {
 /// A connection on which one request was answered, which sends it to hyper when `header` is `TE`.
 fn started(fixture: &Fixture, header: &str) -> Client {
     let mut client = fixture.client();
-    client.send(format!(
-        "GET /v0/status HTTP/1.1\r\nHost: x\r\n{header}: trailers\r\n\r\n"
-    ));
+    client.send(format!("GET /v0/status HTTP/1.1\r\nHost: x\r\n{header}: trailers\r\n\r\n"));
     assert_eq!(client.read_answer("GET").status, 200);
     client
 }
@@ -174,8 +168,10 @@ fn answers(mut client: Client, pieces: &[Vec<u8>]) -> String {
         undated.push_str(r"\r\ndate");
         undated.push_str(&part["Thu, 01 Jan 1970 00:00:00 GMT".len()..]);
     }
-    // Whether hyper says this of a malformed head whose end never comes depends on the pieces in which it came.
-    let refusal = r"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\ndate\r\n\r\n";
+    // Whether hyper says this of a malformed head whose end never comes depends on the pieces in
+    // which it came.
+    let refusal =
+        r"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\ndate\r\n\r\n";
     undated.strip_suffix(refusal).unwrap_or(&undated).to_string()
 }
 
@@ -199,11 +195,8 @@ fn any_bytes_get_the_same_answers_both_ways() {
     };
     let mut rng = Rng::new(seed);
     let fixtures = BOTH_WAYS.map(|header| {
-        let fixture = Fixture::with(ServerConfig {
-            selectors: 1,
-            value_bytes_max: 100_000,
-            ..config()
-        });
+        let fixture =
+            Fixture::with(ServerConfig { selectors: 1, value_bytes_max: 100_000, ..config() });
         for (key, value_bytes) in [("e", 0), ("s", 1), ("m", 8193), ("l", 65_536), ("h", 65_537)] {
             fixture.put(key, &vec![b'v'; value_bytes]);
         }
@@ -219,10 +212,7 @@ fn any_bytes_get_the_same_answers_both_ways() {
         assert!(
             plain == by_hyper,
             "KVANT_TEST_SEED={seed}, connection {index}: {:#?}\nplain:    {}\nby hyper: {}",
-            pieces
-                .iter()
-                .map(|piece| shown(&piece.escape_ascii().to_string()))
-                .collect::<Vec<_>>(),
+            pieces.iter().map(|piece| shown(&piece.escape_ascii().to_string())).collect::<Vec<_>>(),
             shown(&plain),
             shown(&by_hyper)
         );
@@ -232,15 +222,14 @@ fn any_bytes_get_the_same_answers_both_ways() {
     assert_eq!(plain, by_hyper);
 }
 
-/// Writes in flight are answered, that of a client that has gone is done, and idle connections close, both ways.
+/// Writes in flight are answered, that of a client that has gone is done, and idle connections
+/// close, both ways.
 #[test]
 fn stopping_is_the_same_both_ways() {
     let [plain, by_hyper] = BOTH_WAYS.map(|header| {
-        let fixture = Fixture::with(ServerConfig {
-            selectors: 1,
-            ..config()
-        });
-        let [mut writer, mut half_closed, mut gone, mut idle] = [(); 4].map(|()| started(&fixture, header));
+        let fixture = Fixture::with(ServerConfig { selectors: 1, ..config() });
+        let [mut writer, mut half_closed, mut gone, mut idle] =
+            [(); 4].map(|()| started(&fixture, header));
         fixture.store.faults.stalled.store(true, SeqCst);
         writer.send_request("PUT", "/v0/entity?id=a", b"v");
         half_closed.send_request("DELETE", "/v0/entity?id=b", b"");
@@ -259,12 +248,7 @@ fn stopping_is_the_same_both_ways() {
         let mut answers = [writer.read_answer("PUT"), half_closed.read_answer("DELETE")];
         assert!(writer.is_closed() && half_closed.is_closed());
         stopping.join().unwrap().unwrap();
-        assert!(
-            store
-                .get(b"c", &mut kvant_engine::ReadTrace::default())
-                .unwrap()
-                .is_some()
-        );
+        assert!(store.get(b"c", &mut kvant_engine::ReadTrace::default()).unwrap().is_some());
         for answer in &mut answers {
             assert!(answer.closes());
             answer

@@ -22,19 +22,15 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let mut values = self
-            .headers
-            .iter()
-            .filter(|(n, _)| n == name)
-            .map(|(_, value)| value.as_str());
+        let mut values =
+            self.headers.iter().filter(|(n, _)| n == name).map(|(_, value)| value.as_str());
         let value = values.next();
         assert_eq!(values.next(), None, "{name} is repeated");
         value
     }
 
     pub(crate) fn closes(&self) -> bool {
-        self.header("connection")
-            .is_some_and(|value| value.eq_ignore_ascii_case("close"))
+        self.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -45,22 +41,12 @@ impl Answer {
     #[track_caller]
     pub(crate) fn assert_problem(&self, status: u16, kind: &str) {
         assert_eq!(self.status, status, "{self:?}");
-        assert_eq!(
-            self.header("content-type"),
-            Some("application/problem+json"),
-            "{self:?}"
-        );
+        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
         let problem = self.json();
         assert_eq!(problem["type"], kind, "{problem}");
         assert_eq!(problem["status"], status, "{problem}");
-        assert!(
-            problem["title"].as_str().is_some_and(|title| !title.is_empty()),
-            "{problem}"
-        );
-        assert!(
-            problem["detail"].as_str().is_some_and(|detail| detail.len() > 10),
-            "{problem}"
-        );
+        assert!(problem["title"].as_str().is_some_and(|title| !title.is_empty()), "{problem}");
+        assert!(problem["detail"].as_str().is_some_and(|detail| detail.len() > 10), "{problem}");
         // Fencing ends with a restart, which no client can wait for.
         assert_eq!(
             self.header("retry-after").is_some(),
@@ -80,9 +66,7 @@ impl Client {
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        Client {
-            stream: BufReader::new(stream),
-        }
+        Client { stream: BufReader::new(stream) }
     }
 
     pub(crate) fn stream(&self) -> &TcpStream {
@@ -121,8 +105,7 @@ impl Client {
     }
 
     pub(crate) fn read_answer(&mut self, method: &str) -> Answer {
-        self.try_read_answer(method)
-            .expect("an answer before the end of the connection")
+        self.try_read_answer(method).expect("an answer before the end of the connection")
     }
 
     /// The next answer to a request of `method`; `None` when the connection has ended.
@@ -155,9 +138,8 @@ impl Client {
             if line.is_empty() {
                 break;
             }
-            let (name, value) = line
-                .split_once(": ")
-                .unwrap_or_else(|| panic!("header line {line:?}"));
+            let (name, value) =
+                line.split_once(": ").unwrap_or_else(|| panic!("header line {line:?}"));
             headers.push((name.to_string(), value.to_string()));
         }
         Some(Answer {
@@ -206,11 +188,7 @@ impl Client {
                 Some(String::from_utf8(line).unwrap())
             }
             Ok(_) => {
-                assert!(
-                    line.is_empty(),
-                    "half a line: {:?}",
-                    line.escape_ascii().to_string()
-                );
+                assert!(line.is_empty(), "half a line: {:?}", line.escape_ascii().to_string());
                 None
             }
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => None,

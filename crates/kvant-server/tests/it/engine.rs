@@ -30,25 +30,14 @@ impl Kvant {
     }
 
     pub(crate) fn with(disk: FaultyFs, sync: SyncLevel, config: ServerConfig) -> Kvant {
-        let env = Env {
-            fs: Arc::new(disk.clone()),
-            ..Env::posix()
-        };
+        let env = Env { fs: Arc::new(disk.clone()), ..Env::posix() };
         let memory = MemoryBudget::new(MEMORY_BYTES);
         let events = Arc::new(Events::default());
         let recent = kvant_base::Events::new(64);
-        let server = Server::start(
-            config,
-            env.clone(),
-            memory.clone(),
-            events.clone(),
-            recent.clone(),
-        )
-        .unwrap();
-        let options = Options {
-            sync,
-            ..Options::for_memory(MEMORY_BYTES)
-        };
+        let server =
+            Server::start(config, env.clone(), memory.clone(), events.clone(), recent.clone())
+                .unwrap();
+        let options = Options { sync, ..Options::for_memory(MEMORY_BYTES) };
         let resources = Resources {
             memory,
             log: events.clone(),
@@ -57,12 +46,7 @@ impl Kvant {
         };
         let db = Db::open(env, Path::new("/data"), options, resources).unwrap();
         server.set_ready(Arc::new(LsmStore::new(db.clone())));
-        Kvant {
-            server,
-            db,
-            disk,
-            events,
-        }
+        Kvant { server, db, disk, events }
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -100,13 +84,8 @@ fn every_row_on_the_real_engine_and_again_after_a_restart() {
         };
         check(&mut client);
         assert_eq!(client.ask("POST", "/v0/admin/compact", b"").status, 200);
-        assert_eq!(
-            client.ask("POST", "/v0/admin/checkpoint?dir=copy", b"").status,
-            200
-        );
-        client
-            .ask("POST", "/v0/admin/checkpoint?dir=copy", b"")
-            .assert_problem(400, "invalid");
+        assert_eq!(client.ask("POST", "/v0/admin/checkpoint?dir=copy", b"").status, 200);
+        client.ask("POST", "/v0/admin/checkpoint?dir=copy", b"").assert_problem(400, "invalid");
         check(&mut client);
         let disk = kvant.disk.clone();
         kvant.stop().unwrap();
@@ -124,21 +103,15 @@ fn stats_and_metrics_show_the_engine() {
     assert_eq!(client.ask("POST", "/v0/admin/flush", b"").status, 200);
     assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").status, 200);
     let engine = &client.ask("GET", "/v0/stats", b"").json()["engine"];
-    for part in [
-        "levels",
-        "memtables",
-        "block_cache",
-        "stalls",
-        "space",
-        "snapshots",
-        "memory",
-        "recovery",
-    ] {
+    for part in
+        ["levels", "memtables", "block_cache", "stalls", "space", "snapshots", "memory", "recovery"]
+    {
         assert!(!engine[part].is_null(), "{part} is missing in {engine}");
     }
     assert_eq!(engine["writes"]["operation_count"], 1);
     let mut metrics = || String::from_utf8(client.ask("GET", "/metrics", b"").body).unwrap();
-    // The flush is answered when its table can be read; the job is done when old files are gone, too.
+    // The flush is answered when its table can be read; the job is done when old files are gone,
+    // too.
     let mut text = metrics();
     for _ in 0..1_000 {
         if text.contains("kvant_engine_jobs_total{job=\"flush\"} 1\n") {
@@ -154,18 +127,15 @@ fn stats_and_metrics_show_the_engine() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
     }
-    let mut names: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("# TYPE "))
-        .collect();
+    let mut names: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     let count = names.len();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count, "a metric is declared twice");
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         assert!(
-            line.rsplit_once(' ')
-                .is_some_and(|(_, value)| value.parse::<f64>().is_ok()),
+            line.rsplit_once(' ').is_some_and(|(_, value)| value.parse::<f64>().is_ok()),
             "{line}"
         );
     }
@@ -177,32 +147,17 @@ fn a_failed_fsync_leaves_the_outcome_unknown_and_fences_writes() {
     let kvant = Kvant::start(SyncLevel::Always);
     let mut client = kvant.client();
     assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"v").status, 201);
-    kvant
-        .disk
-        .fail_next(FaultOp::SyncData, "", ErrorKind::Other, u64::MAX);
-    client
-        .ask("PUT", "/v0/entity?id=k2", b"v")
-        .assert_problem(500, "outcome-unknown");
-    client
-        .ask("PUT", "/v0/entity?id=k3", b"v")
-        .assert_problem(500, "fenced");
-    client
-        .ask("DELETE", "/v0/entity?id=k", b"")
-        .assert_problem(500, "fenced");
+    kvant.disk.fail_next(FaultOp::SyncData, "", ErrorKind::Other, u64::MAX);
+    client.ask("PUT", "/v0/entity?id=k2", b"v").assert_problem(500, "outcome-unknown");
+    client.ask("PUT", "/v0/entity?id=k3", b"v").assert_problem(500, "fenced");
+    client.ask("DELETE", "/v0/entity?id=k", b"").assert_problem(500, "fenced");
     let health = client.ask("GET", "/health", b"");
     health.assert_problem(503, "fenced");
     assert_eq!(health.json()["writes"], "fenced");
     // The same cause in health, in problems and in the log.
     let again = client.ask("PUT", "/v0/entity?id=k4", b"v");
-    for named in [
-        &health.json()["cause"],
-        &health.json()["detail"],
-        &again.json()["detail"],
-    ] {
-        assert!(
-            named.as_str().is_some_and(|cause| cause.contains("fsync")),
-            "{named}"
-        );
+    for named in [&health.json()["cause"], &health.json()["detail"], &again.json()["detail"]] {
+        assert!(named.as_str().is_some_and(|cause| cause.contains("fsync")), "{named}");
     }
     assert!(kvant.events.has("writes_fenced cause=cannot fsync"));
     assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"v");
@@ -218,12 +173,8 @@ fn a_write_whose_log_record_cannot_be_taken_back_is_unknown_and_health_names_why
     for op in [FaultOp::Write, FaultOp::SetLen] {
         kvant.disk.fail_next(op, ".wal", ErrorKind::Other, 1);
     }
-    client
-        .ask("PUT", "/v0/entity?id=k2", b"v")
-        .assert_problem(500, "outcome-unknown");
-    client
-        .ask("PUT", "/v0/entity?id=k3", b"v")
-        .assert_problem(500, "fenced");
+    client.ask("PUT", "/v0/entity?id=k2", b"v").assert_problem(500, "outcome-unknown");
+    client.ask("PUT", "/v0/entity?id=k3", b"v").assert_problem(500, "fenced");
     let health = client.ask("GET", "/health", b"");
     health.assert_problem(503, "fenced");
     let cause = health.json()["cause"].to_string();
@@ -237,17 +188,12 @@ fn health_says_503_while_writes_fail_and_200_when_one_has_succeeded() {
     let mut client = kvant.client();
     kvant.disk.fail_next(FaultOp::Write, ".wal", ErrorKind::Other, 3);
     for _ in 0..3 {
-        client
-            .ask("PUT", "/v0/entity?id=k", b"v")
-            .assert_problem(500, "io");
+        client.ask("PUT", "/v0/entity?id=k", b"v").assert_problem(500, "io");
         let health = client.ask("GET", "/health", b"");
         health.assert_problem(503, "writes-failing");
         assert_eq!(health.json()["writes"], "failing");
         let cause = health.json()["cause"].to_string();
-        assert!(
-            cause.contains("cannot append to") && cause.contains(".wal"),
-            "{cause}"
-        );
+        assert!(cause.contains("cannot append to") && cause.contains(".wal"), "{cause}");
     }
     assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"v").status, 201);
     assert_eq!(client.ask("GET", "/health", b"").status, 200);
@@ -271,20 +217,9 @@ fn a_full_disk_is_507_until_there_is_space_again() {
     }
     assert!(refusals > 0, "the disk never filled up");
     let health = client.ask("GET", "/health", b"");
-    assert_eq!(
-        (health.status, &health.json()["writes"]),
-        (200, &"no-space".into())
-    );
-    assert_eq!(
-        client.ask("GET", "/v0/entity?id=old", b"").body,
-        b"v",
-        "reads go on"
-    );
-    assert_eq!(
-        client.ask("DELETE", "/v0/entity?id=old", b"").status,
-        202,
-        "deletes go on"
-    );
+    assert_eq!((health.status, &health.json()["writes"]), (200, &"no-space".into()));
+    assert_eq!(client.ask("GET", "/v0/entity?id=old", b"").body, b"v", "reads go on");
+    assert_eq!(client.ask("DELETE", "/v0/entity?id=old", b"").status, 202, "deletes go on");
     assert_eq!(client.ask("GET", "/v0/entity?id=old", b"").status, 404);
     kvant.disk.set_capacity_bytes(None);
     // The engine looks for space itself; how soon is its own matter.
@@ -301,13 +236,7 @@ fn a_damaged_block_is_500_and_other_keys_stay_readable() {
     for i in 0..2000 {
         let target = format!("/v0/entity?id=k{i:04}");
         assert_eq!(
-            client
-                .ask(
-                    "PUT",
-                    &target,
-                    format!("value {i} {}", "x".repeat(100)).as_bytes()
-                )
-                .status,
+            client.ask("PUT", &target, format!("value {i} {}", "x".repeat(100)).as_bytes()).status,
             201
         );
     }
@@ -319,10 +248,8 @@ fn a_damaged_block_is_500_and_other_keys_stay_readable() {
     let statuses: Vec<u16> = (0..2000)
         .map(|i| client.ask("GET", &format!("/v0/entity?id=k{i:04}"), b"").status)
         .collect();
-    let damaged = statuses
-        .iter()
-        .position(|status| *status == 500)
-        .expect("the damage was not found");
+    let damaged =
+        statuses.iter().position(|status| *status == 500).expect("the damage was not found");
     client
         .ask("GET", &format!("/v0/entity?id=k{damaged:04}"), b"")
         .assert_problem(500, "corruption");

@@ -14,13 +14,7 @@ fn with_records(count: usize) -> Fixture {
     let mut client = fixture.client();
     for i in 0..count {
         assert_eq!(
-            client
-                .ask(
-                    "PUT",
-                    &format!("/v0/entity?id=k{i:05}"),
-                    format!("v{i}").as_bytes()
-                )
-                .status,
+            client.ask("PUT", &format!("/v0/entity?id=k{i:05}"), format!("v{i}").as_bytes()).status,
             201
         );
     }
@@ -28,10 +22,7 @@ fn with_records(count: usize) -> Fixture {
 }
 
 fn lines(chunks: &[Vec<u8>]) -> Vec<String> {
-    chunks
-        .iter()
-        .map(|chunk| String::from_utf8(chunk.clone()).unwrap())
-        .collect()
+    chunks.iter().map(|chunk| String::from_utf8(chunk.clone()).unwrap()).collect()
 }
 
 #[test]
@@ -39,19 +30,10 @@ fn a_chunk_is_a_record() {
     let fixture = with_records(5);
     let mut client = fixture.client();
     let all = client.ask("GET", "/v0/entities?start=k", b"");
-    assert_eq!(
-        (all.status, all.header("transfer-encoding")),
-        (200, Some("chunked"))
-    );
+    assert_eq!((all.status, all.header("transfer-encoding")), (200, Some("chunked")));
     assert_eq!(
         lines(&all.chunks),
-        [
-            "k00000\nv0",
-            "k00001\nv1",
-            "k00002\nv2",
-            "k00003\nv3",
-            "k00004\nv4"
-        ]
+        ["k00000\nv0", "k00001\nv1", "k00002\nv2", "k00003\nv3", "k00004\nv4"]
     );
     let part = client.ask("GET", "/v0/entities?start=k00001&end=k00003", b"");
     assert_eq!(lines(&part.chunks), ["k00001\nv1", "k00002\nv2"]);
@@ -66,13 +48,9 @@ fn a_chunk_is_a_record() {
 fn empty_ranges() {
     let fixture = with_records(3);
     let mut client = fixture.client();
-    for query in [
-        "start=z",
-        "start=k&end=k",
-        "start=k2&end=k1",
-        "start=k00000&end=k00000",
-        "start=a&end=b",
-    ] {
+    for query in
+        ["start=z", "start=k&end=k", "start=k2&end=k1", "start=k00000&end=k00000", "start=a&end=b"]
+    {
         let answer = client.ask("GET", &format!("/v0/entities?{query}"), b"");
         assert_eq!(
             (answer.status, answer.header("transfer-encoding")),
@@ -131,10 +109,8 @@ fn json_lines() {
     assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
     let text = String::from_utf8(answer.body).unwrap();
     assert!(text.ends_with('\n'));
-    let objects: Vec<serde_json::Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let objects: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let encoded = |bytes: &[u8]| BASE64.encode(bytes);
     assert_eq!(
         objects,
@@ -153,22 +129,13 @@ fn binary_records() {
     fixture.put("bc", b"");
     let mut client = fixture.client();
     let head = "HTTP/1.1\r\nHost: x\r\nAccept: application/vnd.kvant.records\r\n\r\n";
-    client.send(format!(
-        "GET /v0/entities?start=a {head}GET /v0/entities?start=z {head}"
-    ));
+    client.send(format!("GET /v0/entities?start=a {head}GET /v0/entities?start=z {head}"));
     let answer = client.read_answer("GET");
-    assert_eq!(
-        answer.header("content-type"),
-        Some("application/vnd.kvant.records")
-    );
+    assert_eq!(answer.header("content-type"), Some("application/vnd.kvant.records"));
     let end = |count: u8| [0xff, 0xff, 0xff, 0xff, count, 0, 0, 0, 0, 0, 0, 0];
     let records = b"\x01\0\0\0\x02\0\0\0a12\x02\0\0\0\0\0\0\0bc";
     assert_eq!(answer.body, [&records[..], &end(2)].concat());
-    assert_eq!(
-        client.read_answer("GET").body,
-        end(0),
-        "an empty range has an end record, too"
-    );
+    assert_eq!(client.read_answer("GET").body, end(0), "an empty range has an end record, too");
 }
 
 #[test]
@@ -183,9 +150,7 @@ fn an_error_before_the_first_piece_is_an_answer() {
     let fixture = with_records(3);
     *fixture.store.faults.damaged_key.lock().unwrap() = Some(b"k00001".to_vec());
     let mut client = fixture.client();
-    client
-        .ask("GET", "/v0/entities?start=k", b"")
-        .assert_problem(500, "corruption");
+    client.ask("GET", "/v0/entities?start=k", b"").assert_problem(500, "corruption");
     client.assert_goes_on();
     assert!(fixture.events.has("000007.table at byte 4096"));
 }
@@ -213,24 +178,14 @@ fn a_range_shows_one_moment_and_holds_back_when_nobody_reads() {
     let mut client = fixture.client();
     let value = vec![b'v'; 100_000];
     for i in 0..300 {
-        assert_eq!(
-            client
-                .ask("PUT", &format!("/v0/entity?id=k{i:03}"), &value)
-                .status,
-            201
-        );
+        assert_eq!(client.ask("PUT", &format!("/v0/entity?id=k{i:03}"), &value).status, 201);
     }
     // 30 MB: more than the kernel's buffers take. The rest is not read before somebody wants it.
     client.send_request("GET", "/v0/entities?start=k", b"");
     let mut first = [0; 1];
     client.stream().peek(&mut first).unwrap();
     for i in 0..300 {
-        assert_eq!(
-            fixture
-                .ask("DELETE", &format!("/v0/entity?id=k{i:03}"), b"")
-                .status,
-            202
-        );
+        assert_eq!(fixture.ask("DELETE", &format!("/v0/entity?id=k{i:03}"), b"").status, 202);
     }
     let held_bytes = fixture.memory.used_bytes(Consumer::Requests);
     assert!((100_000..1_000_000).contains(&held_bytes), "{held_bytes}");
@@ -242,18 +197,11 @@ fn a_range_shows_one_moment_and_holds_back_when_nobody_reads() {
 
 #[test]
 fn a_reader_that_takes_nothing_is_cut() {
-    let fixture = Fixture::with(ServerConfig {
-        range_idle_max: Duration::from_millis(100),
-        ..config()
-    });
+    let fixture =
+        Fixture::with(ServerConfig { range_idle_max: Duration::from_millis(100), ..config() });
     let mut client = fixture.client();
     for i in 0..300 {
-        assert_eq!(
-            client
-                .ask("PUT", &format!("/v0/entity?id=k{i}"), &[b'v'; 100_000])
-                .status,
-            201
-        );
+        assert_eq!(client.ask("PUT", &format!("/v0/entity?id=k{i}"), &[b'v'; 100_000]).status, 201);
     }
     client.send_request("GET", "/v0/entities?start=k", b"");
     let is_cut = || fixture.ask("GET", "/v0/stats", b"").json()["server"]["readers_cut"] == 1;
@@ -275,24 +223,12 @@ fn weights_in_accept_choose_the_format() {
     const BINARY: &str = "application/vnd.kvant.records";
     for (accept, expected) in [
         ("application/x-ndjson;q=0", PLAIN),
-        (
-            "application/x-ndjson;q=0.0, application/vnd.kvant.records",
-            BINARY,
-        ),
-        (
-            "application/x-ndjson;q=0.5, application/vnd.kvant.records;q=0.8",
-            BINARY,
-        ),
-        (
-            "application/x-ndjson; Q=0.9 , application/vnd.kvant.records;q=0.8",
-            LINES,
-        ),
+        ("application/x-ndjson;q=0.0, application/vnd.kvant.records", BINARY),
+        ("application/x-ndjson;q=0.5, application/vnd.kvant.records;q=0.8", BINARY),
+        ("application/x-ndjson; Q=0.9 , application/vnd.kvant.records;q=0.8", LINES),
         ("application/x-ndjson, application/vnd.kvant.records", LINES),
         ("application/vnd.kvant.records, application/x-ndjson", BINARY),
-        (
-            "application/x-ndjson;q=0.2, application/octet-stream;q=0.3",
-            PLAIN,
-        ),
+        ("application/x-ndjson;q=0.2, application/octet-stream;q=0.3", PLAIN),
         ("application/x-ndjson;q=0.2, */*;q=0.3", PLAIN),
         ("*/*, application/x-ndjson", LINES),
         ("application/x-ndjson;q=0.001, */*;q=0", LINES),
@@ -301,10 +237,7 @@ fn weights_in_accept_choose_the_format() {
         ("application/*", PLAIN),
         ("*/*;q=0", PLAIN),
         ("text/html, */*;q=0.8", PLAIN),
-        (
-            "application/x-ndjson;charset=utf-8;q=0.9, application/vnd.kvant.records;q=0.1",
-            LINES,
-        ),
+        ("application/x-ndjson;charset=utf-8;q=0.9, application/vnd.kvant.records;q=0.1", LINES),
         ("application/x-ndjson;q=x", LINES),
     ] {
         let mut client = fixture.client();
@@ -318,10 +251,8 @@ fn weights_in_accept_choose_the_format() {
 
 #[test]
 fn a_read_without_memory_does_not_speak_of_writes() {
-    let fixture = Fixture::with(ServerConfig {
-        queue_wait_max: Duration::from_millis(1),
-        ..config()
-    });
+    let fixture =
+        Fixture::with(ServerConfig { queue_wait_max: Duration::from_millis(1), ..config() });
     let _taken = fixture.memory.reserve(Consumer::Requests, 1 << 40);
     let answer = fixture.ask("GET", "/v0/entities?start=a", b"");
     answer.assert_problem(503, "no-memory");

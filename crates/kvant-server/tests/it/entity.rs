@@ -11,23 +11,14 @@ fn put_get_delete() {
     let put = client.ask("PUT", "/v0/entity?id=k", b"value");
     assert_eq!((put.status, put.body.len()), (201, 0));
     let get = client.ask("GET", "/v0/entity?id=k", b"");
-    assert_eq!(
-        (get.status, get.header("content-type")),
-        (200, Some("application/octet-stream"))
-    );
+    assert_eq!((get.status, get.header("content-type")), (200, Some("application/octet-stream")));
     assert_eq!(get.body, b"value");
     assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"newer").status, 201);
     assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"newer");
     let delete = client.ask("DELETE", "/v0/entity?id=k", b"");
     assert_eq!((delete.status, delete.body.len()), (202, 0));
-    client
-        .ask("GET", "/v0/entity?id=k", b"")
-        .assert_problem(404, "not-found");
-    assert_eq!(
-        client.ask("DELETE", "/v0/entity?id=k", b"").status,
-        202,
-        "an absent key, too"
-    );
+    client.ask("GET", "/v0/entity?id=k", b"").assert_problem(404, "not-found");
+    assert_eq!(client.ask("DELETE", "/v0/entity?id=k", b"").status, 202, "an absent key, too");
 }
 
 #[test]
@@ -62,10 +53,7 @@ fn the_empty_value_is_a_value() {
     let mut client = fixture.client();
     assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"").status, 201);
     let get = client.ask("GET", "/v0/entity?id=k", b"");
-    assert_eq!(
-        (get.status, get.header("content-length"), get.body.len()),
-        (200, Some("0"), 0)
-    );
+    assert_eq!((get.status, get.header("content-length"), get.body.len()), (200, Some("0"), 0));
     // Without any length there is no body either.
     client.send("PUT /v0/entity?id=n HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(client.read_answer("PUT").status, 201);
@@ -104,9 +92,7 @@ fn a_key_over_16_kib_is_414_and_the_connection_goes_on() {
         .ask("GET", &format!("/v0/entities?start=a&end={key}"), b"")
         .assert_problem(414, "key-too-long");
     assert_eq!(
-        client
-            .ask("PUT", &format!("/v0/entity?id={}", "k".repeat(16_384)), b"")
-            .status,
+        client.ask("PUT", &format!("/v0/entity?id={}", "k".repeat(16_384)), b"").status,
         201
     );
 }
@@ -114,17 +100,16 @@ fn a_key_over_16_kib_is_414_and_the_connection_goes_on() {
 #[test]
 fn a_value_of_16_mib() {
     let fixture = Fixture::new();
-    let value: Vec<u8> = (0..16 << 20)
-        .map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
-        .collect();
+    let value: Vec<u8> =
+        (0..16 << 20).map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let mut client = fixture.client();
     assert_eq!(client.ask("PUT", "/v0/entity?id=k", &value).status, 201);
     assert!(client.ask("GET", "/v0/entity?id=k", b"").body == value);
-    assert!(client.ask("GET", "/v0/entities?start=k", b"").chunks == [[b"k\n", &value[..]].concat()]);
+    assert!(
+        client.ask("GET", "/v0/entities?start=k", b"").chunks == [[b"k\n", &value[..]].concat()]
+    );
     assert_eq!(
-        client
-            .ask("HEAD", "/v0/entity?id=k", b"")
-            .header("content-length"),
+        client.ask("HEAD", "/v0/entity?id=k", b"").header("content-length"),
         Some("16777216")
     );
     client.assert_goes_on();
@@ -134,9 +119,7 @@ fn a_value_of_16_mib() {
 fn values_of_all_sizes_around_the_buffers() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
-    for size in [
-        1, 8191, 8192, 8193, 16_384, 65_535, 65_536, 65_537, 500_000, 2_000_000,
-    ] {
+    for size in [1, 8191, 8192, 8193, 16_384, 65_535, 65_536, 65_537, 500_000, 2_000_000] {
         let value = vec![size as u8; size];
         assert_eq!(client.ask("PUT", "/v0/entity?id=k", &value).status, 201, "{size}");
         assert!(client.ask("GET", "/v0/entity?id=k", b"").body == value, "{size}");
@@ -148,12 +131,7 @@ fn a_value_expires_by_the_wall_clock_and_never_early() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
     assert_eq!(client.ask("PUT", "/v0/entity?id=k&ttl=2", b"v").status, 201);
-    assert_eq!(
-        client
-            .ask("PUT", "/v0/entity?id=longest&ttl=315360000", b"v")
-            .status,
-        201
-    );
+    assert_eq!(client.ask("PUT", "/v0/entity?id=longest&ttl=315360000", b"v").status, 201);
     fixture.clock.advance(Duration::from_millis(2000));
     assert_eq!(
         client.ask("GET", "/v0/entity?id=k", b"").status,
@@ -179,15 +157,18 @@ fn a_thousand_pipelined_requests_are_answered_in_order() {
     let mut requests = String::new();
     for i in 0..1000 {
         requests += &match i % 4 {
-            0 => format!("PUT /v0/entity?id=k{i} HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n{i:04}"),
+            0 => format!(
+                "PUT /v0/entity?id=k{i} HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n{i:04}"
+            ),
             1 => format!("GET /v0/entity?id=k{} HTTP/1.1\r\nHost: x\r\n\r\n", i - 1),
             2 => format!("DELETE /v0/entity?id=k{} HTTP/1.1\r\nHost: x\r\n\r\n", i - 2),
             _ => format!("GET /v0/entity?id=k{} HTTP/1.1\r\nHost: x\r\n\r\n", i - 3),
         };
     }
     let mut sender = client.stream().try_clone().unwrap();
-    let sending =
-        std::thread::spawn(move || std::io::Write::write_all(&mut sender, requests.as_bytes()).unwrap());
+    let sending = std::thread::spawn(move || {
+        std::io::Write::write_all(&mut sender, requests.as_bytes()).unwrap()
+    });
     for i in 0..1000 {
         let answer = client.read_answer("GET");
         assert_eq!(answer.status, [201, 200, 202, 404][i % 4], "request {i}");
@@ -214,19 +195,15 @@ fn http_1_0() {
 
     let mut client = fixture.client();
     for _ in 0..2 {
-        client.send("PUT /v0/entity?id=z HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\n1");
-        let answer = client.read_answer("PUT");
-        assert_eq!(
-            (answer.status, answer.header("connection")),
-            (201, Some("keep-alive"))
+        client.send(
+            "PUT /v0/entity?id=z HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\n1",
         );
+        let answer = client.read_answer("PUT");
+        assert_eq!((answer.status, answer.header("connection")), (201, Some("keep-alive")));
     }
     client.send("GET /v0/entities?start=k HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     let range = client.read_answer("GET");
-    assert_eq!(
-        (range.header("transfer-encoding"), range.header("content-length")),
-        (None, None)
-    );
+    assert_eq!((range.header("transfer-encoding"), range.header("content-length")), (None, None));
     assert!(range.closes() && range.complete, "until close: {range:?}");
     assert_eq!(range.body, b"k\nvz\n1");
 }

@@ -70,9 +70,7 @@ fn a_reader_says_what_it_has() {
         assert!(first.starts_with(expected), "{target} {header}: {first}");
     }
     for query in ["after=", "after=-1", "after=x", "after=1&after=1"] {
-        fixture
-            .ask("GET", &format!("/v0/events?{query}"), b"")
-            .assert_problem(400, "bad-query");
+        fixture.ask("GET", &format!("/v0/events?{query}"), b"").assert_problem(400, "bad-query");
     }
 }
 
@@ -82,11 +80,7 @@ fn a_head_is_a_head() {
     let mut client = fixture.client();
     let head = client.ask("HEAD", "/v0/events", b"");
     assert_eq!(
-        (
-            head.status,
-            head.header("content-type"),
-            head.header("cache-control")
-        ),
+        (head.status, head.header("content-type"), head.header("cache-control")),
         (200, Some("text/event-stream"), Some("no-store"))
     );
     client.assert_goes_on();
@@ -128,7 +122,8 @@ fn a_reader_that_has_gone_is_noticed_by_later_events() {
     begin(&mut reader, "/v0/events", "");
     next(&mut reader);
     let mut operator = fixture.client();
-    let mut open = || operator.ask("GET", "/v0/stats", b"").json()["server"]["connections_open"].clone();
+    let mut open =
+        || operator.ask("GET", "/v0/stats", b"").json()["server"]["connections_open"].clone();
     assert_eq!(open(), 2);
     drop(reader);
     while open() != 1 {

@@ -13,15 +13,14 @@ fn ask_with(fixture: &Fixture, header: &str, method: &str, target: &str, body: &
         "PUT" => format!("Content-Length: {}\r\n", body.len()),
         _ => String::new(),
     };
-    client.send(format!(
-        "{method} {target} HTTP/1.1\r\nHost: x\r\n{length}{header}\r\n{body}"
-    ));
+    client.send(format!("{method} {target} HTTP/1.1\r\nHost: x\r\n{length}{header}\r\n{body}"));
     let answer = client.read_answer(method);
     client.assert_goes_on();
     answer
 }
 
-/// Asks once plainly and once with a header that only hyper understands; the answers have to be the same. Returns the status.
+/// Asks once plainly and once with a header that only hyper understands; the answers have to be the
+/// same. Returns the status.
 #[track_caller]
 fn ask_both_ways(fixture: &Fixture, method: &str, target: &str, body: &str) -> u16 {
     let [plain, by_hyper] = ["", "TE: trailers\r\n"].map(|header| {
@@ -56,10 +55,7 @@ fn plain_requests_get_the_answers_that_others_get() {
     let long = "v".repeat(60_000);
     for value in ["x", &long[..8192], &long[..8193], &long] {
         assert_eq!(status("PUT", "/v0/entity?id=b", value), 201);
-        assert_eq!(
-            ask_with(&fixture, "", "GET", "/v0/entity?id=b", "").body,
-            value.as_bytes()
-        );
+        assert_eq!(ask_with(&fixture, "", "GET", "/v0/entity?id=b", "").body, value.as_bytes());
         assert_eq!(status("GET", "/v0/entity?id=b", ""), 200);
     }
     assert_eq!(status("GET", "/v0/entity", ""), 400);
@@ -72,10 +68,8 @@ fn plain_requests_get_the_answers_that_others_get() {
 
 #[test]
 fn plain_requests_get_the_problems_that_others_get() {
-    let fixture = Fixture::with(ServerConfig {
-        queue_wait_max: Duration::from_millis(10),
-        ..config()
-    });
+    let fixture =
+        Fixture::with(ServerConfig { queue_wait_max: Duration::from_millis(10), ..config() });
     let status = |method, target, body| ask_both_ways(&fixture, method, target, body);
     let faults = &fixture.store.faults;
     *faults.damaged_key.lock().unwrap() = Some(b"damaged".to_vec());
@@ -89,9 +83,7 @@ fn plain_requests_get_the_problems_that_others_get() {
     faults.completes_elsewhere.store(true, SeqCst);
     assert_eq!(status("PUT", "/v0/entity?id=a", "x"), 201);
     faults.fsync_fails.store(true, SeqCst);
-    fixture
-        .ask("DELETE", "/v0/entity?id=a", b"")
-        .assert_problem(500, "outcome-unknown");
+    fixture.ask("DELETE", "/v0/entity?id=a", b"").assert_problem(500, "outcome-unknown");
     assert_eq!(status("DELETE", "/v0/entity?id=a", ""), 500);
 }
 
@@ -102,21 +94,15 @@ fn before_the_store_is_open_requests_wait_for_nothing() {
     assert_eq!(ask_both_ways(&fixture, "GET", "/v0/entity?id=a", ""), 503);
 }
 
-/// Plain requests, then such as are not, on one connection: nothing is lost or answered twice where hyper takes over.
+/// Plain requests, then such as are not, on one connection: nothing is lost or answered twice where
+/// hyper takes over.
 #[test]
 fn a_connection_goes_over_to_hyper_with_all_that_was_received() {
     let fixture = Fixture::new();
     let get = "GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\n\r\n";
     let put = "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n";
     let value = "0123456789".repeat(2000);
-    for cut in [
-        1,
-        30,
-        put.len() - 1,
-        put.len(),
-        put.len() + 10_000,
-        put.len() + value.len(),
-    ] {
+    for cut in [1, 30, put.len() - 1, put.len(), put.len() + 10_000, put.len() + value.len()] {
         let mut client = fixture.client();
         client.assert_goes_on();
         client.send(get);

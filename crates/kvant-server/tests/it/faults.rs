@@ -8,10 +8,7 @@ use std::time::Duration;
 
 #[test]
 fn writes_of_one_turn_share_a_batch() {
-    let fixture = Fixture::with(ServerConfig {
-        selectors: 1,
-        ..config()
-    });
+    let fixture = Fixture::with(ServerConfig { selectors: 1, ..config() });
     let mut clients: Vec<Client> = (0..50).map(|_| fixture.client()).collect();
     clients.iter_mut().for_each(Client::assert_goes_on);
     // Held up together, they go on together.
@@ -27,18 +24,12 @@ fn writes_of_one_turn_share_a_batch() {
     }
     let batches = fixture.store.batches.load(SeqCst);
     assert!(batches < 25, "50 writes took {batches} batches");
-    assert_eq!(
-        fixture.ask("GET", "/v0/stats", b"").json()["engine"]["records"],
-        50
-    );
+    assert_eq!(fixture.ask("GET", "/v0/stats", b"").json()["engine"]["records"], 50);
 }
 
 #[test]
 fn a_stall_is_waited_out_while_others_go_on() {
-    let fixture = Fixture::with(ServerConfig {
-        selectors: 1,
-        ..config()
-    });
+    let fixture = Fixture::with(ServerConfig { selectors: 1, ..config() });
     fixture.put("k", b"old");
     fixture.store.faults.stalled.store(true, SeqCst);
     let mut writer = fixture.client();
@@ -56,17 +47,13 @@ fn a_stall_is_waited_out_while_others_go_on() {
 
 #[test]
 fn a_stall_that_lasts_too_long_is_503_and_nothing_is_written() {
-    let fixture = Fixture::with(ServerConfig {
-        queue_wait_max: Duration::from_millis(30),
-        ..config()
-    });
+    let fixture =
+        Fixture::with(ServerConfig { queue_wait_max: Duration::from_millis(30), ..config() });
     fixture.put("k", b"old");
     fixture.store.faults.stalled.store(true, SeqCst);
     let mut client = fixture.client();
     for method in ["PUT", "DELETE", "PUT"] {
-        client
-            .ask(method, "/v0/entity?id=k", b"")
-            .assert_problem(503, "stalled");
+        client.ask(method, "/v0/entity?id=k", b"").assert_problem(503, "stalled");
         assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"old");
     }
     fixture.store.end_stall();
@@ -99,10 +86,7 @@ fn outcomes_may_come_from_another_thread() {
 
 #[test]
 fn a_full_disk_is_507_for_puts_while_reads_and_deletes_go_on() {
-    let fixture = Fixture::with(ServerConfig {
-        selectors: 1,
-        ..config()
-    });
+    let fixture = Fixture::with(ServerConfig { selectors: 1, ..config() });
     for i in 0..20 {
         fixture.put(&format!("old{i}"), b"v");
     }
@@ -134,10 +118,7 @@ fn a_full_disk_is_507_for_puts_while_reads_and_deletes_go_on() {
             }
         }
     }
-    assert_eq!(
-        fixture.ask("GET", "/v0/stats", b"").json()["engine"]["records"],
-        0
-    );
+    assert_eq!(fixture.ask("GET", "/v0/stats", b"").json()["engine"]["records"], 0);
     fixture.store.faults.disk_full.store(false, SeqCst);
     fixture.put("healed", b"v");
 }
@@ -163,21 +144,11 @@ fn a_failed_fsync_fences_writes() {
     fixture.put("k", b"v");
     fixture.store.faults.fsync_fails.store(true, SeqCst);
     let mut client = fixture.client();
-    client
-        .ask("PUT", "/v0/entity?id=k2", b"v")
-        .assert_problem(500, "outcome-unknown");
-    client
-        .ask("PUT", "/v0/entity?id=k3", b"v")
-        .assert_problem(500, "fenced");
-    client
-        .ask("DELETE", "/v0/entity?id=k", b"")
-        .assert_problem(500, "fenced");
+    client.ask("PUT", "/v0/entity?id=k2", b"v").assert_problem(500, "outcome-unknown");
+    client.ask("PUT", "/v0/entity?id=k3", b"v").assert_problem(500, "fenced");
+    client.ask("DELETE", "/v0/entity?id=k", b"").assert_problem(500, "fenced");
     client.ask("GET", "/health", b"").assert_problem(503, "fenced");
-    assert_eq!(
-        client.ask("GET", "/v0/entity?id=k", b"").body,
-        b"v",
-        "reads go on"
-    );
+    assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"v", "reads go on");
     assert_eq!(client.ask("GET", "/v0/entities?start=k", b"").body, b"k\nv");
     assert_eq!(client.ask("GET", "/v0/status", b"").status, 200);
 }
@@ -189,9 +160,7 @@ fn damage_is_500_with_file_and_offset_in_the_log() {
     fixture.put("good", b"v");
     *fixture.store.faults.damaged_key.lock().unwrap() = Some(b"bad".to_vec());
     let mut client = fixture.client();
-    client
-        .ask("GET", "/v0/entity?id=bad", b"")
-        .assert_problem(500, "corruption");
+    client.ask("GET", "/v0/entity?id=bad", b"").assert_problem(500, "corruption");
     assert_eq!(client.ask("GET", "/v0/entity?id=good", b"").body, b"v");
     assert!(
         fixture

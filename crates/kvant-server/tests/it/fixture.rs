@@ -23,10 +23,8 @@ pub(crate) struct Events(Mutex<Vec<String>>);
 
 impl Log for Events {
     fn event(&self, level: Level, name: &'static str, fields: &[(&str, &dyn Display)]) {
-        let fields: String = fields
-            .iter()
-            .map(|(name, value)| format!(" {name}={value}"))
-            .collect();
+        let fields: String =
+            fields.iter().map(|(name, value)| format!(" {name}={value}")).collect();
         self.0.lock().unwrap().push(format!("{level} {name}{fields}"));
     }
 }
@@ -78,10 +76,7 @@ impl Fixture {
 
     /// A server with the store of another.
     pub(crate) fn with_store(config: ServerConfig, store: Arc<MemoryStore>) -> Fixture {
-        let fixture = Fixture {
-            store,
-            ..Fixture::recovering(config)
-        };
+        let fixture = Fixture { store, ..Fixture::recovering(config) };
         fixture.server.set_ready(fixture.store.clone());
         fixture
     }
@@ -89,23 +84,14 @@ impl Fixture {
     /// A server that waits for its store.
     pub(crate) fn recovering(config: ServerConfig) -> Fixture {
         let clock = Arc::new(MockClock::new(WALL_MS));
-        let env = Env {
-            clock: clock.clone(),
-            ..Env::posix()
-        };
+        let env = Env { clock: clock.clone(), ..Env::posix() };
         let events = Arc::new(Events::default());
         let memory = MemoryBudget::new(256 << 20);
         let recent = kvant_base::Events::new(64);
-        let server = Server::start(config, env, memory.clone(), events.clone(), recent.clone()).unwrap();
+        let server =
+            Server::start(config, env, memory.clone(), events.clone(), recent.clone()).unwrap();
         let store = MemoryStore::new(clock.clone() as Arc<dyn Clock>);
-        Fixture {
-            server,
-            store,
-            clock,
-            events,
-            memory,
-            recent,
-        }
+        Fixture { server, store, clock, events, memory, recent }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -4,15 +4,14 @@ use crate::client::Client;
 use crate::fixture::Fixture;
 use kvant_base::Consumer;
 
-/// Sends `head` and checks that it is answered once with `status` and that the connection is closed.
+/// Sends `head` and checks that it is answered once with `status` and that the connection is
+/// closed.
 #[track_caller]
 fn assert_refused(fixture: &Fixture, head: &str, status: u16) {
     let mut client = fixture.client();
     client.send(head);
     let shown: String = head.chars().take(100).collect();
-    let answer = client
-        .try_read_answer("GET")
-        .unwrap_or_else(|| panic!("no answer to {shown:?}"));
+    let answer = client.try_read_answer("GET").unwrap_or_else(|| panic!("no answer to {shown:?}"));
     assert_eq!(answer.status, status, "{shown:?}: {answer:?}");
     assert!(answer.closes(), "{shown:?}: {answer:?}");
     assert!(client.is_closed(), "{shown:?}");
@@ -78,9 +77,7 @@ fn malformed_heads_are_400_and_close() {
     for head in heads {
         assert_refused(&fixture, &head, 400);
     }
-    fixture
-        .ask("GET", "/v0/entity?id=k", b"")
-        .assert_problem(404, "not-found");
+    fixture.ask("GET", "/v0/entity?id=k", b"").assert_problem(404, "not-found");
 }
 
 #[test]
@@ -139,9 +136,7 @@ fn a_target_over_65534_bytes_is_414() {
     let mut client = fixture.client();
     client.send(format!("GET {} HTTP/1.0\r\n\r\n", target(65_534)));
     assert_eq!(client.read_answer("GET").status, 200);
-    for len in [
-        65_535, 65_536, 70_000, 100_000, 300_000, 400_000, 500_000, 2_000_000,
-    ] {
+    for len in [65_535, 65_536, 70_000, 100_000, 300_000, 400_000, 500_000, 2_000_000] {
         let mut client = fixture.client();
         client.send_if_open(format!("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", target(len)));
         let answer = client.read_answer("GET");
@@ -177,9 +172,8 @@ fn a_head_over_64_kib_is_431() {
 
 /// The start of a head: `count` headers of 8,000 bytes.
 fn unfinished_head(count: usize) -> String {
-    let headers: String = (0..count)
-        .map(|i| format!("H{i:02}: {}\r\n", "v".repeat(7_993)))
-        .collect();
+    let headers: String =
+        (0..count).map(|i| format!("H{i:02}: {}\r\n", "v".repeat(7_993))).collect();
     format!("GET /v0/status HTTP/1.1\r\nHost: x\r\n{headers}")
 }
 
@@ -284,11 +278,9 @@ fn a_connection_that_ends_within_a_head_says_nothing() {
 fn the_greatest_lengths_are_413() {
     let fixture = Fixture::new();
     for length in [u64::MAX, u64::MAX - 1, u64::MAX - 2, 1 << 60] {
-        for (before, after) in [
-            ("", ""),
-            ("TE: trailers\r\n", ""),
-            ("", "Expect: 100-continue\r\n"),
-        ] {
+        for (before, after) in
+            [("", ""), ("TE: trailers\r\n", ""), ("", "Expect: 100-continue\r\n")]
+        {
             let head = format!(
                 "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\n{before}Content-Length: {length}\r\n{after}\r\n"
             );
@@ -328,16 +320,9 @@ fn http_2_without_negotiation_is_400() {
 #[test]
 fn a_host_that_is_none_is_400() {
     let fixture = Fixture::new();
-    for host in [
-        "a b/c@",
-        "a b",
-        "user@localhost",
-        "localhost/",
-        "localhost:x",
-        "[::1",
-        "\u{e4}",
-        "a,b:c",
-    ] {
+    for host in
+        ["a b/c@", "a b", "user@localhost", "localhost/", "localhost:x", "[::1", "\u{e4}", "a,b:c"]
+    {
         for version in ["1.1", "1.0"] {
             let head = format!("GET /v0/status HTTP/{version}\r\nHost: {host}\r\n\r\n");
             assert_refused(&fixture, &head, 400);

@@ -1,15 +1,12 @@
-//! What counts as the server's own lag: only what the server has let wait is refused as having waited too long.
+//! What counts as the server's own lag: only what the server has let wait is refused as having
+//! waited too long.
 
 use crate::fixture::{Fixture, config};
 use kvant_server::ServerConfig;
 use std::time::Duration;
 
 fn with_short_waits() -> Fixture {
-    Fixture::with(ServerConfig {
-        selectors: 1,
-        queue_wait_max: Duration::from_secs(1),
-        ..config()
-    })
+    Fixture::with(ServerConfig { selectors: 1, queue_wait_max: Duration::from_secs(1), ..config() })
 }
 
 #[test]

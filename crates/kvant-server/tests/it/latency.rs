@@ -63,10 +63,7 @@ fn slowest(client: &mut Client) -> Value {
 
 #[test]
 fn a_write_that_waited_for_a_stall_says_so() {
-    let fixture = Fixture::with(ServerConfig {
-        selectors: 1,
-        ..config()
-    });
+    let fixture = Fixture::with(ServerConfig { selectors: 1, ..config() });
     for (count, way) in [(1, "plain"), (2, "hyper")] {
         fixture.store.faults.stalled.store(true, SeqCst);
         let mut writer = fixture.client();
@@ -86,11 +83,7 @@ fn a_write_that_waited_for_a_stall_says_so() {
         wait_until_recorded(&mut operator, "put", count);
         let slow = slowest(&mut operator);
         assert_eq!(
-            (
-                slow["operation"].as_str(),
-                slow["status"].as_u64(),
-                slow["stall"].as_str()
-            ),
+            (slow["operation"].as_str(), slow["status"].as_u64(), slow["stall"].as_str()),
             (Some("put"), Some(201), Some("test")),
             "{way}: {slow}"
         );

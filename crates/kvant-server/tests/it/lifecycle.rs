@@ -20,23 +20,15 @@ fn before_recovery_is_finished() {
         ("DELETE", "/v0/entity?id=k"),
         ("GET", "/v0/entities?start=k"),
     ] {
-        client
-            .ask(method, target, b"body")
-            .assert_problem(503, "recovering");
+        client.ask(method, target, b"body").assert_problem(503, "recovering");
     }
-    client
-        .ask("POST", "/v0/admin/flush", b"")
-        .assert_problem(503, "recovering");
-    client
-        .ask("POST", "/v0/admin/checkpoint?dir=/x", b"")
-        .assert_problem(503, "recovering");
+    client.ask("POST", "/v0/admin/flush", b"").assert_problem(503, "recovering");
+    client.ask("POST", "/v0/admin/checkpoint?dir=/x", b"").assert_problem(503, "recovering");
     let health = client.ask("GET", "/health", b"");
     health.assert_problem(503, "recovering");
     assert_eq!(health.json()["recovery_per_cent"], 0);
     // A bad request is one already.
-    client
-        .ask("GET", "/v0/entity?id=", b"")
-        .assert_problem(400, "bad-query");
+    client.ask("GET", "/v0/entity?id=", b"").assert_problem(400, "bad-query");
     assert_eq!(client.ask("GET", "/metrics", b"").status, 200);
     assert!(client.ask("GET", "/v0/stats", b"").json()["engine"].is_null());
 
@@ -54,12 +46,7 @@ fn a_store_that_cannot_be_opened() {
     for path in ["/health", "/v0/entity?id=k"] {
         let answer = client.ask("GET", path, b"");
         answer.assert_problem(503, "failed");
-        assert!(
-            answer.json()["detail"]
-                .as_str()
-                .unwrap()
-                .contains("the manifest is gone")
-        );
+        assert!(answer.json()["detail"].as_str().unwrap().contains("the manifest is gone"));
     }
 }
 
@@ -146,22 +133,13 @@ fn stopping_does_not_wait_for_a_read_that_does_not_end() {
 
 #[test]
 fn connections_over_the_limit_wait_for_others_to_close() {
-    let fixture = Fixture::with(ServerConfig {
-        connections_max: Some(3),
-        ..config()
-    });
+    let fixture = Fixture::with(ServerConfig { connections_max: Some(3), ..config() });
     let mut open: Vec<Client> = (0..3).map(|_| fixture.client()).collect();
     open.iter_mut().for_each(Client::assert_goes_on);
     let mut waiting = fixture.client();
     waiting.send_request("GET", "/v0/status", b"");
-    waiting
-        .stream()
-        .set_read_timeout(Some(Duration::from_millis(100)))
-        .unwrap();
-    assert!(
-        waiting.stream().peek(&mut [0]).is_err(),
-        "a fourth connection was served"
-    );
+    waiting.stream().set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    assert!(waiting.stream().peek(&mut [0]).is_err(), "a fourth connection was served");
     waiting.stream().set_read_timeout(Some(NEVER)).unwrap();
     drop(open.pop());
     assert_eq!(waiting.read_answer("GET").status, 200);
@@ -173,10 +151,7 @@ fn connections_over_the_limit_wait_for_others_to_close() {
 
 #[test]
 fn connections_are_spread_evenly() {
-    let fixture = Fixture::with(ServerConfig {
-        selectors: 4,
-        ..config()
-    });
+    let fixture = Fixture::with(ServerConfig { selectors: 4, ..config() });
     let mut clients: Vec<Client> = (0..40).map(|_| fixture.client()).collect();
     clients.iter_mut().for_each(Client::assert_goes_on);
     let stats = clients[0].ask("GET", "/v0/stats", b"").json();
@@ -224,10 +199,7 @@ fn contradicting_settings_are_refused_all_at_once() {
 #[test]
 fn an_address_in_use_is_named() {
     let fixture = Fixture::new();
-    let config = ServerConfig {
-        listen: fixture.address(),
-        ..config()
-    };
+    let config = ServerConfig { listen: fixture.address(), ..config() };
     let memory = kvant_base::MemoryBudget::new(1 << 30);
     let error = Server::start(
         config,
@@ -237,10 +209,5 @@ fn an_address_in_use_is_named() {
         kvant_base::Events::new(1),
     )
     .err();
-    assert!(
-        error
-            .unwrap()
-            .to_string()
-            .contains(&fixture.address().to_string())
-    );
+    assert!(error.unwrap().to_string().contains(&fixture.address().to_string()));
 }

@@ -1,7 +1,8 @@
-//! Every test of this crate, in every dispatch mode and under every overload policy: the interface is one.
+//! Every test of this crate, in every dispatch mode and under every overload policy: the interface
+//! is one.
 //!
-//! The tests run in the mode that the environment names (`inline` and `reject` without it); the one here runs the whole binary again
-//! for each other mode.
+//! The tests run in the mode that the environment names (`inline` and `reject` without it); the one
+//! here runs the whole binary again for each other mode.
 
 use kvant_server::{DispatchMode, Overload};
 use std::process::{Child, Command, Stdio};
@@ -37,9 +38,7 @@ fn chosen<T: Copy, const N: usize>(variable: &str, known: [(&str, T); N]) -> T {
         return known[0].1;
     };
     let found = known.iter().find(|(known, _)| *known == name);
-    found
-        .unwrap_or_else(|| panic!("{variable}={name} is not known"))
-        .1
+    found.unwrap_or_else(|| panic!("{variable}={name} is not known")).1
 }
 
 #[test]
@@ -49,7 +48,8 @@ fn the_contract_holds_in_every_mode_under_every_policy() {
     }
     let modes = DISPATCHES.iter().flat_map(|(dispatch, mode)| {
         OVERLOADS.iter().filter_map(move |(overload, policy)| {
-            // Without a queue the classic policies are one; and that one is what all other tests here run in.
+            // Without a queue the classic policies are one; and that one is what all other tests
+            // here run in.
             let is_new = *mode != DispatchMode::Inline || *policy == Overload::Adaptive;
             is_new.then_some((*dispatch, *overload))
         })

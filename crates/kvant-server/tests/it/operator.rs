@@ -11,10 +11,7 @@ fn status_and_health() {
     let mut client = fixture.client();
     for (path, body) in [
         ("/v0/status", serde_json::json!({ "status": "ready" })),
-        (
-            "/health",
-            serde_json::json!({ "status": "ready", "writes": "ok" }),
-        ),
+        ("/health", serde_json::json!({ "status": "ready", "writes": "ok" })),
     ] {
         let answer = client.ask("GET", path, b"");
         assert_eq!(
@@ -49,13 +46,12 @@ fn metrics_are_prometheus_text() {
     let fixture = Fixture::new();
     fixture.put("k", b"v");
     let answer = fixture.ask("GET", "/metrics", b"");
-    assert_eq!(
-        answer.header("content-type"),
-        Some("text/plain; version=0.0.4; charset=utf-8")
-    );
+    assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     let text = String::from_utf8(answer.body).unwrap();
     assert!(
-        text.contains("\nkvant_requests_total{route=\"/v0/entity\",method=\"PUT\",status=\"2xx\"} 1\n"),
+        text.contains(
+            "\nkvant_requests_total{route=\"/v0/entity\",method=\"PUT\",status=\"2xx\"} 1\n"
+        ),
         "{text}"
     );
     assert!(text.contains("\nkvant_test_store 1\n"), "{text}");
@@ -68,7 +64,8 @@ fn metrics_are_prometheus_text() {
         let histogram = parts.into_iter().find_map(|part| name.strip_suffix(part));
         assert!(
             name == "kvant_test_store"
-                || histogram.is_some_and(|name| text.contains(&format!("# TYPE {name} histogram\n")))
+                || histogram
+                    .is_some_and(|name| text.contains(&format!("# TYPE {name} histogram\n")))
                 || text.contains(&format!("# TYPE {name} ")),
             "{name} has no type"
         );
@@ -81,28 +78,13 @@ fn flush_compact_checkpoint() {
     let mut client = fixture.client();
     for operation in ["flush", "compact"] {
         let answer = client.ask("POST", &format!("/v0/admin/{operation}"), b"");
-        assert_eq!(
-            (answer.status, &answer.json()["status"]),
-            (200, &"done".into()),
-            "{operation}"
-        );
+        assert_eq!((answer.status, &answer.json()["status"]), (200, &"done".into()), "{operation}");
     }
     let by_query = format!("/v0/admin/checkpoint?dir={}", encode("с пробелом".as_bytes()));
     assert_eq!(client.ask("POST", &by_query, b"").status, 200);
-    assert_eq!(
-        client
-            .ask("POST", "/v0/admin/checkpoint", br#"{"dir":"b"}"#)
-            .status,
-        200
-    );
+    assert_eq!(client.ask("POST", "/v0/admin/checkpoint", br#"{"dir":"b"}"#).status, 200);
     let made = fixture.store.checkpoints.lock().unwrap().clone();
-    assert_eq!(
-        made,
-        [
-            PathBuf::from("checkpoints/с пробелом"),
-            PathBuf::from("checkpoints/b")
-        ]
-    );
+    assert_eq!(made, [PathBuf::from("checkpoints/с пробелом"), PathBuf::from("checkpoints/b")]);
     client.assert_goes_on();
 }
 
@@ -128,9 +110,7 @@ fn bad_checkpoints_are_400() {
         ("", br#"{"dir":"a","other":1}"#, "bad-body"),
     ];
     for (query, body, kind) in rows {
-        client
-            .ask("POST", &format!("/v0/admin/checkpoint{query}"), body)
-            .assert_problem(400, kind);
+        client.ask("POST", &format!("/v0/admin/checkpoint{query}"), body).assert_problem(400, kind);
     }
     client
         .ask("POST", "/v0/admin/checkpoint", &[b' '; 70_000])
@@ -144,11 +124,7 @@ fn openapi_is_json() {
     let fixture = Fixture::new();
     let answer = fixture.ask("GET", "/openapi.json", b"");
     assert_eq!(answer.header("content-type"), Some("application/json"));
-    assert!(
-        answer.json()["openapi"]
-            .as_str()
-            .is_some_and(|version| version.starts_with("3."))
-    );
+    assert!(answer.json()["openapi"].as_str().is_some_and(|version| version.starts_with("3.")));
 }
 
 #[test]
@@ -172,10 +148,7 @@ fn refusals_and_workers_are_shown() {
     assert_eq!(server["refused"], serde_json::json!([]));
     assert_eq!(server["overloaded"], false);
     let pool = &server["pool"];
-    assert_eq!(
-        (&pool["workers"], &pool["queue_capacity"]),
-        (&3.into(), &17.into())
-    );
+    assert_eq!((&pool["workers"], &pool["queue_capacity"]), (&3.into(), &17.into()));
     assert_eq!(pool["done"]["write"], 1, "{pool}");
     let text = String::from_utf8(client.ask("GET", "/metrics", b"").body).unwrap();
     for line in [

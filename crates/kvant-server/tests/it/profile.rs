@@ -37,10 +37,7 @@ fn profile(fixture: &Fixture, query: &str) -> Answer {
 }
 
 fn decode(answer: &Answer) -> Recording {
-    assert_eq!(
-        answer.header("content-type"),
-        Some("application/vnd.kvant.profile")
-    );
+    assert_eq!(answer.header("content-type"), Some("application/vnd.kvant.profile"));
     recording::decode(&answer.body).unwrap()
 }
 
@@ -59,18 +56,16 @@ fn a_recording_has_samples_times_threads_and_names() {
     let recording = decode(&profile(&fixture, "duration=1s&format=kprof&rate=1000"));
     let facts = &recording.facts;
     assert!(facts.duration_ns >= 1_000_000_000, "{facts:?}");
-    assert!(facts.cpu.is_some() && facts.alloc_mean_bytes.is_some() && facts.wait_mean_ns.is_some());
+    assert!(
+        facts.cpu.is_some() && facts.alloc_mean_bytes.is_some() && facts.wait_mean_ns.is_some()
+    );
     assert!(
         recording.threads.iter().any(|thread| thread.name == "selector-0"),
         "{:?}",
         recording.threads
     );
     let mut kinds = recording.samples.iter().map(|sample| sample.kind);
-    assert!(
-        kinds.any(|kind| kind == Kind::Cpu),
-        "{} samples",
-        recording.samples.len()
-    );
+    assert!(kinds.any(|kind| kind == Kind::Cpu), "{} samples", recording.samples.len());
     assert!(!recording.needs_symbols());
     assert!(has_function(&recording, KNOWN));
 }
@@ -79,16 +74,14 @@ fn a_recording_has_samples_times_threads_and_names() {
 fn events_and_the_rate_are_chosen() {
     let _turn = turn();
     let fixture = Fixture::new();
-    let facts = decode(&profile(
-        &fixture,
-        "duration=100ms&format=kprof&event=cpu&rate=50",
-    ))
-    .facts;
+    let facts = decode(&profile(&fixture, "duration=100ms&format=kprof&event=cpu&rate=50")).facts;
     let cpu = facts.cpu.expect("CPU time was sampled");
     assert_eq!((cpu.engine.as_str(), cpu.period_ns), ("timer", 20_000_000));
     assert_eq!((facts.alloc_mean_bytes, facts.wait_mean_ns), (None, None));
     let facts = decode(&profile(&fixture, "duration=100ms&format=kprof&event=alloc,lock")).facts;
-    assert!(facts.cpu.is_none() && facts.alloc_mean_bytes.is_some() && facts.wait_mean_ns.is_some());
+    assert!(
+        facts.cpu.is_none() && facts.alloc_mean_bytes.is_some() && facts.wait_mean_ns.is_some()
+    );
 }
 
 #[test]
@@ -110,10 +103,7 @@ fn other_formats_are_for_other_tools() {
     let _turn = turn();
     let fixture = Fixture::new();
     let collapsed = profile(&fixture, "duration=1s&event=cpu&format=collapsed&rate=1000");
-    assert_eq!(
-        collapsed.header("content-type"),
-        Some("text/plain; charset=utf-8")
-    );
+    assert_eq!(collapsed.header("content-type"), Some("text/plain; charset=utf-8"));
     let text = String::from_utf8(collapsed.body).unwrap();
     assert!(text.contains(KNOWN), "{text}");
     for line in text.lines() {
@@ -162,13 +152,9 @@ fn what_is_wrong_is_400() {
         "kind=cpu",
         "event=cpu&event=lock",
     ] {
-        client
-            .ask("POST", &format!("/v0/profile?{query}"), b"")
-            .assert_problem(400, "bad-query");
+        client.ask("POST", &format!("/v0/profile?{query}"), b"").assert_problem(400, "bad-query");
     }
-    client
-        .ask("GET", "/v0/profile", b"")
-        .assert_problem(405, "method-not-allowed");
+    client.ask("GET", "/v0/profile", b"").assert_problem(405, "method-not-allowed");
     client.assert_goes_on();
 }
 
@@ -195,11 +181,7 @@ fn begin(fixture: &Fixture) -> Client {
 
 /// Waits until nothing is recorded any more.
 fn wait_for_end(fixture: &Fixture) {
-    while fixture
-        .ask("POST", "/v0/profile?duration=100ms&event=lock", b"")
-        .status
-        == 409
-    {
+    while fixture.ask("POST", "/v0/profile?duration=100ms&event=lock", b"").status == 409 {
         thread::sleep(Duration::from_millis(5));
     }
 }

@@ -40,24 +40,11 @@ fn bad_queries_are_400_and_the_connection_goes_on() {
             assert_eq!(answer.json()["type"], "bad-query", "{method} {query:?}");
             answer.assert_problem(400, "bad-query");
         }
-        assert_eq!(
-            client.ask("HEAD", &format!("/v0/entity{query}"), b"").status,
-            400,
-            "{query:?}"
-        );
+        assert_eq!(client.ask("HEAD", &format!("/v0/entity{query}"), b"").status, 400, "{query:?}");
     }
-    for ttl in [
-        "",
-        "0",
-        "-1",
-        "+1",
-        "1.5",
-        "x",
-        "315360001",
-        "99999999999999999999",
-        "1&ttl=1",
-        "%2B1",
-    ] {
+    for ttl in
+        ["", "0", "-1", "+1", "1.5", "x", "315360001", "99999999999999999999", "1&ttl=1", "%2B1"]
+    {
         let answer = client.ask("PUT", &format!("/v0/entity?id=k&ttl={ttl}"), b"v");
         assert_eq!(answer.status, 400, "ttl={ttl:?}");
     }
@@ -78,9 +65,7 @@ fn bad_queries_are_400_and_the_connection_goes_on() {
         "?start=a&limit=99999999999999999999",
     ];
     for query in ranges {
-        client
-            .ask("GET", &format!("/v0/entities{query}"), b"")
-            .assert_problem(400, "bad-query");
+        client.ask("GET", &format!("/v0/entities{query}"), b"").assert_problem(400, "bad-query");
     }
     client.assert_goes_on();
 }
@@ -107,11 +92,7 @@ fn good_queries() {
         404,
         "a plus sign is no space"
     );
-    for query in [
-        "?id=a+b&ack=1&from=1",
-        "?id=a+b&replicas=1/1",
-        "?id=a+b&replicas=1%2F1",
-    ] {
+    for query in ["?id=a+b&ack=1&from=1", "?id=a+b&replicas=1/1", "?id=a+b&replicas=1%2F1"] {
         for (method, status) in [("GET", 200), ("PUT", 201), ("DELETE", 202), ("PUT", 201)] {
             assert_eq!(
                 client.ask(method, &format!("/v0/entity{query}"), b"").status,
@@ -136,10 +117,7 @@ fn good_queries() {
 fn an_absolute_target_is_a_target() {
     let fixture = Fixture::new();
     fixture.put("k", b"v");
-    assert_eq!(
-        fixture.ask("GET", "http://localhost/v0/entity?id=k", b"").body,
-        b"v"
-    );
+    assert_eq!(fixture.ask("GET", "http://localhost/v0/entity?id=k", b"").body, b"v");
 }
 
 #[test]
@@ -158,9 +136,7 @@ fn unknown_paths_are_400() {
         "/v0/%73tatus",
     ] {
         for method in ["GET", "POST", "PUT"] {
-            client
-                .ask(method, path, b"body")
-                .assert_problem(400, "unknown-path");
+            client.ask(method, path, b"body").assert_problem(400, "unknown-path");
         }
     }
     client.send("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -178,11 +154,7 @@ fn other_methods_are_405_with_allow() {
             "GET, HEAD",
             &["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "BREW"][..],
         ),
-        (
-            "/v0/entity?id=k",
-            "GET, HEAD, PUT, DELETE",
-            &["POST", "OPTIONS", "PATCH"],
-        ),
+        ("/v0/entity?id=k", "GET, HEAD, PUT, DELETE", &["POST", "OPTIONS", "PATCH"]),
         ("/v0/entity", "GET, HEAD, PUT, DELETE", &["POST"]),
         ("/v0/entities?start=a", "GET, HEAD", &["POST", "PUT", "DELETE"]),
         ("/health", "GET, HEAD", &["POST"]),

@@ -30,7 +30,11 @@ impl hyper::rt::Read for Io {
 }
 
 impl hyper::rt::Write for Io {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, bytes)
     }
 
@@ -52,13 +56,15 @@ async fn connect(fixture: &Fixture) -> Sender {
     sender
 }
 
-async fn send(sender: &mut Sender, method: Method, target: &str, body: &'static [u8]) -> Response<Incoming> {
+async fn send(
+    sender: &mut Sender,
+    method: Method,
+    target: &str,
+    body: &'static [u8],
+) -> Response<Incoming> {
     sender.ready().await.unwrap();
     let request = Request::builder().method(method).uri(target).header("host", "x");
-    sender
-        .send_request(request.body(Full::new(Bytes::from_static(body))).unwrap())
-        .await
-        .unwrap()
+    sender.send_request(request.body(Full::new(Bytes::from_static(body))).unwrap()).await.unwrap()
 }
 
 async fn text(response: Response<Incoming>) -> String {
@@ -68,10 +74,7 @@ async fn text(response: Response<Incoming>) -> String {
 #[test]
 fn every_row_with_a_real_client() {
     let fixture = Fixture::new();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let sender = &mut connect(&fixture).await;
         let status = send(sender, Method::GET, "/v0/status", b"").await;
@@ -79,20 +82,9 @@ fn every_row_with_a_real_client() {
             (status.status().as_u16(), text(status).await.as_str()),
             (200, r#"{"status":"ready"}"#)
         );
-        assert_eq!(
-            send(sender, Method::PUT, "/v0/entity?id=a", b"1").await.status(),
-            201
-        );
-        assert_eq!(
-            send(sender, Method::PUT, "/v0/entity?id=b&ttl=60", b"2")
-                .await
-                .status(),
-            201
-        );
-        assert_eq!(
-            text(send(sender, Method::GET, "/v0/entity?id=a", b"").await).await,
-            "1"
-        );
+        assert_eq!(send(sender, Method::PUT, "/v0/entity?id=a", b"1").await.status(), 201);
+        assert_eq!(send(sender, Method::PUT, "/v0/entity?id=b&ttl=60", b"2").await.status(), 201);
+        assert_eq!(text(send(sender, Method::GET, "/v0/entity?id=a", b"").await).await, "1");
         assert_eq!(
             send(sender, Method::HEAD, "/v0/entity?id=a", b"").await.headers()["content-length"],
             "1"
@@ -105,21 +97,10 @@ fn every_row_with_a_real_client() {
             chunks.extend_from_slice(&frame.unwrap().into_data().unwrap());
         }
         assert_eq!(chunks, b"a\n1b\n2");
-        assert_eq!(
-            send(sender, Method::DELETE, "/v0/entity?id=a", b"")
-                .await
-                .status(),
-            202
-        );
-        assert_eq!(
-            send(sender, Method::GET, "/v0/entity?id=a", b"").await.status(),
-            404
-        );
+        assert_eq!(send(sender, Method::DELETE, "/v0/entity?id=a", b"").await.status(), 202);
+        assert_eq!(send(sender, Method::GET, "/v0/entity?id=a", b"").await.status(), 404);
         assert_eq!(send(sender, Method::GET, "/v0/entity", b"").await.status(), 400);
-        assert_eq!(
-            send(sender, Method::POST, "/v0/entity?id=a", b"x").await.status(),
-            405
-        );
+        assert_eq!(send(sender, Method::POST, "/v0/entity?id=a", b"x").await.status(), 405);
         assert_eq!(send(sender, Method::GET, "/elsewhere", b"").await.status(), 400);
     });
 }
@@ -128,10 +109,7 @@ fn every_row_with_a_real_client() {
 fn what_operators_watch() {
     let fixture = Fixture::new();
     fixture.recent.whole(EventKind::Fsync, 0, 1000, Vec::new());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let sender = &mut connect(&fixture).await;
         let slow = send(sender, Method::GET, "/v0/slow?limit=3", b"").await;

@@ -71,9 +71,7 @@ fn ask(client: &mut Client, method: &str, target: &str, headers: &str) -> Answer
         "PUT" | "POST" => ("Content-Length: 3\r\n", "new"),
         _ => ("", ""),
     };
-    client.send(format!(
-        "{method} {target} HTTP/1.1\r\n{headers}{length}\r\n{body}"
-    ));
+    client.send(format!("{method} {target} HTTP/1.1\r\n{headers}{length}\r\n{body}"));
     client.read_answer(method)
 }
 
@@ -81,10 +79,7 @@ fn ask(client: &mut Client, method: &str, target: &str, headers: &str) -> Answer
 fn requests_of_other_sites_are_403_for_every_method_and_path_and_nothing_is_done() {
     let fixture = fixture();
     fixture.put("kept", b"old");
-    let (batches, reads) = (
-        fixture.store.batches.load(SeqCst),
-        fixture.store.reads.load(SeqCst),
-    );
+    let (batches, reads) = (fixture.store.batches.load(SeqCst), fixture.store.reads.load(SeqCst));
     for address in [fixture.address(), fixture.server.admin_addr().unwrap()] {
         for way in BOTH_WAYS {
             let mut client = Client::connect(address);
@@ -117,7 +112,8 @@ fn own_hosts_and_pages_are_served() {
     for way in BOTH_WAYS {
         for headers in OWN {
             let headers = format!("{headers}{way}");
-            let status = |method, target| ask(&mut fixture.client(), method, target, &headers).status;
+            let status =
+                |method, target| ask(&mut fixture.client(), method, target, &headers).status;
             assert_eq!(status("GET", "/v0/status"), 200, "{headers}");
             assert_eq!(status("PUT", "/v0/entity?id=k"), 201, "{headers}");
             assert_eq!(status("GET", "/v0/entity?id=k"), 200, "{headers}");

@@ -7,13 +7,8 @@ fn the_answer_is_a_list() {
     let fixture = Fixture::new();
     fixture.put("k", b"v");
     let mut client = fixture.client();
-    for query in [
-        "",
-        "?limit=1",
-        "?limit=100000",
-        "?operation=get",
-        "?operation=%67et&limit=2&x=y",
-    ] {
+    for query in ["", "?limit=1", "?limit=100000", "?operation=get", "?operation=%67et&limit=2&x=y"]
+    {
         let answer = client.ask("GET", &format!("/v0/slow{query}"), b"");
         assert_eq!(
             (answer.status, answer.header("content-type")),
@@ -40,9 +35,7 @@ fn bad_queries_are_400() {
         "operation=%zz",
         "operation=get&operation=put",
     ] {
-        client
-            .ask("GET", &format!("/v0/slow?{query}"), b"")
-            .assert_problem(400, "bad-query");
+        client.ask("GET", &format!("/v0/slow?{query}"), b"").assert_problem(400, "bad-query");
     }
     client.assert_goes_on();
 }

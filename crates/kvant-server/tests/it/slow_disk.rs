@@ -1,6 +1,7 @@
 //! A disk on which every read or fsync takes long: what needs no disk does not notice.
 //!
-//! The tests compare what is answered first, not how long it takes: on a machine that stands still for a while, both do.
+//! The tests compare what is answered first, not how long it takes: on a machine that stands still
+//! for a while, both do.
 
 use crate::client::Client;
 use crate::engine::Kvant;
@@ -12,7 +13,8 @@ use kvant_server::{DispatchMode, ServerConfig};
 use std::time::Duration;
 
 const DELAY: Duration = Duration::from_millis(300);
-/// A machine that stands still for longer than the disk takes tells nothing: the experiment is made again.
+/// A machine that stands still for longer than the disk takes tells nothing: the experiment is made
+/// again.
 const TRIES: usize = 10;
 
 /// One selector: whoever holds it up holds up everybody. Inline reads do so by contract.
@@ -21,11 +23,7 @@ fn one_selector() -> ServerConfig {
         DispatchMode::Inline => DispatchMode::Hybrid,
         other => other,
     };
-    ServerConfig {
-        selectors: 1,
-        dispatch,
-        ..config()
-    }
+    ServerConfig { selectors: 1, dispatch, ..config() }
 }
 
 fn target(number: usize) -> String {

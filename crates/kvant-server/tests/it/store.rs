@@ -95,7 +95,8 @@ impl MemoryStore {
             return Err(Error::new(ErrorKind::NoSpace, "the test's disk is full"));
         }
         if self.faults.fsync_fails.swap(false, Ordering::SeqCst) {
-            *self.fenced.lock().unwrap() = Some(Error::new(ErrorKind::Fenced, "the test's fsync failed"));
+            *self.fenced.lock().unwrap() =
+                Some(Error::new(ErrorKind::Fenced, "the test's fsync failed"));
             return Err(Error::new(ErrorKind::OutcomeUnknown, "the test's fsync failed"));
         }
         Ok(())
@@ -107,11 +108,7 @@ impl Store for MemoryStore {
         self.reads.fetch_add(1, Ordering::SeqCst);
         drop(self.reading.lock().unwrap());
         if self.faults.damaged_key.lock().unwrap().as_deref() == Some(key) {
-            return Err(Error::corruption(
-                Path::new("000007.table"),
-                4096,
-                "block checksum",
-            ));
+            return Err(Error::corruption(Path::new("000007.table"), 4096, "block checksum"));
         }
         let now_ms = self.clock.wall_ms();
         let map = self.map();
@@ -228,7 +225,8 @@ impl Records for MemoryRecords {
     }
 
     fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        let Some((key, (value, _))) = self.map.range(std::mem::take(&mut self.next)..).next() else {
+        let Some((key, (value, _))) = self.map.range(std::mem::take(&mut self.next)..).next()
+        else {
             self.end = Some(Vec::new());
             return Ok(None);
         };
@@ -236,11 +234,7 @@ impl Records for MemoryRecords {
             return Ok(None);
         }
         if self.damaged_key.as_ref() == Some(key) {
-            return Err(Error::corruption(
-                Path::new("000007.table"),
-                4096,
-                "block checksum",
-            ));
+            return Err(Error::corruption(Path::new("000007.table"), 4096, "block checksum"));
         }
         self.next = [key, &b"\0"[..]].concat();
         Ok(Some((key, value)))

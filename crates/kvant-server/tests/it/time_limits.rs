@@ -1,4 +1,5 @@
-//! Connections that keep the server waiting: idle ones, slow heads, slow bodies. And those that it must leave alone.
+//! Connections that keep the server waiting: idle ones, slow heads, slow bodies. And those that it
+//! must leave alone.
 
 use crate::client::Client;
 use crate::fixture::{Fixture, NEVER, config};
@@ -7,17 +8,14 @@ use std::io::Read;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// A limit that is over soon. For limits that a test must not exceed by accident, when its machine stands still.
+/// A limit that is over soon. For limits that a test must not exceed by accident, when its machine
+/// stands still.
 const SOON: Duration = Duration::from_secs(3);
 /// The same for limits that a test means to exceed.
 const AT_ONCE: Duration = Duration::from_millis(200);
 
 fn impatient() -> ServerConfig {
-    ServerConfig {
-        connection_idle_max: SOON,
-        head_wait_max: SOON,
-        ..config()
-    }
+    ServerConfig { connection_idle_max: SOON, head_wait_max: SOON, ..config() }
 }
 
 /// Waits for as long as a connection may be idle.
@@ -45,10 +43,7 @@ fn with_hyper(fixture: &Fixture) -> Client {
 
 #[test]
 fn an_idle_connection_is_closed_without_a_word() {
-    let fixture = Fixture::with(ServerConfig {
-        head_wait_max: NEVER,
-        ..impatient()
-    });
+    let fixture = Fixture::with(ServerConfig { head_wait_max: NEVER, ..impatient() });
     let mut fresh = fixture.client();
     let mut plain = fixture.client();
     plain.assert_goes_on();
@@ -72,19 +67,12 @@ fn nothing_is_closed_before_its_time() {
     let started = Instant::now();
     let mut client = fixture.client();
     assert!(client.is_closed());
-    assert!(
-        started.elapsed() >= Duration::from_secs(1),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() >= Duration::from_secs(1), "{:?}", started.elapsed());
 }
 
 #[test]
 fn each_request_begins_the_idle_time_again() {
-    let fixture = Fixture::with(ServerConfig {
-        connection_idle_max: SOON,
-        ..config()
-    });
+    let fixture = Fixture::with(ServerConfig { connection_idle_max: SOON, ..config() });
     let mut plain = fixture.client();
     let mut other = with_hyper(&fixture);
     let started = Instant::now();
@@ -97,22 +85,14 @@ fn each_request_begins_the_idle_time_again() {
 
 #[test]
 fn a_head_that_trickles_is_408() {
-    let fixture = Fixture::with(ServerConfig {
-        head_wait_max: AT_ONCE,
-        ..config()
-    });
+    let fixture = Fixture::with(ServerConfig { head_wait_max: AT_ONCE, ..config() });
     let mut used = fixture.client();
     used.assert_goes_on();
     let mut clients = [fixture.client(), used, with_hyper(&fixture)];
     for client in &mut clients {
-        let head = b"GET /v0/status HTTP/1.1\r\nHost: x\r\nX: "
-            .iter()
-            .chain([b'x'].iter().cycle());
+        let head = b"GET /v0/status HTTP/1.1\r\nHost: x\r\nX: ".iter().chain([b'x'].iter().cycle());
         client.send(b"G");
-        client
-            .stream()
-            .set_read_timeout(Some(Duration::from_millis(20)))
-            .unwrap();
+        client.stream().set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         for byte in head.skip(1) {
             // The answer may be there before this byte: what is sent then is lost.
             if client.stream().peek(&mut [0]).is_ok() || !client.send_if_open([*byte]) {
@@ -122,10 +102,7 @@ fn a_head_that_trickles_is_408() {
         client.stream().set_read_timeout(Some(NEVER)).unwrap();
         let answer = client.read_answer("GET");
         assert!(answer.status == 408 && answer.closes(), "{answer:?}");
-        assert!(
-            answer.body.is_empty() && answer.header("date").is_some(),
-            "{answer:?}"
-        );
+        assert!(answer.body.is_empty() && answer.header("date").is_some(), "{answer:?}");
         assert!(client.is_closed());
     }
     assert_eq!(figure(&fixture, "head_timeouts"), 3);
@@ -134,10 +111,7 @@ fn a_head_that_trickles_is_408() {
 
 #[test]
 fn a_head_that_begins_behind_a_whole_request_is_408_too() {
-    let fixture = Fixture::with(ServerConfig {
-        head_wait_max: AT_ONCE,
-        ..config()
-    });
+    let fixture = Fixture::with(ServerConfig { head_wait_max: AT_ONCE, ..config() });
     let mut client = fixture.client();
     client.send("GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\nGET /v0/st");
     assert_eq!(client.read_answer("GET").status, 200);
@@ -147,12 +121,10 @@ fn a_head_that_begins_behind_a_whole_request_is_408_too() {
 
 #[test]
 fn the_rest_of_a_head_may_come_later() {
-    let fixture = Fixture::with(ServerConfig {
-        connection_idle_max: SOON,
-        ..config()
-    });
+    let fixture = Fixture::with(ServerConfig { connection_idle_max: SOON, ..config() });
     let mut client = fixture.client();
-    // Behind a request, so that hyper has both, and gives the connection back while it waits for the rest.
+    // Behind a request, so that hyper has both, and gives the connection back while it waits for
+    // the rest.
     client.send("GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\nGET /v0/st");
     assert_eq!(client.read_answer("GET").status, 200);
     wait_for_an_idle_connection(&fixture);
@@ -204,16 +176,15 @@ fn a_slow_reader_of_a_range_is_left_alone() {
 #[test]
 fn a_reader_that_takes_bytes_steadily_is_not_cut() {
     const VALUE_BYTES: usize = 8 << 20;
-    let fixture = Fixture::with(ServerConfig {
-        range_idle_max: Duration::from_millis(1500),
-        ..config()
-    });
+    let fixture =
+        Fixture::with(ServerConfig { range_idle_max: Duration::from_millis(1500), ..config() });
     fixture.put("k", &[b'v'; VALUE_BYTES]);
     let mut client = fixture.client();
     client.send_request("GET", "/v0/entity?id=k", b"");
     let head = client.read_head().expect("an answer");
     assert_eq!(head.status, 200);
-    // At this rate the kernel takes nothing from the server for more than the limit: its buffers are larger.
+    // At this rate the kernel takes nothing from the server for more than the limit: its buffers
+    // are larger.
     let mut taken = vec![0; 32 << 10];
     let mut taken_bytes = 0;
     let started = Instant::now();
@@ -226,7 +197,8 @@ fn a_reader_that_takes_bytes_steadily_is_not_cut() {
     let mut rest = vec![0; VALUE_BYTES - taken_bytes];
     client.read_exact(&mut rest);
     client.assert_goes_on();
-    // One that takes nothing is cut. (Not the same: the kernel has given it a larger buffer by now.)
+    // One that takes nothing is cut. (Not the same: the kernel has given it a larger buffer by
+    // now.)
     let mut other = fixture.client();
     other.send_request("GET", "/v0/entity?id=k", b"");
     wait_for(&fixture, "readers_cut", 1);
@@ -234,10 +206,7 @@ fn a_reader_that_takes_bytes_steadily_is_not_cut() {
 
 #[test]
 fn a_short_body_that_does_not_come_is_408() {
-    let fixture = Fixture::with(ServerConfig {
-        range_idle_max: AT_ONCE,
-        ..config()
-    });
+    let fixture = Fixture::with(ServerConfig { range_idle_max: AT_ONCE, ..config() });
     for (head, part) in [
         ("Content-Length: 5", ""),
         ("Content-Length: 5", "v"),
@@ -246,9 +215,7 @@ fn a_short_body_that_does_not_come_is_408() {
         ("Transfer-Encoding: chunked", "5\r\nv"),
     ] {
         let mut client = fixture.client();
-        client.send(format!(
-            "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n{part}"
-        ));
+        client.send(format!("PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n{part}"));
         let answer = client.read_answer("PUT");
         answer.assert_problem(408, "request-timeout");
         assert!(answer.closes() && client.is_closed(), "{head}");
@@ -259,28 +226,19 @@ fn a_short_body_that_does_not_come_is_408() {
 
 #[test]
 fn a_body_that_trickles_is_408() {
-    let fixture = Fixture::with(ServerConfig {
-        range_idle_max: Duration::from_secs(1),
-        ..config()
-    });
+    let fixture =
+        Fixture::with(ServerConfig { range_idle_max: Duration::from_secs(1), ..config() });
     let mut client = fixture.client();
     client.send("PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
     // No pause is as long as the longest one.
-    client
-        .stream()
-        .set_read_timeout(Some(Duration::from_millis(20)))
-        .unwrap();
+    client.stream().set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let started = Instant::now();
     while client.send_if_open("v") && client.stream().peek(&mut [0]).is_err() {
         assert!(started.elapsed() < NEVER, "a body may take for ever");
     }
     client.stream().set_read_timeout(Some(NEVER)).unwrap();
     client.read_answer("PUT").assert_problem(408, "request-timeout");
-    assert!(
-        started.elapsed() >= Duration::from_secs(1),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() >= Duration::from_secs(1), "{:?}", started.elapsed());
 }
 
 #[test]

@@ -10,10 +10,7 @@ const BUSY_COUNT: usize = 400;
 
 #[test]
 fn the_status_overtakes_requests_that_wait_for_their_turn() {
-    let fixture = Fixture::with(ServerConfig {
-        selectors: 1,
-        ..config()
-    });
+    let fixture = Fixture::with(ServerConfig { selectors: 1, ..config() });
     fixture.put("k", b"v");
     let mut busy: Vec<Client> = (0..BUSY_COUNT).map(|_| fixture.client()).collect();
     let mut status = fixture.client();

@@ -1,6 +1,7 @@
 //! `kvant db`: what can be done with a database that nobody serves.
 //!
-//! Results go to standard output, what is wrong to standard error. Each command owns the data directory while it runs.
+//! Results go to standard output, what is wrong to standard error. Each command owns the data
+//! directory while it runs.
 
 use crate::log::StderrLog;
 use crate::settings::Settings;
@@ -72,15 +73,18 @@ pub(crate) fn run_open(name: &str, args: &ArgMatches, settings: &Settings) -> Re
 pub(crate) fn advice(error: &Error) -> Option<&'static str> {
     match error.kind() {
         ErrorKind::Locked => Some("stop the process that owns the directory first"),
-        ErrorKind::Corruption => {
-            Some("see all damage with `kvant db verify`, then `kvant db repair`, or restore a checkpoint")
+        ErrorKind::Corruption => Some(
+            "see all damage with `kvant db verify`, then `kvant db repair`, or restore a checkpoint",
+        ),
+        ErrorKind::Unsupported => {
+            Some("use the version of Kvant that wrote these files, or a later one")
         }
-        ErrorKind::Unsupported => Some("use the version of Kvant that wrote these files, or a later one"),
         _ => None,
     }
 }
 
-/// Opening creates what is missing: a tool for a database that exists must not make one where a name was misspelt.
+/// Opening creates what is missing: a tool for a database that exists must not make one where a
+/// name was misspelt.
 fn existing(env: &Env, dir: &Path) -> Result<()> {
     let entries = env.fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
     match entries.iter().any(|entry| entry.name.starts_with("MANIFEST-")) {
@@ -120,14 +124,8 @@ fn verify(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<Verdict> {
 
 fn repair(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<Verdict> {
     let report = tools::repair(env, dir)?;
-    let lines = report
-        .problems
-        .iter()
-        .map(|problem| format!("damaged: {problem}"));
-    let moved = report
-        .moved_files
-        .iter()
-        .map(|file| format!("moved: {}", file.display()));
+    let lines = report.problems.iter().map(|problem| format!("damaged: {problem}"));
+    let moved = report.moved_files.iter().map(|file| format!("moved: {}", file.display()));
     let lost = report.losses.iter().map(|loss| format!("lost: {loss}"));
     for line in lines.chain(moved).chain(lost) {
         writeln!(out, "{line}").map_err(to_stdout)?;
@@ -148,12 +146,8 @@ fn repair(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<Verdict> {
         writeln!(out, "nothing is lost").map_err(to_stdout)?;
         return Ok(Verdict::Whole);
     }
-    writeln!(
-        out,
-        "not all was saved; what could not be read is in {}",
-        dir.join("lost").display()
-    )
-    .map_err(to_stdout)?;
+    writeln!(out, "not all was saved; what could not be read is in {}", dir.join("lost").display())
+        .map_err(to_stdout)?;
     Ok(Verdict::Lost)
 }
 
@@ -206,8 +200,6 @@ fn to_stdout(error: io::Error) -> Error {
 }
 
 fn is_broken_pipe(error: &Error) -> bool {
-    let source = error
-        .source()
-        .and_then(|source| source.downcast_ref::<io::Error>());
+    let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     source.is_some_and(|source| source.kind() == io::ErrorKind::BrokenPipe)
 }

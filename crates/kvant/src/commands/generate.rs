@@ -1,4 +1,5 @@
-//! `kvant man`, `kvant completions` and the hidden `kvant docs`: texts generated from the definition of the command line.
+//! `kvant man`, `kvant completions` and the hidden `kvant docs`: texts generated from the
+//! definition of the command line.
 
 use clap::Command;
 use clap_complete::Shell;
@@ -34,8 +35,5 @@ fn built(command: Command) -> Command {
 /// The page of `command`, then those of its visible commands.
 fn visit(command: &Command, page: &mut dyn FnMut(Man) -> io::Result<()>) -> io::Result<()> {
     page(Man::new(command.clone()))?;
-    command
-        .get_subcommands()
-        .filter(|sub| !sub.is_hide_set())
-        .try_for_each(|sub| visit(sub, page))
+    command.get_subcommands().filter(|sub| !sub.is_hide_set()).try_for_each(|sub| visit(sub, page))
 }

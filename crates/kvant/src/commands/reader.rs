@@ -1,10 +1,12 @@
-//! Takes values out of the parsed command line and collects what is wrong with them, so that all of it is said at once.
+//! Takes values out of the parsed command line and collects what is wrong with them, so that all of
+//! it is said at once.
 
 use clap::ArgMatches;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The arguments of one command, and the problems met so far, each a sentence that begins with the option's name.
+/// The arguments of one command, and the problems met so far, each a sentence that begins with the
+/// option's name.
 pub(crate) struct Reader<'a> {
     args: &'a ArgMatches,
     problems: Vec<String>,
@@ -12,10 +14,7 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(args: &'a ArgMatches) -> Reader<'a> {
-        Reader {
-            args,
-            problems: Vec::new(),
-        }
+        Reader { args, problems: Vec::new() }
     }
 
     /// Whether the option stands on the command line.
@@ -29,13 +28,22 @@ impl<'a> Reader<'a> {
     }
 
     /// The value of an option; `None` where it is not given or wrong.
-    pub(crate) fn optional<T>(&mut self, id: &str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
+    pub(crate) fn optional<T>(
+        &mut self,
+        id: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Option<T> {
         let raw = self.args.get_one::<OsString>(id)?;
         self.parsed(id, raw, parse)
     }
 
     /// The value of an option, or `default` where it is not given.
-    pub(crate) fn value<T>(&mut self, id: &str, default: T, parse: impl Fn(&str) -> Result<T, String>) -> T {
+    pub(crate) fn value<T>(
+        &mut self,
+        id: &str,
+        default: T,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> T {
         self.optional(id, parse).unwrap_or(default)
     }
 
@@ -71,11 +79,7 @@ impl<'a> Reader<'a> {
 
     /// `value`, unless there was a problem.
     pub(crate) fn finish<T>(self, value: T) -> Result<T, Vec<String>> {
-        if self.problems.is_empty() {
-            Ok(value)
-        } else {
-            Err(self.problems)
-        }
+        if self.problems.is_empty() { Ok(value) } else { Err(self.problems) }
     }
 
     fn parsed<T>(

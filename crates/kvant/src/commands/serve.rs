@@ -1,10 +1,11 @@
 //! `kvant serve`: wires settings, log, server and engine together and sees to an orderly end.
 //!
-//! Order of a start: signals are caught, so that none is lost; the server listens, so that `/health` can show the recovery; the
-//! database is opened; the server is given it.
+//! Order of a start: signals are caught, so that none is lost; the server listens, so that
+//! `/health` can show the recovery; the database is opened; the server is given it.
 //!
-//! Threads: the main thread waits here for signals. Opening and stopping block and have threads of their own, so that a second
-//! signal ends the process whatever they wait for. Ending it in the middle of a recovery loses nothing: the next one repeats it.
+//! Threads: the main thread waits here for signals. Opening and stopping block and have threads of
+//! their own, so that a second signal ends the process whatever they wait for. Ending it in the
+//! middle of a recovery loses nothing: the next one repeats it.
 
 use crate::log::StderrLog;
 use crate::settings::{Config, SETTINGS, Settings};
@@ -30,7 +31,8 @@ const EVENTS_KEPT: usize = 4096;
 pub(crate) fn serve(config: &Config) -> u8 {
     kvant_env::posix::keep_little_freed_memory();
     let env = Env::posix();
-    let log: Arc<dyn Log> = Arc::new(StderrLog::new(config.settings.log_format, Arc::clone(&env.clock)));
+    let log: Arc<dyn Log> =
+        Arc::new(StderrLog::new(config.settings.log_format, Arc::clone(&env.clock)));
     match run(config, env, &log) {
         Ok(exit_code) => exit_code,
         Err(error) => {
@@ -42,9 +44,7 @@ pub(crate) fn serve(config: &Config) -> u8 {
 
 fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
     let settings = &config.settings;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let exit_code = runtime.block_on(async {
         let mut signals = Signals::catch()?;
         log_start(config, log.as_ref());
@@ -62,12 +62,7 @@ fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
         let opened = {
             let (dir, options) = (settings.data.clone(), settings.engine_options());
             let recover_anyway = settings.recover_anyway;
-            let resources = Resources {
-                memory,
-                log: Arc::clone(log),
-                events,
-                progress,
-            };
+            let resources = Resources { memory, log: Arc::clone(log), events, progress };
             spawn_blocking(move || match recover_anyway {
                 true => open_anyway(env, &dir, options, resources),
                 false => Db::open(env, &dir, options, resources),
@@ -129,10 +124,7 @@ async fn stop(
         "stopping",
         &[("signal", &stopped_by), ("wait_max", &duration::format(wait_max))],
     );
-    match signals
-        .first_of(spawn_blocking(move || server.stop(wait_max)))
-        .await
-    {
+    match signals.first_of(spawn_blocking(move || server.stop(wait_max))).await {
         Event::Signal(name) => {
             log.event(Level::Warn, "stopped_at_once", &[("signal", &name)]);
             Ok(EXIT_INTERRUPTED)
@@ -236,7 +228,9 @@ fn log_open_failed(settings: &Settings, error: &Error, log: &dyn Log) {
                  repair {dir}`; --recover-anyway does that and starts"
             )
         }
-        ErrorKind::Locked => "stop the process that owns the directory, or use another --data".to_string(),
+        ErrorKind::Locked => {
+            "stop the process that owns the directory, or use another --data".to_string()
+        }
         ErrorKind::Unsupported => {
             "use the version of Kvant that wrote these files, or a later one".to_string()
         }

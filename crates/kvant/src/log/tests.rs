@@ -8,12 +8,7 @@ fn line_of(format: LogFormat, fields: &[(&str, &dyn Display)]) -> String {
 fn text_is_one_line_with_values_quoted_where_needed() {
     let line = line_of(
         LogFormat::Text,
-        &[
-            ("reason", &"l0_tables"),
-            ("wait_us", &17),
-            ("why", &"a \"b\"\nc"),
-            ("x", &""),
-        ],
+        &[("reason", &"l0_tables"), ("wait_us", &17), ("why", &"a \"b\"\nc"), ("x", &"")],
     );
     assert_eq!(
         line,
@@ -25,12 +20,7 @@ fn text_is_one_line_with_values_quoted_where_needed() {
 fn json_is_one_object_a_line_with_numbers_as_numbers() {
     let line = line_of(
         LogFormat::Json,
-        &[
-            ("wait_us", &17),
-            ("key", &"a\"\n"),
-            ("from", &"007"),
-            ("level", &6),
-        ],
+        &[("wait_us", &17), ("key", &"a\"\n"), ("from", &"007"), ("level", &6)],
     );
     let parsed: Value = serde_json::from_str(&line).expect("a JSON object");
     assert_eq!(line.matches('\n').count(), 1);

@@ -8,12 +8,10 @@ use std::path::PathBuf;
 impl Settings {
     /// The directory of checkpoints: as set, or beside the data.
     pub(crate) fn checkpoints_dir(&self) -> PathBuf {
-        self.checkpoints
-            .clone()
-            .unwrap_or_else(|| match self.data.file_name() {
-                Some(_) => self.data.with_file_name("checkpoints"),
-                None => self.data.join("../checkpoints"),
-            })
+        self.checkpoints.clone().unwrap_or_else(|| match self.data.file_name() {
+            Some(_) => self.data.with_file_name("checkpoints"),
+            None => self.data.join("../checkpoints"),
+        })
     }
 
     /// The engine's options that follow from these settings.
@@ -27,9 +25,13 @@ impl Settings {
     }
 }
 
-/// What is wrong with the settings together. A setting whose own value was refused takes part in no check: what is in its place
-/// is not what was meant.
-pub(crate) fn cross_check(settings: &Settings, chosen: &[Chosen], refused: &[bool]) -> Vec<Problem> {
+/// What is wrong with the settings together. A setting whose own value was refused takes part in no
+/// check: what is in its place is not what was meant.
+pub(crate) fn cross_check(
+    settings: &Settings,
+    chosen: &[Chosen],
+    refused: &[bool],
+) -> Vec<Problem> {
     let origin = |name: &str| -> Option<&Origin> {
         let at = SETTINGS
             .iter()
@@ -41,10 +43,7 @@ pub(crate) fn cross_check(settings: &Settings, chosen: &[Chosen], refused: &[boo
     let mut refuse =
         |name: &str, origin: &Origin, sentence| problems.push(Problem::of(name, origin, sentence));
 
-    let listeners = [
-        ("listen", Some(settings.listen)),
-        ("admin-listen", settings.admin_listen),
-    ];
+    let listeners = [("listen", Some(settings.listen)), ("admin-listen", settings.admin_listen)];
     for (name, addr) in listeners {
         let (Some(addr), Some(from), Some(_)) = (addr, origin(name), origin("insecure")) else {
             continue;
@@ -61,14 +60,13 @@ pub(crate) fn cross_check(settings: &Settings, chosen: &[Chosen], refused: &[boo
         && settings.admin_listen == Some(settings.listen)
         && settings.listen.port() != 0
     {
-        let sentence = format!(
-            "{} is the address of listen: leave it out to share it",
-            settings.listen
-        );
+        let sentence =
+            format!("{} is the address of listen: leave it out to share it", settings.listen);
         refuse("admin-listen", from, sentence);
     }
 
-    if let (Some(_), Some(from), Some(dir)) = (origin("data"), origin("checkpoints"), &settings.checkpoints)
+    if let (Some(_), Some(from), Some(dir)) =
+        (origin("data"), origin("checkpoints"), &settings.checkpoints)
         && dir.starts_with(&settings.data)
     {
         let sentence = format!(

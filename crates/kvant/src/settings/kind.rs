@@ -1,4 +1,5 @@
-//! What the value of a setting looks like, and the parsers that the size and duration modules do not have.
+//! What the value of a setting looks like, and the parsers that the size and duration modules do
+//! not have.
 
 use kvant_base::duration;
 use kvant_engine::SyncLevel;
@@ -42,18 +43,12 @@ pub(crate) enum Presence {
 
 /// A word that can be used.
 pub(crate) const fn exists(word: &'static str) -> Choice {
-    Choice {
-        word,
-        presence: Presence::Exists,
-    }
+    Choice { word, presence: Presence::Exists }
 }
 
 /// A word that a later version will know.
 pub(crate) const fn planned(word: &'static str) -> Choice {
-    Choice {
-        word,
-        presence: Presence::Planned,
-    }
+    Choice { word, presence: Presence::Planned }
 }
 
 impl Kind {
@@ -84,21 +79,14 @@ impl Kind {
 
 /// The words of `choices` that are (or are not yet) there.
 pub(crate) fn words(choices: &[Choice], presence: Presence) -> Vec<&'static str> {
-    choices
-        .iter()
-        .filter(|choice| choice.presence == presence)
-        .map(|choice| choice.word)
-        .collect()
+    choices.iter().filter(|choice| choice.presence == presence).map(|choice| choice.word).collect()
 }
 
 /// Finds `text` among `choices`; `what` names them in the refusal.
 pub(crate) fn choose(what: &str, choices: &[Choice], text: &str) -> Result<&'static str, String> {
     let usable = words(choices, Presence::Exists).join(", ");
     match choices.iter().find(|choice| choice.word == text) {
-        Some(Choice {
-            word,
-            presence: Presence::Exists,
-        }) => Ok(word),
+        Some(Choice { word, presence: Presence::Exists }) => Ok(word),
         Some(_) => Err(format!("{what} `{text}` does not exist yet: use {usable}")),
         None => Err(format!("there is no {what} `{text}`: use {usable}")),
     }
@@ -113,20 +101,12 @@ pub(crate) fn addr(text: &str) -> Result<SocketAddr, String> {
 
 /// Any path but the empty one.
 pub(crate) fn path(text: &str) -> Result<PathBuf, String> {
-    if text.is_empty() {
-        Err("the path is empty".to_string())
-    } else {
-        Ok(PathBuf::from(text))
-    }
+    if text.is_empty() { Err("the path is empty".to_string()) } else { Ok(PathBuf::from(text)) }
 }
 
 /// A whole number within `1..=max`.
 pub(crate) fn count(text: &str, max: usize) -> Result<usize, String> {
-    let number = text
-        .trim()
-        .parse()
-        .ok()
-        .filter(|number| (1..=max).contains(number));
+    let number = text.trim().parse().ok().filter(|number| (1..=max).contains(number));
     number.ok_or_else(|| format!("`{text}` is not a whole number from 1 to {max}"))
 }
 
@@ -159,8 +139,7 @@ pub(crate) fn hosts(text: &str) -> Result<Vec<String>, String> {
 
 /// `true` or `false`.
 pub(crate) fn switch(text: &str) -> Result<bool, String> {
-    text.parse()
-        .map_err(|_| format!("`{text}` is neither true nor false"))
+    text.parse().map_err(|_| format!("`{text}` is neither true nor false"))
 }
 
 /// `os`, `interval=DURATION` or `always`.

@@ -1,12 +1,13 @@
 //! Settings of `kvant serve`: where they come from and how they are checked.
 //!
-//! [`table::SETTINGS`] declares every setting once. The arguments of `serve`, the `KVANT_` variables, the keys of the TOML file,
-//! `--print-config`, `docs/configuration.md` and the manual page all follow from it.
+//! [`table::SETTINGS`] declares every setting once. The arguments of `serve`, the `KVANT_`
+//! variables, the keys of the TOML file, `--print-config`, `docs/configuration.md` and the manual
+//! page all follow from it.
 //!
 //! Invariants:
 //! 1. A flag beats an environment variable, which beats the file, which beats the default.
-//! 2. Every given value is checked, also one that another source overrides: a wrong line in a file is found today, not on the
-//!    day when the flag above it goes.
+//! 2. Every given value is checked, also one that another source overrides: a wrong line in a file
+//!    is found today, not on the day when the flag above it goes.
 //! 3. All problems are reported together, each with the source that the value came from.
 
 mod check;
@@ -151,18 +152,14 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// A problem with the value of the setting `name`. The names of flags and variables tell the setting; a line of a file has
-    /// to be told.
+    /// A problem with the value of the setting `name`. The names of flags and variables tell the
+    /// setting; a line of a file has to be told.
     fn of(name: &str, origin: &Origin, sentence: String) -> Problem {
         match origin {
-            Origin::Flag(_) | Origin::Env(_) => Problem {
-                origin: origin.to_string(),
-                sentence,
-            },
-            Origin::Default | Origin::File { .. } => Problem {
-                origin: format!("{origin}: {name}"),
-                sentence,
-            },
+            Origin::Flag(_) | Origin::Env(_) => Problem { origin: origin.to_string(), sentence },
+            Origin::Default | Origin::File { .. } => {
+                Problem { origin: format!("{origin}: {name}"), sentence }
+            }
         }
     }
 }

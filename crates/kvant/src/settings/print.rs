@@ -1,11 +1,13 @@
-//! Writes settings down: the values in force for `--print-config`, and the reference for `docs/configuration.md`.
+//! Writes settings down: the values in force for `--print-config`, and the reference for
+//! `docs/configuration.md`.
 
 use super::kind::{Kind, Presence, words};
 use super::sources::CONFIG_ENV;
 use super::{Config, DefaultValue, SETTINGS, Setting};
 use std::fmt::Write;
 
-/// A TOML file that sets what is in force now; the comment behind each value says where it came from.
+/// A TOML file that sets what is in force now; the comment behind each value says where it came
+/// from.
 pub(crate) fn print_config(config: &Config) -> String {
     let mut lines: Vec<(String, String)> = Vec::new();
     if let Some((path, origin)) = &config.file {
@@ -26,12 +28,7 @@ pub(crate) fn print_config(config: &Config) -> String {
             (None, _) => unreachable!("a setting with a default has a value"),
         });
     }
-    let width = lines
-        .iter()
-        .map(|(value, _)| value.len())
-        .max()
-        .unwrap_or(0)
-        .min(48);
+    let width = lines.iter().map(|(value, _)| value.len()).max().unwrap_or(0).min(48);
     let mut text = String::new();
     for (value, origin) in lines {
         writeln!(text, "{value:<width$}  # {origin}").expect("writing to a string cannot fail");
@@ -66,21 +63,13 @@ pub(crate) fn markdown() -> String {
 
 fn markdown_values(setting: &Setting) -> String {
     let code = |words: Vec<&str>| {
-        words
-            .iter()
-            .map(|word| format!("`{word}`"))
-            .collect::<Vec<_>>()
-            .join(", ")
+        words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
     };
     match setting.kind {
         Kind::Choice(choices) => {
             let later = words(choices, Presence::Planned);
             let now = code(words(choices, Presence::Exists));
-            if later.is_empty() {
-                now
-            } else {
-                format!("{now} (later: {})", code(later))
-            }
+            if later.is_empty() { now } else { format!("{now} (later: {})", code(later)) }
         }
         Kind::Form(form) => code(form.split('|').collect()),
         kind => code(kind.value_name().split('|').collect()),

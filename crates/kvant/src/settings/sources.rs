@@ -51,24 +51,12 @@ pub(crate) fn read(sources: &Sources<'_>, host: &Host) -> Result<Config, Vec<Pro
     read_flags(&sources.flags, &mut given, &mut problems);
 
     let mut settings = Settings::blank();
-    let mut chosen: Vec<Chosen> = SETTINGS
-        .iter()
-        .map(|setting| default_of(setting, &mut settings, host))
-        .collect();
+    let mut chosen: Vec<Chosen> =
+        SETTINGS.iter().map(|setting| default_of(setting, &mut settings, host)).collect();
     let mut refused = vec![false; SETTINGS.len()];
-    for Given {
-        setting,
-        text,
-        origin,
-    } in given
-    {
+    for Given { setting, text, origin } in given {
         match (SETTINGS[setting].apply)(&mut settings, &text) {
-            Ok(()) => {
-                chosen[setting] = Chosen {
-                    text: Some(text),
-                    origin,
-                }
-            }
+            Ok(()) => chosen[setting] = Chosen { text: Some(text), origin },
             Err(sentence) => {
                 problems.push(Problem::of(SETTINGS[setting].name, &origin, sentence));
                 refused[setting] = true;
@@ -76,15 +64,7 @@ pub(crate) fn read(sources: &Sources<'_>, host: &Host) -> Result<Config, Vec<Pro
         }
     }
     problems.extend(cross_check(&settings, &chosen, &refused));
-    if problems.is_empty() {
-        Ok(Config {
-            settings,
-            chosen,
-            file,
-        })
-    } else {
-        Err(problems)
-    }
+    if problems.is_empty() { Ok(Config { settings, chosen, file }) } else { Err(problems) }
 }
 
 fn default_of(setting: &super::Setting, settings: &mut Settings, host: &Host) -> Chosen {
@@ -94,12 +74,10 @@ fn default_of(setting: &super::Setting, settings: &mut Settings, host: &Host) ->
         DefaultValue::Unset(_) => None,
     };
     if let Some(text) = &text {
-        (setting.apply)(settings, text).expect("a default is a usable value: the table's tests apply each");
+        (setting.apply)(settings, text)
+            .expect("a default is a usable value: the table's tests apply each");
     }
-    Chosen {
-        text,
-        origin: Origin::Default,
-    }
+    Chosen { text, origin: Origin::Default }
 }
 
 fn config_file(sources: &Sources<'_>, problems: &mut Vec<Problem>) -> Option<(PathBuf, Origin)> {
@@ -120,7 +98,11 @@ fn config_file(sources: &Sources<'_>, problems: &mut Vec<Problem>) -> Option<(Pa
     Some((PathBuf::from(path), origin))
 }
 
-fn read_flags(flags: &[(&'static str, OsString)], given: &mut Vec<Given>, problems: &mut Vec<Problem>) {
+fn read_flags(
+    flags: &[(&'static str, OsString)],
+    given: &mut Vec<Given>,
+    problems: &mut Vec<Problem>,
+) {
     for (name, value) in flags {
         let setting = find(name).expect("flags are made from the table of settings");
         push_text(setting, value, Origin::Flag(name), given, problems);
@@ -133,7 +115,8 @@ fn read_env(env: &[(OsString, OsString)], given: &mut Vec<Given>, problems: &mut
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.as_os_str()))
         .filter(|(name, _)| name.starts_with(ENV_PREFIX) && name != CONFIG_ENV)
         .collect();
-    // The environment has no order of its own: the same problems are to be listed in the same order.
+    // The environment has no order of its own: the same problems are to be listed in the same
+    // order.
     ours.sort();
     for (name, value) in ours {
         match SETTINGS.iter().position(|setting| setting.env_name() == name) {
@@ -147,8 +130,9 @@ fn read_env(env: &[(OsString, OsString)], given: &mut Vec<Given>, problems: &mut
     }
 }
 
-/// Whether Kubernetes makes such a variable for a service called `kvant` or `kvant-...`: every container of the namespace gets them
-/// (`KVANT_SERVICE_HOST`, `KVANT_PORT=tcp://...`, `KVANT_PORT_8080_TCP_ADDR`), so they say nothing about what the operator wants.
+/// Whether Kubernetes makes such a variable for a service called `kvant` or `kvant-...`: every
+/// container of the namespace gets them (`KVANT_SERVICE_HOST`, `KVANT_PORT=tcp://...`,
+/// `KVANT_PORT_8080_TCP_ADDR`), so they say nothing about what the operator wants.
 fn is_service_link(name: &str, value: &OsStr) -> bool {
     let is_link = |rest: &str| match rest.strip_prefix("PORT") {
         // A port number here is an operator who guesses, and must be told.
@@ -164,10 +148,7 @@ fn is_service_link(name: &str, value: &OsStr) -> bool {
 fn read_toml(path: &Path, text: &str, given: &mut Vec<Given>, problems: &mut Vec<Problem>) {
     let origin_at = |at_byte: usize| {
         let line = 1 + text.bytes().take(at_byte).filter(|&b| b == b'\n').count();
-        Origin::File {
-            path: path.to_path_buf(),
-            line,
-        }
+        Origin::File { path: path.to_path_buf(), line }
     };
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
@@ -182,10 +163,7 @@ fn read_toml(path: &Path, text: &str, given: &mut Vec<Given>, problems: &mut Vec
     entries.sort_by_key(|(key, _)| key.span().start);
     for (key, value) in entries {
         let (origin, name) = (origin_at(key.span().start), key.get_ref());
-        let problem = |sentence: String| Problem {
-            origin: origin.to_string(),
-            sentence,
-        };
+        let problem = |sentence: String| Problem { origin: origin.to_string(), sentence };
         let Some(setting) = find(name) else {
             problems.push(problem(no_such_key(name)));
             continue;
@@ -200,11 +178,7 @@ fn read_toml(path: &Path, text: &str, given: &mut Vec<Given>, problems: &mut Vec
                 continue;
             }
         };
-        given.push(Given {
-            setting,
-            text,
-            origin,
-        });
+        given.push(Given { setting, text, origin });
     }
 }
 
@@ -229,11 +203,7 @@ fn push_text(
     problems: &mut Vec<Problem>,
 ) {
     match value.to_str() {
-        Some(text) => given.push(Given {
-            setting,
-            text: text.to_string(),
-            origin,
-        }),
+        Some(text) => given.push(Given { setting, text: text.to_string(), origin }),
         None => {
             problems.push(Problem::of(
                 SETTINGS[setting].name,

@@ -1,7 +1,8 @@
 //! Every setting, declared once.
 //!
-//! A row says what the setting is for, its unit, what it costs and when to change it. A setting is a cost for everyone who has
-//! to understand it: one is added when a measurement needs it, not before.
+//! A row says what the setting is for, its unit, what it costs and when to change it. A setting is
+//! a cost for everyone who has to understand it: one is added when a measurement needs it, not
+//! before.
 
 use super::kind::{self, Choice, Kind, exists, planned};
 use super::{Host, LogFormat, Settings};
@@ -29,10 +30,7 @@ pub(crate) enum DefaultValue {
     /// This text.
     Text(&'static str),
     /// Follows from the host.
-    Derived {
-        words: &'static str,
-        text: fn(&Host) -> String,
-    },
+    Derived { words: &'static str, text: fn(&Host) -> String },
     /// None: what that means.
     Unset(&'static str),
 }
@@ -47,12 +45,8 @@ impl Setting {
 /// What the environment variables of all settings begin with.
 pub(crate) const ENV_PREFIX: &str = "KVANT_";
 
-const ENGINES: &[Choice] = &[
-    exists("lsm"),
-    planned("memory"),
-    planned("leveldb"),
-    planned("cassandra"),
-];
+const ENGINES: &[Choice] =
+    &[exists("lsm"), planned("memory"), planned("leveldb"), planned("cassandra")];
 const DISPATCHES: &[Choice] = &[exists("inline"), exists("pool"), exists("hybrid")];
 const OVERLOADS: &[Choice] = &[
     exists("adaptive"),
@@ -68,7 +62,8 @@ const THREAD_COUNT_MAX: usize = 1024;
 /// More of anything than a machine has memory for.
 const COUNT_MAX: usize = 100_000_000;
 
-/// All settings, in the order in which they are shown. `--config` is not among them: a file cannot name itself.
+/// All settings, in the order in which they are shown. `--config` is not among them: a file cannot
+/// name itself.
 pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "data",
@@ -303,25 +298,19 @@ pub(crate) static SETTINGS: &[Setting] = &[
 
 fn positive_duration(text: &str) -> Result<std::time::Duration, String> {
     let parsed = duration::parse(text)?;
-    if parsed.is_zero() {
-        Err("must be longer than zero".to_string())
-    } else {
-        Ok(parsed)
-    }
+    if parsed.is_zero() { Err("must be longer than zero".to_string()) } else { Ok(parsed) }
 }
 
 fn memory(text: &str) -> Result<u64, String> {
     let bytes = size::parse(text)?;
     match bytes < MEMORY_BYTES_MIN {
-        true => Err(format!(
-            "`{text}` is below the least, {}",
-            size::format(MEMORY_BYTES_MIN)
-        )),
+        true => Err(format!("`{text}` is below the least, {}", size::format(MEMORY_BYTES_MIN))),
         false => Ok(bytes),
     }
 }
 
-/// Where the host does not tell its memory, the least with which the database is comfortable on any machine.
+/// Where the host does not tell its memory, the least with which the database is comfortable on any
+/// machine.
 fn memory_default(host: &Host) -> String {
     const UNKNOWN_HOST_BYTES: u64 = 256 << 20;
     let quarter = host.memory_bytes.map_or(UNKNOWN_HOST_BYTES, |bytes| bytes / 4);

@@ -6,10 +6,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
-const HOST: Host = Host {
-    memory_bytes: Some(8 << 30),
-    cpu_count: 3,
-};
+const HOST: Host = Host { memory_bytes: Some(8 << 30), cpu_count: 3 };
 
 fn read_all(
     flags: &[(&'static str, &str)],
@@ -17,15 +14,9 @@ fn read_all(
     file: Option<&str>,
 ) -> Result<Config, Vec<Problem>> {
     let file = file.map(str::to_string);
-    let read_file = |_: &Path| {
-        file.clone()
-            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
-    };
+    let read_file = |_: &Path| file.clone().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
     let sources = Sources {
-        flags: flags
-            .iter()
-            .map(|&(name, value)| (name, OsString::from(value)))
-            .collect(),
+        flags: flags.iter().map(|&(name, value)| (name, OsString::from(value))).collect(),
         config: file.is_some().then(|| OsString::from("kvant.toml")),
         env: env
             .iter()
@@ -36,12 +27,12 @@ fn read_all(
     read(&sources, &HOST)
 }
 
-fn problems_of(flags: &[(&'static str, &str)], env: &[(&str, &str)], file: Option<&str>) -> Vec<String> {
-    read_all(flags, env, file)
-        .expect_err("bad values")
-        .iter()
-        .map(ToString::to_string)
-        .collect()
+fn problems_of(
+    flags: &[(&'static str, &str)],
+    env: &[(&str, &str)],
+    file: Option<&str>,
+) -> Vec<String> {
+    read_all(flags, env, file).expect_err("bad values").iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -63,29 +54,16 @@ fn defaults_are_those_of_the_contract() {
     assert_eq!(settings.connections_max, None);
     assert_eq!(settings.connection_idle_max, Duration::from_secs(300));
     assert_eq!(settings.head_wait_max, Duration::from_secs(10));
-    assert!(
-        config
-            .chosen
-            .iter()
-            .all(|chosen| chosen.origin == Origin::Default)
-    );
+    assert!(config.chosen.iter().all(|chosen| chosen.origin == Origin::Default));
 }
 
 #[test]
 fn checkpoints_lie_beside_the_data_and_never_in_them() {
-    let dir_of = |flags| {
-        read_all(flags, &[], None)
-            .expect("usable")
-            .settings
-            .checkpoints_dir()
-    };
+    let dir_of = |flags| read_all(flags, &[], None).expect("usable").settings.checkpoints_dir();
     assert_eq!(dir_of(&[]), Path::new("./checkpoints"));
     assert_eq!(dir_of(&[("data", "/srv/kvant/")]), Path::new("/srv/checkpoints"));
     assert_eq!(dir_of(&[("data", ".")]), Path::new("./../checkpoints"));
-    assert_eq!(
-        dir_of(&[("data", "/srv/kvant"), ("checkpoints", "/backup")]),
-        Path::new("/backup")
-    );
+    assert_eq!(dir_of(&[("data", "/srv/kvant"), ("checkpoints", "/backup")]), Path::new("/backup"));
     for inside in ["/srv/kvant", "/srv/kvant/checkpoints"] {
         let problems = problems_of(&[("data", "/srv/kvant"), ("checkpoints", inside)], &[], None);
         assert!(
@@ -103,16 +81,8 @@ fn names_are_distinct_and_well_formed() {
             "{}",
             setting.name
         );
-        assert!(
-            SETTINGS[..at].iter().all(|other| other.name != setting.name),
-            "{}",
-            setting.name
-        );
-        assert!(
-            !setting.help.ends_with('.') && !setting.cost.ends_with('.'),
-            "{}",
-            setting.name
-        );
+        assert!(SETTINGS[..at].iter().all(|other| other.name != setting.name), "{}", setting.name);
+        assert!(!setting.help.ends_with('.') && !setting.cost.ends_with('.'), "{}", setting.name);
     }
 }
 
@@ -124,19 +94,11 @@ fn a_small_or_unknown_host_gets_usable_defaults() {
         env: vec![],
         read_file: &|_| unreachable!("no file is named"),
     };
-    for (memory_bytes, expected) in [
-        (Some(100 << 20), 64 << 20),
-        (None, 256 << 20),
-        (Some(1 << 40), 256 << 30),
-    ] {
-        let config = read(
-            &sources,
-            &Host {
-                memory_bytes,
-                cpu_count: 1,
-            },
-        )
-        .expect("defaults are usable");
+    for (memory_bytes, expected) in
+        [(Some(100 << 20), 64 << 20), (None, 256 << 20), (Some(1 << 40), 256 << 30)]
+    {
+        let config =
+            read(&sources, &Host { memory_bytes, cpu_count: 1 }).expect("defaults are usable");
         assert_eq!(config.settings.memory_bytes, expected);
     }
 }
@@ -150,10 +112,7 @@ fn flag_beats_environment_beats_file_beats_default() {
     assert_eq!(config.settings.queue_wait_max, Duration::from_millis(2));
     assert_eq!(config.settings.range_idle_max, Duration::from_secs(60));
     let origin = |name: &str| {
-        let at = SETTINGS
-            .iter()
-            .position(|setting| setting.name == name)
-            .expect("a setting");
+        let at = SETTINGS.iter().position(|setting| setting.name == name).expect("a setting");
         config.chosen[at].origin.to_string()
     };
     assert_eq!(origin("stop-wait-max"), "flag --stop-wait-max");
@@ -165,16 +124,9 @@ fn flag_beats_environment_beats_file_beats_default() {
 #[test]
 fn all_problems_are_reported_at_once_with_their_origins() {
     let file = Some("memory = 1_000\nlisten_on = 'x'\nadmin_listen = '127.0.0.1:1'\nsync = 1.5\n");
-    let env = [
-        ("KVANT_SYNC", "sometimes"),
-        ("KVANT_FOO", "1"),
-        ("KVANT_STOP_WAIT_MAX", "10"),
-    ];
-    let problems = problems_of(
-        &[("listen", "8080"), ("workers", "0"), ("engine", "leveldb")],
-        &env,
-        file,
-    );
+    let env = [("KVANT_SYNC", "sometimes"), ("KVANT_FOO", "1"), ("KVANT_STOP_WAIT_MAX", "10")];
+    let problems =
+        problems_of(&[("listen", "8080"), ("workers", "0"), ("engine", "leveldb")], &env, file);
     let expected = [
         "file kvant.toml:1: memory: `1000` is below the least, 64MiB",
         "file kvant.toml:2: there is no setting `listen_on`: see `kvant serve --help`",
@@ -207,27 +159,15 @@ fn a_value_that_another_source_overrides_is_checked_too() {
 fn engines_that_do_not_exist_yet_are_told_from_typing_errors() {
     for (flag, value, sentence) in [
         ("engine", "memory", "engine `memory` does not exist yet: use lsm"),
-        (
-            "engine",
-            "cassandra",
-            "engine `cassandra` does not exist yet: use lsm",
-        ),
+        ("engine", "cassandra", "engine `cassandra` does not exist yet: use lsm"),
         ("engine", "rocksdb", "there is no engine `rocksdb`: use lsm"),
-        (
-            "dispatch",
-            "both",
-            "there is no dispatch mode `both`: use inline, pool, hybrid",
-        ),
+        ("dispatch", "both", "there is no dispatch mode `both`: use inline, pool, hybrid"),
         (
             "overload",
             "abort",
             "there is no overload policy `abort`: use adaptive, reject, discard, discard-oldest, caller-runs",
         ),
-        (
-            "log-format",
-            "xml",
-            "there is no log format `xml`: use text, json",
-        ),
+        ("log-format", "xml", "there is no log format `xml`: use text, json"),
     ] {
         assert_eq!(
             problems_of(&[(flag, value)], &[], None),
@@ -244,7 +184,8 @@ fn an_address_that_is_not_loopback_needs_insecure() {
                 problems_of(&[(name, addr)], &[], None)[0].contains("is not a loopback address"),
                 "{addr}"
             );
-            read_all(&[(name, addr), ("insecure", "true")], &[], None).expect("--insecure allows it");
+            read_all(&[(name, addr), ("insecure", "true")], &[], None)
+                .expect("--insecure allows it");
         }
     }
     for addr in ["127.0.0.2:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
@@ -256,12 +197,8 @@ fn an_address_that_is_not_loopback_needs_insecure() {
 fn both_listeners_on_one_address() {
     let same = [("listen", "127.0.0.1:1"), ("admin-listen", "127.0.0.1:1")];
     assert_eq!(problems_of(&same, &[], None).len(), 1);
-    read_all(
-        &[("listen", "127.0.0.1:0"), ("admin-listen", "127.0.0.1:0")],
-        &[],
-        None,
-    )
-    .expect("two free ports");
+    read_all(&[("listen", "127.0.0.1:0"), ("admin-listen", "127.0.0.1:0")], &[], None)
+        .expect("two free ports");
 }
 
 #[test]
@@ -269,22 +206,17 @@ fn values_are_at_most_a_quarter_of_the_memory_and_1_gib() {
     for (memory, value) in [("64MiB", "16777217"), ("8GiB", "1073741825"), ("100MiB", "26MiB")] {
         let problems = problems_of(&[("memory", memory), ("value-bytes-max", value)], &[], None);
         assert_eq!(problems.len(), 1, "{problems:?}");
-        assert!(
-            problems[0].starts_with("flag --value-bytes-max: "),
-            "{problems:?}"
-        );
+        assert!(problems[0].starts_with("flag --value-bytes-max: "), "{problems:?}");
     }
     for (memory, value) in [("64MiB", "16MiB"), ("8GiB", "1GiB"), ("100MiB", "25MiB")] {
-        read_all(&[("memory", memory), ("value-bytes-max", value)], &[], None).expect("within the bound");
+        read_all(&[("memory", memory), ("value-bytes-max", value)], &[], None)
+            .expect("within the bound");
     }
 }
 
 #[test]
 fn a_refused_value_causes_no_further_problem() {
-    assert_eq!(
-        problems_of(&[("memory", "lots"), ("value-bytes-max", "1GiB")], &[], None).len(),
-        1
-    );
+    assert_eq!(problems_of(&[("memory", "lots"), ("value-bytes-max", "1GiB")], &[], None).len(), 1);
     assert_eq!(
         problems_of(&[("listen", "0.0.0.0:1"), ("insecure", "perhaps")], &[], None).len(),
         1
@@ -303,53 +235,32 @@ fn bare_and_quoted_toml_values() {
 
 #[test]
 fn broken_toml_is_reported_with_its_lines() {
-    let problems = problems_of(
-        &[("listen", "x")],
-        &[],
-        Some("sync = 'always'\nmemory = = 3\nlisten = '\n"),
-    );
+    let problems =
+        problems_of(&[("listen", "x")], &[], Some("sync = 'always'\nmemory = = 3\nlisten = '\n"));
     assert!(
-        problems
-            .iter()
-            .any(|problem| problem.starts_with("file kvant.toml:2: ")),
+        problems.iter().any(|problem| problem.starts_with("file kvant.toml:2: ")),
         "{problems:?}"
     );
     assert!(
-        problems
-            .iter()
-            .any(|problem| problem.starts_with("file kvant.toml:3: ")),
+        problems.iter().any(|problem| problem.starts_with("file kvant.toml:3: ")),
         "{problems:?}"
     );
-    assert!(
-        problems
-            .iter()
-            .any(|problem| problem.starts_with("flag --listen: ")),
-        "{problems:?}"
-    );
+    assert!(problems.iter().any(|problem| problem.starts_with("flag --listen: ")), "{problems:?}");
 }
 
 #[test]
 fn sections_and_the_file_itself_are_no_keys() {
     let problems = problems_of(&[], &[], Some("config = 'x'\n[server]\nlisten = 'x'\n"));
     assert_eq!(problems.len(), 2, "{problems:?}");
-    assert!(
-        problems[0].contains("cannot be set in the file itself"),
-        "{problems:?}"
-    );
-    assert!(
-        problems[1].contains("there is no setting `server`"),
-        "{problems:?}"
-    );
+    assert!(problems[0].contains("cannot be set in the file itself"), "{problems:?}");
+    assert!(problems[1].contains("there is no setting `server`"), "{problems:?}");
 }
 
 #[test]
 fn an_unreadable_file_is_a_problem_of_what_named_it() {
     let problems = problems_of(&[], &[("KVANT_CONFIG", "/none.toml")], None);
     assert_eq!(problems.len(), 1);
-    assert!(
-        problems[0].starts_with("env KVANT_CONFIG: cannot read /none.toml: "),
-        "{problems:?}"
-    );
+    assert!(problems[0].starts_with("env KVANT_CONFIG: cannot read /none.toml: "), "{problems:?}");
 }
 
 #[test]
@@ -391,14 +302,10 @@ fn print_config_is_a_file_that_gives_the_same_settings() {
 #[test]
 fn the_engine_accepts_what_the_settings_accept() {
     for memory in ["64MiB", "128MiB", "1GiB", "1024GiB"] {
-        let config = read_all(&[("memory", memory), ("compression", "zstd")], &[], None).expect("usable");
+        let config =
+            read_all(&[("memory", memory), ("compression", "zstd")], &[], None).expect("usable");
         let options = config.settings.engine_options();
         assert_eq!(options.problems(), Vec::<String>::new(), "{memory}");
-        assert!(
-            options
-                .compression
-                .iter()
-                .all(|&method| method == Compression::Zstd)
-        );
+        assert!(options.compression.iter().all(|&method| method == Compression::Zstd));
     }
 }

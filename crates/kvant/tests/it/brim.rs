@@ -1,12 +1,14 @@
-//! At the brim: a server on a small file system that is filled, emptied and filled again, by itself and by
-//! another program, with restarts in between.
+//! At the brim: a server on a small file system that is filled, emptied and filled again, by itself
+//! and by another program, with restarts in between.
 //!
-//! One round in `cargo test`; `KVANT_BRIM_MINUTES` asks for more (`cargo xtask torture brim`). Each round:
+//! One round in `cargo test`; `KVANT_BRIM_MINUTES` asks for more (`cargo xtask torture brim`). Each
+//! round:
 //! 1. records are put until one is refused;
 //! 2. another program takes the rest of the space, once or all the time, or there is none;
 //! 3. the server is stopped or killed and started again, or goes on;
 //! 4. keys are deleted, fewer than the reserve is computed for: none may be refused;
-//! 5. the other program gives its space back: puts must be accepted again, and every record be right.
+//! 5. the other program gives its space back: puts must be accepted again, and every record be
+//!    right.
 
 use crate::clients::seed;
 use crate::small_disk::{
@@ -44,7 +46,8 @@ struct Figures {
 #[test]
 fn at_the_brim_deletes_go_on_puts_come_back_and_nothing_is_lost() {
     let Some(disk) = SmallDisk::mount(80) else { return };
-    let minutes = std::env::var("KVANT_BRIM_MINUTES").map_or(0, |text| text.parse().expect("minutes"));
+    let minutes =
+        std::env::var("KVANT_BRIM_MINUTES").map_or(0, |text| text.parse().expect("minutes"));
     let end = Instant::now() + Duration::from_secs(60 * minutes);
     let mut rng = Rng::new(seed("brim"));
     let mut records = Records::new();
@@ -54,11 +57,7 @@ fn at_the_brim_deletes_go_on_puts_come_back_and_nothing_is_lost() {
         figures.rounds += 1;
         let before = records.len();
         // Small ones take long with a binary that is not optimised.
-        let value_bytes = if minutes == 0 {
-            16_000
-        } else {
-            200 << rng.below(10)
-        };
+        let value_bytes = if minutes == 0 { 16_000 } else { 200 << rng.below(10) };
         fill(&mut connection, &mut rng, &mut records, value_bytes);
         figures.puts_until_full += records.len() - before;
         let filler = rng.below(3);
@@ -87,9 +86,8 @@ fn at_the_brim_deletes_go_on_puts_come_back_and_nothing_is_lost() {
                 }
             }
             let since = Instant::now();
-            let absent: Vec<String> = (0..rng.below(30_000))
-                .map(|number| format!("{number:064}"))
-                .collect();
+            let absent: Vec<String> =
+                (0..rng.below(30_000)).map(|number| format!("{number:064}")).collect();
             delete(&mut connection, &absent);
             let before = records.len();
             let deletes_max = DELETES_MAX - absent.len();

@@ -9,8 +9,9 @@ const PUT: &[u8] =
     b"PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
 
 fn checkpoint(server: &TestServer, target: &str) -> String {
-    let request =
-        format!("POST /v0/admin/checkpoint?dir={target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let request = format!(
+        "POST /v0/admin/checkpoint?dir={target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    );
     String::from_utf8(server.exchange(request.as_bytes())).expect("heads and JSON")
 }
 
@@ -53,9 +54,7 @@ fn checkpoints_are_made_beside_the_data_and_nowhere_else() {
     assert_refused(&checkpoint(&server, "first"), "invalid");
     assert_eq!(names(dir.path()), ["checkpoints", "data"]);
     assert_eq!(names(&dir.path().join("checkpoints")), ["first"]);
-    let whole = run(kvant()
-        .args(["db", "verify"])
-        .arg(dir.path().join("checkpoints/first")));
+    let whole = run(kvant().args(["db", "verify"]).arg(dir.path().join("checkpoints/first")));
     assert_eq!(whole.code, Some(0), "{whole:?}");
     assert_eq!(server.stop().code, Some(0));
 }
@@ -92,7 +91,8 @@ fn a_checkpoint_on_another_file_system_is_refused_and_leaves_nothing() {
     let data = dir.path().join("data");
     let top = shared_memory.join(format!("kvant-checkpoints-{}", std::process::id()));
     let checkpoints = top.join("parent");
-    let server = TestServer::start_with(&data, &["--checkpoints", checkpoints.to_str().expect("ours")]);
+    let server =
+        TestServer::start_with(&data, &["--checkpoints", checkpoints.to_str().expect("ours")]);
     assert!(server.exchange(PUT).starts_with(b"HTTP/1.1 201 "));
     let answer = checkpoint(&server, "copy");
     assert_refused(&answer, "invalid");

@@ -24,7 +24,8 @@ pub(crate) fn number(name: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }
 
-/// The seed of a random test: `KVANT_TEST_SEED`, or a new one. Printed, so that a failure can be replayed.
+/// The seed of a random test: `KVANT_TEST_SEED`, or a new one. Printed, so that a failure can be
+/// replayed.
 pub(crate) fn seed(test: &str) -> u64 {
     let seed = number("KVANT_TEST_SEED").unwrap_or_else(entropy_seed);
     println!("{test}: replay with KVANT_TEST_SEED={seed}");
@@ -54,15 +55,11 @@ pub(crate) struct Found {
 
 impl Clients {
     pub(crate) fn new(seed: u64) -> Clients {
-        Clients(
-            (0..CLIENTS)
-                .map(|client| Ledger::new(client, seed.wrapping_add(client)))
-                .collect(),
-        )
+        Clients((0..CLIENTS).map(|client| Ledger::new(client, seed.wrapping_add(client))).collect())
     }
 
-    /// Lets all clients write at once until `end` ends the server as planned; they stop when their connections break. Returns how
-    /// many writes were acknowledged, and what `end` returned.
+    /// Lets all clients write at once until `end` ends the server as planned; they stop when their
+    /// connections break. Returns how many writes were acknowledged, and what `end` returned.
     pub(crate) fn write_until<T>(
         &mut self,
         server: TestServer,
@@ -73,7 +70,8 @@ impl Clients {
         let is_ending = AtomicBool::new(false);
         let (sender, acknowledged) = mpsc::channel();
         std::thread::scope(|scope| {
-            // Owned here: a panic below ends the server, and with it the clients for which the scope waits.
+            // Owned here: a panic below ends the server, and with it the clients for which the
+            // scope waits.
             let server = server;
             for ledger in &mut self.0 {
                 let (sender, is_ending) = (sender.clone(), &is_ending);
@@ -84,9 +82,7 @@ impl Clients {
                 scope.spawn(|| until_ended(&is_ending, || flush_and_compact(addr)));
             }
             for _ in 0..plan.writes {
-                acknowledged
-                    .recv_timeout(WAIT_MAX)
-                    .expect("writes are acknowledged");
+                acknowledged.recv_timeout(WAIT_MAX).expect("writes are acknowledged");
             }
             std::thread::sleep(plan.delay);
             is_ending.store(true, Ordering::SeqCst);
@@ -95,7 +91,8 @@ impl Clients {
         })
     }
 
-    /// Checks that `server` has what it must have, in a range over everything and under each key, and nothing else.
+    /// Checks that `server` has what it must have, in a range over everything and under each key,
+    /// and nothing else.
     pub(crate) fn check(&mut self, server: &TestServer) -> Found {
         let mut connection = Connection::open(server.addr()).expect("the server listens");
         let records = connection.all_records().expect("a whole range");
@@ -103,10 +100,7 @@ impl Clients {
             records.is_sorted_by(|(a, _), (b, _)| a < b),
             "a range is in order and has no key twice"
         );
-        let mut found = Found {
-            records: records.len(),
-            ..Found::default()
-        };
+        let mut found = Found { records: records.len(), ..Found::default() };
         let mut records: Records = records.into_iter().collect();
         for ledger in &mut self.0 {
             let (unanswered, performed) = ledger.reconcile(&mut records);
@@ -129,7 +123,11 @@ fn until_ended(is_ending: &AtomicBool, work: impl FnOnce() -> io::Result<Infalli
     assert!(is_ending, "the server ended a connection: {error}");
 }
 
-fn write(ledger: &mut Ledger, addr: SocketAddr, acknowledged: &Sender<()>) -> io::Result<Infallible> {
+fn write(
+    ledger: &mut Ledger,
+    addr: SocketAddr,
+    acknowledged: &Sender<()>,
+) -> io::Result<Infallible> {
     let mut connection = Connection::open(addr)?;
     loop {
         let (requests, count) = ledger.send_some(PIPELINED_MAX);
@@ -146,7 +144,9 @@ fn flush_and_compact(addr: SocketAddr) -> io::Result<Infallible> {
     let mut connection = Connection::open(addr)?;
     loop {
         for operation in ["flush", "flush", "flush", "compact"] {
-            let head = format!("POST /v0/admin/{operation} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+            let head = format!(
+                "POST /v0/admin/{operation} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+            );
             connection.send(head.as_bytes())?;
             let answer = connection.receive()?;
             let text = String::from_utf8_lossy(&answer.body);

@@ -7,7 +7,8 @@ use std::time::Duration;
 /// Bound on every wait, so that a server that hangs fails its test.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// A connection. An error of one of its methods means that it broke; what is no HTTP fails the test.
+/// A connection. An error of one of its methods means that it broke; what is no HTTP fails the
+/// test.
 pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
 }
@@ -24,9 +25,7 @@ impl Connection {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(WAIT_MAX))?;
         stream.set_write_timeout(Some(WAIT_MAX))?;
-        Ok(Connection {
-            stream: BufReader::new(stream),
-        })
+        Ok(Connection { stream: BufReader::new(stream) })
     }
 
     /// Sends any number of requests.
@@ -52,11 +51,7 @@ impl Connection {
                 None => panic!("no header: {header:?}"),
             }
         }
-        let body = if is_chunked {
-            self.chunks()?
-        } else {
-            self.bytes(body_bytes)?
-        };
+        let body = if is_chunked { self.chunks()? } else { self.bytes(body_bytes)? };
         Ok(Answer { status, body })
     }
 

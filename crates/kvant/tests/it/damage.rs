@@ -1,4 +1,5 @@
-//! Data directories with files exchanged, cut short or lost: what the operator is told, and what can be saved.
+//! Data directories with files exchanged, cut short or lost: what the operator is told, and what
+//! can be saved.
 
 use crate::db::{db, db_done, files, flip_a_bit, request};
 use crate::kvant_command::{TempDir, kvant, run};
@@ -16,7 +17,8 @@ fn put(dir: &Path, key: &str, value: &str) {
 }
 
 fn get(server: &TestServer, key: &str) -> String {
-    let request = format!("GET /v0/entity?id={key} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let request =
+        format!("GET /v0/entity?id={key} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     let answer = String::from_utf8_lossy(&server.exchange(request.as_bytes())).into_owned();
     let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
     match head.starts_with("HTTP/1.1 200") {

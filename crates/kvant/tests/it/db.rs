@@ -10,11 +10,9 @@ const RECORDS: &str = "a = hello\nb = \\x00\\xff\n";
 fn database() -> TempDir {
     let dir = TempDir::new();
     let server = TestServer::start(dir.path());
-    for (method, key, value) in [
-        ("PUT", "b", &b"\x00\xff"[..]),
-        ("PUT", "gone", b"x"),
-        ("PUT", "a", b"hello"),
-    ] {
+    for (method, key, value) in
+        [("PUT", "b", &b"\x00\xff"[..]), ("PUT", "gone", b"x"), ("PUT", "a", b"hello")]
+    {
         request(&server, method, key, value);
     }
     request(&server, "DELETE", "gone", b"");
@@ -28,11 +26,7 @@ pub(crate) fn request(server: &TestServer, method: &str, key: &str, value: &[u8]
         "{method} /v0/entity?id={key} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
     );
     let answer = server.exchange(&[head.as_bytes(), value].concat());
-    assert!(
-        answer.starts_with(b"HTTP/1.1 20"),
-        "{}",
-        String::from_utf8_lossy(&answer)
-    );
+    assert!(answer.starts_with(b"HTTP/1.1 20"), "{}", String::from_utf8_lossy(&answer));
 }
 
 pub(crate) fn db(args: &[&str], dir: &Path) -> Finished {
@@ -49,9 +43,8 @@ pub(crate) fn db_done(args: &[&str], dir: &Path) -> String {
 pub(crate) fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).expect("readable");
     let paths = entries.map(|entry| entry.expect("readable").path());
-    let mut files: Vec<PathBuf> = paths
-        .filter(|path| path.extension().is_some_and(|found| found == extension))
-        .collect();
+    let mut files: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|found| found == extension)).collect();
     files.sort();
     files
 }
@@ -71,24 +64,19 @@ fn verify_dump_and_stats_of_a_whole_database() {
     assert_eq!(db_done(&["dump"], dir.path()), RECORDS);
     assert_eq!(db_done(&["dump", "--records"], dir.path()), RECORDS);
     assert!(!db_done(&["dump", "--manifest"], dir.path()).is_empty());
-    let stats: serde_json::Value = serde_json::from_str(&db_done(&["stats"], dir.path())).expect("JSON");
+    let stats: serde_json::Value =
+        serde_json::from_str(&db_done(&["stats"], dir.path())).expect("JSON");
     assert!(stats["levels"].is_array(), "{stats}");
 }
 
 #[test]
 fn compact_leaves_the_records_in_one_table() {
     let dir = database();
-    db_done(
-        &["compact", "--memory", "64MiB", "--compression", "zstd"],
-        dir.path(),
-    );
+    db_done(&["compact", "--memory", "64MiB", "--compression", "zstd"], dir.path());
     let tables = files(dir.path(), "sst");
     assert_eq!(tables.len(), 1, "{tables:?}");
     assert_eq!(db_done(&["dump"], dir.path()), RECORDS);
-    let number = tables[0]
-        .file_stem()
-        .and_then(|stem| stem.to_str())
-        .expect("digits");
+    let number = tables[0].file_stem().and_then(|stem| stem.to_str()).expect("digits");
     let table = db_done(&["dump", "--table", number], dir.path());
     assert!(table.contains("hello") && !table.contains("gone"), "{table}");
 }
@@ -99,22 +87,17 @@ fn a_checkpoint_is_restored_and_served() {
     let copies = TempDir::new();
     // Hard links need one file system: both are in the target directory.
     let (checkpoint, restored) = (copies.path().join("checkpoint"), copies.path().join("restored"));
-    let done = run(kvant()
-        .args(["db", "checkpoint"])
-        .arg(dir.path())
-        .arg(&checkpoint));
+    let done = run(kvant().args(["db", "checkpoint"]).arg(dir.path()).arg(&checkpoint));
     assert_eq!(done.code, Some(0), "{done:?}");
-    let again = run(kvant()
-        .args(["db", "checkpoint"])
-        .arg(dir.path())
-        .arg(&checkpoint));
+    let again = run(kvant().args(["db", "checkpoint"]).arg(dir.path()).arg(&checkpoint));
     assert_eq!(again.code, Some(1), "{again:?}");
     assert!(db_done(&["verify"], &checkpoint).ends_with("\nwhole\n"));
 
     let done = run(kvant().args(["db", "restore"]).arg(&checkpoint).arg(&restored));
     assert_eq!(done.code, Some(0), "{done:?}");
     let server = TestServer::start(&restored);
-    let answer = server.exchange(b"GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let answer =
+        server.exchange(b"GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     assert!(answer.ends_with(b"\r\n\r\nhello"));
 }
 
@@ -124,15 +107,7 @@ fn every_command_is_refused_while_a_server_owns_the_directory() {
     let server = TestServer::start(dir.path());
     let owner = server.pid().to_string();
     let other = TempDir::new();
-    for command in [
-        "verify",
-        "repair",
-        "dump",
-        "stats",
-        "compact",
-        "checkpoint",
-        "restore",
-    ] {
+    for command in ["verify", "repair", "dump", "stats", "compact", "checkpoint", "restore"] {
         let mut kvant = kvant();
         kvant.args(["db", command]).arg(dir.path());
         if ["checkpoint", "restore"].contains(&command) {
@@ -159,11 +134,7 @@ fn a_misspelt_directory_is_refused_and_not_created() {
     for command in ["dump", "stats", "compact"] {
         let refused = db(&[command], empty.path());
         assert_eq!(refused.code, Some(1), "{command}: {refused:?}");
-        assert_eq!(
-            std::fs::read_dir(empty.path()).expect("readable").count(),
-            0,
-            "{command}"
-        );
+        assert_eq!(std::fs::read_dir(empty.path()).expect("readable").count(), 0, "{command}");
     }
 }
 
@@ -178,19 +149,11 @@ fn a_damaged_table_is_found_and_repaired() {
     let damaged = db(&["verify"], dir.path());
     assert_eq!(damaged.code, Some(1), "{damaged:?}");
     let name = table.file_name().and_then(|name| name.to_str()).expect("ASCII");
-    let line = damaged
-        .stdout
-        .lines()
-        .find(|line| line.starts_with("damaged: "))
-        .expect("damage");
+    let line = damaged.stdout.lines().find(|line| line.starts_with("damaged: ")).expect("damage");
     assert!(line.contains(name) && line.contains(" at byte "), "{line}");
 
     let repaired = db(&["repair"], dir.path());
-    assert_eq!(
-        repaired.code,
-        Some(3),
-        "what the block held is lost: {repaired:?}"
-    );
+    assert_eq!(repaired.code, Some(3), "what the block held is lost: {repaired:?}");
     for word in ["damaged: ", "moved: ", "lost: "] {
         assert!(repaired.stdout.contains(word), "{word}: {repaired:?}");
     }
@@ -214,10 +177,6 @@ fn a_server_refuses_a_damaged_manifest_and_says_what_to_do() {
         assert!(line.contains(part), "{part}: {line}");
     }
     let repaired = db(&["repair"], dir.path());
-    assert_eq!(
-        repaired.code,
-        Some(3),
-        "what the manifest knew is lost: {repaired:?}"
-    );
+    assert_eq!(repaired.code, Some(3), "what the manifest knew is lost: {repaired:?}");
     assert_eq!(TestServer::start(dir.path()).stop().code, Some(0));
 }

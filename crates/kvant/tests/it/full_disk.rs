@@ -2,8 +2,8 @@
 
 use crate::clients::seed;
 use crate::small_disk::{
-    Records, SmallDisk, ask, assert_records, delete, delete_most, fill, health, key, put_when_healed,
-    request, start,
+    Records, SmallDisk, ask, assert_records, delete, delete_most, fill, health, key,
+    put_when_healed, request, start,
 };
 use kvant_env::rng::Rng;
 use std::fs;

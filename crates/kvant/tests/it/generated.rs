@@ -19,52 +19,25 @@ fn help_shows_each_setting_with_its_default_and_variable() {
     let help = run_kvant(&["serve", "--help"]);
     assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
     for setting in SETTINGS {
-        assert!(
-            help.stdout.contains(&format!("--{setting}")),
-            "{setting}\n{}",
-            help.stdout
-        );
+        assert!(help.stdout.contains(&format!("--{setting}")), "{setting}\n{}", help.stdout);
     }
-    assert!(
-        help.stdout.contains("[default: interval=1s] [env: KVANT_SYNC]"),
-        "{}",
-        help.stdout
-    );
+    assert!(help.stdout.contains("[default: interval=1s] [env: KVANT_SYNC]"), "{}", help.stdout);
     assert_eq!(run_kvant(&["help", "serve"]).stdout, help.stdout);
-    assert_eq!(
-        run_kvant(&["--version"]).stdout,
-        format!("kvant {}\n", env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(run_kvant(&["--version"]).stdout, format!("kvant {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn every_command_explains_itself() {
-    let commands = [
-        "verify",
-        "repair",
-        "dump",
-        "stats",
-        "compact",
-        "checkpoint",
-        "restore",
-    ];
+    let commands = ["verify", "repair", "dump", "stats", "compact", "checkpoint", "restore"];
     for command in commands {
         let help = run_kvant(&["db", command, "--help"]);
         assert_eq!(help.code, Some(0), "{command}");
-        assert!(
-            help.stdout.contains(&format!("Usage: kvant db {command}")),
-            "{}",
-            help.stdout
-        );
+        assert!(help.stdout.contains(&format!("Usage: kvant db {command}")), "{}", help.stdout);
     }
     for command in ["fill", "compare"] {
         let help = run_kvant(&["load", command, "--help"]);
         assert_eq!(help.code, Some(0), "{command}");
-        assert!(
-            help.stdout.contains(&format!("Usage: kvant load {command}")),
-            "{}",
-            help.stdout
-        );
+        assert!(help.stdout.contains(&format!("Usage: kvant load {command}")), "{}", help.stdout);
         assert!(help.stdout.contains("Exit codes:"), "{}", help.stdout);
     }
     for command in ["man", "completions", "db"] {
@@ -95,14 +68,9 @@ fn help_of_load_has_wrk2s_options_ours_and_the_exit_codes() {
     ] {
         assert!(help.contains(option), "{option}\n{help}");
     }
-    for code in [
-        "0 done",
-        "1 could not run",
-        "2 wrong usage",
-        "3 an assertion",
-        "4 an assertion",
-        "130",
-    ] {
+    for code in
+        ["0 done", "1 could not run", "2 wrong usage", "3 an assertion", "4 an assertion", "130"]
+    {
         assert!(help.replace('\n', " ").contains(code), "{code}\n{help}");
     }
     let version = run_kvant(&["load", "-v"]);
@@ -114,10 +82,7 @@ fn help_of_load_has_wrk2s_options_ours_and_the_exit_codes() {
 fn manual_pages_one_file_a_command() {
     let dir = TempDir::new();
     let done = run(kvant().arg("man").arg(dir.path().join("new")));
-    assert_eq!(
-        (done.code, done.stdout.as_str(), done.stderr.as_str()),
-        (Some(0), "", "")
-    );
+    assert_eq!((done.code, done.stdout.as_str(), done.stderr.as_str()), (Some(0), "", ""));
     let mut pages: Vec<String> = std::fs::read_dir(dir.path().join("new"))
         .expect("created")
         .map(|entry| entry.expect("readable").file_name().into_string().expect("ASCII"))

@@ -21,20 +21,16 @@ fn count() -> usize {
 /// Lets this process have as many connections as the system allows.
 pub(crate) fn raise_descriptor_limit() {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    let raised = rustix::process::Rlimit {
-        current: limit.maximum,
-        ..limit
-    };
-    rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).expect("up to the hard limit");
+    let raised = rustix::process::Rlimit { current: limit.maximum, ..limit };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, raised)
+        .expect("up to the hard limit");
 }
 
 /// Memory of a process that is in RAM, in bytes. The kernel's buffers of its sockets are not in it.
 fn resident_bytes(pid: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line
-        .and_then(|line| line.trim().strip_suffix(" kB"))
-        .expect("the kernel tells");
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).expect("the kernel tells");
     kib.parse::<usize>().expect("a number") << 10
 }
 
@@ -59,11 +55,7 @@ fn counted_bytes(stream: &mut TcpStream) -> usize {
         .write_all(b"GET /v0/stats HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         .expect("the server takes it");
     stream.read_to_end(&mut stats).expect("an answer");
-    let head_bytes = stats
-        .windows(4)
-        .position(|end| end == b"\r\n\r\n")
-        .expect("a head")
-        + 4;
+    let head_bytes = stats.windows(4).position(|end| end == b"\r\n\r\n").expect("a head") + 4;
     let stats: serde_json::Value = serde_json::from_slice(&stats[head_bytes..]).expect("JSON");
     let bytes = stats["server"]["memory_bytes"]["connections"].as_u64();
     usize::try_from(bytes.expect("a figure")).expect("it fits")
@@ -80,9 +72,7 @@ fn an_idle_connection_holds_a_few_kib() {
     );
     let connect = || {
         let stream = TcpStream::connect(server.addr()).expect("the server listens");
-        stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .expect("a timeout can be set");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout can be set");
         stream
     };
     // What the first requests of all allocate is not counted.

@@ -1,8 +1,10 @@
-//! `kill -9` at random moments while clients write: what was acknowledged is there, and nothing that nobody wrote.
+//! `kill -9` at random moments while clients write: what was acknowledged is there, and nothing
+//! that nobody wrote.
 //!
-//! One database goes through all cycles. Memory is small, so that flushes and compactions are interrupted too, and now and then the
-//! process is killed again while it recovers. A seed repeats requests and moments (counted in acknowledged writes); threads run as
-//! the operating system likes.
+//! One database goes through all cycles. Memory is small, so that flushes and compactions are
+//! interrupted too, and now and then the process is killed again while it recovers. A seed repeats
+//! requests and moments (counted in acknowledged writes); threads run as the operating system
+//! likes.
 
 use crate::clients::{Clients, Plan, number, seed};
 use crate::kvant_command::{TempDir, kvant, run};
@@ -57,16 +59,12 @@ fn what_was_acknowledged_outlives_kill_nine() {
     assert_eq!(server.stop().code, Some(0));
     let verified = run(kvant().args(["db", "verify"]).arg(dir.path()));
     assert_eq!(verified.code, Some(0), "{verified:?}");
-    println!("{acknowledged_total} acknowledged writes in {cycle_count} cycles, {tables:?} tables by level");
-    assert!(
-        acknowledged_total > 0,
-        "nothing was acknowledged: nothing was tested"
+    println!(
+        "{acknowledged_total} acknowledged writes in {cycle_count} cycles, {tables:?} tables by level"
     );
+    assert!(acknowledged_total > 0, "nothing was acknowledged: nothing was tested");
     if cycle_count >= CYCLES_DEFAULT {
-        assert!(
-            tables[1..].iter().any(|count| *count > 0),
-            "nothing was compacted: {tables:?}"
-        );
+        assert!(tables[1..].iter().any(|count| *count > 0), "nothing was compacted: {tables:?}");
     }
 }
 
@@ -91,9 +89,7 @@ fn below_magnitude(rng: &mut Rng, bound: u64) -> u64 {
 fn logs(dir: &Path) -> usize {
     let entries = std::fs::read_dir(dir).expect("readable");
     let paths = entries.map(|entry| entry.expect("readable").path());
-    paths
-        .filter(|path| path.extension().is_some_and(|extension| extension == "wal"))
-        .count()
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "wal")).count()
 }
 
 /// The number of tables of each level.
@@ -103,8 +99,5 @@ fn tables(server: &TestServer) -> Vec<u64> {
     let (_, body) = text.split_once("\r\n\r\n").expect("a head and a body");
     let stats: Value = serde_json::from_str(body).expect("JSON");
     let levels = stats["engine"]["levels"].as_array().expect("levels");
-    levels
-        .iter()
-        .map(|level| level["table_count"].as_u64().expect("a count"))
-        .collect()
+    levels.iter().map(|level| level["table_count"].as_u64().expect("a count")).collect()
 }

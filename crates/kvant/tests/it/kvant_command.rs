@@ -12,7 +12,8 @@ pub(crate) struct Finished {
     pub(crate) stderr: String,
 }
 
-/// The built binary, in an environment without `KVANT_` variables: those that steer tests are not the server's.
+/// The built binary, in an environment without `KVANT_` variables: those that steer tests are not
+/// the server's.
 pub(crate) fn kvant() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kvant"));
     for (name, _) in std::env::vars_os() {
@@ -40,7 +41,8 @@ pub(crate) fn run_kvant(args: &[&str]) -> Finished {
     run(kvant().args(args))
 }
 
-/// What a run came to that is made again, a few times at most, while too little came of it to judge it.
+/// What a run came to that is made again, a few times at most, while too little came of it to judge
+/// it.
 pub(crate) fn run_again_while(
     is_too_little: impl Fn(&Finished) -> bool,
     mut run: impl FnMut() -> Finished,
@@ -56,7 +58,8 @@ pub(crate) fn run_again_while(
     done
 }
 
-/// A directory that is removed at the end of the test; after a failure it stays, for whoever looks into it.
+/// A directory that is removed at the end of the test; after a failure it stays, for whoever looks
+/// into it.
 #[derive(Debug)]
 pub(crate) struct TempDir(PathBuf);
 
@@ -64,7 +67,8 @@ impl TempDir {
     pub(crate) fn new() -> TempDir {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("it-{}-{number}", std::process::id()));
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("it-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path).expect("the target directory is writable");
         TempDir(path)
     }

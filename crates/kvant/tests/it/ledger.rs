@@ -1,9 +1,12 @@
-//! What one client knows about its keys: the state that the server has acknowledged, and the requests that it has not answered.
+//! What one client knows about its keys: the state that the server has acknowledged, and the
+//! requests that it has not answered.
 //!
-//! 1. Keys belong to one client, which sends requests on one connection at a time: its history is a sequence.
-//! 2. A server performs the requests of a connection in order (RFC 9112, 9.3.2), so what a crash leaves of the unanswered ones is
-//!    a prefix: [`Ledger::reconcile`] finds out which.
-//! 3. A value follows from client, key and counter, so that the ledger needs to keep no value and a wrong one is recognised.
+//! 1. Keys belong to one client, which sends requests on one connection at a time: its history is a
+//!    sequence.
+//! 2. A server performs the requests of a connection in order (RFC 9112, 9.3.2), so what a crash
+//!    leaves of the unanswered ones is a prefix: [`Ledger::reconcile`] finds out which.
+//! 3. A value follows from client, key and counter, so that the ledger needs to keep no value and a
+//!    wrong one is recognised.
 
 use crate::connection::Answer;
 use kvant_env::rng::Rng;
@@ -53,7 +56,8 @@ impl Ledger {
         }
     }
 
-    /// Draws up to `count_max` requests and notes that they are sent now: their bytes, and how many they are.
+    /// Draws up to `count_max` requests and notes that they are sent now: their bytes, and how many
+    /// they are.
     pub(crate) fn send_some(&mut self, count_max: u64) -> (Vec<u8>, u64) {
         let count = 1 + self.rng.below(count_max);
         let mut requests = Vec::new();
@@ -104,10 +108,7 @@ impl Ledger {
 
     /// Takes the answer to the oldest request that has none. True when it acknowledges a write.
     pub(crate) fn answered(&mut self, answer: &Answer) -> bool {
-        let op = self
-            .unanswered
-            .pop_front()
-            .expect("answers follow their requests");
+        let op = self.unanswered.pop_front().expect("answers follow their requests");
         match (op, answer.status) {
             (Op::Put(..), 201) | (Op::Delete(_), 202) => {
                 apply(&mut self.acknowledged, op);
@@ -128,9 +129,10 @@ impl Ledger {
         }
     }
 
-    /// Compares what a restarted server has with what it may have, and takes its side about the requests that were never answered:
-    /// it must stay at that from now on. Takes this client's records out of `found`. Returns how many requests were unanswered, and
-    /// how many of these it performed.
+    /// Compares what a restarted server has with what it may have, and takes its side about the
+    /// requests that were never answered: it must stay at that from now on. Takes this client's
+    /// records out of `found`. Returns how many requests were unanswered, and how many of these it
+    /// performed.
     pub(crate) fn reconcile(&mut self, found: &mut Records) -> (usize, usize) {
         let found: BTreeMap<u64, Vec<u8>> = (0..KEYS)
             .filter_map(|number| Some((number, found.remove(self.key(number).as_bytes())?)))
@@ -143,11 +145,9 @@ impl Ledger {
         // Of several prefixes that leave the same, any will do.
         for performed in 0..=unanswered.len() {
             let mut state = self.acknowledged.clone();
-            unanswered
-                .iter()
-                .take(performed)
-                .for_each(|op| apply(&mut state, *op));
-            let agrees = |number: &u64| self.is_found(&state, *number, found.get(number).map(Vec::as_slice));
+            unanswered.iter().take(performed).for_each(|op| apply(&mut state, *op));
+            let agrees =
+                |number: &u64| self.is_found(&state, *number, found.get(number).map(Vec::as_slice));
             if touched.iter().all(agrees) {
                 self.acknowledged = state;
                 return (unanswered.len(), performed);
@@ -204,7 +204,8 @@ impl Ledger {
 
     fn value(&self, number: u64, version: Version) -> Vec<u8> {
         let Version { counter, value_bytes } = version;
-        let mut value = format!("counter {counter} key {number} client {};", self.client).into_bytes();
+        let mut value =
+            format!("counter {counter} key {number} client {};", self.client).into_bytes();
         let mut rng = Rng::new(self.client << 56 | number << 40 | counter);
         value.extend(rng.bytes(value_bytes.saturating_sub(value.len())));
         value.truncate(value_bytes);

@@ -8,7 +8,8 @@ use std::net::TcpListener;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// `kvant load`, with so much time for each request that a machine that stands still makes none fail.
+/// `kvant load`, with so much time for each request that a machine that stands still makes none
+/// fail.
 pub(crate) fn load_command() -> Command {
     let mut command = kvant();
     command.args(["load", "--timeout", "60s"]);
@@ -23,8 +24,9 @@ pub(crate) fn load(server: &TestServer, args: &[&str], path: &str) -> Finished {
 
 /// Runs a load to its end; again when nothing came of one of its phases.
 ///
-/// Loads here are short. On a machine that stands still for longer than that, nothing is completed, and nothing is wrong. One
-/// in which something failed is not made again, and one that never completes anything is returned at last.
+/// Loads here are short. On a machine that stands still for longer than that, nothing is completed,
+/// and nothing is wrong. One in which something failed is not made again, and one that never
+/// completes anything is returned at last.
 pub(crate) fn run_load(command: &mut Command) -> Finished {
     let stood_still = |done: &Finished| {
         let is_nothing = |line: &str| line.trim_start().starts_with("0 requests in ");
@@ -37,13 +39,7 @@ pub(crate) fn run_load(command: &mut Command) -> Finished {
 /// As [`load`]; fails the test unless the exit code is 0.
 pub(crate) fn good_load(server: &TestServer, args: &[&str], path: &str) -> String {
     let done = load(server, args, path);
-    assert_eq!(
-        done.code,
-        Some(0),
-        "{args:?} {path}\n{}\n{}",
-        done.stdout,
-        done.stderr
-    );
+    assert_eq!(done.code, Some(0), "{args:?} {path}\n{}\n{}", done.stdout, done.stderr);
     done.stdout
 }
 
@@ -68,10 +64,9 @@ impl Classic {
         let (Some(requests), Some(rate)) = (requests, rate) else {
             panic!("this is not wrk2's text:\n{text}");
         };
-        let bad = line("Non-2xx or 3xx responses:").and_then(|line| line.rsplit(' ').next()?.parse().ok());
-        let rows = text
-            .lines()
-            .skip_while(|line| !line.contains("Percentile spectrum"));
+        let bad = line("Non-2xx or 3xx responses:")
+            .and_then(|line| line.rsplit(' ').next()?.parse().ok());
+        let rows = text.lines().skip_while(|line| !line.contains("Percentile spectrum"));
         let row = |line: &str| {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[..] {
@@ -86,10 +81,7 @@ impl Classic {
             rate,
             socket_errors: line("Socket errors:").map(str::to_owned),
             bad_statuses: bad.unwrap_or(0),
-            spectrum: rows
-                .take_while(|line| !line.contains("#[Mean"))
-                .filter_map(row)
-                .collect(),
+            spectrum: rows.take_while(|line| !line.contains("#[Mean")).filter_map(row).collect(),
         }
     }
 
@@ -110,7 +102,8 @@ fn the_text_is_wrk2s_and_the_rate_is_kept() {
     let json = dir.path().join("a.json");
     let json_name = json.to_str().expect("ASCII");
     let args = ["-t2", "-c4", "-d1s", "-R500", "-L", "--json", json_name];
-    let is_too_little = |done: &Finished| done.code == Some(0) && Classic::parse(&done.stdout).requests < 250;
+    let is_too_little =
+        |done: &Finished| done.code == Some(0) && Classic::parse(&done.stdout).requests < 250;
     let done = run_again_while(is_too_little, || load(&server, &args, "/v0/status"));
     assert_eq!(done.code, Some(0), "{done:?}");
     let url = format!("http://{}/v0/status", server.addr());
@@ -119,36 +112,26 @@ fn the_text_is_wrk2s_and_the_rate_is_kept() {
     );
     assert!(done.stdout.starts_with(&begin), "{}", done.stdout);
     assert!(
-        done.stdout
-            .contains("\n  Latency Distribution (HdrHistogram - Recorded Latency)\n"),
+        done.stdout.contains("\n  Latency Distribution (HdrHistogram - Recorded Latency)\n"),
         "{}",
         done.stdout
     );
     assert!(!done.stdout.contains("Uncorrected"), "{}", done.stdout);
     let classic = Classic::parse(&done.stdout);
     classic.assert_clean();
-    // A machine that stands still loses some of them, and never gains any; what is planned is planned.
+    // A machine that stands still loses some of them, and never gains any; what is planned is
+    // planned.
     assert!((250..=500).contains(&classic.requests), "{classic:?}");
     let result = ResultFile::read(&json).expect("a result");
     assert_eq!(result.phases[0].planned, 500);
     // Measured for one second.
-    assert!(
-        (classic.rate - classic.requests as f64).abs() <= 0.02 * classic.rate,
-        "{classic:?}"
-    );
+    assert!((classic.rate - classic.requests as f64).abs() <= 0.02 * classic.rate, "{classic:?}");
     let last = classic.spectrum.last().expect("there are rows");
     assert_eq!((last.1, last.2), (1.0, classic.requests), "{classic:?}");
-    assert!(
-        classic.spectrum.is_sorted_by(|a, b| a.0 <= b.0 && a.1 < b.1),
-        "{classic:?}"
-    );
+    assert!(classic.spectrum.is_sorted_by(|a, b| a.0 <= b.0 && a.1 < b.1), "{classic:?}");
     assert!(!done.stderr.is_empty(), "progress goes to standard error");
 
-    let quiet = load(
-        &server,
-        &["-t1", "-c1", "-d200ms", "-R100", "-U", "--quiet"],
-        "/v0/status",
-    );
+    let quiet = load(&server, &["-t1", "-c1", "-d200ms", "-R100", "-U", "--quiet"], "/v0/status");
     assert_eq!(quiet.stderr, "", "{quiet:?}");
     assert!(quiet.stdout.contains("Uncorrected Latency"), "{}", quiet.stdout);
 }
@@ -159,28 +142,17 @@ fn plans_of_several_rates_ramps_and_none() {
     let server = TestServer::start(dir.path());
     let small = ["-t1", "-c2", "-d300ms", "--quiet"];
 
-    let steps = good_load(
-        &server,
-        &[&small[..], &["-R", "100,200,400"]].concat(),
-        "/v0/status",
-    );
+    let steps = good_load(&server, &[&small[..], &["-R", "100,200,400"]].concat(), "/v0/status");
     assert_eq!(steps.matches("Running ").count(), 3, "{steps}");
     let blocks: Vec<Classic> = steps.split("Running ").skip(1).map(Classic::parse).collect();
     blocks.iter().for_each(Classic::assert_clean);
     let planned = [30, 60, 120];
     assert!(
-        blocks
-            .iter()
-            .zip(planned)
-            .all(|(block, planned)| block.requests <= planned),
+        blocks.iter().zip(planned).all(|(block, planned)| block.requests <= planned),
         "{blocks:?}"
     );
 
-    let ramp = good_load(
-        &server,
-        &[&small[..], &["--ramp", "0..1k"]].concat(),
-        "/v0/status",
-    );
+    let ramp = good_load(&server, &[&small[..], &["--ramp", "0..1k"]].concat(), "/v0/status");
     Classic::parse(&ramp).assert_clean();
     assert!(Classic::parse(&ramp).requests <= 151, "{ramp}");
 
@@ -201,43 +173,25 @@ fn plans_of_several_rates_ramps_and_none() {
     );
     Classic::parse(&batches).assert_clean();
 
-    let exact = good_load(
-        &server,
-        &[&small[..], &["-R", "100", "--wrk2-exact"]].concat(),
-        "/v0/status",
-    );
+    let exact =
+        good_load(&server, &[&small[..], &["-R", "100", "--wrk2-exact"]].concat(), "/v0/status");
     Classic::parse(&exact).assert_clean();
 
     let warm = good_load(
         &server,
-        &[
-            &small[..],
-            &["-R", "100", "--warmup", "200ms", "-T", "30s", "-H", "Accept: */*"],
-        ]
-        .concat(),
+        &[&small[..], &["-R", "100", "--warmup", "200ms", "-T", "30s", "-H", "Accept: */*"]]
+            .concat(),
         "/v0/status",
     );
-    assert!(
-        Classic::parse(&warm).requests <= 30,
-        "what the warm-up sends is not counted: {warm}"
-    );
+    assert!(Classic::parse(&warm).requests <= 30, "what the warm-up sends is not counted: {warm}");
 }
 
 #[test]
 fn the_highest_rate_is_found() {
     let dir = TempDir::new();
     let server = TestServer::start(dir.path());
-    let args = [
-        "-t1",
-        "-c2",
-        "-d200ms",
-        "--warmup",
-        "20ms",
-        "--find-max",
-        "--slo",
-        "p99<1s",
-        "--quiet",
-    ];
+    let args =
+        ["-t1", "-c2", "-d200ms", "--warmup", "20ms", "--find-max", "--slo", "p99<1s", "--quiet"];
     // A machine that stands still in each of its short phases lets no rate hold.
     let found_nothing = |done: &Finished| done.stdout.contains("\nMaximum: no rate holds");
     let done = run_again_while(found_nothing, || load(&server, &args, "/v0/status"));
@@ -257,10 +211,7 @@ fn bad_arguments_are_all_told_at_once() {
         assert!(done.stderr.contains(&format!("\n  {name}: ")), "{name}: {done:?}");
     }
     let done = run_kvant(&["load", "-R5", "-t3", "-c2", "http://127.0.0.1/"]);
-    assert!(
-        done.stderr.contains("number of connections must be >= threads"),
-        "{done:?}"
-    );
+    assert!(done.stderr.contains("number of connections must be >= threads"), "{done:?}");
     for url in ["127.0.0.1:80", "ftp://127.0.0.1/"] {
         let done = run_kvant(&["load", "-R5", url]);
         assert_eq!(done.code, Some(2), "{done:?}");
@@ -279,10 +230,7 @@ fn a_server_that_is_not_there_is_told_as_wrk_does() {
     for args in [&["load", "-R5", &url][..], &["load", "fill", "--keys", "5", &url]] {
         let done = run_kvant(args);
         assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{done:?}");
-        assert!(
-            done.stderr.contains(&format!("unable to connect to {addr}")),
-            "{done:?}"
-        );
+        assert!(done.stderr.contains(&format!("unable to connect to {addr}")), "{done:?}");
     }
 }
 
@@ -305,11 +253,7 @@ fn a_signal_ends_the_load_and_prints_what_was_measured() {
         let (code, stdout) = running.wait();
         assert_eq!(code, Some(0), "{stdout}");
         Classic::parse(&stdout).assert_clean();
-        assert_eq!(
-            stdout.matches("Running ").count(),
-            1,
-            "no other rate follows: {stdout}"
-        );
+        assert_eq!(stdout.matches("Running ").count(), 1, "no other rate follows: {stdout}");
     }
 }
 
@@ -347,11 +291,7 @@ impl Running {
             .spawn()
             .expect("the binary can be started");
         let out = BufReader::new(child.stdout.take().expect("stdout is piped"));
-        Running {
-            child,
-            out,
-            stdout: String::new(),
-        }
+        Running { child, out, stdout: String::new() }
     }
 
     /// Waits for a line that begins so.
@@ -367,17 +307,15 @@ impl Running {
     }
 
     fn signal(&self, name: &str) {
-        // The process is not waited for yet, so that its id is still its own, whether or not it has ended.
-        let status = Command::new("kill")
-            .args([format!("-{name}"), self.child.id().to_string()])
-            .status();
+        // The process is not waited for yet, so that its id is still its own, whether or not it has
+        // ended.
+        let status =
+            Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status();
         assert!(status.is_ok(), "kill(1) exists");
     }
 
     fn wait(mut self) -> (Option<i32>, String) {
-        self.out
-            .read_to_string(&mut self.stdout)
-            .expect("output is UTF-8");
+        self.out.read_to_string(&mut self.stdout).expect("output is UTF-8");
         let status = self.child.wait().expect("the process is ours");
         (status.code(), std::mem::take(&mut self.stdout))
     }

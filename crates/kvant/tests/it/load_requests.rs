@@ -43,39 +43,23 @@ fn methods_and_bodies_reach_the_server() {
         let args = ["-n", "1", "--method", "PUT", "--body", body];
         let text = good_load(&server, &[&SMALL[..], &args].concat(), "/v0/entity?id=k");
         assert!(!text.contains("Non-2xx"), "{text}");
-        let stored = server.exchange(b"GET /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-        assert!(
-            stored.ends_with(&[b"\r\n\r\n", value].concat()),
-            "{}",
-            stored.escape_ascii()
-        );
+        let stored = server
+            .exchange(b"GET /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        assert!(stored.ends_with(&[b"\r\n\r\n", value].concat()), "{}", stored.escape_ascii());
     }
-    let text = good_load(
-        &server,
-        &[&SMALL[..], &["-n3", "--method", "HEAD"]].concat(),
-        "/v0/entity?id=k",
-    );
-    assert!(
-        !text.contains("Non-2xx") && !text.contains("Socket errors"),
-        "{text}"
-    );
+    let text =
+        good_load(&server, &[&SMALL[..], &["-n3", "--method", "HEAD"]].concat(), "/v0/entity?id=k");
+    assert!(!text.contains("Non-2xx") && !text.contains("Socket errors"), "{text}");
     let text = good_load(
         &server,
         &[&SMALL[..], &["-n3", "--method", "DELETE"]].concat(),
         "/v0/entity?id=k",
     );
     assert!(!text.contains("Non-2xx"), "{text}");
-    let text = good_load(
-        &server,
-        &[&SMALL[..], &["-n3", "--body", "x"]].concat(),
-        "/v0/status",
-    );
+    let text = good_load(&server, &[&SMALL[..], &["-n3", "--body", "x"]].concat(), "/v0/status");
     assert!(text.contains("status 405: 3"), "{text}");
     let missing = load(&server, &[&SMALL[..], &["--body", "@/nowhere/x"]].concat(), "/");
-    assert!(
-        missing.code == Some(1) && missing.stderr.contains("/nowhere/x"),
-        "{missing:?}"
-    );
+    assert!(missing.code == Some(1) && missing.stderr.contains("/nowhere/x"), "{missing:?}");
 }
 
 #[test]
@@ -94,10 +78,7 @@ fn a_load_ends_after_a_number_of_requests() {
         let [phase] = &result.phases[..] else {
             panic!("{text}");
         };
-        assert_eq!(
-            (phase.planned, phase.sent, phase.completed),
-            (count, count, count)
-        );
+        assert_eq!((phase.planned, phase.sent, phase.completed), (count, count, count));
         assert_eq!(phase.request_count_max, Some(count));
         assert!(!phase.is_cut_short, "{text}");
         assert!(!text.contains("It was ended"), "{text}");
@@ -115,11 +96,7 @@ fn a_broken_assertion_ends_the_load() {
     // Ten minutes were asked for.
     assert!(begin.elapsed().as_secs() < 300, "{done:?}");
     assert_eq!(done.stdout.matches("Running ").count(), 1, "{done:?}");
-    assert!(
-        done.stdout
-            .contains("\nEnded at a broken assertion: errors==0: broken ("),
-        "{done:?}"
-    );
+    assert!(done.stdout.contains("\nEnded at a broken assertion: errors==0: broken ("), "{done:?}");
     assert!(done.stdout.contains("\n  status 500: "), "{done:?}");
 }
 
@@ -129,11 +106,7 @@ fn an_assertion_that_only_the_end_decides_ends_the_load_between_rates() {
     let args = ["load", "-t1", "-c2", "-d300ms", "-R20,40,60", "--quiet"];
     let kept = ["--assert", "errors==0", "--abort-on-fail"];
     let done = run_kvant(&[&args[..], &kept, &[&url]].concat());
-    assert_eq!(
-        (done.code, done.stdout.matches("Running ").count()),
-        (Some(0), 3),
-        "{done:?}"
-    );
+    assert_eq!((done.code, done.stdout.matches("Running ").count()), (Some(0), 3), "{done:?}");
     let broken = ["--assert", "rate>=1M", "--abort-on-fail"];
     let done = run_kvant(&[&args[..], &broken, &[&url]].concat());
     assert_eq!(done.stdout.matches("Running ").count(), 1, "{done:?}");
@@ -146,10 +119,9 @@ fn a_rate_below_zero_and_a_path_of_a_workload_are_wrong_usage() {
     assert_eq!(done.code, Some(2), "{done:?}");
     assert!(done.stderr.contains("--rate: `-5` is not a rate"), "{done:?}");
     let url = "http://127.0.0.1:1/v0/entity";
-    for args in [
-        &["load", "-R5", "--workload", "get", url][..],
-        &["load", "fill", "--keys", "5", url],
-    ] {
+    for args in
+        [&["load", "-R5", "--workload", "get", url][..], &["load", "fill", "--keys", "5", url]]
+    {
         let done = run_kvant(args);
         assert_eq!(done.code, Some(2), "{done:?}");
         assert!(done.stderr.contains("leave `/v0/entity` out"), "{done:?}");

@@ -37,9 +37,7 @@ fn files_say_what_the_text_says() {
     let result = ResultFile::read(&json).expect("a result");
     assert_eq!(result.config.seed, 5);
     assert!(!result.command.join(" ").contains("hush"), "{:?}", result.command);
-    let [phase] = &result.phases[..] else {
-        panic!("one phase: {}", result.phases.len())
-    };
+    let [phase] = &result.phases[..] else { panic!("one phase: {}", result.phases.len()) };
     assert_eq!(phase.completed, classic.requests);
     assert_eq!(phase.planned, 360);
     let response = phase.response.decode().expect("a histogram");
@@ -82,9 +80,7 @@ fn the_server_is_told_from_other_processes() {
     assert!(server_part > 0.0 && machine.generator_part > 0.0, "{machine:?}");
     assert!(!machine.others_include_server, "{machine:?}");
     assert!(phase.seconds[0].machine.is_some(), "{:?}", phase.seconds);
-    let line = printed
-        .lines()
-        .find(|line| line.starts_with("  CPU use: generator "));
+    let line = printed.lines().find(|line| line.starts_with("  CPU use: generator "));
     let line = line.unwrap_or_else(|| panic!("{printed}"));
     for part in [", server ", ", others ", ", stolen "] {
         assert!(line.contains(part), "{line}");
@@ -96,15 +92,7 @@ fn steps_are_phases_of_one_result() {
     let dir = TempDir::new();
     let server = TestServer::start(&dir.path().join("data"));
     let json = dir.path().join("a.json");
-    let args = [
-        "-t1",
-        "-c1",
-        "-d200ms",
-        "-R100,200",
-        "--quiet",
-        "--json",
-        text(&json),
-    ];
+    let args = ["-t1", "-c1", "-d200ms", "-R100,200", "--quiet", "--json", text(&json)];
     good_load(&server, &args, "/v0/status");
     let result = ResultFile::read(&json).expect("a result");
     let planned: Vec<u64> = result.phases.iter().map(|phase| phase.planned).collect();
@@ -112,12 +100,7 @@ fn steps_are_phases_of_one_result() {
     // One distribution cannot say what two rates came to.
     let hgrm = dir.path().join("a.hgrm");
     assert_eq!(
-        load(
-            &server,
-            &[&args[..5], &["--hgrm", text(&hgrm)]].concat(),
-            "/v0/status"
-        )
-        .code,
+        load(&server, &[&args[..5], &["--hgrm", text(&hgrm)]].concat(), "/v0/status").code,
         Some(2)
     );
 }
@@ -130,11 +113,7 @@ fn a_file_that_cannot_be_written_or_read_is_told_before_the_load() {
     let taken = text(dir.path());
     for option in ["--json", "--hlog", "--hgrm"] {
         let done = load(&server, &[&SMALL[..], &[option, taken]].concat(), "/v0/status");
-        assert_eq!(
-            (done.code, done.stdout.as_str()),
-            (Some(1), ""),
-            "{option}: {done:?}"
-        );
+        assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{option}: {done:?}");
         assert!(done.stderr.contains(taken), "{option}: {done:?}");
     }
     for args in [
@@ -143,17 +122,10 @@ fn a_file_that_cannot_be_written_or_read_is_told_before_the_load() {
         &["--cacert", "no.pem"],
     ] {
         let done = load(&server, &[&SMALL[..], args].concat(), "/v0/status");
-        assert_eq!(
-            (done.code, done.stdout.as_str()),
-            (Some(1), ""),
-            "{args:?}: {done:?}"
-        );
+        assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{args:?}: {done:?}");
         assert!(done.stderr.contains(args[1]), "{args:?}: {done:?}");
     }
-    assert_eq!(
-        run_kvant(&["load", "compare", "no-a.json", "no-b.json"]).code,
-        Some(1)
-    );
+    assert_eq!(run_kvant(&["load", "compare", "no-a.json", "no-b.json"]).code, Some(1));
 }
 
 #[test]
@@ -163,11 +135,7 @@ fn assertions_are_all_told_and_decide_the_exit_code() {
     let json = dir.path().join("a.json");
     let assert = |asserts: &[&str], path: &str| {
         let asserts: Vec<&str> = asserts.iter().flat_map(|assert| ["--assert", assert]).collect();
-        load(
-            &server,
-            &[&SMALL[..], &asserts, &["--json", text(&json)]].concat(),
-            path,
-        )
+        load(&server, &[&SMALL[..], &asserts, &["--json", text(&json)]].concat(), path)
     };
     // What a slow machine cannot break.
     let held = assert(&["errors==0", "completed>0", "max<10m"], "/v0/status");
@@ -177,18 +145,9 @@ fn assertions_are_all_told_and_decide_the_exit_code() {
     // 404 is a failure here.
     let broken = assert(&["max<10m", "errors==0", "errors<50%"], "/v0/entity?id=none");
     assert_eq!(broken.code, Some(3), "{broken:?}");
-    assert_eq!(
-        broken.stdout.matches(": broken (").count(),
-        2,
-        "{}",
-        broken.stdout
-    );
+    assert_eq!(broken.stdout.matches(": broken (").count(), 2, "{}", broken.stdout);
     let result = ResultFile::read(&json).expect("written although assertions broke");
-    let met: Vec<bool> = result
-        .assertions
-        .iter()
-        .map(|assertion| assertion.is_met)
-        .collect();
+    let met: Vec<bool> = result.assertions.iter().map(|assertion| assertion.is_met).collect();
     assert_eq!(met, [true, false, false]);
     let accepted = load(
         &server,
@@ -207,22 +166,14 @@ fn runs_are_compared_with_earlier_ones() {
     let dir = TempDir::new();
     let server = TestServer::start(&dir.path().join("data"));
     let [a, b] = ["a.json", "b.json"].map(|name| dir.path().join(name));
-    good_load(
-        &server,
-        &[&SMALL[..], &["--json", text(&a)]].concat(),
-        "/v0/status",
-    );
+    good_load(&server, &[&SMALL[..], &["--json", text(&a)]].concat(), "/v0/status");
     let against = ["--json", text(&b), "--baseline", text(&a)];
     let asserts = ["--assert", "rate<=base*100000", "--assert", "max<=base*100000"];
     let printed = good_load(&server, &[&SMALL[..], &against, &asserts].concat(), "/v0/status");
     assert!(printed.contains("baseline "), "{printed}");
 
     let compared = run_kvant(&["load", "compare", text(&a), text(&b)]);
-    assert_eq!(
-        (compared.code, compared.stderr.as_str()),
-        (Some(0), ""),
-        "{compared:?}"
-    );
+    assert_eq!((compared.code, compared.stderr.as_str()), (Some(0), ""), "{compared:?}");
     for part in ["a.json", "b.json", "p99"] {
         assert!(compared.stdout.contains(part), "{}", compared.stdout);
     }
@@ -252,17 +203,10 @@ fn a_search_that_finds_nothing_is_told_and_written() {
     ];
     let done = load(&server, &[&args[..], &["--quiet"]].concat(), "/v0/status");
     assert_eq!(done.code, Some(3), "{done:?}");
-    assert!(
-        done.stdout.contains("\nMaximum: no rate holds"),
-        "{}",
-        done.stdout
-    );
+    assert!(done.stdout.contains("\nMaximum: no rate holds"), "{}", done.stdout);
     let result = ResultFile::read(&json).expect("a result");
     let found = result.find_max.expect("what was found");
-    assert_eq!(
-        (found.rate_max_per_s, found.goals),
-        (None, vec!["p50<1us".to_owned()])
-    );
+    assert_eq!((found.rate_max_per_s, found.goals), (None, vec!["p50<1us".to_owned()]));
     assert_eq!(found.points.len(), result.phases.len());
     assert_eq!(result.phases[0].label, "saturation");
 }

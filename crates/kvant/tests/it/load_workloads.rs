@@ -35,16 +35,19 @@ fn filled(dir: &TempDir) -> TestServer {
         &url,
     ]));
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert!(
-        done.stdout.starts_with("2000 of 2000 keys stored in "),
-        "{done:?}"
-    );
+    assert!(done.stdout.starts_with("2000 of 2000 keys stored in "), "{done:?}");
     server
 }
 
-/// Loads with arguments before and behind the URL and returns the kinds of requests with the statuses of their answers. Where the
-/// machine stood still and few were answered, it is done again: some kind may be missing among them.
-fn statuses(server: &TestServer, dir: &TempDir, before: &[&str], behind: &[&str]) -> BTreeSet<(String, u16)> {
+/// Loads with arguments before and behind the URL and returns the kinds of requests with the
+/// statuses of their answers. Where the machine stood still and few were answered, it is done
+/// again: some kind may be missing among them.
+fn statuses(
+    server: &TestServer,
+    dir: &TempDir,
+    before: &[&str],
+    behind: &[&str],
+) -> BTreeSet<(String, u16)> {
     let json = dir.path().join("result.json");
     let url = format!("http://{}", server.addr());
     let result = || ResultFile::read(&json).expect("a result");
@@ -74,12 +77,8 @@ fn what_is_filled_is_found_and_what_is_not_is_not() {
         let args = ["--workload", "get", "--keys", KEYS, "--hit-ratio", ratio];
         statuses(&server, &dir, &args, &[])
     };
-    let gets = |statuses: &[u16]| {
-        statuses
-            .iter()
-            .map(|status| ("get".to_owned(), *status))
-            .collect()
-    };
+    let gets =
+        |statuses: &[u16]| statuses.iter().map(|status| ("get".to_owned(), *status)).collect();
     assert_eq!(get("1"), gets(&[200]));
     assert_eq!(get("0"), gets(&[404]));
     assert_eq!(get("0.5"), gets(&[200, 404]));
@@ -94,14 +93,8 @@ fn every_workload_gets_the_answers_that_it_expects() {
     let server = filled(&dir);
     let cases: [Case; 6] = [
         (&["status"], &[("status", 200)]),
-        (
-            &["put", "--value-bytes", "1..10000", "--key-bytes", "100..2000"],
-            &[("put", 201)],
-        ),
-        (
-            &["put", "--value-bytes", "grow:1..500", "--key-dist", "sequential"],
-            &[("put", 201)],
-        ),
+        (&["put", "--value-bytes", "1..10000", "--key-bytes", "100..2000"], &[("put", 201)]),
+        (&["put", "--value-bytes", "grow:1..500", "--key-dist", "sequential"], &[("put", 201)]),
         (&["range", "--range-records", "20"], &[("range", 200)]),
         (
             &["mixed", "--mix", "get=50,put=50", "--key-dist", "zipfian"],
@@ -113,10 +106,8 @@ fn every_workload_gets_the_answers_that_it_expects() {
     for (args, expected) in cases {
         let args = [&["--keys", KEYS, "--workload"], args].concat();
         let found = statuses(&server, &dir, &args, &[]);
-        let found: BTreeSet<(&str, u16)> = found
-            .iter()
-            .map(|(kind, status)| (kind.as_str(), *status))
-            .collect();
+        let found: BTreeSet<(&str, u16)> =
+            found.iter().map(|(kind, status)| (kind.as_str(), *status)).collect();
         assert_eq!(found, expected.iter().copied().collect(), "{args:?}");
     }
 }
@@ -176,27 +167,15 @@ fn scripts_get_their_arguments_and_may_speak_at_the_end() {
     )
     .expect("writable");
     let url = format!("http://{}/", server.addr());
-    let done = run_load(
-        load_command()
-            .args(SMALL)
-            .arg("-s")
-            .arg(&script)
-            .args([&url, "--", "a", "-b"]),
-    );
+    let done =
+        run_load(load_command().args(SMALL).arg("-s").arg(&script).args([&url, "--", "a", "-b"]));
     assert_eq!(done.code, Some(0), "{done:?}");
     let classic = Classic::parse(&done.stdout);
     classic.assert_clean();
-    assert!(
-        done.stdout.contains(&format!("requests: {}\n", classic.requests)),
-        "{}",
-        done.stdout
-    );
-    let stored = server.exchange(b"GET /v0/entity?id=a-b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    assert!(
-        stored.ends_with(url.as_bytes()),
-        "{}",
-        String::from_utf8_lossy(&stored)
-    );
+    assert!(done.stdout.contains(&format!("requests: {}\n", classic.requests)), "{}", done.stdout);
+    let stored =
+        server.exchange(b"GET /v0/entity?id=a-b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert!(stored.ends_with(url.as_bytes()), "{}", String::from_utf8_lossy(&stored));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The memory of a server under attack stays within its budget and a constant, and what needs little is served beside it.
+//! The memory of a server under attack stays within its budget and a constant, and what needs
+//! little is served beside it.
 
 use crate::idle_connections::raise_descriptor_limit;
 use crate::kvant_command::TempDir;
@@ -15,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The most memory in RAM that a process has had, in bytes.
 fn most_resident_bytes(server: &TestServer) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
     kib.expect("the kernel tells").parse::<usize>().expect("a number") << 10
@@ -33,21 +35,17 @@ fn cpu_ticks(server: &TestServer) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.pid())).expect("it runs");
     let (_, rest) = stat.rsplit_once(')').expect("the kernel's format");
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    [11, 12]
-        .map(|i: usize| fields[i].parse::<u64>().expect("a number"))
-        .iter()
-        .sum()
+    [11, 12].map(|i: usize| fields[i].parse::<u64>().expect("a number")).iter().sum()
 }
 
 fn connect(server: &TestServer) -> TcpStream {
     let stream = TcpStream::connect(server.addr()).expect("the server listens");
-    stream
-        .set_read_timeout(Some(PATIENCE))
-        .expect("a timeout can be set");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
     stream
 }
 
-/// Sends `bytes` on all connections side by side, reading nothing, until the server has taken them, has closed, or takes nothing more.
+/// Sends `bytes` on all connections side by side, reading nothing, until the server has taken them,
+/// has closed, or takes nothing more.
 fn send_to_all(connections: &[TcpStream], bytes: &[u8]) {
     let mut sent_bytes = vec![0; connections.len()];
     let mut progressed_at = Instant::now();
@@ -108,16 +106,11 @@ fn heads_that_do_not_end_stay_within_the_memory() {
     let server = TestServer::start_with(dir.path(), &["--memory", MEMORY]);
     for header_count in [49, 7] {
         let connections: Vec<TcpStream> = (0..500).map(|_| connect(&server)).collect();
-        let headers: String = (0..header_count)
-            .map(|i| format!("H{i:02}: {}\r\n", "v".repeat(7_993)))
-            .collect();
+        let headers: String =
+            (0..header_count).map(|i| format!("H{i:02}: {}\r\n", "v".repeat(7_993))).collect();
         let head = format!("GET /v0/status HTTP/1.1\r\nHost: x\r\n{headers}");
         send_to_all(&connections, head.as_bytes());
-        ask(
-            &mut connect(&server),
-            b"GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\n",
-            "200",
-        );
+        ask(&mut connect(&server), b"GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\n", "200");
     }
     assert_within_budget(&server);
 }
@@ -129,7 +122,8 @@ fn chunked_uploads_stay_within_the_memory() {
     let server = TestServer::start_with(dir.path(), &["--memory", MEMORY]);
     let connections: Vec<TcpStream> = (0..1_500).map(|_| connect(&server)).collect();
     let mut upload =
-        b"PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n40000\r\n".to_vec();
+        b"PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n40000\r\n"
+            .to_vec();
     upload.extend_from_slice(&noise(0x40000, 1));
     send_to_all(&connections, &upload);
     put(&mut connect(&server), "short", b"value");
@@ -144,7 +138,8 @@ fn flushed_memtables_and_a_range_stay_within_the_memory() {
     for i in 0..1_500 {
         put(&mut stream, &format!("k{i:05}"), &noise(100_000, i));
     }
-    let all = server.exchange(b"GET /v0/entities?start=k HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let all = server
+        .exchange(b"GET /v0/entities?start=k HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     assert!(all.len() > 150_000_000);
     assert_within_budget(&server);
 }

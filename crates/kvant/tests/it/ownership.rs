@@ -11,11 +11,7 @@ const PUT: &[u8] =
 fn post(server: &TestServer, target: &str) {
     let request = format!("POST {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     let answer = server.exchange(request.as_bytes());
-    assert!(
-        answer.starts_with(b"HTTP/1.1 200 "),
-        "{}",
-        String::from_utf8_lossy(&answer)
-    );
+    assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
 }
 
 #[test]
@@ -46,9 +42,7 @@ fn assert_private(path: &Path) -> usize {
     if metadata.is_dir() {
         assert_eq!(mode, 0o700, "{}", path.display());
         let entries = std::fs::read_dir(path).expect("readable");
-        return entries
-            .map(|entry| assert_private(&entry.expect("readable").path()))
-            .sum();
+        return entries.map(|entry| assert_private(&entry.expect("readable").path())).sum();
     }
     assert_eq!(mode, 0o600, "{}", path.display());
     1

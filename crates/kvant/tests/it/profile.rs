@@ -29,12 +29,7 @@ fn profile_command(server: &TestServer) -> Command {
 }
 
 fn assert_done(done: &Finished) {
-    assert_eq!(
-        (done.code, done.stdout.as_str()),
-        (Some(0), ""),
-        "{}",
-        done.stderr
-    );
+    assert_eq!((done.code, done.stdout.as_str()), (Some(0), ""), "{}", done.stderr);
 }
 
 fn convert(args: &[&Path], output: &Path) -> Finished {
@@ -56,11 +51,13 @@ fn a_server_under_load_is_profiled_in_every_format() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // A machine that others keep busy may give the server little of a second, and it may pass while the load only begins.
+    // A machine that others keep busy may give the server little of a second, and it may pass while
+    // the load only begins.
     run_again_while(
         |_| {
             let recording = read(&file("a.kprof"));
-            let has = |is_it: fn(Kind) -> bool| recording.samples.iter().any(|sample| is_it(sample.kind));
+            let has =
+                |is_it: fn(Kind) -> bool| recording.samples.iter().any(|sample| is_it(sample.kind));
             !(has(|kind| kind == Kind::Cpu)
                 && has(|kind| kind == Kind::Alloc)
                 && has(|kind| matches!(kind, Kind::Wait(_))))
@@ -86,12 +83,7 @@ fn a_server_under_load_is_profiled_in_every_format() {
     assert!(!recording.needs_symbols());
     assert!(recording.samples.iter().any(|sample| sample.kind == Kind::Cpu));
     assert!(recording.samples.iter().any(|sample| sample.kind == Kind::Alloc));
-    assert!(
-        recording
-            .samples
-            .iter()
-            .any(|sample| matches!(sample.kind, Kind::Wait(_)))
-    );
+    assert!(recording.samples.iter().any(|sample| matches!(sample.kind, Kind::Wait(_))));
     let direct = std::fs::read_to_string(file("direct.collapsed")).unwrap();
     assert!(direct.contains(KNOWN), "{direct}");
 
@@ -121,12 +113,12 @@ fn a_server_under_load_is_profiled_in_every_format() {
 }
 
 /// A long recording, begun.
-fn begin(server: &TestServer, output: &Path) -> (std::process::Child, BufReader<std::process::ChildStderr>) {
+fn begin(
+    server: &TestServer,
+    output: &Path,
+) -> (std::process::Child, BufReader<std::process::ChildStderr>) {
     let mut command = profile_command(server);
-    command
-        .args(["--duration", "60m", "-o"])
-        .arg(output)
-        .stderr(Stdio::piped());
+    command.args(["--duration", "60m", "-o"]).arg(output).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
@@ -141,8 +133,8 @@ fn a_signal_ends_the_recording_and_writes_what_there_is() {
     let server = TestServer::start(&dir.path().join("data"));
     let output = dir.path().join("early.kprof");
     let (mut child, mut stderr) = begin(&server, &output);
-    // What is asked for meanwhile is refused, once the first has begun. Should the other one come first, the long one is refused and ends,
-    // and has to be begun again.
+    // What is asked for meanwhile is refused, once the first has begun. Should the other one come
+    // first, the long one is refused and ends, and has to be begun again.
     let mut begun_again = 0;
     loop {
         let other = profile(
@@ -164,9 +156,7 @@ fn a_signal_ends_the_recording_and_writes_what_there_is() {
         assert!(other.stderr.contains("one profile at a time"), "{}", other.stderr);
         break;
     }
-    let status = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(status.unwrap().success());
     let mut rest = String::new();
     stderr.read_to_string(&mut rest).unwrap();
@@ -183,11 +173,7 @@ fn what_went_wrong_is_told_with_what_to_do() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let done = run_kvant(&["profile", "--url", &format!("http://{free}"), "-o", output]);
     assert_eq!(done.code, Some(1));
-    assert!(
-        done.stderr.contains("is `kvant serve` running there?"),
-        "{}",
-        done.stderr
-    );
+    assert!(done.stderr.contains("is `kvant serve` running there?"), "{}", done.stderr);
 
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = other.local_addr().unwrap();
@@ -198,16 +184,15 @@ fn what_went_wrong_is_told_with_what_to_do() {
         while head.read_line(&mut line).unwrap() > 2 {
             line.clear();
         }
-        stream
-            .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno")
-            .unwrap();
+        stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno").unwrap();
     });
     let done = run_kvant(&["profile", "--url", &format!("http://{address}"), "-o", output]);
     serving.join().unwrap();
     assert_eq!(done.code, Some(1));
     assert!(done.stderr.contains("it is no Kvant server"), "{}", done.stderr);
 
-    let server = TestServer::start_with(&dir.path().join("data"), &["--admin-listen", "127.0.0.1:0"]);
+    let server =
+        TestServer::start_with(&dir.path().join("data"), &["--admin-listen", "127.0.0.1:0"]);
     let done = run(profile_command(&server).args(["-o", output]));
     assert_eq!(done.code, Some(1));
     assert!(done.stderr.contains("--admin-listen"), "{}", done.stderr);
@@ -257,11 +242,7 @@ fn a_load_records_itself() {
     let mut tags = recording.samples.iter().map(|sample| sample.tag.activity);
     assert!(tags.any(|activity| activity == Activity::Load));
     assert!(
-        recording
-            .symbols
-            .iter()
-            .flatten()
-            .any(|function| function.name.contains("kvant_load::"))
+        recording.symbols.iter().flatten().any(|function| function.name.contains("kvant_load::"))
     );
     assert_eq!(server.stop().code, Some(0));
 }

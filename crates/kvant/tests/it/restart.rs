@@ -1,4 +1,5 @@
-//! Ends and beginnings of a server with work at hand: stopped while clients write, asked while it recovers.
+//! Ends and beginnings of a server with work at hand: stopped while clients write, asked while it
+//! recovers.
 
 use crate::clients::{Clients, Plan, seed};
 use crate::connection::Connection;
@@ -36,7 +37,8 @@ fn a_stop_while_clients_write_loses_nothing_acknowledged() {
     assert_eq!(server.stop().code, Some(0));
 }
 
-/// Records of the log that is recovered: some 30 MB, less than the memtable of `RECOVERY_ARGS` takes.
+/// Records of the log that is recovered: some 30 MB, less than the memtable of `RECOVERY_ARGS`
+/// takes.
 const RECORDS: u64 = 480;
 const VALUE_BYTES: usize = 64 << 10;
 const RECOVERY_ARGS: [&str; 2] = ["--memory", "1GiB"];
@@ -50,9 +52,7 @@ fn a_recovering_server_is_alive_says_so_and_then_has_everything() {
         let head = format!(
             "PUT /v0/entity?id={number:04} HTTP/1.1\r\nHost: x\r\nContent-Length: {VALUE_BYTES}\r\n\r\n"
         );
-        connection
-            .send(&[head.as_bytes(), &value(number)].concat())
-            .expect("taken");
+        connection.send(&[head.as_bytes(), &value(number)].concat()).expect("taken");
         assert_eq!(connection.receive().expect("answered").status, 201);
     }
     server.kill();
@@ -125,11 +125,7 @@ impl Seen {
     ) {
         let problem = json(&body);
         assert!(!is_ready && self.ready == 0, "{path}, though ready: {problem}");
-        assert_eq!(
-            (status, &problem["type"]),
-            (503, &"recovering".into()),
-            "{path}: {problem}"
-        );
+        assert_eq!((status, &problem["type"]), (503, &"recovering".into()), "{path}: {problem}");
         assert!(head.contains("\r\nretry-after: "), "{path}: {head}");
         let per_cent = problem["recovery_per_cent"].as_u64().expect("progress");
         assert!(
@@ -144,15 +140,13 @@ impl Seen {
 /// Status, head and body of an answer; a range is sent to a client of HTTP/1.0 without chunks.
 fn get(server: &TestServer, path: &str) -> (u16, String, Vec<u8>) {
     let answer = server.exchange(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes());
-    let end = answer
-        .windows(4)
-        .position(|bytes| bytes == b"\r\n\r\n")
-        .expect("a head");
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a head");
     let head = String::from_utf8(answer[..end].to_vec()).expect("heads are ASCII");
     let status = head[9..12].parse().expect("a status");
     (status, head, answer[end + 4..].to_vec())
 }
 
 fn json(body: &[u8]) -> Value {
-    serde_json::from_slice(body).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(body)))
+    serde_json::from_slice(body)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(body)))
 }

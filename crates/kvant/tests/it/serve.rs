@@ -13,11 +13,7 @@ const STATUS: &[u8] = b"GET /v0/status HTTP/1.1\r\nHost: x\r\nConnection: close\
 
 fn assert_status(answer: &[u8], status: &str) {
     let head = format!("HTTP/1.1 {status} ");
-    assert!(
-        answer.starts_with(head.as_bytes()),
-        "{}",
-        String::from_utf8_lossy(answer)
-    );
+    assert!(answer.starts_with(head.as_bytes()), "{}", String::from_utf8_lossy(answer));
 }
 
 #[test]
@@ -36,18 +32,8 @@ fn a_value_outlives_stop_and_start() {
         server.signal(signal);
         let ended = server.wait();
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        assert!(
-            ended.line("stopping").contains(&format!("signal=SIG{signal}")),
-            "{ended:?}"
-        );
-        for event in [
-            "starting",
-            "settings",
-            "listening",
-            "recovered",
-            "ready",
-            "stopped",
-        ] {
+        assert!(ended.line("stopping").contains(&format!("signal=SIG{signal}")), "{ended:?}");
+        for event in ["starting", "settings", "listening", "recovered", "ready", "stopped"] {
             ended.line(event);
         }
     }
@@ -59,11 +45,7 @@ fn a_value_outlives_kill() {
     let server = TestServer::start(dir.path());
     assert_status(&server.exchange(PUT), "201");
     server.kill();
-    assert!(
-        TestServer::start(dir.path())
-            .exchange(GET)
-            .ends_with(b"\r\n\r\nhello")
-    );
+    assert!(TestServer::start(dir.path()).exchange(GET).ends_with(b"\r\n\r\nhello"));
 }
 
 #[test]
@@ -92,10 +74,7 @@ fn an_address_in_use_is_refused() {
 fn status_field(path: &Path, field: &str) -> String {
     let status = std::fs::read_to_string(path).expect("the kernel tells");
     let line = status.lines().find_map(|line| line.strip_prefix(field));
-    line.expect("every thread has this field")
-        .trim_start_matches(':')
-        .trim()
-        .to_string()
+    line.expect("every thread has this field").trim_start_matches(':').trim().to_string()
 }
 
 /// The CPUs of each selector thread, in the order of their numbers.
@@ -119,7 +98,8 @@ fn selectors_are_bound_to_their_cpus_in_turn() {
     let first = all.split(['-', ',']).next().expect("some CPU").to_string();
     let last = all.split(['-', ',']).next_back().expect("some CPU").to_string();
     let list = format!("{last},{first}");
-    let server = TestServer::start_with(dir.path(), &["--selectors", "3", "--selector-cpus", &list]);
+    let server =
+        TestServer::start_with(dir.path(), &["--selectors", "3", "--selector-cpus", &list]);
     assert_eq!(selector_cpus(server.pid()), [last.as_str(), &first, &last]);
     // What a selector starts for work that blocks may run everywhere, as all other threads.
     let mut threads = 0;
@@ -128,12 +108,7 @@ fn selectors_are_bound_to_their_cpus_in_turn() {
     for thread in std::fs::read_dir(format!("/proc/{}/task", server.pid())).expect("it runs") {
         let status = thread.expect("readable").path().join("status");
         if !status_field(&status, "Name").starts_with("selector-") {
-            assert_eq!(
-                status_field(&status, "Cpus_allowed_list"),
-                all,
-                "{}",
-                status.display()
-            );
+            assert_eq!(status_field(&status, "Cpus_allowed_list"), all, "{}", status.display());
             threads += 1;
         }
     }
@@ -150,10 +125,7 @@ fn a_cpu_that_does_not_exist_is_refused_with_its_number() {
     let refused = serve_to_end(dir.path(), &["--selector-cpus", "1023"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(
-        refused
-            .log
-            .iter()
-            .any(|line| line.contains("flag --selector-cpus: CPU 1023 ")),
+        refused.log.iter().any(|line| line.contains("flag --selector-cpus: CPU 1023 ")),
         "{refused:?}"
     );
 }
@@ -165,10 +137,7 @@ fn a_data_directory_that_is_a_file_is_refused() {
     std::fs::write(&file, "not a directory").expect("writable");
     let refused = serve_to_end(&file, &[]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(
-        refused.line("open_failed").contains(&file.display().to_string()),
-        "{refused:?}"
-    );
+    assert!(refused.line("open_failed").contains(&file.display().to_string()), "{refused:?}");
 }
 
 #[test]
@@ -178,10 +147,7 @@ fn the_operator_listener_has_an_address_of_its_own() {
     let admin_addr = server.admin_addr().expect("logged");
     assert_ne!(admin_addr, server.addr());
     assert_status(
-        &exchange(
-            admin_addr,
-            b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-        ),
+        &exchange(admin_addr, b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
         "200",
     );
     assert_eq!(server.stop().code, Some(0));
@@ -204,10 +170,7 @@ fn a_second_signal_does_not_wait_for_requests() {
     server.signal("INT");
     let ended = server.wait();
     assert_eq!(ended.code, Some(130), "{ended:?}");
-    assert!(
-        ended.line("stopped_at_once").contains("signal=SIGINT"),
-        "{ended:?}"
-    );
+    assert!(ended.line("stopped_at_once").contains("signal=SIGINT"), "{ended:?}");
 }
 
 #[test]
@@ -228,11 +191,7 @@ fn a_request_in_flight_is_finished_before_the_end() {
     half.read_to_end(&mut answer).expect("answered and closed");
     assert_status(&answer, "201");
     assert_eq!(server.wait().code, Some(0));
-    assert!(
-        TestServer::start(dir.path())
-            .exchange(GET)
-            .ends_with(b"\r\n\r\nhello")
-    );
+    assert!(TestServer::start(dir.path()).exchange(GET).ends_with(b"\r\n\r\nhello"));
 }
 
 #[test]
@@ -246,20 +205,12 @@ fn json_log_lines_are_objects() {
         .iter()
         .map(|line| serde_json::from_str(line).expect("an object a line"))
         .collect();
-    let listening = events
-        .iter()
-        .find(|event| event["event"] == "listening")
-        .expect("listening");
+    let listening = events.iter().find(|event| event["event"] == "listening").expect("listening");
     assert!(
-        listening["address"]
-            .as_str()
-            .is_some_and(|address| address.starts_with("127.0.0.1:")),
+        listening["address"].as_str().is_some_and(|address| address.starts_with("127.0.0.1:")),
         "{listening}"
     );
     assert_eq!(listening["severity"], "info");
     let failed = events.last().expect("events");
-    assert_eq!(
-        (&failed["event"], &failed["severity"]),
-        (&"open_failed".into(), &"error".into())
-    );
+    assert_eq!((&failed["event"], &failed["severity"]), (&"open_failed".into(), &"error".into()));
 }

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// Bound on everything that a test waits for, so that a hanging server fails its test instead of stopping all. Nothing is
-/// expected to come near it.
+/// Bound on everything that a test waits for, so that a hanging server fails its test instead of
+/// stopping all. Nothing is expected to come near it.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A running `kvant serve` on a free port of the loopback address. Dropped: killed.
@@ -53,7 +53,8 @@ impl TestServer {
         self.addr
     }
 
-    /// The address of the operator API, where it has one of its own and the database was waited for.
+    /// The address of the operator API, where it has one of its own and the database was waited
+    /// for.
     pub(crate) fn admin_addr(&self) -> Option<SocketAddr> {
         self.process
             .lines
@@ -66,8 +67,8 @@ impl TestServer {
         self.process.child.id()
     }
 
-    /// Sends `request` on a connection of its own and returns all that is answered until the server closes it: ask for that
-    /// with `Connection: close`.
+    /// Sends `request` on a connection of its own and returns all that is answered until the server
+    /// closes it: ask for that with `Connection: close`.
     pub(crate) fn exchange(&self, request: &[u8]) -> Vec<u8> {
         exchange(self.addr, request)
     }
@@ -79,13 +80,9 @@ impl TestServer {
 
     /// Sends a signal by its name, such as `TERM`.
     pub(crate) fn signal(&self, name: &str) {
-        let status = Command::new("kill")
-            .args([format!("-{name}"), self.pid().to_string()])
-            .status();
-        assert!(
-            status.expect("kill(1) exists").success(),
-            "the server is not running any more"
-        );
+        let status =
+            Command::new("kill").args([format!("-{name}"), self.pid().to_string()]).status();
+        assert!(status.expect("kill(1) exists").success(), "the server is not running any more");
     }
 
     /// SIGKILL: nothing that the server would do at its end is done.
@@ -133,14 +130,10 @@ pub(crate) fn serve_to_end_after(commands: &str, data: &Path, args: &[&str]) -> 
 /// Sends `request` to `addr` and reads until the other side closes.
 pub(crate) fn exchange(addr: SocketAddr, request: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(addr).expect("the server listens");
-    stream
-        .set_read_timeout(Some(WAIT_MAX))
-        .expect("a timeout can be set");
+    stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout can be set");
     stream.write_all(request).expect("the server takes the request");
     let mut answer = Vec::new();
-    stream
-        .read_to_end(&mut answer)
-        .expect("the server answers and closes");
+    stream.read_to_end(&mut answer).expect("the server answers and closes");
     answer
 }
 
@@ -151,12 +144,11 @@ fn is_event(line: &str, event: &str) -> bool {
 /// The address in the log line of a listener.
 fn address(line: &str) -> SocketAddr {
     let address = line.split(' ').find_map(|word| word.strip_prefix("address="));
-    address
-        .and_then(|address| address.parse().ok())
-        .unwrap_or_else(|| panic!("no address: {line}"))
+    address.and_then(|address| address.parse().ok()).unwrap_or_else(|| panic!("no address: {line}"))
 }
 
-/// The process and what it has logged. A thread reads its log, so that it never waits for a full pipe.
+/// The process and what it has logged. A thread reads its log, so that it never waits for a full
+/// pipe.
 struct Process {
     child: Child,
     lines: Vec<String>,
@@ -203,21 +195,16 @@ impl Process {
                 }
             }
         });
-        Process {
-            child,
-            lines: Vec::new(),
-            incoming,
-        }
+        Process { child, lines: Vec::new(), incoming }
     }
 
     fn wait_for_event(&mut self, event: &str) -> String {
         loop {
             match self.incoming.recv_timeout(WAIT_MAX) {
                 Ok(line) => self.lines.push(line),
-                Err(error) => panic!(
-                    "no `{event}` in the server's log ({error}):\n{}",
-                    self.lines.join("\n")
-                ),
+                Err(error) => {
+                    panic!("no `{event}` in the server's log ({error}):\n{}", self.lines.join("\n"))
+                }
             }
             if let Some(line) = self.lines.last().filter(|line| is_event(line, event)) {
                 return line.clone();
@@ -236,10 +223,7 @@ impl Process {
             }
         }
         let status = self.child.wait().expect("the process is ours");
-        Ended {
-            code: status.code(),
-            log: std::mem::take(&mut self.lines),
-        }
+        Ended { code: status.code(), log: std::mem::take(&mut self.lines) }
     }
 }
 

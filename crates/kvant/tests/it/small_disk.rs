@@ -1,7 +1,7 @@
 //! A file system so small that a server fills it, and what clients do there.
 //!
-//! It has to be mounted: tests that may not do that pass with a message, and leave the question to the
-//! engine's tests on a simulated disk.
+//! It has to be mounted: tests that may not do that pass with a message, and leave the question to
+//! the engine's tests on a simulated disk.
 
 use crate::connection::{Answer, Connection};
 use crate::kvant_command::TempDir;
@@ -68,9 +68,7 @@ impl SmallDisk {
     fn filler(&self) -> File {
         let mut options = File::options();
         options.create(true).append(true);
-        options
-            .open(self.0.path().join("filler"))
-            .expect("a file can be made")
+        options.open(self.0.path().join("filler")).expect("a file can be made")
     }
 
     /// Another program takes all that is left.
@@ -124,7 +122,12 @@ pub(crate) fn ask(connection: &mut Connection, request: &[u8]) -> Answer {
 }
 
 /// Puts records until one is refused for want of space.
-pub(crate) fn fill(connection: &mut Connection, rng: &mut Rng, records: &mut Records, value_bytes: u64) {
+pub(crate) fn fill(
+    connection: &mut Connection,
+    rng: &mut Rng,
+    records: &mut Records,
+    value_bytes: u64,
+) {
     let mut is_full = false;
     let mut number = rng.below(1 << 31) as u32;
     while !is_full {
@@ -134,10 +137,8 @@ pub(crate) fn fill(connection: &mut Connection, rng: &mut Rng, records: &mut Rec
                 (key(number), rng.bytes(value_bytes as usize))
             })
             .collect();
-        let requests: Vec<u8> = puts
-            .iter()
-            .flat_map(|(key, value)| request("PUT", key, value))
-            .collect();
+        let requests: Vec<u8> =
+            puts.iter().flat_map(|(key, value)| request("PUT", key, value)).collect();
         connection.send(&requests).expect("sent");
         for (key, value) in puts {
             let answer = connection.receive().expect("an answer");
@@ -204,10 +205,7 @@ pub(crate) fn health(connection: &mut Connection) -> String {
     let answer = ask(connection, b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(answer.status, 200);
     let body: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
-    body["writes"]
-        .as_str()
-        .expect("whether writes succeed")
-        .to_string()
+    body["writes"].as_str().expect("whether writes succeed").to_string()
 }
 
 pub(crate) fn start(data: &Path) -> (TestServer, Connection) {

@@ -8,31 +8,23 @@ use serde_json::Value;
 
 /// One request on a connection that stays open.
 fn ask(client: &mut Connection, method: &str, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
-    let head = format!(
-        "{method} {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    );
-    client
-        .send(&[head.as_bytes(), body].concat())
-        .expect("the server takes the request");
+    let head =
+        format!("{method} {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
+    client.send(&[head.as_bytes(), body].concat()).expect("the server takes the request");
     let answer = client.receive().expect("the server answers");
     (answer.status, answer.body)
 }
 
 fn json(body: &[u8]) -> Value {
-    serde_json::from_slice(body).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(body)))
+    serde_json::from_slice(body)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(body)))
 }
 
 /// Sets a limit of the running server and returns the one before.
 fn set_limit(server: &TestServer, resource: Resource, current: Option<u64>) -> Option<u64> {
     let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw);
-    let limit = Rlimit {
-        current,
-        maximum: getrlimit(resource).maximum,
-    };
-    prlimit(pid, resource, limit)
-        .expect("the process is ours")
-        .current
+    let limit = Rlimit { current, maximum: getrlimit(resource).maximum };
+    prlimit(pid, resource, limit).expect("the process is ours").current
 }
 
 /// The number that the next descriptor of the server gets.
@@ -41,14 +33,10 @@ fn next_descriptor(server: &TestServer) -> u64 {
     let open: Vec<u64> = entries
         .map(|entry| {
             let name = entry.expect("readable").file_name();
-            name.to_str()
-                .and_then(|name| name.parse().ok())
-                .expect("a number")
+            name.to_str().and_then(|name| name.parse().ok()).expect("a number")
         })
         .collect();
-    (0..)
-        .find(|number| !open.contains(number))
-        .expect("numbers never end")
+    (0..).find(|number| !open.contains(number)).expect("numbers never end")
 }
 
 #[test]
@@ -64,22 +52,14 @@ fn a_shortage_of_descriptors_fences_nothing() {
         let before = set_limit(&server, Resource::Nofile, Some(next + spare));
         let (status, body) = ask(&mut client, "POST", "/v0/admin/flush", b"");
         if status != 200 {
-            assert_eq!(
-                (status, &json(&body)["type"]),
-                (500, &"io".into()),
-                "{spare} spare"
-            );
+            assert_eq!((status, &json(&body)["type"]), (500, &"io".into()), "{spare} spare");
         }
         let (status, body) = ask(&mut client, "PUT", "/v0/entity?id=during", b"2");
         assert_eq!(status, 201, "{spare} spare: {}", String::from_utf8_lossy(&body));
         let (status, body) = ask(&mut client, "GET", "/health", b"");
         assert_eq!(status, 200, "{spare} spare: {}", String::from_utf8_lossy(&body));
         set_limit(&server, Resource::Nofile, before);
-        assert_eq!(
-            ask(&mut client, "POST", "/v0/admin/flush", b"").0,
-            200,
-            "{spare} spare"
-        );
+        assert_eq!(ask(&mut client, "POST", "/v0/admin/flush", b"").0, 200, "{spare} spare");
     }
     assert_eq!(server.stop().code, Some(0));
 }
@@ -97,10 +77,8 @@ fn with_64_descriptors_files_have_theirs_while_connections_are_full() {
     let is_full = |_| {
         std::thread::sleep(std::time::Duration::from_millis(1));
         let stats = json(&ask(&mut client, "GET", "/v0/stats", b"").1);
-        let (open, most) = (
-            &stats["server"]["connections_open"],
-            &stats["server"]["connections_max"],
-        );
+        let (open, most) =
+            (&stats["server"]["connections_open"], &stats["server"]["connections_max"]);
         (open == most).then(|| most.as_u64().expect("a count"))
     };
     let connections_max = (0..10_000).find_map(is_full).expect("connections are accepted");
@@ -109,11 +87,7 @@ fn with_64_descriptors_files_have_theirs_while_connections_are_full() {
         for key in 0..20 {
             let target = format!("/v0/entity?id=k{key}");
             let value = format!("{round}");
-            assert_eq!(
-                ask(&mut client, "PUT", &target, value.as_bytes()).0,
-                201,
-                "round {round}"
-            );
+            assert_eq!(ask(&mut client, "PUT", &target, value.as_bytes()).0, 201, "round {round}");
         }
         let operation = ["flush", "flush", "compact"][round % 3];
         let (status, body) = ask(&mut client, "POST", &format!("/v0/admin/{operation}"), b"");
@@ -124,10 +98,7 @@ fn with_64_descriptors_files_have_theirs_while_connections_are_full() {
     // Those that wait in the kernel are served once others have gone.
     let mut last = storm.pop().expect("a hundred");
     drop(storm);
-    assert_eq!(
-        ask(&mut last, "GET", "/v0/entity?id=k3", b""),
-        (200, b"11".to_vec())
-    );
+    assert_eq!(ask(&mut last, "GET", "/v0/entity?id=k3", b""), (200, b"11".to_vec()));
     let ended = server.stop();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for event in ["accept_failed", "flush_failed", "compaction_failed"] {
@@ -138,7 +109,8 @@ fn with_64_descriptors_files_have_theirs_while_connections_are_full() {
 #[test]
 fn too_few_descriptors_are_refused_with_what_to_do() {
     let dir = TempDir::new();
-    let refused = serve_to_end_after("ulimit -n 64", &dir.path().join("data"), &["--selectors", "30"]);
+    let refused =
+        serve_to_end_after("ulimit -n 64", &dir.path().join("data"), &["--selectors", "30"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     let line = refused.line("start_failed");
     assert!(line.contains("ulimit") && line.contains("--selectors"), "{line}");

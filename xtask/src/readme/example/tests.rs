@@ -30,16 +30,8 @@ four
 fn the_examples_of_one_section_are_found() {
     let examples = of_section(MARKDOWN, "## Examples");
     let expected = [
-        Example {
-            line: 6,
-            script: "one\ntwo\n".into(),
-            expected: Some("1 ...\n".into()),
-        },
-        Example {
-            line: 14,
-            script: "three\n".into(),
-            expected: None,
-        },
+        Example { line: 6, script: "one\ntwo\n".into(), expected: Some("1 ...\n".into()) },
+        Example { line: 14, script: "three\n".into(), expected: None },
     ];
     assert_eq!(examples, expected);
     assert_eq!(of_section(MARKDOWN, "## Nothing"), []);
@@ -60,11 +52,7 @@ fn output_is_compared_line_by_line_with_wildcards() {
         ("date: ... GMT\n", "date: today GMT\r\n"),
         ("a...b...c\n", "a1b2b3c\n"),
     ] {
-        assert_eq!(
-            example(expected).difference(printed),
-            None,
-            "{expected:?} {printed:?}"
-        );
+        assert_eq!(example(expected).difference(printed), None, "{expected:?} {printed:?}");
     }
     for (expected, printed) in [
         ("a\n", "a\nb\n"),
@@ -73,9 +61,6 @@ fn output_is_compared_line_by_line_with_wildcards() {
         ("a...c\n", "ab\n"),
         ("", "a\n"),
     ] {
-        assert!(
-            example(expected).difference(printed).is_some(),
-            "{expected:?} {printed:?}"
-        );
+        assert!(example(expected).difference(printed).is_some(), "{expected:?} {printed:?}");
     }
 }

@@ -1,34 +1,18 @@
 use super::*;
 
 const CALLS: &[WorldCall] = &[
-    WorldCall {
-        call: "std::fs",
-        home: &["crates/kvant-env/"],
-        instead: "use Fs",
-    },
+    WorldCall { call: "std::fs", home: &["crates/kvant-env/"], instead: "use Fs" },
     WorldCall {
         call: "std::time::Instant::now",
         home: &["crates/kvant-env/"],
         instead: "use Clock",
     },
-    WorldCall {
-        call: ".read_dir()",
-        home: &["crates/kvant-env/"],
-        instead: "use Fs",
-    },
+    WorldCall { call: ".read_dir()", home: &["crates/kvant-env/"], instead: "use Fs" },
 ];
 
 fn findings(path: &str, code: &str, exceptions: &'static [Exception]) -> Vec<String> {
-    let rule = Rule {
-        calls: CALLS,
-        exceptions,
-        table: "EXCEPTIONS",
-        why: "not replaceable",
-    };
-    check(&Tree::of(&[(path, code)]), &rule)
-        .iter()
-        .map(|finding| finding.to_string())
-        .collect()
+    let rule = Rule { calls: CALLS, exceptions, table: "EXCEPTIONS", why: "not replaceable" };
+    check(&Tree::of(&[(path, code)]), &rule).iter().map(|finding| finding.to_string()).collect()
 }
 
 #[test]
@@ -42,10 +26,7 @@ fn a_call_of_the_world_is_found_with_its_line() {
     ] {
         let found = findings("crates/kvant-engine/src/db.rs", code, &[]);
         assert_eq!(found.len(), 1, "{code}: {found:?}");
-        assert!(
-            found[0].starts_with("crates/kvant-engine/src/db.rs:2: "),
-            "{found:?}"
-        );
+        assert!(found[0].starts_with("crates/kvant-engine/src/db.rs:2: "), "{found:?}");
     }
 }
 
@@ -61,12 +42,8 @@ fn homes_tests_tools_comments_and_strings_are_free() {
         assert!(findings(path, code, &[]).is_empty(), "{path}");
     }
     assert!(
-        findings(
-            "crates/a/src/b.rs",
-            "// std::fs::read\nfn f() { g(\"std::fs::read\") }",
-            &[]
-        )
-        .is_empty()
+        findings("crates/a/src/b.rs", "// std::fs::read\nfn f() { g(\"std::fs::read\") }", &[])
+            .is_empty()
     );
 }
 

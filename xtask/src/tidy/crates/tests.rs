@@ -4,17 +4,16 @@ const ORDER: &[&str] = &["base", "engine", "server"];
 
 fn findings(manifest: &str) -> Vec<String> {
     let tree = Tree::of(&[("crates/x/Cargo.toml", manifest)]);
-    check(&tree, ORDER)
-        .iter()
-        .map(|finding| finding.to_string())
-        .collect()
+    check(&tree, ORDER).iter().map(|finding| finding.to_string()).collect()
 }
 
 #[test]
 fn a_crate_may_use_what_is_below_it() {
     assert!(
-        findings("[package]\nname = \"engine\"\n[dependencies]\nbase.workspace = true\nlibc = \"1\"\n")
-            .is_empty()
+        findings(
+            "[package]\nname = \"engine\"\n[dependencies]\nbase.workspace = true\nlibc = \"1\"\n"
+        )
+        .is_empty()
     );
 }
 

@@ -26,10 +26,8 @@ fn an_unclosed_literal_or_comment_ends_with_the_file() {
 
 #[test]
 fn tokens_know_their_lines() {
-    let texts: Vec<(String, usize)> = tokens("use a::b_1;\n x.y()")
-        .into_iter()
-        .map(|token| (token.text, token.line))
-        .collect();
+    let texts: Vec<(String, usize)> =
+        tokens("use a::b_1;\n x.y()").into_iter().map(|token| (token.text, token.line)).collect();
     let expected = [
         ("use", 1),
         ("a", 1),

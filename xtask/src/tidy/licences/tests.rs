@@ -4,13 +4,7 @@ use serde_json::json;
 fn ok(expression: &str) -> bool {
     satisfied(
         expression,
-        &[
-            "MIT",
-            "Apache-2.0",
-            "Unicode-3.0",
-            "Apache-2.0 WITH LLVM-exception",
-        ]
-        .map(str::to_string),
+        &["MIT", "Apache-2.0", "Unicode-3.0", "Apache-2.0 WITH LLVM-exception"].map(str::to_string),
     )
 }
 
@@ -45,10 +39,7 @@ fn expressions_are_met_or_not() {
 fn a_package_with_another_licence_is_found_at_its_line_of_the_lock_file() {
     let tree = Tree::of(&[
         ("deny.toml", "[licenses]\nallow = [\"MIT\"]\n"),
-        (
-            "Cargo.lock",
-            "[[package]]\nname = \"good\"\n\n[[package]]\nname = \"bad\"\n",
-        ),
+        ("Cargo.lock", "[[package]]\nname = \"good\"\n\n[[package]]\nname = \"bad\"\n"),
     ]);
     let metadata =
         json!({"packages": [{"name": "good", "license": "MIT"}, {"name": "bad", "license": null}]});

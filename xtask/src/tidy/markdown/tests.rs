@@ -1,31 +1,28 @@
 use super::*;
 
 fn findings(files: &[(&str, &str)]) -> Vec<String> {
-    check(&Tree::of(files))
-        .iter()
-        .map(|finding| finding.to_string())
-        .collect()
+    check(&Tree::of(files)).iter().map(|finding| finding.to_string()).collect()
 }
 
 #[test]
 fn a_file_has_one_title_and_it_stands_first() {
     assert!(findings(&[("a.md", "# A\n\n```sh\n# a comment\n```\n## B\n")]).is_empty());
     assert!(findings(&[("a.md", "A\n")])[0].contains("no title"));
-    assert!(findings(&[("a.md", "\n# A\n")])[0].starts_with("a.md:2: the title is not the first line"));
+    assert!(
+        findings(&[("a.md", "\n# A\n")])[0].starts_with("a.md:2: the title is not the first line")
+    );
     assert!(findings(&[("a.md", "# A\n# B\n")])[0].starts_with("a.md:2: second title"));
-    assert!(findings(&[("a.md", "# A\n```sh\n# B\n")])[0].starts_with("a.md:2: this fence is not closed"));
+    assert!(
+        findings(&[("a.md", "# A\n```sh\n# B\n")])[0]
+            .starts_with("a.md:2: this fence is not closed")
+    );
 }
 
 #[test]
 fn relative_links_lead_to_files_directories_and_headings() {
     let target = ("docs/b.md", "# B\n\n## The `two` words, here\n");
-    for link in [
-        "docs/b.md",
-        "docs",
-        "docs/b.md#the-two-words-here",
-        "#a",
-        "https://example.org/x",
-    ] {
+    for link in ["docs/b.md", "docs", "docs/b.md#the-two-words-here", "#a", "https://example.org/x"]
+    {
         let text = format!("# A\n[x]({link}) and [`y`]({link})\n[z]: {link}\n");
         assert_eq!(findings(&[("a.md", &text), target]), [""; 0], "{link}");
     }

@@ -10,20 +10,14 @@ const ROWS: &[Row] = &[
 
 fn findings(path: &str, code: &str) -> Vec<String> {
     let tree = Tree::of(&[(&format!("crates/kvant-engine/src/{path}"), code)]);
-    check(&tree, ROWS)
-        .iter()
-        .map(|finding| finding.to_string())
-        .collect()
+    check(&tree, ROWS).iter().map(|finding| finding.to_string()).collect()
 }
 
 #[test]
 fn a_module_uses_what_its_row_says() {
     assert!(
-        findings(
-            "wal/writer.rs",
-            "use crate::format::X;\nuse crate::wal::Y;\nuse crate::Z;"
-        )
-        .is_empty()
+        findings("wal/writer.rs", "use crate::format::X;\nuse crate::wal::Y;\nuse crate::Z;")
+            .is_empty()
     );
     assert!(findings("lib.rs", "pub use crate::wal::X;").is_empty());
     assert!(findings("wal/tests.rs", "use crate::table::X;").is_empty());
@@ -40,7 +34,9 @@ fn any_other_use_is_found_however_it_is_written() {
         let found = findings("wal/reader.rs", code);
         assert_eq!(found.len(), 1, "{code}");
         assert!(
-            found[0].starts_with("crates/kvant-engine/src/wal/reader.rs:1: module wal may not use table"),
+            found[0].starts_with(
+                "crates/kvant-engine/src/wal/reader.rs:1: module wal may not use table"
+            ),
             "{found:?}"
         );
     }
@@ -50,14 +46,15 @@ fn any_other_use_is_found_however_it_is_written() {
 fn an_item_may_stand_lower_than_its_module() {
     assert!(findings("table.rs", "use crate::iter::Cursor;").is_empty());
     assert!(
-        findings(
-            "iter/mod.rs",
-            "use crate::iter::Cursor;\nuse crate::iter::merge::X;"
-        )
-        .is_empty()
+        findings("iter/mod.rs", "use crate::iter::Cursor;\nuse crate::iter::merge::X;").is_empty()
     );
-    assert!(findings("table.rs", "use crate::iter::{Cursor, Merge};")[0].contains("table may not use iter:"));
-    assert!(findings("wal.rs", "use crate::iter::Cursor;")[0].contains("wal may not use iter::Cursor:"));
+    assert!(
+        findings("table.rs", "use crate::iter::{Cursor, Merge};")[0]
+            .contains("table may not use iter:")
+    );
+    assert!(
+        findings("wal.rs", "use crate::iter::Cursor;")[0].contains("wal may not use iter::Cursor:")
+    );
 }
 
 #[test]

@@ -2,48 +2,27 @@ use super::*;
 use crate::tidy::lexer;
 
 fn paths(file: &str, code: &str) -> Vec<String> {
-    of(file, &lexer::tokens(code))
-        .into_iter()
-        .map(|path| path.words.join("::"))
-        .collect()
+    of(file, &lexer::tokens(code)).into_iter().map(|path| path.words.join("::")).collect()
 }
 
 #[test]
 fn imports_are_unfolded() {
     assert_eq!(
-        paths(
-            "src/a.rs",
-            "use std::{io, time::{Duration, Instant as Now}, fs::{self, *}};"
-        ),
-        [
-            "std::io",
-            "std::time::Duration",
-            "std::time::Instant",
-            "std::fs",
-            "std::fs::*"
-        ]
+        paths("src/a.rs", "use std::{io, time::{Duration, Instant as Now}, fs::{self, *}};"),
+        ["std::io", "std::time::Duration", "std::time::Instant", "std::fs", "std::fs::*"]
     );
 }
 
 #[test]
 fn mentions_are_followed_through_imports() {
-    let code =
-        "use std::time::Instant as Now; use std::thread; fn f() { Now::now(); thread::sleep(x); y.z(); }";
-    assert_eq!(
-        paths("src/a.rs", code)[2..],
-        ["std::time::Instant::now", "std::thread::sleep"]
-    );
+    let code = "use std::time::Instant as Now; use std::thread; fn f() { Now::now(); thread::sleep(x); y.z(); }";
+    assert_eq!(paths("src/a.rs", code)[2..], ["std::time::Instant::now", "std::thread::sleep"]);
 }
 
 #[test]
 fn relative_paths_start_at_the_files_own_module() {
     let code = "use super::b::X; use self::c::Y; fn f() { super::super::d::e(); X::new(); }";
-    let expected = [
-        "crate::a::b::X",
-        "crate::a::this::c::Y",
-        "crate::d::e",
-        "crate::a::b::X::new",
-    ];
+    let expected = ["crate::a::b::X", "crate::a::this::c::Y", "crate::d::e", "crate::a::b::X::new"];
     assert_eq!(paths("crates/k/src/a/this.rs", code), expected);
     assert_eq!(paths("crates/k/src/a/mod.rs", "use super::b;"), ["crate::b"]);
     assert_eq!(paths("crates/k/src/a.rs", "use super::b;"), ["crate::b"]);
@@ -51,10 +30,7 @@ fn relative_paths_start_at_the_files_own_module() {
 
 #[test]
 fn bounds_and_broken_code_are_survived() {
-    assert_eq!(
-        paths("src/a.rs", "fn f() -> impl T + use<'a> { a::b() }"),
-        ["a::b"]
-    );
+    assert_eq!(paths("src/a.rs", "fn f() -> impl T + use<'a> { a::b() }"), ["a::b"]);
     for code in [
         "use",
         "use a::{",
@@ -68,26 +44,18 @@ fn bounds_and_broken_code_are_survived() {
     ] {
         paths("src/a.rs", code);
     }
-    assert_eq!(
-        paths("src/a.rs", "use a::b; use b::a; fn f() { a::c(); }").len(),
-        3
-    );
+    assert_eq!(paths("src/a.rs", "use a::b; use b::a; fn f() { a::c(); }").len(), 3);
 }
 
 #[test]
 fn a_path_names_what_it_reaches_or_may_import() {
     let named = |code: &str, target: &str| {
-        of("src/a.rs", &lexer::tokens(code))
-            .iter()
-            .any(|path| path.names(target))
+        of("src/a.rs", &lexer::tokens(code)).iter().any(|path| path.names(target))
     };
     assert!(named("use std::fs::File;", "std::fs"));
     assert!(named("use std::thread::*;", "std::thread::spawn"));
     assert!(named("use std::fs::*;", "std::fs"));
-    assert!(named(
-        "use super::*; fn f() { Instant::now() }",
-        "std::time::Instant::now"
-    ));
+    assert!(named("use super::*; fn f() { Instant::now() }", "std::time::Instant::now"));
     assert!(!named("use std::time::Instant;", "std::time::Instant::now"));
     assert!(!named("use std::*;", "std::fs"));
     assert!(!named("use kvant_env::fs; fn f() { fs::read() }", "std::fs"));

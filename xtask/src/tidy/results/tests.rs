@@ -1,10 +1,7 @@
 use super::*;
 
 fn lines(path: &str, code: &str, exceptions: &[Exception]) -> Vec<usize> {
-    check(&Tree::of(&[(path, code)]), exceptions)
-        .iter()
-        .map(|finding| finding.line)
-        .collect()
+    check(&Tree::of(&[(path, code)]), exceptions).iter().map(|finding| finding.line).collect()
 }
 
 #[test]
@@ -50,11 +47,7 @@ fn what_only_looks_like_it_is_not() {
 #[test]
 fn an_exception_must_be_needed() {
     let row = || {
-        [Exception {
-            path: "src/a.rs",
-            line: "stop.send(())",
-            reason: "the receiver may be gone",
-        }]
+        [Exception { path: "src/a.rs", line: "stop.send(())", reason: "the receiver may be gone" }]
     };
     assert!(lines("src/a.rs", "let _ = stop.send(());", &row()).is_empty());
     assert_eq!(lines("src/a.rs", "stop.send(())?;", &row()), [1]);

@@ -18,10 +18,7 @@ fn characters_that_surprise_are_found() {
     ] {
         let found = findings("src/a.rs", text);
         assert_eq!(found.len(), 1, "{text:?}: {found:?}");
-        assert!(
-            found[0].starts_with("src/a.rs:1: ") && found[0].contains(problem),
-            "{found:?}"
-        );
+        assert!(found[0].starts_with("src/a.rs:1: ") && found[0].contains(problem), "{found:?}");
     }
     assert!(findings("README.md", "caf\u{e9}\n").is_empty());
     assert!(findings("src/a.rs", "fn f() {}\n").is_empty());
@@ -31,11 +28,7 @@ fn characters_that_surprise_are_found() {
 fn paths_of_one_machine_are_found() {
     let below = |dir: &str| format!("/{dir}/x");
     for dir in MACHINE_DIRS {
-        for text in [
-            below(dir),
-            format!("cd {}", below(dir)),
-            format!("\"{}\"", below(dir)),
-        ] {
+        for text in [below(dir), format!("cd {}", below(dir)), format!("\"{}\"", below(dir))] {
             assert_eq!(findings("a.sh", &format!("{text}\n")).len(), 1, "{text}");
         }
         for text in [

@@ -16,12 +16,8 @@ fn a_file_is_for_tests_when_its_parent_says_so() {
         ("xtask/src/tidy/mod.rs", "#[cfg(test)] mod tests;"),
         ("xtask/src/tidy/tests.rs", ""),
     ]);
-    let tests: Vec<&str> = tree
-        .files
-        .iter()
-        .filter(|file| file.is_test)
-        .map(|file| file.path.as_str())
-        .collect();
+    let tests: Vec<&str> =
+        tree.files.iter().filter(|file| file.is_test).map(|file| file.path.as_str()).collect();
     let expected = [
         "crates/a/src/conformance.rs",
         "crates/a/src/conformance/case.rs",

@@ -6,13 +6,8 @@ use kvant_env::clock::MockClock;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-const SLOWED: Position = Position::Slowed {
-    reason: StallReason::L0Tables,
-    earn: 0.5,
-};
-const CLOSED: Position = Position::Closed {
-    reason: StallReason::Memtables,
-};
+const SLOWED: Position = Position::Slowed { reason: StallReason::L0Tables, earn: 0.5 };
+const CLOSED: Position = Position::Closed { reason: StallReason::Memtables };
 
 fn gate() -> (Gate, Arc<MockClock>) {
     let (gate, clock, _) = gate_and_events();
@@ -23,11 +18,7 @@ fn gate_and_events() -> (Gate, Arc<MockClock>, Arc<Events>) {
     let clock = Arc::new(MockClock::new(0));
     let events = Events::new(100);
     let sink = EventSink::new(clock.clone(), Arc::clone(&events));
-    (
-        Gate::new(clock.clone(), Arc::new(NoLog), sink, 1_000),
-        clock,
-        events,
-    )
+    (Gate::new(clock.clone(), Arc::new(NoLog), sink, 1_000), clock, events)
 }
 
 #[test]
@@ -45,11 +36,7 @@ fn a_slowed_gate_lets_pass_what_compaction_has_earned() {
     assert_eq!(gate.admit(600), Ok(()), "the last batch may overdraw");
     assert_eq!(gate.admit(1), Err(StallReason::L0Tables));
     gate.earn(400);
-    assert_eq!(
-        gate.admit(1),
-        Err(StallReason::L0Tables),
-        "200 earned do not cover 200 overdrawn"
-    );
+    assert_eq!(gate.admit(1), Err(StallReason::L0Tables), "200 earned do not cover 200 overdrawn");
     gate.earn(2);
     assert_eq!(gate.admit(1), Ok(()));
 }
@@ -79,11 +66,7 @@ fn wakers_are_called_once_when_a_write_may_pass() {
     gate.on_writable(wake());
     gate.on_writable(wake());
     gate.earn(1 << 20);
-    assert_eq!(
-        woken.load(Ordering::Relaxed),
-        1,
-        "earning does not open a closed gate"
-    );
+    assert_eq!(woken.load(Ordering::Relaxed), 1, "earning does not open a closed gate");
     gate.set(Position::Open);
     gate.set(CLOSED);
     assert_eq!(woken.load(Ordering::Relaxed), 3);
@@ -102,10 +85,7 @@ fn a_stall_is_timed_from_the_first_writer_held_to_the_release() {
         .into_iter()
         .find(|row| row.reason == StallReason::Memtables)
         .expect("a row a reason");
-    assert_eq!(
-        (running.count, running.us_total, running.active),
-        (1, 7_000, true)
-    );
+    assert_eq!((running.count, running.us_total, running.active), (1, 7_000, true));
     gate.set(Position::Open);
     clock.advance(Duration::from_millis(9));
     let over = gate
@@ -119,8 +99,7 @@ fn a_stall_is_timed_from_the_first_writer_held_to_the_release() {
 /// Edges and reasons of what has been told.
 fn told(events: &Events) -> Vec<(Edge, Field)> {
     let told = events.after(0, usize::MAX).into_iter();
-    told.map(|event| (event.edge, event.fields[0].1.clone()))
-        .collect()
+    told.map(|event| (event.edge, event.fields[0].1.clone())).collect()
 }
 
 #[test]
@@ -135,15 +114,10 @@ fn a_slowed_phase_is_one_event_however_often_writers_are_let_pass() {
         gate.earn(1_000_000);
     }
     assert_eq!(told(&events), [(Edge::Begin, reason.clone())]);
-    gate.set(Position::Closed {
-        reason: StallReason::L0Tables,
-    });
+    gate.set(Position::Closed { reason: StallReason::L0Tables });
     assert_eq!(told(&events).len(), 1, "the same stall, only worse");
     gate.set(Position::Open);
-    assert_eq!(
-        told(&events),
-        [(Edge::Begin, reason.clone()), (Edge::End, reason)]
-    );
+    assert_eq!(told(&events), [(Edge::Begin, reason.clone()), (Edge::End, reason)]);
     let end = &events.after(1, usize::MAX)[0];
     assert_eq!((end.start_ns, end.end_ns), (0, Some(10_000_000)));
 }
@@ -153,17 +127,11 @@ fn another_reason_is_another_event() {
     let (gate, _, events) = gate_and_events();
     gate.set(CLOSED);
     gate.admit(1).expect_err("closed");
-    gate.set(Position::Closed {
-        reason: StallReason::SyncOverdue,
-    });
+    gate.set(Position::Closed { reason: StallReason::SyncOverdue });
     gate.admit(1).expect_err("closed");
     let (memtables, sync) = (text("memtables"), text("sync_overdue"));
     assert_eq!(
         told(&events),
-        [
-            (Edge::Begin, memtables.clone()),
-            (Edge::End, memtables),
-            (Edge::Begin, sync)
-        ]
+        [(Edge::Begin, memtables.clone()), (Edge::End, memtables), (Edge::Begin, sync)]
     );
 }

@@ -15,13 +15,7 @@ fn log_file(disk: &FaultyFs) -> LogFile {
     let path = Path::new("/000001.wal");
     let file = disk.create(path).expect("created");
     file.write_all_at(b"bytes", 0).expect("written");
-    LogFile {
-        num: FileNum(1),
-        path: path.to_path_buf(),
-        file,
-        written_bytes: 5,
-        synced_bytes: 0,
-    }
+    LogFile { num: FileNum(1), path: path.to_path_buf(), file, written_bytes: 5, synced_bytes: 0 }
 }
 
 #[test]
@@ -44,11 +38,7 @@ fn writes_are_overdue_when_a_sync_is_late_by_more_than_an_interval() {
     assert!(!sync.is_overdue());
     sync.add_file(log_file(&disk));
     clock.advance(Duration::from_millis(200));
-    assert!(
-        !sync.is_overdue(),
-        "due for an interval, at {}",
-        clock.monotonic_ns()
-    );
+    assert!(!sync.is_overdue(), "due for an interval, at {}", clock.monotonic_ns());
     clock.advance(Duration::from_millis(1));
     assert!(sync.is_overdue());
     assert!(matches!(sync.sync_due(), Synced::Done { .. }));

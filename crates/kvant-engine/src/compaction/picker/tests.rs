@@ -32,12 +32,7 @@ impl Case {
         for (level, meta) in tables {
             levels[*level].push(meta.clone());
         }
-        Case {
-            levels,
-            busy: HashSet::new(),
-            oldest_snapshot: None,
-            now_ms: 0,
-        }
+        Case { levels, busy: HashSet::new(), oldest_snapshot: None, now_ms: 0 }
     }
 
     fn busy(mut self, nums: &[u64]) -> Case {
@@ -79,38 +74,20 @@ fn text_of(plan: &CompactionPlan) -> String {
     });
     let inputs = inputs.collect::<Vec<_>>().join(" ");
     let bottom = if plan.bottommost { ", bottommost" } else { "" };
-    format!(
-        "{} {:?} {inputs} -> {}{bottom}",
-        plan.reason.name(),
-        plan.kind,
-        plan.output_level
-    )
+    format!("{} {:?} {inputs} -> {}{bottom}", plan.reason.name(), plan.kind, plan.output_level)
 }
 
 fn of_bytes(num: u64, first: &str, last: &str, file_bytes: u64) -> FileMeta {
-    FileMeta {
-        file_bytes,
-        ..table(num, first, last)
-    }
+    FileMeta { file_bytes, ..table(num, first, last) }
 }
 
 fn of_tombstones(num: u64, first: &str, last: &str, tombstone_count: u64) -> FileMeta {
-    FileMeta {
-        tombstone_count,
-        ..table(num, first, last)
-    }
+    FileMeta { tombstone_count, ..table(num, first, last) }
 }
 
 fn of_expiring(num: u64, first: &str, last: &str, expiring_count: u64, max_ms: u64) -> FileMeta {
-    let expiry = ExpirySummary {
-        expiring_count,
-        min_ms: max_ms - 100,
-        max_ms,
-    };
-    FileMeta {
-        expiry: Some(expiry),
-        ..table(num, first, last)
-    }
+    let expiry = ExpirySummary { expiring_count, min_ms: max_ms - 100, max_ms };
+    FileMeta { expiry: Some(expiry), ..table(num, first, last) }
 }
 
 #[test]
@@ -122,11 +99,7 @@ fn level_0_is_due_by_its_count_and_takes_what_it_overlaps() {
         (6, of_bytes(3, "zz", "zz", 900_000)),
     ];
     let tree = |l0_nums: &[u64]| {
-        [
-            &l0_nums.iter().map(|&num| l0(num)).collect::<Vec<_>>()[..],
-            &bottom,
-        ]
-        .concat()
+        [&l0_nums.iter().map(|&num| l0(num)).collect::<Vec<_>>()[..], &bottom].concat()
     };
     assert_eq!(Case::new(&tree(&[13, 12, 11])).picked(), "none");
     assert_eq!(
@@ -134,36 +107,22 @@ fn level_0_is_due_by_its_count_and_takes_what_it_overlaps() {
         "l0_count Merge 0[14, 13, 12, 11] -> 3",
         "the base level is empty, but the tables overlap each other"
     );
-    assert_eq!(
-        Case::new(&tree(&[14, 13, 12, 11])).busy(&[12]).picked(),
-        "none",
-        "one at a time"
-    );
+    assert_eq!(Case::new(&tree(&[14, 13, 12, 11])).busy(&[12]).picked(), "none", "one at a time");
 }
 
 #[test]
 fn tables_of_level_0_that_overlap_nothing_move_together() {
     let bottom = (6, of_bytes(1, "n", "z", 4000));
     let tree = |last: &str| {
-        let l0 = [
-            table(14, "k", last),
-            table(13, "g", "h"),
-            table(12, "e", "f"),
-            table(11, "a", "b"),
-        ];
+        let l0 =
+            [table(14, "k", last), table(13, "g", "h"), table(12, "e", "f"), table(11, "a", "b")];
         let mut tables: Vec<_> = l0.into_iter().map(|meta| (0, meta)).collect();
         tables.push(bottom.clone());
         Case::new(&tables)
     };
-    assert_eq!(
-        tree("m").picked(),
-        "l0_count Move 0[11, 12, 13, 14] -> 6, bottommost"
-    );
+    assert_eq!(tree("m").picked(), "l0_count Move 0[11, 12, 13, 14] -> 6, bottommost");
     assert_eq!(tree("n").picked(), "l0_count Move 0[11, 12, 13] -> 6, bottommost");
-    assert_eq!(
-        tree("n").busy(&[1]).picked(),
-        "l0_count Move 0[11, 12, 13] -> 6, bottommost"
-    );
+    assert_eq!(tree("n").busy(&[1]).picked(), "l0_count Move 0[11, 12, 13] -> 6, bottommost");
 }
 
 #[test]
@@ -178,16 +137,10 @@ fn a_level_over_its_target_gives_its_cheapest_table_with_free_neighbours() {
             (6, of_bytes(3, "l", "z", 10_000)),
         ]
     };
-    assert_eq!(
-        Case::new(&level_5("k")).picked(),
-        "level_size Merge 5[11] 6[2] -> 6, bottommost"
-    );
+    assert_eq!(Case::new(&level_5("k")).picked(), "level_size Merge 5[11] 6[2] -> 6, bottommost");
     let mut with_small = level_5("j");
     with_small.insert(2, (5, of_bytes(13, "k", "k", 10)));
-    assert_eq!(
-        Case::new(&with_small).picked(),
-        "level_size Merge 5[11, 13] 6[2] -> 6, bottommost"
-    );
+    assert_eq!(Case::new(&with_small).picked(), "level_size Merge 5[11, 13] 6[2] -> 6, bottommost");
     assert_eq!(
         Case::new(&with_small).busy(&[13]).picked(),
         "level_size Merge 5[11] 6[2] -> 6, bottommost"
@@ -220,28 +173,14 @@ fn a_small_tree_is_compacted_until_little_is_above_the_last_level() {
 fn tables_full_of_tombstones_go_down_and_away() {
     let bottom = |tombstone_count| (6, of_tombstones(1, "a", "z", tombstone_count));
     assert_eq!(Case::new(&[bottom(5)]).picked(), "none");
-    assert_eq!(
-        Case::new(&[bottom(6)]).picked(),
-        "tombstones Merge 6[1] -> 6, bottommost"
-    );
-    assert_eq!(
-        Case::new(&[bottom(10)]).picked(),
-        "tombstones Drop 6[1] -> 6, bottommost"
-    );
-    let with_snapshot = |seq| Case {
-        oldest_snapshot: Some(SeqNum(seq)),
-        ..Case::new(&[bottom(10)])
-    };
+    assert_eq!(Case::new(&[bottom(6)]).picked(), "tombstones Merge 6[1] -> 6, bottommost");
+    assert_eq!(Case::new(&[bottom(10)]).picked(), "tombstones Drop 6[1] -> 6, bottommost");
+    let with_snapshot =
+        |seq| Case { oldest_snapshot: Some(SeqNum(seq)), ..Case::new(&[bottom(10)]) };
     assert_eq!(with_snapshot(108).picked(), "none", "109 is the newest tombstone");
-    assert_eq!(
-        with_snapshot(109).picked(),
-        "tombstones Drop 6[1] -> 6, bottommost"
-    );
+    assert_eq!(with_snapshot(109).picked(), "tombstones Drop 6[1] -> 6, bottommost");
 
-    let above = FileMeta {
-        file_bytes: 100,
-        ..of_tombstones(2, "c", "d", 6)
-    };
+    let above = FileMeta { file_bytes: 100, ..of_tombstones(2, "c", "d", 6) };
     assert_eq!(
         Case::new(&[(5, above.clone()), bottom(0)]).picked(),
         "level_size Merge 5[2] 6[1] -> 6, bottommost"
@@ -251,29 +190,13 @@ fn tables_full_of_tombstones_go_down_and_away() {
         Case::new(&[l0.clone(), bottom(0)]).picked(),
         "tombstones Merge 0[2] 6[1] -> 6, bottommost"
     );
-    let crowd = (
-        6,
-        FileMeta {
-            entry_count: 121,
-            ..table(1, "a", "z")
-        },
-    );
-    assert_eq!(
-        Case::new(&[l0, crowd]).picked(),
-        "none",
-        "6 tombstones do not rewrite 121 entries"
-    );
+    let crowd = (6, FileMeta { entry_count: 121, ..table(1, "a", "z") });
+    assert_eq!(Case::new(&[l0, crowd]).picked(), "none", "6 tombstones do not rewrite 121 entries");
 }
 
 #[test]
 fn expired_tables_are_dropped_only_when_nothing_older_would_show_again() {
-    let at = |now_ms, tables: &[(usize, FileMeta)]| {
-        Case {
-            now_ms,
-            ..Case::new(tables)
-        }
-        .picked()
-    };
+    let at = |now_ms, tables: &[(usize, FileMeta)]| Case { now_ms, ..Case::new(tables) }.picked();
     let bottom = (6, of_expiring(1, "c", "d", 10, 500));
     assert_eq!(
         at(499, &[(0, table(3, "x", "y")), bottom.clone()]),
@@ -284,23 +207,11 @@ fn expired_tables_are_dropped_only_when_nothing_older_would_show_again() {
         "expiry Drop 6[1] -> 6, bottommost"
     );
 
-    let newer = (
-        0,
-        FileMeta {
-            file_bytes: 100,
-            ..of_expiring(2, "a", "c", 10, 500)
-        },
-    );
+    let newer = (0, FileMeta { file_bytes: 100, ..of_expiring(2, "a", "c", 10, 500) });
     let beneath = (6, table(1, "c", "d"));
-    assert_eq!(
-        at(500, &[newer.clone(), beneath]),
-        "expiry Merge 0[2] 6[1] -> 6, bottommost"
-    );
+    assert_eq!(at(500, &[newer.clone(), beneath]), "expiry Merge 0[2] 6[1] -> 6, bottommost");
     let older = (0, of_bytes(1, "c", "d", 1000));
-    assert_eq!(
-        at(500, &[newer.clone(), older]),
-        "expiry Merge 0[2, 1] -> 6, bottommost"
-    );
+    assert_eq!(at(500, &[newer.clone(), older]), "expiry Merge 0[2, 1] -> 6, bottommost");
     // After a repair: the table with the newest write of all holds older ones than the expired.
     let mut around = of_bytes(3, "c", "d", 1000);
     around.seq_min = SeqNum(1);
@@ -362,24 +273,14 @@ fn random_tree(rng: &mut Rng) -> Simulator {
     tree
 }
 
-/// Falls with every compaction, so that picking must end: entries by how far they can still go down, then
-/// entries that can expire.
+/// Falls with every compaction, so that picking must end: entries by how far they can still go
+/// down, then entries that can expire.
 fn potential(tree: &Simulator) -> (u64, u64) {
     let summary = tree.summary();
     let height = |level: usize| (limits::LEVELS - level) as u64;
     let levels = summary.levels.iter().enumerate();
-    let entries = levels
-        .map(|(level, tables)| height(level) * entry_count_of(tables))
-        .sum();
-    (
-        entries,
-        summary
-            .levels
-            .iter()
-            .flatten()
-            .map(|table| table.meta.expiring_count())
-            .sum(),
-    )
+    let entries = levels.map(|(level, tables)| height(level) * entry_count_of(tables)).sum();
+    (entries, summary.levels.iter().flatten().map(|table| table.meta.expiring_count()).sum())
 }
 
 fn is_allowed(plan: &CompactionPlan) {
@@ -405,15 +306,8 @@ fn picking_ends_and_no_reader_sees_a_difference() {
             is_allowed(&plan);
             let before = potential(&tree);
             tree.run(&plan);
-            assert!(
-                potential(&tree) < before,
-                "round {round}: nothing was gained by {plan:?}"
-            );
-            assert_eq!(
-                tree.visible(SeqNum::MAX),
-                records,
-                "round {round}: after {plan:?}"
-            );
+            assert!(potential(&tree) < before, "round {round}: nothing was gained by {plan:?}");
+            assert_eq!(tree.visible(SeqNum::MAX), records, "round {round}: after {plan:?}");
             assert_eq!(
                 tree.visible(snapshot),
                 snapshot_records,
@@ -426,26 +320,15 @@ fn picking_ends_and_no_reader_sees_a_difference() {
         let summary = tree.summary();
         let last_level = summary.last_level();
         let above: u64 = (0..last_level).map(|level| summary.bytes(level)).sum();
-        assert!(
-            above as f64 <= 0.2 * summary.bytes(last_level) as f64,
-            "round {round}:\n{tree}"
-        );
-        assert!(
-            TreeShape::new(&summary, &options())
-                .scores
-                .iter()
-                .all(|&score| score < 1.0)
-        );
+        assert!(above as f64 <= 0.2 * summary.bytes(last_level) as f64, "round {round}:\n{tree}");
+        assert!(TreeShape::new(&summary, &options()).scores.iter().all(|&score| score < 1.0));
         if manual {
             assert_eq!(above, 0, "round {round}:\n{tree}");
             let dirty = |table: &TableSummary<'_>| {
                 table.meta.tombstone_count > 0 && summary.oldest_snapshot.is_none()
                     || table.meta.expiry.is_some_and(|expiry| expiry.min_ms <= 50)
             };
-            assert!(
-                !summary.levels.iter().flatten().any(dirty),
-                "round {round}:\n{tree}"
-            );
+            assert!(!summary.levels.iter().flatten().any(dirty), "round {round}:\n{tree}");
         }
     }
 }
@@ -461,11 +344,7 @@ fn concurrent_compactions_do_not_meet() {
         let mut running: Vec<CompactionPlan> = Vec::new();
         let mut flushes_left = 3;
         loop {
-            let next = if running.len() < 4 {
-                pick(&tree.summary(), &options())
-            } else {
-                None
-            };
+            let next = if running.len() < 4 { pick(&tree.summary(), &options()) } else { None };
             if let Some(plan) = next {
                 for (_, nums) in &plan.inputs {
                     for num in nums {
@@ -495,11 +374,7 @@ fn concurrent_compactions_do_not_meet() {
             for num in done.inputs.iter().flat_map(|(_, nums)| nums) {
                 tree.being_compacted.remove(num);
             }
-            assert_eq!(
-                tree.visible(SeqNum::MAX),
-                records,
-                "round {round}: after {done:?}"
-            );
+            assert_eq!(tree.visible(SeqNum::MAX), records, "round {round}: after {done:?}");
             if tree.oldest_snapshot.is_some() {
                 assert_eq!(
                     tree.visible(snapshot),

@@ -14,26 +14,18 @@ fn options() -> CompactionOptions {
     }
 }
 
-/// The shape of a tree with one table a level, of these bytes; and as many tables of 1,000 bytes on level 0.
+/// The shape of a tree with one table a level, of these bytes; and as many tables of 1,000 bytes on
+/// level 0.
 fn shape_of(l0_count: u64, level_bytes: &[(usize, u64)]) -> TreeShape {
     let l0: Vec<FileMeta> = (0..l0_count).map(|index| table(100 - index, "a", "z")).collect();
     let deeper: Vec<(usize, FileMeta)> = level_bytes
         .iter()
         .map(|&(level, file_bytes)| {
-            (
-                level,
-                FileMeta {
-                    file_bytes,
-                    ..table(level as u64, "a", "z")
-                },
-            )
+            (level, FileMeta { file_bytes, ..table(level as u64, "a", "z") })
         })
         .collect();
     let mut summary = VersionSummary::default();
-    let idle = |meta| TableSummary {
-        meta,
-        being_compacted: false,
-    };
+    let idle = |meta| TableSummary { meta, being_compacted: false };
     summary.levels[0] = l0.iter().map(idle).collect();
     for (level, meta) in &deeper {
         summary.levels[*level].push(idle(meta));
@@ -44,21 +36,12 @@ fn shape_of(l0_count: u64, level_bytes: &[(usize, u64)]) -> TreeShape {
 #[test]
 fn targets_grow_upward_from_the_last_level() {
     let empty = shape_of(0, &[]);
-    assert_eq!(
-        (empty.l0_output_level, empty.target_bytes),
-        (6, [0, 0, 0, 0, 0, 0, 4000])
-    );
+    assert_eq!((empty.l0_output_level, empty.target_bytes), (6, [0, 0, 0, 0, 0, 0, 4000]));
     assert_eq!(shape_of(0, &[(6, 4000)]).l0_output_level, 6);
     let small = shape_of(0, &[(6, 40_000)]);
-    assert_eq!(
-        (small.l0_output_level, small.target_bytes),
-        (5, [0, 0, 0, 0, 0, 4000, 40_000])
-    );
+    assert_eq!((small.l0_output_level, small.target_bytes), (5, [0, 0, 0, 0, 0, 4000, 40_000]));
     let large = shape_of(0, &[(5, 100_000), (6, 900_000_000)]);
-    assert_eq!(
-        large.target_bytes,
-        [0, 9_000, 90_000, 900_000, 9_000_000, 90_000_000, 900_000_000]
-    );
+    assert_eq!(large.target_bytes, [0, 9_000, 90_000, 900_000, 9_000_000, 90_000_000, 900_000_000]);
     assert_eq!(large.l0_output_level, 1);
     assert_eq!(
         shape_of(0, &[(6, u64::MAX / 2)]).l0_output_level,
@@ -78,15 +61,12 @@ fn level_0_never_goes_below_a_level_in_use() {
 #[test]
 fn scores_and_debt_rise_with_what_is_over() {
     let calm = shape_of(3, &[(5, 3000), (6, 40_000)]);
-    assert_eq!(
-        (calm.scores[0], calm.scores[5], calm.scores[6]),
-        (0.75, 0.75, 0.0)
-    );
+    assert_eq!((calm.scores[0], calm.scores[5], calm.scores[6]), (0.75, 0.75, 0.0));
     assert_eq!(calm.debt_bytes, 0);
 
     let due = shape_of(8, &[(5, 8000), (6, 40_000)]);
     assert_eq!((due.scores[0], due.scores[5]), (2.0, 2.0));
-    // Level 0 with level 5: 16,000. Then 12,000 are over the target of 4,000, and each meets 2.5 times as
-    // much on level 6.
+    // Level 0 with level 5: 16,000. Then 12,000 are over the target of 4,000, and each meets 2.5
+    // times as much on level 6.
     assert_eq!(due.debt_bytes, 16_000 + 12_000 + 30_000);
 }

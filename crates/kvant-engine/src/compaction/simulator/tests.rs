@@ -23,31 +23,20 @@ fn options() -> CompactionOptions {
 #[test]
 fn overwriting_keeps_space_and_write_amplification_low() {
     let mut rng = test_rng();
-    // From half a memtable to 25 times the base level; so often overwritten; at most so much written a byte.
-    for (key_count, overwrites, write_amplification_max) in [
-        (500, 20, 2.0),
-        (2000, 15, 4.0),
-        (6000, 10, 7.0),
-        (20_000, 5, 9.0),
-        (100_000, 3, 12.0),
-    ] {
+    // From half a memtable to 25 times the base level; so often overwritten; at most so much
+    // written a byte.
+    for (key_count, overwrites, write_amplification_max) in
+        [(500, 20, 2.0), (2000, 15, 4.0), (6000, 10, 7.0), (20_000, 5, 9.0), (100_000, 3, 12.0)]
+    {
         for picks_max in [2, usize::MAX] {
             let mut tree = simulator();
             let flush_count = usize::div_ceil(key_count * overwrites, MEMTABLE_ENTRIES);
-            let workload = Workload::Uniform {
-                key_count: key_count as u64,
-            };
+            let workload = Workload::Uniform { key_count: key_count as u64 };
             tree.fill(workload, &mut rng, flush_count, MEMTABLE_ENTRIES, picks_max);
             let lagging = tree.space_amplification();
-            assert!(
-                lagging <= 1.5,
-                "{key_count} keys, {picks_max} picks a flush:\n{tree}"
-            );
+            assert!(lagging <= 1.5, "{key_count} keys, {picks_max} picks a flush:\n{tree}");
             let late_count = tree.compact(usize::MAX).len();
-            assert!(
-                late_count < 100,
-                "{late_count} picks after the last write:\n{tree}"
-            );
+            assert!(late_count < 100, "{late_count} picks after the last write:\n{tree}");
             assert!(tree.space_amplification() <= 1.2, "{key_count} keys:\n{tree}");
             assert!(
                 tree.write_amplification() <= write_amplification_max,
@@ -62,10 +51,7 @@ fn a_small_tree_is_not_rewritten_for_the_sake_of_little_space() {
     let bytes_min = 2 * MEMTABLE_ENTRIES as u64 * ENTRY_BYTES;
     let written = |space_amplification_bytes_min| {
         let mut tree = Simulator::new(
-            CompactionOptions {
-                space_amplification_bytes_min,
-                ..options()
-            },
+            CompactionOptions { space_amplification_bytes_min, ..options() },
             ENTRY_BYTES,
         );
         let workload = Workload::Uniform { key_count: 2000 };
@@ -83,18 +69,8 @@ fn a_small_tree_is_not_rewritten_for_the_sake_of_little_space() {
 #[test]
 fn a_sequential_fill_writes_every_byte_once() {
     let mut tree = simulator();
-    tree.fill(
-        Workload::Sequential,
-        &mut test_rng(),
-        300,
-        MEMTABLE_ENTRIES,
-        usize::MAX,
-    );
-    assert_eq!(
-        (tree.write_amplification(), tree.space_amplification()),
-        (1.0, 1.0),
-        "\n{tree}"
-    );
+    tree.fill(Workload::Sequential, &mut test_rng(), 300, MEMTABLE_ENTRIES, usize::MAX);
+    assert_eq!((tree.write_amplification(), tree.space_amplification()), (1.0, 1.0), "\n{tree}");
     let summary = tree.summary();
     assert!(summary.bytes(BOTTOM) > 250 * 1_000_000, "\n{tree}");
     assert!(summary.levels[0].len() < 4, "\n{tree}");
@@ -109,11 +85,7 @@ fn one_compaction_takes_in_little_of_a_large_tree() {
     for _ in 0..50 {
         tree.fill(workload, &mut rng, 1, MEMTABLE_ENTRIES, 0);
         for plan in tree.compact(usize::MAX) {
-            let most = if plan.inputs[0].0 == 0 {
-                4 + 4 + 1
-            } else {
-                1 + 2 * 10 + 2
-            };
+            let most = if plan.inputs[0].0 == 0 { 4 + 4 + 1 } else { 1 + 2 * 10 + 2 };
             assert!(plan.input_bytes <= most * 1_000_000, "{plan:?}\n{tree}");
         }
     }
@@ -123,13 +95,7 @@ fn one_compaction_takes_in_little_of_a_large_tree() {
 fn deleting_everything_empties_the_tree() {
     let mut tree = simulator();
     let key_count = 20_000;
-    tree.fill(
-        Workload::Uniform { key_count },
-        &mut test_rng(),
-        60,
-        MEMTABLE_ENTRIES,
-        usize::MAX,
-    );
+    tree.fill(Workload::Uniform { key_count }, &mut test_rng(), 60, MEMTABLE_ENTRIES, usize::MAX);
     for keys in (0..key_count).collect::<Vec<_>>().chunks(5000) {
         tree.flush(keys.iter().map(|&key| (key, Write::Delete)).collect());
         tree.compact(2);
@@ -142,13 +108,7 @@ fn deleting_everything_empties_the_tree() {
 fn deletes_of_a_tenth_give_most_of_their_space_back() {
     let mut tree = simulator();
     let mut rng = test_rng();
-    tree.fill(
-        Workload::Uniform { key_count: 20_000 },
-        &mut rng,
-        60,
-        MEMTABLE_ENTRIES,
-        usize::MAX,
-    );
+    tree.fill(Workload::Uniform { key_count: 20_000 }, &mut rng, 60, MEMTABLE_ENTRIES, usize::MAX);
     tree.flush((0..2000).map(|_| (rng.below(20_000), Write::Delete)).collect());
     tree.compact(usize::MAX);
     assert!(tree.space_amplification() <= 1.2, "\n{tree}");
@@ -166,11 +126,7 @@ fn what_expires_together_is_dropped_without_being_read() {
     tree.now_ms = 1019;
     let plans = tree.compact(usize::MAX);
     assert_eq!(plans.iter().filter(|plan| plan.kind == PlanKind::Drop).count(), 1);
-    assert_eq!(
-        plans[0].inputs.iter().map(|(_, nums)| nums.len()).sum::<usize>(),
-        20,
-        "{plans:?}"
-    );
+    assert_eq!(plans[0].inputs.iter().map(|(_, nums)| nums.len()).sum::<usize>(), 20, "{plans:?}");
     assert_eq!(tree.written_bytes, written_bytes, "the rest at most moves");
     tree.now_ms = 1039;
     tree.compact(usize::MAX);
@@ -180,21 +136,13 @@ fn what_expires_together_is_dropped_without_being_read() {
 #[test]
 fn a_table_is_cleaned_when_most_of_it_has_expired() {
     let mut tree = simulator();
-    tree.flush(
-        (0..1000)
-            .map(|key| (key, Write::PutExpiring(1000 + key)))
-            .collect(),
-    );
+    tree.flush((0..1000).map(|key| (key, Write::PutExpiring(1000 + key))).collect());
     tree.compact(usize::MAX);
     tree.now_ms = 1400;
     assert!(tree.compact(usize::MAX).is_empty(), "\n{tree}");
     tree.now_ms = 1600;
     let reasons: Vec<_> = tree.compact(usize::MAX).iter().map(|plan| plan.reason).collect();
-    assert_eq!(
-        reasons,
-        [Reason::Expiry, Reason::Expiry],
-        "down from level 0, then cleaned"
-    );
+    assert_eq!(reasons, [Reason::Expiry, Reason::Expiry], "down from level 0, then cleaned");
     assert_eq!(tree.visible(SeqNum::MAX).len(), 399);
     assert_eq!(tree.summary().bytes(BOTTOM), 399 * ENTRY_BYTES);
 }
@@ -202,13 +150,7 @@ fn a_table_is_cleaned_when_most_of_it_has_expired() {
 #[test]
 fn the_printed_shape_has_a_line_a_level() {
     let mut tree = simulator();
-    tree.fill(
-        Workload::Sequential,
-        &mut test_rng(),
-        12,
-        MEMTABLE_ENTRIES,
-        usize::MAX,
-    );
+    tree.fill(Workload::Sequential, &mut test_rng(), 12, MEMTABLE_ENTRIES, usize::MAX);
     let text = tree.to_string();
     assert_eq!(text.lines().count(), 1 + limits::LEVELS + 1, "{text}");
     assert!(
@@ -229,10 +171,7 @@ fn steps_that_fit_bring_a_full_level_0_down() {
     let wanted = pick(&tree.summary(), &options()).expect("level 0 is full");
     assert!(wanted.room_bytes > room_bytes, "{wanted:?}");
     let mut plan_count = 0;
-    let room = Room {
-        bytes: room_bytes,
-        is_hopeful: false,
-    };
+    let room = Room { bytes: room_bytes, is_hopeful: false };
     while let Some(plan) = pick_small(&tree.summary(), &options(), room) {
         assert!(plan.room_bytes <= room_bytes, "{plan:?}");
         tree.run(&plan);
@@ -273,10 +212,7 @@ fn tables_of_tombstones_go_first() {
     assert!(tree.place(BOTTOM, &puts(2000..3000)));
     tree.flush(puts(0..1000));
     tree.flush((2000..3000).map(|key| (key, Write::Delete)).collect());
-    let room = Room {
-        bytes: 10_000_000,
-        is_hopeful: false,
-    };
+    let room = Room { bytes: 10_000_000, is_hopeful: false };
     let plan = pick_small(&tree.summary(), &options(), room).expect("room for all");
     tree.run(&plan);
     assert!(tree.visible(SeqNum::MAX).keys().all(|key| *key < 1000));

@@ -1,14 +1,15 @@
 //! A merge in steps, for a disk without room for all of its outputs beside all of its inputs.
 //!
-//! Each step merges one table of the lower level with what the upper level has of its part of the key
-//! space, and puts the outputs in that table's place. So space returns with each step, and what is needed
-//! beside the inputs is one lower table and, step by step, what comes from above.
+//! Each step merges one table of the lower level with what the upper level has of its part of the
+//! key space, and puts the outputs in that table's place. So space returns with each step, and what
+//! is needed beside the inputs is one lower table and, step by step, what comes from above.
 //!
 //! Invariants:
-//! 1. The upper tables stay in the tree until the last step. Until then, what has gone down is on both
-//!    levels, the same entries: readers find them above first, and later merges drop one of the two.
-//!    Tombstones hide below the same as before.
-//! 2. After each step the tree is whole: a failure leaves what was done, and the steps can be repeated.
+//! 1. The upper tables stay in the tree until the last step. Until then, what has gone down is on
+//!    both levels, the same entries: readers find them above first, and later merges drop one of
+//!    the two. Tombstones hide below the same as before.
+//! 2. After each step the tree is whole: a failure leaves what was done, and the steps can be
+//!    repeated.
 
 use super::{Inputs, Merging, sources};
 use crate::compaction::runner::Outputs;
@@ -18,10 +19,13 @@ use crate::version::VersionEdit;
 use kvant_base::Result;
 
 impl Core {
-    /// Merges `inputs`, of two levels, and installs the outcome. The outputs know their sizes, but not their tables.
+    /// Merges `inputs`, of two levels, and installs the outcome. The outputs know their sizes, but
+    /// not their tables.
     pub(super) fn merge_in_steps(&self, merging: &Merging<'_>, inputs: Inputs) -> Result<Outputs> {
         let mut inputs = inputs.into_iter();
-        let (Some((upper_level, upper)), Some((output_level, lower))) = (inputs.next(), inputs.next()) else {
+        let (Some((upper_level, upper)), Some((output_level, lower))) =
+            (inputs.next(), inputs.next())
+        else {
             return Ok(Outputs::default());
         };
         let ends: Vec<Option<Vec<u8>>> = lower

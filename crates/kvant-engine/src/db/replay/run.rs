@@ -1,7 +1,8 @@
 //! A run: operations in the order of the log, put into key order and inserted into a memtable.
 //!
-//! Sorted are not the operations but a place for each: 16 bytes, of which eight are key. What all keys of a
-//! group start with tells none of them apart, so those eight are the bytes that follow it.
+//! Sorted are not the operations but a place for each: 16 bytes, of which eight are key. What all
+//! keys of a group start with tells none of them apart, so those eight are the bytes that follow
+//! it.
 //!
 //! Invariants:
 //! 1. what is in the run is in no memtable yet, and `insert_into` leaves it empty;
@@ -17,11 +18,11 @@ use std::sync::Arc;
 const HEADER_BYTES: usize = 16;
 /// Groups of at most this many are sorted by comparing whole keys.
 const SMALL_GROUP: usize = 16;
-/// How often a group is divided by eight more bytes of its keys before whole keys are compared: bounds the
-/// recursion. Keys that differ only later are rare enough.
+/// How often a group is divided by eight more bytes of its keys before whole keys are compared:
+/// bounds the recursion. Keys that differ only later are rare enough.
 const ROUNDS_MAX: u32 = 8;
-/// Operations that are looked up before they are inserted: side by side, their cache misses overlap. An
-/// insert ends with an atomic instruction, which the next miss would have to wait for.
+/// Operations that are looked up before they are inserted: side by side, their cache misses
+/// overlap. An insert ends with an atomic instruction, which the next miss would have to wait for.
 const AHEAD_COUNT: usize = 16;
 
 pub(super) struct Run {
@@ -34,8 +35,8 @@ pub(super) struct Run {
     _reservation: Reservation,
 }
 
-/// Where an operation is, and eight bytes of its key in front of that, in one integer that compares without a
-/// branch. The newer of two operations is the lesser, as in the order of internal keys.
+/// Where an operation is, and eight bytes of its key in front of that, in one integer that compares
+/// without a branch. The newer of two operations is the lesser, as in the order of internal keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place(u128);
 
@@ -68,7 +69,8 @@ impl Run {
     pub(super) fn push(&mut self, key: InternalKeyRef<'_>, stored_value: &[u8]) {
         let key_bytes = u32::try_from(key.user_key.len()).expect("keys are at most 16 KiB");
         let value_bytes = u32::try_from(stored_value.len()).expect("values are at most 1 GiB");
-        let header = u128::from(key.trailer) | u128::from(key_bytes) << 64 | u128::from(value_bytes) << 96;
+        let header =
+            u128::from(key.trailer) | u128::from(key_bytes) << 64 | u128::from(value_bytes) << 96;
         self.ops.extend_from_slice(&header.to_le_bytes());
         self.ops.extend_from_slice(key.user_key);
         self.ops.extend_from_slice(stored_value);
@@ -109,7 +111,8 @@ impl Run {
         self.op_count = 0;
     }
 
-    /// Sorts `group`, places in the order of the log or in any other, into the order of internal keys.
+    /// Sorts `group`, places in the order of the log or in any other, into the order of internal
+    /// keys.
     fn sort(&self, group: &mut [Place], rounds: u32) {
         let shared_bytes = self.shared_bytes(group);
         for place in &mut *group {

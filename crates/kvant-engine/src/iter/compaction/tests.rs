@@ -8,9 +8,8 @@ fn compact(entries: Vec<Entry>, horizon: Horizon) -> (Vec<Entry>, DropCounts) {
     let mut iter = CompactionIter::new(VecIter::new(entries), horizon).unwrap();
     let mut kept = Vec::new();
     while let Some(entry) = iter.next().unwrap() {
-        let same_user_key = kept
-            .last()
-            .is_some_and(|(last, _): &Entry| last.user_key == entry.key.user_key);
+        let same_user_key =
+            kept.last().is_some_and(|(last, _): &Entry| last.user_key == entry.key.user_key);
         assert_eq!(entry.starts_user_key, !same_user_key);
         kept.push((entry.key.to_owned(), entry.value.to_vec()));
     }
@@ -18,11 +17,7 @@ fn compact(entries: Vec<Entry>, horizon: Horizon) -> (Vec<Entry>, DropCounts) {
 }
 
 fn horizon(snapshots: &[u64], bottommost: bool, now_ms: u64) -> Horizon {
-    Horizon {
-        snapshots: snapshots.iter().map(|&seq| SeqNum(seq)).collect(),
-        bottommost,
-        now_ms,
-    }
+    Horizon { snapshots: snapshots.iter().map(|&seq| SeqNum(seq)).collect(), bottommost, now_ms }
 }
 
 #[test]
@@ -31,11 +26,7 @@ fn no_reader_sees_a_difference_and_nothing_useless_is_kept() {
     for round in 0..1000 {
         let count = rng.below(60);
         let bottommost = rng.one_in(2);
-        let beneath = if bottommost {
-            Vec::new()
-        } else {
-            random_entries(&mut rng, 10, 1)
-        };
+        let beneath = if bottommost { Vec::new() } else { random_entries(&mut rng, 10, 1) };
         let entries = random_entries(&mut rng, count, 11);
         let mut snapshots: Vec<_> = (0..rng.below(5)).map(|_| rng.below(80)).collect();
         snapshots.sort_unstable();
@@ -47,31 +38,31 @@ fn no_reader_sees_a_difference_and_nothing_useless_is_kept() {
         let after = [kept.clone(), beneath].concat();
         for &visible_at in snapshots.iter().chain([&u64::MAX]) {
             for later_ms in [now_ms, now_ms + 10, 100] {
-                let (seen, expected) = (
-                    visible(&after, visible_at, later_ms),
-                    visible(&before, visible_at, later_ms),
-                );
+                let (seen, expected) =
+                    (visible(&after, visible_at, later_ms), visible(&before, visible_at, later_ms));
                 assert_eq!(seen, expected, "round {round}, at {visible_at}");
             }
         }
 
-        let stripe = |key: &InternalKeyRef<'_>| snapshots.iter().filter(|&&seq| seq < key.seq().0).count();
+        let stripe =
+            |key: &InternalKeyRef<'_>| snapshots.iter().filter(|&&seq| seq < key.seq().0).count();
         let mut kept_stripes = HashSet::new();
         for (key, value) in &kept {
             let key = key.as_ref();
-            assert!(
-                kept_stripes.insert((key.user_key, stripe(&key))),
-                "two versions in a stripe"
-            );
+            assert!(kept_stripes.insert((key.user_key, stripe(&key))), "two versions in a stripe");
             let kind = key.kind().unwrap();
             let expiry_ms = expiry_of(kind, value).unwrap();
             assert!(
                 expiry_ms.is_none_or(|expiry_ms| expiry_ms > now_ms),
                 "an expired value is kept"
             );
-            assert!(kind != ValueKind::Delete || (value.is_empty() && !(bottommost && stripe(&key) == 0)));
+            assert!(
+                kind != ValueKind::Delete
+                    || (value.is_empty() && !(bottommost && stripe(&key) == 0))
+            );
         }
-        let expired_dropped = count - counts.kept_count - counts.shadowed_count - counts.tombstone_count;
+        let expired_dropped =
+            count - counts.kept_count - counts.shadowed_count - counts.tombstone_count;
         assert!(expired_dropped <= counts.expired_count, "{counts:?}");
         assert_eq!(counts.kept_count as usize, kept.len());
     }
@@ -79,20 +70,10 @@ fn no_reader_sees_a_difference_and_nothing_useless_is_kept() {
 
 #[test]
 fn each_snapshot_keeps_its_version_and_tombstones_stay_while_needed() {
-    let history = || {
-        vec![
-            put("k", 2),
-            put("k", 4),
-            delete("k", 6),
-            put("k", 8),
-            delete("k", 10),
-        ]
-    };
+    let history = || vec![put("k", 2), put("k", 4), delete("k", 6), put("k", 8), delete("k", 10)];
     let seqs = |snapshots: &[u64], bottommost| {
         let (kept, _) = compact(history(), horizon(snapshots, bottommost, 0));
-        kept.iter()
-            .map(|(key, _)| key.as_ref().seq().0)
-            .collect::<Vec<_>>()
+        kept.iter().map(|(key, _)| key.as_ref().seq().0).collect::<Vec<_>>()
     };
     assert_eq!(seqs(&[], true), [0; 0]);
     assert_eq!(seqs(&[], false), [10]);
@@ -112,24 +93,10 @@ fn expired_values_become_tombstones_or_vanish() {
     let entries = || vec![expiring("a", 5, 100), put("a", 3), expiring("b", 6, 101)];
     let (kept, counts) = compact(entries(), horizon(&[4], false, 100));
     assert_eq!(kept, [delete("a", 5), put("a", 3), expiring("b", 6, 101)]);
-    assert_eq!(
-        counts,
-        DropCounts {
-            kept_count: 3,
-            expired_count: 1,
-            ..DropCounts::default()
-        }
-    );
+    assert_eq!(counts, DropCounts { kept_count: 3, expired_count: 1, ..DropCounts::default() });
     let (kept, counts) = compact(entries(), horizon(&[], true, 100));
     assert_eq!(kept, [expiring("b", 6, 101)]);
-    assert_eq!(
-        (
-            counts.shadowed_count,
-            counts.tombstone_count,
-            counts.expired_count
-        ),
-        (1, 0, 1)
-    );
+    assert_eq!((counts.shadowed_count, counts.tombstone_count, counts.expired_count), (1, 0, 1));
 }
 
 #[test]
@@ -142,7 +109,8 @@ fn entries_met_twice_after_a_recovery_are_kept_once() {
 fn a_bad_entry_is_an_error() {
     let mut bad = put("b", 1);
     bad.0.trailer |= 0x70;
-    let mut iter = CompactionIter::new(VecIter::new(vec![put("a", 1), bad]), Horizon::default()).unwrap();
+    let mut iter =
+        CompactionIter::new(VecIter::new(vec![put("a", 1), bad]), Horizon::default()).unwrap();
     assert!(iter.next().unwrap().is_some());
     assert_eq!(iter.next().unwrap_err().kind(), ErrorKind::Corruption);
 }

@@ -24,15 +24,7 @@ fn tables_of(entries: &[Entry], mut cut: impl FnMut() -> bool) -> Vec<Arc<TableF
 fn version_of(tables: &[Arc<TableFile<Table>>]) -> Arc<Version<Table>> {
     let added = tables.iter().map(|table| (2, table.meta.clone())).collect();
     Arc::new(
-        Version::empty()
-            .apply(
-                &VersionEdit {
-                    added,
-                    ..VersionEdit::default()
-                },
-                tables,
-            )
-            .unwrap(),
+        Version::empty().apply(&VersionEdit { added, ..VersionEdit::default() }, tables).unwrap(),
     )
 }
 
@@ -74,11 +66,7 @@ fn a_table_is_opened_when_reached_and_let_go_when_left() {
     });
     let last = entries.len() - 1;
     iter.seek(entries[last].0.as_ref()).unwrap();
-    assert_eq!(
-        open_count.load(Ordering::Relaxed),
-        1,
-        "only the table of the target"
-    );
+    assert_eq!(open_count.load(Ordering::Relaxed), 1, "only the table of the target");
     iter.seek(entries[last].0.as_ref()).unwrap();
     assert_eq!(open_count.load(Ordering::Relaxed), 1, "still open");
     assert_eq!(Arc::strong_count(&tables[last].table), 2);

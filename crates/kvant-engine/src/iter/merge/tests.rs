@@ -5,10 +5,7 @@ use crate::version::test_support::test_rng;
 
 fn boxed(sources: Vec<VecIter>) -> MergeIter {
     MergeIter::new(
-        sources
-            .into_iter()
-            .map(|source| Box::new(source) as Box<dyn InternalIterator>)
-            .collect(),
+        sources.into_iter().map(|source| Box::new(source) as Box<dyn InternalIterator>).collect(),
     )
 }
 

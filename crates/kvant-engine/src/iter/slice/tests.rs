@@ -15,10 +15,7 @@ fn slice(text: &str, from: &str, to: Option<&str>) -> String {
     let mut iter = SliceIter::new(keys(text), from.as_bytes().to_vec(), to);
     iter.seek_to_first().unwrap();
     let entries = collect(&mut iter);
-    entries
-        .iter()
-        .map(|(key, _)| char::from(key.user_key[0]))
-        .collect()
+    entries.iter().map(|(key, _)| char::from(key.user_key[0])).collect()
 }
 
 #[test]

@@ -23,18 +23,18 @@ fn a_view_shows_what_the_definition_says() {
         let mut bound = || format!("some/long/stem/{:02}", rng.below(13)).into_bytes();
         let (start, end) = (bound(), bound());
 
-        let mut all = VisibleIter::new(VecIter::new(entries.clone()), SeqNum(visible_at), now_ms, None);
+        let mut all =
+            VisibleIter::new(VecIter::new(entries.clone()), SeqNum(visible_at), now_ms, None);
         assert_eq!(all.next().unwrap(), None, "not positioned");
         all.seek_to_first().unwrap();
         let shown = records(&mut all);
         assert_eq!(shown, expected.clone().into_iter().collect::<Vec<_>>());
         assert!(all.skipped_count() + shown.len() as u64 <= count);
 
-        let mut part = VisibleIter::new(VecIter::new(entries), SeqNum(visible_at), now_ms, Some(&end));
+        let mut part =
+            VisibleIter::new(VecIter::new(entries), SeqNum(visible_at), now_ms, Some(&end));
         part.seek(&start).unwrap();
-        let within = expected
-            .into_iter()
-            .filter(|(key, _)| (&start..&end).contains(&key));
+        let within = expected.into_iter().filter(|(key, _)| (&start..&end).contains(&key));
         assert_eq!(records(&mut part), within.collect::<Vec<_>>());
     }
 }
@@ -56,11 +56,7 @@ fn skipped_entries_are_counted_and_expiries_shown() {
         iter.next().unwrap().map(|record| (record.key, record.expiry_ms)),
         Some((&b"a"[..], None))
     );
-    let expected = VisibleEntry {
-        key: b"d",
-        value: b"x",
-        expiry_ms: Some(51),
-    };
+    let expected = VisibleEntry { key: b"d", value: b"x", expiry_ms: Some(51) };
     assert_eq!(iter.next().unwrap(), Some(expected));
     assert_eq!(iter.next().unwrap(), None);
     assert_eq!(iter.skipped_count(), 5, "a@3, b@8, b@2, c@7, e@11");

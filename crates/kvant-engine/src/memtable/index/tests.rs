@@ -45,10 +45,7 @@ fn only_an_overflow_makes_the_index_say_that_it_knows_nothing() {
     }
     assert_eq!(find(&index, 3, 99), None, "full, but nothing was left out");
     publish(&index, 3, 99_000);
-    assert!(matches!(
-        index.find(3, |address| address == 99_000),
-        Known::Nothing
-    ));
+    assert!(matches!(index.find(3, |address| address == 99_000), Known::Nothing));
     assert_eq!(find(&index, 3, 1), Some(1000), "what is indexed is still found");
     assert!(
         matches!(index.find(40, |_| false), Known::Absent),

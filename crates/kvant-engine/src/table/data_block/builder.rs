@@ -1,15 +1,16 @@
 //! Builds data blocks.
 
 use super::{
-    BUCKET_EMPTY, BUCKET_SHARED, COUNTS_BYTES, HASHED_RESTARTS_MAX, RESTART_BYTES, RESTART_INTERVAL,
-    bucket_of, common_prefix_bytes,
+    BUCKET_EMPTY, BUCKET_SHARED, COUNTS_BYTES, HASHED_RESTARTS_MAX, RESTART_BYTES,
+    RESTART_INTERVAL, bucket_of, common_prefix_bytes,
 };
 use crate::format::InternalKeyRef;
 use kvant_base::varint;
 
 /// Keys a bucket: a compromise between the size of the hash index and the keys that share a bucket.
 const BUCKET_LOAD: f64 = 0.75;
-/// Values from this length on get exactly the memory they need: doubling a buffer would cost as much again.
+/// Values from this length on get exactly the memory they need: doubling a buffer would cost as
+/// much again.
 const EXACT_VALUE_BYTES: usize = 1 << 20;
 
 /// Collects the entries of one block at a time.
@@ -20,15 +21,15 @@ pub(in crate::table) struct DataBlockBuilder {
     entries: Vec<u8>,
     restarts: Vec<(u32, u32)>,
     entry_count: usize,
-    /// Hash and restart interval of each distinct user key; a key whose versions lie in two intervals is in
-    /// here twice.
+    /// Hash and restart interval of each distinct user key; a key whose versions lie in two
+    /// intervals is in here twice.
     hashed_keys: Vec<(u64, u32)>,
     buckets: Vec<u8>,
 }
 
 impl DataBlockBuilder {
-    /// Appends an entry. `previous_key` is the user key of the entry before in this block, if any, `hash`
-    /// that of `key`'s user key.
+    /// Appends an entry. `previous_key` is the user key of the entry before in this block, if any,
+    /// `hash` that of `key`'s user key.
     pub(in crate::table) fn add(
         &mut self,
         key: InternalKeyRef<'_>,
@@ -38,8 +39,7 @@ impl DataBlockBuilder {
     ) {
         let mut shared = 0;
         if self.entry_count.is_multiple_of(RESTART_INTERVAL) {
-            self.restarts
-                .push((self.entries.len() as u32, self.payload.len() as u32));
+            self.restarts.push((self.entries.len() as u32, self.payload.len() as u32));
         } else {
             shared = common_prefix_bytes(previous_key, key.user_key);
         }
@@ -56,7 +56,8 @@ impl DataBlockBuilder {
         );
         self.entries.extend_from_slice(suffix);
         if value.len() >= EXACT_VALUE_BYTES {
-            // With room for the one entry, restart and counts that follow when it is alone in its block.
+            // With room for the one entry, restart and counts that follow when it is alone in its
+            // block.
             self.payload
                 .reserve_exact(Self::entry_bytes_max(key, value) + RESTART_BYTES + COUNTS_BYTES);
         }
@@ -89,10 +90,8 @@ impl DataBlockBuilder {
             self.payload.extend_from_slice(&tail.to_le_bytes());
         }
         self.payload.extend_from_slice(&self.buckets);
-        self.payload
-            .extend_from_slice(&(self.buckets.len() as u16).to_le_bytes());
-        self.payload
-            .extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
+        self.payload.extend_from_slice(&(self.buckets.len() as u16).to_le_bytes());
+        self.payload.extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
         self.payload.extend_from_slice(&tails_bytes.to_le_bytes());
         &self.payload
     }
@@ -100,7 +99,9 @@ impl DataBlockBuilder {
     fn fill_buckets(&mut self) {
         self.buckets.clear();
         let bucket_count = (self.hashed_keys.len() as f64 / BUCKET_LOAD) as usize | 1;
-        if !(2..=HASHED_RESTARTS_MAX).contains(&self.restarts.len()) || bucket_count > usize::from(u16::MAX) {
+        if !(2..=HASHED_RESTARTS_MAX).contains(&self.restarts.len())
+            || bucket_count > usize::from(u16::MAX)
+        {
             return;
         }
         self.buckets.resize(bucket_count, BUCKET_EMPTY);
@@ -112,16 +113,8 @@ impl DataBlockBuilder {
                 _ => BUCKET_SHARED,
             };
         }
-        let used = self
-            .buckets
-            .iter()
-            .filter(|&&bucket| bucket != BUCKET_EMPTY)
-            .count();
-        let shared = self
-            .buckets
-            .iter()
-            .filter(|&&bucket| bucket == BUCKET_SHARED)
-            .count();
+        let used = self.buckets.iter().filter(|&&bucket| bucket != BUCKET_EMPTY).count();
+        let shared = self.buckets.iter().filter(|&&bucket| bucket == BUCKET_SHARED).count();
         if shared * 2 > used {
             self.buckets.clear();
         }

@@ -6,7 +6,8 @@ use std::ops::Range;
 
 /// A position in a data block, which is handed to each method that moves it: the owner keeps both.
 ///
-/// Invariant: while `valid`, `user_key`, `trailer` and `value` are those of the entry before `next`.
+/// Invariant: while `valid`, `user_key`, `trailer` and `value` are those of the entry before
+/// `next`.
 #[derive(Default)]
 pub(in crate::table) struct DataBlockCursor {
     user_key: Vec<u8>,
@@ -25,10 +26,7 @@ impl DataBlockCursor {
     #[inline]
     pub(in crate::table) fn key(&self) -> InternalKeyRef<'_> {
         debug_assert!(self.valid);
-        InternalKeyRef {
-            user_key: &self.user_key,
-            trailer: self.trailer,
-        }
+        InternalKeyRef { user_key: &self.user_key, trailer: self.trailer }
     }
 
     #[inline]
@@ -50,7 +48,11 @@ impl DataBlockCursor {
     }
 
     /// Moves to the first entry at or after `target`; to none when all are before.
-    pub(in crate::table) fn seek(&mut self, block: &DataBlock, target: InternalKeyRef<'_>) -> Parsed<()> {
+    pub(in crate::table) fn seek(
+        &mut self,
+        block: &DataBlock,
+        target: InternalKeyRef<'_>,
+    ) -> Parsed<()> {
         self.valid = false;
         self.next = block.restart(block.restart_before(target)?)?;
         self.user_key.clear();
@@ -74,13 +76,9 @@ impl DataBlockCursor {
             return Err(Malformed("entry shares more than the key before it has"));
         }
         self.user_key.truncate(head.shared);
-        self.user_key
-            .extend_from_slice(&block.bytes[head.suffix_at..head.end]);
+        self.user_key.extend_from_slice(&block.bytes[head.suffix_at..head.end]);
         (self.trailer, self.value) = block.tail(self.next.tail_at, head.tail_bytes)?;
-        self.next = Place {
-            entry_at: head.end,
-            tail_at: self.value.end,
-        };
+        self.next = Place { entry_at: head.end, tail_at: self.value.end };
         self.valid = true;
         Ok(())
     }

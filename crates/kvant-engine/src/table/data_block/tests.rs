@@ -18,26 +18,16 @@ fn build(keys: &[(Vec<u8>, u64)]) -> DataBlock {
 fn get(block: &DataBlock, key: &[u8], seq: u64) -> Option<usize> {
     let target = InternalKeyRef::seek(key, SeqNum(seq));
     let entry = block.get(target, key_hash(key)).expect("sound")?;
-    Some(usize::from_le_bytes(
-        block.bytes_at(entry.value).try_into().expect("a place"),
-    ))
+    Some(usize::from_le_bytes(block.bytes_at(entry.value).try_into().expect("a place")))
 }
 
 #[test]
 fn has_a_hash_index_where_one_helps() {
-    let numbered = |count: u64| {
-        (0..count)
-            .map(|n| (format!("key{n:06}").into_bytes(), 1))
-            .collect::<Vec<_>>()
-    };
-    for (count, hashed) in [
-        (1, false),
-        (16, false),
-        (17, true),
-        (4000, true),
-        (254 * 16, true),
-        (254 * 16 + 1, false),
-    ] {
+    let numbered =
+        |count: u64| (0..count).map(|n| (format!("key{n:06}").into_bytes(), 1)).collect::<Vec<_>>();
+    for (count, hashed) in
+        [(1, false), (16, false), (17, true), (4000, true), (254 * 16, true), (254 * 16 + 1, false)]
+    {
         let keys = numbered(count);
         let block = build(&keys);
         assert_eq!(block.bucket_count > 0, hashed, "{count} entries");
@@ -59,13 +49,10 @@ fn random_blocks_answer_as_a_linear_search() {
         let mut rng = Rng::new(seed.wrapping_add(round));
         let random = |rng: &mut Rng| -> Vec<u8> {
             let len = rng.below(14);
-            (0..len)
-                .map(|_| [0, b'a', b'b', 0xff][rng.below(4) as usize])
-                .collect()
+            (0..len).map(|_| [0, b'a', b'b', 0xff][rng.below(4) as usize]).collect()
         };
-        let mut keys: Vec<_> = (0..1 + rng.below(200))
-            .map(|_| (random(&mut rng), rng.below(10)))
-            .collect();
+        let mut keys: Vec<_> =
+            (0..1 + rng.below(200)).map(|_| (random(&mut rng), rng.below(10))).collect();
         keys.sort_by_key(|(key, seq)| (key.clone(), std::cmp::Reverse(*seq)));
         keys.dedup();
         let block = build(&keys);
@@ -77,13 +64,12 @@ fn random_blocks_answer_as_a_linear_search() {
                 random(&mut rng)
             };
             let seq = rng.below(11);
-            let at =
-                keys.partition_point(|(k, s)| (k, std::cmp::Reverse(*s)) < (&key, std::cmp::Reverse(seq)));
+            let at = keys.partition_point(|(k, s)| {
+                (k, std::cmp::Reverse(*s)) < (&key, std::cmp::Reverse(seq))
+            });
             let expected = keys.get(at).filter(|found| found.0 == key).map(|_| at);
             assert_eq!(get(&block, &key, seq), expected, "{key:?} at {seq} in {keys:?}");
-            cursor
-                .seek(&block, InternalKeyRef::seek(&key, SeqNum(seq)))
-                .expect("sound");
+            cursor.seek(&block, InternalKeyRef::seek(&key, SeqNum(seq))).expect("sound");
             assert_eq!(cursor.valid(), at < keys.len());
             if cursor.valid() {
                 assert_eq!(

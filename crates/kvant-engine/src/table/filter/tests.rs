@@ -3,9 +3,8 @@ use crate::format::key_hash;
 
 /// Share of absent keys that pass a filter over `key_count` keys.
 fn measured_rate(key_count: u64, bits_per_key: f64, probe_count: u64) -> f64 {
-    let hashes: Vec<u64> = (0..key_count)
-        .map(|n| key_hash(format!("key{n:012}").as_bytes()))
-        .collect();
+    let hashes: Vec<u64> =
+        (0..key_count).map(|n| key_hash(format!("key{n:012}").as_bytes())).collect();
     let filter = Filter::build(&hashes, bits_per_key);
     assert!(hashes.iter().all(|&hash| filter.may_contain(hash)));
     let passed = (0..probe_count)
@@ -14,26 +13,16 @@ fn measured_rate(key_count: u64, bits_per_key: f64, probe_count: u64) -> f64 {
     passed as f64 / probe_count as f64
 }
 
-/// Rows of the table in section 3 of the format document: bits per key, bits set, measured share in per cent.
+/// Rows of the table in section 3 of the format document: bits per key, bits set, measured share in
+/// per cent.
 fn documented_rows() -> Vec<(f64, u32, f64)> {
     let document = include_str!("../../../../../docs/formats/table.md");
-    let rows = document
-        .lines()
-        .skip_while(|line| !line.starts_with("| bits per key |"))
-        .skip(2);
+    let rows = document.lines().skip_while(|line| !line.starts_with("| bits per key |")).skip(2);
     rows.take_while(|line| line.starts_with('|'))
         .map(|line| {
             let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-            let per_cent = cells[2]
-                .strip_suffix(" %")
-                .expect("per cent")
-                .parse()
-                .expect("a rate");
-            (
-                cells[0].parse().expect("bits"),
-                cells[1].parse().expect("probes"),
-                per_cent,
-            )
+            let per_cent = cells[2].strip_suffix(" %").expect("per cent").parse().expect("a rate");
+            (cells[0].parse().expect("bits"), cells[1].parse().expect("probes"), per_cent)
         })
         .collect()
 }
@@ -59,7 +48,8 @@ fn chosen_bits_honour_the_rate_for_small_and_large_tables() {
         let bits_per_key = bits_per_key_for(rate);
         for key_count in [10_000, 2_000_000] {
             let measured = measured_rate(key_count, bits_per_key, 1_000_000);
-            // Four standard deviations of what a million probes of a filter with exactly this rate may show.
+            // Four standard deviations of what a million probes of a filter with exactly this rate
+            // may show.
             let noise = 4.0 * (rate / 1e6).sqrt();
             assert!(
                 measured <= rate + noise,

@@ -4,9 +4,7 @@ use kvant_env::rng::Rng;
 
 /// Short keys over few byte values: many are prefixes of each other.
 fn random_key(rng: &mut Rng) -> Vec<u8> {
-    (0..rng.below(12))
-        .map(|_| [0, 1, b'a', 0xfe, 0xff][rng.below(5) as usize])
-        .collect()
+    (0..rng.below(12)).map(|_| [0, 1, b'a', 0xfe, 0xff][rng.below(5) as usize]).collect()
 }
 
 #[test]
@@ -22,10 +20,7 @@ fn separators_separate_and_are_short() {
             std::mem::swap(&mut last, &mut next);
         }
         shortest_separator(&last, &next, &mut separator);
-        assert!(
-            last <= separator && separator < next,
-            "{last:?} {separator:?} {next:?}"
-        );
+        assert!(last <= separator && separator < next, "{last:?} {separator:?} {next:?}");
         assert!(separator.len() <= last.len(), "{last:?} {separator:?} {next:?}");
     }
     for (last, next, expected) in [
@@ -59,13 +54,17 @@ fn finds_what_a_linear_search_finds() {
         let mut keys: Vec<(Vec<u8>, Option<u64>)> = (0..1 + rng.below(60))
             .map(|_| (random(&mut rng), rng.one_in(4).then(|| rng.below(100) << 8 | 1)))
             .collect();
-        let order = |key: &(Vec<u8>, Option<u64>)| (key.0.clone(), std::cmp::Reverse(key.1.unwrap_or(0)));
+        let order =
+            |key: &(Vec<u8>, Option<u64>)| (key.0.clone(), std::cmp::Reverse(key.1.unwrap_or(0)));
         keys.sort_by_key(order);
         keys.dedup_by_key(|key| order(key));
         let index = build(&keys);
         assert!(
             index.heap_bytes() as u64
-                <= Index::heap_bytes_max(keys.len() as u64, keys.iter().map(|key| key.0.len() as u64).sum())
+                <= Index::heap_bytes_max(
+                    keys.len() as u64,
+                    keys.iter().map(|key| key.0.len() as u64).sum()
+                )
         );
         for _ in 0..200 {
             let user_key = match rng.below(3) {
@@ -77,10 +76,7 @@ fn finds_what_a_linear_search_finds() {
             let expected = keys
                 .iter()
                 .position(|(key, trailer)| {
-                    InternalKeyRef {
-                        user_key: key,
-                        trailer: trailer.unwrap_or(0),
-                    } >= target
+                    InternalKeyRef { user_key: key, trailer: trailer.unwrap_or(0) } >= target
                 })
                 .unwrap_or(keys.len());
             assert_eq!(index.find(target), expected, "{user_key:?} in {keys:?}");

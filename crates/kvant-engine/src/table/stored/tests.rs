@@ -60,10 +60,7 @@ fn too_short_and_unknown_blocks_are_refused() {
     let crc = crc32c_masked(&[b"payload", &[3], &0u64.to_le_bytes()]);
     stored.push(3);
     stored.extend_from_slice(&crc.to_le_bytes());
-    assert_eq!(
-        open_owned(stored, 0),
-        Err(Malformed("block has an unknown compression type"))
-    );
+    assert_eq!(open_owned(stored, 0), Err(Malformed("block has an unknown compression type")));
     let compressed = seal(&[7; 1000], Compression::Lz4, 0);
     assert!(open_uncompressed(&compressed, 0).is_err());
 }

@@ -13,28 +13,17 @@ struct Contents {
 
 fn read_all(contents: &[u8], keys: &[&[u8]], metadata_share_bytes: u64) -> Result<Contents> {
     let table = open(file_of(contents), context(64 << 20, metadata_share_bytes))?;
-    let gets = keys
-        .iter()
-        .map(|key| get(&table, key, SeqNum::MAX.0))
-        .collect::<Result<_>>()?;
+    let gets = keys.iter().map(|key| get(&table, key, SeqNum::MAX.0)).collect::<Result<_>>()?;
     let mut iter = table.iter(false, Consumer::Compaction);
     iter.seek_to_first()?;
     let entries = rest_of(&mut iter)?;
-    Ok(Contents {
-        properties: table.properties().clone(),
-        entries,
-        gets,
-    })
+    Ok(Contents { properties: table.properties().clone(), entries, gets })
 }
 
 fn entries() -> Vec<Entry> {
     let mut entries = vec![];
     for n in 0..60u64 {
-        entries.push(put(
-            format!("key{n:03}"),
-            100 + n,
-            format!("new value {n} ").repeat(3),
-        ));
+        entries.push(put(format!("key{n:03}"), 100 + n, format!("new value {n} ").repeat(3)));
         if n % 3 == 0 {
             entries.push((format!("key{n:03}").into_bytes(), n, ValueKind::Delete, vec![]));
         }
@@ -45,11 +34,7 @@ fn entries() -> Vec<Entry> {
 #[test]
 fn every_flipped_byte_is_detected() {
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
-        let options = TableOptions {
-            block_bytes: 512,
-            compression,
-            filter_bits_per_key: 10.0,
-        };
+        let options = TableOptions { block_bytes: 512, compression, filter_bits_per_key: 10.0 };
         let (file, _) = build_with(options, &entries());
         let sound = file_contents(&*file);
         let keys: Vec<Vec<u8>> = (0..60).map(|n| format!("key{n:03}").into_bytes()).collect();
@@ -91,17 +76,9 @@ fn every_cut_is_detected() {
         let cut = &sound[..len];
         let kind = open(file_of(cut), roomy()).map(|_| ()).expect_err("cut").kind();
         assert_eq!(kind, ErrorKind::Corruption);
-        let expecting_all = Table::open(
-            file_of(cut),
-            Path::new(PATH),
-            FileNum(7),
-            finished.file_bytes,
-            roomy(),
-        );
-        assert_eq!(
-            expecting_all.map(|_| ()).expect_err("cut").kind(),
-            ErrorKind::Corruption
-        );
+        let expecting_all =
+            Table::open(file_of(cut), Path::new(PATH), FileNum(7), finished.file_bytes, roomy());
+        assert_eq!(expecting_all.map(|_| ()).expect_err("cut").kind(), ErrorKind::Corruption);
     }
 }
 
@@ -109,23 +86,14 @@ fn every_cut_is_detected() {
 fn a_block_in_the_place_of_another_is_detected() {
     // Two blocks of equal length, exchanged: each is intact in itself.
     let entries = [put("a", 1, vec![1; 100]), put("b", 1, vec![2; 100])];
-    let (file, finished) = build_with(
-        TableOptions {
-            block_bytes: 64,
-            ..plain()
-        },
-        &entries,
-    );
+    let (file, finished) = build_with(TableOptions { block_bytes: 64, ..plain() }, &entries);
     assert_eq!(finished.properties.data_block_count, 2);
     let mut contents = file_contents(&*file);
     let block_bytes = finished.properties.raw_data_bytes as usize / 2 + 5;
     contents[..block_bytes * 2].rotate_left(block_bytes);
     let table = open(file_of(&contents), roomy()).expect("index and footer are sound");
     let error = get(&table, b"a", 1).expect_err("misplaced");
-    assert_eq!(
-        (error.kind(), error.offset_bytes()),
-        (ErrorKind::Corruption, Some(0))
-    );
+    assert_eq!((error.kind(), error.offset_bytes()), (ErrorKind::Corruption, Some(0)));
 }
 
 #[test]
@@ -138,23 +106,14 @@ fn a_newer_version_is_refused_by_name() {
     contents[footer + 44..footer + 48].copy_from_slice(&crc.to_le_bytes());
     let error = open(file_of(&contents), roomy()).map(|_| ()).expect_err("newer");
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(
-        error.message().contains('9') && error.message().contains("up to 2"),
-        "{error}"
-    );
+    assert!(error.message().contains('9') && error.message().contains("up to 2"), "{error}");
 }
 
 #[test]
 fn random_bytes_in_a_block_that_passes_its_checksum_never_panic() {
     let seed = model::seed();
     let mut rng = Rng::new(seed);
-    let (file, _) = build_with(
-        TableOptions {
-            block_bytes: 512,
-            ..plain()
-        },
-        &entries(),
-    );
+    let (file, _) = build_with(TableOptions { block_bytes: 512, ..plain() }, &entries());
     let sound = file_contents(&*file);
     let table = open(file, roomy()).expect("open");
     let span = table.pinned_index().expect("pinned").span(0);
@@ -164,7 +123,8 @@ fn random_bytes_in_a_block_that_passes_its_checksum_never_panic() {
         for _ in 0..=rng.below(3) {
             damaged[rng.below(payload_bytes as u64) as usize] = rng.next_u64() as u8;
         }
-        let trailer = crate::table::stored::trailer(&damaged[..payload_bytes], Compression::None, 0);
+        let trailer =
+            crate::table::stored::trailer(&damaged[..payload_bytes], Compression::None, 0);
         damaged[payload_bytes..payload_bytes + 5].copy_from_slice(&trailer);
         let table = open(file_of(&damaged), roomy()).expect("open");
         let mut outcomes = Vec::new();

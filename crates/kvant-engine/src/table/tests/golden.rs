@@ -6,15 +6,10 @@ const DOCUMENT: &str = include_str!("../../../../../docs/formats/table.md");
 
 /// The hexadecimal dump of the document's example: lines of `offset  bytes  | remark`.
 fn documented_bytes() -> Vec<u8> {
-    let (_, example) = DOCUMENT
-        .split_once("<!-- example -->")
-        .expect("the document marks its example");
-    let (example, _) = example
-        .split_once("<!-- end of example -->")
-        .expect("the example ends");
-    let lines = example
-        .lines()
-        .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    let (_, example) =
+        DOCUMENT.split_once("<!-- example -->").expect("the document marks its example");
+    let (example, _) = example.split_once("<!-- end of example -->").expect("the example ends");
+    let lines = example.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
     let mut bytes = Vec::new();
     for line in lines {
         let mut words = line.split('|').next().expect("bytes").split_whitespace();

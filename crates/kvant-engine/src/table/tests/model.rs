@@ -7,22 +7,18 @@ use std::collections::BTreeMap;
 
 /// The seed of a random test: from `KVANT_TEST_SEED`, or new and printed.
 pub(in crate::table) fn seed() -> u64 {
-    let given = std::env::var("KVANT_TEST_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok());
+    let given = std::env::var("KVANT_TEST_SEED").ok().and_then(|text| text.parse().ok());
     let seed = given.unwrap_or_else(entropy_seed);
     println!("KVANT_TEST_SEED={seed}");
     seed
 }
 
-/// Keys of one of several shapes, chosen so that they share prefixes, end in 0x00 and 0xff, and are prefixes
-/// of each other.
+/// Keys of one of several shapes, chosen so that they share prefixes, end in 0x00 and 0xff, and are
+/// prefixes of each other.
 fn random_key(rng: &mut Rng, shape: u64) -> Vec<u8> {
     match shape {
         0 => format!("user:{:06}", rng.below(2000)).into_bytes(),
-        1 => (0..rng.below(6))
-            .map(|_| [0x00, 0x01, 0xfe, 0xff][rng.below(4) as usize])
-            .collect(),
+        1 => (0..rng.below(6)).map(|_| [0x00, 0x01, 0xfe, 0xff][rng.below(4) as usize]).collect(),
         2 => {
             let mut key = vec![b'p'; 300 + rng.below(3) as usize];
             key.extend_from_slice(&rng.below(500).to_be_bytes());
@@ -46,12 +42,8 @@ fn random_entries(rng: &mut Rng) -> Vec<Entry> {
             Some(hot) if rng.one_in(2) => hot.clone(),
             _ => random_key(rng, shape),
         };
-        let kind = [
-            ValueKind::Put,
-            ValueKind::Put,
-            ValueKind::Delete,
-            ValueKind::PutExpiring,
-        ][rng.below(4) as usize];
+        let kind = [ValueKind::Put, ValueKind::Put, ValueKind::Delete, ValueKind::PutExpiring]
+            [rng.below(4) as usize];
         let mut value = Vec::new();
         if kind == ValueKind::PutExpiring {
             value.extend_from_slice(&rng.below(1 << 40).to_le_bytes());
@@ -63,16 +55,14 @@ fn random_entries(rng: &mut Rng) -> Vec<Entry> {
         }
         sorted.insert((key, std::cmp::Reverse(seq)), (kind, value));
     }
-    sorted
-        .into_iter()
-        .map(|((key, seq), (kind, value))| (key, seq.0, kind, value))
-        .collect()
+    sorted.into_iter().map(|((key, seq), (kind, value))| (key, seq.0, kind, value)).collect()
 }
 
 fn random_options(rng: &mut Rng) -> TableOptions {
     TableOptions {
         block_bytes: [256, 1000, 4096, 65_536][rng.below(4) as usize],
-        compression: [Compression::None, Compression::Lz4, Compression::Zstd][rng.below(3) as usize],
+        compression: [Compression::None, Compression::Lz4, Compression::Zstd]
+            [rng.below(3) as usize],
         filter_bits_per_key: [0.0, 3.5, 10.0, 20.0][rng.below(4) as usize],
     }
 }
@@ -115,9 +105,7 @@ fn check_key(table: &Table, iter: &mut TableIter, entries: &[Entry], key: &[u8],
     let at = entries.partition_point(|entry| key_of(entry) < target);
     let expected = entries.get(at).filter(|entry| entry.0 == key);
     let mut read = Waiting::default();
-    let found = table
-        .get(key, key_hash(key), SeqNum(visible_at), &mut read)
-        .expect("get");
+    let found = table.get(key, key_hash(key), SeqNum(visible_at), &mut read).expect("get");
     let found = found.map(|found| (key.to_vec(), found.seq.0, found.kind, found.to_vec()));
     assert_eq!(found.as_ref(), expected, "key {key:?} at {visible_at}");
     assert!(read.0.block_count <= 1 && (read.0.block_count == 1 || expected.is_none()));
@@ -142,28 +130,13 @@ fn check_properties(properties: &TableProperties, entries: &[Entry]) {
     assert_eq!(properties.entry_count, entries.len() as u64);
     assert_eq!(properties.distinct_key_count, keys.len() as u64);
     assert_eq!(properties.expiring_count, expiries.len() as u64);
-    assert_eq!(
-        properties.expiry_ms_min,
-        expiries.iter().copied().min().unwrap_or(0)
-    );
-    assert_eq!(
-        properties.expiry_ms_max,
-        expiries.iter().copied().max().unwrap_or(0)
-    );
+    assert_eq!(properties.expiry_ms_min, expiries.iter().copied().min().unwrap_or(0));
+    assert_eq!(properties.expiry_ms_max, expiries.iter().copied().max().unwrap_or(0));
     assert_eq!(properties.all_expire(), expiries.len() == entries.len());
-    let tombstones = entries
-        .iter()
-        .filter(|entry| entry.2 == ValueKind::Delete)
-        .count();
+    let tombstones = entries.iter().filter(|entry| entry.2 == ValueKind::Delete).count();
     assert_eq!(properties.tombstone_count, tombstones as u64);
-    assert_eq!(
-        Some(properties.seq_min.0),
-        entries.iter().map(|entry| entry.1).min()
-    );
-    assert_eq!(
-        Some(properties.seq_max.0),
-        entries.iter().map(|entry| entry.1).max()
-    );
+    assert_eq!(Some(properties.seq_min.0), entries.iter().map(|entry| entry.1).min());
+    assert_eq!(Some(properties.seq_max.0), entries.iter().map(|entry| entry.1).max());
     assert_eq!(
         properties.key_bytes,
         entries.iter().map(|entry| entry.0.len() as u64 + 8).sum::<u64>()

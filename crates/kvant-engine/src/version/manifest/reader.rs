@@ -2,7 +2,8 @@
 
 use super::state::StateBuilder;
 use super::{
-    FILE_HEADER_BYTES, FORMAT_VERSION, MAGIC, ManifestState, RECORD_HEADER_BYTES, RECORD_MARKER, record_crc,
+    FILE_HEADER_BYTES, FORMAT_VERSION, MAGIC, ManifestState, RECORD_HEADER_BYTES, RECORD_MARKER,
+    record_crc,
 };
 use crate::format::{FileKind, FileNum, file_path, parse_file_name};
 use crate::version::VersionEdit;
@@ -22,15 +23,13 @@ pub(crate) struct ManifestReader<'a> {
 
 impl<'a> ManifestReader<'a> {
     /// Checks the header of manifest `num`, found at `path`.
-    pub(crate) fn new(path: &'a Path, num: FileNum, contents: &'a [u8]) -> Result<ManifestReader<'a>> {
+    pub(crate) fn new(
+        path: &'a Path,
+        num: FileNum,
+        contents: &'a [u8],
+    ) -> Result<ManifestReader<'a>> {
         check_file_header(path, num, contents)?;
-        Ok(ManifestReader {
-            path,
-            num,
-            contents,
-            offset: FILE_HEADER_BYTES,
-            discarded_bytes: 0,
-        })
+        Ok(ManifestReader { path, num, contents, offset: FILE_HEADER_BYTES, discarded_bytes: 0 })
     }
 
     /// The next edit and the offset of its record; `None` at the end of the log.
@@ -43,7 +42,8 @@ impl<'a> ManifestReader<'a> {
             Ok(payload) => payload,
             Err(problem) => return self.end_at_bad_record(problem).map(|()| None),
         };
-        let edit = VersionEdit::decode(payload).map_err(|problem| self.corruption(offset, problem))?;
+        let edit =
+            VersionEdit::decode(payload).map_err(|problem| self.corruption(offset, problem))?;
         self.offset = offset + RECORD_HEADER_BYTES + payload.len();
         Ok(Some((offset as u64, edit)))
     }
@@ -53,14 +53,18 @@ impl<'a> ManifestReader<'a> {
         self.discarded_bytes
     }
 
-    /// Decides what a bad record means: the end of the log if it can have been torn, corruption otherwise.
+    /// Decides what a bad record means: the end of the log if it can have been torn, corruption
+    /// otherwise.
     fn end_at_bad_record(&mut self, problem: &str) -> Result<()> {
         let offset = self.offset;
         if offset == FILE_HEADER_BYTES {
             return Err(self.corruption(offset, format!("the snapshot record is bad: {problem}")));
         }
-        if let Some(later) = (offset + 1..self.contents.len()).find(|&later| self.header_at(later).is_ok()) {
-            let message = format!("a record is bad ({problem}) although another follows at byte {later}");
+        if let Some(later) =
+            (offset + 1..self.contents.len()).find(|&later| self.header_at(later).is_ok())
+        {
+            let message =
+                format!("a record is bad ({problem}) although another follows at byte {later}");
             return Err(self.corruption(offset, message));
         }
         self.discarded_bytes = (self.contents.len() - offset) as u64;
@@ -80,10 +84,11 @@ impl<'a> ManifestReader<'a> {
         Ok(payload)
     }
 
-    fn header_at(&self, offset: usize) -> std::result::Result<&'a [u8; RECORD_HEADER_BYTES], &'static str> {
-        let header = self.contents[offset..]
-            .first_chunk()
-            .ok_or("its header is cut short")?;
+    fn header_at(
+        &self,
+        offset: usize,
+    ) -> std::result::Result<&'a [u8; RECORD_HEADER_BYTES], &'static str> {
+        let header = self.contents[offset..].first_chunk().ok_or("its header is cut short")?;
         if !header.starts_with(&RECORD_MARKER) {
             return Err("it does not start with the marker");
         }
@@ -99,12 +104,7 @@ impl<'a> ManifestReader<'a> {
 }
 
 fn u32_at(bytes: &[u8], offset: usize) -> u32 {
-    u32::from_le_bytes([
-        bytes[offset],
-        bytes[offset + 1],
-        bytes[offset + 2],
-        bytes[offset + 3],
-    ])
+    u32::from_le_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]])
 }
 
 fn check_file_header(path: &Path, num: FileNum, contents: &[u8]) -> Result<()> {
@@ -112,10 +112,7 @@ fn check_file_header(path: &Path, num: FileNum, contents: &[u8]) -> Result<()> {
     let Some(header) = contents.first_chunk::<FILE_HEADER_BYTES>() else {
         return bad(
             0,
-            format!(
-                "a manifest of {} bytes is shorter than its header",
-                contents.len()
-            ),
+            format!("a manifest of {} bytes is shorter than its header", contents.len()),
         );
     };
     if !header.starts_with(&MAGIC) {
@@ -126,21 +123,17 @@ fn check_file_header(path: &Path, num: FileNum, contents: &[u8]) -> Result<()> {
     }
     let version = u32_at(header, 8);
     if version > FORMAT_VERSION {
-        let message =
-            format!("manifest format {version} is newer than {FORMAT_VERSION}, the newest known here");
-        return Err(Error::new(ErrorKind::Unsupported, message)
-            .with_file(path)
-            .with_offset(8));
+        let message = format!(
+            "manifest format {version} is newer than {FORMAT_VERSION}, the newest known here"
+        );
+        return Err(Error::new(ErrorKind::Unsupported, message).with_file(path).with_offset(8));
     }
     if version == 0 {
         return bad(8, "there is no manifest format 0".to_string());
     }
     let stored_num = u64::from(u32_at(header, 12)) | u64::from(u32_at(header, 16)) << 32;
     if stored_num != num.0 {
-        return bad(
-            12,
-            format!("the header says manifest {stored_num}, the file name {}", num.0),
-        );
+        return bad(12, format!("the header says manifest {stored_num}, the file name {}", num.0));
     }
     Ok(())
 }
@@ -159,24 +152,20 @@ pub(crate) struct RecoveredManifest {
 
 /// Reads the current manifest of `dir`; `None` when the directory holds no database.
 ///
-/// The next file number of the result is above every number in the directory. That live tables and the oldest
-/// WAL exist is for the caller to check, when it opens them: see "Recovery" in `docs/formats/manifest.md`.
+/// The next file number of the result is above every number in the directory. That live tables and
+/// the oldest WAL exist is for the caller to check, when it opens them: see "Recovery" in
+/// `docs/formats/manifest.md`.
 pub(crate) fn recover(fs: &dyn Fs, dir: &Path) -> Result<Option<RecoveredManifest>> {
     let entries = fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
-    let files: Vec<_> = entries
-        .iter()
-        .filter_map(|entry| parse_file_name(&entry.name))
-        .collect();
+    let files: Vec<_> = entries.iter().filter_map(|entry| parse_file_name(&entry.name)).collect();
     let manifests = files.iter().filter(|(kind, _)| *kind == FileKind::Manifest);
     let Some(num) = manifests.map(|&(_, num)| num).max() else {
-        let data = files
-            .iter()
-            .find(|(kind, _)| matches!(kind, FileKind::Table | FileKind::Wal));
+        let data = files.iter().find(|(kind, _)| matches!(kind, FileKind::Table | FileKind::Wal));
         return match data {
             Some(&(kind, num)) => {
-                let message =
-                    "there is no manifest in its directory to say what it holds: see `kvant db repair`";
-                Err(Error::new(ErrorKind::Corruption, message).with_file(&file_path(dir, kind, num)))
+                let message = "there is no manifest in its directory to say what it holds: see `kvant db repair`";
+                Err(Error::new(ErrorKind::Corruption, message)
+                    .with_file(&file_path(dir, kind, num)))
             }
             None => Ok(None),
         };
@@ -187,17 +176,11 @@ pub(crate) fn recover(fs: &dyn Fs, dir: &Path) -> Result<Option<RecoveredManifes
     let mut reader = ManifestReader::new(&path, num, &contents)?;
     let mut builder = StateBuilder::new();
     while let Some((offset, edit)) = reader.next()? {
-        builder
-            .apply(&edit)
-            .map_err(|problem| Error::corruption(&path, offset, problem))?;
+        builder.apply(&edit).map_err(|problem| Error::corruption(&path, offset, problem))?;
     }
     let discarded_bytes = reader.discarded_bytes();
     let mut state = builder.finish().ok_or_else(|| {
-        Error::corruption(
-            &path,
-            FILE_HEADER_BYTES as u64,
-            "a manifest has no snapshot record",
-        )
+        Error::corruption(&path, FILE_HEADER_BYTES as u64, "a manifest has no snapshot record")
     })?;
     let highest = files.iter().map(|&(_, num)| num.0).max().unwrap_or(0);
     state.next_file_num = FileNum(state.next_file_num.0.max(highest.saturating_add(1)));

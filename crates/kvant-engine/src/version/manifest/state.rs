@@ -50,14 +50,11 @@ pub(super) struct StateBuilder {
 
 impl StateBuilder {
     pub(super) fn new() -> StateBuilder {
-        StateBuilder {
-            tree: Tree::empty(),
-            counters: None,
-            logs: KnownLogs::new(),
-        }
+        StateBuilder { tree: Tree::empty(), counters: None, logs: KnownLogs::new() }
     }
 
-    /// Applies the next edit. After an error, which says what is wrong, the builder must not be used.
+    /// Applies the next edit. After an error, which says what is wrong, the builder must not be
+    /// used.
     pub(super) fn apply(&mut self, edit: &VersionEdit) -> Result<(), String> {
         let counters = match self.counters {
             Some((next_file_num, last_seq, oldest_wal)) => (
@@ -69,29 +66,23 @@ impl StateBuilder {
                 .next_file_num
                 .zip(edit.last_seq)
                 .zip(edit.oldest_wal)
-                .map(|((next_file_num, last_seq), oldest_wal)| (next_file_num, last_seq, oldest_wal))
+                .map(|((next_file_num, last_seq), oldest_wal)| {
+                    (next_file_num, last_seq, oldest_wal)
+                })
                 .ok_or("the first edit lacks a counter")?,
         };
         let (next_file_num, last_seq, oldest_wal) = counters;
         if last_seq > SeqNum::MAX || oldest_wal >= next_file_num {
             return Err(format!("an edit sets counters that cannot be: {counters:?}"));
         }
-        if let Some((_, meta)) = edit
-            .added
-            .iter()
-            .find(|(_, meta)| meta.num >= next_file_num || meta.seq_max > last_seq)
+        if let Some((_, meta)) =
+            edit.added.iter().find(|(_, meta)| meta.num >= next_file_num || meta.seq_max > last_seq)
         {
-            return Err(format!(
-                "an edit adds table {}, which is beyond its counters",
-                meta.num.0
-            ));
+            return Err(format!("an edit adds table {}, which is beyond its counters", meta.num.0));
         }
         for &(num, synced_bytes) in &edit.logs {
             if num >= next_file_num {
-                return Err(format!(
-                    "an edit names log {}, which is beyond its counters",
-                    num.0
-                ));
+                return Err(format!("an edit names log {}, which is beyond its counters", num.0));
             }
             let before_bytes = self.logs.insert(num, synced_bytes).unwrap_or(0);
             if synced_bytes < before_bytes {
@@ -120,7 +111,11 @@ impl StateBuilder {
     }
 }
 
-fn raised<N: Copy + Ord + std::fmt::Debug>(name: &str, before: N, after: Option<N>) -> Result<N, String> {
+fn raised<N: Copy + Ord + std::fmt::Debug>(
+    name: &str,
+    before: N,
+    after: Option<N>,
+) -> Result<N, String> {
     match after {
         Some(after) if after < before => {
             Err(format!("an edit lowers the {name} from {before:?} to {after:?}"))

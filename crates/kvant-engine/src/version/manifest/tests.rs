@@ -35,10 +35,7 @@ fn snapshot(added: Vec<(usize, FileMeta)>) -> VersionEdit {
 }
 
 fn adding(level: usize, meta: FileMeta) -> VersionEdit {
-    VersionEdit {
-        added: vec![(level, meta)],
-        ..VersionEdit::default()
-    }
+    VersionEdit { added: vec![(level, meta)], ..VersionEdit::default() }
 }
 
 /// A manifest of these edits, and where each of its records starts.
@@ -59,10 +56,7 @@ fn recover_from(contents: &[u8]) -> Result<RecoveredManifest> {
 }
 
 fn table_nums(recovered: &RecoveredManifest, level: usize) -> Vec<u64> {
-    recovered.state.levels()[level]
-        .iter()
-        .map(|meta| meta.num.0)
-        .collect()
+    recovered.state.levels()[level].iter().map(|meta| meta.num.0).collect()
 }
 
 fn assert_corrupt(error: &Error, offset: usize) {
@@ -123,9 +117,7 @@ fn example_edits() -> [VersionEdit; 2] {
 /// The bytes of the worked example: lines of offset and hexadecimal bytes.
 fn documented_bytes() -> Vec<u8> {
     let document = include_str!("../../../../../docs/formats/manifest.md");
-    let (_, block) = document
-        .split_once("```hex\n")
-        .expect("the document has an example");
+    let (_, block) = document.split_once("```hex\n").expect("the document has an example");
     let (block, _) = block.split_once("```").expect("the example ends");
     let mut bytes = Vec::new();
     for line in block.lines() {
@@ -144,12 +136,7 @@ fn the_documented_example_is_what_is_written_and_read() {
         let row: String = row.iter().map(|byte| format!(" {byte:02x}")).collect();
         format!("{offset:04x} {row}\n")
     });
-    assert_eq!(
-        contents,
-        documented_bytes(),
-        "written now:\n{}",
-        hex.collect::<String>()
-    );
+    assert_eq!(contents, documented_bytes(), "written now:\n{}", hex.collect::<String>());
 
     let mut reader = ManifestReader::new(Path::new("x"), FileNum(7), &contents).unwrap();
     for (edit, offset) in example_edits().into_iter().zip(offsets) {
@@ -157,10 +144,7 @@ fn the_documented_example_is_what_is_written_and_read() {
     }
     assert_eq!(reader.next().unwrap(), None);
     let recovered = recover_from(&contents).unwrap();
-    assert_eq!(
-        (table_nums(&recovered, 0), table_nums(&recovered, 6)),
-        (vec![9], vec![5])
-    );
+    assert_eq!((table_nums(&recovered, 0), table_nums(&recovered, 6)), (vec![9], vec![5]));
     assert_eq!(recovered.state.oldest_wal, FileNum(8));
     assert_eq!(recovered.state.last_seq, SeqNum(4));
     assert_eq!(recovered.state.logs, KnownLogs::from([(FileNum(8), 300)]));
@@ -173,7 +157,8 @@ fn what_was_appended_is_recovered_and_older_manifests_are_not() {
     assert!(recover(&fs, dir).unwrap().is_none());
 
     let mut writer =
-        ManifestWriter::create(&fs, dir, FileNum(7), &snapshot(vec![(6, table(1, "a", "m"))])).unwrap();
+        ManifestWriter::create(&fs, dir, FileNum(7), &snapshot(vec![(6, table(1, "a", "m"))]))
+            .unwrap();
     writer.append(&adding(0, table(2, "c", "d"))).unwrap();
     let mut merge = adding(6, table(4, "a", "m"));
     merge.removed = vec![(0, FileNum(2)), (6, FileNum(1))];
@@ -182,62 +167,36 @@ fn what_was_appended_is_recovered_and_older_manifests_are_not() {
 
     let recovered = recover(&fs, dir).unwrap().unwrap();
     assert_eq!((recovered.num, recovered.discarded_bytes), (FileNum(7), 0));
-    assert_eq!(
-        (table_nums(&recovered, 0), table_nums(&recovered, 6)),
-        (vec![], vec![4])
-    );
+    assert_eq!((table_nums(&recovered, 0), table_nums(&recovered, 6)), (vec![], vec![4]));
     assert_eq!(recovered.state.next_file_num, FileNum(101));
 
     put_file(&fs, FileKind::Table, 250, b"an output that was never recorded");
     let next = snapshot(vec![(5, table(4, "a", "m"))]);
     ManifestWriter::create(&fs, dir, FileNum(102), &next).unwrap();
     let recovered = recover(&fs, dir).unwrap().unwrap();
-    assert_eq!(
-        (recovered.num, table_nums(&recovered, 5)),
-        (FileNum(102), vec![4])
-    );
-    assert_eq!(
-        recovered.state.next_file_num,
-        FileNum(251),
-        "no number is used twice"
-    );
+    assert_eq!((recovered.num, table_nums(&recovered, 5)), (FileNum(102), vec![4]));
+    assert_eq!(recovered.state.next_file_num, FileNum(251), "no number is used twice");
 
     assert_eq!(remove_older(&fs, dir, FileNum(102)).unwrap(), 1);
     assert_eq!(remove_older(&fs, dir, FileNum(102)).unwrap(), 0);
-    let names: Vec<_> = fs
-        .list(dir)
-        .unwrap()
-        .into_iter()
-        .map(|entry| entry.name)
-        .collect();
+    let names: Vec<_> = fs.list(dir).unwrap().into_iter().map(|entry| entry.name).collect();
     assert_eq!(names, ["000250.sst", "MANIFEST-000102"]);
 }
 
 #[test]
 fn a_cut_file_keeps_the_whole_records_and_reports_the_rest() {
-    let edits = [
-        snapshot(vec![]),
-        adding(0, table(1, "a", "b")),
-        adding(0, table(2, "a", "b")),
-    ];
+    let edits = [snapshot(vec![]), adding(0, table(1, "a", "b")), adding(0, table(2, "a", "b"))];
     let (contents, offsets) = encoded(7, &edits);
     for len in 0..contents.len() {
         let recovered = recover_from(&contents[..len]);
-        let whole = offsets
-            .iter()
-            .filter(|&&offset| offset > 24 && offset <= len)
-            .count();
+        let whole = offsets.iter().filter(|&&offset| offset > 24 && offset <= len).count();
         if whole == 0 {
             assert_corrupt(&recovered.unwrap_err(), if len < 24 { 0 } else { 24 });
             continue;
         }
         let recovered = recovered.unwrap();
         assert_eq!(table_nums(&recovered, 0).len(), whole - 1, "cut to {len}");
-        assert_eq!(
-            recovered.discarded_bytes as usize,
-            len - offsets[whole],
-            "cut to {len}"
-        );
+        assert_eq!(recovered.discarded_bytes as usize, len - offsets[whole], "cut to {len}");
     }
 }
 
@@ -272,10 +231,7 @@ fn a_record_of_another_place_or_manifest_is_not_taken() {
     let (mut contents, offsets) = encoded(7, &[snapshot(vec![]), adding(0, table(1, "a", "b"))]);
     let copy = contents[offsets[1]..].to_vec();
     contents.extend_from_slice(&copy);
-    assert_eq!(
-        recover_from(&contents).unwrap().discarded_bytes as usize,
-        copy.len()
-    );
+    assert_eq!(recover_from(&contents).unwrap().discarded_bytes as usize, copy.len());
 
     let (mut other, _) = encoded(8, &[snapshot(vec![])]);
     assert_corrupt(&recover_from(&other).unwrap_err(), 12);
@@ -305,20 +261,15 @@ fn tables_or_logs_without_a_manifest_are_not_taken_for_a_new_database() {
         put_file(&fs, FileKind::Temporary, 1, b"torn");
         assert!(recover(&fs, Path::new(DIR)).unwrap().is_none());
         put_file(&fs, kind, 5, b"data");
-        assert_eq!(
-            recover(&fs, Path::new(DIR)).unwrap_err().kind(),
-            ErrorKind::Corruption
-        );
+        assert_eq!(recover(&fs, Path::new(DIR)).unwrap_err().kind(), ErrorKind::Corruption);
     }
 }
 
 #[test]
 fn edits_that_contradict_the_state_are_corruption_at_their_record() {
     let base = || snapshot(vec![(1, table(9, "d", "f")), (6, table(8, "a", "z"))]);
-    let removing = |level, num| VersionEdit {
-        removed: vec![(level, FileNum(num))],
-        ..VersionEdit::default()
-    };
+    let removing =
+        |level, num| VersionEdit { removed: vec![(level, FileNum(num))], ..VersionEdit::default() };
     let beyond = |meta: FileMeta| adding(2, meta);
     let cases = [
         ("where it is not", removing(6, 9)),
@@ -327,34 +278,10 @@ fn edits_that_contradict_the_state_are_corruption_at_their_record() {
         ("overlap", adding(1, table(10, "f", "g"))),
         ("overlap", adding(6, table(10, "c", "c"))),
         ("beyond", beyond(table(100, "a", "b"))),
-        (
-            "beyond",
-            beyond(FileMeta {
-                seq_max: SeqNum(50_001),
-                ..table(10, "a", "b")
-            }),
-        ),
-        (
-            "lowers",
-            VersionEdit {
-                next_file_num: Some(FileNum(99)),
-                ..VersionEdit::default()
-            },
-        ),
-        (
-            "lowers",
-            VersionEdit {
-                last_seq: Some(SeqNum(49_999)),
-                ..VersionEdit::default()
-            },
-        ),
-        (
-            "lowers",
-            VersionEdit {
-                oldest_wal: Some(FileNum(2)),
-                ..VersionEdit::default()
-            },
-        ),
+        ("beyond", beyond(FileMeta { seq_max: SeqNum(50_001), ..table(10, "a", "b") })),
+        ("lowers", VersionEdit { next_file_num: Some(FileNum(99)), ..VersionEdit::default() }),
+        ("lowers", VersionEdit { last_seq: Some(SeqNum(49_999)), ..VersionEdit::default() }),
+        ("lowers", VersionEdit { oldest_wal: Some(FileNum(2)), ..VersionEdit::default() }),
         (
             "lowers what is synced of log 4",
             VersionEdit {
@@ -362,13 +289,7 @@ fn edits_that_contradict_the_state_are_corruption_at_their_record() {
                 ..VersionEdit::default()
             },
         ),
-        (
-            "cannot be",
-            VersionEdit {
-                oldest_wal: Some(FileNum(100)),
-                ..VersionEdit::default()
-            },
-        ),
+        ("cannot be", VersionEdit { oldest_wal: Some(FileNum(100)), ..VersionEdit::default() }),
     ];
     for (expected, edit) in cases {
         let (contents, offsets) = encoded(7, &[base(), edit, adding(0, table(50, "a", "b"))]);
@@ -377,18 +298,14 @@ fn edits_that_contradict_the_state_are_corruption_at_their_record() {
         assert!(error.message().contains(expected), "{error}");
     }
     let (contents, _) = encoded(7, &[adding(0, table(1, "a", "b"))]);
-    assert!(
-        recover_from(&contents)
-            .unwrap_err()
-            .message()
-            .contains("lacks a counter")
-    );
+    assert!(recover_from(&contents).unwrap_err().message().contains("lacks a counter"));
 }
 
 /// A manifest whose snapshot record has this payload, with good checksums.
 fn with_payload(payload: &[u8]) -> Vec<u8> {
     let mut contents = encode_file_header(FileNum(7)).to_vec();
-    let header = encode_record_header(FileNum(7), 24, payload.len() as u32, crc32c_masked(&[payload]));
+    let header =
+        encode_record_header(FileNum(7), 24, payload.len() as u32, crc32c_masked(&[payload]));
     contents.extend_from_slice(&header);
     contents.extend_from_slice(payload);
     contents
@@ -461,7 +378,8 @@ fn random_payloads_never_panic_and_good_ones_read_back() {
 #[test]
 fn a_manifest_grows_until_it_is_worth_replacing() {
     let fs = new_fs();
-    let mut writer = ManifestWriter::create(&fs, Path::new(DIR), FileNum(7), &snapshot(vec![])).unwrap();
+    let mut writer =
+        ManifestWriter::create(&fs, Path::new(DIR), FileNum(7), &snapshot(vec![])).unwrap();
     let mut edit = adding(0, table(1, "a", "b"));
     edit.added[0].1.smallest.user_key = vec![b'a'; 16_000];
     edit.added[0].1.largest.user_key = vec![b'b'; 16_000];
@@ -471,8 +389,5 @@ fn a_manifest_grows_until_it_is_worth_replacing() {
         appended_count += 1;
         assert!(appended_count < 100);
     }
-    assert!(
-        writer.bytes() > 1 << 20 && appended_count > 30,
-        "{appended_count} edits"
-    );
+    assert!(writer.bytes() > 1 << 20 && appended_count > 30, "{appended_count} edits");
 }

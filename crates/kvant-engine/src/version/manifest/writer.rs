@@ -21,7 +21,8 @@ pub(crate) struct ManifestWriter {
     num: FileNum,
     /// End of the last durable record.
     end_bytes: u64,
-    /// Where the snapshot, the first record, ends; of a manifest that was resumed, where it ended then.
+    /// Where the snapshot, the first record, ends; of a manifest that was resumed, where it ended
+    /// then.
     snapshot_end_bytes: u64,
     /// Why nothing more can be appended.
     fenced: Option<Error>,
@@ -32,9 +33,9 @@ impl ManifestWriter {
     /// Makes manifest `num` of `dir`, which holds `snapshot`, and makes it the current one.
     ///
     /// # Errors
-    /// [`ErrorKind::OutcomeUnknown`]: the new manifest may or may not be current after a restart, so
-    /// no other one may be appended to either. Any other kind: nothing has changed; a temporary file may be
-    /// left, which the next open removes.
+    /// [`ErrorKind::OutcomeUnknown`]: the new manifest may or may not be current after a restart,
+    /// so no other one may be appended to either. Any other kind: nothing has changed; a temporary
+    /// file may be left, which the next open removes.
     pub(crate) fn create(
         fs: &dyn Fs,
         dir: &Path,
@@ -46,16 +47,16 @@ impl ManifestWriter {
         let mut contents = encode_file_header(num).to_vec();
         append_record(&mut contents, num, 0, snapshot)?;
 
-        let file = fs
-            .create(&temporary)
-            .map_err(|error| Error::io("create", &temporary, error))?;
-        file.write_all_at(&contents, 0)
-            .map_err(|error| Error::io("write", &temporary, error))?;
-        // The new manifest is not the current one then, but nothing is to go on after a failed fsync.
-        file.sync_data()
-            .map_err(|error| Error::io("fsync", &temporary, error).with_kind(ErrorKind::OutcomeUnknown))?;
+        let file = fs.create(&temporary).map_err(|error| Error::io("create", &temporary, error))?;
+        file.write_all_at(&contents, 0).map_err(|error| Error::io("write", &temporary, error))?;
+        // The new manifest is not the current one then, but nothing is to go on after a failed
+        // fsync.
+        file.sync_data().map_err(|error| {
+            Error::io("fsync", &temporary, error).with_kind(ErrorKind::OutcomeUnknown)
+        })?;
         fs.rename(&temporary, &path).map_err(|error| {
-            Error::io("rename the new manifest to", &path, error).with_kind(ErrorKind::OutcomeUnknown)
+            Error::io("rename the new manifest to", &path, error)
+                .with_kind(ErrorKind::OutcomeUnknown)
         })?;
         fs.sync_dir(dir)
             .map_err(|error| Error::io("fsync", dir, error).with_kind(ErrorKind::OutcomeUnknown))?;
@@ -71,17 +72,19 @@ impl ManifestWriter {
         })
     }
 
-    /// Goes on with manifest `num` of `dir`, whose good records end at `end_bytes`: a torn one after them is
-    /// cut off. What was read of it is durable afterwards, so that it may be relied on.
-    pub(crate) fn resume(fs: &dyn Fs, dir: &Path, num: FileNum, end_bytes: u64) -> Result<ManifestWriter> {
+    /// Goes on with manifest `num` of `dir`, whose good records end at `end_bytes`: a torn one
+    /// after them is cut off. What was read of it is durable afterwards, so that it may be relied
+    /// on.
+    pub(crate) fn resume(
+        fs: &dyn Fs,
+        dir: &Path,
+        num: FileNum,
+        end_bytes: u64,
+    ) -> Result<ManifestWriter> {
         let path = file_path(dir, FileKind::Manifest, num);
-        let file = fs
-            .open_writable(&path)
-            .map_err(|error| Error::io("open", &path, error))?;
-        file.set_len(end_bytes)
-            .map_err(|error| Error::io("cut", &path, error))?;
-        file.sync_data()
-            .map_err(|error| Error::io("sync", &path, error))?;
+        let file = fs.open_writable(&path).map_err(|error| Error::io("open", &path, error))?;
+        file.set_len(end_bytes).map_err(|error| Error::io("cut", &path, error))?;
+        file.sync_data().map_err(|error| Error::io("sync", &path, error))?;
         Ok(ManifestWriter {
             file,
             path,
@@ -97,8 +100,8 @@ impl ManifestWriter {
     ///
     /// # Errors
     /// [`ErrorKind::OutcomeUnknown`]: the edit may or may not be there after a restart, so no file
-    /// that it names may be removed; [`ErrorKind::Fenced`]: an earlier append ended so. Any other kind: the
-    /// edit is not recorded and the writer goes on.
+    /// that it names may be removed; [`ErrorKind::Fenced`]: an earlier append ended so. Any other
+    /// kind: the edit is not recorded and the writer goes on.
     pub(crate) fn append(&mut self, edit: &VersionEdit) -> Result<()> {
         if let Some(first_cause) = &self.fenced {
             return Err(first_cause.clone().with_kind(ErrorKind::Fenced));
@@ -116,14 +119,10 @@ impl ManifestWriter {
         Ok(())
     }
 
-    /// Takes back what a failed write may have left: all of the record, perhaps, which must not appear after
-    /// a restart.
+    /// Takes back what a failed write may have left: all of the record, perhaps, which must not
+    /// appear after a restart.
     fn roll_back(&mut self, error: Error) -> Error {
-        match self
-            .file
-            .set_len(self.end_bytes)
-            .and_then(|()| self.file.sync_data())
-        {
+        match self.file.set_len(self.end_bytes).and_then(|()| self.file.sync_data()) {
             Ok(()) => error,
             Err(_) => self.fence(error),
         }
@@ -139,7 +138,8 @@ impl ManifestWriter {
         self.end_bytes
     }
 
-    /// Whether replaying the manifest costs so much more than a new snapshot that it should be replaced.
+    /// Whether replaying the manifest costs so much more than a new snapshot that it should be
+    /// replaced.
     pub(crate) fn is_overgrown(&self) -> bool {
         self.end_bytes > OVERGROWN_BYTES_MIN.max(OVERGROWN_RATIO * self.snapshot_end_bytes)
     }
@@ -157,10 +157,7 @@ pub(super) fn append_record(
     edit.encode_to(out);
     let payload = &out[start + RECORD_HEADER_BYTES..];
     let payload_bytes = u32::try_from(payload.len()).map_err(|_| {
-        Error::invalid(format!(
-            "an edit of {} bytes does not fit a manifest record",
-            payload.len()
-        ))
+        Error::invalid(format!("an edit of {} bytes does not fit a manifest record", payload.len()))
     })?;
     debug_assert!(payload_bytes > 0, "an edit without fields says nothing");
     let header = encode_record_header(
@@ -173,8 +170,8 @@ pub(super) fn append_record(
     Ok(())
 }
 
-/// Removes the manifests of `dir` with lower numbers than `current`, and returns how many there were. They do
-/// no harm while they stay.
+/// Removes the manifests of `dir` with lower numbers than `current`, and returns how many there
+/// were. They do no harm while they stay.
 pub(crate) fn remove_older(fs: &dyn Fs, dir: &Path, current: FileNum) -> Result<usize> {
     let entries = fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
     let mut removed_count = 0;
@@ -183,8 +180,7 @@ pub(crate) fn remove_older(fs: &dyn Fs, dir: &Path, current: FileNum) -> Result<
             && num < current
         {
             let path = dir.join(&entry.name);
-            fs.remove_file(&path)
-                .map_err(|error| Error::io("remove", &path, error))?;
+            fs.remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
             removed_count += 1;
         }
     }

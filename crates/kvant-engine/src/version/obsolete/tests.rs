@@ -27,13 +27,7 @@ fn a_marked_table_is_pinned_until_dropped_then_waits_for_removal() {
     assert_eq!(wakes.load(Ordering::Relaxed), 1);
 
     let file = queue.pop().expect("the marked table waits");
-    assert_eq!(
-        file,
-        ObsoleteFile {
-            num: FileNum(2),
-            file_bytes: 1000
-        }
-    );
+    assert_eq!(file, ObsoleteFile { num: FileNum(2), file_bytes: 1000 });
     assert_eq!((queue.waiting_count(), queue.waiting_bytes()), (0, 0));
     queue.put_back(file);
     assert_eq!(queue.waiting_bytes(), 1000);

@@ -19,22 +19,17 @@ struct Written {
     records: Vec<(Range<usize>, u64)>,
 }
 
-/// A log with a record for each payload and synced offset given. The first sequence number is 1; each record
-/// has one operation.
+/// A log with a record for each payload and synced offset given. The first sequence number is 1;
+/// each record has one operation.
 fn written(records: &[(Vec<u8>, u64)]) -> Written {
     let fs = MemoryFs::new();
     fs.create_dir_all(Path::new(DIR)).unwrap();
     let path = path_of(NUM.0);
     let mut writer = WalWriter::create(&fs, &path, NUM, None).unwrap();
-    let mut out = Written {
-        image: Vec::new(),
-        records: Vec::new(),
-    };
+    let mut out = Written { image: Vec::new(), records: Vec::new() };
     for (index, (payload, synced_bytes)) in records.iter().enumerate() {
         let start = writer.end_bytes();
-        let end = writer
-            .append(SeqNum(index as u64 + 1), 1, &[payload], *synced_bytes)
-            .unwrap();
+        let end = writer.append(SeqNum(index as u64 + 1), 1, &[payload], *synced_bytes).unwrap();
         out.records.push((start as usize..end as usize, *synced_bytes));
     }
     out.image = fs.read(&path).unwrap();
@@ -68,20 +63,15 @@ fn read(image: &[u8], synced_bytes: u64) -> Result<(Vec<Range<usize>>, WalEnd)> 
     Ok((found, reader.end().unwrap()))
 }
 
-/// What the rule says about a changed image, from what was written: where the good part ends, and whether
-/// that is corruption.
+/// What the rule says about a changed image, from what was written: where the good part ends, and
+/// whether that is corruption.
 fn model(log: &Written, image: &[u8], known_bytes: u64) -> (usize, bool) {
     let intact = |range: Range<usize>| {
-        image
-            .get(range.clone())
-            .is_some_and(|bytes| *bytes == log.image[range])
+        image.get(range.clone()).is_some_and(|bytes| *bytes == log.image[range])
     };
     let header_of = |range: &Range<usize>| range.start..range.start + RECORD_HEADER_BYTES;
-    let stated = log
-        .records
-        .iter()
-        .filter(|(range, _)| intact(header_of(range)))
-        .map(|(_, synced)| *synced);
+    let stated =
+        log.records.iter().filter(|(range, _)| intact(header_of(range))).map(|(_, synced)| *synced);
     let synced_bytes = stated.max().unwrap_or(0).max(known_bytes);
     let good_bytes = if intact(0..FILE_HEADER_BYTES) {
         let good = log
@@ -107,16 +97,9 @@ fn check(log: &Written, image: &[u8], known_bytes: u64, case: &str) {
             assert_eq!(error.file(), Some(path_of(NUM.0).as_path()));
         }
         Ok((found, end)) => {
-            assert!(
-                !corrupt,
-                "{case}: {end:?}, but corruption at {good_bytes} should be found"
-            );
+            assert!(!corrupt, "{case}: {end:?}, but corruption at {good_bytes} should be found");
             assert_eq!(end.good_bytes, good_bytes as u64, "{case}: {end:?}");
-            assert_eq!(
-                end.good_bytes + end.discarded_bytes,
-                image.len() as u64,
-                "{case}: {end:?}"
-            );
+            assert_eq!(end.good_bytes + end.discarded_bytes, image.len() as u64, "{case}: {end:?}");
             let clean = good_bytes > 0 && good_bytes == image.len();
             assert_eq!(end.reason == WalEndReason::Clean, clean, "{case}: {end:?}");
             let expected = log
@@ -132,9 +115,7 @@ fn check(log: &Written, image: &[u8], known_bytes: u64, case: &str) {
 /// Every offset that a sync may have reached in `five_records`.
 fn sync_points() -> Vec<u64> {
     let log = five_records(0);
-    std::iter::once(0)
-        .chain(log.records.iter().map(|(range, _)| range.start as u64))
-        .collect()
+    std::iter::once(0).chain(log.records.iter().map(|(range, _)| range.start as u64)).collect()
 }
 
 #[test]
@@ -173,17 +154,13 @@ fn each_truncation_is_judged_by_the_rule() {
 #[test]
 fn a_tail_that_is_no_record_ends_the_log() {
     let log = five_records(sync_points()[3]);
-    let mut tails: Vec<Vec<u8>> = vec![vec![0; 1], vec![0; 100_000], vec![0xff; 77], vec![0x9e; 300_000]];
+    let mut tails: Vec<Vec<u8>> =
+        vec![vec![0; 1], vec![0; 100_000], vec![0xff; 77], vec![0x9e; 300_000]];
     // Valid elsewhere: the records of this log, all over again.
     tails.push(log.image[FILE_HEADER_BYTES..].to_vec());
     for tail in tails {
         let image = [&log.image[..], &tail].concat();
-        check(
-            &log,
-            &image,
-            0,
-            &format!("{} bytes of {:#x}", tail.len(), tail[0]),
-        );
+        check(&log, &image, 0, &format!("{} bytes of {:#x}", tail.len(), tail[0]));
         check(
             &log,
             &image,
@@ -204,16 +181,13 @@ fn random_damage_is_judged_by_the_rule() {
         for _ in 0..rng.below(4) {
             damage(&mut image, &mut rng);
         }
-        let known_bytes = if rng.one_in(3) {
-            rng.below(log.image.len() as u64 + 10)
-        } else {
-            0
-        };
+        let known_bytes = if rng.one_in(3) { rng.below(log.image.len() as u64 + 10) } else { 0 };
         check(&log, &image, known_bytes, &format!("seed {seed}, round {round}"));
     }
 }
 
-/// A log whose payloads look like records as much as possible, sometimes larger than the reader's window.
+/// A log whose payloads look like records as much as possible, sometimes larger than the reader's
+/// window.
 fn random_log(rng: &mut Rng) -> Written {
     let mut records = Vec::new();
     let mut end_bytes = FILE_HEADER_BYTES as u64;
@@ -222,11 +196,7 @@ fn random_log(rng: &mut Rng) -> Written {
         if rng.one_in(3) {
             synced_bytes = end_bytes;
         }
-        let count = if rng.one_in(60) {
-            300_000
-        } else {
-            1 + rng.below(120) as usize
-        };
+        let count = if rng.one_in(60) { 300_000 } else { 1 + rng.below(120) as usize };
         let payload = match rng.below(3) {
             0 => rng.bytes(count),
             1 => vec![crate::wal::layout::MARKER[0]; count],
@@ -239,8 +209,7 @@ fn random_log(rng: &mut Rng) -> Written {
                     synced_bytes: end_bytes,
                 };
                 // For this file, but not for this place.
-                lie.encode(NUM, end_bytes + 1000)
-                    .repeat(count.div_ceil(RECORD_HEADER_BYTES))
+                lie.encode(NUM, end_bytes + 1000).repeat(count.div_ceil(RECORD_HEADER_BYTES))
             }
         };
         end_bytes += (RECORD_HEADER_BYTES + payload.len()) as u64;
@@ -294,10 +263,7 @@ fn sequence_numbers_must_continue() {
     let end = writer.append(SeqNum(1), 2, &[b"two"], 0).unwrap();
     writer.append(SeqNum(4), 1, &[b"one"], 0).unwrap();
     let error = read(&fs.read(&path_of(NUM.0)).unwrap(), 0).unwrap_err();
-    assert_eq!(
-        (error.kind(), error.offset_bytes()),
-        (ErrorKind::Corruption, Some(end))
-    );
+    assert_eq!((error.kind(), error.offset_bytes()), (ErrorKind::Corruption, Some(end)));
 }
 
 #[test]
@@ -307,9 +273,8 @@ fn a_file_of_another_number_or_a_later_version_is_refused() {
     fs.create_dir_all(Path::new(DIR)).unwrap();
     let path = path_of(10);
     fs.create(&path).unwrap().write_all_at(&log.image, 0).unwrap();
-    let error = WalReader::open(fs.open(&path).unwrap(), &path, FileNum(10), 0, None)
-        .err()
-        .unwrap();
+    let error =
+        WalReader::open(fs.open(&path).unwrap(), &path, FileNum(10), 0, None).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Corruption);
 
     let mut image = log.image.clone();
@@ -318,10 +283,7 @@ fn a_file_of_another_number_or_a_later_version_is_refused() {
     image[36..40].copy_from_slice(&checksum.to_le_bytes());
     let error = open(&image, 0, None).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(
-        error.message().contains('2') && error.message().contains('1'),
-        "{error}"
-    );
+    assert!(error.message().contains('2') && error.message().contains('1'), "{error}");
 }
 
 #[test]
@@ -333,8 +295,6 @@ fn an_io_error_is_not_the_end_of_the_log() {
     let path = path_of(NUM.0);
     fs.create(&path).unwrap().write_all_at(&log.image, 0).unwrap();
     fs.fail_next(FaultOp::Read, ".wal", std::io::ErrorKind::Other, 1);
-    let error = WalReader::open(fs.open(&path).unwrap(), &path, NUM, 0, None)
-        .err()
-        .unwrap();
+    let error = WalReader::open(fs.open(&path).unwrap(), &path, NUM, 0, None).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Io);
 }

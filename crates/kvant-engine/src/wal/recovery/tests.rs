@@ -8,17 +8,11 @@ use kvant_env::rng::Rng;
 fn recover_seqs(fs: &dyn Fs, nums: &[u64]) -> Result<(Vec<u64>, Vec<RecoveredWal>)> {
     let nums: Vec<FileNum> = nums.iter().map(|&num| FileNum(num)).collect();
     let mut seqs = Vec::new();
-    let ends = recover(
-        fs,
-        Path::new(DIR),
-        &nums,
-        &BTreeMap::new(),
-        Some(SeqNum(1)),
-        &mut |_, record| {
+    let ends =
+        recover(fs, Path::new(DIR), &nums, &BTreeMap::new(), Some(SeqNum(1)), &mut |_, record| {
             seqs.extend((0..u64::from(record.op_count)).map(|index| record.first_seq.0 + index));
             Ok(())
-        },
-    )?;
+        })?;
     Ok((seqs, ends))
 }
 
@@ -29,36 +23,29 @@ fn new_fs(seed: u64) -> FaultyFs {
     fs
 }
 
-/// Logs 1, 2, 3 with two records of one operation each; file `n` states that `synced[n - 1]` of it is synced.
+/// Logs 1, 2, 3 with two records of one operation each; file `n` states that `synced[n - 1]` of it
+/// is synced.
 fn three_logs(synced: [u64; 3]) -> FaultyFs {
     let fs = new_fs(1);
     let mut previous: Option<PreviousWal> = None;
     for num in 1..=3 {
         let mut writer = WalWriter::create(&fs, &path_of(num), FileNum(num), previous).unwrap();
         writer.append(SeqNum(2 * num - 1), 1, &[b"first"], 0).unwrap();
-        writer
-            .append(SeqNum(2 * num), 1, &[b"second"], synced[num as usize - 1])
-            .unwrap();
+        writer.append(SeqNum(2 * num), 1, &[b"second"], synced[num as usize - 1]).unwrap();
         previous = Some(writer.as_previous());
     }
     fs
 }
 
 fn cut(fs: &FaultyFs, num: u64, len_bytes: u64) {
-    fs.open_writable(&path_of(num))
-        .unwrap()
-        .set_len(len_bytes)
-        .unwrap();
+    fs.open_writable(&path_of(num)).unwrap().set_len(len_bytes).unwrap();
 }
 
 #[test]
 fn logs_are_read_as_one() {
     let (seqs, ends) = recover_seqs(&three_logs([0, 0, 0]), &[1, 2, 3]).unwrap();
     assert_eq!(seqs, [1, 2, 3, 4, 5, 6]);
-    assert!(
-        ends.iter()
-            .all(|log| log.end.reason == WalEndReason::Clean && log.record_count == 2)
-    );
+    assert!(ends.iter().all(|log| log.end.reason == WalEndReason::Clean && log.record_count == 2));
     assert_eq!(recover_seqs(&new_fs(1), &[]).unwrap(), (vec![], vec![]));
 }
 
@@ -72,11 +59,7 @@ fn what_follows_a_short_log_is_discarded_unless_it_was_synced() {
     assert_eq!((ends[1].end.good_bytes, ends[2].end.good_bytes), (first_end, 0));
     assert!(ends[2].end.discarded_bytes > 0);
 
-    for (num, synced) in [
-        (1, [0, 0, first_end]),
-        (2, [0, 0, first_end]),
-        (1, [0, first_end, 0]),
-    ] {
+    for (num, synced) in [(1, [0, 0, first_end]), (2, [0, 0, first_end]), (1, [0, first_end, 0])] {
         let fs = three_logs(synced);
         cut(&fs, num, first_end);
         let error = recover_seqs(&fs, &[1, 2, 3]).unwrap_err();
@@ -112,41 +95,28 @@ fn a_torn_creation_in_the_middle_ends_the_history() {
 #[test]
 fn a_missing_log_is_corruption() {
     let error = recover_seqs(&three_logs([0, 0, 0]), &[1, 3]).unwrap_err();
-    assert_eq!(
-        (error.kind(), error.file()),
-        (ErrorKind::Corruption, Some(path_of(3).as_path()))
-    );
+    assert_eq!((error.kind(), error.file()), (ErrorKind::Corruption, Some(path_of(3).as_path())));
     // At the front nothing is missing: logs that were flushed are gone.
     let fs = three_logs([0, 0, 0]);
     let nums = [FileNum(2), FileNum(3)];
     let mut first = None;
-    recover(
-        &fs,
-        Path::new(DIR),
-        &nums,
-        &BTreeMap::new(),
-        None,
-        &mut |_, record| {
-            first.get_or_insert(record.first_seq);
-            Ok(())
-        },
-    )
+    recover(&fs, Path::new(DIR), &nums, &BTreeMap::new(), None, &mut |_, record| {
+        first.get_or_insert(record.first_seq);
+        Ok(())
+    })
     .unwrap();
     assert_eq!(first, Some(SeqNum(3)));
 }
 
-/// A recovery gave up log 3 and started log 4 behind what was left of log 2, and then power was lost before
-/// it had removed log 3; log 5 was made ready and never used.
+/// A recovery gave up log 3 and started log 4 behind what was left of log 2, and then power was
+/// lost before it had removed log 3; log 5 was made ready and never used.
 #[test]
 fn logs_that_a_recovery_gave_up_are_passed_over() {
     let first_end = 40 + 36 + 5;
     for synced in [0, 40] {
         let fs = three_logs([0, 0, 0]);
         cut(&fs, 2, first_end);
-        let previous = PreviousWal {
-            file_num: FileNum(2),
-            final_bytes: first_end,
-        };
+        let previous = PreviousWal { file_num: FileNum(2), final_bytes: first_end };
         let mut writer = WalWriter::create(&fs, &path_of(4), FileNum(4), Some(previous)).unwrap();
         writer.append(SeqNum(4), 1, &[b"fourth"], synced).unwrap();
         let previous = writer.as_previous();
@@ -155,39 +125,27 @@ fn logs_that_a_recovery_gave_up_are_passed_over() {
         writer.append(SeqNum(5), 1, &[b"fifth"], 0).unwrap();
         let (seqs, ends) = recover_seqs(&fs, &[1, 2, 3, 4, 5, 6]).unwrap();
         assert_eq!(seqs, [1, 2, 3, 4, 5]);
-        assert_eq!(
-            ends.iter().map(|log| log.record_count).collect::<Vec<_>>(),
-            [2, 1, 0, 1, 0, 1]
-        );
+        assert_eq!(ends.iter().map(|log| log.record_count).collect::<Vec<_>>(), [2, 1, 0, 1, 0, 1]);
     }
 }
 
-/// The header of log 4 was written, but the write was reported as failed: log 5 was started in its place.
+/// The header of log 4 was written, but the write was reported as failed: log 5 was started in its
+/// place.
 #[test]
 fn a_log_without_records_may_be_replaced() {
     for oldest in [1, 4] {
         let fs = three_logs([0, 0, 0]);
         let third_end = fs.contents(&path_of(3)).unwrap().len() as u64;
-        let previous = Some(PreviousWal {
-            file_num: FileNum(3),
-            final_bytes: third_end,
-        });
+        let previous = Some(PreviousWal { file_num: FileNum(3), final_bytes: third_end });
         WalWriter::create(&fs, &path_of(4), FileNum(4), previous).unwrap();
         let mut writer = WalWriter::create(&fs, &path_of(5), FileNum(5), previous).unwrap();
         writer.append(SeqNum(7), 1, &[b"seventh"], 40).unwrap();
         let nums: Vec<FileNum> = (oldest..=5).map(FileNum).collect();
         let mut last_seq = None;
-        recover(
-            &fs,
-            Path::new(DIR),
-            &nums,
-            &BTreeMap::new(),
-            None,
-            &mut |_, record| {
-                last_seq = Some(record.first_seq);
-                Ok(())
-            },
-        )
+        recover(&fs, Path::new(DIR), &nums, &BTreeMap::new(), None, &mut |_, record| {
+            last_seq = Some(record.first_seq);
+            Ok(())
+        })
         .unwrap();
         assert_eq!(last_seq, Some(SeqNum(7)), "from log {oldest}");
     }
@@ -196,18 +154,13 @@ fn a_log_without_records_may_be_replaced() {
 #[test]
 fn two_logs_that_continue_the_same_one_are_corruption() {
     let fs = three_logs([0, 0, 0]);
-    let previous = Some(PreviousWal {
-        file_num: FileNum(2),
-        final_bytes: 40 + 36 + 5 + 36 + 6,
-    });
+    let previous = Some(PreviousWal { file_num: FileNum(2), final_bytes: 40 + 36 + 5 + 36 + 6 });
     let mut writer = WalWriter::create(&fs, &path_of(4), FileNum(4), previous).unwrap();
     writer.append(SeqNum(5), 1, &[b"fork"], 0).unwrap();
     for (nums, culprit) in [(&[1, 2, 3, 4][..], 4), (&[3, 4], 4)] {
         let nums: Vec<FileNum> = nums.iter().map(|&num| FileNum(num)).collect();
-        let error = recover(&fs, Path::new(DIR), &nums, &BTreeMap::new(), None, &mut |_, _| {
-            Ok(())
-        })
-        .unwrap_err();
+        let error = recover(&fs, Path::new(DIR), &nums, &BTreeMap::new(), None, &mut |_, _| Ok(()))
+            .unwrap_err();
         assert_eq!(
             (error.kind(), error.file()),
             (ErrorKind::Corruption, Some(path_of(culprit).as_path()))
@@ -215,7 +168,8 @@ fn two_logs_that_continue_the_same_one_are_corruption() {
     }
 }
 
-/// Writes, syncs and seals at random, then loses power: what is left is a prefix and has all that was synced.
+/// Writes, syncs and seals at random, then loses power: what is left is a prefix and has all that
+/// was synced.
 #[test]
 fn after_a_power_loss_a_prefix_with_all_that_was_synced_is_left() {
     let seed = test_seed();
@@ -233,8 +187,10 @@ fn after_a_power_loss_a_prefix_with_all_that_was_synced_is_left() {
             match rng.below(10) {
                 0 => {
                     let (num, previous) = (nums.len() as u64 + 1, writer.as_previous());
-                    writers
-                        .push(WalWriter::create(&fs, &path_of(num), FileNum(num), Some(previous)).unwrap());
+                    writers.push(
+                        WalWriter::create(&fs, &path_of(num), FileNum(num), Some(previous))
+                            .unwrap(),
+                    );
                     fs.sync_dir(Path::new(DIR)).unwrap();
                     nums.push(num);
                     synced_bytes = 0;
@@ -259,11 +215,12 @@ fn after_a_power_loss_a_prefix_with_all_that_was_synced_is_left() {
                 }
             }
         }
-        let style =
-            [CrashStyle::DropUnsynced, CrashStyle::KeepAll, CrashStyle::Random][rng.below(3) as usize];
+        let style = [CrashStyle::DropUnsynced, CrashStyle::KeepAll, CrashStyle::Random]
+            [rng.below(3) as usize];
         let image = fs.crash_image(rng.next_u64(), style);
         let case = format!("seed {seed}, round {round}, {style:?}");
-        let (seqs, _) = recover_seqs(&image, &nums).unwrap_or_else(|error| panic!("{case}: {error}"));
+        let (seqs, _) =
+            recover_seqs(&image, &nums).unwrap_or_else(|error| panic!("{case}: {error}"));
         let last = seqs.last().copied().unwrap_or(0);
         assert_eq!(seqs, (1..=last).collect::<Vec<_>>(), "{case}");
         assert!(

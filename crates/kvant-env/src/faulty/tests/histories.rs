@@ -14,8 +14,8 @@ fn test_seed() -> u64 {
     seed
 }
 
-/// A second opinion on what must survive: which names, and which contents, were synced after their last
-/// change.
+/// A second opinion on what must survive: which names, and which contents, were synced after their
+/// last change.
 #[derive(Default)]
 struct Model {
     /// For every name ever used: the number of its file, if it has one.
@@ -72,10 +72,7 @@ impl Model {
             (_, Some(file)) => {
                 let len = rng.below(2_000) as usize + 1;
                 let bytes = rng.bytes(len);
-                fs.open_writable(path)
-                    .unwrap()
-                    .write_all_at(&bytes, rng.below(2_000))
-                    .unwrap();
+                fs.open_writable(path).unwrap().write_all_at(&bytes, rng.below(2_000)).unwrap();
                 self.unsynced_files.insert(file);
             }
         }
@@ -101,9 +98,7 @@ impl Model {
 
 fn everything(fs: &FaultyFs) -> Vec<(PathBuf, Vec<u8>)> {
     let files = fs.files().into_iter();
-    files
-        .map(|(path, _)| (path.clone(), fs.contents(&path).unwrap()))
-        .collect()
+    files.map(|(path, _)| (path.clone(), fs.contents(&path).unwrap())).collect()
 }
 
 #[test]

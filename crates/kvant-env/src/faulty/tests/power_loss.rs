@@ -15,19 +15,13 @@ fn outcomes(fs: &FaultyFs, path: &str) -> BTreeSet<Option<Vec<u8>>> {
 fn name_outcomes(fs: &FaultyFs) -> BTreeSet<Vec<String>> {
     let names = |seed| {
         let files = fs.crash_image(seed, CrashStyle::Random).files();
-        files
-            .into_iter()
-            .map(|(path, _)| path.to_str().unwrap().to_owned())
-            .collect()
+        files.into_iter().map(|(path, _)| path.to_str().unwrap().to_owned()).collect()
     };
     (0..SEED_COUNT).map(names).collect()
 }
 
 fn names(lists: &[&[&str]]) -> BTreeSet<Vec<String>> {
-    lists
-        .iter()
-        .map(|list| list.iter().map(|name| (*name).to_owned()).collect())
-        .collect()
+    lists.iter().map(|list| list.iter().map(|name| (*name).to_owned()).collect()).collect()
 }
 
 #[test]
@@ -84,12 +78,8 @@ fn a_rename_is_atomic() {
     put(&fs, "/CURRENT", b"old");
     fs.sync_all();
     put(&fs, "/CURRENT.tmp", b"new").sync_data().unwrap();
-    fs.rename(Path::new("/CURRENT.tmp"), Path::new("/CURRENT"))
-        .unwrap();
-    assert_eq!(
-        outcomes(&fs, "/CURRENT"),
-        [Some(b"old".to_vec()), Some(b"new".to_vec())].into()
-    );
+    fs.rename(Path::new("/CURRENT.tmp"), Path::new("/CURRENT")).unwrap();
+    assert_eq!(outcomes(&fs, "/CURRENT"), [Some(b"old".to_vec()), Some(b"new".to_vec())].into());
     fs.sync_dir(Path::new("/")).unwrap();
     assert_eq!(outcomes(&fs, "/CURRENT"), [Some(b"new".to_vec())].into());
     assert_eq!(name_outcomes(&fs), names(&[&["/CURRENT"]]));
@@ -119,10 +109,7 @@ fn a_renamed_directory_keeps_what_it_holds() {
     fs.rename(Path::new("/new"), Path::new("/done")).unwrap();
     put(&fs, "/done/b", b"x");
     fs.sync_dir(Path::new("/done")).unwrap();
-    assert_eq!(
-        name_outcomes(&fs),
-        names(&[&["/new/a", "/new/b"], &["/done/a", "/done/b"]])
-    );
+    assert_eq!(name_outcomes(&fs), names(&[&["/new/a", "/new/b"], &["/done/a", "/done/b"]]));
 }
 
 #[test]
@@ -151,21 +138,15 @@ fn unsynced_writes_are_dropped_kept_torn_and_reordered() {
     let file = put(&fs, "/log", &[1; 100]);
     fs.sync_all();
     for write in 0..3u8 {
-        file.write_all_at(&[2 + write; 1000], 100 + u64::from(write) * 1000)
-            .unwrap();
+        file.write_all_at(&[2 + write; 1000], 100 + u64::from(write) * 1000).unwrap();
     }
     let live = contents(&fs, "/log").unwrap();
-    let outcomes: Vec<Vec<u8>> = outcomes(&fs, "/log")
-        .into_iter()
-        .map(|found| found.unwrap())
-        .collect();
+    let outcomes: Vec<Vec<u8>> =
+        outcomes(&fs, "/log").into_iter().map(|found| found.unwrap()).collect();
     for found in &outcomes {
         assert!(found.len() <= live.len());
         assert_eq!(found[..100], live[..100], "what was synced is certain");
-        let explained = found
-            .iter()
-            .zip(&live)
-            .all(|(found, live)| found == live || *found == 0);
+        let explained = found.iter().zip(&live).all(|(found, live)| found == live || *found == 0);
         assert!(explained, "a byte is the one written, or missing");
     }
     let some = |what: &str, predicate: &dyn Fn(&Vec<u8>) -> bool| {
@@ -174,18 +155,12 @@ fn unsynced_writes_are_dropped_kept_torn_and_reordered() {
     let is_prefix = |found: &Vec<u8>| live.starts_with(found);
     some("all dropped", &|found| found.len() == 100);
     some("all kept", &|found| *found == live);
-    some("a whole prefix of the writes", &|found| {
-        is_prefix(found) && found.len() == 1100
-    });
+    some("a whole prefix of the writes", &|found| is_prefix(found) && found.len() == 1100);
     some("a cut at any byte", &|found| {
         is_prefix(found) && found.len() % 100 != 0 && found.len() % 512 != 0
     });
-    some("a cut between sectors", &|found| {
-        is_prefix(found) && found.len() == 1024
-    });
-    some("a later write without the earlier ones", &|found| {
-        found.len() == 3100 && found[100] == 0
-    });
+    some("a cut between sectors", &|found| is_prefix(found) && found.len() == 1024);
+    some("a later write without the earlier ones", &|found| found.len() == 3100 && found[100] == 0);
     some("a missing sector in between", &|found| {
         found.len() == 3100 && found[512] == 0 && found[511] == 2
     });
@@ -213,10 +188,7 @@ fn a_change_of_length_keeps_its_place_and_is_whole() {
     file.set_len(2).unwrap();
     file.write_all_at(b"bb", 2).unwrap();
     let expected: [&[u8]; 6] = [b"aaaa", b"aa", b"aabb", b"aab", b"aaba", b"aa\0\0"];
-    assert_eq!(
-        outcomes(&fs, "/a"),
-        expected.map(|found| Some(found.to_vec())).into()
-    );
+    assert_eq!(outcomes(&fs, "/a"), expected.map(|found| Some(found.to_vec())).into());
 }
 
 #[test]
@@ -255,37 +227,28 @@ fn a_planned_crash_comes_before_or_after_its_sync_and_ends_everything() {
     fs.crash_at_sync_point(2);
     log.sync_data().unwrap();
     assert!(!fs.is_crashed());
-    assert!(
-        fs.take_crash_image(CrashMoment::BeforeSync, SEED, CrashStyle::KeepAll)
-            .is_none()
-    );
+    assert!(fs.take_crash_image(CrashMoment::BeforeSync, SEED, CrashStyle::KeepAll).is_none());
     log.write_all_at(b"two", 3).unwrap();
     assert!(log.sync_data().is_err());
     assert!(fs.is_crashed());
     assert_eq!(fs.sync_point_count(), 2);
 
     let root = Path::new("/");
-    assert!(log.sync_data().is_err() && log.write_all_at(b"x", 0).is_err() && log.len_bytes().is_err());
-    assert!(fs.sync_dir(root).is_err() && fs.read(Path::new("/log")).is_err() && fs.list(root).is_err());
+    assert!(
+        log.sync_data().is_err() && log.write_all_at(b"x", 0).is_err() && log.len_bytes().is_err()
+    );
+    assert!(
+        fs.sync_dir(root).is_err() && fs.read(Path::new("/log")).is_err() && fs.list(root).is_err()
+    );
     assert!(fs.create(Path::new("/b")).is_err() && fs.exists(root).is_err());
     assert_eq!(fs.sync_point_count(), 2, "there are no sync points without power");
 
-    let image = |moment| {
-        fs.take_crash_image(moment, SEED, CrashStyle::DropUnsynced)
-            .unwrap()
-    };
+    let image = |moment| fs.take_crash_image(moment, SEED, CrashStyle::DropUnsynced).unwrap();
     assert_eq!(contents(&image(CrashMoment::BeforeSync), "/log").unwrap(), b"one");
-    assert_eq!(
-        contents(&image(CrashMoment::AfterSync), "/log").unwrap(),
-        b"onetwo"
-    );
+    assert_eq!(contents(&image(CrashMoment::AfterSync), "/log").unwrap(), b"onetwo");
     let restarted = image(CrashMoment::BeforeSync);
     assert!(!restarted.is_crashed());
-    restarted
-        .open_writable(Path::new("/log"))
-        .unwrap()
-        .write_all_at(b"more", 3)
-        .unwrap();
+    restarted.open_writable(Path::new("/log")).unwrap().write_all_at(b"more", 3).unwrap();
     assert_eq!(contents(&image(CrashMoment::BeforeSync), "/log").unwrap(), b"one");
 }
 
@@ -295,10 +258,7 @@ fn a_planned_crash_at_the_sync_of_a_directory() {
     put(&fs, "/a", b"x").sync_data().unwrap();
     fs.crash_at_sync_point(2);
     assert!(fs.sync_dir(Path::new("/")).is_err());
-    let image = |moment| {
-        fs.take_crash_image(moment, SEED, CrashStyle::DropUnsynced)
-            .unwrap()
-    };
+    let image = |moment| fs.take_crash_image(moment, SEED, CrashStyle::DropUnsynced).unwrap();
     assert_eq!(contents(&image(CrashMoment::BeforeSync), "/a"), None);
     assert_eq!(contents(&image(CrashMoment::AfterSync), "/a").unwrap(), b"x");
 }
@@ -313,11 +273,7 @@ fn locks_and_cues_do_not_survive_and_hard_links_stay_linked() {
     fs.fail_next(FaultOp::Open, "", ErrorKind::Other, 100);
     let image = fs.crash_image(SEED, CrashStyle::KeepAll);
     let _held_again = image.lock(Path::new("/LOCK")).unwrap();
-    image
-        .open_writable(Path::new("/a"))
-        .unwrap()
-        .write_all_at(b"x", 5)
-        .unwrap();
+    image.open_writable(Path::new("/a")).unwrap().write_all_at(b"x", 5).unwrap();
     assert_eq!(contents(&image, "/b").unwrap(), b"12345x");
     assert_eq!(contents(&fs, "/b").unwrap(), b"12345", "an image is a copy");
 }

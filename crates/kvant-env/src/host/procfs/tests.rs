@@ -88,15 +88,9 @@ fn listeners_are_found_by_the_inodes_of_their_sockets() {
         dir.write("net/tcp6", tcp6);
     }
     dir.write("net/unix", unix);
-    for (pid, inode) in [
-        (10, 111),
-        (11, 222),
-        (12, 333),
-        (13, 444),
-        (14, 555),
-        (15, 666),
-        (16, 111),
-    ] {
+    for (pid, inode) in
+        [(10, 111), (11, 222), (12, 333), (13, 444), (14, 555), (15, 666), (16, 111)]
+    {
         let fds = dir.0.join(format!("{pid}/fd"));
         fs::create_dir_all(&fds).unwrap();
         symlink("/dev/null", fds.join("0")).unwrap();
@@ -121,10 +115,7 @@ fn addresses_of_this_machine_are_told_from_others() {
         "Main:\n  +-- 192.0.2.0/24 2 0 2\n     |-- 192.0.2.0\n        /24 link UNICAST\n     |-- 192.0.2.7\n        \
          /32 host LOCAL\n     |-- 192.0.2.255\n        /32 link BROADCAST\n",
     );
-    dir.write(
-        "net/if_inet6",
-        "20010db8000000000000000000000007 02 40 00 80     eth0\n",
-    );
+    dir.write("net/if_inet6", "20010db8000000000000000000000007 02 40 00 80     eth0\n");
     let proc = ProcFs::at(&dir.0);
     let is_own = |ip: &str| proc.is_own_address(ip.parse().unwrap());
     assert!(is_own("192.0.2.7") && is_own("2001:db8::7"));
@@ -140,10 +131,7 @@ fn the_system_tells_of_this_process() {
     assert!(times.cpu_count > 0 && times.tasks_ns < times.all_ns, "{times:?}");
     assert_eq!(proc.own_pid(), Some(std::process::id()));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    assert_eq!(
-        proc.tcp_listeners(listener.local_addr().unwrap()),
-        [std::process::id()]
-    );
+    assert_eq!(proc.tcp_listeners(listener.local_addr().unwrap()), [std::process::id()]);
     let dir = Dir::new("socket");
     let path = dir.0.join("a.sock");
     let listener = UnixListener::bind(&path).unwrap();

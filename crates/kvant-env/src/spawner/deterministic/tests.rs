@@ -23,10 +23,7 @@ impl Task for TestTask {
 }
 
 fn task(name: &'static str, step: impl Fn() -> Step + Send + Sync + 'static) -> Arc<dyn Task> {
-    Arc::new(TestTask {
-        name,
-        step: Box::new(step),
-    })
+    Arc::new(TestTask { name, step: Box::new(step) })
 }
 
 fn spawner(seed: u64) -> (DeterministicSpawner, Arc<MockClock>) {
@@ -61,11 +58,7 @@ fn interleaving(seed: u64) -> String {
         let (order, steps) = (Arc::clone(&order), AtomicU64::new(0));
         spawner.spawn(task(name, move || {
             order.lock().unwrap().push_str(name);
-            if steps.fetch_add(1, Ordering::Relaxed) == 9 {
-                Step::Finished
-            } else {
-                Step::Worked
-            }
+            if steps.fetch_add(1, Ordering::Relaxed) == 9 { Step::Finished } else { Step::Worked }
         }));
     }
     spawner.run_until_idle();
@@ -101,11 +94,9 @@ fn a_wait_steps_tasks_until_it_is_ready_and_no_further() {
     let (spawner, _) = spawner(0);
     let (count, task) = counter("counter", 10);
     let handle = spawner.spawn(task);
-    assert!(
-        spawner.wait_until(&Signal::new(WaitKind::Idle, "test"), None, &mut || count
-            .load(Ordering::Relaxed)
-            == 4)
-    );
+    assert!(spawner.wait_until(&Signal::new(WaitKind::Idle, "test"), None, &mut || {
+        count.load(Ordering::Relaxed) == 4
+    }));
     assert_eq!(count.load(Ordering::Relaxed), 4);
     handle.join();
     assert_eq!(count.load(Ordering::Relaxed), 10);
@@ -131,11 +122,7 @@ fn an_idle_task_runs_when_woken_also_by_itself() {
     handle.wake();
     handle.wake();
     spawner.run_until_idle();
-    assert_eq!(
-        steps.load(Ordering::Relaxed),
-        2,
-        "two wakes of an idle task are one"
-    );
+    assert_eq!(steps.load(Ordering::Relaxed), 2, "two wakes of an idle task are one");
     handle.wake();
     spawner.run_until_idle();
     assert_eq!(
@@ -177,16 +164,10 @@ fn a_step_that_waits_steps_the_others_and_never_itself() {
     let waiting = task("waiting", {
         let (spawner, count, depth) = (spawner.clone(), Arc::clone(&count), Arc::clone(&depth));
         move || {
-            assert_eq!(
-                depth.fetch_add(1, Ordering::Relaxed),
-                0,
-                "stepped within its own step"
-            );
-            assert!(
-                spawner.wait_until(&Signal::new(WaitKind::Idle, "test"), None, &mut || count
-                    .load(Ordering::Relaxed)
-                    == 5)
-            );
+            assert_eq!(depth.fetch_add(1, Ordering::Relaxed), 0, "stepped within its own step");
+            assert!(spawner.wait_until(&Signal::new(WaitKind::Idle, "test"), None, &mut || {
+                count.load(Ordering::Relaxed) == 5
+            }));
             depth.fetch_sub(1, Ordering::Relaxed);
             Step::Finished
         }
@@ -204,10 +185,7 @@ fn a_deadlock_is_a_panic_that_names_the_tasks() {
     let message = panic_message(|| {
         assert!(spawner.wait_until(&Signal::new(WaitKind::Idle, "test"), None, &mut || false))
     });
-    assert!(
-        message.starts_with("deadlock: waiting with no runnable task"),
-        "{message}"
-    );
+    assert!(message.starts_with("deadlock: waiting with no runnable task"), "{message}");
     assert!(message.contains("sleeper Idle"), "{message}");
     assert!(panic_message(|| handle.join()).starts_with("deadlock"));
 }

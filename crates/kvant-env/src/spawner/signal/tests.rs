@@ -79,11 +79,8 @@ fn a_panic_in_ready_leaves_no_waiter_behind() {
 #[test]
 fn two_threads_that_wait_for_each_other_never_miss_a_turn() {
     const TURN_COUNT: u64 = 20_000;
-    let (signal, turn, clock) = (
-        Signal::new(WaitKind::Idle, "test"),
-        AtomicU64::new(0),
-        SystemClock::new(),
-    );
+    let (signal, turn, clock) =
+        (Signal::new(WaitKind::Idle, "test"), AtomicU64::new(0), SystemClock::new());
     thread::scope(|scope| {
         for parity in 0..2 {
             let (signal, turn, clock) = (&signal, &turn, &clock);

@@ -36,10 +36,7 @@ fn background_tasks_give_way_and_nobody_else_does() {
     let (spawner, _) = spawner();
     let ours = rustix::process::getpriority_process(None).unwrap();
     let niceness_of = |is_background| {
-        let task = Arc::new(NicenessTask {
-            is_background,
-            niceness: std::sync::OnceLock::new(),
-        });
+        let task = Arc::new(NicenessTask { is_background, niceness: std::sync::OnceLock::new() });
         spawner.spawn(task.clone()).join();
         *task.niceness.get().unwrap()
     };
@@ -61,10 +58,7 @@ impl<F: Fn() -> Step + Send + Sync> Task for TestTask<F> {
 
 fn spawner() -> (Arc<ThreadSpawner>, Arc<SystemClock>) {
     let clock = Arc::new(SystemClock::new());
-    (
-        Arc::new(ThreadSpawner::new(Arc::clone(&clock) as Arc<dyn Clock>)),
-        clock,
-    )
+    (Arc::new(ThreadSpawner::new(Arc::clone(&clock) as Arc<dyn Clock>)), clock)
 }
 
 #[test]
@@ -83,11 +77,7 @@ fn a_task_steps_until_it_has_finished() {
     handle.join();
     handle.wake();
     assert_eq!(count.load(Ordering::Relaxed), 10);
-    assert_eq!(
-        Arc::strong_count(&count),
-        1,
-        "the task is dropped with its thread"
-    );
+    assert_eq!(Arc::strong_count(&count), 1, "the task is dropped with its thread");
 }
 
 #[test]
@@ -98,22 +88,21 @@ fn every_wake_is_followed_by_a_step_that_sees_what_was_done_before_it() {
     let served = Arc::new(AtomicU64::new(0));
     let signal = Arc::new(Signal::new(WaitKind::Idle, "test"));
     let handle = spawner.spawn(Arc::new(TestTask({
-        let (requested, served, signal) = (Arc::clone(&requested), Arc::clone(&served), Arc::clone(&signal));
+        let (requested, served, signal) =
+            (Arc::clone(&requested), Arc::clone(&served), Arc::clone(&signal));
         move || {
             let seen = requested.load(Ordering::Relaxed);
             served.store(seen, Ordering::Relaxed);
             signal.notify_all();
-            if seen == REQUEST_COUNT {
-                Step::Finished
-            } else {
-                Step::Idle
-            }
+            if seen == REQUEST_COUNT { Step::Finished } else { Step::Idle }
         }
     })));
     for request in 1..=REQUEST_COUNT {
         requested.store(request, Ordering::Relaxed);
         handle.wake();
-        assert!(spawner.wait_until(&signal, None, &mut || served.load(Ordering::Relaxed) == request));
+        assert!(
+            spawner.wait_until(&signal, None, &mut || served.load(Ordering::Relaxed) == request)
+        );
     }
     handle.join();
 }

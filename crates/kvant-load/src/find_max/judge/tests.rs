@@ -33,12 +33,7 @@ fn outcome(planned: u64, completed: u64, in_flight: u64, backlogs: &[f64]) -> Ou
         start_wall_ms: 0,
         measured_ns: 10_000_000_000,
         op_names: vec!["get".into()],
-        total: Interval {
-            planned,
-            completed,
-            sent: completed,
-            ..Interval::default()
-        },
+        total: Interval { planned, completed, sent: completed, ..Interval::default() },
         seconds: seconds(backlogs),
         backlog: 0,
         in_flight,
@@ -55,30 +50,17 @@ fn reasons(outcome: &Outcome) -> Vec<String> {
 
 #[test]
 fn a_plan_that_was_kept_holds() {
-    assert_eq!(
-        reasons(&outcome(10_000, 9_990, 10, &[0.0; 10])),
-        Vec::<String>::new()
-    );
-    assert_eq!(
-        reasons(&outcome(10_000, 9_951, 0, &[0.0; 10])),
-        Vec::<String>::new()
-    );
+    assert_eq!(reasons(&outcome(10_000, 9_990, 10, &[0.0; 10])), Vec::<String>::new());
+    assert_eq!(reasons(&outcome(10_000, 9_951, 0, &[0.0; 10])), Vec::<String>::new());
 }
 
 #[test]
 fn a_plan_that_was_not_kept_fails_with_figures() {
-    let judged = judge(
-        &outcome(10_000, 9_900, 10, &[0.0; 10]),
-        &FindMaxConfig::default(),
-        Vec::new(),
-    );
+    let judged =
+        judge(&outcome(10_000, 9_900, 10, &[0.0; 10]), &FindMaxConfig::default(), Vec::new());
     assert!(judged.reasons[0].contains("99.10 %"), "{judged:?}");
     assert!(judged.is_close());
-    let far = judge(
-        &outcome(10_000, 5_000, 10, &[0.0; 10]),
-        &FindMaxConfig::default(),
-        Vec::new(),
-    );
+    let far = judge(&outcome(10_000, 5_000, 10, &[0.0; 10]), &FindMaxConfig::default(), Vec::new());
     assert!(!far.holds() && !far.is_close());
     assert!(reasons(&outcome(0, 0, 0, &[]))[0].contains("nothing was planned"));
 }
@@ -114,23 +96,18 @@ fn the_callers_objectives_are_reasons() {
 
 #[test]
 fn a_backlog_that_grows_fails_and_one_that_only_varies_does_not() {
-    let grows: Vec<f64> = (0..10)
-        .map(|second| 4.0 * f64::from(second) + f64::from(second % 2))
-        .collect();
-    assert!(reasons(&outcome(10_000, 9_960, 0, &grows))[0].contains("grew by 4.0 requests a second"));
+    let grows: Vec<f64> =
+        (0..10).map(|second| 4.0 * f64::from(second) + f64::from(second % 2)).collect();
+    assert!(
+        reasons(&outcome(10_000, 9_960, 0, &grows))[0].contains("grew by 4.0 requests a second")
+    );
     let varies = [5.0, 80.0, 2.0, 60.0, 9.0, 70.0, 1.0, 90.0, 3.0, 75.0];
     assert_eq!(reasons(&outcome(10_000, 9_960, 0, &varies)), Vec::<String>::new());
     let shrinks: Vec<f64> = (0..10).map(|second| 100.0 - 10.0 * f64::from(second)).collect();
-    assert_eq!(
-        reasons(&outcome(10_000, 9_960, 0, &shrinks)),
-        Vec::<String>::new()
-    );
+    assert_eq!(reasons(&outcome(10_000, 9_960, 0, &shrinks)), Vec::<String>::new());
     // A trend beyond doubt, and of no importance.
     let by_one: Vec<f64> = (0..10).map(f64::from).collect();
-    assert_eq!(
-        reasons(&outcome(100_000, 99_990, 0, &by_one)),
-        Vec::<String>::new()
-    );
+    assert_eq!(reasons(&outcome(100_000, 99_990, 0, &by_one)), Vec::<String>::new());
 }
 
 #[test]
@@ -141,26 +118,19 @@ fn trends_are_those_of_the_textbook() {
         (exact.slope - 3.0).abs() < 1e-9 && (exact.slope_least - 3.0).abs() < 1e-6,
         "{exact:?}"
     );
-    // By hand: slope 1.1, squared residuals 1.1, so a deviation of sqrt(1.1 / 3 / 10) = 0.19149, times 2.35336.
+    // By hand: slope 1.1, squared residuals 1.1, so a deviation of sqrt(1.1 / 3 / 10) = 0.19149,
+    // times 2.35336.
     let rough = trend(&seconds(&[1.0, 3.0, 4.0, 4.0, 6.0]));
     assert!((rough.slope - 1.1).abs() < 1e-9, "{rough:?}");
     assert!((rough.slope_least - (1.1 - 0.45064)).abs() < 0.003, "{rough:?}");
-    assert_eq!(
-        trend(&seconds(&[1.0, 100.0, 1000.0])),
-        Trend::default(),
-        "too short to tell"
-    );
+    assert_eq!(trend(&seconds(&[1.0, 100.0, 1000.0])), Trend::default(), "too short to tell");
 }
 
 #[test]
 fn quantiles_of_students_distribution_are_those_of_the_tables() {
-    for (freedom, quantile) in [
-        (3.0, 2.3534),
-        (5.0, 2.0150),
-        (8.0, 1.8595),
-        (18.0, 1.7341),
-        (1_000.0, 1.6464),
-    ] {
+    for (freedom, quantile) in
+        [(3.0, 2.3534), (5.0, 2.0150), (8.0, 1.8595), (18.0, 1.7341), (1_000.0, 1.6464)]
+    {
         let ratio = student_95(freedom) / quantile;
         assert!((ratio - 1.0).abs() < 0.006, "{freedom}: {ratio}");
     }

@@ -16,10 +16,7 @@ fn chunks_with_extensions_spaces_and_trailers_are_joined() {
         b"5\r\nhello\r\n00a;name=\"a b\";x\r\n0123456789\r\n1 \t;y\r\n!\r\n0\r\nDate: today\r\nX: y\r\n\r\n";
     let mut input = body.to_vec();
     input.extend_from_slice(b"HTTP/1.1 200 OK");
-    assert_eq!(
-        decode(&input),
-        Ok((b"hello0123456789!".to_vec(), body.len(), true))
-    );
+    assert_eq!(decode(&input), Ok((b"hello0123456789!".to_vec(), body.len(), true)));
     assert_eq!(decode(b"0\r\n\r\n"), Ok((Vec::new(), 5, true)));
     for cut in 0..body.len() {
         assert!(!decode(&body[..cut]).unwrap().2, "complete after {cut} bytes");
@@ -45,12 +42,7 @@ fn broken_framing_is_a_fault() {
         b"0\r\n\rX",
     ];
     for input in broken {
-        assert_eq!(
-            decode(input),
-            Err(Fault::Chunk),
-            "{:?}",
-            String::from_utf8_lossy(input)
-        );
+        assert_eq!(decode(input), Err(Fault::Chunk), "{:?}", String::from_utf8_lossy(input));
     }
 }
 

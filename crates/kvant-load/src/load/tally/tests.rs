@@ -20,19 +20,12 @@ fn second(number: u64, completed: u64, starts_anew: bool) -> Second {
         ..Interval::default()
     };
     interval.op_mut(op).response.record_many_ns(S, completed);
-    Second {
-        interval: Box::new(interval),
-        backlog: 1,
-        starts_anew,
-    }
+    Second { interval: Box::new(interval), backlog: 1, starts_anew }
 }
 
 fn ended(measured_ns: u64, is_stopped: bool) -> Ended {
     Ended {
-        outcome: ThreadOutcome {
-            completed: 1,
-            ..ThreadOutcome::default()
-        },
+        outcome: ThreadOutcome { completed: 1, ..ThreadOutcome::default() },
         planned: 2,
         backlog: 2,
         in_flight: 3,
@@ -59,20 +52,12 @@ fn shows_a_second_when_all_threads_have_reported_it() {
     assert!(tally.complete_seconds(&mut |_| panic!("the other thread has not reported")));
     tally.add(1, second(0, 1, false));
     let mut show = |second: &Interval| {
-        shown.push((
-            second.start_ns,
-            second.end_ns,
-            second.completed,
-            second.response().count(),
-        ));
+        shown.push((second.start_ns, second.end_ns, second.completed, second.response().count()));
         true
     };
     assert!(tally.complete_seconds(&mut show));
     tally.end(1, ended(S, false));
-    assert!(
-        tally.complete_seconds(&mut show),
-        "a thread that has ended is not waited for"
-    );
+    assert!(tally.complete_seconds(&mut show), "a thread that has ended is not waited for");
     assert!(!tally.has_ended());
     tally.end(0, ended(2 * S, false));
     assert!(tally.has_ended());
@@ -80,22 +65,12 @@ fn shows_a_second_when_all_threads_have_reported_it() {
 
     let outcome = tally.finish(&PHASE, 5, vec!["op".to_owned()], false);
     assert_eq!(
-        (
-            outcome.total.completed,
-            outcome.total.planned,
-            outcome.response().count()
-        ),
+        (outcome.total.completed, outcome.total.planned, outcome.response().count()),
         (31, 34, 31)
     );
-    assert_eq!(
-        (outcome.backlog, outcome.in_flight, outcome.measured_ns),
-        (4, 6, 2 * S)
-    );
-    let seconds: Vec<_> = outcome
-        .seconds
-        .iter()
-        .map(|second| (second.completed, second.backlog))
-        .collect();
+    assert_eq!((outcome.backlog, outcome.in_flight, outcome.measured_ns), (4, 6, 2 * S));
+    let seconds: Vec<_> =
+        outcome.seconds.iter().map(|second| (second.completed, second.backlog)).collect();
     assert_eq!(seconds, [(11, 2), (20, 1)]);
     assert!(!outcome.is_cut_short);
 }
@@ -118,9 +93,6 @@ fn is_cut_short_when_all_sources_stopped() {
         for (thread, is_stopped) in stopped.into_iter().enumerate() {
             tally.end(thread, ended(S, is_stopped));
         }
-        assert_eq!(
-            tally.finish(&PHASE, 0, Vec::new(), false).is_cut_short,
-            is_cut_short
-        );
+        assert_eq!(tally.finish(&PHASE, 0, Vec::new(), false).is_cut_short, is_cut_short);
     }
 }

@@ -44,21 +44,16 @@ fn server<T: Send + 'static>(
     let (ours, theirs) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let connection = ServerConnection::new(Arc::new(config)).unwrap();
-    let thread = std::thread::spawn(move || serve(&mut rustls::StreamOwned::new(connection, theirs)));
+    let thread =
+        std::thread::spawn(move || serve(&mut rustls::StreamOwned::new(connection, theirs)));
     (ours.into(), thread)
 }
 
 /// Waits until the socket is ready for `flags`.
 fn wait(stream: &TlsStream, flags: PollFlags) {
-    let timeout = Timespec {
-        tv_sec: 20,
-        tv_nsec: 0,
-    };
-    let ready = poll(
-        &mut [PollFd::from_borrowed_fd(stream.as_fd(), flags)],
-        Some(&timeout),
-    )
-    .unwrap();
+    let timeout = Timespec { tv_sec: 20, tv_nsec: 0 };
+    let ready =
+        poll(&mut [PollFd::from_borrowed_fd(stream.as_fd(), flags)], Some(&timeout)).unwrap();
     assert_eq!(ready, 1, "nothing happens");
 }
 
@@ -126,11 +121,14 @@ fn with_a_ca_file_chain_and_name_are_checked() {
             let mut byte = [0];
             stream.read(&mut byte).is_ok_and(|read| read == 1)
         });
-        // Open until the server has read: it may have sent what nobody reads, which makes a close a reset.
+        // Open until the server has read: it may have sent what nobody reads, which makes a close a
+        // reset.
         let mut met = connect(Some(ca_pem), socket, host);
         match (&mut met, refusal) {
             (Ok(stream), None) => assert_eq!(stream.write(b"x").unwrap(), 1, "{host}"),
-            (Err(error), Some(refusal)) => assert!(error.to_string().contains(refusal), "{host}: {error}"),
+            (Err(error), Some(refusal)) => {
+                assert!(error.to_string().contains(refusal), "{host}: {error}")
+            }
             _ => panic!("{host}: {met:?}"),
         }
         assert_eq!(served.join().unwrap(), refusal.is_none(), "{host}");
@@ -140,9 +138,8 @@ fn with_a_ca_file_chain_and_name_are_checked() {
 #[test]
 fn several_certificates_in_a_ca_file_are_all_believed() {
     let (one, two) = (identity(), identity());
-    let (socket, served) = server(server_config(&two), |stream| {
-        stream.conn.complete_io(&mut stream.sock).is_ok()
-    });
+    let (socket, served) =
+        server(server_config(&two), |stream| stream.conn.complete_io(&mut stream.sock).is_ok());
     let met = connect(Some(&format!("{}\n{}", one.pem, two.pem)), socket, "localhost");
     assert!(served.join().unwrap());
     assert!(met.is_ok());
@@ -156,12 +153,7 @@ fn unusable_ca_files_and_hosts_are_refused() {
         assert!(error.to_string().contains("the CA file"), "{pem}: {error}");
     }
     let (ours, _theirs) = UnixStream::pair().unwrap();
-    assert!(
-        TlsConnector::new(None)
-            .unwrap()
-            .start(ours.into(), "not a name")
-            .is_err()
-    );
+    assert!(TlsConnector::new(None).unwrap().start(ours.into(), "not a name").is_err());
 }
 
 #[test]
@@ -230,10 +222,7 @@ fn our_leaving_is_announced() {
 #[test]
 fn what_speaks_no_tls_is_an_error_not_a_wait() {
     for (text, kind) in [
-        (
-            b"HTTP/1.1 400 Bad Request\r\n\r\n".as_slice(),
-            io::ErrorKind::InvalidData,
-        ),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n".as_slice(), io::ErrorKind::InvalidData),
         (b"", io::ErrorKind::UnexpectedEof),
     ] {
         let (ours, mut theirs) = UnixStream::pair().unwrap();

@@ -29,10 +29,7 @@ fn a_ramp_plans_the_area_under_its_rate() {
     assert_eq!(down.time_of_ns(500.0), 9_999_999_999);
     for n in 0..=500 {
         let mirrored_ns = 10_000_000_000 - up.time_of_ns(f64::from(500 - n));
-        assert!(
-            down.time_of_ns(f64::from(n)).abs_diff(mirrored_ns) <= 1_000,
-            "{n}"
-        );
+        assert!(down.time_of_ns(f64::from(n)).abs_diff(mirrored_ns) <= 1_000, "{n}");
     }
 }
 

@@ -49,20 +49,13 @@ fn one_that_asks_late_sends_at_twice_the_rate_until_it_is_on_its_plan() {
 #[test]
 fn one_that_sent_in_time_and_waited_for_the_answer_makes_up_for_it_at_once() {
     let mut pace = pace();
-    assert_eq!(
-        pace.ask(1_000 * MS),
-        Pace::Send {
-            planned_ns: 1_000 * MS
-        }
-    );
+    assert_eq!(pace.ask(1_000 * MS), Pace::Send { planned_ns: 1_000 * MS });
     pace.complete(1);
     // Twice the rate counts from that request: 20 could be sent by now, 10 are due.
     let (sent_ms, _) = send(&mut pace, 1_100 * MS, 12);
     assert_eq!(
         sent_ms,
-        [
-            1_100, 1_100, 1_100, 1_100, 1_100, 1_100, 1_100, 1_100, 1_100, 1_100, 1_110, 1_120
-        ]
+        [1_100, 1_100, 1_100, 1_100, 1_100, 1_100, 1_100, 1_100, 1_100, 1_100, 1_110, 1_120]
     );
 }
 
@@ -71,12 +64,7 @@ fn catching_up_starts_anew_with_each_delay() {
     let mut pace = pace();
     pace.complete(1);
     assert_eq!(pace.ask(1_005 * MS), Pace::Wait { until_ns: 1_010 * MS });
-    assert_eq!(
-        pace.ask(1_031 * MS),
-        Pace::Send {
-            planned_ns: 1_010 * MS
-        }
-    );
+    assert_eq!(pace.ask(1_031 * MS), Pace::Send { planned_ns: 1_010 * MS });
     pace.complete(1);
     assert_eq!(pace.ask(1_031 * MS), Pace::Wait { until_ns: 1_036 * MS });
 }
@@ -100,22 +88,12 @@ fn waits_are_rounded_up_to_full_milliseconds_when_asked() {
 #[test]
 fn all_of_a_batch_counts_from_its_first_request() {
     let mut pace = pace();
-    assert_eq!(
-        pace.ask(1_001 * MS),
-        Pace::Send {
-            planned_ns: 1_000 * MS
-        }
-    );
+    assert_eq!(pace.ask(1_001 * MS), Pace::Send { planned_ns: 1_000 * MS });
     pace.complete(1);
     pace.complete(1);
     pace.complete(1);
     assert_eq!(pace.ask(1_001 * MS), Pace::Wait { until_ns: 1_030 * MS });
-    assert_eq!(
-        pace.ask(1_030 * MS),
-        Pace::Send {
-            planned_ns: 1_030 * MS
-        }
-    );
+    assert_eq!(pace.ask(1_030 * MS), Pace::Send { planned_ns: 1_030 * MS });
     assert_eq!(pace.completed(), 3);
 }
 
@@ -128,8 +106,5 @@ fn what_is_planned_is_counted_from_the_start_of_the_connection() {
 
 #[test]
 fn connections_of_a_thread_start_5_ms_apart() {
-    assert_eq!(
-        [0, 1, 255].map(stagger).map(|stagger| stagger.as_millis()),
-        [0, 5, 1_275]
-    );
+    assert_eq!([0, 1, 255].map(stagger).map(|stagger| stagger.as_millis()), [0, 5, 1_275]);
 }

@@ -25,11 +25,7 @@ fn text_keeps_every_count() {
 
 #[test]
 fn text_starts_as_other_libraries_expect() {
-    assert!(
-        encode(&sample()).starts_with("HISTFAAA"),
-        "{}",
-        &encode(&sample())[..16]
-    );
+    assert!(encode(&sample()).starts_with("HISTFAAA"), "{}", &encode(&sample())[..16]);
 }
 
 #[test]
@@ -38,10 +34,7 @@ fn a_histogram_that_is_not_deflated_is_read() {
     hdrhistogram::serialization::V2Serializer::new()
         .serialize(sample().as_hdr(), &mut bytes)
         .unwrap();
-    assert_eq!(
-        decode(&STANDARD.encode(bytes)).unwrap().as_hdr(),
-        sample().as_hdr()
-    );
+    assert_eq!(decode(&STANDARD.encode(bytes)).unwrap().as_hdr(), sample().as_hdr());
 }
 
 #[test]

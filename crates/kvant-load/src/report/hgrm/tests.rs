@@ -13,27 +13,15 @@ fn a_distribution_has_comment_header_rows_and_footer() {
     let text = text(&histogram);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "# response time, GET");
-    assert_eq!(
-        lines[1],
-        "       Value     Percentile TotalCount 1/(1-Percentile)"
-    );
+    assert_eq!(lines[1], "       Value     Percentile TotalCount 1/(1-Percentile)");
     assert_eq!(lines[2], "");
     assert_eq!(lines[3], "       1.000 0.000000000000          1           1.00");
     assert_eq!(lines[8], "       5.001 0.500000000000          5           2.00");
     let last_row = lines.iter().rposition(|line| !line.starts_with('#')).unwrap();
     assert_eq!(lines[last_row], "      10.002 1.000000000000         10");
-    assert_eq!(
-        lines[last_row + 1],
-        "#[Mean    =        5.500, StdDeviation   =        2.872]"
-    );
-    assert_eq!(
-        lines[last_row + 2],
-        "#[Max     =        9.994, Total count    =           10]"
-    );
-    assert_eq!(
-        lines[last_row + 3],
-        "#[Buckets =           29, SubBuckets     =         2048]"
-    );
+    assert_eq!(lines[last_row + 1], "#[Mean    =        5.500, StdDeviation   =        2.872]");
+    assert_eq!(lines[last_row + 2], "#[Max     =        9.994, Total count    =           10]");
+    assert_eq!(lines[last_row + 3], "#[Buckets =           29, SubBuckets     =         2048]");
 }
 
 #[test]
@@ -44,11 +32,7 @@ fn plotters_find_four_numbers_in_every_row_but_the_last() {
     let rows: Vec<Vec<f64>> = text
         .lines()
         .filter(|line| !line.starts_with('#') && !line.contains("Value") && !line.is_empty())
-        .map(|line| {
-            line.split_whitespace()
-                .map(|word| word.parse().unwrap())
-                .collect()
-        })
+        .map(|line| line.split_whitespace().map(|word| word.parse().unwrap()).collect())
         .collect();
     assert!(rows.len() > 50);
     let (last, others) = rows.split_last().unwrap();

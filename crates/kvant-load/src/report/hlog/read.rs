@@ -16,7 +16,8 @@ const LINE_BYTES_MAX: u64 = 32 << 20;
 pub struct Log {
     /// `StartTime`, in seconds since 1970, if the log has it.
     pub start_time_s: Option<f64>,
-    /// `BaseTime`, in seconds since 1970, if the log has it: what the begins of intervals count from.
+    /// `BaseTime`, in seconds since 1970, if the log has it: what the begins of intervals count
+    /// from.
     pub base_time_s: Option<f64>,
     /// The intervals in the order of the log.
     pub intervals: Vec<LogInterval>,
@@ -40,10 +41,7 @@ impl Log {
     pub fn merged(&self) -> BTreeMap<String, Histogram> {
         let mut merged: BTreeMap<String, Histogram> = BTreeMap::new();
         for interval in &self.intervals {
-            merged
-                .entry(interval.tag.clone())
-                .or_default()
-                .add(&interval.histogram);
+            merged.entry(interval.tag.clone()).or_default().add(&interval.histogram);
         }
         merged
     }
@@ -66,7 +64,8 @@ pub fn read(mut from: impl BufRead, file: &Path) -> Result<Log> {
         if length == 0 {
             break;
         }
-        let problem = |problem: &str| Error::invalid(format!("line {number}: {problem}")).with_file(file);
+        let problem =
+            |problem: &str| Error::invalid(format!("line {number}: {problem}")).with_file(file);
         if length as u64 == LINE_BYTES_MAX && line.last() != Some(&b'\n') {
             return Err(problem("longer than a histogram can be"));
         }
@@ -93,25 +92,13 @@ fn read_line(line: &str, log: &mut Log) -> std::result::Result<(), String> {
         None => ("", line),
     };
     let mut fields = rest.splitn(4, ',');
-    let mut next = || {
-        fields
-            .next()
-            .ok_or("an interval has begin, length, maximum and histogram")
-    };
+    let mut next = || fields.next().ok_or("an interval has begin, length, maximum and histogram");
     let begin_s = number(next()?)?;
     let length_s = number(next()?)?;
     number(next()?)?;
     let histogram = encoded::decode(next()?).map_err(|error| error.message().to_owned())?;
-    let tag = percent_decode_str(tag)
-        .decode_utf8()
-        .map_err(|_| "a tag is not UTF-8")?
-        .into_owned();
-    log.intervals.push(LogInterval {
-        tag,
-        begin_s,
-        length_s,
-        histogram,
-    });
+    let tag = percent_decode_str(tag).decode_utf8().map_err(|_| "a tag is not UTF-8")?.into_owned();
+    log.intervals.push(LogInterval { tag, begin_s, length_s, histogram });
     Ok(())
 }
 

@@ -34,9 +34,7 @@ fn intervals(names: &OpNames) -> Vec<Interval> {
 fn written(names: &OpNames, intervals: &[Interval]) -> Vec<u8> {
     let mut writer = HlogWriter::new(Vec::new());
     for (second, interval) in (1..).zip(intervals) {
-        writer
-            .write(interval, &names.all(), 1_700_000_000_000 + second * 1_000)
-            .unwrap();
+        writer.write(interval, &names.all(), 1_700_000_000_000 + second * 1_000).unwrap();
     }
     writer.finish().unwrap()
 }
@@ -54,20 +52,12 @@ fn a_log_merges_to_the_histograms_of_the_run() {
     let merged = read_back(&written(&names, &intervals)).merged();
     assert_eq!(
         merged.keys().collect::<Vec<_>>(),
-        [
-            "GET /v0/entity/response",
-            "GET /v0/entity/service",
-            "put, 100 %\nß/response",
-            "send-lag"
-        ]
+        ["GET /v0/entity/response", "GET /v0/entity/service", "put, 100 %\nß/response", "send-lag"]
     );
     for (op, name) in total.ops.iter().zip(names.all()) {
         assert_eq!(merged[&response_tag(&name)].as_hdr(), op.response.as_hdr());
     }
-    assert_eq!(
-        merged["GET /v0/entity/service"].as_hdr(),
-        total.ops[0].service.as_hdr()
-    );
+    assert_eq!(merged["GET /v0/entity/service"].as_hdr(), total.ops[0].service.as_hdr());
     assert_eq!(merged[SEND_LAG].as_hdr(), total.send_lag.as_hdr());
 }
 
@@ -77,57 +67,41 @@ fn the_header_says_version_times_and_units() {
     let log = String::from_utf8(written(&names, &intervals(&names))).unwrap();
     let mut lines = log.lines();
     assert_eq!(lines.next(), Some("#[Histogram log format version 1.3]"));
-    assert!(
-        log.contains("\n#[StartTime: 1700000000.000 (seconds since epoch), begin of the measured time]\n")
-    );
+    assert!(log.contains(
+        "\n#[StartTime: 1700000000.000 (seconds since epoch), begin of the measured time]\n"
+    ));
     assert!(log.contains("\n#[BaseTime: 1700000000.000 (seconds since epoch)]\n"));
     assert!(log.contains("nanoseconds"));
-    let header = "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"";
+    let header =
+        "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"";
     assert!(log.lines().any(|line| line == header));
 }
 
 #[test]
 fn a_line_has_its_maximum_in_milliseconds_and_a_tag_without_blanks() {
-    let mut interval = Interval {
-        start_ns: SECOND_NS,
-        end_ns: 2 * SECOND_NS,
-        ..Interval::default()
-    };
+    let mut interval =
+        Interval { start_ns: SECOND_NS, end_ns: 2 * SECOND_NS, ..Interval::default() };
     interval.connect.record_ns(12_000_000);
     let names = OpNames::default();
     let op = names.intern("GET a,b");
     interval.op_mut(op).service.record_ns(2_000_000);
     let log = String::from_utf8(written(&names, &[interval])).unwrap();
     let rows: Vec<&str> = log.lines().filter(|line| line.starts_with("Tag=")).collect();
-    assert!(
-        rows[0].starts_with("Tag=GET%20a%2Cb/service,1.000,1.000,2.00"),
-        "{}",
-        rows[0]
-    );
-    assert!(
-        rows[1].starts_with("Tag=connect,1.000,1.000,12.00"),
-        "{}",
-        rows[1]
-    );
+    assert!(rows[0].starts_with("Tag=GET%20a%2Cb/service,1.000,1.000,2.00"), "{}", rows[0]);
+    assert!(rows[1].starts_with("Tag=connect,1.000,1.000,12.00"), "{}", rows[1]);
 }
 
 #[test]
 fn a_second_without_answers_is_a_line_without_values() {
     let names = OpNames::default();
     let log = read_back(&written(&names, &intervals(&names)));
-    let get: Vec<&LogInterval> = log
-        .intervals
-        .iter()
-        .filter(|interval| interval.tag == "GET /v0/entity/response")
-        .collect();
+    let get: Vec<&LogInterval> =
+        log.intervals.iter().filter(|interval| interval.tag == "GET /v0/entity/response").collect();
     let begins: Vec<f64> = get.iter().map(|interval| interval.begin_s).collect();
     assert_eq!(begins, [0.0, 1.0, 2.0, 3.0, 4.0]);
     assert!(get[2].histogram.is_empty() && !get[3].histogram.is_empty());
     // The kind that comes later has no lines before.
-    let odd = log
-        .intervals
-        .iter()
-        .filter(|interval| interval.tag.starts_with("put"));
+    let odd = log.intervals.iter().filter(|interval| interval.tag.starts_with("put"));
     assert_eq!(odd.count(), 4);
 }
 
@@ -138,20 +112,14 @@ fn a_second_phase_follows_the_first() {
     let mut writer = HlogWriter::new(Vec::new());
     let begin_ms = 1_700_000_000_000;
     for (second, interval) in (1..).zip(&intervals) {
-        writer
-            .write(interval, &names.all(), begin_ms + second * 1_000)
-            .unwrap();
+        writer.write(interval, &names.all(), begin_ms + second * 1_000).unwrap();
     }
     // The next phase begins 2 s after the end of the first, as its warm-up took that long.
     for (second, interval) in (1..).zip(&intervals) {
-        writer
-            .write(interval, &names.all(), begin_ms + 7_000 + second * 1_000)
-            .unwrap();
+        writer.write(interval, &names.all(), begin_ms + 7_000 + second * 1_000).unwrap();
     }
     // And one while the wall clock was set back by a minute.
-    writer
-        .write(&intervals[0], &names.all(), begin_ms - 60_000)
-        .unwrap();
+    writer.write(&intervals[0], &names.all(), begin_ms - 60_000).unwrap();
     let log = read_back(&writer.finish().unwrap());
     let lags = log.intervals.iter().filter(|interval| interval.tag == SEND_LAG);
     let begins: Vec<f64> = lags.map(|interval| interval.begin_s).collect();
@@ -174,18 +142,14 @@ fn the_librarys_own_parser_reads_the_same() {
     assert_eq!(theirs.len(), ours.intervals.len());
     for (theirs, ours) in theirs.iter().zip(&ours.intervals) {
         let tag = theirs.tag().unwrap();
-        assert_eq!(
-            percent_encoding::percent_decode_str(&tag).decode_utf8().unwrap(),
-            ours.tag
-        );
+        assert_eq!(percent_encoding::percent_decode_str(&tag).decode_utf8().unwrap(), ours.tag);
         assert_eq!(theirs.start_timestamp().as_secs_f64(), ours.begin_s);
         let bytes = base64::Engine::decode(
             &base64::engine::general_purpose::STANDARD,
             theirs.encoded_histogram(),
         );
-        let histogram: hdrhistogram::Histogram<u64> = Deserializer::new()
-            .deserialize(&mut bytes.unwrap().as_slice())
-            .unwrap();
+        let histogram: hdrhistogram::Histogram<u64> =
+            Deserializer::new().deserialize(&mut bytes.unwrap().as_slice()).unwrap();
         assert_eq!(&histogram, ours.histogram.as_hdr());
         assert!((theirs.max() - histogram.max() as f64 / 1e6).abs() <= 0.0005);
     }
@@ -203,9 +167,7 @@ fn a_bad_line_is_named() {
     ];
     for (line, expected) in cases {
         let log = format!("{good}{line}\n");
-        let error = read(log.as_bytes(), Path::new("test.hlog"))
-            .unwrap_err()
-            .to_string();
+        let error = read(log.as_bytes(), Path::new("test.hlog")).unwrap_err().to_string();
         let number = format!("line {}", good.lines().count() + 1);
         assert!(error.contains(expected) && error.contains(&number), "{error}");
     }

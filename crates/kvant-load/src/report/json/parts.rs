@@ -1,4 +1,5 @@
-//! What a phase is made of as JSON: rates, latencies, kinds, threads, a verdict. Seconds and counts of failures are written as they are.
+//! What a phase is made of as JSON: rates, latencies, kinds, threads, a verdict. Seconds and counts
+//! of failures are written as they are.
 
 use super::phase::finite;
 use crate::config::Rate;
@@ -21,7 +22,8 @@ pub struct RateFacts {
     pub to_per_s: f64,
 }
 
-/// A histogram and what people look at first. Percentiles are the end of a unit of resolution, the maximum its begin.
+/// A histogram and what people look at first. Percentiles are the end of a unit of resolution, the
+/// maximum its begin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// How many values there are; with none, all that follows is 0.
@@ -146,21 +148,14 @@ impl RateFacts {
             Rate::Constant(rate) => ("constant", rate, rate),
             Rate::Ramp { from, to } => ("ramp", from, to),
         };
-        RateFacts {
-            kind: kind.to_owned(),
-            from_per_s: finite(from),
-            to_per_s: finite(to),
-        }
+        RateFacts { kind: kind.to_owned(), from_per_s: finite(from), to_per_s: finite(to) }
     }
 
     pub(super) fn rate(&self) -> Result<Rate> {
         match self.kind.as_str() {
             "closed" => Ok(Rate::Closed),
             "constant" => Ok(Rate::Constant(self.from_per_s)),
-            "ramp" => Ok(Rate::Ramp {
-                from: self.from_per_s,
-                to: self.to_per_s,
-            }),
+            "ramp" => Ok(Rate::Ramp { from: self.from_per_s, to: self.to_per_s }),
             other => Err(Error::invalid(format!("{other:?} is no kind of rate"))),
         }
     }

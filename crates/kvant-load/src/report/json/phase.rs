@@ -14,7 +14,8 @@ use std::time::Duration;
 /// What a phase came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PhaseResult {
-    /// What the phase was for (`saturate`, `confirm`), where a run has phases of several purposes; else empty.
+    /// What the phase was for (`saturate`, `confirm`), where a run has phases of several purposes;
+    /// else empty.
     pub label: String,
     /// The plan.
     pub rate: RateFacts,
@@ -76,7 +77,8 @@ pub struct PhaseResult {
 }
 
 impl PhaseResult {
-    /// All of `outcome`. `label` says what the phase was for, where a run has several purposes; else empty.
+    /// All of `outcome`. `label` says what the phase was for, where a run has several purposes;
+    /// else empty.
     pub fn of(outcome: &Outcome, label: &str, verdict: Option<&Verdict>) -> PhaseResult {
         let total = &outcome.total;
         PhaseResult {
@@ -121,11 +123,7 @@ impl PhaseResult {
             Ok(OpRecord {
                 response: op.response.decode()?,
                 service: op.service.decode()?,
-                statuses: op
-                    .statuses
-                    .iter()
-                    .map(|(&status, &count)| (status, count))
-                    .collect(),
+                statuses: op.statuses.iter().map(|(&status, &count)| (status, count)).collect(),
             })
         };
         Ok(Outcome {
@@ -165,18 +163,15 @@ impl PhaseResult {
     }
 }
 
-/// Every name has a row, and every record too: a kind that was named and never asked for has one without values.
+/// Every name has a row, and every record too: a kind that was named and never asked for has one
+/// without values.
 fn ops(outcome: &Outcome) -> Vec<OpResult> {
     let nothing = OpRecord::default();
     let count = outcome.op_names.len().max(outcome.total.ops.len());
     let op = |index: usize| {
         let record = outcome.total.ops.get(index).unwrap_or(&nothing);
         OpResult {
-            name: outcome
-                .op_names
-                .get(index)
-                .cloned()
-                .unwrap_or_else(|| format!("kind {index}")),
+            name: outcome.op_names.get(index).cloned().unwrap_or_else(|| format!("kind {index}")),
             statuses: record.statuses.iter().copied().collect(),
             response: Latency::of(&record.response),
             service: Latency::of(&record.service),

@@ -1,7 +1,7 @@
-//! Checks JSON against a schema, as far as ours uses the language (draft 2020-12): types, properties, items, required,
-//! `additionalProperties`, `$ref` into `$defs`, `anyOf`, `const`, `enum`, `minimum`, `minItems`. A keyword that it does
-//! not know is a panic, so that none is passed over. Stricter than the language: a property that is not described is a
-//! problem.
+//! Checks JSON against a schema, as far as ours uses the language (draft 2020-12): types,
+//! properties, items, required, `additionalProperties`, `$ref` into `$defs`, `anyOf`, `const`,
+//! `enum`, `minimum`, `minItems`. A keyword that it does not know is a panic, so that none is
+//! passed over. Stricter than the language: a property that is not described is a problem.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -48,9 +48,7 @@ impl Schema {
     /// Calls `see` with `DEFINITION/PROPERTY` and the schema of each property.
     fn properties(&self, see: &mut dyn FnMut(&str, &Value)) {
         let defs = self.0["$defs"].as_object().unwrap();
-        let defs = defs
-            .iter()
-            .map(|(name, schema)| (format!("#/$defs/{name}"), schema));
+        let defs = defs.iter().map(|(name, schema)| (format!("#/$defs/{name}"), schema));
         for (def, schema) in defs.chain([("#".to_owned(), &self.0)]) {
             for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
                 see(&format!("{def}/{name}"), schema);
@@ -75,13 +73,11 @@ impl Schema {
                 }
                 "type" => (!has_type(value, wanted)).then(|| format!("is not of type {wanted}")),
                 "const" => (value != wanted).then(|| format!("is not {wanted}")),
-                "enum" => {
-                    (!wanted.as_array().unwrap().contains(value)).then(|| format!("is none of {wanted}"))
-                }
+                "enum" => (!wanted.as_array().unwrap().contains(value))
+                    .then(|| format!("is none of {wanted}")),
                 "minimum" => {
-                    let is_less = value
-                        .as_f64()
-                        .is_some_and(|number| number < wanted.as_f64().unwrap());
+                    let is_less =
+                        value.as_f64().is_some_and(|number| number < wanted.as_f64().unwrap());
                     is_less.then(|| format!("is less than {wanted}"))
                 }
                 "minItems" => {
@@ -96,7 +92,8 @@ impl Schema {
                         self.check(schema, value, at, &mut inner);
                         inner.is_empty()
                     };
-                    (!wanted.as_array().unwrap().iter().any(fits)).then(|| "fits none of anyOf".to_owned())
+                    (!wanted.as_array().unwrap().iter().any(fits))
+                        .then(|| "fits none of anyOf".to_owned())
                 }
                 "required" => {
                     for name in wanted.as_array().unwrap() {
@@ -109,8 +106,11 @@ impl Schema {
                 "properties" => {
                     for (name, value) in value.as_object().into_iter().flatten() {
                         match wanted.get(name) {
-                            Some(schema) => self.check(schema, value, &format!("{at}/{name}"), problems),
-                            // Other readers allow what a later program adds; what this one writes is described.
+                            Some(schema) => {
+                                self.check(schema, value, &format!("{at}/{name}"), problems)
+                            }
+                            // Other readers allow what a later program adds; what this one writes
+                            // is described.
                             None => problems.push(format!("{at}: {name} is not described")),
                         }
                     }
@@ -129,7 +129,9 @@ impl Schema {
                     None
                 }
                 note if NOTES.contains(&note) => None,
-                other => panic!("{at}: the keyword {other} is not checked: teach it to this checker"),
+                other => {
+                    panic!("{at}: the keyword {other} is not checked: teach it to this checker")
+                }
             };
             problems.extend(problem.map(|problem| format!("{at}: {value} {problem}")));
         }
@@ -154,23 +156,20 @@ fn has_type(value: &Value, wanted: &Value) -> bool {
 }
 
 /// Notes `DEFINITION/PROPERTY` of whatever `value` has and `schema` describes.
-fn collect_met(whole: &Schema, schema: &Value, value: &Value, def: &str, met: &mut BTreeSet<String>) {
+fn collect_met(
+    whole: &Schema,
+    schema: &Value,
+    value: &Value,
+    def: &str,
+    met: &mut BTreeSet<String>,
+) {
     if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
         collect_met(whole, whole.resolve(schema), value, target, met);
     }
-    for schema in schema
-        .get("anyOf")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
+    for schema in schema.get("anyOf").and_then(Value::as_array).into_iter().flatten() {
         collect_met(whole, schema, value, def, met);
     }
-    for (name, schema) in schema
-        .get("properties")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
+    for (name, schema) in schema.get("properties").and_then(Value::as_object).into_iter().flatten()
     {
         if let Some(value) = value.get(name).filter(|value| !value.is_null()) {
             met.insert(format!("{def}/{name}"));

@@ -97,10 +97,7 @@ fn outcome() -> Outcome {
     };
     Outcome {
         phase: Phase {
-            rate: Rate::Ramp {
-                from: 0.0,
-                to: 1_010.0,
-            },
+            rate: Rate::Ramp { from: 0.0, to: 1_010.0 },
             warmup: Duration::from_secs(1),
             duration: Duration::from_secs(2),
             request_count_max: Some(5_000),
@@ -144,10 +141,7 @@ fn found() -> FindMax {
         saturation_rate: 30_000.0,
         rate: Some(12_345.5),
         is_confirmed: true,
-        limit: Limit::Server {
-            rate: 20_000.0,
-            reasons: vec!["The backlog grew.".to_owned()],
-        },
+        limit: Limit::Server { rate: 20_000.0, reasons: vec!["The backlog grew.".to_owned()] },
         points: vec![point],
         at_80: None,
         is_cut_short: false,
@@ -157,11 +151,8 @@ fn found() -> FindMax {
 /// A file in which everything is there.
 fn full() -> ResultFile {
     let command = vec!["kvant".to_owned(), "load".to_owned()];
-    let mut file = ResultFile::new(
-        command,
-        HostFacts::of_this_machine(),
-        ConfigFacts::of(&config(), "GET"),
-    );
+    let mut file =
+        ResultFile::new(command, HostFacts::of_this_machine(), ConfigFacts::of(&config(), "GET"));
     file.host.cpu_model.get_or_insert_with(|| "unknown".to_owned());
     let verdict = Verdict {
         bound: Bound::Server,
@@ -177,8 +168,7 @@ fn full() -> ResultFile {
         headline: "the backlog grew".to_owned(),
         sentences: vec!["Ask for less.".to_owned()],
     };
-    file.phases
-        .push(PhaseResult::of(&outcome(), "step", Some(&verdict)));
+    file.phases.push(PhaseResult::of(&outcome(), "step", Some(&verdict)));
     file.find_max = Some(FindMaxFacts::of(&found(), &["p99<5ms".to_owned()]));
     let mut checked = Assertion::parse("p99<5ms").unwrap().check(&outcome(), None);
     file.assertions.push(AssertionFacts::of(&checked, 0));
@@ -189,10 +179,7 @@ fn full() -> ResultFile {
 
 /// A file with as little as there can be.
 fn bare() -> ResultFile {
-    let host = HostFacts {
-        cpu_count: 1,
-        ..HostFacts::default()
-    };
+    let host = HostFacts { cpu_count: 1, ..HostFacts::default() };
     let mut file = ResultFile::new(Vec::new(), host, ConfigFacts::of(&config(), "GET"));
     let mut nothing = outcome();
     nothing.phase.rate = Rate::Closed;
@@ -218,29 +205,21 @@ fn what_is_written_is_read_back() {
 fn an_outcome_comes_back_with_its_histograms() {
     let before = outcome();
     let text = serde_json::to_string(&PhaseResult::of(&before, "", None)).unwrap();
-    let after = serde_json::from_str::<PhaseResult>(&text)
-        .unwrap()
-        .outcome()
-        .unwrap();
+    let after = serde_json::from_str::<PhaseResult>(&text).unwrap().outcome().unwrap();
     assert_eq!(after.response().as_hdr(), before.response().as_hdr());
     assert_eq!(
         after.response_with_unanswered().percentile_ns(99.9),
         before.response_with_unanswered().percentile_ns(99.9)
     );
     assert_eq!(after.total.ops[0].statuses, before.total.ops[0].statuses);
-    assert_eq!(
-        PhaseResult::of(&after, "", None),
-        PhaseResult::of(&before, "", None)
-    );
+    assert_eq!(PhaseResult::of(&after, "", None), PhaseResult::of(&before, "", None));
 }
 
 #[test]
 fn percentiles_in_a_file_are_those_of_its_histograms() {
-    for latency in [
-        &full().phases[0].response,
-        &full().phases[0].ops[1].service,
-        &bare().phases[0].response,
-    ] {
+    for latency in
+        [&full().phases[0].response, &full().phases[0].ops[1].service, &bare().phases[0].response]
+    {
         assert_eq!(&Latency::of(&latency.decode().unwrap()), latency);
     }
 }
@@ -292,15 +271,8 @@ fn the_schema_refuses_what_is_wrong() {
 fn other_files_and_later_versions_are_refused_by_name() {
     let refused = |text: &str| ResultFile::parse(text, Path::new("a.json")).unwrap_err();
     let message = refused("{}").to_string();
-    assert!(
-        message.contains("not a result") && message.contains("a.json"),
-        "{message}"
-    );
-    assert!(
-        refused(r#"{"format": "k6", "version": 1}"#)
-            .to_string()
-            .contains("k6")
-    );
+    assert!(message.contains("not a result") && message.contains("a.json"), "{message}");
+    assert!(refused(r#"{"format": "k6", "version": 1}"#).to_string().contains("k6"));
     let later = refused(r#"{"format": "kvant-load-result", "version": 2, "new": true}"#);
     assert_eq!(later.kind(), ErrorKind::Unsupported);
     let text = full().to_json();
@@ -311,8 +283,5 @@ fn other_files_and_later_versions_are_refused_by_name() {
 fn fields_that_are_not_known_are_ignored() {
     let mut value: Value = serde_json::from_str(&full().to_json()).unwrap();
     value["phases"][0]["added_later"] = Value::from(1);
-    assert_eq!(
-        ResultFile::parse(&value.to_string(), Path::new("a.json")).unwrap(),
-        full()
-    );
+    assert_eq!(ResultFile::parse(&value.to_string(), Path::new("a.json")).unwrap(), full());
 }

@@ -37,26 +37,19 @@ fn written(is_terminal: bool, tell: impl FnOnce(&mut Progress<&mut Vec<u8>>)) ->
 #[test]
 fn a_number_of_requests_is_what_progress_is_made_towards() {
     let text = written(false, |progress| {
-        let limited = Phase {
-            request_count_max: Some(5_000),
-            ..phase(Rate::Constant(1_000.0), 86_400, 0)
-        };
+        let limited =
+            Phase { request_count_max: Some(5_000), ..phase(Rate::Constant(1_000.0), 86_400, 0) };
         progress.begin(&limited, 0, 1).unwrap();
         progress.second(&second(0, 10)).unwrap();
         progress.end().unwrap();
     });
-    assert!(
-        text.starts_with("0:01 990 of 5000 sent 0.99k of 1.00k/s "),
-        "{text}"
-    );
+    assert!(text.starts_with("0:01 990 of 5000 sent 0.99k of 1.00k/s "), "{text}");
 }
 
 #[test]
 fn a_terminal_has_one_line_that_is_erased_at_the_end() {
     let text = written(true, |progress| {
-        progress
-            .begin(&phase(Rate::Constant(1_000.0), 60, 5), 0, 1)
-            .unwrap();
+        progress.begin(&phase(Rate::Constant(1_000.0), 60, 5), 0, 1).unwrap();
         progress.second(&second(0, 0)).unwrap();
         progress.second(&second(1, 3)).unwrap();
         progress.end().unwrap();
@@ -71,9 +64,7 @@ fn a_terminal_has_one_line_that_is_erased_at_the_end() {
 #[test]
 fn elsewhere_there_are_plain_lines_now_and_then() {
     let text = written(false, |progress| {
-        progress
-            .begin(&phase(Rate::Constant(1_000.0), 25, 0), 1, 3)
-            .unwrap();
+        progress.begin(&phase(Rate::Constant(1_000.0), 25, 0), 1, 3).unwrap();
         for index in 0..25 {
             progress.second(&second(index, 10)).unwrap();
         }
@@ -81,10 +72,8 @@ fn elsewhere_there_are_plain_lines_now_and_then() {
     });
     let expected = "[2/3] 0:10/0:25 0.99k of 1.00k/s p50 650.24us p99 650.24us errors 0 backlog 100\n\
                     [2/3] 0:20/0:25 0.99k of 1.00k/s p50 650.24us p99 650.24us errors 0 backlog 200\n";
-    let expected: Vec<String> = expected
-        .lines()
-        .map(|line| line.chars().take(79).collect())
-        .collect();
+    let expected: Vec<String> =
+        expected.lines().map(|line| line.chars().take(79).collect()).collect();
     assert_eq!(text.lines().collect::<Vec<_>>(), expected);
     assert!(!text.contains(['\r', '\x1b']));
 }
@@ -101,10 +90,7 @@ fn a_short_phase_has_a_line_each() {
     });
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3);
-    assert_eq!(
-        lines[2],
-        "[3/3] 0:02/0:02 1.00k/s p50 650.24us p99 650.24us errors 0 backlog 0"
-    );
+    assert_eq!(lines[2], "[3/3] 0:02/0:02 1.00k/s p50 650.24us p99 650.24us errors 0 backlog 0");
 }
 
 #[test]
@@ -125,48 +111,28 @@ fn no_line_is_wider_than_a_terminal() {
     much.ops[0].response.record_many_ns(999_990_000, 1_000);
     let told = |is_terminal| {
         let text = written(is_terminal, |progress| {
-            progress
-                .begin(&phase(Rate::Constant(1e6), 86_400, 0), 98, 99)
-                .unwrap();
+            progress.begin(&phase(Rate::Constant(1e6), 86_400, 0), 98, 99).unwrap();
             progress.second(&much).unwrap();
             progress.end().unwrap();
         });
         text.replace(ERASE, "").trim_end().to_string()
     };
     let (cut, whole) = (told(true), told(false));
-    assert!(
-        cut.len() <= TERMINAL_WIDTH && whole.len() > TERMINAL_WIDTH,
-        "{cut}"
-    );
-    assert!(
-        whole.starts_with(&cut) && whole.ends_with("backlog 1.10T"),
-        "{whole}"
-    );
-    assert!(
-        cut.starts_with("[99/99] 23:53:21/24:00:00 1.00k of 1.10T/s p50 "),
-        "{cut}"
-    );
+    assert!(cut.len() <= TERMINAL_WIDTH && whole.len() > TERMINAL_WIDTH, "{cut}");
+    assert!(whole.starts_with(&cut) && whole.ends_with("backlog 1.10T"), "{whole}");
+    assert!(cut.starts_with("[99/99] 23:53:21/24:00:00 1.00k of 1.10T/s p50 "), "{cut}");
 }
 
 #[test]
 fn failures_of_all_kinds_count() {
     let mut failing = second(0, 0);
-    failing.errors = Errors {
-        connect: 1,
-        read: 2,
-        write: 3,
-        status: 4,
-        timeout: 5,
-    };
+    failing.errors = Errors { connect: 1, read: 2, write: 3, status: 4, timeout: 5 };
     let text = written(true, |progress| {
         progress.begin(&phase(Rate::Closed, 2, 0), 0, 1).unwrap();
         progress.second(&failing).unwrap();
         progress.second(&failing).unwrap();
     });
-    assert!(
-        text.contains("errors 15 ") && text.contains("errors 30 "),
-        "{text}"
-    );
+    assert!(text.contains("errors 15 ") && text.contains("errors 30 "), "{text}");
 }
 
 #[test]
@@ -183,16 +149,11 @@ fn times_are_those_of_a_clock() {
 fn lines_of_a_search_begin_with_what_the_phase_is_for() {
     let text = written(false, |progress| {
         progress.set_note("[bisection, 1:40 left] ".to_owned());
-        progress
-            .begin(&phase(Rate::Constant(1_000.0), 1, 3), 0, 1)
-            .unwrap();
+        progress.begin(&phase(Rate::Constant(1_000.0), 1, 3), 0, 1).unwrap();
         progress.second(&second(0, 0)).unwrap();
         progress.end().unwrap();
     });
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "[bisection, 1:40 left] warm-up for 0:03");
-    assert!(
-        lines[1].starts_with("[bisection, 1:40 left] 0:01/0:01 1.00k of 1.00k/s"),
-        "{text}"
-    );
+    assert!(lines[1].starts_with("[bisection, 1:40 left] 0:01/0:01 1.00k of 1.00k/s"), "{text}");
 }

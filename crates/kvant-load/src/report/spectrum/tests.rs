@@ -26,20 +26,14 @@ fn steps_are_a_fifth_of_each_halving() {
     let quantiles: Vec<f64> = rows.iter().map(|row| row.quantile).take(12).collect();
     let expected = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.775];
     for (quantile, expected) in quantiles.iter().zip(expected) {
-        assert!(
-            (quantile - expected).abs() < 1e-12,
-            "{quantile} is not {expected}"
-        );
+        assert!((quantile - expected).abs() < 1e-12, "{quantile} is not {expected}");
     }
     // A row's value is the first that covers its quantile.
     let median = rows.iter().find(|row| row.quantile == 0.5).unwrap();
     assert_eq!(median.count, 500);
     assert!((500_000..=500_300).contains(&median.value_ns));
     assert_eq!(median.inverse, 2.0);
-    assert_eq!(
-        rows.last().map(|row| (row.quantile, row.count)),
-        Some((1.0, 1_000))
-    );
+    assert_eq!(rows.last().map(|row| (row.quantile, row.count)), Some((1.0, 1_000)));
 }
 
 #[test]

@@ -12,28 +12,17 @@ fn mixed() -> Outcome {
     let mut range = outcome.total.ops[0].clone();
     range.response.record_many_ns(71_000_000, 40);
     range.statuses = vec![(200, 19_000), (404, 900), (429, 60), (500, 30), (503, 10)];
-    outcome
-        .op_names
-        .push("GET /v0/entities?start=&end= of everything".to_string());
+    outcome.op_names.push("GET /v0/entities?start=&end= of everything".to_string());
     outcome.op_names.push("never sent".to_string());
     outcome.total.ops.push(range);
     outcome.total.ops.push(OpRecord::default());
-    outcome.total.errors = Errors {
-        connect: 8,
-        read: 12,
-        write: 3,
-        timeout: 232,
-        status: 100,
-    };
+    outcome.total.errors = Errors { connect: 8, read: 12, write: 3, timeout: 232, status: 100 };
     outcome
 }
 
 fn ramp(count: u64) -> Outcome {
     let mut outcome = calm(1_000);
-    outcome.phase.rate = Rate::Ramp {
-        from: 0.0,
-        to: 50_000.0,
-    };
+    outcome.phase.rate = Rate::Ramp { from: 0.0, to: 50_000.0 };
     outcome.phase.duration = Duration::from_secs(count);
     outcome.seconds = (0..count)
         .map(|second| Second {
@@ -59,10 +48,7 @@ fn closed() -> Outcome {
 }
 
 fn steps_of_three() -> String {
-    let ramp = Outcome {
-        phase: ramp(10).phase,
-        ..calm(1_000)
-    };
+    let ramp = Outcome { phase: ramp(10).phase, ..calm(1_000) };
     let phases = [calm(10_000), overloaded(20_000, 72), ramp, closed()];
     let judged: Vec<(Outcome, Verdict)> = phases
         .into_iter()
@@ -118,10 +104,7 @@ fn one_line_says_who_used_the_machine() {
         ..MachineUse::default()
     };
     let line = |machine: Option<MachineUse>| {
-        let outcome = Outcome {
-            machine,
-            ..calm(2_000)
-        };
+        let outcome = Outcome { machine, ..calm(2_000) };
         let text = judged(&outcome);
         let line = text.lines().find(|line| line.starts_with("  CPU use: "));
         line.map(str::to_owned)
@@ -172,10 +155,7 @@ fn no_line_is_longer_than_the_width_or_ends_with_a_space() {
 #[test]
 fn readers_of_wrk2_do_not_see_the_summary() {
     for outcome in [calm(2_000), overloaded(20_000, 72), mixed()] {
-        let parts = wrk2::Parts {
-            uncorrected: true,
-            ..wrk2::Parts::default()
-        };
+        let parts = wrk2::Parts { uncorrected: true, ..wrk2::Parts::default() };
         let classic = wrk2::body(&outcome, parts);
         let all = classic.clone() + &judged(&outcome) + &steps_of_three() + &seconds(&ramp(10));
         assert_eq!(Classic::parse(&all), Classic::parse(&classic));
@@ -188,21 +168,8 @@ fn a_long_ramp_has_a_bounded_table() {
     assert_eq!(text.lines().count(), 1 + 59);
     // 17 seconds a row: its latency is the largest of theirs.
     let first: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
-    assert_eq!(
-        first,
-        [
-            "17", "40.00k", "26.76k", "45000", "8", "716.00us", "85.00ms", "119.00ms"
-        ]
-    );
-    assert_eq!(
-        seconds(&Outcome {
-            seconds: Vec::new(),
-            ..ramp(1)
-        })
-        .lines()
-        .count(),
-        1
-    );
+    assert_eq!(first, ["17", "40.00k", "26.76k", "45000", "8", "716.00us", "85.00ms", "119.00ms"]);
+    assert_eq!(seconds(&Outcome { seconds: Vec::new(), ..ramp(1) }).lines().count(), 1);
 }
 
 #[test]
@@ -221,10 +188,7 @@ fn what_does_not_fit_is_cut() {
     assert_eq!(statuses(&[(200, 5), (404, 6)], 16), "200: 5, 404: 6");
     assert_eq!(statuses(&[(200, 5), (404, 6), (500, 7)], 18), "200: 5, 2 more");
     let long = wrapped(&"word ".repeat(50), "  ");
-    assert!(
-        long.lines().all(|line| line.len() <= WIDTH) && long.lines().count() == 3,
-        "{long}"
-    );
+    assert!(long.lines().all(|line| line.len() <= WIDTH) && long.lines().count() == 3, "{long}");
 }
 
 /// One kind, one status: what came back is said, unless all is well.
@@ -246,13 +210,7 @@ fn statuses_are_told_of_a_single_kind_too() {
 #[test]
 fn one_is_not_several() {
     let mut outcome = calm(2_000);
-    outcome.total.errors = Errors {
-        connect: 1,
-        read: 1,
-        write: 1,
-        timeout: 1,
-        status: 1,
-    };
+    outcome.total.errors = Errors { connect: 1, read: 1, write: 1, timeout: 1, status: 1 };
     let text = judged(&outcome).replace("\n    ", " ");
     for words in [
         "1 attempt to connect failed,",

@@ -37,14 +37,7 @@ fn with_latency() -> String {
         thread_count: 2,
         connection_count: 64,
     };
-    header(&head)
-        + &body(
-            &outcome,
-            Parts {
-                latency: true,
-                ..Parts::default()
-            },
-        )
+    header(&head) + &body(&outcome, Parts { latency: true, ..Parts::default() })
 }
 
 /// An overload: minutes of latency, errors of all kinds, four threads, both blocks.
@@ -63,13 +56,7 @@ fn with_uncorrected_and_errors() -> String {
     let mut outcome = outcome(120.004, response, service);
     outcome.total.completed = 50_001;
     outcome.total.read_bytes = 52_428_800_000;
-    outcome.total.errors = Errors {
-        connect: 8,
-        read: 12,
-        write: 3,
-        timeout: 232,
-        status: 1_070,
-    };
+    outcome.total.errors = Errors { connect: 8, read: 12, write: 3, timeout: 232, status: 1_070 };
     outcome.threads = threads(&rates, 4);
     let head = Header {
         url: "http://localhost:8080/v0/status",
@@ -77,14 +64,7 @@ fn with_uncorrected_and_errors() -> String {
         thread_count: 4,
         connection_count: 1_024,
     };
-    header(&head)
-        + &body(
-            &outcome,
-            Parts {
-                uncorrected: true,
-                ..Parts::default()
-            },
-        )
+    header(&head) + &body(&outcome, Parts { uncorrected: true, ..Parts::default() })
 }
 
 /// Neither `-L` nor `-U`; unexpected statuses and no other errors.
@@ -124,26 +104,13 @@ fn with_nothing(exact: bool) -> String {
         thread_count: 3,
         connection_count: 3,
     };
-    header(&head)
-        + &body(
-            &outcome,
-            Parts {
-                latency: true,
-                exact,
-                ..Parts::default()
-            },
-        )
+    header(&head) + &body(&outcome, Parts { latency: true, exact, ..Parts::default() })
 }
 
 /// The example with calibration lines: what they say was measured elsewhere than in the histograms.
 fn exact() -> String {
     let mut outcome = without_options_outcome();
-    let calibrations = [
-        (2_966_648e3, 11_665),
-        (1_870e3, 10),
-        (3_406_773e3, 11_313),
-        (410e3, 10),
-    ];
+    let calibrations = [(2_966_648e3, 11_665), (1_870e3, 10), (3_406_773e3, 11_313), (410e3, 10)];
     outcome.threads = threads(&outcome.threads[0].rates, 3);
     outcome.threads.push(ThreadOutcome::default());
     for (thread, (mean_ns, sample_ms)) in outcome.threads.iter_mut().zip(calibrations) {
@@ -156,17 +123,11 @@ fn exact() -> String {
         thread_count: 4,
         connection_count: 64,
     };
-    header(&head)
-        + &body(
-            &outcome,
-            Parts {
-                exact: true,
-                ..Parts::default()
-            },
-        )
+    header(&head) + &body(&outcome, Parts { exact: true, ..Parts::default() })
 }
 
-/// Digits as `9`, spaces at the end of a line as `~`: what is left is the layout, each column in its place.
+/// Digits as `9`, spaces at the end of a line as `~`: what is left is the layout, each column in
+/// its place.
 fn masked(text: &str) -> String {
     let mask = |line: &str| {
         let kept = line.trim_end_matches(' ');
@@ -195,11 +156,7 @@ macro_rules! golden {
 fn the_layout_is_wrk2s_to_the_column() {
     assert_layout("plain", &without_options(), golden!("plain.txt"));
     assert_layout("latency", &with_latency(), golden!("latency.txt"));
-    assert_layout(
-        "uncorrected",
-        &with_uncorrected_and_errors(),
-        golden!("uncorrected-errors.txt"),
-    );
+    assert_layout("uncorrected", &with_uncorrected_and_errors(), golden!("uncorrected-errors.txt"));
     assert_layout("exact", &exact(), golden!("exact.txt"));
     assert_layout("nothing", &with_nothing(true), golden!("exact-nothing.txt"));
 }
@@ -213,7 +170,8 @@ fn a_shifted_column_is_noticed() {
 
 #[test]
 fn figures_are_those_of_wrk2_for_the_same_latencies() {
-    // Found by wrk2's own functions: mean, deviation, maximum, share within a deviation, distribution.
+    // Found by wrk2's own functions: mean, deviation, maximum, share within a deviation,
+    // distribution.
     let text = with_latency();
     let found = Classic::parse(&text);
     let close = |found: f64, expected: f64| {
@@ -252,17 +210,15 @@ fn the_spectrum_halves_the_distance_every_five_rows() {
         histogram.record_ns(us * 1_000);
     }
     let rows = spectrum(&histogram);
-    let percents: Vec<f64> = rows
-        .iter()
-        .map(|row| (row.quantile * 1e5).round() / 1e3)
-        .collect();
+    let percents: Vec<f64> = rows.iter().map(|row| (row.quantile * 1e5).round() / 1e3).collect();
     let start = [
-        0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 55.0, 60.0, 65.0, 70.0, 75.0, 77.5, 80.0, 82.5, 85.0, 87.5, 88.75,
+        0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 55.0, 60.0, 65.0, 70.0, 75.0, 77.5, 80.0, 82.5, 85.0,
+        87.5, 88.75,
     ];
     assert_eq!(percents[..start.len()], start);
-    assert!(
-        rows.is_sorted_by(|a, b| a.quantile < b.quantile && a.count <= b.count && a.value_ms <= b.value_ms)
-    );
+    assert!(rows.is_sorted_by(|a, b| a.quantile < b.quantile
+        && a.count <= b.count
+        && a.value_ms <= b.value_ms));
     let (last, before) = (rows[rows.len() - 1], rows[rows.len() - 2]);
     assert_eq!((last.quantile, last.count), (1.0, 1_000));
     assert!(last.inverse().is_infinite());
@@ -279,27 +235,19 @@ fn the_spectrum_halves_the_distance_every_five_rows() {
 fn a_single_value_and_none_have_a_spectrum() {
     let mut histogram = Histogram::new();
     let rows = spectrum(&histogram);
-    assert_eq!(
-        rows,
-        [SpectrumRow {
-            value_ms: 0.0,
-            quantile: 1.0,
-            count: 0
-        }]
-    );
+    assert_eq!(rows, [SpectrumRow { value_ms: 0.0, quantile: 1.0, count: 0 }]);
     histogram.record_ns(1_000_000);
-    let quantiles: Vec<(f64, u64)> = spectrum(&histogram)
-        .iter()
-        .map(|row| (row.quantile, row.count))
-        .collect();
+    let quantiles: Vec<(f64, u64)> =
+        spectrum(&histogram).iter().map(|row| (row.quantile, row.count)).collect();
     assert_eq!(quantiles, [(0.0, 1), (1.0, 1)]);
 }
 
 #[test]
 fn readers_of_wrk2_find_every_number() {
     let found = Classic::parse(&with_uncorrected_and_errors());
-    let about =
-        |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.01, "{found}, not {expected}");
+    let about = |found: f64, expected: f64| {
+        assert!((found / expected - 1.0).abs() < 0.01, "{found}, not {expected}")
+    };
     about(found.latency[0], 35.0);
     about(found.latency[2], 75.0);
     about(found.rate[0], 200.0);

@@ -7,23 +7,14 @@ use std::path::Path;
 
 /// The message with which `script` does not start.
 fn refusal(script: &str) -> String {
-    load_with(script, &options(1))
-        .expect_err("does not start")
-        .message()
-        .to_owned()
+    load_with(script, &options(1)).expect_err("does not start").message().to_owned()
 }
 
 #[test]
 fn a_script_that_fails_does_not_start() {
     let cases = [
-        (
-            "function request(",
-            "test.lua:1: <name> or '...' expected near '<eof>'",
-        ),
-        (
-            "\n\nlocal x = nil + 1",
-            "test.lua:3: attempt to perform arithmetic on a nil value",
-        ),
+        ("function request(", "test.lua:1: <name> or '...' expected near '<eof>'"),
+        ("\n\nlocal x = nil + 1", "test.lua:3: attempt to perform arithmetic on a nil value"),
         ("\nerror('by hand')", "test.lua:2: by hand"),
         (
             "function setup(thread)\n undefined() end",
@@ -41,10 +32,7 @@ fn a_script_that_fails_does_not_start() {
             "function request() return wrk.format('GET', nil, 'X: y') end",
             "request() failed: test.lua: wrk.format: the headers are a string, not a table",
         ),
-        (
-            "wrk.body = {}",
-            "init() failed: test.lua: wrk.format: the body is a table, not a string",
-        ),
+        ("wrk.body = {}", "init() failed: test.lua: wrk.format: the body is a table, not a string"),
         (
             "function request() end",
             "request() failed: test.lua: request() returned a nil value, not the text of a request",
@@ -90,7 +78,9 @@ fn a_script_that_fails_does_not_start() {
         .iter()
         .map(|(script, expected)| (script, *expected, refusal(script)))
         .filter(|(_, expected, found)| found != expected)
-        .map(|(script, expected, found)| format!("{script}\n  expected {expected}\n  found    {found}"))
+        .map(|(script, expected, found)| {
+            format!("{script}\n  expected {expected}\n  found    {found}")
+        })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -112,17 +102,11 @@ fn a_control_character_in_a_header_is_sent_as_wrk2_sends_it_and_the_header_is_na
             let [warning] = script.warnings() else {
                 panic!("{code}: {:?}", script.warnings());
             };
-            assert!(
-                warning.contains("the header `Host`") && warning.contains(shown),
-                "{warning}"
-            );
+            assert!(warning.contains("the header `Host`") && warning.contains(shown), "{warning}");
             let mut source = script.sources().remove(0);
             let batch = source.next(0).expect("it is sent");
             let sent = format!("Host: localhost:808{}\r\n", char::from(code));
-            let has = batch
-                .bytes
-                .windows(sent.len())
-                .any(|part| part == sent.as_bytes());
+            let has = batch.bytes.windows(sent.len()).any(|part| part == sent.as_bytes());
             assert!(has && batch.requests.len() == 1, "{code}");
         }
     }
@@ -141,14 +125,10 @@ fn a_header_that_ends_the_head_too_early_is_named() {
 
 #[test]
 fn empty_lines_around_requests_belong_to_none() {
-    let script =
-        "function request() return '\\r\\nGET / HTTP/1.1\\r\\n\\r\\n\\r\\nGET / HTTP/1.1\\r\\n\\r\\n\\n' end";
+    let script = "function request() return '\\r\\nGET / HTTP/1.1\\r\\n\\r\\n\\r\\nGET / HTTP/1.1\\r\\n\\r\\n\\n' end";
     let mut script = load(script);
     assert_eq!(script.batch_size(), 2);
-    assert_eq!(
-        script.sources().remove(0).next(0).expect("text").requests.len(),
-        2
-    );
+    assert_eq!(script.sources().remove(0).next(0).expect("text").requests.len(), 2);
 }
 
 #[test]
@@ -167,9 +147,7 @@ fn a_text_that_breaks_off_later_is_an_error_of_the_run() {
     let mut source = load(script).sources().remove(0);
     let error = source.next(0).expect_err("a byte is missing");
     assert!(
-        error
-            .message()
-            .contains("the body is shorter than its Content-Length at 4:3"),
+        error.message().contains("the body is shorter than its Content-Length at 4:3"),
         "{error}"
     );
 }
@@ -178,11 +156,7 @@ fn a_text_that_breaks_off_later_is_an_error_of_the_run() {
 fn a_response_or_delay_that_fails_is_an_error_of_the_run() {
     let script = "function response(status, headers, body)\n local n = headers.absent + 1 end\nfunction delay() return {} end";
     let mut source = load(script).sources().remove(0);
-    let view = ResponseView {
-        status: 200,
-        headers: &[],
-        body: b"",
-    };
+    let view = ResponseView { status: 200, headers: &[], body: b"" };
     let error = source.observe(&view).expect_err("fails");
     assert_eq!(
         error.message(),
@@ -197,8 +171,8 @@ fn a_response_or_delay_that_fails_is_an_error_of_the_run() {
 
 #[test]
 fn a_file_that_is_not_there_is_named() {
-    let error =
-        super::Script::load(Path::new("/nowhere/put.lua"), &options(1), &Env::posix()).expect_err("no file");
+    let error = super::Script::load(Path::new("/nowhere/put.lua"), &options(1), &Env::posix())
+        .expect_err("no file");
     assert!(error.to_string().contains("/nowhere/put.lua"), "{error}");
 }
 

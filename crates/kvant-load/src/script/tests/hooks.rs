@@ -1,5 +1,5 @@
-//! What the generator learns from a script besides the text: how many requests, of what kinds, to which target, when; and what it
-//! tells the script.
+//! What the generator learns from a script besides the text: how many requests, of what kinds, to
+//! which target, when; and what it tells the script.
 
 use super::{load, load_with, next, options, target};
 use crate::source::ResponseView;
@@ -11,11 +11,7 @@ fn ops_of(script: &str, count: usize) -> Vec<Vec<String>> {
     let mut sources = load_with(script, &options).expect("starts").sources();
     let mut ops = || {
         let batch = sources[0].next(0).expect("a request");
-        batch
-            .requests
-            .iter()
-            .map(|request| options.ops.all()[request.op.index()].clone())
-            .collect()
+        batch.requests.iter().map(|request| options.ops.all()[request.op.index()].clone()).collect()
     };
     (0..count).map(|_| ops()).collect()
 }
@@ -41,9 +37,7 @@ fn pipelined_requests_are_told_apart() {
         assert_eq!(heads, [false, true, false]);
         let ops: Vec<usize> = batch.requests.iter().map(|request| request.op.index()).collect();
         assert_eq!(
-            ops.iter()
-                .map(|&op| options.ops.all()[op].clone())
-                .collect::<Vec<_>>(),
+            ops.iter().map(|&op| options.ops.all()[op].clone()).collect::<Vec<_>>(),
             ["GET /", "HEAD /", "PUT /"]
         );
     }
@@ -58,9 +52,8 @@ fn each_batch_counts_its_own_requests() {
             return string.rep('GET /' .. n .. ' HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n', n)
         end";
     let mut source = load(script).sources().remove(0);
-    let counts: Vec<usize> = (0..3)
-        .map(|_| source.next(0).expect("a batch").requests.len())
-        .collect();
+    let counts: Vec<usize> =
+        (0..3).map(|_| source.next(0).expect("a batch").requests.len()).collect();
     assert_eq!(counts, [2, 3, 4]);
 }
 
@@ -87,10 +80,7 @@ fn kinds_are_methods_with_classes_of_paths_or_tags() {
         "hot",
         "GET /v0/entity",
     ];
-    assert_eq!(
-        ops_of(script, expected.len()),
-        expected.map(|op| vec![op.to_owned()])
-    );
+    assert_eq!(ops_of(script, expected.len()), expected.map(|op| vec![op.to_owned()]));
 }
 
 #[test]
@@ -135,42 +125,24 @@ fn answers_are_shown_to_the_script() {
     let mut source = load(script).sources().remove(0);
     assert!(source.observes());
     let mut show = |headers: &[(&str, &[u8])], body: &[u8]| {
-        source
-            .observe(&ResponseView {
-                status: 201,
-                headers,
-                body,
-            })
-            .expect("looks at it");
-        next(&mut source)
-            .split(' ')
-            .nth(1)
-            .map(str::to_owned)
-            .expect("a path")
+        source.observe(&ResponseView { status: 201, headers, body }).expect("looks at it");
+        next(&mut source).split(' ').nth(1).map(str::to_owned).expect("a path")
     };
     assert_eq!(
-        show(
-            &[("X-Token", b"first"), ("Other", b""), ("X-Token", b"last")],
-            b"abc"
-        ),
+        show(&[("X-Token", b"first"), ("Other", b""), ("X-Token", b"last")], b"abc"),
         "/201/last/3/nil/2"
     );
     // Bytes that are no text, in headers or body.
     assert_eq!(
-        show(
-            &[("X-Token", b"first"), ("Other", b"\xff"), ("X-Token", b"last")],
-            b""
-        ),
+        show(&[("X-Token", b"first"), ("Other", b"\xff"), ("X-Token", b"last")], b""),
         "/201/last/0/nil/2"
     );
     assert_eq!(show(&[("X-Token", b"t")], b"\0\xfe!"), "/201/t/3/nil/1");
     // More than go the short way.
     let names: Vec<String> = (0..20).map(|n| format!("X-{n}")).collect();
     for count in 0..20 {
-        let mut headers: Vec<(&str, &[u8])> = names[..count]
-            .iter()
-            .map(|name| (name.as_str(), &b"v"[..]))
-            .collect();
+        let mut headers: Vec<(&str, &[u8])> =
+            names[..count].iter().map(|name| (name.as_str(), &b"v"[..])).collect();
         headers.push(("X-Token", b"end"));
         assert_eq!(show(&headers, b"1"), format!("/201/end/1/nil/{}", count + 1));
     }

@@ -36,14 +36,8 @@ pub(super) fn outcome(latencies_ns: &[u64]) -> Outcome {
         unanswered: crate::Histogram::new(),
         machine: None,
         threads: vec![
-            ThreadOutcome {
-                rates: vec![10.9, 30.0],
-                ..ThreadOutcome::default()
-            },
-            ThreadOutcome {
-                rates: vec![20.0, 20.0],
-                ..ThreadOutcome::default()
-            },
+            ThreadOutcome { rates: vec![10.9, 30.0], ..ThreadOutcome::default() },
+            ThreadOutcome { rates: vec![20.0, 20.0], ..ThreadOutcome::default() },
         ],
         is_cut_short: false,
     }

@@ -2,7 +2,8 @@
 
 use super::{load_with, next, options};
 
-const DRAWS: &str = "function request() return wrk.format('GET', '/' .. math.random(1, 1000000000)) end";
+const DRAWS: &str =
+    "function request() return wrk.format('GET', '/' .. math.random(1, 1000000000)) end";
 
 fn draws(script: &str, options: &super::Options) -> Vec<Vec<String>> {
     let mut sources = load_with(script, options).expect("starts").sources();
@@ -10,10 +11,7 @@ fn draws(script: &str, options: &super::Options) -> Vec<Vec<String>> {
     for source in &mut sources[1..] {
         next(source);
     }
-    sources
-        .iter_mut()
-        .map(|source| (0..5).map(|_| next(source)).collect())
-        .collect()
+    sources.iter_mut().map(|source| (0..5).map(|_| next(source)).collect()).collect()
 }
 
 #[test]
@@ -31,7 +29,8 @@ fn each_thread_has_its_own_sequence_and_a_run_repeats_it() {
 
 #[test]
 fn the_seed_is_that_of_the_run_and_the_thread() {
-    let script = "local drawn = math.random() math.randomseed(41 + wrk.threads - 2 + (wrk.thread_id or 2))
+    let script =
+        "local drawn = math.random() math.randomseed(41 + wrk.threads - 2 + (wrk.thread_id or 2))
         assert(drawn == math.random())";
     let mut seeded = options(2);
     seeded.seed = Some(41);
@@ -67,15 +66,9 @@ fn scripts_that_do_not_seed_are_pointed_out() {
         ["this script never seeds its generator: every thread sends the same sequence"]
     );
     let none: [&str; 0] = [];
+    assert_eq!(warnings("-- math.random is not used\nlocal s = 'math.random'", &options(2)), none);
     assert_eq!(
-        warnings("-- math.random is not used\nlocal s = 'math.random'", &options(2)),
-        none
-    );
-    assert_eq!(
-        warnings(
-            &format!("math.randomseed(5 + (wrk.thread_id or 9)) {DRAWS}"),
-            &options(2)
-        ),
+        warnings(&format!("math.randomseed(5 + (wrk.thread_id or 9)) {DRAWS}"), &options(2)),
         none
     );
     assert_eq!(
@@ -85,10 +78,7 @@ fn scripts_that_do_not_seed_are_pointed_out() {
         ),
         none
     );
-    assert_eq!(
-        warnings(&format!("math.randomseed(5) {DRAWS}"), &options(1)),
-        none
-    );
+    assert_eq!(warnings(&format!("math.randomseed(5) {DRAWS}"), &options(1)), none);
     assert_eq!(
         warnings(&format!("math.randomseed(5) {DRAWS}"), &options(2)),
         [

@@ -26,10 +26,8 @@ fn the_top_level_runs_in_each_state_and_setup_in_the_main_one() {
         end
         function request() return wrk.format('GET', '/' .. config.name .. own) end";
     let mut sources = load_with(script, &options(3)).expect("starts").sources();
-    let lines: Vec<String> = sources
-        .iter_mut()
-        .map(|source| next(source)[..9].to_owned())
-        .collect();
+    let lines: Vec<String> =
+        sources.iter_mut().map(|source| next(source)[..9].to_owned()).collect();
     assert_eq!(lines, ["GET /n0o0", "GET /n1o1", "GET /n2o2"]);
 }
 
@@ -54,9 +52,7 @@ fn what_threads_counted_is_read_afterwards() {
     next(&mut sources[0]);
     // The sources are gone when the run is over; their states are not.
     drop(sources);
-    script
-        .done(&super::outcomes::outcome(&[]))
-        .expect("the counts are right");
+    script.done(&super::outcomes::outcome(&[])).expect("the counts are right");
 }
 
 #[test]
@@ -65,11 +61,7 @@ fn a_thread_stops_itself() {
         local seen = 0
         function response() seen = seen + 1 if seen == 2 then wrk.thread:stop() end end";
     let mut sources = load_with(script, &options(2)).expect("starts").sources();
-    let view = crate::source::ResponseView {
-        status: 200,
-        headers: &[],
-        body: b"",
-    };
+    let view = crate::source::ResponseView { status: 200, headers: &[], body: b"" };
     sources[0].observe(&view).expect("first");
     assert!(!sources[0].is_stopped());
     sources[0].observe(&view).expect("second");
@@ -102,8 +94,9 @@ fn threads_connect_where_scripts_say() {
 fn connect_says_whether_somebody_answers() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let open = listener.local_addr().expect("bound").port();
-    let script =
-        |expected: bool| format!("assert(wrk.connect(wrk.lookup(wrk.host, wrk.port)[1]) == {expected})");
+    let script = |expected: bool| {
+        format!("assert(wrk.connect(wrk.lookup(wrk.host, wrk.port)[1]) == {expected})")
+    };
     let mut options = options(1);
     options.targets = vec![target(open, "/")];
     load_with(&script(true), &options).expect("connects");
@@ -140,10 +133,7 @@ fn sources_work_on_other_threads() {
             scope.spawn(move || (0..1_000).map(|_| next(&mut source)).last().unwrap_or_default())
         });
         let workers: Vec<_> = workers.collect();
-        workers
-            .into_iter()
-            .map(|worker| worker.join().expect("no panic"))
-            .collect()
+        workers.into_iter().map(|worker| worker.join().expect("no panic")).collect()
     });
     assert!(joined[0].starts_with("GET /1001 ") && joined[1].starts_with("GET /1000 "));
 }

@@ -13,17 +13,9 @@ fn failures_in_a_row_double_the_back_off_and_an_answer_ends_it() {
     assert_eq!(connection.back_off_ns(), BACK_OFF_MAX_NS);
     connection.has_answered = true;
     connection.count_failure();
-    assert_eq!(
-        connection.back_off_ns(),
-        0,
-        "a socket that brought an answer is no failure"
-    );
+    assert_eq!(connection.back_off_ns(), 0, "a socket that brought an answer is no failure");
     connection.count_failure();
-    assert_eq!(
-        connection.back_off_ns(),
-        1_000_000,
-        "the next one has to bring its own"
-    );
+    assert_eq!(connection.back_off_ns(), 1_000_000, "the next one has to bring its own");
 }
 
 #[test]

@@ -33,7 +33,9 @@ fn paces(arrival: Arrival, wrk2_exact: bool, phase_number: u64) -> Vec<Pace> {
     [3, 2]
         .into_iter()
         .enumerate()
-        .map(|(thread, connections)| Pace::new(&config, &phase, phase_number, thread, connections, BEGIN_NS))
+        .map(|(thread, connections)| {
+            Pace::new(&config, &phase, phase_number, thread, connections, BEGIN_NS)
+        })
         .collect()
 }
 
@@ -53,28 +55,20 @@ fn plans_of_connections_together_are_as_even_as_the_shared_one() {
     for arrival in [Arrival::Uniform, Arrival::Wrk2] {
         let paces = paces(arrival, false, 1);
         assert_eq!(undone(&paces, 0, BEGIN_NS + S), even, "{arrival:?}");
-        assert_eq!(
-            undone(&paces, BEGIN_NS + S / 2, BEGIN_NS + S),
-            even[50..],
-            "{arrival:?}"
-        );
+        assert_eq!(undone(&paces, BEGIN_NS + S / 2, BEGIN_NS + S), even[50..], "{arrival:?}");
     }
 }
 
 #[test]
 fn counts_what_it_shows() {
-    for (arrival, wrk2_exact) in [
-        (Arrival::Uniform, false),
-        (Arrival::Poisson, false),
-        (Arrival::Wrk2, true),
-    ] {
+    for (arrival, wrk2_exact) in
+        [(Arrival::Uniform, false), (Arrival::Poisson, false), (Arrival::Wrk2, true)]
+    {
         let mut paces = paces(arrival, wrk2_exact, 1);
         for at_ns in [BEGIN_NS, BEGIN_NS + S / 3, BEGIN_NS + S] {
             let shown = undone(&paces, 0, at_ns).len() as u64;
             let counted = paces.iter_mut().map(|pace| pace.undone_before(0, at_ns, |_| 0));
-            let sums: Vec<_> = counted
-                .map(|undone| (undone.of_measured, undone.of_all))
-                .collect();
+            let sums: Vec<_> = counted.map(|undone| (undone.of_measured, undone.of_all)).collect();
             assert_eq!(
                 sums.iter().map(|(measured, _)| measured).sum::<u64>(),
                 shown,
@@ -102,22 +96,14 @@ fn what_the_warm_up_left_is_none_of_the_measured_time() {
 #[test]
 fn what_was_taken_or_is_in_flight_is_no_backlog() {
     let mut shared = paces(Arrival::Uniform, false, 1).swap_remove(0);
-    let Pace::Shared(plan) = &mut shared else {
-        panic!("it is shared")
-    };
+    let Pace::Shared(plan) = &mut shared else { panic!("it is shared") };
     assert_eq!(plan.next_ns(), BEGIN_NS);
     plan.take(3);
-    assert_eq!(
-        plan.next_ns(),
-        BEGIN_NS + 6 * S / 100,
-        "the other thread has every second one"
-    );
+    assert_eq!(plan.next_ns(), BEGIN_NS + 6 * S / 100, "the other thread has every second one");
     assert_eq!(shared.undone_before(0, BEGIN_NS + S, |_| 0).of_all, 47);
 
     let mut private = paces(Arrival::Wrk2, false, 1).swap_remove(0);
-    let Pace::Private(plans) = &mut private else {
-        panic!("they are private")
-    };
+    let Pace::Private(plans) = &mut private else { panic!("they are private") };
     plans[0].complete(3);
     let undone = private.undone_before(0, BEGIN_NS + S, |index| u64::from(index == 1));
     assert_eq!(undone.of_all, 56);

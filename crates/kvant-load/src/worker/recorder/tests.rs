@@ -15,18 +15,11 @@ fn recorder() -> Recorder {
 }
 
 fn expected() -> Expected {
-    Expected {
-        op: OpNames::default().intern("op"),
-        is_head: false,
-    }
+    Expected { op: OpNames::default().intern("op"), is_head: false }
 }
 
 fn flight(planned_ns: u64, written_ns: u64) -> Flight {
-    Flight {
-        planned_ns,
-        written_ns,
-        ..Flight::default()
-    }
+    Flight { planned_ns, written_ns, ..Flight::default() }
 }
 
 /// About, as a histogram keeps it.
@@ -51,22 +44,10 @@ fn keeps_response_service_and_status_of_answers() {
     let second = recorder.end_interval(11 * S, 7, 3);
     let interval = &second.interval;
     assert_eq!(
-        (
-            interval.start_ns,
-            interval.end_ns,
-            interval.planned,
-            second.backlog
-        ),
+        (interval.start_ns, interval.end_ns, interval.planned, second.backlog),
         (0, S, 7, 3)
     );
-    assert_eq!(
-        (
-            interval.completed,
-            interval.errors.status,
-            interval.errors.timeout
-        ),
-        (3, 1, 1)
-    );
+    assert_eq!((interval.completed, interval.errors.status, interval.errors.timeout), (3, 1, 1));
     assert_eq!(interval.ops[0].statuses, [(200, 1), (404, 1), (500, 1)]);
     assert_eq!((interval.response().count(), interval.service().count()), (4, 4));
     assert!(is_about(interval.response().max_ns(), 500 * MS));
@@ -74,10 +55,7 @@ fn keeps_response_service_and_status_of_answers() {
 
     let second = recorder.end_interval(11 * S + S / 2, 9, 0);
     let interval = &second.interval;
-    assert_eq!(
-        (interval.start_ns, interval.end_ns, interval.planned),
-        (S, S * 3 / 2, 2)
-    );
+    assert_eq!((interval.start_ns, interval.end_ns, interval.planned), (S, S * 3 / 2, 2));
     assert_eq!(interval.completed, 0);
     assert_eq!(recorder.finish(12 * S).completed, 3);
 }
@@ -141,10 +119,7 @@ fn time_of_the_source_is_cpu_time_and_at_most_all_of_it() {
     // A second of waiting, say for a disk, in a call that used hardly any CPU.
     recorder.source_called(thread_cpu_ns(), S);
     let waited = recorder.end_interval(11 * S, 0, 0).interval;
-    assert!(
-        waited.source_ns < S && waited.source_ns <= waited.cpu_ns,
-        "{waited:?}"
-    );
+    assert!(waited.source_ns < S && waited.source_ns <= waited.cpu_ns, "{waited:?}");
     // The one call that was timed was the slow one of its sample.
     let before_ns = thread_cpu_ns();
     while thread_cpu_ns() - before_ns < 2 * MS {}

@@ -105,11 +105,7 @@ impl FillSource {
 
     /// The next key to send now, if there is one.
     fn take(&mut self) -> Option<Attempt> {
-        if self
-            .waiting
-            .peek()
-            .is_some_and(|Reverse(first)| first.due_ns <= self.now_ns)
-        {
+        if self.waiting.peek().is_some_and(|Reverse(first)| first.due_ns <= self.now_ns) {
             self.progress.resent.fetch_add(1, Ordering::Relaxed);
             return self.waiting.pop().map(|Reverse(waiting)| waiting.attempt);
         }
@@ -118,28 +114,22 @@ impl FillSource {
         }
         let index = self.fresh;
         self.fresh += self.step;
-        Some(Attempt {
-            index,
-            tries: 0,
-            bytes: 0,
-        })
+        Some(Attempt { index, tries: 0, bytes: 0 })
     }
 
-    /// Appends the request; the value depends on seed and key, so that it is the same when sent again.
+    /// Appends the request; the value depends on seed and key, so that it is the same when sent
+    /// again.
     fn append(&mut self, target: usize, attempt: &mut Attempt) {
         let mut rng = Rng::new(self.seed ^ Rng::new(attempt.index).next_u64());
         let value = self.shared.values().next(attempt.index, &mut rng);
-        self.shared
-            .append_put(target, attempt.index, value, &mut self.bytes);
+        self.shared.append_put(target, attempt.index, value, &mut self.bytes);
         attempt.tries += 1;
         attempt.bytes = self.shared.key_bytes(attempt.index) + value.len() as u64;
     }
 
     fn stored(&mut self, attempt: Attempt) {
         self.progress.stored_keys.fetch_add(1, Ordering::Relaxed);
-        self.progress
-            .stored_bytes
-            .fetch_add(attempt.bytes, Ordering::Relaxed);
+        self.progress.stored_bytes.fetch_add(attempt.bytes, Ordering::Relaxed);
         self.refusals = 0;
     }
 
@@ -150,22 +140,18 @@ impl FillSource {
                 Fate::Lost => "no answer".into(),
             };
             let Attempt { index, tries, .. } = attempt;
-            self.progress
-                .fail(format!("key {index} was sent {tries} times, at last with {last}"));
+            self.progress.fail(format!("key {index} was sent {tries} times, at last with {last}"));
             return;
         }
         let doubled_ns = WAIT_FIRST_NS << attempt.tries.saturating_sub(1).min(20);
         let asked_s = match fate {
-            Fate::Answered { retry_after_s, .. } => retry_after_s.unwrap_or(0).min(RETRY_AFTER_MAX_S),
+            Fate::Answered { retry_after_s, .. } => {
+                retry_after_s.unwrap_or(0).min(RETRY_AFTER_MAX_S)
+            }
             Fate::Lost => 0,
         };
-        let wait_ns = doubled_ns
-            .min(WAIT_MAX_NS)
-            .max(u64::from(asked_s) * 1_000_000_000);
-        self.waiting.push(Reverse(Waiting {
-            due_ns: self.now_ns + wait_ns,
-            attempt,
-        }));
+        let wait_ns = doubled_ns.min(WAIT_MAX_NS).max(u64::from(asked_s) * 1_000_000_000);
+        self.waiting.push(Reverse(Waiting { due_ns: self.now_ns + wait_ns, attempt }));
         // The whole thread slows down too, or it would only make the server refuse the next keys.
         let pause_ns = (WAIT_FIRST_NS << self.refusals.min(20)).min(PAUSE_MAX_NS);
         if self.pause_until_ns <= self.now_ns {
@@ -192,15 +178,13 @@ impl RequestSource for FillSource {
         sent.open = sent.keys.len();
         let count = sent.open;
         self.batches[self.cookie] = sent;
-        Ok(Batch {
-            bytes: &self.bytes,
-            requests: &self.expected[..count],
-        })
+        Ok(Batch { bytes: &self.bytes, requests: &self.expected[..count] })
     }
 
     fn is_stopped(&self) -> bool {
-        let is_done =
-            self.fresh >= self.key_count && self.waiting.is_empty() && self.free.len() == self.batches.len();
+        let is_done = self.fresh >= self.key_count
+            && self.waiting.is_empty()
+            && self.free.len() == self.batches.len();
         is_done || self.progress.is_over.load(Ordering::Relaxed)
     }
 
@@ -222,14 +206,10 @@ impl RequestSource for FillSource {
             self.free.push(cookie);
         }
         match fate {
-            Fate::Answered {
-                status: 200..=299, ..
-            } => self.stored(attempt),
-            Fate::Answered {
-                status: 408 | 425 | 429 | 500..,
-                ..
+            Fate::Answered { status: 200..=299, .. } => self.stored(attempt),
+            Fate::Answered { status: 408 | 425 | 429 | 500.., .. } | Fate::Lost => {
+                self.failed(attempt, fate)
             }
-            | Fate::Lost => self.failed(attempt, fate),
             Fate::Answered { status, .. } => {
                 let message = format!("key {} was refused with status {status}", attempt.index);
                 self.progress.fail(message);
@@ -242,10 +222,7 @@ impl RequestSource for FillSource {
         if self.pause_until_ns > now_ns {
             return Some(self.pause_until_ns);
         }
-        let due_ns = self
-            .waiting
-            .peek()
-            .map_or(u64::MAX, |Reverse(first)| first.due_ns);
+        let due_ns = self.waiting.peek().map_or(u64::MAX, |Reverse(first)| first.due_ns);
         (!self.has_fresh() && due_ns > now_ns).then_some(due_ns)
     }
 }

@@ -25,14 +25,13 @@ fn keys_are_twelve_digits_that_sort_as_numbers() {
 
 #[test]
 fn absent_keys_are_never_stored_and_lie_between_neighbours() {
-    for lengths in [
-        KeyBytes::default(),
-        KeyBytes { min: 13, max: 13 },
-        KeyBytes { min: 12, max: 500 },
-    ] {
+    for lengths in
+        [KeyBytes::default(), KeyBytes { min: 13, max: 13 }, KeyBytes { min: 12, max: 500 }]
+    {
         let keys = Keys::new(lengths);
         for index in 0..2_000 {
-            let (here, next, absent) = (key(&keys, index), key(&keys, index + 1), absent(&keys, index));
+            let (here, next, absent) =
+                (key(&keys, index), key(&keys, index + 1), absent(&keys, index));
             assert!(absent < next, "{absent} {next}");
             // Below or above the key itself, but never it, and above the one before.
             assert!(absent != here && absent[..DIGITS] == here[..DIGITS]);
@@ -49,41 +48,17 @@ fn long_keys_have_all_their_lengths_and_are_the_same_in_all_runs() {
     let mut seen = [0; 30];
     for index in 0..1_000 {
         let key = key(&keys, index);
-        assert!(
-            key.bytes().all(|b| b.is_ascii_alphanumeric()),
-            "{key} needs no percent-encoding"
-        );
+        assert!(key.bytes().all(|b| b.is_ascii_alphanumeric()), "{key} needs no percent-encoding");
         seen[key.len()] += 1;
     }
-    assert!(
-        seen[20..30].iter().all(|count| (50..200).contains(count)),
-        "{seen:?}"
-    );
+    assert!(seen[20..30].iter().all(|count| (50..200).contains(count)), "{seen:?}");
     // What is stored today is read tomorrow.
-    assert_eq!(
-        key(&Keys::new(KeyBytes { min: 24, max: 24 }), 7),
-        "0000000000077FYHHH8bC7BK"
-    );
+    assert_eq!(key(&Keys::new(KeyBytes { min: 24, max: 24 }), 7), "0000000000077FYHHH8bC7BK");
 }
 
 #[test]
 fn lengths_outside_of_the_limits_are_problems() {
-    assert_eq!(
-        KeyBytes {
-            min: 12,
-            max: BYTES_MAX
-        }
-        .problems(),
-        Vec::<String>::new()
-    );
+    assert_eq!(KeyBytes { min: 12, max: BYTES_MAX }.problems(), Vec::<String>::new());
     assert_eq!(KeyBytes { min: 11, max: 20 }.problems().len(), 1);
-    assert_eq!(
-        KeyBytes {
-            min: 12,
-            max: BYTES_MAX + 1
-        }
-        .problems()
-        .len(),
-        1
-    );
+    assert_eq!(KeyBytes { min: 12, max: BYTES_MAX + 1 }.problems().len(), 1);
 }

@@ -14,7 +14,10 @@ fn each_number_is_reached_exactly_once() {
 fn it_works_at_the_ends_of_its_range() {
     for count in [1_000_000_000_000, (1 << 40) - 1, 1 << 40, (1 << 40) + 1, 1 << 62] {
         let permutation = Permutation::new(count);
-        assert!((0..1_000).all(|at| permutation.map(at) < count && permutation.map(count - 1 - at) < count));
+        assert!(
+            (0..1_000)
+                .all(|at| permutation.map(at) < count && permutation.map(count - 1 - at) < count)
+        );
     }
 }
 
@@ -22,12 +25,12 @@ fn it_works_at_the_ends_of_its_range() {
 fn neighbours_are_spread() {
     let count = 1_000_000;
     let permutation = Permutation::new(count);
-    // The hottest hundred ranks: in each tenth of the keys there are some, and hardly any two are near each other.
+    // The hottest hundred ranks: in each tenth of the keys there are some, and hardly any two are
+    // near each other.
     let mut hot: Vec<_> = (0..100).map(|at| permutation.map(at)).collect();
     hot.sort_unstable();
-    let tenths: Vec<_> = (0..10)
-        .map(|tenth| hot.iter().filter(|at| **at * 10 / count == tenth).count())
-        .collect();
+    let tenths: Vec<_> =
+        (0..10).map(|tenth| hot.iter().filter(|at| **at * 10 / count == tenth).count()).collect();
     assert!(tenths.iter().all(|hot| (1..30).contains(hot)), "{tenths:?}");
     let near = hot.windows(2).filter(|pair| pair[1] - pair[0] < 100).count();
     assert!(near < 10, "{near}");

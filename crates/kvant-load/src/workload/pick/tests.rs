@@ -52,10 +52,8 @@ fn a_zipfian_tenth_of_the_keys_takes_most_of_the_requests() {
         counts.sort_unstable_by(|a, b| b.cmp(a));
         counts[..1_000].iter().sum::<u64>() as f64 / 200_000.0
     };
-    let (zipfian, uniform) = (
-        share_of_hottest_tenth(KeyDist::Zipfian),
-        share_of_hottest_tenth(KeyDist::Uniform),
-    );
+    let (zipfian, uniform) =
+        (share_of_hottest_tenth(KeyDist::Zipfian), share_of_hottest_tenth(KeyDist::Uniform));
     assert!((0.70..0.85).contains(&zipfian), "{zipfian}");
     assert!(uniform < 0.2, "{uniform}");
 }

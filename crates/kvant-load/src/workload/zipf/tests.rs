@@ -27,10 +27,7 @@ fn check(count: u64, seed: u64) {
         .sum();
     let freedom = shown as f64;
     let limit = freedom + 5.0 * (2.0 * freedom).sqrt();
-    assert!(
-        statistic < limit,
-        "{statistic:.1} exceeds {limit:.1} for {count} ranks, seed {seed}"
-    );
+    assert!(statistic < limit, "{statistic:.1} exceeds {limit:.1} for {count} ranks, seed {seed}");
 }
 
 #[test]
@@ -49,8 +46,6 @@ fn the_highest_rank_comes_too() {
     assert!((0..1_000).any(|_| zipf.next(&mut rng) == 5));
     // The largest range: nothing overflows, and the upper half of the ranks is drawn now and then.
     let zipf = Zipf::new(1_000_000_000_000);
-    let high = (0..100_000)
-        .filter(|_| zipf.next(&mut rng) > 500_000_000_000)
-        .count();
+    let high = (0..100_000).filter(|_| zipf.next(&mut rng) > 500_000_000_000).count();
     assert!((1_000..5_000).contains(&high), "{high}");
 }

@@ -1,12 +1,15 @@
-//! The addresses of sampled allocations that have not been freed: a table of atomic words, so that a free by any thread finds out
-//! whether it ends a sample.
+//! The addresses of sampled allocations that have not been freed: a table of atomic words, so that
+//! a free by any thread finds out whether it ends a sample.
 //!
-//! A small filter stands in front: nearly all frees are of memory that is no sample, and look no further. It counts, by hash, the
-//! addresses in the table; a count that has reached its largest value stays there.
+//! A small filter stands in front: nearly all frees are of memory that is no sample, and look no
+//! further. It counts, by hash, the addresses in the table; a count that has reached its largest
+//! value stays there.
 //!
 //! Invariants:
-//! 1. An address is counted in the filter from before it is in the table until after it has left it.
-//! 2. Who frees an address has it from who allocated it, so it sees what was stored before: no order is needed beyond that.
+//! 1. An address is counted in the filter from before it is in the table until after it has left
+//!    it.
+//! 2. Who frees an address has it from who allocated it, so it sees what was stored before: no
+//!    order is needed beyond that.
 //!
 //! Threads: any. No lock, no allocation.
 
@@ -14,7 +17,8 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 /// One byte each: small enough to stay in the fastest cache.
 const FILTER_BITS: u32 = 13;
-/// Buckets of one cache line: 131,072 addresses, which is 64 GiB of live memory at the usual one sample in 512 KiB.
+/// Buckets of one cache line: 131,072 addresses, which is 64 GiB of live memory at the usual one
+/// sample in 512 KiB.
 const BUCKET_BITS: u32 = 14;
 const BUCKET_SLOTS: usize = 8;
 
@@ -34,7 +38,8 @@ impl Live {
     pub(super) const fn new() -> Live {
         Live {
             filter: [const { AtomicU8::new(0) }; 1 << FILTER_BITS],
-            buckets: [const { Bucket([const { AtomicUsize::new(0) }; BUCKET_SLOTS]) }; 1 << BUCKET_BITS],
+            buckets: [const { Bucket([const { AtomicUsize::new(0) }; BUCKET_SLOTS]) };
+                1 << BUCKET_BITS],
         }
     }
 
@@ -45,9 +50,7 @@ impl Live {
         for slot in slots.filter(|slot| slot.load(Ordering::Relaxed) != 0) {
             slot.store(0, Ordering::Relaxed);
         }
-        self.filter
-            .iter()
-            .for_each(|count| count.store(0, Ordering::Relaxed));
+        self.filter.iter().for_each(|count| count.store(0, Ordering::Relaxed));
     }
 
     /// Whether an address may be in the set. Mostly right when it says yes, always when it says no.
@@ -91,10 +94,10 @@ impl Live {
     }
 
     fn change_count(&self, hash: u64, change: impl FnMut(u8) -> Option<u8>) {
-        // Refused only where the count stays as it is: at its largest value, or where it was set to 0 meanwhile.
-        let (Ok(_) | Err(_)) = self
-            .count(hash)
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
+        // Refused only where the count stays as it is: at its largest value, or where it was set to
+        // 0 meanwhile.
+        let (Ok(_) | Err(_)) =
+            self.count(hash).fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
     }
 
     #[inline]
@@ -102,7 +105,8 @@ impl Live {
         &self.filter[(hash >> (64 - FILTER_BITS)) as usize]
     }
 
-    /// The slots where an address may be: of its bucket, and of the neighbour that takes what that has no room for.
+    /// The slots where an address may be: of its bucket, and of the neighbour that takes what that
+    /// has no room for.
     fn slots(&self, hash: u64) -> impl Iterator<Item = &AtomicUsize> {
         let bucket = (hash >> (64 - FILTER_BITS - BUCKET_BITS)) as usize & ((1 << BUCKET_BITS) - 1);
         self.buckets[bucket].0.iter().chain(&self.buckets[bucket ^ 1].0)

@@ -8,10 +8,7 @@ fn gaps_have_the_mean_and_the_spread_of_an_exponential_distribution() {
     let beyond_mean = gaps.iter().filter(|gap| **gap > 1.0).count() as f64 / f64::from(count);
     // Seven standard deviations.
     assert!((mean - 1.0).abs() < 0.016, "mean {mean}");
-    assert!(
-        (beyond_mean - (-1_f64).exp()).abs() < 0.008,
-        "share beyond the mean {beyond_mean}"
-    );
+    assert!((beyond_mean - (-1_f64).exp()).abs() < 0.008, "share beyond the mean {beyond_mean}");
 }
 
 #[test]

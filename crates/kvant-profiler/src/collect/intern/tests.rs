@@ -1,17 +1,14 @@
 use super::*;
 
 fn frame(address: u64) -> Frame {
-    Frame {
-        address,
-        is_kernel: false,
-        is_return: true,
-    }
+    Frame { address, is_kernel: false, is_return: true }
 }
 
 #[test]
 fn equal_callers_share_nodes_and_parents_come_first() {
     let mut interner = Interner::new();
-    let mut node = |addresses: &[u64]| interner.node(addresses.iter().map(|&address| frame(address)));
+    let mut node =
+        |addresses: &[u64]| interner.node(addresses.iter().map(|&address| frame(address)));
     assert_eq!(node(&[]), Some(0));
     let deep = node(&[1, 2, 3]);
     assert_eq!(node(&[1, 2, 3]), deep);
@@ -35,10 +32,7 @@ fn equal_callers_share_nodes_and_parents_come_first() {
 #[test]
 fn an_address_of_the_kernel_is_another_frame_than_the_same_of_the_process() {
     let mut interner = Interner::new();
-    let kernel = Frame {
-        is_kernel: true,
-        ..frame(1)
-    };
+    let kernel = Frame { is_kernel: true, ..frame(1) };
     let nodes = [frame(1), kernel].map(|frame| interner.node(std::iter::once(frame)));
     assert_ne!(nodes[0], nodes[1]);
 }

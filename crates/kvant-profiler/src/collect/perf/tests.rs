@@ -1,7 +1,8 @@
 use super::*;
 use crate::collect::{clock, lane};
 
-/// Samples of the calling thread while it spends this much CPU time: how many, their weights, and how many have frames of the kernel.
+/// Samples of the calling thread while it spends this much CPU time: how many, their weights, and
+/// how many have frames of the kernel.
 fn sample(cpu_ns: u64, with_kernel: bool) -> io::Result<(u64, u64, u64)> {
     handler::install()?;
     lane::keep_ready(4)?;
@@ -29,10 +30,7 @@ fn samples_stand_for_the_time_that_was_sampled() {
     // Reading the clock is work of the kernel.
     if let Ok((count, weight_ns, kernel_count)) = sample(cpu_ns, true) {
         assert!(count > 20 && kernel_count > 0, "{count} {kernel_count}");
-        assert!(
-            weight_ns > cpu_ns * 9 / 10 && weight_ns < cpu_ns * 11 / 10,
-            "{weight_ns}"
-        );
+        assert!(weight_ns > cpu_ns * 9 / 10 && weight_ns < cpu_ns * 11 / 10, "{weight_ns}");
     }
     // Of the time outside of the kernel, each stands for a period.
     if let Ok((count, weight_ns, kernel_count)) = sample(cpu_ns, false) {

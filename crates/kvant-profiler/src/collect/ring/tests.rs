@@ -31,9 +31,7 @@ fn write(ring: &Ring, weight: u64, frame_count: u64) {
 
 fn drained(ring: &Ring) -> Vec<(Header, Vec<u64>)> {
     let mut records = Vec::new();
-    ring.drain(&mut Vec::new(), |header, frames| {
-        records.push((*header, frames.to_vec()))
-    });
+    ring.drain(&mut Vec::new(), |header, frames| records.push((*header, frames.to_vec())));
     records
 }
 

@@ -25,10 +25,7 @@ fn finished(samples: Samples) -> Recording {
 #[test]
 fn frames_say_whose_they_are_and_whether_a_call_is_before_them() {
     let mut samples = Samples::new(STARTED_NS, 10);
-    let with_kernel = Header {
-        kernel_frame_count: 2,
-        ..header(Kind::Cpu, STARTED_NS)
-    };
+    let with_kernel = Header { kernel_frame_count: 2, ..header(Kind::Cpu, STARTED_NS) };
     samples.add(0, &with_kernel, &[1, 2, 3, 4]);
     assert!(samples.has_kernel_frames());
     let recording = finished(samples);
@@ -48,18 +45,13 @@ fn frames_say_whose_they_are_and_whether_a_call_is_before_them() {
 fn only_what_reaches_into_the_session_is_taken() {
     let mut samples = Samples::new(STARTED_NS, 10);
     samples.add(0, &header(Kind::Cpu, STARTED_NS - 1), &[]);
-    let long_wait = Header {
-        duration_ns: 600,
-        ..header(Kind::Wait(WaitKind::Idle), STARTED_NS - 500)
-    };
+    let long_wait =
+        Header { duration_ns: 600, ..header(Kind::Wait(WaitKind::Idle), STARTED_NS - 500) };
     samples.add(0, &long_wait, &[]);
     samples.add(0, &header(Kind::Cpu, STARTED_NS + 5), &[]);
     let recording = finished(samples);
-    let times: Vec<_> = recording
-        .samples
-        .iter()
-        .map(|sample| (sample.kind, sample.time_ns))
-        .collect();
+    let times: Vec<_> =
+        recording.samples.iter().map(|sample| (sample.kind, sample.time_ns)).collect();
     assert_eq!(times, [(Kind::Wait(WaitKind::Idle), 0), (Kind::Cpu, 5)]);
 }
 
@@ -67,10 +59,7 @@ fn only_what_reaches_into_the_session_is_taken() {
 fn samples_are_in_the_order_of_their_times_and_names_are_kept_once() {
     let mut samples = Samples::new(STARTED_NS, 10);
     for (time_ns, name) in [(30, "b"), (10, "a"), (20, "b"), (40, "")] {
-        let named = Header {
-            name,
-            ..header(Kind::Holder, STARTED_NS + time_ns)
-        };
+        let named = Header { name, ..header(Kind::Holder, STARTED_NS + time_ns) };
         samples.add(0, &named, &[time_ns]);
     }
     let recording = finished(samples);
@@ -92,11 +81,8 @@ fn what_was_freed_is_not_live_however_often_samples_were_thinned_out() {
         };
         samples.add(0, &allocated, &[1]);
         if number % 4 != 0 {
-            let freed = Header {
-                code: FREE_CODE,
-                time_mono_ns: allocated.time_mono_ns + 1,
-                ..allocated
-            };
+            let freed =
+                Header { code: FREE_CODE, time_mono_ns: allocated.time_mono_ns + 1, ..allocated };
             samples.add(0, &freed, &[]);
         }
         if number % 100 == 0 {

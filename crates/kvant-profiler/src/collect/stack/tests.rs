@@ -33,10 +33,7 @@ fn an_unknown_stack_is_read_to_the_end_of_the_page_until_the_drain_has_looked_it
     unknown.resolve();
     let extent = unknown.from(here);
     let maps = read_mappings();
-    assert_eq!(
-        Some(extent.end),
-        mapping_of(&maps, here).map(|mapping| mapping.end)
-    );
+    assert_eq!(Some(extent.end), mapping_of(&maps, here).map(|mapping| mapping.end));
 }
 
 #[test]

@@ -4,10 +4,7 @@ use kvant_base::wait::WaitKind;
 const CONTENTION: Kind = Kind::Wait(WaitKind::Contention);
 
 fn sample(kind: Kind, weight: u64) -> Sample {
-    Sample {
-        weight,
-        ..Sample::of(kind)
-    }
+    Sample { weight, ..Sample::of(kind) }
 }
 
 /// Keeps `samples_max` of `weights` at most.
@@ -35,19 +32,10 @@ fn sums_stay_right_on_average() {
 
 #[test]
 fn what_is_large_stays_as_it_is() {
-    let weights = (0..10_000).map(|number| {
-        if number % 1_000 == 5 {
-            50_000_000 + number
-        } else {
-            1
-        }
-    });
+    let weights =
+        (0..10_000).map(|number| if number % 1_000 == 5 { 50_000_000 + number } else { 1 });
     let mut kept = kept(Kind::Alloc, weights, 500);
-    assert!(
-        kept.len() > 150,
-        "of the others only {} are left",
-        kept.len() - 10
-    );
+    assert!(kept.len() > 150, "of the others only {} are left", kept.len() - 10);
     kept.retain(|&weight| weight >= 50_000_000);
     let large: Vec<u64> = (0..10).map(|number| 50_000_005 + number * 1_000).collect();
     assert_eq!(kept, large);
@@ -59,10 +47,7 @@ fn kinds_of_which_there_are_few_are_left_alone() {
     samples.extend((0..20).map(|weight| sample(CONTENTION, weight)));
     let mut thinning = Thinning::default();
     let places = thinning.thin(&mut samples);
-    assert_eq!(
-        (thinning.threshold(Kind::Cpu), thinning.threshold(CONTENTION)),
-        (20, 0)
-    );
+    assert_eq!((thinning.threshold(Kind::Cpu), thinning.threshold(CONTENTION)), (20, 0));
     let contention = samples.iter().filter(|sample| sample.kind == CONTENTION);
     assert!(contention.map(|sample| sample.weight).eq(0..20));
     // Each is where it is said to be.

@@ -22,12 +22,7 @@ fn a_timer_runs_for_a_thread_that_lives_and_not_for_one_that_has_ended() {
 fn a_late_signal_counts_with_the_odds_of_the_time_on_a_processor() {
     const COUNT: u32 = 100_000;
     let off_share = |lately_cpu_ns, lately_off_ns, late_ns| {
-        let passed = Passed {
-            wall_ns: 0,
-            cpu_ns: 0,
-            lately_cpu_ns,
-            lately_off_ns,
-        };
+        let passed = Passed { wall_ns: 0, cpu_ns: 0, lately_cpu_ns, lately_off_ns };
         let off_count = (0..COUNT).filter(|_| passed.was_off_processor(late_ns)).count();
         off_count as f64 / f64::from(COUNT)
     };
@@ -55,7 +50,8 @@ fn moments_are_a_row_that_goes_on_whoever_looks_at_it_when() {
 
     // Longer gaps are likelier to be met: on average, half of 1 + 1/12 is left of them.
     for looked_after_ns in [5_250_000, 60_000_000] {
-        let left_ns = (0..COUNT).map(|_| next_moment_ns(0, looked_after_ns, MEAN_NS) - looked_after_ns);
+        let left_ns =
+            (0..COUNT).map(|_| next_moment_ns(0, looked_after_ns, MEAN_NS) - looked_after_ns);
         let mean = left_ns.sum::<u64>() as f64 / f64::from(COUNT) / MEAN_NS;
         assert!(
             (mean - 13.0 / 24.0).abs() < 0.02,

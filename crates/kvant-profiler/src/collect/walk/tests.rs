@@ -16,9 +16,7 @@ fn code_at(index: usize) -> usize {
 
 impl Fake {
     fn new() -> Fake {
-        Fake {
-            words: Box::new([0; 64]),
-        }
+        Fake { words: Box::new([0; 64]) }
     }
 
     fn address(&self, index: usize) -> usize {
@@ -26,10 +24,7 @@ impl Fake {
     }
 
     fn extent(&self) -> Extent {
-        Extent {
-            start: self.address(0),
-            end: self.address(64),
-        }
+        Extent { start: self.address(0), end: self.address(64) }
     }
 
     /// A frame at a word, whose caller's frame is at another.
@@ -71,25 +66,12 @@ fn what_is_no_frame_ends_the_walk() {
     let mut fake = Fake::new();
     let (end, here) = (fake.address(64), fake.address(4));
     fake.frame(4, 10, code_at(1));
-    for nonsense in [
-        0,
-        1,
-        12345,
-        usize::MAX,
-        usize::MAX - 7,
-        end,
-        end - 8,
-        here,
-        here - 8,
-        here + 17,
-    ] {
+    for nonsense in
+        [0, 1, 12345, usize::MAX, usize::MAX - 7, end, end - 8, here, here - 8, here + 17]
+    {
         fake.words[4] = nonsense;
         assert_eq!(fake.walk(here, ptr::null()), [code_at(1)], "{nonsense:#x}");
-        assert_eq!(
-            fake.walk(nonsense & !7 | 1, ptr::null()),
-            [0_usize; 0],
-            "{nonsense:#x}"
-        );
+        assert_eq!(fake.walk(nonsense & !7 | 1, ptr::null()), [0_usize; 0], "{nonsense:#x}");
     }
     // A frame whose return address is data.
     fake.frame(4, 10, code_at(1));
@@ -123,15 +105,8 @@ fn anchors_that_are_not_on_the_stack_are_ignored() {
     let mut fake = Fake::new();
     fake.frame(4, 10, code_at(1));
     fake.frame(10, 0, code_at(2));
-    let elsewhere = Anchor {
-        frame: fake.address(10),
-        code: code_at(5),
-        outer: ptr::null(),
-    };
-    assert_eq!(
-        fake.walk(fake.address(4), &raw const elsewhere),
-        [1, 2].map(code_at)
-    );
+    let elsewhere = Anchor { frame: fake.address(10), code: code_at(5), outer: ptr::null() };
+    assert_eq!(fake.walk(fake.address(4), &raw const elsewhere), [1, 2].map(code_at));
     // One that leads to itself.
     fake.anchor(20, 22, code_at(5), Some(20));
     let innermost = fake.address(20) as *const Anchor;

@@ -47,20 +47,12 @@ pub(super) fn random_recording(rng: &mut Rng) -> Recording {
         dropped_count: number(rng),
         modules: (0..rng.below(4)).map(|_| module(rng)).collect(),
     };
-    let threads: Vec<Thread> = (0..1 + rng.below(5))
-        .map(|_| Thread {
-            id: number(rng) as u32,
-            name: text(rng),
-        })
-        .collect();
+    let threads: Vec<Thread> =
+        (0..1 + rng.below(5)).map(|_| Thread { id: number(rng) as u32, name: text(rng) }).collect();
     let mut names = vec![String::new()];
     names.extend((0..rng.below(5)).map(|_| text(rng)));
     let frames: Vec<Frame> = (0..1 + rng.below(50))
-        .map(|_| Frame {
-            address: number(rng),
-            is_kernel: rng.one_in(3),
-            is_return: rng.one_in(2),
-        })
+        .map(|_| Frame { address: number(rng), is_kernel: rng.one_in(3), is_return: rng.one_in(2) })
         .collect();
     let mut stacks = vec![Stack { parent: 0, frame: 0 }];
     for index in 1..rng.below(100) {
@@ -96,22 +88,10 @@ pub(super) fn random_recording(rng: &mut Rng) -> Recording {
         }
     };
     let spans = (0..rng.below(5)).map(|_| span(rng)).collect();
-    let function = |rng: &mut Rng| Function {
-        name: text(rng),
-        file: text(rng),
-        line: number(rng) as u32,
-    };
+    let function =
+        |rng: &mut Rng| Function { name: text(rng), file: text(rng), line: number(rng) as u32 };
     let is_resolved = rng.one_in(2);
     let resolved = frames.iter().filter(|_| is_resolved);
     let symbols = resolved.map(|_| (0..rng.below(4)).map(|_| function(rng)).collect());
-    Recording {
-        facts,
-        threads,
-        names,
-        symbols: symbols.collect(),
-        frames,
-        stacks,
-        samples,
-        spans,
-    }
+    Recording { facts, threads, names, symbols: symbols.collect(), frames, stacks, samples, spans }
 }

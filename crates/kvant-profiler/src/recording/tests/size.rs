@@ -5,22 +5,15 @@ use kvant_base::tag::{Activity, Stage, Tag};
 use kvant_base::wait::WaitKind;
 use kvant_env::rng::Rng;
 
-/// A minute of two busy processors: 30,000 samples of CPU time and 20,000 others over 5,000 stacks of depth 25, with names.
+/// A minute of two busy processors: 30,000 samples of CPU time and 20,000 others over 5,000 stacks
+/// of depth 25, with names.
 #[test]
 fn a_minute_of_a_busy_server_is_a_small_file() {
     let mut rng = Rng::new(1);
     let mut recording = Recording {
-        names: vec![
-            String::new(),
-            "gate".into(),
-            "commit_queue".into(),
-            "fdatasync".into(),
-        ],
+        names: vec![String::new(), "gate".into(), "commit_queue".into(), "fdatasync".into()],
         threads: (0..12)
-            .map(|number| Thread {
-                id: 4000 + number,
-                name: format!("worker-{number}"),
-            })
+            .map(|number| Thread { id: 4000 + number, name: format!("worker-{number}") })
             .collect(),
         stacks: vec![Stack { parent: 0, frame: 0 }],
         ..Recording::default()
@@ -44,10 +37,7 @@ fn a_minute_of_a_busy_server_is_a_small_file() {
             is_return: number % 4 != 0,
         });
         let name = |rng: &mut Rng| {
-            (0..5)
-                .map(|_| words[rng.below(10) as usize])
-                .collect::<Vec<_>>()
-                .join("::")
+            (0..5).map(|_| words[rng.below(10) as usize]).collect::<Vec<_>>().join("::")
         };
         let functions = (0..1 + rng.below(3)).map(|_| Function {
             name: format!("{}_{}", name(&mut rng), rng.below(1000)),
@@ -61,10 +51,7 @@ fn a_minute_of_a_busy_server_is_a_small_file() {
     for _ in 0..5000 {
         let mut node = leaves[rng.below(leaves.len() as u64) as usize];
         for _ in 0..1 + rng.below(8) {
-            recording.stacks.push(Stack {
-                parent: node,
-                frame: rng.below(4000) as u32,
-            });
+            recording.stacks.push(Stack { parent: node, frame: rng.below(4000) as u32 });
             node = recording.stacks.len() as u32 - 1;
         }
         leaves.push(node);

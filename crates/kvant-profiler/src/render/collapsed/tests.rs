@@ -28,10 +28,7 @@ fn what_has_no_frames_is_its_thread_and_tag() {
 fn without_symbols_frames_are_addresses() {
     let mut recording = recording();
     recording.symbols.clear();
-    assert_eq!(
-        collapsed(&recording, Kind::Alloc),
-        "worker,0;get/table;0x1100;0x1200 512\n"
-    );
+    assert_eq!(collapsed(&recording, Kind::Alloc), "worker,0;get/table;0x1100;0x1200 512\n");
 }
 
 #[test]

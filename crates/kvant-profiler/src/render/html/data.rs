@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Addresses become functions: a node of the tree stands for a function at a line, inlined ones too, so that a page needs no symbols.
+//! 1. Addresses become functions: a node of the tree stands for a function at a line, inlined ones
+//!    too, so that a page needs no symbols.
 //! 2. Everything is in the order of the recording, and so is the same for the same recording.
 //!
 //! `data.js` reads it.
@@ -33,11 +34,8 @@ pub(super) fn encode(recording: &Recording) -> String {
     tree.columns(&mut columns);
     let mut kinds = Vec::new();
     for kind in Kind::ALL {
-        let samples: Vec<&Sample> = recording
-            .samples
-            .iter()
-            .filter(|sample| sample.kind == kind)
-            .collect();
+        let samples: Vec<&Sample> =
+            recording.samples.iter().filter(|sample| sample.kind == kind).collect();
         if !samples.is_empty() {
             kinds.push(kind.name());
             sample_columns(kind, &samples, &tree, &mut columns);
@@ -88,12 +86,10 @@ fn facts(recording: &Recording) -> Value {
     })
 }
 
-/// The end of the whole range, which the page takes as half open: what was sampled in the last microsecond is within.
+/// The end of the whole range, which the page takes as half open: what was sampled in the last
+/// microsecond is within.
 fn range_us(recording: &Recording) -> u64 {
-    let ends_ns = recording
-        .samples
-        .iter()
-        .map(|sample| sample.time_ns + sample.duration_ns);
+    let ends_ns = recording.samples.iter().map(|sample| sample.time_ns + sample.duration_ns);
     let past_last_us = ends_ns.max().map_or(0, |end_ns| end_ns / US_NS + 1);
     recording.facts.duration_ns.div_ceil(US_NS).max(past_last_us)
 }
@@ -192,12 +188,7 @@ impl<'a> Tree<'a> {
         };
         // The root: a node like no other, before all others.
         tree.function("", "", Origin::Unknown);
-        tree.nodes.number(Node {
-            parent: 0,
-            function: 0,
-            line: 0,
-            is_inlined: false,
-        });
+        tree.nodes.number(Node { parent: 0, function: 0, line: 0, is_inlined: false });
         // A stack's parent comes before it.
         for (index, stack) in recording.stacks.iter().enumerate() {
             let node = if index == 0 {
@@ -214,10 +205,8 @@ impl<'a> Tree<'a> {
     /// The functions at an address below `parent`; the last of them.
     fn add(&mut self, recording: &'a Recording, frame: usize, parent: u32) -> u32 {
         let address = recording.frames[frame];
-        let Some(functions) = recording
-            .symbols
-            .get(frame)
-            .filter(|functions| !functions.is_empty())
+        let Some(functions) =
+            recording.symbols.get(frame).filter(|functions| !functions.is_empty())
         else {
             return self.add_unknown(recording, &address, parent);
         };
@@ -245,18 +234,9 @@ impl<'a> Tree<'a> {
             (false, Some(module)) => module.path.rsplit('/').next().unwrap_or_default(),
             (false, None) => "[unknown]",
         };
-        let origin = if frame.is_kernel {
-            Origin::Kernel
-        } else {
-            Origin::Unknown
-        };
+        let origin = if frame.is_kernel { Origin::Kernel } else { Origin::Unknown };
         let function = self.function(name, "", origin);
-        self.nodes.number(Node {
-            parent,
-            function,
-            line: 0,
-            is_inlined: false,
-        })
+        self.nodes.number(Node { parent, function, line: 0, is_inlined: false })
     }
 
     fn function(&mut self, name: &'a str, file: &'a str, origin: Origin) -> u32 {
@@ -266,30 +246,16 @@ impl<'a> Tree<'a> {
 
     fn columns(&self, columns: &mut Columns) {
         let functions = &self.functions.keys;
-        columns.add(
-            "function.file".to_owned(),
-            functions.iter().map(|f| f.file.into()),
-        );
-        columns.add(
-            "function.origin".to_owned(),
-            functions.iter().map(|f| f.origin as u64),
-        );
+        columns.add("function.file".to_owned(), functions.iter().map(|f| f.file.into()));
+        columns.add("function.origin".to_owned(), functions.iter().map(|f| f.origin as u64));
         let nodes = &self.nodes.keys;
         // A distance is small where a stack was first seen at once.
-        let distances = nodes
-            .iter()
-            .enumerate()
-            .map(|(index, node)| index as u64 - u64::from(node.parent));
+        let distances =
+            nodes.iter().enumerate().map(|(index, node)| index as u64 - u64::from(node.parent));
         columns.add("node.distance".to_owned(), distances);
-        columns.add(
-            "node.function".to_owned(),
-            nodes.iter().map(|node| node.function.into()),
-        );
+        columns.add("node.function".to_owned(), nodes.iter().map(|node| node.function.into()));
         columns.add("node.line".to_owned(), nodes.iter().map(|node| node.line.into()));
-        columns.add(
-            "node.inlined".to_owned(),
-            nodes.iter().map(|node| node.is_inlined.into()),
-        );
+        columns.add("node.inlined".to_owned(), nodes.iter().map(|node| node.is_inlined.into()));
     }
 }
 
@@ -301,16 +267,14 @@ struct Interned<K> {
 
 impl<K> Default for Interned<K> {
     fn default() -> Interned<K> {
-        Interned {
-            keys: Vec::new(),
-            numbers: HashMap::new(),
-        }
+        Interned { keys: Vec::new(), numbers: HashMap::new() }
     }
 }
 
 impl<K: Copy + Eq + Hash> Interned<K> {
     fn number(&mut self, key: K) -> u32 {
-        let next = u32::try_from(self.keys.len()).expect("a recording has less than 2^32 of anything");
+        let next =
+            u32::try_from(self.keys.len()).expect("a recording has less than 2^32 of anything");
         *self.numbers.entry(key).or_insert_with(|| {
             self.keys.push(key);
             next

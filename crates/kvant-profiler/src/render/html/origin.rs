@@ -17,15 +17,8 @@ pub(super) enum Origin {
 }
 
 /// Crates that come with the compiler.
-const STANDARD_CRATES: &[&str] = &[
-    "std",
-    "core",
-    "alloc",
-    "proc_macro",
-    "test",
-    "std_detect",
-    "panic_unwind",
-];
+const STANDARD_CRATES: &[&str] =
+    &["std", "core", "alloc", "proc_macro", "test", "std_detect", "panic_unwind"];
 
 /// Parts of the paths of sources that are not the program's: the compiler's own, and packages.
 const LIBRARY_DIRS: &[&str] = &["/rustc/", "rustlib/", "/registry/", "/git/checkouts/", "/vendor/"];
@@ -39,9 +32,8 @@ pub(super) fn of(name: &str, file: &str, is_kernel: bool) -> Origin {
         return Origin::Unknown;
     }
     let Some((first, _)) = name.split_once("::") else {
-        let is_runtime = ["__rust", "__rdl", "__rg", "rust_"]
-            .iter()
-            .any(|prefix| name.starts_with(prefix));
+        let is_runtime =
+            ["__rust", "__rdl", "__rg", "rust_"].iter().any(|prefix| name.starts_with(prefix));
         return match (is_runtime, file.ends_with(".rs")) {
             (true, _) => Origin::Library,
             // Line tables have inlined functions without their modules.
@@ -50,16 +42,18 @@ pub(super) fn of(name: &str, file: &str, is_kernel: bool) -> Origin {
             (false, false) => Origin::Native,
         };
     };
-    // `<kvant_engine::Db as core::ops::Drop>::drop`, `<&mut kvant_base::X as ...`: the type's crate.
-    let first = first
-        .rsplit(['<', '&', '*', ' ', '(', '[', '!'])
-        .next()
-        .unwrap_or(first);
+    // `<kvant_engine::Db as core::ops::Drop>::drop`, `<&mut kvant_base::X as ...`: the type's
+    // crate.
+    let first = first.rsplit(['<', '&', '*', ' ', '(', '[', '!']).next().unwrap_or(first);
     // `<T as kvant_engine::Merge>::merge` names no crate first: the trait's.
     let is_library = STANDARD_CRATES.contains(&first)
         || is_of_library(file)
         || (file.is_empty() && !first.starts_with("kvant"));
-    if file.ends_with(".c") || file.ends_with(".cc") || file.ends_with(".cpp") || file.ends_with(".h") {
+    if file.ends_with(".c")
+        || file.ends_with(".cc")
+        || file.ends_with(".cpp")
+        || file.ends_with(".h")
+    {
         Origin::Native
     } else if is_library {
         Origin::Library

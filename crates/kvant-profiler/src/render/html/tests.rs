@@ -8,37 +8,28 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::io::Read;
 
-/// Two calls: `main` calls `outer`, into which `inner` was inlined; two addresses in it at the same line.
+/// Two calls: `main` calls `outer`, into which `inner` was inlined; two addresses in it at the same
+/// line.
 fn recording() -> Recording {
     let function = |name: &str, line| Function {
         name: name.to_owned(),
         file: "crates/kvant/src/main.rs".to_owned(),
         line,
     };
-    let frame = |address| Frame {
-        address,
-        is_kernel: false,
-        is_return: true,
-    };
+    let frame = |address| Frame { address, is_kernel: false, is_return: true };
     let sample = |kind, time_ns, duration_ns, stack, weight| Sample {
         kind,
         time_ns,
         duration_ns,
         thread: 0,
-        tag: Tag {
-            activity: Activity::Put,
-            stage: Stage::Wal,
-        },
+        tag: Tag { activity: Activity::Put, stage: Stage::Wal },
         name: 0,
         stack,
         weight,
         is_live: false,
     };
     Recording {
-        threads: vec![Thread {
-            id: 7,
-            name: "</script><script>alert(1)</script>".to_owned(),
-        }],
+        threads: vec![Thread { id: 7, name: "</script><script>alert(1)</script>".to_owned() }],
         names: vec![String::new()],
         frames: vec![frame(0), frame(16), frame(32), frame(48)],
         stacks: [(0, 0), (0, 1), (1, 2), (1, 3)]
@@ -71,9 +62,7 @@ fn unpack(page: &str) -> (Value, HashMap<String, Vec<u64>>) {
     let (base64, _) = rest.split_once("</script>").expect("its end");
     let packed = BASE64_STANDARD.decode(base64).expect("base64");
     let mut bytes = Vec::new();
-    ZlibDecoder::new(&packed[..])
-        .read_to_end(&mut bytes)
-        .expect("zlib");
+    ZlibDecoder::new(&packed[..]).read_to_end(&mut bytes).expect("zlib");
     let (length, rest) = bytes.split_at(4);
     let length = u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
     let (text, mut rest) = rest.split_at(length);
@@ -81,13 +70,10 @@ fn unpack(page: &str) -> (Value, HashMap<String, Vec<u64>>) {
     let mut columns = HashMap::new();
     for column in meta["columns"].as_array().expect("columns") {
         let count = column[1].as_u64().expect("a count");
-        let numbers: Option<Vec<u64>> = (0..count)
-            .map(|_| kvant_base::varint::take_u64(&mut rest))
-            .collect();
-        columns.insert(
-            column[0].as_str().expect("a name").to_owned(),
-            numbers.expect("all numbers"),
-        );
+        let numbers: Option<Vec<u64>> =
+            (0..count).map(|_| kvant_base::varint::take_u64(&mut rest)).collect();
+        columns
+            .insert(column[0].as_str().expect("a name").to_owned(), numbers.expect("all numbers"));
     }
     assert!(rest.is_empty());
     (meta, columns)
@@ -158,11 +144,8 @@ fn nothing_in_a_recording_becomes_markup() {
 fn a_page_says_what_no_sample_stands_for_and_what_is_not_seen() {
     let mut recording = recording();
     recording.facts.process_cpu_ns = 10_000_000;
-    recording.facts.cpu = Some(CpuSampling {
-        engine: "perf".into(),
-        period_ns: 4_000_000,
-        has_kernel_frames: false,
-    });
+    recording.facts.cpu =
+        Some(CpuSampling { engine: "perf".into(), period_ns: 4_000_000, has_kernel_frames: false });
     let (meta, _) = unpack(&html(&recording));
     assert_eq!(meta["facts"]["notSampledNs"], 1_000_000);
     let blind_spot = meta["facts"]["blindSpot"].as_str().expect("a sentence");
@@ -181,14 +164,7 @@ fn a_difference_carries_both() {
 #[test]
 fn a_page_is_one_script_that_loads_nothing() {
     let script = script();
-    for word in [
-        "\nimport ",
-        "\nexport ",
-        "fetch(",
-        "XMLHttpRequest",
-        "WebSocket",
-        "http",
-    ] {
+    for word in ["\nimport ", "\nexport ", "fetch(", "XMLHttpRequest", "WebSocket", "http"] {
         assert!(!script.contains(word), "{word}");
     }
     assert!(html(&recording()).contains("default-src 'none'"));

@@ -65,15 +65,10 @@ impl Fields {
 
 fn profile(recording: &Recording) -> (Fields, Vec<String>) {
     let mut raw = Vec::new();
-    GzDecoder::new(&pprof(recording)[..])
-        .read_to_end(&mut raw)
-        .unwrap();
+    GzDecoder::new(&pprof(recording)[..]).read_to_end(&mut raw).unwrap();
     let profile = Fields::of(&raw);
     let texts = profile.bytes(field::STRING_TABLE);
-    let texts = texts
-        .into_iter()
-        .map(|text| String::from_utf8(text.to_vec()).unwrap())
-        .collect();
+    let texts = texts.into_iter().map(|text| String::from_utf8(text.to_vec()).unwrap()).collect();
     (profile, texts)
 }
 
@@ -107,9 +102,7 @@ fn samples_have_values_labels_and_stacks_with_inlined_functions() {
         .iter()
         .map(|location| {
             let lines = location.messages(4);
-            let lines = lines
-                .iter()
-                .map(|line| (functions[&line.number(1)], line.number(2)));
+            let lines = lines.iter().map(|line| (functions[&line.number(1)], line.number(2)));
             (location.number(1), (location.number(2), lines.collect()))
         })
         .collect();
@@ -119,10 +112,8 @@ fn samples_have_values_labels_and_stacks_with_inlined_functions() {
         .map(|sample| {
             let stack: Vec<_> = sample.packed(1).iter().map(|id| locations[id].clone()).collect();
             let labels = sample.messages(3);
-            let labels: Vec<_> = labels
-                .iter()
-                .map(|label| (text(label.number(1)), text(label.number(2))))
-                .collect();
+            let labels: Vec<_> =
+                labels.iter().map(|label| (text(label.number(1)), text(label.number(2)))).collect();
             (stack, sample.packed(2), labels)
         })
         .collect();
@@ -134,18 +125,9 @@ fn samples_have_values_labels_and_stacks_with_inlined_functions() {
         (
             vec![],
             vec![0, 0, 0, 4, 40],
-            vec![
-                ("thread", "thread 8"),
-                ("activity", "none"),
-                ("stage", "none"),
-                ("lock", "gate"),
-            ],
+            vec![("thread", "thread 8"), ("activity", "none"), ("stage", "none"), ("lock", "gate")],
         ),
-        (
-            vec![get.clone(), main.clone()],
-            vec![7, 512, 512, 0, 0],
-            tags.clone(),
-        ),
+        (vec![get.clone(), main.clone()], vec![7, 512, 512, 0, 0], tags.clone()),
         (vec![kernel, get, main], vec![42, 0, 0, 0, 0], tags),
     ];
     assert_eq!(samples, expected);
@@ -163,10 +145,7 @@ fn times_and_programs_are_told() {
     let mapping = &profile.messages(field::MAPPING)[0];
     let numbers: Vec<u64> = [1, 2, 3, 4, 7, 10].map(|field| mapping.number(field)).to_vec();
     assert_eq!(numbers, [1, 0x1000, 0x9000, 0x400, 1, 1]);
-    assert_eq!(
-        (text(mapping.number(5)), text(mapping.number(6))),
-        ("/kvant", "abcd")
-    );
+    assert_eq!((text(mapping.number(5)), text(mapping.number(6))), ("/kvant", "abcd"));
     // A return address is where the call is.
     assert_eq!(profile.messages(field::LOCATION)[0].number(3), 0x10ff);
 }
@@ -190,15 +169,10 @@ fn cpu_time_without_samples_is_a_sample_of_its_own() {
     assert_eq!(last.packed(2), [11, 0, 0, 0, 0]);
     assert!(last.messages(3).is_empty());
     let locations = profile.messages(field::LOCATION);
-    let location = locations
-        .iter()
-        .find(|location| location.number(1) == last.packed(1)[0]);
+    let location = locations.iter().find(|location| location.number(1) == last.packed(1)[0]);
     let function = location.unwrap().messages(4)[0].number(1);
     let functions = profile.messages(field::FUNCTION);
-    let function = functions
-        .iter()
-        .find(|found| found.number(1) == function)
-        .unwrap();
+    let function = functions.iter().find(|found| found.number(1) == function).unwrap();
     assert_eq!(texts[function.number(2) as usize], "[not sampled]");
 }
 
@@ -208,10 +182,8 @@ fn cpu_time_without_samples_is_a_sample_of_its_own() {
 fn functions_have_whole_names_and_no_system_names() {
     let (profile, texts) = profile(&recording());
     let functions = profile.messages(field::FUNCTION);
-    let names: Vec<&str> = functions
-        .iter()
-        .map(|function| &texts[function.number(2) as usize][..])
-        .collect();
+    let names: Vec<&str> =
+        functions.iter().map(|function| &texts[function.number(2) as usize][..]).collect();
     assert!(names.contains(&"read::<[u8; 4]>"), "{names:?}");
     assert!(functions.iter().all(|function| function.number(3) == 0));
 }

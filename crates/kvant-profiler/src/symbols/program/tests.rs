@@ -1,6 +1,8 @@
 use super::*;
 use kvant_env::host;
-use object::elf::{NT_GNU_BUILD_ID, PT_LOAD, PT_NOTE, SHT_DYNSYM, SHT_PROGBITS, SHT_STRTAB, SHT_SYMTAB};
+use object::elf::{
+    NT_GNU_BUILD_ID, PT_LOAD, PT_NOTE, SHT_DYNSYM, SHT_PROGBITS, SHT_STRTAB, SHT_SYMTAB,
+};
 use std::fs;
 
 /// Where the code of a made-up library is, in the file and in memory.
@@ -45,10 +47,9 @@ fn elf(build_id: &[u8], table: u32, functions: &[(&str, u64, u64)]) -> Vec<u8> {
     for number in [HEADER as u16, PROGRAM_HEADER as u16, 2, 64, 4, 3] {
         file.extend_from_slice(&number.to_le_bytes());
     }
-    for (kind, flags, at, bytes) in [
-        (PT_LOAD, 5u32, CODE, CODE_BYTES),
-        (PT_NOTE, 4, note_at, note.len() as u64),
-    ] {
+    for (kind, flags, at, bytes) in
+        [(PT_LOAD, 5u32, CODE, CODE_BYTES), (PT_NOTE, 4, note_at, note.len() as u64)]
+    {
         file.extend_from_slice(&kind.0.to_le_bytes());
         file.extend_from_slice(&flags.to_le_bytes());
         for number in [at, at, at, bytes, bytes, 4] {
@@ -121,7 +122,8 @@ impl Installed {
     /// What is at an offset of the code, and whether that is a name.
     fn at(&self, offset: u64) -> (String, bool) {
         let program = Program::open_with(&self.module, 0, &self.dir).unwrap();
-        let (functions, is_named) = program.functions(Some(&self.module), self.module.start + offset);
+        let (functions, is_named) =
+            program.functions(Some(&self.module), self.module.start + offset);
         (functions[0].name.clone(), is_named)
     }
 }

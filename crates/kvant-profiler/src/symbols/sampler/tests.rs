@@ -2,7 +2,8 @@ use super::*;
 use crate::recording::{Frame, Kind, Sample, Stack};
 use kvant_base::tag::Tag;
 
-/// A recording with one sample, whose stack has these frames, the innermost first; each with its functions, the innermost first.
+/// A recording with one sample, whose stack has these frames, the innermost first; each with its
+/// functions, the innermost first.
 fn recording(is_interrupted: bool, frames: &[&[&str]]) -> Recording {
     let mut recording = Recording {
         names: vec![String::new()],
@@ -16,15 +17,9 @@ fn recording(is_interrupted: bool, frames: &[&[&str]]) -> Recording {
             is_kernel: false,
             is_return: !(is_interrupted && is_innermost),
         });
-        recording.stacks.push(Stack {
-            parent: index as u32,
-            frame: index as u32,
-        });
-        let function = |name: &&str| Function {
-            name: (*name).to_owned(),
-            file: String::new(),
-            line: 0,
-        };
+        recording.stacks.push(Stack { parent: index as u32, frame: index as u32 });
+        let function =
+            |name: &&str| Function { name: (*name).to_owned(), file: String::new(), line: 0 };
         recording.symbols.push(names.iter().map(function).collect());
     }
     recording.samples.push(Sample {
@@ -54,8 +49,10 @@ fn functions(recording: &Recording) -> Vec<&str> {
     names
 }
 
-const ALLOC: &str = "<kvant_profiler::collect::alloc::Allocator as core::alloc::global::GlobalAlloc>::alloc";
-const ENDS: &str = "<kvant_profiler::collect::wait::Listener as kvant_base::wait::WaitListener>::ends";
+const ALLOC: &str =
+    "<kvant_profiler::collect::alloc::Allocator as core::alloc::global::GlobalAlloc>::alloc";
+const ENDS: &str =
+    "<kvant_profiler::collect::wait::Listener as kvant_base::wait::WaitListener>::ends";
 const WITH: &str = "<std::thread::local::LocalKey<T>>::with";
 const DROP: &str = "core::ptr::drop_in_place<core::option::Option<kvant_base::wait::Waiting>>";
 
@@ -97,10 +94,7 @@ fn what_stands_between_the_samplers_functions_goes_with_them() {
 fn a_sampler_that_was_interrupted_ran() {
     let mut recording = recording(true, &[&["kvant_profiler::collect::alloc::watched"], &["main"]]);
     take_off(&mut recording);
-    assert_eq!(
-        functions(&recording),
-        ["kvant_profiler::collect::alloc::watched", "main"]
-    );
+    assert_eq!(functions(&recording), ["kvant_profiler::collect::alloc::watched", "main"]);
 }
 
 #[test]

@@ -5,14 +5,12 @@ const MS: u64 = 1_000_000;
 
 fn lag(overload: Overload) -> (Lag, Arc<Refusals>) {
     let refusals = Refusals::new(Events::new(16));
-    let config = ServerConfig {
-        overload,
-        ..ServerConfig::default()
-    };
+    let config = ServerConfig { overload, ..ServerConfig::default() };
     (Lag::new(&config, Arc::clone(&refusals)), refusals)
 }
 
-/// Turns of the event loop of `turn_ms` each, with a read at every millisecond, from `start_ms`: what the last turn refused.
+/// Turns of the event loop of `turn_ms` each, with a read at every millisecond, from `start_ms`:
+/// what the last turn refused.
 fn run(lag: &Lag, class: Class, start_ms: u64, turn_ms: u64, turn_count: u64) -> Vec<Refusal> {
     let mut refused = Vec::new();
     for turn in 0..turn_count {

@@ -16,10 +16,7 @@ fn overload_is_told_from_its_first_refusal_to_its_last() {
     refusals.add(Class::Read, Refusal::Overloaded, 1, 10 * MS);
     refusals.add(Class::Write, Refusal::QueueFull, 5, 900 * MS);
     assert_eq!(told(&events).len(), 1);
-    assert_eq!(
-        (told(&events)[0].edge, told(&events)[0].start_ns),
-        (Edge::Begin, 10 * MS)
-    );
+    assert_eq!((told(&events)[0].edge, told(&events)[0].start_ns), (Edge::Begin, 10 * MS));
     refusals.look(1_899 * MS);
     assert!(refusals.is_overloaded());
     refusals.look(1_900 * MS);

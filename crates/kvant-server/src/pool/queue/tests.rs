@@ -27,12 +27,7 @@ impl RangeWork for NoRange {
 }
 
 fn config(overload: Overload, workers: usize, queue_capacity: usize) -> PoolConfig {
-    PoolConfig {
-        workers,
-        queue_capacity,
-        overload,
-        queue_wait_max_ns: 1_000 * MS,
-    }
+    PoolConfig { workers, queue_capacity, overload, queue_wait_max_ns: 1_000 * MS }
 }
 
 /// A queue whose jobs are known by their slot.
@@ -53,10 +48,7 @@ impl Fixture {
 
     /// Offers a job; the next one has the next slot. What went because of it.
     fn offer(&mut self, work: Work) -> Vec<(usize, Option<Refusal>)> {
-        let ticket = Ticket {
-            selector: 0,
-            slot: self.next_slot,
-        };
+        let ticket = Ticket { selector: 0, slot: self.next_slot };
         self.next_slot += 1;
         self.now_ns += 1;
         let mut gone = Vec::new();
@@ -80,18 +72,12 @@ impl Fixture {
     }
 
     fn finish(&mut self, class: Class, request_count: usize, worked_ns: u64) {
-        self.queue.finished(Finished {
-            class,
-            request_count,
-            worked_ns,
-        });
+        self.queue.finished(Finished { class, request_count, worked_ns });
     }
 }
 
 fn slots_gone(gone: &[Gone]) -> Vec<(usize, Option<Refusal>)> {
-    gone.iter()
-        .map(|gone| (gone.job.ticket.slot, gone.refusal))
-        .collect()
+    gone.iter().map(|gone| (gone.job.ticket.slot, gone.refusal)).collect()
 }
 
 fn get() -> Work {
@@ -107,12 +93,7 @@ fn next_piece() -> Work {
 }
 
 fn writes(count: usize) -> Work {
-    let write = Write {
-        key: Key::new(),
-        value: None,
-        ttl_ms: None,
-        expires_at_ms: None,
-    };
+    let write = Write { key: Key::new(), value: None, ttl_ms: None, expires_at_ms: None };
     Work::Write(vec![write; count])
 }
 
@@ -136,10 +117,7 @@ fn the_capacity_counts_requests() {
     assert_eq!(fixture.offer(writes(5)), [(1, Some(Refusal::QueueFull))]);
     assert!(fixture.offer(writes(4)).is_empty());
     assert_eq!(fixture.offer(get()), [(3, Some(Refusal::QueueFull))]);
-    assert_eq!(
-        (fixture.queue.queued(), fixture.queue.queued_max()),
-        ([0, 10, 0], 10)
-    );
+    assert_eq!((fixture.queue.queued(), fixture.queue.queued_max()), ([0, 10, 0], 10));
     assert_eq!(fixture.taken(), [0]);
     assert!(fixture.offer(get()).is_empty());
 }
@@ -174,12 +152,8 @@ fn each_policy_finds_its_own_way_out_of_a_full_queue() {
 
 #[test]
 fn what_was_begun_is_not_refused() {
-    for policy in [
-        Overload::Adaptive,
-        Overload::Reject,
-        Overload::Discard,
-        Overload::DiscardOldest,
-    ] {
+    for policy in [Overload::Adaptive, Overload::Reject, Overload::Discard, Overload::DiscardOldest]
+    {
         let mut fixture = Fixture::new(policy, 4, 2);
         for _ in 0..5 {
             assert!(fixture.offer(next_piece()).is_empty());
@@ -212,11 +186,9 @@ fn adaptive_keeps_room_for_reads() {
 #[test]
 fn what_waits_behind_a_read_does_not_count_for_it() {
     let mut fixture = Fixture::new(Overload::Adaptive, 4, 10_000);
-    for (class, work, cost_ns) in [
-        (Class::Read, get(), MS),
-        (Class::Write, writes(1), MS),
-        (Class::Range, range(), 3 * MS),
-    ] {
+    for (class, work, cost_ns) in
+        [(Class::Read, get(), MS), (Class::Write, writes(1), MS), (Class::Range, range(), 3 * MS)]
+    {
         fixture.offer(work);
         fixture.taken();
         fixture.finish(class, 1, cost_ns);

@@ -10,10 +10,7 @@ async fn talk(port: Rc<Port>, seed: u64, job_count: u64) -> u64 {
         let name = format!("{seed}-{index}");
         let kind = rng.below(8);
         let (work, answers) = match kind {
-            0 => (
-                Work::Range(Box::new(Pieces(index))),
-                vec![format!("piece {}", index + 1)],
-            ),
+            0 => (Work::Range(Box::new(Pieces(index))), vec![format!("piece {}", index + 1)]),
             1..=3 => {
                 let key = format!("{}{name}", char::from(b"stndw"[rng.below(5) as usize]));
                 // Each kind of failure has a first letter of keys to itself.
@@ -40,16 +37,12 @@ async fn talk(port: Rc<Port>, seed: u64, job_count: u64) -> u64 {
             continue;
         }
         let answer = told(later.await);
-        let refused = [
-            "queue-full",
-            "overloaded",
-            "stopping",
-            "discarded",
-            "waited-too-long",
-        ]
-        .map(|reason| format!("{reason} {refusable}"));
+        let refused = ["queue-full", "overloaded", "stopping", "discarded", "waited-too-long"]
+            .map(|reason| format!("{reason} {refusable}"));
         assert!(
-            answers.contains(&answer) || refused.contains(&answer) || answer == format!("here {refusable}"),
+            answers.contains(&answer)
+                || refused.contains(&answer)
+                || answer == format!("here {refusable}"),
             "{refusable}: {answer}"
         );
     }
@@ -102,9 +95,7 @@ fn every_job_of_many_selectors_has_one_outcome_and_its_own() {
         if stops_early {
             pool.stop();
         }
-        selectors
-            .into_iter()
-            .for_each(|selector| selector.join().unwrap());
+        selectors.into_iter().for_each(|selector| selector.join().unwrap());
         pool.stop();
         let stats = pool.stats();
         assert_eq!((stats.queued, stats.busy_count), ([0; 3], 0));

@@ -8,8 +8,9 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The value of every key is the key. What happens to writes is in the first byte of the first key: `s`talled, `n`o space, `l`ater
-/// (as soon as somebody asks for it), on another `t`hread, `d`ropped at once or `f`orgotten later; else they are done at once.
+/// The value of every key is the key. What happens to writes is in the first byte of the first key:
+/// `s`talled, `n`o space, `l`ater (as soon as somebody asks for it), on another `t`hread, `d`ropped
+/// at once or `f`orgotten later; else they are done at once.
 #[derive(Default)]
 pub(super) struct FakeStore {
     pub(super) read_count: AtomicU64,

@@ -64,7 +64,10 @@ impl Format {
 
 impl Request {
     /// Reads the query; a format that it does not name is chosen by `Accept`.
-    pub(super) fn read(query: Option<&str>, accept: GetAll<'_, HeaderValue>) -> Result<Request, Problem> {
+    pub(super) fn read(
+        query: Option<&str>,
+        accept: GetAll<'_, HeaderValue>,
+    ) -> Result<Request, Problem> {
         query::only(query, PARAMETERS)?;
         let text = |name| query::text(query, name);
         let events = text("event")?.map_or(Ok(Events::ALL), |text| Events::read(&text))?;
@@ -89,11 +92,15 @@ impl Request {
         let kind = text("kind")?;
         let format = match (&word[..], kind) {
             ("collapsed", kind) => Format::Collapsed(events.one_kind(kind.as_deref())?),
-            (_, Some(_)) => return Err(bad("`kind` is for format=collapsed, which has one kind".into())),
+            (_, Some(_)) => {
+                return Err(bad("`kind` is for format=collapsed, which has one kind".into()));
+            }
             ("html", None) => Format::Html,
             ("kprof", None) => Format::Kprof,
             ("pprof", None) => Format::Pprof,
-            (word, None) => return Err(wrong("format", word, "one of html, kprof, pprof, collapsed")),
+            (word, None) => {
+                return Err(wrong("format", word, "one of html, kprof, pprof, collapsed"));
+            }
         };
         Ok(Request {
             events,
@@ -107,11 +114,7 @@ impl Request {
 }
 
 impl Events {
-    const ALL: Events = Events {
-        cpu: true,
-        alloc: true,
-        lock: true,
-    };
+    const ALL: Events = Events { cpu: true, alloc: true, lock: true };
 
     fn read(text: &str) -> Result<Events, Problem> {
         let mut events = Events::default();
@@ -165,10 +168,8 @@ impl Events {
 
 /// The format that `Accept` headers ask for; the page where they name none of ours.
 fn accepted(accept: GetAll<'_, HeaderValue>) -> &'static str {
-    let ranges = accept
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','));
+    let ranges =
+        accept.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
     let mut media_types = ranges.map(|range| range.split(';').next().unwrap_or("").trim());
     let ours = |media_type: &str| match &media_type.to_ascii_lowercase()[..] {
         "text/html" => Some("html"),
@@ -182,12 +183,10 @@ fn accepted(accept: GetAll<'_, HeaderValue>) -> &'static str {
 
 fn rate_hz(text: &str) -> Result<u32, Problem> {
     match text.parse() {
-        Ok(rate_hz @ 1..=RATE_HZ_MAX) if text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(rate_hz),
-        _ => Err(wrong(
-            "rate",
-            text,
-            "a whole number of samples a second from 1 to 1000",
-        )),
+        Ok(rate_hz @ 1..=RATE_HZ_MAX) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Ok(rate_hz)
+        }
+        _ => Err(wrong("rate", text, "a whole number of samples a second from 1 to 1000")),
     }
 }
 

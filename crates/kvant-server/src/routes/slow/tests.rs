@@ -46,11 +46,7 @@ fn shown(slowest: &[Trace], events: &[Arc<Event>]) -> Value {
 
 fn key_members(key: &[u8]) -> (Value, Value, Value) {
     let row = &shown(&[trace(key)], &[])[0];
-    (
-        row["key"].clone(),
-        row["key_base64"].clone(),
-        row["key_bytes"].clone(),
-    )
+    (row["key"].clone(), row["key_base64"].clone(), row["key_bytes"].clone())
 }
 
 #[test]
@@ -120,12 +116,7 @@ fn of_many_events_those_that_overlap_longest_are_shown() {
     for index in 0..100 {
         // The later ones last longer.
         let start_ns = 5_001_000_000 + index * 1_000;
-        events.whole(
-            EventKind::Fsync,
-            start_ns,
-            start_ns + 1_000 * (index + 1),
-            Vec::new(),
-        );
+        events.whole(EventKind::Fsync, start_ns, start_ns + 1_000 * (index + 1), Vec::new());
     }
     let row = &shown(&[trace(b"k")], &events.overlapping(0, u64::MAX))[0];
     let durations: Vec<f64> = row["events"]

@@ -29,10 +29,7 @@ fn buckets_follow_each_other_and_are_narrow() {
         assert_eq!(bucket_of(lowest_ns), bucket);
         let highest_ns = highest_ns(bucket);
         assert_eq!(bucket_of(highest_ns), bucket);
-        assert!(
-            (highest_ns - lowest_ns) * 32 <= lowest_ns,
-            "{lowest_ns}..={highest_ns}"
-        );
+        assert!((highest_ns - lowest_ns) * 32 <= lowest_ns, "{lowest_ns}..={highest_ns}");
         lowest_ns = highest_ns + 1;
     }
     assert_eq!(lowest_ns, LIMIT_NS);
@@ -72,24 +69,11 @@ fn sums_maxima_and_numbers_are_exact() {
 fn values_at_most_a_bound_are_counted() {
     let values = durations(8, 10_000);
     let snapshot = snapshot(&values);
-    for bound_ns in [
-        0,
-        31,
-        63,
-        64,
-        50_000,
-        1_000_000,
-        2_500_000_000,
-        LIMIT_NS,
-        u64::MAX,
-    ] {
+    for bound_ns in [0, 31, 63, 64, 50_000, 1_000_000, 2_500_000_000, LIMIT_NS, u64::MAX] {
         let at_most = |bound_ns| values.partition_point(|&ns| ns <= bound_ns) as u64;
         let count = snapshot.count_at_most(bound_ns);
         let highest_ns = bound_ns.saturating_add(bound_ns / 32);
-        assert!(
-            (at_most(bound_ns)..=at_most(highest_ns)).contains(&count),
-            "{bound_ns}"
-        );
+        assert!((at_most(bound_ns)..=at_most(highest_ns)).contains(&count), "{bound_ns}");
     }
     assert_eq!(snapshot.count_at_most(u64::MAX), 10_000);
 }

@@ -7,11 +7,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 fn trace(operation: Operation, written_ns: u64, total_ns: u64) -> Trace {
     Trace {
         operation,
-        stamps: Stamps {
-            arrival_ns: written_ns - total_ns,
-            written_ns,
-            ..Stamps::default()
-        },
+        stamps: Stamps { arrival_ns: written_ns - total_ns, written_ns, ..Stamps::default() },
         ..Trace::default()
     }
 }
@@ -75,10 +71,7 @@ fn all_selectors_are_merged_and_operations_can_be_picked() {
         timings.record(&trace(Operation::Get, SECOND_NS, 100 + slower));
         timings.record(&trace(Operation::Put, SECOND_NS, 105 + slower));
     }
-    assert_eq!(
-        totals(&slowest(&timings, 0, None, 10)),
-        [125, 120, 115, 110, 105, 100]
-    );
+    assert_eq!(totals(&slowest(&timings, 0, None, 10)), [125, 120, 115, 110, 105, 100]);
     assert_eq!(totals(&slowest(&timings, 0, Some(Operation::Put), 2)), [125, 115]);
     assert!(slowest(&timings, 0, Some(Operation::Range), 2).is_empty());
 }

@@ -1,6 +1,8 @@
-//! The command line of `kvant load`: wrk2's options under wrk2's names, and ours as long options only.
+//! The command line of `kvant load`: wrk2's options under wrk2's names, and ours as long options
+//! only.
 //!
-//! Values are taken as they are: [`super::settings`] judges all of them together, so that all bad ones are reported at once.
+//! Values are taken as they are: [`super::settings`] judges all of them together, so that all bad
+//! ones are reported at once.
 
 use crate::cli::Suggested;
 use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
@@ -146,27 +148,11 @@ fn plan() -> Vec<Arg> {
 
 fn requests() -> Vec<Arg> {
     let args = vec![
-        option(
-            "method",
-            "METHOD",
-            "Method of the requests [default: GET, and POST with --body]",
-        ),
-        option(
-            "body",
-            "TEXT|@FILE",
-            "Body of the requests: a text, or what a file holds",
-        )
-        .allow_hyphen_values(true),
-        option(
-            "ok",
-            "STATUS,...",
-            "Statuses over 399 that count as success, such as 404",
-        ),
-        option(
-            "pipeline",
-            "N",
-            "Requests in one write, on each connection [default: 1]",
-        ),
+        option("method", "METHOD", "Method of the requests [default: GET, and POST with --body]"),
+        option("body", "TEXT|@FILE", "Body of the requests: a text, or what a file holds")
+            .allow_hyphen_values(true),
+        option("ok", "STATUS,...", "Statuses over 399 that count as success, such as 404"),
+        option("pipeline", "N", "Requests in one write, on each connection [default: 1]"),
         cacert(),
     ];
     headed(REQUESTS, args)
@@ -201,11 +187,7 @@ fn workload() -> Vec<Arg> {
             "OP=WEIGHT,...",
             "Shares of operations of --workload mixed, such as get=90,put=10",
         ),
-        option(
-            "range-records",
-            "N",
-            "Most records that a range asks for [default: 100]",
-        ),
+        option("range-records", "N", "Most records that a range asks for [default: 100]"),
     ];
     headed(WORKLOAD, args)
 }
@@ -222,17 +204,9 @@ fn results() -> Vec<Arg> {
             "abort-on-fail",
             "End the load when an --assert is broken: failures and latencies are looked at each second, all else at the end of a rate",
         ),
-        file(
-            "baseline",
-            "FILE",
-            "JSON of an earlier run, for assertions that compare with it",
-        ),
+        file("baseline", "FILE", "JSON of an earlier run, for assertions that compare with it"),
         file("json", "FILE", "Write everything that was measured as JSON"),
-        file(
-            "hlog",
-            "FILE",
-            "Write a histogram for each second, as an HdrHistogram log",
-        ),
+        file("hlog", "FILE", "Write a histogram for each second, as an HdrHistogram log"),
         file(
             "hgrm",
             "FILE",
@@ -284,7 +258,9 @@ fn compare() -> Command {
     };
     Command::new("compare")
         .about("Compare two runs that --json has written")
-        .after_help("Exit codes: 0 compared, whatever came out; 1 a file cannot be read; 2 wrong usage.")
+        .after_help(
+            "Exit codes: 0 compared, whatever came out; 1 a file cannot be read; 2 wrong usage.",
+        )
         .arg(report("A", "JSON of the first run: what it was"))
         .arg(report("B", "JSON of the second run: what it has become"))
 }
@@ -294,21 +270,12 @@ fn headed(heading: &'static str, args: Vec<Arg>) -> Vec<Arg> {
 }
 
 fn threads(default: &str) -> Arg {
-    option(
-        "threads",
-        "N",
-        &format!("Threads, one event loop each [default: {default}]"),
-    )
-    .short('t')
+    option("threads", "N", &format!("Threads, one event loop each [default: {default}]")).short('t')
 }
 
 fn connections(default: &str) -> Arg {
-    option(
-        "connections",
-        "N",
-        &format!("Connections, over all threads [default: {default}]"),
-    )
-    .short('c')
+    option("connections", "N", &format!("Connections, over all threads [default: {default}]"))
+        .short('c')
 }
 
 fn rate() -> Arg {
@@ -323,13 +290,9 @@ fn rate() -> Arg {
 }
 
 fn header() -> Arg {
-    option(
-        "header",
-        "'NAME: VALUE'",
-        "Header of all requests; may be repeated",
-    )
-    .short('H')
-    .action(ArgAction::Append)
+    option("header", "'NAME: VALUE'", "Header of all requests; may be repeated")
+        .short('H')
+        .action(ArgAction::Append)
 }
 
 fn timeout() -> Arg {
@@ -373,10 +336,7 @@ fn urls() -> Arg {
 }
 
 fn text(id: &'static str, value: &'static str, help: &str) -> Arg {
-    Arg::new(id)
-        .value_name(value)
-        .value_parser(value_parser!(OsString))
-        .help(help.to_owned())
+    Arg::new(id).value_name(value).value_parser(value_parser!(OsString)).help(help.to_owned())
 }
 
 /// An option with a value. Where a value may begin with a hyphen, it is judged like any other.

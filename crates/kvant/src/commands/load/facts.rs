@@ -18,19 +18,13 @@ pub(super) struct Done {
 /// A result without phases.
 pub(super) fn result(settings: &LoadSettings, config: &LoadConfig) -> ResultFile {
     let args = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
-    let command = args
-        .map(|arg| without_secret(arg, &settings.common.headers))
-        .collect();
+    let command = args.map(|arg| without_secret(arg, &settings.common.headers)).collect();
     let requests = match &settings.requests {
         Requests::Fixed { method, .. } => method.clone(),
         Requests::Script { file, .. } => format!("script {}", file.display()),
         Requests::Workload(config) => workload(config),
     };
-    ResultFile::new(
-        command,
-        HostFacts::of_this_machine(),
-        ConfigFacts::of(config, &requests),
-    )
+    ResultFile::new(command, HostFacts::of_this_machine(), ConfigFacts::of(config, &requests))
 }
 
 /// A phase and how it was judged.
@@ -55,7 +49,9 @@ fn workload(config: &WorkloadConfig) -> String {
 fn without_secret(arg: String, headers: &[(String, String)]) -> String {
     let trimmed = arg.trim_end();
     let header = headers.iter().find(|(name, value)| {
-        !value.is_empty() && trimmed.contains(&format!("{name}:")) && trimmed.ends_with(value.as_str())
+        !value.is_empty()
+            && trimmed.contains(&format!("{name}:"))
+            && trimmed.ends_with(value.as_str())
     });
     match header {
         Some((_, value)) => format!("{}...", &trimmed[..trimmed.len() - value.len()]),
@@ -73,10 +69,7 @@ mod tests {
         for (arg, shown) in [
             ("-HAuthorization: Bearer xyz", "-HAuthorization: ..."),
             ("Authorization:Bearer xyz ", "Authorization:..."),
-            (
-                "--header=Authorization: Bearer xyz",
-                "--header=Authorization: ...",
-            ),
+            ("--header=Authorization: Bearer xyz", "--header=Authorization: ..."),
             ("http://127.0.0.1/", "http://127.0.0.1/"),
         ] {
             assert_eq!(without_secret(arg.to_owned(), &headers), shown);

@@ -14,7 +14,8 @@ use kvant_load::{Arrival, LoadConfig, StatusSet};
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-/// A fill ends by itself when a key is refused too often; nobody waits longer than this for one that does not.
+/// A fill ends by itself when a key is refused too often; nobody waits longer than this for one
+/// that does not.
 const TIME_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// What `kvant load fill` was told.
@@ -39,7 +40,8 @@ impl FillSettings {
             reader.refuse("keys", "is missing: say how many keys to store, such as 1M");
         }
         let mut fill = FillConfig::new(workload);
-        fill.pipeline = settings::pipeline(&mut reader, fill.pipeline, workload::fill::PIPELINE_MAX);
+        fill.pipeline =
+            settings::pipeline(&mut reader, fill.pipeline, workload::fill::PIPELINE_MAX);
         fill.workload.seed = common.seed;
         fill.time_max = TIME_MAX;
         for problem in fill.problems() {
@@ -71,16 +73,11 @@ pub(super) fn fill(settings: &FillSettings, stop: &Stop) -> Result<u8> {
     };
     let key_count = settings.fill.workload.key_count;
     let mut line = Line::new(common.is_quiet);
-    let report = workload::fill(
-        &settings.fill,
-        &common.headers,
-        load,
-        Env::posix(),
-        &mut |_, progress| {
+    let report =
+        workload::fill(&settings.fill, &common.headers, load, Env::posix(), &mut |_, progress| {
             line.show(progress, key_count);
             !stop.is_asked()
-        },
-    );
+        });
     line.end();
     let report = report?;
     print(&text(&report))?;
@@ -113,9 +110,7 @@ struct Line {
 
 impl Line {
     fn new(is_quiet: bool) -> Line {
-        Line {
-            is_shown: !is_quiet && io::stderr().is_terminal(),
-        }
+        Line { is_shown: !is_quiet && io::stderr().is_terminal() }
     }
 
     fn show(&mut self, progress: &FillProgress, key_count: u64) {

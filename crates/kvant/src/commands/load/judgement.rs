@@ -41,10 +41,7 @@ impl<'a> Judge<'a> {
     /// # Errors
     /// `Io`, or what is wrong with the file.
     pub(super) fn new(asserts: &'a [Assertion], baseline: Option<&Path>) -> Result<Judge<'a>> {
-        Ok(Judge {
-            asserts,
-            baseline: baseline.map(ResultFile::read).transpose()?,
-        })
+        Ok(Judge { asserts, baseline: baseline.map(ResultFile::read).transpose()? })
     }
 
     /// What the baseline came to at this rate.
@@ -63,11 +60,7 @@ impl<'a> Judge<'a> {
     /// # Errors
     /// `Invalid`: a histogram of the baseline cannot be read.
     pub(super) fn judge(&self, phases: &[Done], first: usize) -> Result<Judged> {
-        let mut judged = Judged {
-            facts: Vec::new(),
-            exit_code: 0,
-            text: String::new(),
-        };
+        let mut judged = Judged { facts: Vec::new(), exit_code: 0, text: String::new() };
         for (index, done) in phases.iter().enumerate().skip(first) {
             let baseline = self.baseline(done.outcome.phase.rate)?;
             for assertion in self.asserts {
@@ -88,7 +81,8 @@ impl Judged {
         checked: &Checked,
         verdict: &Verdict,
     ) {
-        let is_doubtful = !assertion.is_about_failures() && verdict.is_doubtful(assertion.response_percent());
+        let is_doubtful =
+            !assertion.is_about_failures() && verdict.is_doubtful(assertion.response_percent());
         match (checked.is_met, is_doubtful) {
             (true, _) => {}
             (false, false) => self.exit_code = EXIT_BROKEN,
@@ -98,11 +92,7 @@ impl Judged {
         if self.text.is_empty() {
             self.text.push_str("Assertions:\n");
         }
-        let step = if phase_count > 1 {
-            format!("step {}: ", phase + 1)
-        } else {
-            String::new()
-        };
+        let step = if phase_count > 1 { format!("step {}: ", phase + 1) } else { String::new() };
         let doubt = if !checked.is_met && is_doubtful {
             "; the run is not valid for this: it may be the fault of the generator or its machine"
         } else {

@@ -1,6 +1,7 @@
 //! Where results go: standard output, and the files that were asked for.
 //!
-//! Files are created before the load begins: a name that cannot be written is told before an hour of load, not after it.
+//! Files are created before the load begins: a name that cannot be written is told before an hour
+//! of load, not after it.
 
 use super::settings::Results;
 use kvant_base::{Error, Result};
@@ -36,32 +37,26 @@ impl Outputs {
     /// `Io` with the file that cannot be created.
     pub(super) fn create(results: &Results) -> Result<Outputs> {
         let create = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
-        let hlog = create(&results.hlog)?.map(|output| HlogOutput {
-            path: output.path,
-            writer: HlogWriter::new(output.file),
-        });
-        Ok(Outputs {
-            json: create(&results.json)?,
-            hgrm: create(&results.hgrm)?,
-            hlog,
-        })
+        let hlog = create(&results.hlog)?
+            .map(|output| HlogOutput { path: output.path, writer: HlogWriter::new(output.file) });
+        Ok(Outputs { json: create(&results.json)?, hgrm: create(&results.hgrm)?, hlog })
     }
 }
 
 impl Output {
     fn create(path: &Path) -> Result<Output> {
         let file = host::create_file(path).map_err(|error| Error::io("create", path, error))?;
-        Ok(Output {
-            path: path.to_path_buf(),
-            file,
-        })
+        Ok(Output { path: path.to_path_buf(), file })
     }
 
     /// Writes the file.
     ///
     /// # Errors
     /// `Io` with its name.
-    pub(super) fn fill(mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    pub(super) fn fill(
+        mut self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<()> {
         let written = write(&mut self.file).and_then(|()| self.file.flush());
         written.map_err(|error| Error::io("write", &self.path, error))
     }
@@ -85,14 +80,12 @@ impl HlogOutput {
     /// `Io` with the file's name.
     pub(super) fn finish(self) -> Result<()> {
         let path = self.path;
-        self.writer
-            .finish()
-            .map(|_| ())
-            .map_err(|error| Error::io("write", &path, error))
+        self.writer.finish().map(|_| ()).map_err(|error| Error::io("write", &path, error))
     }
 }
 
-/// Prints on standard output. A reader that has seen enough (`kvant load ... | head`) is no failure.
+/// Prints on standard output. A reader that has seen enough (`kvant load ... | head`) is no
+/// failure.
 ///
 /// # Errors
 /// `Io` when it cannot be written.

@@ -28,11 +28,7 @@ impl OwnProfile {
             let profiler = Profiler::start(Options::default(), &env, None);
             *starting.lock() = Some(profiler);
         }));
-        OwnProfile {
-            output,
-            started,
-            recording: None,
-        }
+        OwnProfile { output, started, recording: None }
     }
 
     /// The measured time is over.

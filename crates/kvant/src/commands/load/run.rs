@@ -1,6 +1,8 @@
-//! One run: who is loaded, with which requests, in which phases; and everything that is printed and written of it.
+//! One run: who is loaded, with which requests, in which phases; and everything that is printed and
+//! written of it.
 //!
-//! wrk2's text goes to standard output, and what wrk2 does not know below it; progress and warnings go to standard error.
+//! wrk2's text goes to standard output, and what wrk2 does not know below it; progress and warnings
+//! go to standard error.
 
 use super::facts::{self, Done};
 use super::judgement::{EXIT_BROKEN, Judge};
@@ -59,10 +61,7 @@ pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
         own_profile,
         result,
         judge,
-        watchdog: settings
-            .results
-            .aborts_on_fail
-            .then(|| Watchdog::new(&settings.results.asserts)),
+        watchdog: settings.results.aborts_on_fail.then(|| Watchdog::new(&settings.results.asserts)),
         script,
     };
     match &settings.plan {
@@ -114,10 +113,8 @@ impl Run<'_> {
             }
         }
         if phases.len() > 1 {
-            let table: Vec<(Outcome, Verdict)> = phases
-                .iter()
-                .map(|done| (done.outcome.clone(), done.verdict.clone()))
-                .collect();
+            let table: Vec<(Outcome, Verdict)> =
+                phases.iter().map(|done| (done.outcome.clone(), done.verdict.clone())).collect();
             print(&summary::steps(&table))?;
         }
         self.finish(&phases, 0, None)
@@ -130,15 +127,7 @@ impl Run<'_> {
 
     /// Runs one phase: progress, the log of intervals, a signal that ends it.
     pub(super) fn phase(&mut self, phase: &Phase, index: usize, count: usize) -> Result<Done> {
-        let Run {
-            env,
-            ops,
-            load,
-            watch,
-            outputs,
-            watchdog,
-            ..
-        } = self;
+        let Run { env, ops, load, watch, outputs, watchdog, .. } = self;
         let mut logged = Ok(());
         if let Some(watchdog) = watchdog {
             watchdog.begin(phase, &self.judge)?;
@@ -147,11 +136,11 @@ impl Run<'_> {
         let result = load.run(phase, &mut |interval: &Interval| {
             watch.tell(|progress| progress.second(interval));
             if let Some(hlog) = &mut outputs.hlog {
-                logged = hlog.append(|writer| writer.write(interval, &ops.all(), env.clock.wall_ms()));
+                logged =
+                    hlog.append(|writer| writer.write(interval, &ops.all(), env.clock.wall_ms()));
             }
-            let is_broken = watchdog
-                .as_mut()
-                .is_some_and(|watchdog| watchdog.is_broken_by(interval, ops));
+            let is_broken =
+                watchdog.as_mut().is_some_and(|watchdog| watchdog.is_broken_by(interval, ops));
             logged.is_ok() && !is_broken
         });
         watch.tell(Progress::end);
@@ -161,11 +150,7 @@ impl Run<'_> {
         }
         let outcome = result?;
         logged?;
-        Ok(Done {
-            label: String::new(),
-            verdict: verdict::judge(&outcome),
-            outcome,
-        })
+        Ok(Done { label: String::new(), verdict: verdict::judge(&outcome), outcome })
     }
 
     /// Whether the load ends because an assertion is broken; says which.
@@ -183,12 +168,8 @@ impl Run<'_> {
     /// The lines that wrk2 prints before it measures.
     pub(super) fn header(&self) -> String {
         let settings = self.settings;
-        let urls: Vec<&str> = settings
-            .common
-            .targets
-            .iter()
-            .map(|target| target.url.as_str())
-            .collect();
+        let urls: Vec<&str> =
+            settings.common.targets.iter().map(|target| target.url.as_str()).collect();
         let header = wrk2::Header {
             url: &urls.join(" "),
             duration: settings.duration,
@@ -220,7 +201,8 @@ impl Run<'_> {
         print(&text)
     }
 
-    /// Ends the threads, writes the files, judges the phases from number `first_judged` on; the result is the exit code.
+    /// Ends the threads, writes the files, judges the phases from number `first_judged` on; the
+    /// result is the exit code.
     pub(super) fn finish(
         self,
         phases: &[Done],
@@ -254,11 +236,7 @@ impl Run<'_> {
         if let (Some(file), Some(done)) = (hgrm, phases.last()) {
             let response = done.outcome.response();
             file.fill(|mut out| {
-                hgrm::write(
-                    &mut out,
-                    &response,
-                    "Response time from the plan, in milliseconds",
-                )
+                hgrm::write(&mut out, &response, "Response time from the plan, in milliseconds")
             })?;
         }
         if let Some(file) = json {
@@ -300,11 +278,12 @@ fn config(settings: &LoadSettings, targets: Vec<Target>, ca_pem: Option<Vec<u8>>
     }
 }
 
-/// Finds out where the URLs lead, and whether anybody listens there and speaks what they say; and reads the certificates to check
-/// servers against.
+/// Finds out where the URLs lead, and whether anybody listens there and speaks what they say; and
+/// reads the certificates to check servers against.
 ///
 /// # Errors
-/// A name that is not known, or a server that cannot be reached or is not believed; a file that cannot be read.
+/// A name that is not known, or a server that cannot be reached or is not believed; a file that
+/// cannot be read.
 pub(super) fn reach(common: &Common) -> Result<(Vec<Target>, Option<Vec<u8>>)> {
     let ca_pem = ca_pem(common.ca_file.as_deref())?;
     let reach = |target: &Target| {

@@ -6,7 +6,9 @@ use super::outputs::print;
 use super::run::Run;
 use kvant_base::Result;
 use kvant_load::assertion::Assertion;
-use kvant_load::find_max::{self, Attempt, FindMax, FindMaxConfig, Limit, Means, Point, generator_limit};
+use kvant_load::find_max::{
+    self, Attempt, FindMax, FindMaxConfig, Limit, Means, Point, generator_limit,
+};
 use kvant_load::report::json::FindMaxFacts;
 use kvant_load::report::progress::clock;
 use kvant_load::units::format_time_ns;
@@ -19,7 +21,8 @@ const SETTLE: Duration = Duration::from_secs(3);
 /// A confirmation is as long as this many steps.
 const CONFIRMATION_STEPS: u32 = 3;
 
-/// Searches, prints each phase as it is judged, and then what was found; the result is the exit code.
+/// Searches, prints each phase as it is judged, and then what was found; the result is the exit
+/// code.
 ///
 /// # Errors
 /// What kept it from running.
@@ -95,10 +98,7 @@ fn texts(goals: &[Assertion]) -> Vec<String> {
 /// What a phase did not hold, a sentence each.
 fn broken(goals: &[Assertion], outcome: &Outcome) -> Vec<String> {
     let checked = goals.iter().map(|goal| goal.check(outcome, None));
-    checked
-        .filter(|checked| !checked.is_met)
-        .map(|checked| checked.to_string())
-        .collect()
+    checked.filter(|checked| !checked.is_met).map(|checked| checked.to_string()).collect()
 }
 
 fn title(goals: &[Assertion]) -> String {
@@ -118,23 +118,9 @@ fn title(goals: &[Assertion]) -> String {
 }
 
 fn row(point: &Point) -> String {
-    let rate = if point.rate > 0.0 {
-        format!("{:.0}", point.rate)
-    } else {
-        "closed".to_owned()
-    };
-    let mut line = format!(
-        "  {:<12} {rate:>10} {:>10.0}",
-        point.purpose.name(),
-        point.achieved
-    );
-    for ns in [
-        point.p50_ns,
-        point.p99_ns,
-        point.p999_ns,
-        point.max_ns,
-        point.send_lag_p99_ns,
-    ] {
+    let rate = if point.rate > 0.0 { format!("{:.0}", point.rate) } else { "closed".to_owned() };
+    let mut line = format!("  {:<12} {rate:>10} {:>10.0}", point.purpose.name(), point.achieved);
+    for ns in [point.p50_ns, point.p99_ns, point.p999_ns, point.max_ns, point.send_lag_p99_ns] {
         write!(line, " {:>9}", format_time_ns(ns)).expect("writing to a string cannot fail");
     }
     let why = if point.rate <= 0.0 {
@@ -165,11 +151,7 @@ fn result(found: &FindMax) -> String {
     let limit = match &found.limit {
         Limit::Server { rate, reasons } if *rate <= 0.0 => reasons.join("; "),
         Limit::Server { rate, reasons } => {
-            format!(
-                "the server was the limit: at {}, {}",
-                short(*rate),
-                reasons.join("; ")
-            )
+            format!("the server was the limit: at {}, {}", short(*rate), reasons.join("; "))
         }
         Limit::Generator { rate, how, reasons } => {
             format!(
@@ -200,9 +182,5 @@ fn result(found: &FindMax) -> String {
 
 /// A rate with the digits that matter.
 fn short(rate: f64) -> String {
-    if rate < 10.0 {
-        format!("{rate:.1}")
-    } else {
-        format!("{rate:.0}")
-    }
+    if rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") }
 }

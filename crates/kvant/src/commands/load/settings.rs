@@ -1,4 +1,5 @@
-//! What `kvant load` was told, judged: every bad value and every contradiction is a problem, and all are reported at once.
+//! What `kvant load` was told, judged: every bad value and every contradiction is a problem, and
+//! all are reported at once.
 //!
 //! Nothing here touches files or the network.
 
@@ -15,25 +16,11 @@ use std::time::Duration;
 /// About what waking up takes, so that a request is not late by it.
 const SPIN: Duration = Duration::from_micros(20);
 /// Options that only a workload understands.
-const WORKLOAD_ONLY: [&str; 7] = [
-    "keys",
-    "key-dist",
-    "key-bytes",
-    "value-bytes",
-    "hit-ratio",
-    "mix",
-    "range-records",
-];
+const WORKLOAD_ONLY: [&str; 7] =
+    ["keys", "key-dist", "key-bytes", "value-bytes", "hit-ratio", "mix", "range-records"];
 /// Options that belong to a plan of ours and contradict wrk2's.
-const NOT_WRK2_EXACT: [&str; 7] = [
-    "warmup",
-    "arrival",
-    "ramp",
-    "find-max",
-    "spin",
-    "requests",
-    "abort-on-fail",
-];
+const NOT_WRK2_EXACT: [&str; 7] =
+    ["warmup", "arrival", "ramp", "find-max", "spin", "requests", "abort-on-fail"];
 /// What `--find-max` has to hold unless told.
 const SLO: &str = "p99<5ms";
 /// wrk's, as all defaults that have a short option.
@@ -94,11 +81,7 @@ pub(super) enum Plan {
 #[derive(Debug)]
 pub(super) enum Requests {
     /// The URL's path.
-    Fixed {
-        method: String,
-        body: Option<Body>,
-        pipeline: usize,
-    },
+    Fixed { method: String, body: Option<Body>, pipeline: usize },
     /// What a script says.
     Script { file: PathBuf, args: Vec<String> },
     /// What the interface of Kvant knows.
@@ -137,11 +120,7 @@ impl LoadSettings {
     pub(super) fn read(args: &ArgMatches) -> Result<LoadSettings, Vec<String>> {
         let mut reader = Reader::new(args);
         // wrk2's waits are in milliseconds: there is nothing to meet precisely.
-        let default_spin = if reader.flag("wrk2-exact") {
-            Duration::ZERO
-        } else {
-            SPIN
-        };
+        let default_spin = if reader.flag("wrk2-exact") { Duration::ZERO } else { SPIN };
         let request_count_max = reader.optional("requests", positive_number);
         let default_duration = match request_count_max {
             Some(_) if !reader.has("ramp") => DURATION_OF_REQUESTS,
@@ -192,7 +171,11 @@ impl Plan {
 
 impl Common {
     /// Reads what loads and fills are both told.
-    pub(super) fn read(reader: &mut Reader<'_>, thread_count: usize, connection_count: usize) -> Common {
+    pub(super) fn read(
+        reader: &mut Reader<'_>,
+        thread_count: usize,
+        connection_count: usize,
+    ) -> Common {
         let common = Common {
             targets: targets(reader),
             headers: reader.all("header", header),
@@ -257,11 +240,7 @@ fn plan(reader: &mut Reader<'_>) -> Plan {
         return Plan::Steps(vec![Rate::Ramp { from, to }]);
     }
     let as_rate = |per_second: f64| {
-        if per_second == 0.0 {
-            Rate::Closed
-        } else {
-            Rate::Constant(per_second)
-        }
+        if per_second == 0.0 { Rate::Closed } else { Rate::Constant(per_second) }
     };
     Plan::Steps(rates.into_iter().flatten().map(as_rate).collect())
 }
@@ -281,10 +260,8 @@ fn requests(reader: &mut Reader<'_>) -> Requests {
     }
     reader.refuse_given(&["args"], "are for a script, which is missing");
     if let Some(workload) = workload(reader) {
-        reader.refuse_given(
-            &["pipeline"],
-            "a workload has one request in flight on each connection",
-        );
+        reader
+            .refuse_given(&["pipeline"], "a workload has one request in flight on each connection");
         reader.refuse_given(
             &["method", "body"],
             "the workload makes the requests: leave one of them out",
@@ -310,18 +287,11 @@ pub(super) fn pipeline(reader: &mut Reader<'_>, default: usize, max: usize) -> u
 
 /// Refuses URLs with a path: `what` has paths of its own.
 pub(super) fn refuse_paths(reader: &mut Reader<'_>, what: &str) {
-    for url in reader
-        .all("url", |url| Ok(Target::parse(url).ok()))
-        .into_iter()
-        .flatten()
-    {
+    for url in reader.all("url", |url| Ok(Target::parse(url).ok())).into_iter().flatten() {
         if url.path != "/" {
             reader.refuse(
                 "url",
-                format!(
-                    "{what} has paths of its own: leave `{}` out of `{}`",
-                    url.path, url.url
-                ),
+                format!("{what} has paths of its own: leave `{}` out of `{}`", url.path, url.url),
             );
         }
     }
@@ -360,20 +330,16 @@ fn results(reader: &mut Reader<'_>) -> Results {
         profile: reader.optional("profile", profile),
     };
     if results.aborts_on_fail && !reader.has("assert") {
-        reader.refuse(
-            "abort-on-fail",
-            "ends the load at a broken assertion: --assert is missing",
-        );
+        reader.refuse("abort-on-fail", "ends the load at a broken assertion: --assert is missing");
     }
     let needs_baseline = results.asserts.iter().any(Assertion::needs_baseline);
     match &results.baseline {
         Some(_) if !needs_baseline => {
-            reader.refuse(
-                "baseline",
-                "no --assert compares with it, such as 'p99<=base*1.1'",
-            );
+            reader.refuse("baseline", "no --assert compares with it, such as 'p99<=base*1.1'");
         }
-        None if needs_baseline => reader.refuse("assert", "compares with a baseline: --baseline is missing"),
+        None if needs_baseline => {
+            reader.refuse("assert", "compares with a baseline: --baseline is missing")
+        }
         _ => {}
     }
     results
@@ -393,7 +359,9 @@ fn assertion(text: &str) -> Result<Assertion, String> {
 
 fn header(text: &str) -> Result<(String, String), String> {
     let form = || {
-        format!("`{text}` is not a header: write a name, a colon and a value, such as 'Accept: text/plain'")
+        format!(
+            "`{text}` is not a header: write a name, a colon and a value, such as 'Accept: text/plain'"
+        )
     };
     let (name, value) = text.split_once(':').ok_or_else(form)?;
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
@@ -438,16 +406,11 @@ fn spin(text: &str) -> Result<Duration, String> {
 
 fn positive_time(text: &str) -> Result<Duration, String> {
     let time = units::parse_time(text)?;
-    if time.is_zero() {
-        Err("must be more than 0".to_owned())
-    } else {
-        Ok(time)
-    }
+    if time.is_zero() { Err("must be more than 0".to_owned()) } else { Ok(time) }
 }
 
 fn ratio(text: &str) -> Result<f64, String> {
-    text.parse()
-        .map_err(|_| format!("`{text}` is not a number from 0 to 1, such as 0.5"))
+    text.parse().map_err(|_| format!("`{text}` is not a number from 0 to 1, such as 0.5"))
 }
 
 fn arrival(text: &str) -> Result<Arrival, String> {
@@ -460,8 +423,7 @@ fn arrival(text: &str) -> Result<Arrival, String> {
 }
 
 fn seed(text: &str) -> Result<u64, String> {
-    text.parse()
-        .map_err(|_| format!("`{text}` is not a whole number up to {}", u64::MAX))
+    text.parse().map_err(|_| format!("`{text}` is not a whole number up to {}", u64::MAX))
 }
 
 fn statuses(text: &str) -> Result<StatusSet, String> {
@@ -469,10 +431,7 @@ fn statuses(text: &str) -> Result<StatusSet, String> {
         Ok(status @ 100..=999) => Ok(status),
         _ => Err(format!("`{text}` is not an HTTP status, such as 404")),
     };
-    text.split(',')
-        .map(status)
-        .collect::<Result<Vec<u16>, String>>()
-        .map(StatusSet::new)
+    text.split(',').map(status).collect::<Result<Vec<u16>, String>>().map(StatusSet::new)
 }
 
 #[cfg(test)]

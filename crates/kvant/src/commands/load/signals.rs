@@ -1,4 +1,5 @@
-//! SIGINT and SIGTERM: the first ends the load early, so that what was measured is printed; the second ends the process.
+//! SIGINT and SIGTERM: the first ends the load early, so that what was measured is printed; the
+//! second ends the process.
 //!
 //! Threads: the main thread waits here for signals; the command works on another.
 
@@ -24,10 +25,7 @@ struct Shared {
 
 impl Default for Shared {
     fn default() -> Shared {
-        Shared {
-            is_asked: AtomicBool::new(false),
-            stopper: NamedMutex::new("load_stopper", None),
-        }
+        Shared { is_asked: AtomicBool::new(false), stopper: NamedMutex::new("load_stopper", None) }
     }
 }
 
@@ -64,9 +62,7 @@ impl Stop {
 /// # Errors
 /// The system gives no signal handler or thread.
 pub(super) fn run(work: impl FnOnce(Stop) -> u8 + Send + 'static) -> io::Result<u8> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let exit_code = runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;

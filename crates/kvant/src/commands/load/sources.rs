@@ -21,27 +21,23 @@ pub(super) struct Sources {
 ///
 /// # Errors
 /// A script that cannot be read or fails at its start; what a workload does not accept.
-pub(super) fn make(settings: &LoadSettings, targets: &[Target], ops: &OpNames, env: &Env) -> Result<Sources> {
+pub(super) fn make(
+    settings: &LoadSettings,
+    targets: &[Target],
+    ops: &OpNames,
+    env: &Env,
+) -> Result<Sources> {
     let common = &settings.common;
-    let without_script = |sources| Sources {
-        sources,
-        script: None,
-    };
+    let without_script = |sources| Sources { sources, script: None };
     match &settings.requests {
-        Requests::Fixed {
-            method,
-            body,
-            pipeline,
-        } => {
+        Requests::Fixed { method, body, pipeline } => {
             let body = body.as_ref().map(|body| read(body, env)).transpose()?;
             fixed(settings, targets, method, body.as_deref(), *pipeline, ops).map(without_script)
         }
         Requests::Workload(config) => {
-            let config = WorkloadConfig {
-                seed: common.seed,
-                ..config.clone()
-            };
-            let sources = workload::sources(&config, targets, &common.headers, common.thread_count, ops);
+            let config = WorkloadConfig { seed: common.seed, ..config.clone() };
+            let sources =
+                workload::sources(&config, targets, &common.headers, common.thread_count, ops);
             sources.map(without_script)
         }
         Requests::Script { file, args } => {
@@ -58,10 +54,7 @@ pub(super) fn make(settings: &LoadSettings, targets: &[Target], ops: &OpNames, e
             for warning in script.warnings() {
                 crate::complain(&format!("warning: {}: {warning}", file.display()));
             }
-            Ok(Sources {
-                sources: script.sources(),
-                script: Some(script),
-            })
+            Ok(Sources { sources: script.sources(), script: Some(script) })
         }
     }
 }
@@ -95,20 +88,15 @@ fn fixed(
     };
     let requests = targets.iter().map(request).collect::<Result<Vec<_>>>()?;
     let source = FixedSource::new(&requests, op, method == "HEAD", pipeline);
-    let sources =
-        (0..settings.common.thread_count).map(|_| -> Box<dyn RequestSource> { Box::new(source.clone()) });
+    let sources = (0..settings.common.thread_count)
+        .map(|_| -> Box<dyn RequestSource> { Box::new(source.clone()) });
     Ok(sources.collect())
 }
 
-/// What the requests are called: method and path, as those of scripts are; the method alone where paths differ.
+/// What the requests are called: method and path, as those of scripts are; the method alone where
+/// paths differ.
 fn kind(method: &str, targets: &[Target]) -> String {
-    let mut paths = targets
-        .iter()
-        .map(|target| target.path.split('?').next().unwrap_or_default());
+    let mut paths = targets.iter().map(|target| target.path.split('?').next().unwrap_or_default());
     let first = paths.next().unwrap_or_default();
-    if paths.all(|path| path == first) {
-        format!("{method} {first}")
-    } else {
-        method.to_owned()
-    }
+    if paths.all(|path| path == first) { format!("{method} {first}") } else { method.to_owned() }
 }

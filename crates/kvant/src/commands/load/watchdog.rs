@@ -24,12 +24,7 @@ pub(super) struct Watchdog<'a> {
 
 impl<'a> Watchdog<'a> {
     pub(super) fn new(asserts: &'a [Assertion]) -> Watchdog<'a> {
-        Watchdog {
-            asserts,
-            so_far: None,
-            baseline: None,
-            broken: None,
-        }
+        Watchdog { asserts, so_far: None, baseline: None, broken: None }
     }
 
     /// A phase begins.
@@ -67,7 +62,8 @@ impl<'a> Watchdog<'a> {
         let broken = early
             .map(|assertion| assertion.check(so_far, self.baseline.as_ref()))
             .find(|checked| !checked.is_met && checked.undecided.is_none());
-        self.broken = broken.map(|checked| format!("{checked} after {}", format_time_ns(second.end_ns)));
+        self.broken =
+            broken.map(|checked| format!("{checked} after {}", format_time_ns(second.end_ns)));
         self.broken.is_some()
     }
 

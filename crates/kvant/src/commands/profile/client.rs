@@ -1,6 +1,7 @@
 //! Asks a server for a recording.
 //!
-//! A signal closes the sending side of the connection: the server takes that as the end of the recording and answers with what there is.
+//! A signal closes the sending side of the connection: the server takes that as the end of the
+//! recording and answers with what there is.
 
 use super::settings::Wanted;
 use bytes::Bytes;
@@ -34,7 +35,8 @@ pub(super) enum Answer {
     GivenUp,
 }
 
-/// Has the server record, and waits for the recording. `begins` is called before it begins, when a signal would end it early already.
+/// Has the server record, and waits for the recording. `begins` is called before it begins, when a
+/// signal would end it early already.
 ///
 /// # Errors
 /// A sentence for people.
@@ -56,16 +58,10 @@ async fn exchange(wanted: &Wanted, begins: &dyn Fn()) -> Result<Answer, String> 
         Ok(connected) => connected.map_err(|error| unreachable(server, &error))?,
         Err(_) => return Err(unreachable(server, &"it does not answer")),
     };
-    let socket = stream
-        .as_fd()
-        .try_clone_to_owned()
+    let socket = stream.as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
+    let (mut sender, connection) = http1::handshake(Stream { stream, buffer: vec![0; 64 << 10] })
+        .await
         .map_err(|error| error.to_string())?;
-    let (mut sender, connection) = http1::handshake(Stream {
-        stream,
-        buffer: vec![0; 64 << 10],
-    })
-    .await
-    .map_err(|error| error.to_string())?;
     let connection = tokio::spawn(connection);
     begins();
     let answering = async {
@@ -115,17 +111,12 @@ async fn read(server: &str, response: Response<hyper::body::Incoming>) -> Result
     if head.status == StatusCode::OK {
         return Ok(body);
     }
-    let is_problem = head
-        .headers
-        .get(CONTENT_TYPE)
-        .is_some_and(|value| value == "application/problem+json");
+    let is_problem =
+        head.headers.get(CONTENT_TYPE).is_some_and(|value| value == "application/problem+json");
     let problem: serde_json::Value = match serde_json::from_slice(&body) {
         Ok(problem) if is_problem => problem,
         _ => {
-            return Err(format!(
-                "{server} answered {}: it is no Kvant server",
-                head.status
-            ));
+            return Err(format!("{server} answered {}: it is no Kvant server", head.status));
         }
     };
     if problem["type"] == "unknown-path" {
@@ -138,7 +129,9 @@ async fn read(server: &str, response: Response<hyper::body::Incoming>) -> Result
 }
 
 fn unreachable(server: &str, error: &dyn Display) -> String {
-    format!("cannot connect to {server}: {error}; is `kvant serve` running there? --url names another server")
+    format!(
+        "cannot connect to {server}: {error}; is `kvant serve` running there? --url names another server"
+    )
 }
 
 fn lost(server: &str, error: &dyn Display) -> String {
@@ -189,7 +182,11 @@ impl hyper::rt::Read for Stream {
 }
 
 impl hyper::rt::Write for Stream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 

@@ -1,4 +1,5 @@
-//! The command line of `kvant profile`. Values are taken as they are: [`super::settings`] judges all of them together.
+//! The command line of `kvant profile`. Values are taken as they are: [`super::settings`] judges
+//! all of them together.
 
 use crate::cli::Suggested;
 use clap::builder::ValueParser;
@@ -19,16 +20,8 @@ const AFTER_HELP: &str = "Exit codes: 0 done; 1 the server cannot be reached or 
 pub(super) const URL: &str = "http://127.0.0.1:8080";
 pub(super) const FORMATS: [&str; 4] = ["html", "kprof", "pprof", "collapsed"];
 pub(super) const ENGINES: [&str; 2] = ["timer", "perf"];
-pub(super) const KINDS: [&str; 8] = [
-    "cpu",
-    "alloc",
-    "contention",
-    "idle",
-    "backpressure",
-    "io",
-    "scheduler",
-    "holder",
-];
+pub(super) const KINDS: [&str; 8] =
+    ["cpu", "alloc", "contention", "idle", "backpressure", "io", "scheduler", "holder"];
 
 /// The command.
 pub(crate) fn command() -> Command {
@@ -79,11 +72,7 @@ pub(crate) fn command() -> Command {
 }
 
 fn option(id: &'static str, value: &'static str, help: &'static str) -> Arg {
-    Arg::new(id)
-        .long(id)
-        .value_name(value)
-        .value_parser(value_parser!(OsString))
-        .help(help)
+    Arg::new(id).long(id).value_name(value).value_parser(value_parser!(OsString)).help(help)
 }
 
 /// An option whose words the shell completes.

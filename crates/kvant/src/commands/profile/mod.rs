@@ -1,11 +1,12 @@
-//! `kvant profile`: has a server record itself, reads recordings, and writes what people and other tools look at.
+//! `kvant profile`: has a server record itself, reads recordings, and writes what people and other
+//! tools look at.
 //!
 //! - [`definition`]: options, as clap has them; [`settings`]: values taken out of it and judged.
 //! - [`client`]: the recording that a server makes.
 //! - [`output`]: what is written.
 //!
-//! The server is always asked for the recording itself: names, where this machine has them, and the page are made here, so that the
-//! server's processors are the server's.
+//! The server is always asked for the recording itself: names, where this machine has them, and the
+//! page are made here, so that the server's processors are the server's.
 
 mod client;
 pub(crate) mod definition;
@@ -53,7 +54,8 @@ fn run(settings: &Settings) -> Result<u8, String> {
             };
             output.write(&recording).map_err(sentence)?;
             tell(&summary(&recording));
-            if let Some(blind_spot) = recording.facts.cpu.as_ref().and_then(CpuSampling::blind_spot) {
+            if let Some(blind_spot) = recording.facts.cpu.as_ref().and_then(CpuSampling::blind_spot)
+            {
                 tell(&format!("not seen: {blind_spot}"));
             }
         }
@@ -68,10 +70,7 @@ fn run(settings: &Settings) -> Result<u8, String> {
 fn record(wanted: &Wanted) -> Result<Option<Recording>, String> {
     let begins = || {
         let time = duration::format(wanted.duration);
-        tell(&format!(
-            "{} records for {time}; SIGINT ends it early",
-            wanted.server
-        ));
+        tell(&format!("{} records for {time}; SIGINT ends it early", wanted.server));
     };
     let bytes = match client::ask(wanted, &begins)? {
         Answer::Recording(bytes) => bytes,
@@ -85,8 +84,10 @@ fn record(wanted: &Wanted) -> Result<Option<Recording>, String> {
 
 /// Reads a file.
 fn read(file: &Path) -> Result<Recording, String> {
-    let bytes = host::read_bytes(file).map_err(|error| Error::io("read", file, error).to_string())?;
-    let mut recording = recording::decode(&bytes).map_err(|error| error.with_file(file).to_string())?;
+    let bytes =
+        host::read_bytes(file).map_err(|error| Error::io("read", file, error).to_string())?;
+    let mut recording =
+        recording::decode(&bytes).map_err(|error| error.with_file(file).to_string())?;
     name(&mut recording);
     Ok(recording)
 }

@@ -129,10 +129,7 @@ fn output(reader: &mut Reader<'_>, source: &Source) -> Output {
         }
     };
     if kind.is_some() && word.is_some() && !matches!(format, Format::Collapsed(_)) {
-        reader.refuse(
-            "kind",
-            "is for collapsed stacks: the other formats hold all kinds",
-        );
+        reader.refuse("kind", "is for collapsed stacks: the other formats hold all kinds");
     }
     if matches!(source, Source::Difference { .. }) && format != Format::Html {
         reader.refuse("diff", "makes a page: the output must be HTML");

@@ -4,7 +4,8 @@ use super::*;
 
 #[test]
 fn allowed_hosts_come_from_any_source_and_are_names_alone() {
-    let read_hosts = |config: Result<Config, Vec<Problem>>| config.expect("usable").settings.allowed_hosts;
+    let read_hosts =
+        |config: Result<Config, Vec<Problem>>| config.expect("usable").settings.allowed_hosts;
     assert_eq!(read_hosts(read_all(&[], &[], None)), Vec::<String>::new());
     let flag = [("allowed-hosts", "kv.example, kv")];
     assert_eq!(read_hosts(read_all(&flag, &[], None)), ["kv.example", "kv"]);
@@ -16,7 +17,8 @@ fn allowed_hosts_come_from_any_source_and_are_names_alone() {
         let problems = problems_of(&[("allowed-hosts", text)], &[], None);
         assert_eq!(problems.len(), 1, "{text}");
         assert!(
-            problems[0].starts_with("flag --allowed-hosts: `") && problems[0].contains("leave out scheme"),
+            problems[0].starts_with("flag --allowed-hosts: `")
+                && problems[0].contains("leave out scheme"),
             "{problems:?}"
         );
     }

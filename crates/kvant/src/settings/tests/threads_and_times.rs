@@ -10,9 +10,7 @@ fn dispatch_modes_and_overload_policies() {
         ("hybrid", DispatchMode::Hybrid),
     ] {
         let flags = [("dispatch", word), ("workers", "3"), ("queue-capacity", "77")];
-        let settings = read_all(&flags, &[], None)
-            .expect("usable in every mode")
-            .settings;
+        let settings = read_all(&flags, &[], None).expect("usable in every mode").settings;
         assert_eq!(settings.dispatch, mode);
         assert_eq!((settings.worker_count, settings.queue_capacity), (3, 77));
     }
@@ -30,25 +28,12 @@ fn dispatch_modes_and_overload_policies() {
 
 #[test]
 fn lists_of_cpus() {
-    for (text, cpus) in [
-        ("0", vec![0]),
-        ("0,2-3", vec![0, 2, 3]),
-        ("5-5, 1", vec![5, 1]),
-        ("1023", vec![1023]),
-    ] {
+    for (text, cpus) in
+        [("0", vec![0]), ("0,2-3", vec![0, 2, 3]), ("5-5, 1", vec![5, 1]), ("1023", vec![1023])]
+    {
         assert_eq!(kind::cpus(text), Ok(cpus), "{text}");
     }
-    for text in [
-        "",
-        "x",
-        "-1",
-        "1-",
-        "3-2",
-        "0,",
-        "0..2",
-        "1024",
-        "0-18446744073709551615",
-    ] {
+    for text in ["", "x", "-1", "1-", "3-2", "0,", "0..2", "1024", "0-18446744073709551615"] {
         let problems = problems_of(&[("selector-cpus", text)], &[], None);
         assert_eq!(problems.len(), 1, "{text}: {problems:?}");
         assert!(problems[0].contains("is not a list of CPUs"), "{problems:?}");
@@ -61,7 +46,8 @@ fn a_cpu_that_this_process_may_not_use_is_named_with_its_origin() {
     let problems = problems_of(&[], &[], file);
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(
-        problems[0].starts_with("file kvant.toml:1: selector-cpus: CPU ") && problems[0].contains("1023"),
+        problems[0].starts_with("file kvant.toml:1: selector-cpus: CPU ")
+            && problems[0].contains("1023"),
         "{problems:?}"
     );
 }

@@ -21,18 +21,12 @@ fn entries(memtable: &Memtable) -> Vec<Entry> {
 /// Inserts `keys` through runs of `bytes_max` and one by one: the memtables must be the same.
 fn check(keys: &[Vec<u8>], bytes_max: usize) {
     let memory = MemoryBudget::new(1 << 30);
-    let (sorted, direct) = (
-        Memtable::new(&memory, 4096, usize::MAX),
-        Memtable::new(&memory, 4096, usize::MAX),
-    );
+    let (sorted, direct) =
+        (Memtable::new(&memory, 4096, usize::MAX), Memtable::new(&memory, 4096, usize::MAX));
     let mut run = Run::new(&memory, bytes_max);
     for (seq, key) in (1..).zip(keys) {
         let kind = [ValueKind::Put, ValueKind::Delete][usize::from(seq % 7 == 0)];
-        let value = if kind == ValueKind::Put {
-            &key[key.len() / 2..]
-        } else {
-            &[]
-        };
+        let value = if kind == ValueKind::Put { &key[key.len() / 2..] } else { &[] };
         let key = InternalKeyRef::new(key, SeqNum(seq), kind);
         direct.insert(key, value);
         run.push(key, value);
@@ -81,9 +75,8 @@ fn runs_and_single_inserts_make_the_same_memtable() {
 fn keys_that_differ_only_late_are_sorted() {
     let len = 8 * (ROUNDS_MAX as usize + 10);
     // Key `n` is the same as its neighbours up to byte `n`: each round tells few apart.
-    let mut keys: Vec<Vec<u8>> = (0..len)
-        .map(|n| (0..len).map(|at| u8::from(at >= n)).collect())
-        .collect();
+    let mut keys: Vec<Vec<u8>> =
+        (0..len).map(|n| (0..len).map(|at| u8::from(at >= n)).collect()).collect();
     keys.extend(keys.clone());
     check(&keys, 1 << 30);
 }

@@ -19,11 +19,7 @@ struct Cues {
 
 impl Cues {
     fn check(cue: &AtomicBool) -> io::Result<()> {
-        if cue.load(Relaxed) {
-            Err(io::ErrorKind::StorageFull.into())
-        } else {
-            Ok(())
-        }
+        if cue.load(Relaxed) { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 }
 
@@ -68,10 +64,7 @@ impl File for FailingFile {
 impl Fs for FailingFs {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let inner = self.inner.create(path)?;
-        Ok(Arc::new(FailingFile {
-            inner,
-            cues: Arc::clone(&self.cues),
-        }))
+        Ok(Arc::new(FailingFile { inner, cues: Arc::clone(&self.cues) }))
     }
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         self.inner.open(path)
@@ -119,13 +112,7 @@ impl Fs for FailingFs {
 
 fn failing_fs() -> (FailingFs, Arc<Cues>) {
     let cues = Arc::new(Cues::default());
-    (
-        FailingFs {
-            inner: new_fs(),
-            cues: Arc::clone(&cues),
-        },
-        cues,
-    )
+    (FailingFs { inner: new_fs(), cues: Arc::clone(&cues) }, cues)
 }
 
 fn recovered(fs: &dyn Fs) -> Vec<u64> {
@@ -135,7 +122,8 @@ fn recovered(fs: &dyn Fs) -> Vec<u64> {
 #[test]
 fn a_failed_write_is_rolled_back_and_the_writer_goes_on() {
     let (fs, cues) = failing_fs();
-    let mut writer = ManifestWriter::create(&fs, Path::new(DIR), FileNum(7), &snapshot(vec![])).unwrap();
+    let mut writer =
+        ManifestWriter::create(&fs, Path::new(DIR), FileNum(7), &snapshot(vec![])).unwrap();
     writer.append(&adding(0, table(1, "a", "b"))).unwrap();
     let bytes = writer.bytes();
 
@@ -153,7 +141,8 @@ fn a_failed_write_is_rolled_back_and_the_writer_goes_on() {
 fn a_record_of_unknown_fate_fences_the_writer() {
     for (write, sync, set_len) in [(false, true, false), (true, true, false), (true, false, true)] {
         let (fs, cues) = failing_fs();
-        let mut writer = ManifestWriter::create(&fs, Path::new(DIR), FileNum(7), &snapshot(vec![])).unwrap();
+        let mut writer =
+            ManifestWriter::create(&fs, Path::new(DIR), FileNum(7), &snapshot(vec![])).unwrap();
         cues.write.store(write, Relaxed);
         cues.sync.store(sync, Relaxed);
         cues.set_len.store(set_len, Relaxed);
@@ -163,10 +152,7 @@ fn a_record_of_unknown_fate_fences_the_writer() {
             cue.store(false, Relaxed);
         }
         let later = writer.append(&adding(0, table(2, "a", "b"))).unwrap_err();
-        assert_eq!(
-            (later.kind(), later.message()),
-            (ErrorKind::Fenced, error.message())
-        );
+        assert_eq!((later.kind(), later.message()), (ErrorKind::Fenced, error.message()));
     }
 }
 
@@ -184,7 +170,8 @@ fn a_manifest_that_cannot_be_made_leaves_the_older_one_current() {
     for (cue, expected) in cases {
         cue.store(true, Relaxed);
         let error =
-            ManifestWriter::create(&fs, dir, FileNum(8), &snapshot(vec![(0, table(1, "a", "b"))])).err();
+            ManifestWriter::create(&fs, dir, FileNum(8), &snapshot(vec![(0, table(1, "a", "b"))]))
+                .err();
         assert_eq!(error.expect("the cue fails it").kind(), expected);
         cue.store(false, Relaxed);
         assert_eq!(recovered(&fs), [1]);

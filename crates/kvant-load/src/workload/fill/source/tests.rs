@@ -14,16 +14,15 @@ fn fixture(key_count: u64, pipeline: usize, tries_max: u32) -> Fixture {
     fixture_of_thread(key_count, pipeline, tries_max, 0, 1)
 }
 
-fn fixture_of_thread(keys: u64, pipeline: usize, tries_max: u32, thread: usize, threads: usize) -> Fixture {
-    let workload = WorkloadConfig {
-        key_count: keys,
-        ..WorkloadConfig::new(Mix::only(Kind::Put))
-    };
-    let config = FillConfig {
-        pipeline,
-        tries_max,
-        ..FillConfig::new(workload)
-    };
+fn fixture_of_thread(
+    keys: u64,
+    pipeline: usize,
+    tries_max: u32,
+    thread: usize,
+    threads: usize,
+) -> Fixture {
+    let workload = WorkloadConfig { key_count: keys, ..WorkloadConfig::new(Mix::only(Kind::Put)) };
+    let config = FillConfig { pipeline, tries_max, ..FillConfig::new(workload) };
     let target = Target::parse("http://localhost/").unwrap();
     let ops = OpNames::default();
     let shared = Arc::new(Shared::new(&config.workload, &[target], &[], &ops).unwrap());
@@ -48,15 +47,7 @@ impl Fixture {
     }
 
     fn settle(&mut self, cookie: u64, index: usize, status: u16, now_ns: u64) {
-        self.source.settled(
-            cookie,
-            index,
-            Fate::Answered {
-                status,
-                retry_after_s: None,
-            },
-            now_ns,
-        );
+        self.source.settled(cookie, index, Fate::Answered { status, retry_after_s: None }, now_ns);
     }
 }
 
@@ -72,10 +63,7 @@ fn each_key_is_sent_once_over_all_threads() {
             all.extend(requests.iter().map(|request| request[14..26].to_owned()));
         }
         assert!(fixture.source.is_stopped());
-        assert_eq!(
-            fixture.progress.stored_keys() as usize,
-            if thread == 0 { 34 } else { 33 }
-        );
+        assert_eq!(fixture.progress.stored_keys() as usize, if thread == 0 { 34 } else { 33 });
     }
     all.sort();
     all.dedup();
@@ -86,11 +74,7 @@ fn each_key_is_sent_once_over_all_threads() {
 fn what_failed_is_sent_again_byte_for_byte() {
     let mut fixture = fixture(3, 8, 10);
     let (cookie, first) = fixture.send(0).unwrap();
-    assert_eq!(
-        fixture.source.paused_until(0),
-        Some(u64::MAX),
-        "all keys are in flight"
-    );
+    assert_eq!(fixture.source.paused_until(0), Some(u64::MAX), "all keys are in flight");
     fixture.settle(cookie, 0, 201, 0);
     fixture.settle(cookie, 1, 503, 0);
     fixture.source.settled(cookie, 2, Fate::Lost, 0);
@@ -112,10 +96,7 @@ fn what_failed_is_sent_again_byte_for_byte() {
 fn a_server_is_given_the_time_that_it_asks_for() {
     let mut fixture = fixture(1, 1, 10);
     let (cookie, _) = fixture.send(0).unwrap();
-    let fate = Fate::Answered {
-        status: 503,
-        retry_after_s: Some(2),
-    };
+    let fate = Fate::Answered { status: 503, retry_after_s: Some(2) };
     fixture.source.settled(cookie, 0, fate, 5);
     assert_eq!(fixture.source.paused_until(SECOND_NS), Some(5 + 2 * SECOND_NS));
     assert_eq!(fixture.source.paused_until(5 + 2 * SECOND_NS), None);
@@ -125,10 +106,7 @@ fn a_server_is_given_the_time_that_it_asks_for() {
 fn other_keys_go_on_while_one_waits() {
     let mut fixture = fixture(10, 1, 10);
     let (cookie, _) = fixture.send(0).unwrap();
-    let fate = Fate::Answered {
-        status: 503,
-        retry_after_s: Some(5),
-    };
+    let fate = Fate::Answered { status: 503, retry_after_s: Some(5) };
     fixture.source.settled(cookie, 0, fate, 0);
     assert!(fixture.send(0).is_none(), "a refusal slows down");
     let (_, next) = fixture.send(SECOND_NS / 100).unwrap();
@@ -164,10 +142,7 @@ fn tries_are_bounded() {
     }
     assert!(fixture.source.is_stopped());
     let failure = fixture.progress.failure().unwrap();
-    assert!(
-        failure.contains("3 times") && failure.contains("500"),
-        "{failure}"
-    );
+    assert!(failure.contains("3 times") && failure.contains("500"), "{failure}");
 }
 
 #[test]
@@ -184,10 +159,7 @@ fn keys_that_wait_are_bounded() {
     let mut fixture = fixture(10 * WAITING_MAX as u64, 1_024, u32::MAX);
     let mut now_ns = 0;
     while let Some((cookie, requests)) = fixture.send(now_ns) {
-        let fate = Fate::Answered {
-            status: 429,
-            retry_after_s: Some(30),
-        };
+        let fate = Fate::Answered { status: 429, retry_after_s: Some(30) };
         (0..requests.len()).for_each(|index| fixture.source.settled(cookie, index, fate, now_ns));
         now_ns = fixture.source.pause_until_ns;
     }

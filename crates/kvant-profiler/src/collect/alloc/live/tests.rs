@@ -6,11 +6,8 @@ use std::thread;
 fn what_was_inserted_is_there_until_it_is_removed() {
     static LIVE: Live = Live::new();
     let addresses: Vec<usize> = (1..=20_000).map(|n| n * 48).collect();
-    let added: Vec<usize> = addresses
-        .iter()
-        .copied()
-        .filter(|address| LIVE.insert(*address))
-        .collect();
+    let added: Vec<usize> =
+        addresses.iter().copied().filter(|address| LIVE.insert(*address)).collect();
     // Buckets fill up unevenly, but not that much.
     assert!(added.len() > addresses.len() * 99 / 100, "{}", added.len());
     assert!(added.iter().all(|address| LIVE.may_contain(*address)));
@@ -36,10 +33,9 @@ fn the_filter_spares_most_others_a_look() {
 fn a_full_bucket_refuses() {
     static LIVE: Live = Live::new();
     let one = 1 << 20;
-    let bucket = |address| hash(address) >> (64 - FILTER_BITS - BUCKET_BITS) & ((1 << BUCKET_BITS) - 1);
-    let same = (1_usize..)
-        .map(|n| one + n * 16)
-        .filter(|address| bucket(*address) == bucket(one));
+    let bucket =
+        |address| hash(address) >> (64 - FILTER_BITS - BUCKET_BITS) & ((1 << BUCKET_BITS) - 1);
+    let same = (1_usize..).map(|n| one + n * 16).filter(|address| bucket(*address) == bucket(one));
     let same: Vec<usize> = same.take(2 * BUCKET_SLOTS + 1).collect();
     let (last, first) = same.split_last().unwrap();
     assert!(first.iter().all(|address| LIVE.insert(*address)));
@@ -60,7 +56,8 @@ fn threads_find_what_others_inserted() {
             scope.spawn(move || {
                 let own = |n: usize| thread * 0x1000_0000 + n * 32;
                 for round in 0..5 {
-                    let added: Vec<usize> = (0..COUNT).map(own).filter(|a| LIVE.insert(*a)).collect();
+                    let added: Vec<usize> =
+                        (0..COUNT).map(own).filter(|a| LIVE.insert(*a)).collect();
                     assert!(added.len() > COUNT * 9 / 10, "round {round}: {}", added.len());
                     assert!(added.iter().all(|a| LIVE.may_contain(*a)));
                     assert!(added.iter().all(|a| LIVE.remove(*a)));

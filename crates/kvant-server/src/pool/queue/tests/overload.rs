@@ -93,17 +93,15 @@ impl Simulation {
         self.busy.push(Reverse((done_ns, worker)));
     }
 
-    /// Lets time pass while so many requests come each second: those that were done and those that were refused.
+    /// Lets time pass while so many requests come each second: those that were done and those that
+    /// were refused.
     fn run(&mut self, rate_per_s: f64, duration_ns: u64) -> Period {
         self.waits_ns.clear();
         self.refusals_ns.clear();
         let end_ns = self.now_ns + duration_ns;
         let mut arrival_ns = self.next_arrival(rate_per_s);
         loop {
-            let done_ns = self
-                .busy
-                .peek()
-                .map_or(u64::MAX, |Reverse((done_ns, _))| *done_ns);
+            let done_ns = self.busy.peek().map_or(u64::MAX, |Reverse((done_ns, _))| *done_ns);
             let next_ns = arrival_ns.min(done_ns);
             if next_ns > end_ns {
                 break;
@@ -123,7 +121,9 @@ impl Simulation {
         Period {
             waits_ns: self.waits_ns.clone(),
             refusals_ns: self.refusals_ns.clone(),
-            done_share: self.waits_ns.len() as f64 * 1e9 / duration_ns as f64 / self.capacity_per_s(),
+            done_share: self.waits_ns.len() as f64 * 1e9
+                / duration_ns as f64
+                / self.capacity_per_s(),
         }
     }
 
@@ -173,11 +173,7 @@ fn assert_under_control(period: &Period) {
 fn below_capacity_hardly_anything_is_refused() {
     let mut simulation = Simulation::new(4, MS);
     let period = simulation.run_at(0.8, 20 * S);
-    assert!(
-        period.refused_share() < 0.01,
-        "refused: {}",
-        period.refused_share()
-    );
+    assert!(period.refused_share() < 0.01, "refused: {}", period.refused_share());
     assert!(percentile(&period.waits_ns, 990) < 2 * TARGET);
 }
 
@@ -220,7 +216,8 @@ fn the_limit_follows_work_that_becomes_slower_and_faster_again() {
 
 #[test]
 fn a_burst_that_drains_within_the_interval_is_taken_whole() {
-    // 1,024 requests of 0.25 ms take four workers 64 ms. The measured cost is off by what is random in it.
+    // 1,024 requests of 0.25 ms take four workers 64 ms. The measured cost is off by what is random
+    // in it.
     let mut simulation = Simulation::new(4, 250_000);
     simulation.run_at(0.3, S);
     simulation.run(0.0, S);

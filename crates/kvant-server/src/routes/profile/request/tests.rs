@@ -30,11 +30,7 @@ fn everything_can_be_said() {
     )
     .unwrap();
     let expected = Request {
-        events: Events {
-            cpu: true,
-            alloc: true,
-            lock: false,
-        },
+        events: Events { cpu: true, alloc: true, lock: false },
         rate_hz: Some(99),
         engine: Engine::Perf,
         duration: Duration::from_millis(250),
@@ -72,25 +68,14 @@ fn collapsed_stacks_are_of_one_kind() {
         let request = read(&format!("format=collapsed&{query}"), "").unwrap();
         assert_eq!(request.format, Format::Collapsed(kind), "{query}");
     }
-    for query in [
-        "",
-        "&event=cpu,lock",
-        "&event=cpu&kind=io",
-        "&kind=everything",
-        "&kind=",
-    ] {
+    for query in ["", "&event=cpu,lock", "&event=cpu&kind=io", "&kind=everything", "&kind="] {
         assert!(read(&format!("format=collapsed{query}"), "").is_err(), "{query}");
     }
 }
 
 #[test]
 fn unknown_parameters_are_refused() {
-    for query in [
-        "seconds=5",
-        "Duration=5s",
-        "duration=1s&hz=99",
-        "event=cpu&duration=1s&x",
-    ] {
+    for query in ["seconds=5", "Duration=5s", "duration=1s&hz=99", "event=cpu&duration=1s&x"] {
         assert!(read(query, "").is_err(), "{query}");
     }
     // Nothing at all between two signs is nothing.

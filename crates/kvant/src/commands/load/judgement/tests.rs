@@ -9,11 +9,7 @@ use std::time::Duration;
 fn done(is_valid: bool) -> Done {
     let mut response = Histogram::new();
     response.record_many_ns(2_000_000, 100);
-    let op = OpRecord {
-        service: response.clone(),
-        response,
-        statuses: vec![(200, 99), (500, 1)],
-    };
+    let op = OpRecord { service: response.clone(), response, statuses: vec![(200, 99), (500, 1)] };
     let mut total = Interval {
         end_ns: 1_000_000_000,
         ops: vec![op],
@@ -43,11 +39,7 @@ fn done(is_valid: bool) -> Done {
         is_cut_short: false,
     };
     let verdict = Verdict {
-        bound: if is_valid {
-            Bound::Neither
-        } else {
-            Bound::Generator
-        },
+        bound: if is_valid { Bound::Neither } else { Bound::Generator },
         is_valid,
         late_percents: Vec::new(),
         shares: Vec::new(),
@@ -55,18 +47,12 @@ fn done(is_valid: bool) -> Done {
         headline: String::new(),
         sentences: Vec::new(),
     };
-    Done {
-        label: String::new(),
-        outcome,
-        verdict,
-    }
+    Done { label: String::new(), outcome, verdict }
 }
 
 fn judge(asserts: &[&str], phases: &[Done]) -> Judged {
-    let asserts: Vec<Assertion> = asserts
-        .iter()
-        .map(|text| Assertion::parse(text).expect("an assertion"))
-        .collect();
+    let asserts: Vec<Assertion> =
+        asserts.iter().map(|text| Assertion::parse(text).expect("an assertion")).collect();
     let judge = Judge::new(&asserts, None).expect("there is no file to read");
     judge.judge(phases, 0).expect("there is no baseline")
 }
@@ -79,12 +65,9 @@ fn no_assertion_no_word() {
 
 #[test]
 fn what_is_broken_in_a_valid_run_is_the_servers() {
-    for (assert, exit_code) in [
-        ("p99<5ms", 0),
-        ("p99<1ms", EXIT_BROKEN),
-        ("errors==0", EXIT_BROKEN),
-        ("rate>=99%", 0),
-    ] {
+    for (assert, exit_code) in
+        [("p99<5ms", 0), ("p99<1ms", EXIT_BROKEN), ("errors==0", EXIT_BROKEN), ("rate>=99%", 0)]
+    {
         assert_eq!(judge(&[assert], &[done(true)]).exit_code, exit_code, "{assert}");
     }
 }
@@ -130,11 +113,7 @@ fn a_percentile_that_is_the_servers_is_broken_by_the_server() {
         ("p99<1ms", EXIT_NOT_VALID),
         ("service.p50<1ms", EXIT_NOT_VALID),
     ] {
-        assert_eq!(
-            judge(&[assert], std::slice::from_ref(&late)).exit_code,
-            exit_code,
-            "{assert}"
-        );
+        assert_eq!(judge(&[assert], std::slice::from_ref(&late)).exit_code, exit_code, "{assert}");
     }
 }
 
@@ -142,16 +121,9 @@ fn a_percentile_that_is_the_servers_is_broken_by_the_server() {
 fn each_assertion_is_held_against_each_phase() {
     let judged = judge(&["p99<1ms", "p99<5ms"], &[done(false), done(true)]);
     assert_eq!(judged.exit_code, EXIT_BROKEN);
-    let phases: Vec<(usize, bool)> = judged
-        .facts
-        .iter()
-        .map(|fact| (fact.phase, fact.is_met))
-        .collect();
+    let phases: Vec<(usize, bool)> =
+        judged.facts.iter().map(|fact| (fact.phase, fact.is_met)).collect();
     assert_eq!(phases, [(0, false), (0, true), (1, false), (1, true)]);
     assert_eq!(judged.text.lines().count(), 5, "{}", judged.text);
-    assert!(
-        judged.text.contains("\n  step 2: p99<1ms: broken ("),
-        "{}",
-        judged.text
-    );
+    assert!(judged.text.contains("\n  step 2: p99<1ms: broken ("), "{}", judged.text);
 }

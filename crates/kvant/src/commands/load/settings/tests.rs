@@ -18,12 +18,7 @@ fn good(args: &[&str]) -> LoadSettings {
 }
 
 fn urls(settings: &LoadSettings) -> Vec<&str> {
-    settings
-        .common
-        .targets
-        .iter()
-        .map(|target| target.url.as_str())
-        .collect()
+    settings.common.targets.iter().map(|target| target.url.as_str()).collect()
 }
 
 /// The only problem with `args` begins with `begin`.
@@ -40,19 +35,13 @@ fn refused(args: &[&str], begin: &str) {
 #[test]
 fn defaults_are_wrks() {
     let settings = good(&["-R", "1000", URL]);
-    assert_eq!(
-        (settings.common.thread_count, settings.common.connection_count),
-        (2, 10)
-    );
+    assert_eq!((settings.common.thread_count, settings.common.connection_count), (2, 10));
     assert_eq!(settings.duration, Duration::from_secs(10));
     assert_eq!(settings.common.timeout, Duration::from_secs(2));
     assert_eq!(settings.warmup, None);
     assert_eq!(settings.plan, Plan::Steps(vec![Rate::Constant(1_000.0)]));
     assert_eq!((settings.arrival, settings.wrk2_exact), (Arrival::Uniform, false));
-    assert_eq!(
-        (settings.prints_response, settings.prints_service),
-        (false, false)
-    );
+    assert_eq!((settings.prints_response, settings.prints_service), (false, false));
     assert!(matches!(settings.requests, Requests::Fixed { pipeline: 1, .. }));
     assert_eq!(urls(&settings), [URL]);
 }
@@ -60,9 +49,7 @@ fn defaults_are_wrks() {
 #[test]
 fn values_stand_apart_or_attached_before_and_after_the_url() {
     let lines: [&[&str]; 5] = [
-        &[
-            "-t4", "-c64", "-d30s", "-R10k", "-T500ms", "-s", "a.lua", "-L", URL, "--", "x", "-y",
-        ],
+        &["-t4", "-c64", "-d30s", "-R10k", "-T500ms", "-s", "a.lua", "-L", URL, "--", "x", "-y"],
         &[
             "-t",
             "4",
@@ -113,9 +100,7 @@ fn values_stand_apart_or_attached_before_and_after_the_url() {
             "x",
             "-y",
         ],
-        &[
-            "-t4", URL, "-c64", "-L", "-d30s", "-R10k", "-T500ms", "-s", "a.lua", "--", "x", "-y",
-        ],
+        &["-t4", URL, "-c64", "-L", "-d30s", "-R10k", "-T500ms", "-s", "a.lua", "--", "x", "-y"],
     ];
     for line in lines {
         let settings = good(line);
@@ -126,21 +111,13 @@ fn values_stand_apart_or_attached_before_and_after_the_url() {
         );
         assert_eq!(settings.duration, Duration::from_secs(30), "{line:?}");
         assert_eq!(settings.common.timeout, Duration::from_millis(500), "{line:?}");
-        assert_eq!(
-            settings.plan,
-            Plan::Steps(vec![Rate::Constant(10_000.0)]),
-            "{line:?}"
-        );
+        assert_eq!(settings.plan, Plan::Steps(vec![Rate::Constant(10_000.0)]), "{line:?}");
         assert!(settings.prints_response && !settings.prints_service, "{line:?}");
         assert_eq!(urls(&settings), [URL], "{line:?}");
         let Requests::Script { file, args } = &settings.requests else {
             panic!("{line:?}: {settings:?}");
         };
-        assert_eq!(
-            (file.to_str(), args.join(" ")),
-            (Some("a.lua"), "x -y".to_owned()),
-            "{line:?}"
-        );
+        assert_eq!((file.to_str(), args.join(" ")), (Some("a.lua"), "x -y".to_owned()), "{line:?}");
     }
 }
 
@@ -167,12 +144,8 @@ fn the_last_of_several_values_holds_and_headers_and_assertions_add_up() {
     ]);
     assert_eq!(settings.common.thread_count, 1);
     assert_eq!(settings.plan, Plan::Steps(vec![Rate::Constant(7.0)]));
-    let headers: Vec<String> = settings
-        .common
-        .headers
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let headers: Vec<String> =
+        settings.common.headers.iter().map(|(name, value)| format!("{name}={value}")).collect();
     assert_eq!(headers, ["A=1", "B=2"]);
     assert_eq!(settings.results.asserts.len(), 2);
     assert_eq!(settings.common.targets.len(), 2);
@@ -192,30 +165,18 @@ fn plans() {
     );
     assert_eq!(
         steps(&["--ramp", "0..50k"]),
-        Plan::Steps(vec![Rate::Ramp {
-            from: 0.0,
-            to: 50_000.0
-        }])
+        Plan::Steps(vec![Rate::Ramp { from: 0.0, to: 50_000.0 }])
     );
     assert!(matches!(steps(&["--find-max"]), Plan::FindMax(_)));
-    assert!(matches!(
-        steps(&["--find-max", "--slo", "p99.9<20ms"]),
-        Plan::FindMax(_)
-    ));
+    assert!(matches!(steps(&["--find-max", "--slo", "p99.9<20ms"]), Plan::FindMax(_)));
 }
 
 #[test]
 fn what_is_missing_wrong_or_contradictory_is_refused() {
     refused(&["-t2", URL], "--rate: is missing");
     refused(&["-R5"], "URL: is missing");
-    refused(
-        &["-R5", "-t11", URL],
-        "--connections: number of connections must be >= threads",
-    );
-    refused(
-        &["-R5", "-c1", URL],
-        "--connections: number of connections must be >= threads",
-    );
+    refused(&["-R5", "-t11", URL], "--connections: number of connections must be >= threads");
+    refused(&["-R5", "-c1", URL], "--connections: number of connections must be >= threads");
     refused(&["-R5", "-t0", URL], "--threads: must be at least 1");
     refused(&["-R5", "-d0", URL], "--duration: must be more than 0");
     refused(&["-R5", "-d1.5s", URL], "--duration: `1.5s`");
@@ -223,10 +184,7 @@ fn what_is_missing_wrong_or_contradictory_is_refused() {
     refused(&["-R5", "-H", "no colon", URL], "--header: `no colon`");
     refused(&["-R5", "-H", "A: b\r\nC: d", URL], "--header: ");
     refused(&["-R5", "--ramp", "0..5", URL], "--ramp: takes the place");
-    refused(
-        &["-R5", "--find-max", URL],
-        "--rate: --find-max looks for the rate",
-    );
+    refused(&["-R5", "--find-max", URL], "--rate: --find-max looks for the rate");
     refused(&["-R5", "--slo", "p99<5ms", URL], "--slo: ");
     refused(&["-R5", "--ok", "404,abc", URL], "--ok: `abc`");
     refused(&["-R5", "--pipeline", "0", URL], "--pipeline: ");
@@ -242,21 +200,12 @@ fn what_is_missing_wrong_or_contradictory_is_refused() {
 
 #[test]
 fn all_problems_are_told_at_once() {
-    let problems =
-        read(&["-t0", "-cx", "-d", "soon", "--ok", "1", "--baseline", "b"]).expect_err("six mistakes");
-    let names: Vec<&str> = problems
-        .iter()
-        .filter_map(|problem| problem.split(':').next())
-        .collect();
-    for name in [
-        "URL",
-        "--rate",
-        "--threads",
-        "--connections",
-        "--duration",
-        "--ok",
-        "--baseline",
-    ] {
+    let problems = read(&["-t0", "-cx", "-d", "soon", "--ok", "1", "--baseline", "b"])
+        .expect_err("six mistakes");
+    let names: Vec<&str> =
+        problems.iter().filter_map(|problem| problem.split(':').next()).collect();
+    for name in ["URL", "--rate", "--threads", "--connections", "--duration", "--ok", "--baseline"]
+    {
         assert!(names.contains(&name), "{name} is not in {problems:#?}");
     }
     assert_eq!(names.len(), 7, "{problems:#?}");
@@ -280,10 +229,7 @@ fn workloads_and_fills_refuse_a_path() {
     }
     for path in ["/v0/status", "/?x=y", "?x=y"] {
         let url = format!("{host}{path}");
-        refused(
-            &["-R5", "--workload", "get", host, &url],
-            "URL: a workload has paths of its own",
-        );
+        refused(&["-R5", "--workload", "get", host, &url], "URL: a workload has paths of its own");
     }
     good(&["-R5", URL]);
 }
@@ -298,10 +244,7 @@ fn methods_and_bodies() {
     assert_eq!(fixed(&[]), ("GET".to_owned(), None));
     assert_eq!(fixed(&["--method", "DELETE"]), ("DELETE".to_owned(), None));
     assert_eq!(fixed(&["--body", "a=b"]), ("POST".to_owned(), text("a=b")));
-    assert_eq!(
-        fixed(&["--method", "PUT", "--body", "-1"]),
-        ("PUT".to_owned(), text("-1"))
-    );
+    assert_eq!(fixed(&["--method", "PUT", "--body", "-1"]), ("PUT".to_owned(), text("-1")));
     assert_eq!(fixed(&["--body", ""]), ("POST".to_owned(), text("")));
     let file = Some(Body::File("value.bin".into()));
     assert_eq!(fixed(&["--body", "@value.bin"]), ("POST".to_owned(), file));
@@ -309,10 +252,7 @@ fn methods_and_bodies() {
     refused(&["-R5", "--body", "@", URL], "--body: has no name");
     for option in ["--method", "--body"] {
         refused(&["-R5", "-s", "a.lua", option, "PUT", URL], option);
-        refused(
-            &["-R5", "--workload", "get", option, "PUT", "http://127.0.0.1"],
-            option,
-        );
+        refused(&["-R5", "--workload", "get", option, "PUT", "http://127.0.0.1"], option);
     }
 }
 
@@ -323,16 +263,10 @@ fn a_number_of_requests_has_no_end_in_time_unless_told() {
     assert_eq!(settings.duration, Duration::from_secs(24 * 3_600));
     let settings = good(&["-R5", "-n10", "-d", "3s", URL]);
     assert_eq!(settings.duration, Duration::from_secs(3));
-    assert_eq!(
-        good(&["--ramp", "0..5", "-n10", URL]).duration,
-        Duration::from_secs(10)
-    );
+    assert_eq!(good(&["--ramp", "0..5", "-n10", URL]).duration, Duration::from_secs(10));
     refused(&["-R5", "-n0", URL], "--requests: must be at least 1");
     refused(&["--find-max", "-n5", URL], "--requests: --find-max");
-    refused(
-        &["-R5", "--wrk2-exact", "-n5", URL],
-        "--requests: wrk2 has nothing",
-    );
+    refused(&["-R5", "--wrk2-exact", "-n5", URL], "--requests: wrk2 has nothing");
 }
 
 #[test]

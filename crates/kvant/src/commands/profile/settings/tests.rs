@@ -7,10 +7,7 @@ fn read(args: &[&str]) -> Result<Settings, Vec<String>> {
 }
 
 fn output(path: &str, format: Format) -> Output {
-    Output {
-        path: PathBuf::from(path),
-        format,
-    }
+    Output { path: PathBuf::from(path), format }
 }
 
 #[test]
@@ -29,7 +26,8 @@ fn without_arguments_the_server_at_the_usual_address_is_recorded_into_a_page() {
 
 #[test]
 fn a_recording_is_described_by_options() {
-    let args = "--url http://[::1]:9000/ --event cpu --duration 2m --rate 99 --engine perf -o x.collapsed";
+    let args =
+        "--url http://[::1]:9000/ --event cpu --duration 2m --rate 99 --engine perf -o x.collapsed";
     let settings = read(&args.split(' ').collect::<Vec<_>>()).unwrap();
     let wanted = Wanted {
         server: "[::1]:9000".into(),
@@ -39,10 +37,7 @@ fn a_recording_is_described_by_options() {
         engine: Some("perf".into()),
     };
     assert_eq!(settings.source, Source::Server(wanted));
-    assert_eq!(
-        settings.output,
-        output("x.collapsed", Format::Collapsed(Kind::Cpu))
-    );
+    assert_eq!(settings.output, output("x.collapsed", Format::Collapsed(Kind::Cpu)));
 }
 
 #[test]
@@ -50,10 +45,7 @@ fn names_tell_formats_and_format_overrules_them() {
     for (args, expected) in [
         (&["-o", "x.PB.GZ"][..], output("x.PB.GZ", Format::Pprof)),
         (&["-o", "x.kprof"], output("x.kprof", Format::Kprof)),
-        (
-            &["-o", "x.txt", "--format", "html"],
-            output("x.txt", Format::Html),
-        ),
+        (&["-o", "x.txt", "--format", "html"], output("x.txt", Format::Html)),
         (&["-o", "-", "--format", "kprof"], output("-", Format::Kprof)),
         (
             &["-o", "x.folded", "--kind", "idle"],
@@ -65,21 +57,12 @@ fn names_tell_formats_and_format_overrules_them() {
         ),
         (&["dir/a.kprof"], output("dir/a.html", Format::Html)),
         (&["a.kprof", "-o", "b.pb.gz"], output("b.pb.gz", Format::Pprof)),
-        (
-            &["--diff", "a.kprof", "b.kprof"],
-            output("difference.html", Format::Html),
-        ),
+        (&["--diff", "a.kprof", "b.kprof"], output("difference.html", Format::Html)),
     ] {
         assert_eq!(read(args).unwrap().output, expected, "{args:?}");
     }
-    let difference = Source::Difference {
-        base: "a.kprof".into(),
-        other: "b.kprof".into(),
-    };
-    assert_eq!(
-        read(&["--diff", "a.kprof", "b.kprof"]).unwrap().source,
-        difference
-    );
+    let difference = Source::Difference { base: "a.kprof".into(), other: "b.kprof".into() };
+    assert_eq!(read(&["--diff", "a.kprof", "b.kprof"]).unwrap().source, difference);
 }
 
 #[test]
@@ -126,14 +109,9 @@ fn all_that_is_wrong_is_said_at_once() {
 
 #[test]
 fn durations_have_the_forms_that_kvant_load_takes() {
-    for (text, seconds) in [
-        ("30", 30.0),
-        ("30s", 30.0),
-        ("5m", 300.0),
-        ("1h", 3600.0),
-        ("1M", 60.0),
-        ("250ms", 0.25),
-    ] {
+    for (text, seconds) in
+        [("30", 30.0), ("30s", 30.0), ("5m", 300.0), ("1h", 3600.0), ("1M", 60.0), ("250ms", 0.25)]
+    {
         let Source::Server(wanted) = read(&["-d", text]).unwrap().source else {
             panic!("{text}");
         };
@@ -142,9 +120,6 @@ fn durations_have_the_forms_that_kvant_load_takes() {
     }
     for text in ["2h", "50ms", "0", "1.5s"] {
         let problems = read(&["--duration", text]).err();
-        assert!(
-            problems.is_some_and(|problems| problems[0].starts_with("--duration: ")),
-            "{text}"
-        );
+        assert!(problems.is_some_and(|problems| problems[0].starts_with("--duration: ")), "{text}");
     }
 }
