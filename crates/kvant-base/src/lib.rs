@@ -24,6 +24,7 @@ pub mod events;
 pub mod limits;
 pub mod lock;
 pub mod log;
+mod named_enum;
 pub mod size;
 pub mod tag;
 pub mod timestamp;

@@ -12,133 +12,67 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-/// For whom work is done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Activity {
-    /// Nothing that was named.
-    #[default]
-    None,
-    /// `/v0/status`.
-    Status,
-    /// Reads of an entity.
-    Get,
-    /// Writes of an entity.
-    Put,
-    /// Deletions of an entity.
-    Delete,
-    /// Reads of a range.
-    Range,
-    /// The operator's requests.
-    Operator,
-    /// A memtable becomes a table.
-    Flush,
-    /// Tables are merged.
-    Compaction,
-    /// The database is opened.
-    Recovery,
-    /// Files that nobody needs any more are removed, snapshots are collected.
-    Housekeeping,
-    /// The load generator.
-    Load,
-    /// The profiler itself.
-    Profiler,
-}
-
-impl Activity {
-    /// All, in the order of their numbers.
-    pub const ALL: [Activity; 13] = [
-        Activity::None,
-        Activity::Status,
-        Activity::Get,
-        Activity::Put,
-        Activity::Delete,
-        Activity::Range,
-        Activity::Operator,
-        Activity::Flush,
-        Activity::Compaction,
-        Activity::Recovery,
-        Activity::Housekeeping,
-        Activity::Load,
-        Activity::Profiler,
-    ];
-
-    /// Its name in profiles.
-    pub fn name(self) -> &'static str {
-        match self {
-            Activity::None => "none",
-            Activity::Status => "status",
-            Activity::Get => "get",
-            Activity::Put => "put",
-            Activity::Delete => "delete",
-            Activity::Range => "range",
-            Activity::Operator => "operator",
-            Activity::Flush => "flush",
-            Activity::Compaction => "compaction",
-            Activity::Recovery => "recovery",
-            Activity::Housekeeping => "housekeeping",
-            Activity::Load => "load",
-            Activity::Profiler => "profiler",
-        }
+crate::named_enum! {
+    /// For whom work is done.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[repr(u8)]
+    pub enum Activity {
+        /// Nothing that was named.
+        #[default]
+        None = "none",
+        /// `/v0/status`.
+        Status = "status",
+        /// Reads of an entity.
+        Get = "get",
+        /// Writes of an entity.
+        Put = "put",
+        /// Deletions of an entity.
+        Delete = "delete",
+        /// Reads of a range.
+        Range = "range",
+        /// The operator's requests.
+        Operator = "operator",
+        /// A memtable becomes a table.
+        Flush = "flush",
+        /// Tables are merged.
+        Compaction = "compaction",
+        /// The database is opened.
+        Recovery = "recovery",
+        /// Files that nobody needs any more are removed, snapshots are collected.
+        Housekeeping = "housekeeping",
+        /// The load generator.
+        Load = "load",
+        /// The profiler itself.
+        Profiler = "profiler",
     }
 }
 
-/// Which part of the work it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Stage {
-    /// No part that was named.
-    #[default]
-    None,
-    /// Bytes from a socket become a request.
-    Parse,
-    /// Deciding who does it and whether.
-    Dispatch,
-    /// Reading or writing memtables.
-    Memtable,
-    /// Filters, indexes and blocks of tables.
-    Table,
-    /// Putting a group of writes into the write-ahead log.
-    Wal,
-    /// Waiting for or making things durable.
-    Sync,
-    /// Merging entries.
-    Merge,
-    /// Writing tables.
-    Build,
-    /// The answer goes to a socket.
-    Respond,
-}
-
-impl Stage {
-    /// All, in the order of their numbers.
-    pub const ALL: [Stage; 10] = [
-        Stage::None,
-        Stage::Parse,
-        Stage::Dispatch,
-        Stage::Memtable,
-        Stage::Table,
-        Stage::Wal,
-        Stage::Sync,
-        Stage::Merge,
-        Stage::Build,
-        Stage::Respond,
-    ];
-
-    /// Its name in profiles.
-    pub fn name(self) -> &'static str {
-        match self {
-            Stage::None => "none",
-            Stage::Parse => "parse",
-            Stage::Dispatch => "dispatch",
-            Stage::Memtable => "memtable",
-            Stage::Table => "table",
-            Stage::Wal => "wal",
-            Stage::Sync => "sync",
-            Stage::Merge => "merge",
-            Stage::Build => "build",
-            Stage::Respond => "respond",
-        }
+crate::named_enum! {
+    /// Which part of the work it is.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[repr(u8)]
+    pub enum Stage {
+        /// No part that was named.
+        #[default]
+        None = "none",
+        /// Bytes from a socket become a request.
+        Parse = "parse",
+        /// Deciding who does it and whether.
+        Dispatch = "dispatch",
+        /// Reading or writing memtables.
+        Memtable = "memtable",
+        /// Filters, indexes and blocks of tables.
+        Table = "table",
+        /// Putting a group of writes into the write-ahead log.
+        Wal = "wal",
+        /// Waiting for or making things durable.
+        Sync = "sync",
+        /// Merging entries.
+        Merge = "merge",
+        /// Writing tables.
+        Build = "build",
+        /// The answer goes to a socket.
+        Respond = "respond",
     }
 }
 
