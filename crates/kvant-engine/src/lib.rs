@@ -27,7 +27,7 @@ mod wal;
 pub use batch::WriteBatch;
 pub use commit::queue::Completion;
 pub use db::{
-    Db, Lookup, RangeIter, ReadTrace, Record, RecoveryProgress, Refusable, Resources, Snapshot,
+    Db, Lookup, RangeIter, ReadTrace, Record, RecoveryProgress, Refused, Resources, Snapshot,
     WriteHealth,
 };
 pub use format::{FileNum, SeqNum};

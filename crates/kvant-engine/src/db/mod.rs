@@ -32,7 +32,7 @@ pub use self::range::{RangeIter, Record};
 pub use self::read::Lookup;
 pub use self::recovery::RecoveryProgress;
 pub use self::snapshot::Snapshot;
-pub use self::write::Refusable;
+pub use self::write::Refused;
 pub use crate::table::ReadTrace;
 
 use self::core::{Core, Tasks};
@@ -175,8 +175,8 @@ impl Db {
             });
             match self.submit(batch, done) {
                 Ok(()) => break,
-                Err((error, refused)) if error.kind() == ErrorKind::Stalled => {
-                    batch = refused;
+                Err(refused) if refused.error.kind() == ErrorKind::Stalled => {
+                    batch = refused.batch;
                     let _waiting = core
                         .gate
                         .stall()
@@ -184,7 +184,7 @@ impl Db {
                     let mut writable = || core.gate.stall().is_none() || core.is_closed();
                     core.env.spawner.wait_until(core.gate.changed(), None, &mut writable);
                 }
-                Err((error, _)) => return Err(error),
+                Err(refused) => return Err(refused.error),
             }
         }
         let mut result = None;
@@ -218,13 +218,13 @@ impl Db {
 
     /// Commits a batch without ever waiting for an fsync or a stall: for event loops. After `Ok`,
     /// `done` has been or will be called, exactly once. After an error it will not be called,
-    /// nothing was written, and the batch comes back.
+    /// nothing was written, and batch and `done` come back.
     ///
     /// # Errors
     /// `Stalled`: register with [`Db::on_writable`], then try again. `Invalid` for keys and values
     /// over their limits; `NoSpace` (deletes alone may pass); `Fenced`; `Closed`.
     #[inline]
-    pub fn submit(&self, batch: WriteBatch, done: Completion) -> Refusable {
+    pub fn submit(&self, batch: WriteBatch, done: Completion) -> std::result::Result<(), Refused> {
         self.0.core.submit(batch, done)
     }
 

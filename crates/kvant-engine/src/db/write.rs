@@ -26,8 +26,15 @@ const LOG_HEADER_ROOM_BYTES: u64 = 64;
 /// below half of the memory.
 const FULL_DISK_MEMTABLES_MAX: u64 = 4;
 
-/// Nothing, or why a batch was refused, with the batch.
-pub type Refusable = std::result::Result<(), (Error, WriteBatch)>;
+/// A batch that was not taken: why, and what was given.
+pub struct Refused {
+    /// The cause.
+    pub error: Error,
+    /// The batch, for another attempt.
+    pub batch: WriteBatch,
+    /// Its completion, which was not called.
+    pub done: Completion,
+}
 
 /// What the leader writes to.
 pub(crate) struct Writer {
@@ -68,9 +75,9 @@ impl Writer {
 impl Core {
     /// Commits `batch` without waiting for an fsync or a stall. On error the batch comes back and
     /// nothing was written.
-    pub(crate) fn submit(&self, batch: WriteBatch, done: Completion) -> Refusable {
+    pub(crate) fn submit(&self, batch: WriteBatch, done: Completion) -> std::result::Result<(), Refused> {
         if let Err(error) = self.admit(&batch) {
-            return Err((error, batch));
+            return Err(Refused { error, batch, done });
         }
         if batch.is_empty() {
             done(Ok(()));

@@ -128,8 +128,8 @@ fn a_stall_is_told_once_from_the_first_writer_held_until_writers_are_let_go() {
         let batch = put(&number.to_be_bytes(), &[b'v'; 1_000]);
         match db.submit(batch, Box::new(|result| result.expect("written"))) {
             Ok(()) => assert_eq!(held_count, 0),
-            Err((error, _)) => {
-                assert_eq!(error.kind(), ErrorKind::Stalled);
+            Err(refused) => {
+                assert_eq!(refused.error.kind(), ErrorKind::Stalled);
                 held_count += 1;
                 world.clock.advance(Duration::from_millis(5));
             }

@@ -82,10 +82,10 @@ fn a_delete_does_not_share_the_fate_of_a_put_that_finds_no_space() {
         for (name, batch) in batches {
             let outcomes = Arc::clone(&outcomes_of);
             let done = Box::new(move |result| outcomes.lock().expect("whole").push((name, result)));
-            then.submit(batch, done).map_err(|(error, _)| error).expect("submitted");
+            then.submit(batch, done).map_err(|refused| refused.error).expect("submitted");
         }
     });
-    db.submit(put(b"first", b""), submit_both).map_err(|(error, _)| error).expect("submitted");
+    db.submit(put(b"first", b""), submit_both).map_err(|refused| refused.error).expect("submitted");
     let outcomes = std::mem::take(&mut *outcomes.lock().expect("whole"));
     let kinds: Vec<_> = outcomes
         .iter()

@@ -83,7 +83,7 @@ fn with_sync_always_what_a_recovery_shows_is_durable() {
     let db = first.open(&options);
     // Written, and the process is killed before the sync.
     db.submit(put(b"key", b"value"), Box::new(|_| ()))
-        .map_err(|(error, _)| error)
+        .map_err(|refused| refused.error)
         .expect("submitted");
     kill(&first, &disk, db);
 
