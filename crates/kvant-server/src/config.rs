@@ -2,7 +2,7 @@
 //! them together.
 
 use crate::affinity;
-use crate::site;
+use crate::http::site;
 use kvant_base::limits;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -26,8 +26,6 @@ pub enum Overload {
     Adaptive,
     /// A request that finds the queue full is refused.
     Reject,
-    /// The same, called discarded: Java's `DiscardPolicy`, but answered.
-    Discard,
     /// The request that has waited longest is refused instead.
     DiscardOldest,
     /// The selector does the work itself.

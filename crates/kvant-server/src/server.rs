@@ -1,19 +1,19 @@
-//! The server as its owner sees it.
+//! The server, from its start to its stop.
 
 use crate::admission::Refusals;
 use crate::config::{DispatchMode, ServerConfig};
 use crate::counters::Counters;
 use crate::descriptors;
-use crate::lifecycle::Lifecycle;
+use crate::http::Plane;
 use crate::memory::RequestMemory;
-use crate::pool::{Pool, PoolConfig};
-use crate::routes::Plane;
-use crate::selector::{self, Mailbox, Message, Shared};
-use crate::stores::Store;
+use crate::routes::ServerState;
+use crate::selector::{Mailbox, Message, Selectors};
+use crate::store::{Capability, Store};
+use crate::work::Lifecycle;
+use crate::work::pool::{Pool, PoolConfig};
 use kvant_base::lock::{self, NamedMutex};
 use kvant_base::wait::WaitKind;
 use kvant_base::{Events, Level, Log, MemoryBudget};
-use kvant_engine::RecoveryProgress;
 use kvant_env::{Env, Step, Task};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
@@ -22,7 +22,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
-use tokio::sync::Notify;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::Instant;
 
@@ -36,7 +35,7 @@ const THREADS_END_MAX: Duration = Duration::from_secs(1);
 /// A running server. It listens at once and answers `503` of type `recovering` until it is given
 /// its store.
 pub struct Server {
-    shared: Arc<Shared>,
+    state: Arc<ServerState>,
     local_addr: SocketAddr,
     admin_addr: Option<SocketAddr>,
     mailboxes: Vec<Mailbox>,
@@ -82,7 +81,7 @@ impl Server {
                 &[("connections_max", &wanted), ("room_for", &room_count)],
             );
         }
-        let selectors = config.selectors;
+        let selector_count = config.selectors;
         let started_ns = env.clock.monotonic_ns();
         let lifecycle = Arc::<Lifecycle>::default();
         let refusals = Refusals::new(Arc::clone(&events));
@@ -92,35 +91,37 @@ impl Server {
                 &env,
                 Arc::clone(&lifecycle),
                 Arc::clone(&refusals),
-                selectors,
+                selector_count,
             )
         });
-        let shared = Arc::new(Shared {
-            connections_max,
+        let state = Arc::new(ServerState {
+            memory: Arc::new(RequestMemory::new(memory, config.value_bytes_max)),
             env,
-            memory: RequestMemory::new(memory, config.value_bytes_max),
+            log,
+            lifecycle,
             refusals,
             pool,
-            lifecycle,
-            log,
             events,
             event_bell: Arc::default(),
-            counters: (0..selectors).map(|_| Arc::new(Counters::default())).collect(),
-            timings: (0..selectors).map(|_| Arc::default()).collect(),
+            counters: (0..selector_count).map(|_| Arc::<Counters>::default()).collect(),
+            timings: (0..selector_count).map(|_| Arc::default()).collect(),
             started_ns,
-            connection_closed: Notify::new(),
-            config,
+            connections_max,
+            checkpoints: config.checkpoints.clone(),
+        });
+        let selectors = Arc::new(Selectors {
+            config: Arc::new(config),
+            server: Arc::clone(&state),
+            connection_closed: Arc::default(),
         });
         let (mailboxes, inboxes): (Vec<_>, Vec<_>) =
-            (0..selectors).map(|_| unbounded_channel()).unzip();
-        let mut server = Server { shared, local_addr, admin_addr, mailboxes, threads: Vec::new() };
+            (0..selector_count).map(|_| unbounded_channel()).unzip();
+        let mut server = Server { state, local_addr, admin_addr, mailboxes, threads: Vec::new() };
         let mut listeners = Some(listeners);
         for (index, inbox) in inboxes.into_iter().enumerate() {
             let listeners = listeners.take().unwrap_or_default();
-            let shared = Arc::clone(&server.shared);
-            let started =
-                selector::spawn(shared, index, inbox, server.mailboxes.clone(), listeners);
-            match started {
+            let mailboxes = server.mailboxes.clone();
+            match selectors.spawn(index, inbox, mailboxes, listeners) {
                 Ok(thread) => server.threads.push(thread),
                 Err(error) => {
                     server.stop_selectors(Duration::ZERO);
@@ -128,17 +129,17 @@ impl Server {
                 }
             }
         }
-        server.shared.log.event(
+        server.state.log.event(
             Level::Info,
             "listening",
             &[
                 ("address", &local_addr),
-                ("selectors", &selectors),
+                ("selectors", &selector_count),
                 ("connections_max", &connections_max),
             ],
         );
         if let Some(admin_addr) = admin_addr {
-            server.shared.log.event(
+            server.state.log.event(
                 Level::Info,
                 "listening_for_operators",
                 &[("address", &admin_addr)],
@@ -157,30 +158,33 @@ impl Server {
         self.admin_addr
     }
 
-    /// Where whoever opens the store reports how far recovery is.
-    pub fn recovery_progress(&self) -> Arc<RecoveryProgress> {
-        Arc::clone(&self.shared.lifecycle.progress)
+    /// Shows clients how much of the recovery is done, in per cent, until the server has its store.
+    pub fn set_recovering(&self, per_cent: impl Fn() -> u64 + Send + Sync + 'static) {
+        self.state.lifecycle.set_recovering(Box::new(per_cent));
     }
 
     /// Gives the server its store: from now on entities are served. A second store is ignored.
     pub fn set_ready(&self, store: Arc<dyn Store>) {
-        self.shared.lifecycle.set_ready(store);
+        if !store.has(Capability::Persistence) {
+            self.state.log.event(Level::Warn, "not_persistent", &[("engine", &store.name())]);
+        }
+        self.state.lifecycle.set_ready(store);
     }
 
     /// Tells users why the store cannot be opened. The server goes on answering `503`.
     pub fn set_failed(&self, reason: String) {
-        self.shared.lifecycle.set_failed(reason);
+        self.state.lifecycle.set_failed(reason);
     }
 
     /// Stops accepting, closes idle connections, lets requests in flight finish for at most
-    /// `grace`, then closes the store. Threads that a read still keeps a second later are left to
-    /// themselves.
+    /// `grace`, then closes the store. Threads that a read still blocks a second later are
+    /// abandoned.
     ///
     /// # Errors
     /// What closing the store failed with.
     pub fn stop(mut self, grace: Duration) -> kvant_base::Result<()> {
         self.stop_selectors(grace);
-        self.shared.lifecycle.store().map_or(Ok(()), |store| store.close())
+        self.state.lifecycle.store().map_or(Ok(()), |store| store.close())
     }
 
     /// A second call does nothing.
@@ -189,16 +193,16 @@ impl Server {
             return;
         }
         for mailbox in self.mailboxes.drain(..) {
-            // A selector that has ended already hears nothing and needs not.
+            // A selector that has ended already has no receiver.
             drop(mailbox.send(Message::Stop(grace)));
         }
         let stopper = Arc::new(Stopper {
             threads: NamedMutex::new("stopper", std::mem::take(&mut self.threads)),
-            shared: Arc::clone(&self.shared),
+            state: Arc::clone(&self.state),
             waiting: std::thread::current(),
             is_done: AtomicBool::new(false),
         });
-        self.shared.env.spawner.spawn(stopper.clone());
+        self.state.env.spawner.spawn(stopper.clone());
         let (begun, time_max) = (Instant::now(), grace.saturating_add(THREADS_END_MAX));
         while !stopper.is_done.load(Ordering::Acquire) {
             let left = time_max.saturating_sub(begun.elapsed());
@@ -208,16 +212,16 @@ impl Server {
             lock::park(WaitKind::Idle, "stop", Some(left));
         }
         if !stopper.is_done.load(Ordering::Acquire) {
-            self.shared.log.event(Level::Warn, "threads_left", &[]);
+            self.state.log.event(Level::Warn, "threads_left", &[]);
         }
     }
 }
 
-/// Waits for the threads of a server that stops. It has a thread of its own, since a read can take
-/// as long as it likes and nothing ends a thread from outside.
+/// Waits for the threads of a server that stops. It has a thread of its own, since a read may block
+/// for any time and no thread can be ended from outside.
 struct Stopper {
     threads: NamedMutex<Vec<JoinHandle<()>>>,
-    shared: Arc<Shared>,
+    state: Arc<ServerState>,
     waiting: Thread,
     is_done: AtomicBool,
 }
@@ -231,10 +235,10 @@ impl Task for Stopper {
         let threads = std::mem::take(&mut *self.threads.lock());
         for thread in threads {
             if thread.join().is_err() {
-                self.shared.log.event(Level::Error, "selector_panicked", &[]);
+                self.state.log.event(Level::Error, "selector_panicked", &[]);
             }
         }
-        if let Some(pool) = &self.shared.pool {
+        if let Some(pool) = &self.state.pool {
             pool.stop();
         }
         self.is_done.store(true, Ordering::Release);
@@ -253,7 +257,7 @@ impl Drop for Server {
 fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let listen = || {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        // A restarted server must not wait until the kernel has forgotten its old connections.
+        // A restarted server must not wait for the old connections to leave the kernel.
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG_COUNT)?;

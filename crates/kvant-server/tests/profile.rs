@@ -36,8 +36,7 @@ fn start(dispatch: DispatchMode, env: &Env) -> Server {
     let server =
         Server::start(config, env.clone(), memory.clone(), Arc::new(NoLog), events.clone())
             .unwrap();
-    let resources =
-        Resources { memory, log: Arc::new(NoLog), events, progress: server.recovery_progress() };
+    let resources = Resources { memory, log: Arc::new(NoLog), events, progress: Arc::default() };
     let db =
         Db::open(env.clone(), Path::new("/data"), Options::for_memory(MEMORY_BYTES), resources)
             .unwrap();

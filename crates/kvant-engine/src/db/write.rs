@@ -75,7 +75,11 @@ impl Writer {
 impl Core {
     /// Commits `batch` without waiting for an fsync or a stall. On error the batch comes back and
     /// nothing was written.
-    pub(crate) fn submit(&self, batch: WriteBatch, done: Completion) -> std::result::Result<(), Refused> {
+    pub(crate) fn submit(
+        &self,
+        batch: WriteBatch,
+        done: Completion,
+    ) -> std::result::Result<(), Refused> {
         if let Err(error) = self.admit(&batch) {
             return Err(Refused { error, batch, done });
         }

@@ -1,12 +1,12 @@
-//! Which requests are let in, and what becomes of the others.
+//! Admission control: which requests are served under overload, and how the others are refused.
 //!
-//! A request that cannot be done in time is best refused at once: the client learns it while it can
-//! still do something else, and the server spends a refusal on it instead of work that nobody waits
-//! for any more. Two places decide: the queue in front of the workers ([`crate::pool`]), and each
-//! selector for what it does itself ([`Lag`]). Status and health are never asked here.
+//! A request that cannot be done in time is refused at once: the client learns it while it can
+//! still do something else, and the server spends a refusal on it instead of work whose result
+//! comes too late. Two places decide: the queue in front of the workers ([`crate::work::pool`]),
+//! and each selector for the work that it does itself ([`Lag`]). Requests for status and health
+//! are always admitted.
 //!
-//! Every refusal is counted once, by whoever decides it ([`Refusals`]); those who pass it on to the
-//! client do not count again.
+//! The place that refuses a request counts it in [`Refusals`]; the response does not count again.
 
 mod codel;
 mod control;
@@ -20,6 +20,10 @@ pub(crate) use lag::Lag;
 pub(crate) use pacer::Pacer;
 pub(crate) use refusals::Refusals;
 
+use crate::http::Problem;
+use http::StatusCode;
+use kvant_base::named_enum;
+
 /// The longest that a request should wait for its storage work while the server is busy for longer
 /// than [`INTERVAL_NS`].
 pub(crate) const TARGET_NS: u64 = 5_000_000;
@@ -27,64 +31,76 @@ pub(crate) const TARGET_NS: u64 = 5_000_000;
 /// whole.
 pub(crate) const INTERVAL_NS: u64 = 100_000_000;
 
-/// What a request asks of storage, and its priority: earlier ones are done first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// A point read.
-    Read,
-    /// A put or a delete.
-    Write,
-    /// A piece of a range.
-    Range,
-}
-
-impl Class {
-    pub(crate) const COUNT: usize = 3;
-    pub(crate) const ALL: [Class; Class::COUNT] = [Class::Read, Class::Write, Class::Range];
-
-    /// Its name in metrics and statistics.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Class::Read => "read",
-            Class::Write => "write",
-            Class::Range => "range",
-        }
+named_enum! {
+    /// The kinds of storage work, by priority: the first goes first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Class {
+        /// A point read.
+        Read = "read",
+        /// A put or a delete.
+        Write = "write",
+        /// A piece of a range.
+        Range = "range",
     }
 }
 
-/// Why a request was not done. Nothing of it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// The queue has no room for it.
-    QueueFull,
-    /// As `QueueFull`, under the policies that discard.
-    Discarded,
-    /// It waited for longer than `--queue-wait-max`.
-    WaitedTooLong,
-    /// It would have waited too long, or has, while the server has more to do than it can.
-    Overloaded,
-    /// The server is about to end.
-    Stopping,
+impl Class {
+    pub(crate) const COUNT: usize = Class::ALL.len();
+}
+
+named_enum! {
+    /// Why a request was refused. Nothing of it was done.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Refusal {
+        /// The queue has no room for it.
+        QueueFull = "queue-full",
+        /// A newer request took its place (`--overload discard-oldest`).
+        Discarded = "discarded",
+        /// It waited for longer than `--queue-wait-max`.
+        WaitedTooLong = "waited-too-long",
+        /// It would have waited for too long, or has, while more is asked of the server than it
+        /// can do.
+        Overloaded = "overloaded",
+        /// The server is about to end.
+        Stopping = "stopping",
+    }
 }
 
 impl Refusal {
-    pub(crate) const COUNT: usize = 5;
-    pub(crate) const ALL: [Refusal; Refusal::COUNT] = [
-        Refusal::QueueFull,
-        Refusal::Discarded,
-        Refusal::WaitedTooLong,
-        Refusal::Overloaded,
-        Refusal::Stopping,
-    ];
+    pub(crate) const COUNT: usize = Refusal::ALL.len();
 
-    /// Its name in metrics, statistics, events and answers.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Refusal::QueueFull => "queue-full",
-            Refusal::Discarded => "discarded",
-            Refusal::WaitedTooLong => "waited-too-long",
-            Refusal::Overloaded => "overloaded",
-            Refusal::Stopping => "stopping",
-        }
+    /// Explains the refusal to the client.
+    pub(crate) fn problem(self) -> Problem {
+        let (kind, title, detail) = match self {
+            Refusal::QueueFull => (
+                "overloaded",
+                "Queue full",
+                "nothing was done: as many requests wait for a worker as --queue-capacity allows; retry later",
+            ),
+            Refusal::Overloaded => (
+                "overloaded",
+                "Too much to do",
+                "nothing was done: more is asked of the server than it can do, and the request would have waited too long; \
+                 retry later, or send less",
+            ),
+            Refusal::Discarded => (
+                "discarded",
+                "Request discarded",
+                "nothing was done: the queue was full and --overload discards; retry later",
+            ),
+            Refusal::WaitedTooLong => (
+                "waited-too-long",
+                "Waited too long",
+                "nothing was done: the request waited for longer than --queue-wait-max; retry later, or send less",
+            ),
+            Refusal::Stopping => (
+                "stopping",
+                "Server stopping",
+                "nothing was done: the server stops; retry when it is back",
+            ),
+        };
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, kind, title, detail)
+            .retry_after(1)
+            .with("reason", self.name())
     }
 }

@@ -1,23 +1,17 @@
-//! `POST /v0/admin/{flush,compact,checkpoint}`: work that an operator asks for. It may take long,
-//! so it runs on a thread of its own while the selector goes on; the answer comes when it is done.
+//! `POST /v0/admin/{flush,compact,checkpoint}`: an operator's work. It may take long, so it runs on
+//! a thread of its own while the selector goes on; the response is sent when it is done.
 
-use super::Route;
-use super::entity::failed;
-use crate::answer::{Exchange, Reply, Response};
-use crate::config::ServerConfig;
-use crate::problem::Problem;
-use crate::query;
-use crate::request_body::{self, Unread, discard, read_value};
-use crate::selector::Selector;
-use crate::service::{Call, Step};
-use crate::stores::Store;
+use super::ServerState;
+use crate::conn::{Call, Step, request_body};
+use crate::http::{Exchange, Problem, Reply, Response, Route, query};
+use crate::store::{Capability, Store};
+use crate::work::Failure;
 use hyper::body::Incoming;
-use kvant_base::Result;
 use kvant_base::tag::{self, Activity};
+use kvant_base::{Error, ErrorKind};
 use serde::Deserialize;
 use serde_json::json;
-use std::path::PathBuf;
-use std::rc::Rc;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Longest JSON body of a checkpoint request.
@@ -33,75 +27,87 @@ struct CheckpointRequest {
     dir: String,
 }
 
-pub(super) fn start(route: Route, call: &Call, exchange: Exchange) -> Step {
-    let selector = Rc::clone(&call.selector);
-    let dir = query::text(exchange.query(), "dir");
-    let ready = dir.and_then(|dir| Ok((dir, Arc::clone(selector.shared.lifecycle.ready()?))));
-    let Exchange { body, mut reply, .. } = exchange;
-    let (dir, store) = match ready {
-        Ok(ready) => ready,
-        Err(problem) => return request_body::refuse(&selector.shared.config, body, reply, problem),
+pub(super) fn start(
+    route: Route,
+    server: &Arc<ServerState>,
+    call: &Call,
+    exchange: Exchange,
+) -> Step {
+    let (dir, store) = match admit(route, call, &exchange) {
+        Ok(admitted) => admitted,
+        Err(problem) => {
+            return request_body::refuse(&call.cx.config, exchange.body, exchange.reply, problem);
+        }
     };
-    match route {
-        Route::Checkpoint => Step::slow(checkpoint(selector, store, reply, body, dir)),
-        _ => Step::slow(async move {
-            let work = match route {
-                Route::Flush => Store::flush,
-                _ => Store::compact,
-            };
-            run(&selector, &mut reply, move || work(&*store)).await
-        }),
-    }
+    let (server, call) = (Arc::clone(server), call.clone());
+    let Exchange { body, mut reply, .. } = exchange;
+    Step::later(async move {
+        match route {
+            Route::Flush => run(&call, &mut reply, move || store.flush()).await,
+            Route::Compact => run(&call, &mut reply, move || store.compact()).await,
+            _ => match choose_dir(&server.checkpoints, &call, &mut reply, dir, body).await {
+                Ok(dir) => run(&call, &mut reply, move || store.checkpoint(&dir)).await,
+                Err(problem) => problem.respond(&mut reply),
+            },
+        }
+    })
 }
 
-async fn checkpoint(
-    selector: Rc<Selector>,
-    store: Arc<dyn Store>,
-    mut reply: Reply,
-    body: Option<Incoming>,
-    dir: Option<String>,
-) -> Response {
-    let dir_of_body = match body {
-        Some(body) => read_dir(&selector, &mut reply, body).await,
-        None => Ok(None),
+fn admit(
+    route: Route,
+    call: &Call,
+    exchange: &Exchange,
+) -> Result<(Option<String>, Arc<dyn Store>), Problem> {
+    let dir = query::text(exchange.query(), "dir")?;
+    let store = call.cx.storage.ready()?;
+    let needed = match route {
+        Route::Checkpoint => Capability::Checkpoint,
+        _ => Capability::Compaction,
     };
-    match dir_of_body.and_then(|dir_of_body| choose_dir(&selector.shared.config, dir, dir_of_body))
-    {
-        Ok(dir) => run(&selector, &mut reply, move || store.checkpoint(&dir)).await,
-        Err(problem) => problem.answer(&mut reply),
+    if !store.has(needed) {
+        return Err(Problem::not_supported(store.name(), needed.name()));
     }
+    Ok((dir, Arc::clone(store)))
+}
+
+async fn choose_dir(
+    checkpoints: &Path,
+    call: &Call,
+    reply: &mut Reply,
+    dir_of_query: Option<String>,
+    body: Option<Incoming>,
+) -> Result<PathBuf, Problem> {
+    let dir_of_body = match body {
+        Some(body) => read_dir(call, reply, body).await?,
+        None => None,
+    };
+    checkpoint_dir(checkpoints, dir_of_query, dir_of_body)
 }
 
 async fn read_dir(
-    selector: &Selector,
+    call: &Call,
     reply: &mut Reply,
-    mut body: Incoming,
-) -> std::result::Result<Option<String>, Problem> {
-    match read_value(selector, reply, &mut body, None, BODY_BYTES_MAX).await {
-        Ok(value) if value.bytes.is_empty() => Ok(None),
-        Ok(value) => serde_json::from_slice(&value.bytes)
-            .map(|request: CheckpointRequest| Some(request.dir))
-            .map_err(|error| {
-                Problem::bad_request(
-                    "bad-body",
-                    format!("the body is not {{\"dir\": \"NAME\"}}: {error}"),
-                )
-            }),
-        Err(Unread { problem, taken_bytes }) => {
-            let can_go_on = !problem.is_closing()
-                && discard(&selector.shared.config, body, reply, taken_bytes).await;
-            Err(if can_go_on { problem } else { problem.closing() })
-        }
+    body: Incoming,
+) -> Result<Option<String>, Problem> {
+    let body = request_body::read(call, reply, body, BODY_BYTES_MAX).await?;
+    if body.bytes.is_empty() {
+        return Ok(None);
+    }
+    match serde_json::from_slice::<CheckpointRequest>(&body.bytes) {
+        Ok(request) => Ok(Some(request.dir)),
+        Err(error) => Err(Problem::bad_request(
+            "bad-body",
+            format!("the body is not {{\"dir\": \"NAME\"}}: {error}"),
+        )),
     }
 }
 
-/// The directory that is asked for: one name, so that it can be nowhere but in the directory of
-/// checkpoints.
-fn choose_dir(
-    config: &ServerConfig,
+/// The requested directory: one name, so that it lies in the directory of checkpoints.
+fn checkpoint_dir(
+    checkpoints: &Path,
     query: Option<String>,
     body: Option<String>,
-) -> std::result::Result<PathBuf, Problem> {
+) -> Result<PathBuf, Problem> {
     let ((Some(dir), None) | (None, Some(dir))) = (query, body) else {
         return Err(Problem::bad_request(
             "bad-query",
@@ -115,37 +121,30 @@ fn choose_dir(
             format!(
                 "the directory of a checkpoint is one name of at most {NAME_BYTES_MAX} bytes, without `/`: it is made in {}, which \
                  --checkpoints changes",
-                config.checkpoints.display()
+                checkpoints.display()
             ),
         ));
     }
-    Ok(config.checkpoints.join(dir))
+    Ok(checkpoints.join(dir))
 }
 
 async fn run(
-    selector: &Selector,
+    call: &Call,
     reply: &mut Reply,
-    work: impl FnOnce() -> Result<()> + Send + 'static,
+    work: impl FnOnce() -> kvant_base::Result<()> + Send + 'static,
 ) -> Response {
-    let clock = &selector.shared.env.clock;
-    let started_ns = clock.monotonic_ns();
+    let started_ns = call.cx.meter.now_ns();
     let tagged = || {
         let _tag = tag::enter(Activity::Operator);
         work()
     };
-    let result = match tokio::task::spawn_blocking(tagged).await {
-        Ok(result) => result,
-        // Panics abort the process in release builds; in others the panic's own message is the one
-        // to read.
-        Err(_) => {
-            Err(kvant_base::Error::new(kvant_base::ErrorKind::Io, "the operation was cancelled"))
-        }
-    };
-    match result {
+    // Panics abort the process in release builds; in others the panic's own message explains it.
+    let cancelled = |_| Err(Error::new(ErrorKind::Io, "the operation was cancelled"));
+    match tokio::task::spawn_blocking(tagged).await.unwrap_or_else(cancelled) {
         Ok(()) => {
-            let took_us = (clock.monotonic_ns() - started_ns) / 1000;
+            let took_us = (call.cx.meter.now_ns() - started_ns) / 1000;
             reply.json(&json!({ "status": "done", "took_us": took_us }))
         }
-        Err(error) => failed(selector, &error).answer(reply),
+        Err(error) => call.explain(&Failure::from(error)).respond(reply),
     }
 }

@@ -1,32 +1,26 @@
-//! Documents about the server itself, which take milliseconds to write: they are written on a
-//! thread of their own, so that the selector's other connections go on.
+//! Documents about the server itself. Writing one takes milliseconds, so it is written on a thread
+//! of its own, and the selector's other connections go on.
 
-use crate::answer::{Body, Exchange};
-use crate::problem::Problem;
-use crate::selector::Shared;
-use crate::service::{Call, Step};
-use bytes::Bytes;
+use super::ServerState;
+use crate::conn::Step;
+use crate::http::{Body, Exchange, Problem};
 use http::StatusCode;
 use http::header::HeaderValue;
 use std::sync::Arc;
 
-/// Answers with what `write` writes.
+/// Responds with what `write` returns.
 pub(super) fn start(
-    call: &Call,
+    server: &Arc<ServerState>,
     mut exchange: Exchange,
     content_type: &'static HeaderValue,
-    write: impl FnOnce(&Shared) -> serde_json::Result<Vec<u8>> + Send + 'static,
+    write: impl FnOnce(&ServerState) -> serde_json::Result<Vec<u8>> + Send + 'static,
 ) -> Step {
-    let shared = Arc::clone(&call.selector.shared);
-    Step::slow(async move {
+    let server = Arc::clone(server);
+    Step::later(async move {
         let reply = &mut exchange.reply;
-        let failure = match tokio::task::spawn_blocking(move || write(&shared)).await {
+        let failure = match tokio::task::spawn_blocking(move || write(&server)).await {
             Ok(Ok(bytes)) => {
-                return reply.answer(
-                    StatusCode::OK,
-                    Some(content_type),
-                    Body::full(Bytes::from(bytes)),
-                );
+                return reply.respond(StatusCode::OK, Some(content_type), Body::full(bytes));
             }
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
@@ -37,6 +31,6 @@ pub(super) fn start(
             "Internal error",
             format!("the document cannot be written: {failure}"),
         )
-        .answer(reply)
+        .respond(reply)
     })
 }

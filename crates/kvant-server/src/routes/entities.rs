@@ -1,116 +1,78 @@
 //! `GET /v0/entities?start=K[&end=K][&limit=N]`: records in key order.
 
+use super::range_body::{RANGE_BYTES, RangeBody};
 use crate::admission::Class;
-use crate::answer::{Body, Exchange, Reply, Response};
-use crate::dispatch::{self, Failure, Piece, ReadingPiece};
+use crate::conn::{Call, Step};
+use crate::http::record_format::RecordFormat;
+use crate::http::{Body, Exchange, Problem, Reply, Response, problem, query};
 use crate::memory::Held;
-use crate::problem;
-use crate::query;
-use crate::range::{Format, RANGE_BYTES, RangeBody, RangeReader};
-use crate::request_body::no_memory;
-use crate::service::{Call, Step};
-use crate::stores::Store;
+use crate::store::{Capability, Store};
 use crate::timing::KeyStart;
+use crate::work::{Failure, RangeReader};
 use http::header::{ACCEPT, HeaderValue};
 use http::{Method, StatusCode, Version};
 use std::sync::Arc;
 
-pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
-    let shared = &call.selector.shared;
-    let query = query::range(exchange.query());
-    let ready = query.and_then(|query| Ok((query, shared.lifecycle.ready()?)));
-    let Exchange { method, mut reply, .. } = exchange;
-    let (query, store) = match ready {
-        Ok(ready) => ready,
-        Err(problem) => return Step::answer(problem.answer(&mut reply)),
+pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
+    let range = match admit(call, &exchange) {
+        Ok(range) => range,
+        Err(problem) => return Step::ready(problem.respond(&mut exchange.reply)),
     };
-    call.socket.note(|trace| trace.key = KeyStart::of(&query.start));
-    let format = Format::accepted(reply.request_headers().get_all(ACCEPT));
-    if method == Method::HEAD {
-        return Step::answer(head(&mut reply, format, Body::empty()));
+    let mut reply = exchange.reply;
+    if exchange.method == Method::HEAD {
+        return Step::ready(respond(&mut reply, range.format, Body::empty()));
     }
-    if let Some(refusal) = dispatch::admit(call, Class::Range) {
-        let problem = dispatch::explain(&call.selector, &call.socket, &Failure::Refused(refusal));
-        return Step::answer(problem.answer(&mut reply));
+    if let Err(problem) = call.admit(Class::Range) {
+        return Step::ready(problem.respond(&mut reply));
     }
-    let range = Range { reader: Box::new(RangeReader::new(query, format)), format, reply };
-    match shared.memory.try_hold(RANGE_BYTES) {
-        Some(held) => range.open(call, store, held),
-        None => Step::slow(range.open_later(call.clone(), Arc::clone(store))),
-    }
+    let call = call.clone();
+    Step::later(async move {
+        let memory = &call.cx.memory;
+        match memory.hold(RANGE_BYTES, call.cx.config.queue_wait_max).await {
+            Some(held) => open(&call, reply, range, held).await,
+            None => call.explain(&Failure::NoMemory).respond(&mut reply),
+        }
+    })
 }
 
-/// A range of which nothing has been read.
+/// A range of which nothing was read.
 struct Range {
     reader: Box<RangeReader>,
-    format: Format,
-    reply: Reply,
+    format: RecordFormat,
+    store: Arc<dyn Store>,
 }
 
-impl Range {
-    async fn open_later(mut self, call: Call, store: Arc<dyn Store>) -> Response {
-        let shared = &call.selector.shared;
-        let Some(held) = shared.memory.hold(RANGE_BYTES, shared.config.queue_wait_max).await else {
-            return no_memory(&call.selector).answer(&mut self.reply);
-        };
-        let (piece, answer) = match self.read(&call, &store, held) {
-            (ReadingPiece::Done(piece), answer) => (piece, answer),
-            (ReadingPiece::Later(later), answer) => {
-                (dispatch::piece(&call.selector, &*store, later.await), answer)
-            }
-        };
-        answer.finish(&call, store, piece)
+fn admit(call: &Call, exchange: &Exchange) -> Result<Range, Problem> {
+    let query = query::range(exchange.query())?;
+    let store = call.cx.storage.ready()?;
+    call.socket.update_trace(|trace| trace.key = KeyStart::of(&query.start));
+    if !store.has(Capability::Range) {
+        return Err(Problem::not_supported(store.name(), "order of keys"));
     }
+    let format = RecordFormat::accepted(exchange.reply.request_headers().get_all(ACCEPT));
+    let reader = Box::new(RangeReader::new(query, format));
+    Ok(Range { reader, format, store: Arc::clone(store) })
+}
 
-    fn open(self, call: &Call, store: &Arc<dyn Store>, held: Held) -> Step {
-        let store = Arc::clone(store);
-        match self.read(call, &store, held) {
-            (ReadingPiece::Done(piece), answer) => Step::answer(answer.finish(call, store, piece)),
-            (ReadingPiece::Later(later), answer) => {
-                let call = call.clone();
-                Step::slow(async move {
-                    let piece = dispatch::piece(&call.selector, &*store, later.await);
-                    answer.finish(&call, store, piece)
-                })
-            }
+/// Reads the first piece, so that an error before it has a status of its own.
+async fn open(call: &Call, mut reply: Reply, range: Range, held: Held) -> Response {
+    let Range { reader, format, store } = range;
+    let piece = call.cx.storage.read_piece(&store, reader).await;
+    call.socket.update_trace(|trace| trace.set_storage(&piece.work));
+    match piece.result {
+        Ok(()) => {
+            let until_close = reply.version() == Version::HTTP_10;
+            let body = RangeBody::new(piece.reader, store, held, call, until_close);
+            respond(&mut reply, format, Body::stream(body))
         }
-    }
-
-    /// Begins to read the first piece.
-    fn read(self, call: &Call, store: &Arc<dyn Store>, held: Held) -> (ReadingPiece, RangeAnswer) {
-        let reading = dispatch::read_piece(&call.selector, &**store, self.reader);
-        let answer = RangeAnswer { format: self.format, reply: self.reply, held };
-        (reading, answer)
+        Err(failure) => call.explain(&failure).respond(&mut reply),
     }
 }
 
-/// What is at hand while the first piece is being read.
-struct RangeAnswer {
-    format: Format,
-    reply: Reply,
-    held: Held,
-}
-
-impl RangeAnswer {
-    fn finish(mut self, call: &Call, store: Arc<dyn Store>, piece: Piece) -> Response {
-        call.socket.note(|trace| trace.storage(&piece.work));
-        match piece.result {
-            Ok(()) => {
-                let until_close = self.reply.version() == Version::HTTP_10;
-                let body = RangeBody::new(piece.reader, store, self.held, call, until_close);
-                head(&mut self.reply, self.format, Body::range(body))
-            }
-            Err(failure) => {
-                dispatch::explain(&call.selector, &call.socket, &failure).answer(&mut self.reply)
-            }
-        }
-    }
-}
-
-fn head(reply: &mut Reply, format: Format, body: Body) -> Response {
+fn respond(reply: &mut Reply, format: RecordFormat, body: Body) -> Response {
     let media_type = HeaderValue::from_static(format.media_type());
     let version = reply.version();
-    let mut response = reply.answer(StatusCode::OK, Some(&media_type), body);
+    let mut response = reply.respond(StatusCode::OK, Some(&media_type), body);
     if version == Version::HTTP_10 {
         problem::close(&mut response, version);
     }

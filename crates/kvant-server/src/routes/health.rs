@@ -1,36 +1,44 @@
-//! `GET /health`: whether this server can do its work, for whoever routes traffic or restarts it.
+//! `GET /health`: whether this server can do its work, for what routes traffic to it or restarts it.
 
-use crate::answer::Exchange;
-use crate::problem::Problem;
-use crate::service::{Call, Step};
+use crate::conn::{Call, Step};
+use crate::http::{Exchange, Problem};
+use crate::store::{Capability, Store, WriteHealth};
 use http::StatusCode;
-use kvant_engine::WriteHealth;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
     let reply = &mut exchange.reply;
-    let health = call.selector.shared.lifecycle.ready().map(|store| store.write_health());
-    let problem = match health {
-        Ok(WriteHealth::Good) => {
-            return Step::answer(reply.json(&json!({ "status": "ready", "writes": "ok" })));
+    let health = call.cx.storage.ready().and_then(|store| document(&**store));
+    Step::ready(match health {
+        Ok(document) => reply.json(&document),
+        Err(problem) => problem.respond(reply),
+    })
+}
+
+fn document(store: &dyn Store) -> Result<Value, Problem> {
+    let mut document = match store.write_health() {
+        WriteHealth::Good => json!({ "status": "ready", "writes": "ok" }),
+        // Readers and deletes are served: a restart or another target would be worse for them.
+        WriteHealth::NoSpace => json!({
+            "status": "ready",
+            "writes": "no-space",
+            "detail": "the disk is full: puts are answered 507 until space has returned; reads and deletes go on",
+        }),
+        WriteHealth::Failing(cause) => {
+            return Err(Problem::writes_failing(&cause)
+                .with("writes", "failing")
+                .with("cause", cause.to_string()));
         }
-        // It does its work for readers and for deletes: a restart or another target for these would
-        // be worse.
-        Ok(WriteHealth::NoSpace) => {
-            return Step::answer(reply.json(&json!({
-                "status": "ready",
-                "writes": "no-space",
-                "detail": "the disk is full: puts are answered 507 until space has returned; reads and deletes go on",
-            })));
+        WriteHealth::Fenced(cause) => {
+            return Err(Problem::fenced(&cause)
+                .with_status(StatusCode::SERVICE_UNAVAILABLE)
+                .with("writes", "fenced")
+                .with("cause", cause.to_string()));
         }
-        Ok(WriteHealth::Failing(cause)) => Problem::writes_failing(&cause)
-            .with("writes", "failing")
-            .with("cause", cause.to_string()),
-        Ok(WriteHealth::Fenced(cause)) => Problem::fenced(&cause)
-            .with_status(StatusCode::SERVICE_UNAVAILABLE)
-            .with("writes", "fenced")
-            .with("cause", cause.to_string()),
-        Err(problem) => problem,
     };
-    Step::answer(problem.answer(reply))
+    document["engine"] = store.name().into();
+    if !store.has(Capability::Persistence) {
+        document["persistence"] = "none: the data is lost when the process ends".into();
+    }
+    Ok(document)
 }

@@ -1,14 +1,14 @@
-//! `GET /openapi.json`: this interface for machines. Kept by hand; a test compares it with the
-//! table of routes.
+//! `GET /openapi.json`: the interface for machines. Written by hand; a test compares it with the
+//! routes.
 
-use crate::answer::{Body, Exchange, JSON};
-use crate::service::Step;
-use bytes::Bytes;
+use crate::conn::Step;
+use crate::http::response::JSON;
+use crate::http::{Body, Exchange};
 use http::StatusCode;
 
 pub(super) static DOCUMENT: &str = include_str!("../openapi.json");
 
 pub(super) fn start(mut exchange: Exchange) -> Step {
-    let body = Body::full(Bytes::from_static(DOCUMENT.as_bytes()));
-    Step::answer(exchange.reply.answer(StatusCode::OK, Some(&JSON), body))
+    let body = Body::full(DOCUMENT);
+    Step::ready(exchange.reply.respond(StatusCode::OK, Some(&JSON), body))
 }

@@ -2,21 +2,18 @@
 //! /v0/profile[?event=..][&duration=..][&format=..][&rate=..][&engine=..][&kind=..][&known=..]`:
 //! records what the process does, for a while, and answers with it.
 //!
-//! A recording ends when its time is over; when the client closes its side of the connection, be it
-//! that it has gone or that it wants what there is; and when the server stops. It is answered in
-//! all three cases, for whoever is still there to read it.
+//! A recording ends when its time is over, when the client closes its side of the connection, or
+//! when the server stops. The response has what was recorded until then.
 //!
-//! Threads: the selector only waits. Starting and stopping, names for addresses and the answer's
-//! format take milliseconds to seconds: they have threads of their own, the long part with a low
-//! priority.
+//! Threads: the selector only waits. Starting, stopping, symbols and the encoding take milliseconds
+//! to seconds: they run on threads of their own, the long part with a low priority.
 
 mod request;
 
-use crate::answer::{Body, Exchange, Reply, Response};
-use crate::problem::Problem;
-use crate::request_body::no_memory;
-use crate::selector::Shared;
-use crate::service::{Call, Step};
+use super::ServerState;
+use crate::conn::{Call, Step};
+use crate::http::{Body, Exchange, Problem, Reply, Response};
+use crate::work::Failure;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ACCEPT, CACHE_CONTROL, HeaderValue};
@@ -32,59 +29,63 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// How often a recording looks whether it is to end early.
-const LOOK_PERIOD: Duration = Duration::from_millis(100);
+/// How often a recording checks whether to end early.
+const CHECK_PERIOD: Duration = Duration::from_millis(100);
 
-/// Samples take at most this share of the memory budget; what comes then is dropped, and counted.
-/// It is not taken out of the budget: the block cache would shrink, and the profile would show what
-/// it does itself.
+/// Samples take at most this share of the memory budget; later ones are dropped and counted. The
+/// budget does not count them: the block cache would shrink, and the profile would show its own
+/// effect.
 const MEMORY_SHARE: u64 = 16;
 const SAMPLE_BYTES: u64 = size_of::<recording::Sample>() as u64;
 
 static NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
+pub(super) fn start(server: &Arc<ServerState>, call: &Call, exchange: Exchange) -> Step {
     let accept = exchange.reply.request_headers().get_all(ACCEPT);
     let request = Request::read(exchange.query(), accept);
     let mut reply = exchange.reply;
     match request {
         Ok(request) => {
-            let call = call.clone();
-            Step::slow(async move {
-                match record(&call, request, &mut reply).await {
+            let (server, call) = (Arc::clone(server), call.clone());
+            Step::later(async move {
+                match record(&server, &call, request, &mut reply).await {
                     Ok(response) => response,
-                    Err(problem) => problem.answer(&mut reply),
+                    Err(problem) => problem.respond(&mut reply),
                 }
             })
         }
-        Err(problem) => Step::answer(problem.answer(&mut reply)),
+        Err(problem) => Step::ready(problem.respond(&mut reply)),
     }
 }
 
-async fn record(call: &Call, request: Request, reply: &mut Reply) -> Result<Response, Problem> {
-    let shared = &call.selector.shared;
-    let options = options(&request, shared.memory.budget().limit_bytes());
+async fn record(
+    server: &Arc<ServerState>,
+    call: &Call,
+    request: Request,
+    reply: &mut Reply,
+) -> Result<Response, Problem> {
+    let options = options(&request, server.memory.budget().limit_bytes());
     let profiler = {
-        let (env, events) = (shared.env.clone(), Arc::clone(&shared.events));
+        let (env, events) = (server.env.clone(), Arc::clone(&server.events));
         let start = move || Profiler::start(options, &env, Some(events));
         match tokio::task::spawn_blocking(start).await {
             Ok(started) => started.map_err(|error| not_started(&error))?,
             Err(error) => return Err(internal(&error)),
         }
     };
-    let mut running = Running { profiler: Some(profiler), shared: Arc::clone(shared) };
+    let mut running = Running { profiler: Some(profiler), server: Arc::clone(server) };
     wait(call, request.duration).await;
     let format = request.format;
     let (sender, receiver) = oneshot::channel();
     running.finish(Some((request, sender)));
     let bytes = receiver.await.map_err(|error| internal(&error))?;
-    let Some(held) = shared.memory.hold(bytes.len() as u64, shared.config.queue_wait_max).await
+    let Some(held) = server.memory.hold(bytes.len() as u64, call.cx.config.queue_wait_max).await
     else {
-        return Err(no_memory(&call.selector));
+        return Err(call.explain(&Failure::NoMemory));
     };
     let media_type = HeaderValue::from_static(format.media_type());
     let body = Body::reserved(Bytes::from(bytes), held);
-    let mut response = reply.answer(StatusCode::OK, Some(&media_type), body);
+    let mut response = reply.respond(StatusCode::OK, Some(&media_type), body);
     response.headers_mut().insert(CACHE_CONTROL, NO_STORE.clone());
     Ok(response)
 }
@@ -133,38 +134,37 @@ fn internal(error: &dyn std::error::Error) -> Problem {
     )
 }
 
-/// Returns when the recording is to end.
+/// Resolves when the recording has to end.
 async fn wait(call: &Call, duration: Duration) {
     let end = Instant::now() + duration;
-    let mut look = tokio::time::interval(LOOK_PERIOD);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut check = tokio::time::interval(CHECK_PERIOD);
+    check.set_missed_tick_behavior(MissedTickBehavior::Delay);
     call.socket.watch_peer(true);
-    while !call.selector.stopping.get() && !call.socket.has_peer_left() {
+    while !call.cx.stopping.get() && !call.socket.has_peer_left() {
         tokio::select! {
             () = tokio::time::sleep_until(end) => break,
-            _ = look.tick() => {}
+            _ = check.tick() => {}
         }
     }
     call.socket.watch_peer(false);
 }
 
-/// A profiler that runs. Whatever becomes of the request, it is stopped, and not on the selector's
-/// thread.
+/// A running profiler. It is stopped however the request ends, and not on the selector's thread.
 struct Running {
     profiler: Option<Profiler>,
-    shared: Arc<Shared>,
+    server: Arc<ServerState>,
 }
 
-/// Where the answer's body goes.
+/// How to encode the recording, and where to send it.
 type Wanted = (Request, oneshot::Sender<Vec<u8>>);
 
 impl Running {
-    /// Has the profiler stopped, and makes of its recording what is wanted.
+    /// Stops the profiler and encodes its recording, in the background.
     fn finish(&mut self, wanted: Option<Wanted>) {
         if let Some(profiler) = self.profiler.take() {
-            let shared = Arc::clone(&self.shared);
-            let work = Box::new(move || finish(&shared, profiler, wanted));
-            self.shared
+            let server = Arc::clone(&self.server);
+            let work = Box::new(move || finish(&server, profiler, wanted));
+            self.server
                 .env
                 .spawner
                 .spawn(Arc::new(Finishing { work: NamedMutex::new("profile", Some(work)) }));
@@ -178,7 +178,7 @@ impl Drop for Running {
     }
 }
 
-/// Once, in the background.
+/// A background task that runs once.
 struct Finishing {
     work: NamedMutex<Option<Box<dyn FnOnce() + Send>>>,
 }
@@ -201,9 +201,9 @@ impl Task for Finishing {
     }
 }
 
-fn finish(shared: &Shared, profiler: Profiler, wanted: Option<Wanted>) {
+fn finish(server: &ServerState, profiler: Profiler, wanted: Option<Wanted>) {
     let mut recording = profiler.stop();
-    shared.log.event(
+    server.log.event(
         Level::Info,
         "profile_recorded",
         &[
@@ -220,7 +220,7 @@ fn finish(shared: &Shared, profiler: Profiler, wanted: Option<Wanted>) {
     if !is_left_to_client {
         for problem in symbols::resolve(&mut recording).problems {
             let fields: [(&str, &dyn Display); 1] = [("problem", &problem)];
-            shared.log.event(Level::Warn, "profile_without_names", &fields);
+            server.log.event(Level::Warn, "profile_without_names", &fields);
         }
     }
     let bytes = match request.format {
@@ -229,7 +229,7 @@ fn finish(shared: &Shared, profiler: Profiler, wanted: Option<Wanted>) {
         Format::Pprof => render::pprof(&recording),
         Format::Collapsed(kind) => render::collapsed(&recording, kind).into_bytes(),
     };
-    // Nobody wants it any more where the client has gone.
+    // The receiver is gone when the client is.
     drop(sender.send(bytes));
     drop(recording);
     symbols::give_back();

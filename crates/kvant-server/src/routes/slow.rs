@@ -1,10 +1,10 @@
 //! `GET /v0/slow[?limit=N][&operation=NAME]`: the slowest requests of the last minute, where their
 //! time went, and what happened in the store meanwhile.
 
-use super::document;
-use crate::answer::{Exchange, JSON};
-use crate::query;
-use crate::service::{Call, Step};
+use super::{ServerState, document};
+use crate::conn::Step;
+use crate::http::response::JSON;
+use crate::http::{Exchange, query};
 use crate::timing::{
     self, EventFields, Phase, SLOW_COUNT_MAX, SLOW_SPAN_NS, Stamps, Trace, WallTime, as_us,
 };
@@ -18,20 +18,20 @@ use std::sync::Arc;
 /// Events shown with one request: those that overlap it longest.
 const EVENT_COUNT_MAX: usize = 32;
 
-pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
+pub(super) fn start(server: &Arc<ServerState>, mut exchange: Exchange) -> Step {
     let (limit, operation) = match query::slow(exchange.query()) {
         Ok(query) => query,
-        Err(problem) => return Step::answer(problem.answer(&mut exchange.reply)),
+        Err(problem) => return Step::ready(problem.respond(&mut exchange.reply)),
     };
     let count_max = limit.map_or(SLOW_COUNT_MAX, |limit| limit.min(SLOW_COUNT_MAX as u64) as usize);
-    document::start(call, exchange, &JSON, move |shared| {
-        let wall = WallTime::now(&*shared.env.clock);
+    document::start(server, exchange, &JSON, move |server| {
+        let wall = WallTime::now(&*server.env.clock);
         let since_ns = wall.now_ns().saturating_sub(SLOW_SPAN_NS);
-        let slowest = timing::slowest(&shared.timings, since_ns, operation, count_max);
-        // Asked for once: the ring is locked meanwhile, and it is long.
+        let slowest = timing::slowest(&server.timings, since_ns, operation, count_max);
+        // Once for all of them: the ring is long, and locked meanwhile.
         let first_ns = slowest.iter().map(|trace| trace.stamps.arrival_ns).min();
         let events = first_ns
-            .map_or_else(Vec::new, |first_ns| shared.events.overlapping(first_ns, wall.now_ns()));
+            .map_or_else(Vec::new, |first_ns| server.events.overlapping(first_ns, wall.now_ns()));
         rows(&slowest, &events, &wall)
     })
 }

@@ -1,18 +1,11 @@
-//! `GET /v0/status`: alive, whatever the storage is doing.
+//! `GET /v0/status`: the server is alive, whatever the storage does.
 
-use crate::answer::{Body, Exchange, JSON};
-use crate::service::{Call, Step};
-use bytes::Bytes;
+use crate::conn::{Call, Step};
+use crate::http::response::{JSON, status_document};
+use crate::http::{Body, Exchange};
 use http::StatusCode;
 
-/// Says that the store is open.
-pub(crate) const READY: &[u8] = br#"{"status":"ready"}"#;
-
 pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
-    let body: &[u8] = match call.selector.shared.lifecycle.store() {
-        Some(_) => READY,
-        None => br#"{"status":"recovering"}"#,
-    };
-    let body = Body::full(Bytes::from_static(body));
-    Step::answer(exchange.reply.answer(StatusCode::OK, Some(&JSON), body))
+    let body = Body::full(status_document(call.cx.storage.store().is_some()));
+    Step::ready(exchange.reply.respond(StatusCode::OK, Some(&JSON), body))
 }

@@ -1,4 +1,6 @@
 use super::*;
+use crate::http::Plane;
+use http::Method;
 use serde_json::Value;
 
 const METHODS: [Method; 8] = [
@@ -16,14 +18,14 @@ const METHODS: [Method; 8] = [
 fn the_table_of_routes_is_consistent() {
     for (index, route) in Route::ALL.into_iter().enumerate() {
         assert_eq!(route as usize, index, "{route:?} has a row of its own in the counters");
-        assert_eq!(Route::of(route.path()), Some(route));
+        assert_eq!(Route::of(route.name()), Some(route));
         let listed: Vec<&str> = route.allow().split(", ").collect();
         for method in METHODS {
             assert_eq!(
                 route.allows(&method),
                 listed.contains(&method.as_str()),
                 "{method} {}",
-                route.path()
+                route.name()
             );
         }
         assert!(Plane::Both.serves(route));
@@ -39,13 +41,13 @@ fn the_openapi_document_lists_these_routes_and_methods() {
     let paths = document["paths"].as_object().unwrap();
     assert_eq!(paths.len(), Route::ALL.len());
     for route in Route::ALL {
-        let operations = paths[route.path()].as_object().unwrap();
+        let operations = paths[route.name()].as_object().unwrap();
         let mut documented: Vec<String> =
             operations.keys().map(|method| method.to_uppercase()).collect();
         let mut allowed: Vec<&str> = route.allow().split(", ").collect();
         documented.sort_unstable();
         allowed.sort_unstable();
-        assert_eq!(documented, allowed, "{}", route.path());
+        assert_eq!(documented, allowed, "{}", route.name());
     }
 }
 
@@ -55,8 +57,8 @@ fn the_openapi_document_has_the_version_of_the_product_and_the_limits_of_paramet
     assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
     let (mut limits, mut acknowledgements) = (0, 0);
     for route in Route::ALL {
-        for operation in document["paths"][route.path()].as_object().unwrap().values() {
-            assert!(operation["responses"]["403"].is_object(), "{}", route.path());
+        for operation in document["paths"][route.name()].as_object().unwrap().values() {
+            assert!(operation["responses"]["403"].is_object(), "{}", route.name());
             for parameter in operation["parameters"].as_array().into_iter().flatten() {
                 let schema = &parameter["schema"];
                 match parameter["name"].as_str().unwrap() {

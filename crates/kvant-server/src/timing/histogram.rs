@@ -1,5 +1,4 @@
-//! How often which duration was seen: a log-linear histogram of nanoseconds, bucketed as
-//! HdrHistogram does.
+//! A log-linear histogram of durations in nanoseconds, bucketed as HdrHistogram does.
 //!
 //! Each octave has 32 buckets of equal width, and everything below 64 ns a bucket of its own. The
 //! last octave ends at [`LIMIT_NS`]; what is longer counts in the last bucket, while sum and
@@ -14,7 +13,7 @@
 //! Threads: one writes, any may read; a reader may see a value's bucket before its share of the
 //! sum.
 
-use crate::counters;
+use crate::counters::Counter;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Buckets an octave, as a power of two.
@@ -27,25 +26,25 @@ const BUCKET_COUNT: usize = ((LIMIT_BITS - OCTAVE_BITS + 1) << OCTAVE_BITS) as u
 
 /// What one thread records: 8 KiB.
 pub(crate) struct Histogram {
-    sum_ns: AtomicU64,
+    sum_ns: Counter,
     max_ns: AtomicU64,
-    counts: [AtomicU64; BUCKET_COUNT],
+    counts: [Counter; BUCKET_COUNT],
 }
 
 impl Histogram {
     pub(crate) fn new() -> Histogram {
         Histogram {
-            sum_ns: AtomicU64::new(0),
+            sum_ns: Counter::default(),
             max_ns: AtomicU64::new(0),
-            counts: [const { AtomicU64::new(0) }; BUCKET_COUNT],
+            counts: std::array::from_fn(|_| Counter::default()),
         }
     }
 
     /// Counts a duration.
     #[inline]
     pub(crate) fn record(&self, ns: u64) {
-        counters::add(&self.counts[bucket_of(ns)], 1);
-        counters::add(&self.sum_ns, ns);
+        self.counts[bucket_of(ns)].add(1);
+        self.sum_ns.add(ns);
         if ns > self.max_ns.load(Ordering::Relaxed) {
             self.max_ns.store(ns, Ordering::Relaxed);
         }
@@ -85,9 +84,9 @@ impl Snapshot {
     /// Adds what `histogram` holds now.
     pub(crate) fn add(&mut self, histogram: &Histogram) {
         for (total, count) in self.counts.iter_mut().zip(&histogram.counts) {
-            *total += count.load(Ordering::Relaxed);
+            *total += count.get();
         }
-        self.sum_ns = self.sum_ns.wrapping_add(histogram.sum_ns.load(Ordering::Relaxed));
+        self.sum_ns = self.sum_ns.wrapping_add(histogram.sum_ns.get());
         self.max_ns = self.max_ns.max(histogram.max_ns.load(Ordering::Relaxed));
     }
 

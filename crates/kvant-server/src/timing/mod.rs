@@ -1,9 +1,7 @@
 //! Where the time of requests goes: histograms by operation and phase, and the slowest requests of
-//! the last minute.
+//! the last minute. `docs/latency.md` explains them.
 //!
-//! `docs/latency.md` says how to read them.
-//!
-//! Memory of a selector, for each of the 7 operations that it has met: 48 KiB of histograms and at
+//! Memory of a selector, for each of the 7 operations that occurred: 48 KiB of histograms and at
 //! most 32 KiB of slow requests.
 
 mod histogram;
@@ -15,16 +13,34 @@ mod trace;
 pub(crate) use json::{EventFields, WallTime, as_us};
 pub(crate) use report::{latency_json, write_metrics};
 pub(crate) use slow::{SLOW_COUNT_MAX, SLOW_SPAN_NS};
-pub(crate) use trace::{KeyStart, Operation, Phase, Stamps, StorageWork, Trace};
+pub(crate) use trace::{KeyStart, Phase, Stamps, StorageWork, Trace};
 
+use crate::counters::Counters;
+use crate::http::Operation;
 use histogram::{Histogram, Snapshot};
+use kvant_env::Clock;
 use slow::SlowRequests;
 use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
 
+/// What a selector measures with: its clock, counters and timings.
+pub(crate) struct Meter {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) timings: Arc<Timings>,
+}
+
+impl Meter {
+    /// Now, in nanoseconds of the monotonic clock.
+    #[inline]
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.clock.monotonic_ns()
+    }
+}
+
 /// The times of one selector's requests.
 ///
-/// Threads: the selector records, anyone reads.
+/// Threads: the selector records, any thread reads.
 #[derive(Default)]
 pub(crate) struct Timings {
     /// In the order of [`Operation::ALL`]; made when the first request comes.
@@ -39,8 +55,8 @@ struct OperationTimes {
 }
 
 impl Timings {
-    /// Adds a request that has its whole answer. Every phase counts, also one that took no time: so
-    /// all phases of an operation have the same number of requests.
+    /// Adds a request whose response was sent. Every phase counts, even if it took no time: all
+    /// phases of an operation have the same number of requests.
     #[inline]
     pub(crate) fn record(&self, trace: &Trace) {
         let times = self.operations[trace.counted_as() as usize].get_or_init(OperationTimes::new);
@@ -81,8 +97,8 @@ fn summaries(timings: &[Arc<Timings>], mut visit: impl FnMut(Operation, Phase, &
     }
 }
 
-/// The slowest requests that all selectors kept of those written at `since_ns` or later, slowest
-/// first; of one operation where one is given.
+/// The slowest requests that ended at `since_ns` or later, slowest first, of all operations or of
+/// one.
 pub(crate) fn slowest(
     timings: &[Arc<Timings>],
     since_ns: u64,

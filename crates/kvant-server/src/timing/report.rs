@@ -2,7 +2,7 @@
 
 use super::histogram::Snapshot;
 use super::{Timings, as_us, summaries};
-use crate::report::append;
+use crate::http::metrics_text::{append, header};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -53,12 +53,7 @@ fn times_json(times: &Snapshot) -> Value {
 /// Appends the histograms of the operations that occurred in the Prometheus text format.
 pub(crate) fn write_metrics(timings: &[Arc<Timings>], out: &mut String) {
     const NAME: &str = "kvant_request_phase_seconds";
-    append(
-        out,
-        format_args!(
-            "# HELP {NAME} Time of requests, by operation and phase.\n# TYPE {NAME} histogram\n"
-        ),
-    );
+    header(out, NAME, "histogram", "Time of requests, by operation and phase.");
     summaries(timings, |operation, phase, times| {
         let labels = format!("operation=\"{}\",phase=\"{}\"", operation.name(), phase.name());
         for (bound_ns, bound) in BOUNDS {

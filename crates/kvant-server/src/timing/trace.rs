@@ -1,114 +1,32 @@
 //! What one request went through, and when.
 
-use crate::routes::Route;
-use http::{Method, StatusCode};
-use kvant_base::tag::Activity;
-use kvant_engine::ReadTrace;
+use crate::http::Operation;
+use crate::store::ReadTrace;
+use http::StatusCode;
+use kvant_base::named_enum;
 
-/// What a request asks for, as far as its cost goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Status,
-    Get,
-    Put,
-    Delete,
-    Range,
-    /// The operator's requests, and those that are refused before a route.
-    #[default]
-    Other,
-    /// Of entities, whatever it is, and answered `503` instead of being done: so that quick
-    /// refusals do not flatter the others' times.
-    Refused,
-}
-
-impl Operation {
-    pub(crate) const ALL: [Operation; 7] = [
-        Operation::Status,
-        Operation::Get,
-        Operation::Put,
-        Operation::Delete,
-        Operation::Range,
-        Operation::Other,
-        Operation::Refused,
-    ];
-
-    #[inline]
-    pub(crate) fn of(route: Route, method: &Method) -> Operation {
-        match (route, method) {
-            (Route::Status, _) => Operation::Status,
-            (Route::Entity, &Method::PUT) => Operation::Put,
-            (Route::Entity, &Method::DELETE) => Operation::Delete,
-            (Route::Entity, _) => Operation::Get,
-            (Route::Entities, _) => Operation::Range,
-            _ => Operation::Other,
-        }
-    }
-
-    /// For whom profiles show the work on it.
-    #[inline]
-    pub(crate) fn activity(self) -> Activity {
-        match self {
-            Operation::Status => Activity::Status,
-            Operation::Get => Activity::Get,
-            Operation::Put => Activity::Put,
-            Operation::Delete => Activity::Delete,
-            Operation::Range => Activity::Range,
-            Operation::Other => Activity::Operator,
-            Operation::Refused => Activity::None,
-        }
-    }
-
-    /// Its name in metrics and statistics.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Operation::Status => "status",
-            Operation::Get => "get",
-            Operation::Put => "put",
-            Operation::Delete => "delete",
-            Operation::Range => "range",
-            Operation::Other => "other",
-            Operation::Refused => "refused",
-        }
+named_enum! {
+    /// A part of a request's time. All but the last add up to the last.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Phase {
+        /// From the start of the event loop's turn in which the head was seen until the head was
+        /// parsed: other connections went first.
+        Selector = "selector",
+        /// Reading the body.
+        Body = "body",
+        /// Waiting for storage: in the queue, for the batch, for a stall to end, for memory.
+        Queue = "queue",
+        /// Storage at work, including the wait for an fsync.
+        Storage = "storage",
+        /// From the end of storage work until the kernel took the last byte of the response. For a
+        /// range this has all pieces but the first.
+        Answer = "answer",
+        Total = "total",
     }
 }
 
-/// A part of a request's time. Together, all but the last are the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// From the turn of the event loop in which the head was seen to the head being understood:
-    /// other connections went first.
-    Selector,
-    /// Reading the body.
-    Body,
-    /// Waiting for storage: in the queue, for the batch, for a stall to end, for memory.
-    Queue,
-    /// Storage at work, waiting for an fsync included.
-    Storage,
-    /// From storage being done to the kernel having taken the last byte of the answer. For a range,
-    /// that is all of it but the first piece.
-    Answer,
-    Total,
-}
-
-impl Phase {
-    pub(crate) const ALL: [Phase; 6] =
-        [Phase::Selector, Phase::Body, Phase::Queue, Phase::Storage, Phase::Answer, Phase::Total];
-
-    /// Its name in metrics and statistics.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Phase::Selector => "selector",
-            Phase::Body => "body",
-            Phase::Queue => "queue",
-            Phase::Storage => "storage",
-            Phase::Answer => "answer",
-            Phase::Total => "total",
-        }
-    }
-}
-
-/// When a request reached each stage, in nanoseconds of the monotonic clock. A stage that it has
-/// not, or skipped, has the time of the one before.
+/// When a request reached each stage, in nanoseconds of the monotonic clock. A stage that it skipped
+/// has the time of the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamps {
     pub(crate) arrival_ns: u64,
@@ -135,19 +53,19 @@ impl Stamps {
     }
 }
 
-/// What storage did for a request, and when.
+/// The storage work of a request: when it was done, and what it touched.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StorageWork {
     pub(crate) queued_ns: u64,
     pub(crate) started_ns: u64,
     pub(crate) done_ns: u64,
     pub(crate) read: ReadTrace,
-    /// Why a write waited.
+    /// The stall that a write waited for.
     pub(crate) stall: Option<&'static str>,
 }
 
 impl StorageWork {
-    /// Work that was asked for and begun at once.
+    /// Work that was requested and begun at `now_ns`.
     #[inline]
     pub(crate) fn at(now_ns: u64) -> StorageWork {
         StorageWork {
@@ -159,7 +77,7 @@ impl StorageWork {
     }
 }
 
-/// The beginning of a key, enough to recognise it.
+/// The first bytes of a key, enough to recognise it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyStart {
     pub(crate) key_bytes: u16,
@@ -195,14 +113,13 @@ pub(crate) struct Trace {
     pub(crate) key: KeyStart,
     pub(crate) read: ReadTrace,
     pub(crate) stall: Option<&'static str>,
-    /// Of values, keys and framing: what was received and sent for it.
+    /// Bytes on the connection: heads, framing and bodies.
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
 }
 
 impl Trace {
-    /// A request that was understood at `parsed_ns`, and that has no more to wait for unless it is
-    /// said.
+    /// A request whose head was parsed at `parsed_ns`; later stages are added as they come.
     #[inline]
     pub(crate) fn begin(operation: Operation, parsed_ns: u64) -> Trace {
         Trace {
@@ -219,7 +136,7 @@ impl Trace {
         }
     }
 
-    /// Among which requests its times are counted.
+    /// The operation whose histograms count it.
     #[inline]
     pub(crate) fn counted_as(&self) -> Operation {
         match self.operation {
@@ -229,10 +146,9 @@ impl Trace {
         }
     }
 
-    /// Storage has done this for it. Where it was asked several times, the first waited and the
-    /// last was done.
+    /// Sets its storage work. Where there were several attempts, the last one counts.
     #[inline]
-    pub(crate) fn storage(&mut self, work: &StorageWork) {
+    pub(crate) fn set_storage(&mut self, work: &StorageWork) {
         self.stamps.queued_ns = work.queued_ns;
         self.stamps.started_ns = work.started_ns;
         self.stamps.done_ns = work.done_ns;

@@ -2,7 +2,7 @@
 
 use crate::client::{Answer, Client};
 use crate::modes;
-use crate::store::MemoryStore;
+use crate::store::FaultyStore;
 use kvant_base::{Level, Log, MemoryBudget};
 use kvant_env::clock::MockClock;
 use kvant_env::{Clock, Env};
@@ -37,7 +37,7 @@ impl Events {
 
 pub(crate) struct Fixture {
     pub(crate) server: Server,
-    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) store: Arc<FaultyStore>,
     pub(crate) clock: Arc<MockClock>,
     pub(crate) events: Arc<Events>,
     pub(crate) memory: Arc<MemoryBudget>,
@@ -75,7 +75,7 @@ impl Fixture {
     }
 
     /// A server with the store of another.
-    pub(crate) fn with_store(config: ServerConfig, store: Arc<MemoryStore>) -> Fixture {
+    pub(crate) fn with_store(config: ServerConfig, store: Arc<FaultyStore>) -> Fixture {
         let fixture = Fixture { store, ..Fixture::recovering(config) };
         fixture.server.set_ready(fixture.store.clone());
         fixture
@@ -90,7 +90,7 @@ impl Fixture {
         let recent = kvant_base::Events::new(64);
         let server =
             Server::start(config, env, memory.clone(), events.clone(), recent.clone()).unwrap();
-        let store = MemoryStore::new(clock.clone() as Arc<dyn Clock>);
+        let store = FaultyStore::new(clock.clone() as Arc<dyn Clock>);
         Fixture { server, store, clock, events, memory, recent }
     }
 

@@ -4,6 +4,7 @@ mod admin_listener;
 mod bodies;
 mod both_ways;
 mod client;
+mod contract;
 mod engine;
 mod entities;
 mod entity;

@@ -15,9 +15,8 @@ const DISPATCHES: [(&str, DispatchMode); 3] = [
     ("pool", DispatchMode::Pool),
     ("hybrid", DispatchMode::Hybrid),
 ];
-const OVERLOADS: [(&str, Overload); 5] = [
+const OVERLOADS: [(&str, Overload); 4] = [
     ("reject", Overload::Reject),
-    ("discard", Overload::Discard),
     ("discard-oldest", Overload::DiscardOldest),
     ("caller-runs", Overload::CallerRuns),
     ("adaptive", Overload::Adaptive),

@@ -11,7 +11,7 @@ fn status_and_health() {
     let mut client = fixture.client();
     for (path, body) in [
         ("/v0/status", serde_json::json!({ "status": "ready" })),
-        ("/health", serde_json::json!({ "status": "ready", "writes": "ok" })),
+        ("/health", serde_json::json!({ "status": "ready", "writes": "ok", "engine": "faulty" })),
     ] {
         let answer = client.ask("GET", path, b"");
         assert_eq!(

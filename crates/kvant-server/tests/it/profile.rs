@@ -47,7 +47,7 @@ fn has_function(recording: &Recording, part: &str) -> bool {
 }
 
 /// A function of the server that every request goes through.
-const KNOWN: &str = "kvant_server::connection::serve";
+const KNOWN: &str = "kvant_server::conn::connection::serve";
 
 #[test]
 fn a_recording_has_samples_times_threads_and_names() {

@@ -2,9 +2,8 @@
 
 use bytes::Bytes;
 use kvant_base::{Error, ErrorKind, Result};
-use kvant_engine::{Lookup, ReadTrace, WriteHealth};
 use kvant_env::Clock;
-use kvant_server::{Completion, Records, Store, Write};
+use kvant_server::{Capability, Completion, Lookup, ReadTrace, Records, Store, Write, WriteHealth};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +14,7 @@ type Map = BTreeMap<Vec<u8>, (Bytes, Option<u64>)>;
 /// What the store does instead of working.
 #[derive(Default)]
 pub(crate) struct Faults {
-    /// Writes meet a stall until [`MemoryStore::end_stall`].
+    /// Writes meet a stall until [`FaultyStore::end_stall`].
     pub(crate) stalled: AtomicBool,
     /// Batches with a put in them fail for want of space.
     pub(crate) disk_full: AtomicBool,
@@ -27,11 +26,11 @@ pub(crate) struct Faults {
     pub(crate) damaged_key: Mutex<Option<Vec<u8>>>,
 }
 
-pub(crate) struct MemoryStore {
+pub(crate) struct FaultyStore {
     pub(crate) faults: Faults,
     pub(crate) batches: AtomicU64,
     pub(crate) reads: AtomicU64,
-    /// Whoever has it holds up reads.
+    /// Locked while a test holds reads up.
     reading: Mutex<()>,
     /// The same for ranges.
     ranging: Mutex<()>,
@@ -44,9 +43,9 @@ pub(crate) struct MemoryStore {
     fenced: Mutex<Option<Error>>,
 }
 
-impl MemoryStore {
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Arc<MemoryStore> {
-        Arc::new(MemoryStore {
+impl FaultyStore {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Arc<FaultyStore> {
+        Arc::new(FaultyStore {
             faults: Faults::default(),
             batches: AtomicU64::new(0),
             reads: AtomicU64::new(0),
@@ -79,11 +78,15 @@ impl MemoryStore {
         }
     }
 
-    /// Ends a stall and tells who waits.
+    /// Ends a stall and wakes the writes that wait.
     pub(crate) fn end_stall(&self) {
         self.faults.stalled.store(false, Ordering::SeqCst);
         let wakes = std::mem::take(&mut *self.wakes.lock().unwrap());
         wakes.into_iter().for_each(|wake| wake());
+    }
+
+    pub(crate) fn has_key(&self, key: &[u8]) -> bool {
+        self.map().contains_key(key)
     }
 
     fn map(&self) -> MutexGuard<'_, Arc<Map>> {
@@ -103,8 +106,20 @@ impl MemoryStore {
     }
 }
 
-impl Store for MemoryStore {
-    fn get(&self, key: &[u8], _trace: &mut ReadTrace) -> Result<Option<Bytes>> {
+impl Store for FaultyStore {
+    fn name(&self) -> &'static str {
+        "faulty"
+    }
+
+    fn has(&self, _capability: Capability) -> bool {
+        true
+    }
+
+    fn get(&self, key: &[u8], _block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
+        self.try_get(key, trace)
+    }
+
+    fn try_get(&self, key: &[u8], _trace: &mut ReadTrace) -> Result<Lookup> {
         self.reads.fetch_add(1, Ordering::SeqCst);
         drop(self.reading.lock().unwrap());
         if self.faults.damaged_key.lock().unwrap().as_deref() == Some(key) {
@@ -112,26 +127,20 @@ impl Store for MemoryStore {
         }
         let now_ms = self.clock.wall_ms();
         let map = self.map();
-        Ok(map
-            .get(key)
-            .filter(|(_, expiry)| expiry.is_none_or(|at| now_ms < at))
-            .map(|(value, _)| value.clone()))
-    }
-
-    fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
-        self.get(key, trace).map(Lookup::Known)
+        let found = map.get(key).filter(|(_, expiry)| expiry.is_none_or(|at| now_ms < at));
+        Ok(Lookup::Known(found.map(|(value, _)| value.clone())))
     }
 
     fn stall(&self) -> Option<&'static str> {
         self.faults.stalled.load(Ordering::SeqCst).then_some("test")
     }
 
-    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) -> Result<()> {
+    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) {
         if self.faults.stalled.load(Ordering::SeqCst) {
-            return Err(Error::new(ErrorKind::Stalled, "the test stalls"));
+            return done.complete(Err(Error::new(ErrorKind::Stalled, "the test stalls")));
         }
         if let WriteHealth::Fenced(cause) = self.write_health() {
-            return Err(cause);
+            return done.complete(Err(cause));
         }
         self.batches.fetch_add(1, Ordering::SeqCst);
         let writes: Vec<Write> = writes.cloned().collect();
@@ -151,11 +160,10 @@ impl Store for MemoryStore {
             }
         }
         if self.faults.completes_elsewhere.load(Ordering::SeqCst) {
-            std::thread::spawn(move || done(result));
+            std::thread::spawn(move || done.complete(result));
         } else {
-            done(result);
+            done.complete(result);
         }
-        Ok(())
     }
 
     fn on_writable(&self, wake: Box<dyn FnOnce() + Send>) {

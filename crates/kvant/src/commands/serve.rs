@@ -11,7 +11,7 @@ use crate::log::StderrLog;
 use crate::settings::{Config, SETTINGS, Settings};
 use kvant_base::log::{Level, Log};
 use kvant_base::{Error, ErrorKind, Events, MemoryBudget, duration};
-use kvant_engine::{Db, Options, Resources, tools};
+use kvant_engine::{Db, Options, RecoveryProgress, Resources, tools};
 use kvant_env::Env;
 use kvant_server::{LsmStore, Server, ServerConfig};
 use std::fmt::Display;
@@ -58,7 +58,11 @@ fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
             Arc::clone(&events),
         )?;
 
-        let progress = server.recovery_progress();
+        let progress = Arc::<RecoveryProgress>::default();
+        server.set_recovering({
+            let progress = Arc::clone(&progress);
+            move || progress.per_cent()
+        });
         let opened = {
             let (dir, options) = (settings.data.clone(), settings.engine_options());
             let recover_anyway = settings.recover_anyway;

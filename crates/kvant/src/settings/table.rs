@@ -329,7 +329,7 @@ fn dispatch(text: &str) -> Result<DispatchMode, String> {
 fn overload(text: &str) -> Result<Overload, String> {
     Ok(match kind::choose("overload policy", OVERLOADS, text)? {
         "adaptive" => Overload::Adaptive,
-        "discard" => Overload::Discard,
+        "discard" => Overload::Reject,
         "discard-oldest" => Overload::DiscardOldest,
         "caller-runs" => Overload::CallerRuns,
         _ => Overload::Reject,

@@ -1,7 +1,6 @@
 //! What a profile is asked to be: the query, and the header `Accept`.
 
-use crate::problem::Problem;
-use crate::query;
+use crate::http::{Problem, query};
 use http::header::{GetAll, HeaderValue};
 use kvant_base::duration;
 use kvant_base::wait::WaitKind;

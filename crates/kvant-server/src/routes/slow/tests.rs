@@ -1,8 +1,9 @@
 use super::*;
-use crate::timing::{KeyStart, Operation};
+use crate::http::Operation;
+use crate::store::ReadTrace;
+use crate::timing::KeyStart;
 use http::StatusCode;
 use kvant_base::events::{EventKind, Events, Field};
-use kvant_engine::ReadTrace;
 use kvant_env::clock::MockClock;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -17,7 +17,7 @@ fn dispatch_modes_and_overload_policies() {
     for (word, policy) in [
         ("adaptive", Overload::Adaptive),
         ("reject", Overload::Reject),
-        ("discard", Overload::Discard),
+        ("discard", Overload::Reject),
         ("discard-oldest", Overload::DiscardOldest),
         ("caller-runs", Overload::CallerRuns),
     ] {

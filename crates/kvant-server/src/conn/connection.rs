@@ -1,0 +1,215 @@
+//! One connection from its first byte to its last.
+//!
+//! It begins on the fast path ([`fast_path`]), goes over to hyper with the first request that needs
+//! it, and comes back when it is idle: hyper has buffers for each connection, 16 KiB at first and up
+//! to 152 KiB after long heads and bodies, and an idle connection needs none.
+
+use super::ConnContext;
+use super::fast_path;
+use super::hyper_service::HttpService;
+use super::phase::{Due, Progress};
+use super::request_body::{DRAIN_BYTES_EXTRA, DRAIN_TIME_MAX};
+use super::socket::{READ_BYTES_MAX, Socket, SocketState};
+use crate::http::Plane;
+use kvant_base::tag::{self, Stage};
+use kvant_base::{Consumer, Level, Reservation};
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+/// What a connection counts for before hyper has it: its task, and its entries in lists of ours and
+/// of the runtime.
+const IDLE_BYTES: u64 = 4 << 10;
+/// Hyper's two buffers, as large as they are before more is reserved for them.
+const HYPER_BYTES: u64 = 24 << 10;
+/// How long a client may go on sending whose head took too long.
+const CUT_LINGER_MAX: Duration = Duration::from_millis(500);
+
+/// Counts a connection until it is dropped.
+struct Presence {
+    cx: Rc<ConnContext>,
+    number: usize,
+    _memory: Reservation,
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.cx.open.remove(self.number);
+        self.cx.meter.counters.connections.fetch_sub(1, Ordering::Relaxed);
+        self.cx.connection_closed.notify_waiters();
+    }
+}
+
+/// How serving ended.
+enum End<T> {
+    Served(T),
+    /// The sweep ended it, between two requests.
+    Due(Due),
+}
+
+/// Serves requests until either side closes.
+pub(crate) async fn serve(cx: Rc<ConnContext>, stream: TcpStream, plane: Plane) {
+    let state = Rc::new(SocketState::default());
+    let task = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
+    let number = cx.open.add(&task, &state);
+    let memory = cx.memory.budget().reserve(Consumer::Connections, IDLE_BYTES);
+    let _presence = Presence { cx: Rc::clone(&cx), number, _memory: memory };
+    if let Err(error) = stream.set_nodelay(true) {
+        // The peer has closed the connection already.
+        cx.log.event(Level::Warn, "connection_lost", &[("error", &error)]);
+        return;
+    }
+    let mut socket = Socket::new(Rc::clone(&cx), stream, Rc::clone(&state), task);
+    loop {
+        // What hyper had read of a head when it returned the connection is for hyper.
+        if !socket.has_unread() {
+            let served = {
+                let mut serving = pin!(fast_path::serve(&cx, plane, &mut socket));
+                poll_fn(|cx| poll_unless_due(&state.progress, serving.as_mut(), cx)).await
+            };
+            match served {
+                End::Served(Ok(fast_path::End::HandedOver)) => {}
+                End::Served(Ok(fast_path::End::Closed)) => return,
+                End::Served(Err(_)) => return socket.abort(),
+                End::Due(due) => return cut(&cx, socket, due).await,
+            }
+        }
+        let buffers = cx.memory.try_reserve_buffers(HYPER_BYTES);
+        if buffers.is_none() && socket.has_unread() {
+            return cut(&cx, socket, Due::NoMemory).await;
+        }
+        state.progress.set_buffers(true);
+        // Boxed, so that an idle connection is small.
+        let returned = Box::pin(serve_by_hyper(&cx, Rc::clone(&state), plane, socket)).await;
+        state.progress.set_buffers(false);
+        socket = match returned {
+            None => return,
+            Some((socket, Due::Idle)) => socket,
+            Some((socket, due)) => return cut(&cx, socket, due).await,
+        };
+        drop(buffers);
+    }
+}
+
+/// Serves requests through hyper until either side closes, or until something is due between two
+/// requests: then the socket comes back.
+async fn serve_by_hyper(
+    cx: &Rc<ConnContext>,
+    state: Rc<SocketState>,
+    plane: Plane,
+    socket: Socket,
+) -> Option<(Socket, Due)> {
+    let service = HttpService::new(Rc::clone(cx), Rc::clone(&state), plane);
+    let mut connection = cx.http.serve_connection(socket, service);
+    let mut is_shutting_down = false;
+    let served = poll_fn(|task| {
+        // Hyper calls the service and the bodies, which set more exact tags.
+        let _tag = tag::enter_at(state.activity(), Stage::Parse);
+        let polled = poll_unless_due(&state.progress, Pin::new(&mut connection), task);
+        // After hyper has polled the socket: otherwise it would shut down without reading what has
+        // arrived.
+        if polled.is_pending() && cx.stopping.get() && !is_shutting_down {
+            is_shutting_down = true;
+            Pin::new(&mut connection).graceful_shutdown();
+            return poll_unless_due(&state.progress, Pin::new(&mut connection), task);
+        }
+        polled
+    })
+    .await;
+    let parts = connection.into_parts();
+    let mut socket = parts.io;
+    // Between two requests, too: all responses were sent.
+    if socket.lacks_memory() && !state.is_blocked() {
+        return Some((socket, Due::NoMemory));
+    }
+    let result = match served {
+        End::Served(result) => result,
+        End::Due(due) => {
+            // Between two requests hyper holds nothing else: the socket has taken what it wrote.
+            socket.take_back(&parts.read_buf);
+            return Some((socket, due));
+        }
+    };
+    let is_malformed = matches!(&result, Err(error) if error.is_parse());
+    if result.is_err() && !is_malformed || cx.stopping.get() {
+        socket.abort();
+        return None;
+    }
+    // Hyper responds to malformed heads, except the one with which HTTP/2 begins.
+    if is_malformed
+        && socket.has_unanswered()
+        && send_refusal(cx, &mut socket, "400 Bad Request").await.is_err()
+    {
+        // The peer has closed the connection.
+        return None;
+    }
+    // Hyper does so itself, unless the peer wanted another protocol.
+    if socket.end_sending().await.is_err() {
+        // The peer has closed the connection.
+        return None;
+    }
+    let bytes_max = cx.config.value_bytes_max + DRAIN_BYTES_EXTRA;
+    let mut linger = pin!(socket.linger(bytes_max, DRAIN_TIME_MAX));
+    poll_fn(|task| match cx.stopping.get() {
+        true => Poll::Ready(()),
+        false => linger.as_mut().poll(task),
+    })
+    .await;
+    None
+}
+
+/// Goes on with serving unless the sweep has found something that is due.
+#[inline]
+fn poll_unless_due<T>(
+    progress: &Progress,
+    serving: Pin<&mut impl Future<Output = T>>,
+    cx: &mut Context<'_>,
+) -> Poll<End<T>> {
+    // Bytes that came meanwhile are served first: then nothing is due any more.
+    match serving.poll(cx) {
+        Poll::Ready(result) => Poll::Ready(End::Served(result)),
+        Poll::Pending => {
+            progress.take_due().map_or(Poll::Pending, |due| Poll::Ready(End::Due(due)))
+        }
+    }
+}
+
+/// Ends a connection that has kept the server waiting, or for whose request there is no memory.
+async fn cut(cx: &ConnContext, mut socket: Socket, due: Due) {
+    let counters = &cx.meter.counters;
+    let status = match due {
+        Due::HeadTimeout => {
+            counters.head_timeouts.add(1);
+            "408 Request Timeout"
+        }
+        Due::NoMemory => {
+            counters.memory_refusals.add(1);
+            "503 Service Unavailable\r\nretry-after: 1"
+        }
+        Due::Close | Due::BodyTimeout | Due::Idle => {
+            counters.idle_closed.add(1);
+            return;
+        }
+    };
+    let sent = send_refusal(cx, &mut socket, status).await;
+    if sent.is_ok() && socket.end_sending().await.is_ok() {
+        // The rest of the head, unread, would destroy the response.
+        socket.linger(READ_BYTES_MAX as u64, CUT_LINGER_MAX).await;
+    }
+}
+
+/// Sends the last response of a connection, without a body, as hyper does to malformed heads.
+/// `status` may have lines of headers after it.
+async fn send_refusal(cx: &ConnContext, socket: &mut Socket, status: &str) -> io::Result<()> {
+    let mut response =
+        format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\ndate: ")
+            .into_bytes();
+    response.extend_from_slice(cx.buffers.date.borrow_mut().at(cx.meter.clock.wall_ms()));
+    response.extend_from_slice(b"\r\n\r\n");
+    socket.send(&response)
+}

@@ -1,0 +1,180 @@
+//! The fast path: status, and entities with short values, without hyper.
+//!
+//! A connection begins here and goes over to hyper with the first request that is not plain
+//! ([`PlainRequest`]): another route, headers that change the message, a malformed query. Hyper
+//! reads that request from its first byte. The connection comes back when it is idle.
+//!
+//! `docs/decisions/0005-plain-requests-without-hyper.md` says why there are two paths.
+//!
+//! Invariants:
+//! 1. A response is, byte for byte, what hyper would have sent.
+//! 2. A request that was begun here is answered here.
+//! 3. Between receiving and parsing no other connection runs: the bytes are in the selector's read
+//!    buffer.
+
+use super::ConnContext;
+use super::answer::Answer;
+use super::socket::{Socket, SocketState};
+use crate::admission::Class;
+use crate::counters::Column;
+use crate::http::plain_request::{PlainRequest, REQUEST_BYTES_MAX};
+use crate::http::{Operation, Plane, Route, query, site};
+use crate::memory::SMALL_BYTES;
+use crate::store::Capability;
+use crate::timing::{KeyStart, StorageWork, Trace};
+use crate::work::{EntityOutcome, EntityWork, entity};
+use bytes::Bytes;
+use http::Method;
+use kvant_base::limits::VALUE_BYTES_COPIED_MAX;
+use kvant_base::tag::{self, Activity, Stage};
+use std::future::poll_fn;
+use std::io;
+use std::task::Poll;
+
+/// How serving on the fast path ended.
+pub(super) enum End {
+    /// The peer closed the connection.
+    Closed,
+    /// Hyper serves the next request.
+    HandedOver,
+}
+
+/// A request that was begun.
+struct Begun {
+    route: Route,
+    column: Column,
+    work: Work,
+    trace: Trace,
+}
+
+enum Work {
+    Answer(Answer),
+    Entity(EntityWork),
+}
+
+/// Serves plain requests until another comes, the peer closes, or the server stops.
+pub(super) async fn serve(cx: &ConnContext, plane: Plane, socket: &mut Socket) -> io::Result<End> {
+    loop {
+        let received = poll_fn(|task| match cx.stopping.get() {
+            true => Poll::Ready(Ok(None)),
+            false => socket.poll_receive(REQUEST_BYTES_MAX, task).map_ok(Some),
+        });
+        let received_bytes = match received.await? {
+            None => return Ok(End::HandedOver),
+            Some(0) => return Ok(End::Closed),
+            Some(count) => count,
+        };
+        let Some(begun) = begin(cx, plane, socket.state(), received_bytes) else {
+            socket.hand_over(cx.buffers.read.borrow().received(received_bytes).to_vec());
+            return Ok(End::HandedOver);
+        };
+        let Begun { route, column, work, mut trace } = begun;
+        socket.state().progress.begin_request();
+        let answer = match work {
+            Work::Answer(answer) => answer,
+            Work::Entity(work) => {
+                let (outcome, done) = work.await;
+                trace.set_storage(&done);
+                Answer::of(outcome, |failure| cx.explain(socket.state(), failure))
+            }
+        };
+        trace.status = answer.status();
+        cx.meter.counters.count_request(Some(route), column, trace.status);
+        send(cx, socket, answer, trace.operation).await?;
+        socket.state().progress.end_request();
+        socket.state().finish_trace(&mut trace, cx.meter.now_ns());
+        cx.meter.timings.record(&trace);
+    }
+}
+
+/// Begins the request that was received, unless hyper has to serve it.
+#[inline]
+fn begin(
+    cx: &ConnContext,
+    plane: Plane,
+    state: &SocketState,
+    received_bytes: usize,
+) -> Option<Begun> {
+    let tag = tag::enter_at(Activity::None, Stage::Parse);
+    let mut buffer = cx.buffers.read.borrow_mut();
+    let request = PlainRequest::parse(buffer.received(received_bytes))?;
+    if !site::is_own_host(request.host, &cx.config.allowed_hosts) {
+        return None;
+    }
+    let route = Route::of(request.path).filter(|route| plane.serves(*route))?;
+    let store = cx.storage.store()?;
+    let column = Column::from(&request.method);
+    let parsed_ns = cx.meter.now_ns();
+    let operation = Operation::of(route, &request.method);
+    tag.is_for(operation.activity(), Stage::Dispatch);
+    let mut trace = Trace::begin(operation, parsed_ns);
+    let work = match route {
+        Route::Status if request.method == Method::GET => Work::Answer(Answer::status_ready()),
+        Route::Entity => {
+            let is_put = request.method == Method::PUT;
+            let query = query::entity(request.query, is_put).ok()?;
+            let body_bytes = request.body.len();
+            if body_bytes as u64 > cx.config.value_bytes_max.min(SMALL_BYTES)
+                || query.ttl_ms.is_some() && !store.has(Capability::Ttl)
+            {
+                return None;
+            }
+            trace.key = KeyStart::of(&query.key);
+            let class = if request.method == Method::GET { Class::Read } else { Class::Write };
+            let work = match cx.storage.admit(class, state.lag_ns(parsed_ns), parsed_ns) {
+                Err(failure) => {
+                    EntityWork::Done(EntityOutcome::Failed(failure), StorageWork::at(parsed_ns))
+                }
+                Ok(()) if class == Class::Read => {
+                    entity::get(&cx.storage, store, query.key, parsed_ns)
+                }
+                Ok(()) if is_put => {
+                    let value = buffer.take_end(received_bytes, body_bytes);
+                    entity::put(&cx.storage, query, value, parsed_ns)
+                }
+                Ok(()) => entity::delete(&cx.storage, query.key, parsed_ns),
+            };
+            Work::Entity(work)
+        }
+        _ => return None,
+    };
+    trace.stamps.arrival_ns = state.take_arrived_ns();
+    Some(Begun { route, column, work, trace })
+}
+
+/// Sends an answer until the kernel has all of it.
+async fn send(
+    cx: &ConnContext,
+    socket: &mut Socket,
+    answer: Answer,
+    operation: Operation,
+) -> io::Result<()> {
+    let (mut head, mut body, held);
+    {
+        let _tag = tag::enter_at(operation.activity(), Stage::Respond);
+        let mut buffer = cx.buffers.response.borrow_mut();
+        buffer.clear();
+        let wall_ms = cx.meter.clock.wall_ms();
+        (body, held) = answer.write_head(
+            &mut buffer,
+            cx.buffers.date.borrow_mut().at(wall_ms),
+            cx.stopping.get(),
+        );
+        if body.len() <= VALUE_BYTES_COPIED_MAX {
+            // One call of the kernel for both. What it does not take goes to the backlog.
+            buffer.extend_from_slice(&body);
+            body = Bytes::new();
+            head = Vec::new();
+            socket.send(&buffer)?;
+        } else {
+            head = buffer.to_vec();
+        }
+    }
+    poll_fn(|task| {
+        let _tag = tag::enter_at(operation.activity(), Stage::Respond);
+        socket.poll_send_all(task, &mut head, &mut body)
+    })
+    .await?;
+    drop(held);
+    Ok(())
+}

@@ -1,0 +1,395 @@
+//! One socket: reads through a buffer of the selector, writes that can be held back, and a watch
+//! over readers that take nothing.
+//!
+//! Invariants:
+//! 1. While a response's body is corked, writes are gathered in the backlog, up to
+//!    [`BACKLOG_BYTES`]; the body uncorks before it makes hyper wait. So many small chunks cost one
+//!    system call, and nothing is held back while the server waits.
+//! 2. Bytes leave in the order in which they were written: the backlog goes first.
+//!
+//! Threads: all of it belongs to one selector.
+
+mod read_buffer;
+mod reader_watch;
+mod state;
+
+pub(crate) use read_buffer::ReadBuffer;
+pub(crate) use state::SocketState;
+
+use super::ConnContext;
+use super::hyper_io::HyperReads;
+use crate::http::head::HEAD_BYTES_MAX;
+use crate::turns::Arrival;
+use bytes::{Buf, Bytes};
+use kvant_base::tag::{self, Stage};
+use reader_watch::ReaderWatch;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+
+/// Bytes taken from the kernel at once.
+pub(crate) const READ_BYTES_MAX: usize = 64 << 10;
+/// Hyper's limit for its read buffer, and so for a head that is not complete, which is refused with
+/// `431` then. A head within [`HEAD_BYTES_MAX`] has 100 headers at most, and the rest is for what
+/// stands between their names and values.
+pub(crate) const HEAD_BUFFER_BYTES: usize = HEAD_BYTES_MAX + (8 << 10);
+/// Writes up to this length are gathered for one `send`, which is cheaper than a `writev` of their
+/// parts.
+const GATHERED_BYTES_MAX: usize = 4 << 10;
+/// Bytes of a long response that are written before other connections have their turn: the kernel
+/// takes MiBs at once otherwise.
+const WRITE_BYTES_MAX: usize = 128 << 10;
+/// Parts of a write: those that hyper queues, and a head.
+const WRITE_PARTS_MAX: usize = 17;
+/// Corked bytes that are gathered before they are written all the same.
+const BACKLOG_BYTES: usize = 64 << 10;
+
+/// A socket.
+pub(crate) struct Socket {
+    pub(super) cx: Rc<ConnContext>,
+    pub(super) state: Rc<SocketState>,
+    stream: TcpStream,
+    arrival: Arc<Arrival>,
+    arrival_waker: Waker,
+    /// Received before hyper reads.
+    pub(super) unread: Vec<u8>,
+    /// What hyper reads, and the memory for it.
+    pub(super) hyper_reads: HyperReads,
+    backlog: Vec<u8>,
+    backlog_sent_bytes: usize,
+    /// While the kernel refuses bytes.
+    reader_watch: Option<Box<ReaderWatch>>,
+    /// The last write was as long as one may be: the next one waits until others have had their
+    /// turn.
+    yields: bool,
+    /// Runs while a refused client rests.
+    rest_timer: Option<Pin<Box<Sleep>>>,
+    eof: bool,
+}
+
+impl Socket {
+    /// `task`: what serves the connection.
+    pub(super) fn new(
+        cx: Rc<ConnContext>,
+        stream: TcpStream,
+        state: Rc<SocketState>,
+        task: Waker,
+    ) -> Socket {
+        let arrival = Arrival::new(task, Arc::clone(&cx.turn));
+        Socket {
+            cx,
+            state,
+            stream,
+            arrival_waker: Waker::from(Arc::clone(&arrival)),
+            arrival,
+            unread: Vec::new(),
+            hyper_reads: HyperReads::default(),
+            backlog: Vec::new(),
+            backlog_sent_bytes: 0,
+            reader_watch: None,
+            yields: false,
+            rest_timer: None,
+            eof: false,
+        }
+    }
+
+    pub(super) fn state(&self) -> &Rc<SocketState> {
+        &self.state
+    }
+
+    /// Receives at most `bytes_max` into the selector's read buffer, and returns how many; 0 at the
+    /// peer's end.
+    pub(super) fn poll_receive(
+        &mut self,
+        bytes_max: usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if let Some(time) = self.state.take_rest() {
+            self.rest_timer = Some(Box::pin(tokio::time::sleep(time)));
+        }
+        if let Some(timer) = &mut self.rest_timer {
+            // The next request counts as arrived at the end of the rest.
+            let mut cx = Context::from_waker(&self.arrival_waker);
+            ready!(timer.as_mut().poll(&mut cx));
+            self.rest_timer = None;
+        }
+        let passes = !self.arrival.is_woken()
+            || self.state.has_priority.get()
+            || self.cx.read_budget.try_pass(&self.state.pass, cx.waker());
+        if !passes {
+            return Poll::Pending;
+        }
+        let _tag = tag::stage(Stage::Parse);
+        let mut read_buffer = self.cx.buffers.read.borrow_mut();
+        let mut buffer = ReadBuf::new(read_buffer.room(bytes_max));
+        let mut cx = Context::from_waker(&self.arrival_waker);
+        let Poll::Ready(received) = Pin::new(&mut self.stream).poll_read(&mut cx, &mut buffer)
+        else {
+            self.arrival.forget();
+            return Poll::Pending;
+        };
+        received?;
+        let received_bytes = buffer.filled().len();
+        self.eof = received_bytes == 0;
+        self.cx.meter.counters.received_bytes.add(received_bytes as u64);
+        self.state.add_received(received_bytes as u64, self.arrival.take_ns());
+        Poll::Ready(Ok(received_bytes))
+    }
+
+    /// Leaves to hyper what was received last.
+    pub(super) fn hand_over(&mut self, received: Vec<u8>) {
+        self.unread = received;
+        self.state.progress.begin_head();
+        self.hyper_reads.begin_head();
+    }
+
+    /// Takes back what hyper has read of a head that is not complete.
+    pub(super) fn take_back(&mut self, read: &[u8]) {
+        debug_assert!(self.unread.is_empty(), "hyper reads whenever it waits for a head");
+        self.unread = read.to_vec();
+        self.hyper_reads = HyperReads::default();
+        if !read.is_empty() {
+            self.state.progress.begin_head();
+        }
+    }
+
+    /// Whether bytes wait for hyper.
+    pub(super) fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// Sends all of `bytes`; what the kernel does not take goes to the backlog.
+    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let sent_bytes = match self.stream.try_write(bytes) {
+            Ok(sent_bytes) => sent_bytes,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) => return Err(error),
+        };
+        self.note_sent(sent_bytes);
+        self.backlog.extend_from_slice(&bytes[sent_bytes..]);
+        Ok(())
+    }
+
+    /// Sends `head` and `body` until the kernel has all of it, and of the backlog.
+    pub(super) fn poll_send_all(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: &mut Vec<u8>,
+        body: &mut Bytes,
+    ) -> Poll<io::Result<()>> {
+        while !head.is_empty() || !body.is_empty() {
+            let parts = [IoSlice::new(head), IoSlice::new(body)];
+            let sent_bytes = ready!(self.poll_write_parts(cx, &parts))?;
+            let of_head = sent_bytes.min(head.len());
+            head.drain(..of_head);
+            body.advance(sent_bytes - of_head);
+        }
+        self.poll_backlog(cx)
+    }
+
+    /// Writes some of `parts`, and returns how many bytes were taken.
+    pub(super) fn poll_write_parts(
+        &mut self,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let total_bytes: usize = parts.iter().map(|part| part.len()).sum();
+        if self.state.corked.get() || !self.backlog.is_empty() {
+            if self.backlog.len() + total_bytes <= BACKLOG_BYTES {
+                self.make_room(total_bytes);
+                parts.iter().for_each(|part| self.backlog.extend_from_slice(part));
+                return Poll::Ready(Ok(total_bytes));
+            }
+            ready!(self.poll_backlog(cx))?;
+        }
+        if std::mem::take(&mut self.yields) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let stream = Pin::new(&mut self.stream);
+        let written = if total_bytes <= GATHERED_BYTES_MAX {
+            let mut gathered = self.cx.buffers.response.borrow_mut();
+            gathered.clear();
+            parts.iter().for_each(|part| gathered.extend_from_slice(part));
+            stream.poll_write(cx, &gathered)
+        } else {
+            let mut bounded = [IoSlice::new(&[]); WRITE_PARTS_MAX];
+            let mut room_bytes = WRITE_BYTES_MAX;
+            for (bounded, part) in bounded.iter_mut().zip(parts) {
+                let bytes = part.len().min(room_bytes);
+                *bounded = IoSlice::new(&part[..bytes]);
+                room_bytes -= bytes;
+            }
+            stream.poll_write_vectored(cx, &bounded[..parts.len().min(WRITE_PARTS_MAX)])
+        };
+        match written {
+            Poll::Ready(Ok(0)) if total_bytes > 0 => {
+                Poll::Ready(Err(io::ErrorKind::WriteZero.into()))
+            }
+            Poll::Ready(Ok(n)) => {
+                self.yields = n == WRITE_BYTES_MAX;
+                self.note_sent(n);
+                Poll::Ready(Ok(n))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => self.poll_blocked(cx),
+        }
+    }
+
+    /// Puts bytes behind the backlog.
+    pub(super) fn append_to_backlog(&mut self, bytes: &[u8]) {
+        self.backlog.extend_from_slice(bytes);
+    }
+
+    /// Makes room in the backlog for so many bytes, with which it has at most [`BACKLOG_BYTES`]:
+    /// first a little, which most responses never exceed, then for all that it may have.
+    fn make_room(&mut self, bytes: usize) {
+        if self.backlog.capacity() - self.backlog.len() < bytes {
+            let room = match self.backlog.len() {
+                0 => bytes.max(4096),
+                gathered_bytes => BACKLOG_BYTES - gathered_bytes,
+            };
+            self.backlog.reserve_exact(room);
+        }
+    }
+
+    /// Sends the backlog.
+    pub(super) fn poll_backlog(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // No allocation, so no backlog either, and none to free.
+        if self.backlog.capacity() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        while self.backlog_sent_bytes < self.backlog.len() {
+            let rest = &self.backlog[self.backlog_sent_bytes..];
+            match Pin::new(&mut self.stream).poll_write(cx, rest) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(n)) => {
+                    self.backlog_sent_bytes += n;
+                    self.note_sent(n);
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return self.poll_blocked(cx),
+            }
+        }
+        // Freed, unless more of the same response comes: few connections gather again soon.
+        if self.state.corked.get() {
+            self.backlog.clear();
+        } else {
+            self.backlog = Vec::new();
+        }
+        self.backlog_sent_bytes = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Notes that the kernel took `n` bytes.
+    fn note_sent(&mut self, n: usize) {
+        self.cx.meter.counters.sent_bytes.add(n as u64);
+        self.state.sent_bytes.set(self.state.sent_bytes.get() + n as u64);
+        self.state.progress.restart();
+        if self.state.blocked.replace(false) {
+            self.reader_watch = None;
+        }
+    }
+
+    /// Waits for the kernel to take bytes again, as long as the peer takes some.
+    fn poll_blocked<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        self.state.blocked.set(true);
+        let idle_max = self.cx.config.range_idle_max;
+        let watch = self
+            .reader_watch
+            .get_or_insert_with(|| Box::new(ReaderWatch::new(&self.stream, idle_max)));
+        ready!(watch.poll_idle(&self.stream, cx));
+        self.cx.meter.counters.readers_cut.add(1);
+        self.state.reset_on_close();
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the reader took nothing for too long",
+        )))
+    }
+
+    /// Notes that the kernel has all that hyper wrote, and whether the peer has left.
+    #[inline]
+    pub(super) fn note_flushed(&mut self) {
+        if self.state.is_complete.get()
+            && let Some(mut trace) = self.state.take_complete()
+        {
+            self.state.finish_trace(&mut trace, self.cx.meter.now_ns());
+            self.cx.meter.timings.record(&trace);
+        }
+        if self.state.watches_peer.get() {
+            self.check_peer();
+        }
+    }
+
+    /// Checks whether the peer has closed its side, behind whatever it has sent that is not read
+    /// yet.
+    #[cold]
+    fn check_peer(&self) {
+        let closed = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        let mut polled = [PollFd::new(&self.stream, PollFlags::RDHUP)];
+        let at_once = Timespec::default();
+        // A socket that cannot be polled counts as closed: nothing can be sent to it either.
+        let has_left = match poll(&mut polled, Some(&at_once)) {
+            Ok(_) => polled[0].revents().intersects(closed),
+            Err(error) => error != Errno::INTR,
+        };
+        self.state.peer_left.set(has_left);
+    }
+
+    pub(super) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.state.cork(false);
+        ready!(self.poll_backlog(cx))?;
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    /// Tells the peer that nothing more will come.
+    pub(super) async fn end_sending(&mut self) -> io::Result<()> {
+        poll_fn(|cx| self.poll_shutdown(cx)).await
+    }
+
+    /// Takes what the peer still sends until it closes its side: closing with unread bytes would
+    /// send a reset, which destroys the last response. Bounded by `bytes_max` and `time_max`.
+    pub(super) async fn linger(self, bytes_max: u64, time_max: Duration) {
+        if self.eof {
+            return;
+        }
+        let drain = async {
+            let mut taken_bytes = 0;
+            while taken_bytes <= bytes_max {
+                if self.stream.readable().await.is_err() {
+                    return;
+                }
+                match self.stream.try_read(self.cx.buffers.read.borrow_mut().room(READ_BYTES_MAX)) {
+                    Ok(0) => return,
+                    Ok(n) => taken_bytes += n as u64,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(_) => return,
+                }
+            }
+        };
+        // The connection ends either way.
+        if tokio::time::timeout(time_max, drain).await.is_err() {
+            self.cx.meter.counters.lingers_timed_out.add(1);
+        }
+    }
+
+    /// Closes at once; with a reset where [`SocketState::reset_on_close`] was called.
+    pub(super) fn abort(self) {
+        if self.state.reset.get() {
+            // A socket that refuses the option is closed the ordinary way: the peer sees a short
+            // body.
+            let refused =
+                socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).is_err();
+            debug_assert!(!refused, "a connected TCP socket accepts SO_LINGER");
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Errors as responses: `application/problem+json` (RFC 9457).
+//!
+//! `type` is a stable token (a relative reference) that `docs/http.md` lists; `detail` says what
+//! the caller can do.
+
+use super::response::{Body, Reply, Response};
+use bytes::Bytes;
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use http::{StatusCode, Version};
+use kvant_base::{Error, ErrorKind};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+pub(crate) static PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// The encoded problem of an absent key: encoding it anew would make a miss dearer than a hit.
+pub(crate) const NOT_FOUND: &[u8] =
+    br#"{"type":"not-found","title":"No such entity","status":404,"detail":"the key is absent, was deleted, or has expired"}"#;
+
+/// An error response.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) status: StatusCode,
+    kind: &'static str,
+    title: &'static str,
+    detail: Cow<'static, str>,
+    retry_after_s: Option<u32>,
+    allow: Option<&'static str>,
+    closes: bool,
+    members: Map<String, Value>,
+}
+
+impl Problem {
+    pub(crate) fn new(
+        status: StatusCode,
+        kind: &'static str,
+        title: &'static str,
+        detail: impl Into<Cow<'static, str>>,
+    ) -> Problem {
+        Problem {
+            status,
+            kind,
+            title,
+            detail: detail.into(),
+            retry_after_s: None,
+            allow: None,
+            closes: false,
+            members: Map::new(),
+        }
+    }
+
+    /// A request that is wrong in itself.
+    pub(crate) fn bad_request(kind: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, kind, "Bad request", detail)
+    }
+
+    /// A head that could be read in two ways: the connection ends with the response.
+    pub(crate) fn bad_head(detail: &'static str) -> Problem {
+        Problem::bad_request("malformed-request", detail).closing()
+    }
+
+    pub(crate) fn unknown_path() -> Problem {
+        Problem::bad_request("unknown-path", "no such path here; /openapi.json lists them all")
+    }
+
+    pub(crate) fn method_not_allowed(allow: &'static str) -> Problem {
+        let title = "Method not allowed";
+        let mut problem = Problem::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method-not-allowed",
+            title,
+            format!("use one of: {allow}"),
+        );
+        problem.allow = Some(allow);
+        problem
+    }
+
+    pub(crate) fn key_too_long() -> Problem {
+        let detail =
+            format!("keys have at most {} bytes after decoding", kvant_base::limits::KEY_BYTES_MAX);
+        Problem::new(StatusCode::URI_TOO_LONG, "key-too-long", "Key too long", detail)
+    }
+
+    pub(crate) fn value_too_long(value_bytes_max: u64) -> Problem {
+        let detail = format!(
+            "values have at most {value_bytes_max} bytes here; --value-bytes-max changes the limit"
+        );
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "value-too-long", "Value too long", detail)
+    }
+
+    pub(crate) fn head_too_large() -> Problem {
+        let detail = "the target, header names and header values have at most 65536 bytes together";
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        Problem::new(status, "head-too-large", "Request head too large", detail).closing()
+    }
+
+    pub(crate) fn recovering(per_cent: u64) -> Problem {
+        let detail = format!(
+            "the store is being recovered, {per_cent} per cent are done; /health shows when it is ready"
+        );
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "recovering", "Recovery not finished", detail)
+            .retry_after(1)
+            .with("recovery_per_cent", per_cent)
+    }
+
+    pub(crate) fn failed(reason: &str) -> Problem {
+        let detail =
+            format!("the store cannot be opened and will not be before a restart: {reason}");
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "failed", "Store cannot be opened", detail)
+            .retry_after(60)
+    }
+
+    /// `reason`: what writes wait for, in one word.
+    pub(crate) fn stalled(reason: &str) -> Problem {
+        let detail = "nothing was written: flushes and compactions are behind and the write waited too long; retry";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stalled", "Write stalled", detail)
+            .retry_after(1)
+            .with("reason", reason)
+    }
+
+    pub(crate) fn no_memory() -> Problem {
+        let detail = "nothing was done: no memory for the request within the longest wait; retry, or raise --memory";
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "no-memory",
+            "No memory for the request",
+            detail,
+        )
+        .retry_after(1)
+    }
+
+    /// A request that needs something that the engine does not have.
+    pub(crate) fn not_supported(engine: &str, capability: &str) -> Problem {
+        let detail = format!(
+            "nothing was done: the engine `{engine}` has no {capability}; start the server with another --engine"
+        );
+        let title = "Not supported by this engine";
+        Problem::new(StatusCode::NOT_IMPLEMENTED, "not-supported", title, detail)
+    }
+
+    pub(crate) fn request_timeout() -> Problem {
+        let detail = "nothing was written: the rest of the body did not arrive in time";
+        Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "request-timeout",
+            "Request body too slow",
+            detail,
+        )
+        .closing()
+    }
+
+    /// The store's first cause for refusing writes.
+    pub(crate) fn fenced(cause: &Error) -> Problem {
+        let detail = format!(
+            "the disk failed in a way that leaves unknown what it holds, so no write is accepted until a restart; reads go on: \
+             {cause}"
+        );
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "fenced", "Writes are fenced", detail)
+    }
+
+    /// Why the last writes failed.
+    pub(crate) fn writes_failing(cause: &Error) -> Problem {
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "writes-failing",
+            "Writes fail",
+            format!("the last writes failed, later ones may succeed; reads go on: {cause}"),
+        )
+        .retry_after(1)
+    }
+
+    /// Replaces the status.
+    pub(crate) fn with_status(mut self, status: StatusCode) -> Problem {
+        self.status = status;
+        self
+    }
+
+    /// Adds an extension member.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Problem {
+        self.members.insert(name.to_string(), value.into());
+        self
+    }
+
+    /// Tells the client to wait this long before it retries.
+    pub(crate) fn retry_after(mut self, seconds: u32) -> Problem {
+        self.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// The connection ends with this response.
+    pub(crate) fn closing(mut self) -> Problem {
+        self.closes = true;
+        self
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closes
+    }
+
+    /// Responds with the problem.
+    pub(crate) fn respond(self, reply: &mut Reply) -> Response {
+        let (status, closes, version) = (self.status, self.closes, reply.version());
+        let (headers, body) = self.encode();
+        let mut response = reply.respond(status, None, Body::full(body));
+        response.headers_mut().extend(headers);
+        if closes {
+            close(&mut response, version);
+        }
+        response
+    }
+
+    /// The headers and the body, of a problem that does not end the connection.
+    pub(crate) fn encode(self) -> (HeaderMap, Bytes) {
+        let mut object = json!({
+            "type": self.kind,
+            "title": self.title,
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+        });
+        if let Value::Object(map) = &mut object {
+            map.extend(self.members);
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, PROBLEM_JSON.clone());
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(allow) = self.allow {
+            headers.insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        (headers, Bytes::from(object.to_string()))
+    }
+}
+
+/// Marks a response as the last one of its connection.
+pub(crate) fn close(response: &mut Response, version: Version) {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    if version == Version::HTTP_10 {
+        // Hyper would add `keep-alive` to a 1.1 response for a 1.0 client that asked for it.
+        *response.version_mut() = Version::HTTP_10;
+    }
+}
+
+impl From<&Error> for Problem {
+    fn from(error: &Error) -> Problem {
+        let internal = StatusCode::INTERNAL_SERVER_ERROR;
+        match error.kind() {
+            ErrorKind::Invalid => Problem::bad_request("invalid", error.message().to_string()),
+            ErrorKind::Corruption => Problem::new(
+                internal,
+                "corruption",
+                "Stored data is damaged",
+                "a block needed for this request fails its checksum; other keys stay readable; the log names file and \
+                 offset, and `kvant db verify` finds all damage",
+            ),
+            ErrorKind::NoSpace => Problem::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                "no-space",
+                "Disk full",
+                "nothing was written: the disk is full; reads go on, and deletes while the space kept for them lasts; puts will \
+                 when space has returned",
+            ),
+            ErrorKind::OutcomeUnknown => Problem::new(
+                internal,
+                "outcome-unknown",
+                "Outcome unknown",
+                format!(
+                    "the disk failed: this write may or may not be there after a restart: {error}"
+                ),
+            ),
+            ErrorKind::Fenced => Problem::fenced(error),
+            ErrorKind::Stalled => Problem::stalled(error.message()),
+            ErrorKind::Closed => Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "stopping",
+                "Server stopping",
+                "nothing was done: the store is closed; retry when the server is back",
+            )
+            .retry_after(1),
+            _ => Problem::new(
+                internal,
+                "io",
+                "Storage failed",
+                format!(
+                    "the operating system refused an operation: {}; the log has the details",
+                    error.message()
+                ),
+            ),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Queries: percent-encoded keys and the few parameters beside them.
+//!
+//! A `+` is a plus sign. Parameter names are compared as sent. Unknown parameters are ignored, but
+//! where [`only`] refuses them.
+
+use super::{Operation, Problem};
+use crate::key::Key;
+use kvant_base::limits;
+
+/// The parameters of an entity request.
+#[derive(Debug)]
+pub(crate) struct EntityQuery {
+    pub(crate) key: Key,
+    /// Only read from `PUT`.
+    pub(crate) ttl_ms: Option<u64>,
+}
+
+/// The parameters of a range request.
+#[derive(Debug)]
+pub(crate) struct RangeQuery {
+    pub(crate) start: Key,
+    pub(crate) end: Option<Key>,
+    pub(crate) limit: Option<u64>,
+}
+
+/// Reads the query of an entity request; `ttl` counts only when `with_ttl`.
+pub(crate) fn entity(query: Option<&str>, with_ttl: bool) -> Result<EntityQuery, Problem> {
+    let (mut key, mut ttl, mut ack, mut from, mut replicas) = (None, None, None, None, None);
+    for (name, value) in parameters(query) {
+        match name {
+            "id" => set(&mut key, "id", value)?,
+            "ttl" if with_ttl => set(&mut ttl, "ttl", value)?,
+            "ack" => set(&mut ack, "ack", value)?,
+            "from" => set(&mut from, "from", value)?,
+            "replicas" => set(&mut replicas, "replicas", value)?,
+            _ => {}
+        }
+    }
+    let key = key_of("id", key)?;
+    let ttl_ms = ttl.map(ttl_ms).transpose()?;
+    if ack.is_some() || from.is_some() || replicas.is_some() {
+        check_replicas(ack, from, replicas)?;
+    }
+    Ok(EntityQuery { key, ttl_ms })
+}
+
+/// Reads the query of a range request.
+pub(crate) fn range(query: Option<&str>) -> Result<RangeQuery, Problem> {
+    let (mut start, mut end, mut limit) = (None, None, None);
+    for (name, value) in parameters(query) {
+        match name {
+            "start" => set(&mut start, "start", value)?,
+            "end" => set(&mut end, "end", value)?,
+            "limit" => set(&mut limit, "limit", value)?,
+            _ => {}
+        }
+    }
+    let limit = limit.map(limit_of).transpose()?;
+    Ok(RangeQuery {
+        start: key_of("start", start)?,
+        end: end.map(|end| key_of("end", Some(end))).transpose()?,
+        limit,
+    })
+}
+
+/// Reads the query of the slowest requests: the most that are wanted, and which operation.
+pub(crate) fn slow(query: Option<&str>) -> Result<(Option<u64>, Option<Operation>), Problem> {
+    let (mut limit, mut operation) = (None, None);
+    for (name, value) in parameters(query) {
+        match name {
+            "limit" => set(&mut limit, "limit", value)?,
+            "operation" => set(&mut operation, "operation", value)?,
+            _ => {}
+        }
+    }
+    Ok((limit.map(limit_of).transpose()?, operation.map(operation_of).transpose()?))
+}
+
+/// Reads the query of the event stream: the number of the last event that the client has.
+pub(crate) fn after(query: Option<&str>) -> Result<Option<u64>, Problem> {
+    let mut after = None;
+    for (name, value) in parameters(query) {
+        if name == "after" {
+            set(&mut after, "after", value)?;
+        }
+    }
+    let number =
+        |text| digits(text).ok_or_else(|| bad_parameter("after", text, "the number of an event"));
+    after.map(number).transpose()
+}
+
+/// The decoded value of one parameter that is text, of a query without other rules.
+pub(crate) fn text(query: Option<&str>, wanted: &'static str) -> Result<Option<String>, Problem> {
+    let mut found = None;
+    for (name, value) in parameters(query) {
+        if name == wanted {
+            set(&mut found, wanted, value)?;
+        }
+    }
+    let Some(value) = found else { return Ok(None) };
+    let decoded = decode(value).ok_or_else(|| badly_encoded(wanted))?;
+    String::from_utf8(decoded.to_vec()).map(Some).map_err(|_| badly_encoded(wanted))
+}
+
+/// Refuses parameters that are not among `known`, of a request where a misspelt one would be
+/// noticed too late.
+pub(crate) fn only(query: Option<&str>, known: &[&str]) -> Result<(), Problem> {
+    let is_unknown = |name: &&str| !name.is_empty() && !known.contains(name);
+    match parameters(query).map(|(name, _)| name).find(is_unknown) {
+        None => Ok(()),
+        Some(name) => {
+            let shown: String = name.chars().take(40).collect();
+            let names = known.join(", ");
+            Err(bad_query(format!("`{shown}` is no parameter here; there are {names}")))
+        }
+    }
+}
+
+fn parameters(query: Option<&str>) -> impl Iterator<Item = (&str, &str)> {
+    query.unwrap_or("").split('&').map(|pair| split_once(pair, b'=').unwrap_or((pair, "")))
+}
+
+/// As [`str::split_once`] by an ASCII character. For text of a few bytes, which a search made for
+/// long text is too much for.
+#[inline]
+pub(crate) fn split_once(text: &str, at: u8) -> Option<(&str, &str)> {
+    let position = text.bytes().position(|byte| byte == at)?;
+    Some((&text[..position], &text[position + 1..]))
+}
+
+fn set<'a>(slot: &mut Option<&'a str>, name: &'static str, value: &'a str) -> Result<(), Problem> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(bad_query(format!("`{name}` is given more than once"))),
+    }
+}
+
+fn key_of(name: &'static str, value: Option<&str>) -> Result<Key, Problem> {
+    let value = value.ok_or_else(|| bad_query(format!("`{name}` is missing")))?;
+    let key = decode(value).ok_or_else(|| badly_encoded(name))?;
+    match key.len() {
+        0 => Err(bad_query(format!("`{name}` is empty; keys have at least one byte"))),
+        1..=limits::KEY_BYTES_MAX => Ok(key),
+        _ => Err(Problem::key_too_long()),
+    }
+}
+
+fn limit_of(text: &str) -> Result<u64, Problem> {
+    match digits(text) {
+        Some(limit) if limit >= 1 => Ok(limit),
+        _ => Err(bad_parameter("limit", text, "a whole number of at least 1")),
+    }
+}
+
+fn operation_of(text: &str) -> Result<Operation, Problem> {
+    let wanted = decode(text);
+    let is = |operation: &Operation| {
+        wanted.as_ref().is_some_and(|name| &**name == operation.name().as_bytes())
+    };
+    Operation::ALL.into_iter().find(is).ok_or_else(|| {
+        bad_parameter("operation", text, "one of status, get, put, delete, range, other, refused")
+    })
+}
+
+fn ttl_ms(text: &str) -> Result<u64, Problem> {
+    match digits(text) {
+        Some(seconds @ 1..=limits::TTL_SECONDS_MAX) => Ok(seconds * 1000),
+        _ => Err(bad_parameter("ttl", text, "a whole number of seconds within 1 and 315360000")),
+    }
+}
+
+/// A local engine has one replica.
+fn check_replicas(
+    ack: Option<&str>,
+    from: Option<&str>,
+    replicas: Option<&str>,
+) -> Result<(), Problem> {
+    let is = |text: &str, wanted: &[u8]| decode(text).is_some_and(|value| &*value == wanted);
+    match (ack, from) {
+        (None, None) => {}
+        (Some(ack), Some(from)) if is(ack, b"1") && is(from, b"1") => {}
+        (Some(_), Some(_)) => {
+            return Err(bad_query(
+                "this engine has one replica: only ack=1&from=1 is valid".into(),
+            ));
+        }
+        _ => return Err(bad_query("`ack` and `from` go together".into())),
+    }
+    match replicas {
+        Some(replicas) if !is(replicas, b"1/1") => {
+            Err(bad_query("this engine has one replica: only replicas=1/1 is valid".into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A whole number of digits only: no sign, no space.
+fn digits(text: &str) -> Option<u64> {
+    let decoded = decode(text)?;
+    let plain = decoded.iter().all(u8::is_ascii_digit);
+    plain.then(|| std::str::from_utf8(&decoded).ok()?.parse().ok()).flatten()
+}
+
+/// `None` when a per cent sign is not followed by two hexadecimal digits.
+fn decode(text: &str) -> Option<Key> {
+    let bytes = text.as_bytes();
+    let Some(first) = bytes.iter().position(|&byte| byte == b'%') else {
+        return Some(Key::from(bytes));
+    };
+    let mut key = Key::from(&bytes[..first]);
+    let mut rest = bytes[first..].iter();
+    while let Some(&byte) = rest.next() {
+        if byte == b'%' {
+            let high = hex(*rest.next()?)?;
+            let low = hex(*rest.next()?)?;
+            key.push(high << 4 | low);
+        } else {
+            key.push(byte);
+        }
+    }
+    Some(key)
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
+}
+
+fn bad_query(detail: String) -> Problem {
+    Problem::bad_request("bad-query", detail)
+}
+
+fn badly_encoded(name: &str) -> Problem {
+    bad_query(format!(
+        "`{name}` is badly encoded: a per cent sign needs two hexadecimal digits after it"
+    ))
+}
+
+fn bad_parameter(name: &str, text: &str, wanted: &str) -> Problem {
+    // A target has up to 64 KiB: quote no more than a person wants to read.
+    let shown: String = text.chars().take(40).collect();
+    bad_query(format!("`{name}` is `{shown}`, not {wanted}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! Responses and their bodies.
+
+use crate::memory::Held;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::{StatusCode, Version};
+use hyper::body::{Frame, SizeHint};
+use std::mem;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// A response.
+pub(crate) type Response = http::Response<Body>;
+
+pub(crate) static JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) static OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
+
+/// The body of `/v0/status`.
+pub(crate) const fn status_document(is_ready: bool) -> &'static [u8] {
+    if is_ready { br#"{"status":"ready"}"# } else { br#"{"status":"recovering"}"# }
+}
+
+/// The parts of a request that a response depends on.
+#[derive(Default)]
+pub(crate) struct Reply {
+    version: Version,
+    headers: HeaderMap,
+    expects_continue: bool,
+}
+
+impl Reply {
+    pub(super) fn new(version: Version, headers: HeaderMap, expects_continue: bool) -> Reply {
+        Reply { version, headers, expects_continue }
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The request's headers; empty after the first response was built.
+    pub(crate) fn request_headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// Whether the client waits for `100 Continue` before it sends its body.
+    pub(crate) fn expects_continue(&self) -> bool {
+        self.expects_continue
+    }
+
+    /// Notes that the client was told to send its body.
+    pub(crate) fn mark_continue_sent(&mut self) {
+        self.expects_continue = false;
+    }
+
+    /// Builds a response. The request's header map becomes the response's, and hyper reuses it for
+    /// the next request: a connection allocates one map.
+    #[inline]
+    pub(crate) fn respond(
+        &mut self,
+        status: StatusCode,
+        content_type: Option<&HeaderValue>,
+        body: Body,
+    ) -> Response {
+        let mut headers = mem::take(&mut self.headers);
+        headers.clear();
+        if let Some(content_type) = content_type {
+            headers.insert(CONTENT_TYPE, content_type.clone());
+        }
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        response
+    }
+
+    /// Responds with a JSON document.
+    pub(crate) fn json(&mut self, document: &serde_json::Value) -> Response {
+        self.respond(StatusCode::OK, Some(&JSON), Body::full(document.to_string()))
+    }
+}
+
+/// A body that is produced while it is sent.
+pub(crate) trait BodyStream {
+    /// The next frame; `None` at the end. After an error hyper breaks the response off.
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<kvant_base::Result<Frame<Bytes>>>>;
+
+    /// Whether the last frame was handed out.
+    fn is_finished(&self) -> bool;
+}
+
+/// The body of a response.
+pub(crate) enum Body {
+    Full(Bytes),
+    Stream(Box<dyn BodyStream>),
+}
+
+impl Body {
+    pub(crate) fn empty() -> Body {
+        Body::Full(Bytes::new())
+    }
+
+    pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
+        Body::Full(bytes.into())
+    }
+
+    pub(crate) fn stream(stream: impl BodyStream + 'static) -> Body {
+        Body::Stream(Box::new(stream))
+    }
+
+    /// Bytes whose memory stays reserved until the last of them was sent.
+    pub(crate) fn reserved(bytes: Bytes, memory: Held) -> Body {
+        Body::Full(Bytes::from_owner(Reserved { bytes, _memory: memory }))
+    }
+}
+
+struct Reserved {
+    bytes: Bytes,
+    _memory: Held,
+}
+
+impl AsRef<[u8]> for Reserved {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = kvant_base::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, kvant_base::Error>>> {
+        match self.get_mut() {
+            Body::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Body::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(mem::take(bytes))))),
+            Body::Stream(stream) => stream.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Body::Full(bytes) => bytes.is_empty(),
+            Body::Stream(stream) => stream.is_finished(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Body::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Body::Stream(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The seam between the server and a storage engine.
+//!
+//! Every call returns at once or after one read of the disk; none waits for an fsync, a stall or
+//! another request, so that all of them may run on a selector (`--dispatch inline`). The operator's
+//! calls are the exceptions, and say so.
+//!
+//! An engine says by [`Capability`] what else it can do. The server asks before it calls: a request
+//! that needs a missing capability is rejected, never attempted.
+
+use crate::key::Key;
+use bytes::Bytes;
+use kvant_base::tag::Activity;
+use kvant_base::{Error, ErrorKind, Result, named_enum};
+use std::path::Path;
+
+mod lsm;
+mod lsm_metrics;
+mod memory;
+
+pub use lsm::LsmStore;
+pub use memory::MemoryStore;
+
+named_enum! {
+    /// Something that an engine may or may not be able to do.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Capability {
+        /// Acknowledged writes survive a restart.
+        Persistence = "persistence",
+        /// Values expire.
+        Ttl = "ttl",
+        /// Records are read in key order.
+        Range = "range",
+        /// All records of a range come from one moment.
+        Snapshots = "snapshots",
+        /// Copies of the data are made while it is in use.
+        Checkpoint = "checkpoint",
+        /// Data can be flushed and compacted on request.
+        Compaction = "compaction",
+    }
+}
+
+/// One write, as a request gave it.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// The key.
+    pub key: Key,
+    /// The new value; `None` deletes.
+    pub value: Option<Bytes>,
+    /// How long the value is to live.
+    pub ttl_ms: Option<u64>,
+    /// When the value expires, in wall milliseconds since 1970. Engines read this field, not
+    /// `ttl_ms`.
+    pub expires_at_ms: Option<u64>,
+}
+
+impl Write {
+    pub(crate) fn new(key: Key, value: Option<Bytes>, ttl_ms: Option<u64>) -> Write {
+        Write { key, value, ttl_ms, expires_at_ms: None }
+    }
+
+    pub(crate) fn is_delete(&self) -> bool {
+        self.value.is_none()
+    }
+
+    /// The activity under which profiles show the write.
+    pub(crate) fn activity(&self) -> Activity {
+        if self.is_delete() { Activity::Delete } else { Activity::Put }
+    }
+
+    /// Key and value bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.key.len() + self.value.as_ref().map_or(0, Bytes::len)
+    }
+
+    /// Counts the time to live from `wall_ms`. Called before each attempt to submit the write, so
+    /// that a write that waited does not expire early.
+    pub(crate) fn start_ttl(&mut self, wall_ms: u64) {
+        // The clock rounds down to whole milliseconds: add one, or the value would live up to a
+        // millisecond less.
+        self.expires_at_ms = self.ttl_ms.map(|ttl_ms| wall_ms + ttl_ms + 1);
+    }
+}
+
+/// Receives the outcome of submitted writes, exactly once and on any thread. An engine that drops
+/// it instead leaves the outcome unknown, which is then reported.
+pub struct Completion(Option<Box<dyn FnOnce(Result<()>) + Send>>);
+
+impl Completion {
+    /// Calls `done` with the outcome.
+    pub fn new(done: impl FnOnce(Result<()>) + Send + 'static) -> Completion {
+        Completion(Some(Box::new(done)))
+    }
+
+    /// Reports the outcome: whether the sync level is reached.
+    pub fn complete(mut self, result: Result<()>) {
+        if let Some(done) = self.0.take() {
+            done(result);
+        }
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        if let Some(done) = self.0.take() {
+            let what = "the store dropped a write without an outcome";
+            done(Err(Error::new(ErrorKind::OutcomeUnknown, what)));
+        }
+    }
+}
+
+/// What a bounded read found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// The value; `None` when the key is absent, deleted or expired.
+    Known(Option<Bytes>),
+    /// A block of this length has to be read from the disk first.
+    NeedsDisk {
+        /// Memory that reading it takes.
+        block_bytes: u32,
+    },
+}
+
+/// What a read touched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadTrace {
+    /// Tables searched.
+    pub table_count: u32,
+    /// Data blocks searched.
+    pub block_count: u32,
+    /// Of these, read from the disk.
+    pub block_read_count: u32,
+    /// Bytes of the blocks read from the disk.
+    pub block_read_bytes: u64,
+}
+
+/// Whether writes succeed.
+#[derive(Clone, Debug)]
+pub enum WriteHealth {
+    /// As far as is known.
+    Good,
+    /// There is no space for puts; deletes still succeed.
+    NoSpace,
+    /// The last writes failed for this cause; the next may succeed.
+    Failing(Error),
+    /// Writes are refused until a restart, for this first cause.
+    Fenced(Error),
+}
+
+/// Records of a range in key order.
+pub trait Records: Send {
+    /// The next record, key and value, or `None` at the end of the range.
+    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>>;
+
+    /// What reading them touched so far.
+    fn trace(&self) -> ReadTrace;
+}
+
+/// A storage engine behind the HTTP interface.
+pub trait Store: Send + Sync {
+    /// The engine's name (`--engine`).
+    fn name(&self) -> &'static str;
+
+    /// Whether the engine has this capability. The answer never changes.
+    fn has(&self, capability: Capability) -> bool;
+
+    /// The newest value of `key`. A block of the disk longer than `block_bytes_max` is not read:
+    /// [`Lookup::NeedsDisk`] says how much memory to reserve first. What the read touches is added
+    /// to `trace`.
+    fn get(&self, key: &[u8], block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup>;
+
+    /// As [`Store::get`], without waiting for the disk.
+    fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup>;
+
+    /// Commits `writes` together: all or none of them. `done` receives the outcome when the sync
+    /// level is reached, or before this returns. `ErrorKind::Stalled`: nothing was written; register
+    /// with [`Store::on_writable`] and retry.
+    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion);
+
+    /// Calls `wake` once as soon as a stalled write may succeed, on any thread; at once when it may
+    /// already.
+    fn on_writable(&self, wake: Box<dyn FnOnce() + Send>);
+
+    /// Why a write would stall now, in one word.
+    fn stall(&self) -> Option<&'static str>;
+
+    /// Records with `start <= key`, and `key < end` where an end is given.
+    fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records>>;
+
+    /// The engine's statistics: the value of `engine` in `/v0/stats`.
+    fn stats_json(&self) -> serde_json::Result<serde_json::Value>;
+
+    /// Appends the engine's metrics in the Prometheus text format.
+    fn write_metrics(&self, out: &mut String);
+
+    /// Whether writes succeed, and why not.
+    fn write_health(&self) -> WriteHealth;
+
+    /// Writes what is in memory to tables, and waits for it ([`Capability::Compaction`]).
+    fn flush(&self) -> Result<()> {
+        Err(missing(self.name(), Capability::Compaction))
+    }
+
+    /// Compacts everything, and waits for it, perhaps for hours ([`Capability::Compaction`]).
+    fn compact(&self) -> Result<()> {
+        Err(missing(self.name(), Capability::Compaction))
+    }
+
+    /// Makes a consistent copy in `dir`, which must not exist, and waits for it
+    /// ([`Capability::Checkpoint`]). After an error nothing of it is left.
+    fn checkpoint(&self, dir: &Path) -> Result<()> {
+        let _not_made = dir;
+        Err(missing(self.name(), Capability::Checkpoint))
+    }
+
+    /// Makes acknowledged writes durable and releases the data directory. Waits for it.
+    fn close(&self) -> Result<()>;
+}
+
+fn missing(engine: &str, capability: Capability) -> Error {
+    let what = format!("engine `{engine}` has no {}", capability.name());
+    Error::new(ErrorKind::Unsupported, what)
+}

@@ -1,0 +1,110 @@
+//! Turns of a selector's event loop: when one began, and how many connections it serves.
+//!
+//! A connection's task may run long after the event loop learned that its socket is readable. That
+//! lag is a part of what the client waits for, so sockets are polled with a waker of their own
+//! ([`Arrival`]) that notes the time before it wakes the task. The event loop wakes every readable
+//! connection, then runs them: all of them share the time at which the turn began.
+//!
+//! Threads: all of it belongs to one selector. Atomics are used because wakers must be [`Sync`];
+//! no other thread writes them.
+
+mod read_budget;
+
+pub(crate) use read_budget::{Pass, ReadBudget, run};
+
+use kvant_env::Clock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Wake, Waker};
+
+/// No time has been noted.
+const NEVER: u64 = u64::MAX;
+
+/// The current turn of a selector's event loop.
+pub(crate) struct Turn {
+    clock: Arc<dyn Clock>,
+    /// When the first connection of the turn was woken; reset when a connection runs.
+    began_ns: AtomicU64,
+    number: AtomicU64,
+}
+
+impl Turn {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Arc<Turn> {
+        Arc::new(Turn { clock, began_ns: AtomicU64::new(NEVER), number: AtomicU64::new(0) })
+    }
+
+    #[inline]
+    fn began_ns(&self) -> u64 {
+        match self.began_ns.load(Ordering::Relaxed) {
+            NEVER => {
+                let now_ns = self.clock.monotonic_ns();
+                self.began_ns.store(now_ns, Ordering::Relaxed);
+                self.number.store(self.number.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                now_ns
+            }
+            began_ns => began_ns,
+        }
+    }
+
+    /// Ends the turn: connections woken from now on belong to the next one.
+    pub(crate) fn end(&self) {
+        self.began_ns.store(NEVER, Ordering::Relaxed);
+    }
+
+    /// Counts turns.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.number.load(Ordering::Relaxed)
+    }
+}
+
+/// A waker that notes when it was woken.
+pub(crate) struct Arrival {
+    task: Waker,
+    turn: Arc<Turn>,
+    woken_ns: AtomicU64,
+}
+
+impl Arrival {
+    pub(crate) fn new(task: Waker, turn: Arc<Turn>) -> Arc<Arrival> {
+        Arc::new(Arrival { task, turn, woken_ns: AtomicU64::new(NEVER) })
+    }
+
+    /// When the turn began in which it was woken since the last call. Returns the current time if
+    /// it was not woken: the bytes were there already.
+    #[inline]
+    pub(crate) fn take_ns(&self) -> u64 {
+        match self.forget() {
+            NEVER => self.turn.clock.monotonic_ns(),
+            woken_ns => woken_ns,
+        }
+    }
+
+    /// Whether it was woken since the last read. A running connection calls it, so it ends the
+    /// turn's wake-ups.
+    #[inline]
+    pub(crate) fn is_woken(&self) -> bool {
+        self.turn.end();
+        self.woken_ns.load(Ordering::Relaxed) != NEVER
+    }
+
+    /// Forgets a wake-up that found nothing to read, and returns its time.
+    #[inline]
+    pub(crate) fn forget(&self) -> u64 {
+        self.turn.end();
+        let woken_ns = self.woken_ns.load(Ordering::Relaxed);
+        self.woken_ns.store(NEVER, Ordering::Relaxed);
+        woken_ns
+    }
+}
+
+impl Wake for Arrival {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken_ns.store(self.turn.began_ns(), Ordering::Relaxed);
+        self.task.wake_by_ref();
+    }
+}

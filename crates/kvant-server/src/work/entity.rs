@@ -1,0 +1,179 @@
+//! One record: what a GET, PUT or DELETE does, from its key and value to a typed outcome. The
+//! callers decode requests and encode outcomes.
+//!
+//! Memory: a value longer than [`SMALL_BYTES`] is returned with a reservation for it. Where there
+//! is none in time, the read fails with [`Failure::NoMemory`].
+
+use super::batcher::Writing;
+use super::storage::{BLOCK_BYTES_UNCOUNTED, Failure, Reading, Storage};
+use crate::http::query::EntityQuery;
+use crate::key::Key;
+use crate::memory::{Held, SMALL_BYTES};
+use crate::store::{Lookup, Store, Write};
+use crate::timing::StorageWork;
+use bytes::Bytes;
+use kvant_base::tag::{self, Activity, Stage};
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// What became of an entity request.
+pub(crate) enum EntityOutcome {
+    /// The value, with its memory when it is longer than [`SMALL_BYTES`].
+    Value(Bytes, Option<Held>),
+    /// The key is absent, was deleted, or has expired.
+    Absent,
+    Stored,
+    Deleted,
+    Failed(Failure),
+}
+
+/// An entity request whose storage work has begun. Resolves to its outcome and the work's times.
+pub(crate) enum EntityWork {
+    Done(EntityOutcome, StorageWork),
+    /// In a batch.
+    Write(Writing, WriteKind),
+    /// Waits for a worker or for memory.
+    Read(Pin<Box<dyn Future<Output = (EntityOutcome, StorageWork)>>>),
+    Taken,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum WriteKind {
+    Put,
+    Delete,
+}
+
+impl Future for EntityWork {
+    type Output = (EntityOutcome, StorageWork);
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            EntityWork::Write(writing, kind) => {
+                let written = ready!(Pin::new(writing).poll(cx));
+                let outcome = match (written.result, kind) {
+                    (Ok(()), WriteKind::Put) => EntityOutcome::Stored,
+                    (Ok(()), WriteKind::Delete) => EntityOutcome::Deleted,
+                    (Err(failure), _) => EntityOutcome::Failed(failure),
+                };
+                Poll::Ready((outcome, written.work))
+            }
+            EntityWork::Read(read) => read.as_mut().poll(cx),
+            work => match mem::replace(work, EntityWork::Taken) {
+                EntityWork::Done(outcome, work) => Poll::Ready((outcome, work)),
+                _ => panic!("no future is polled after its end"),
+            },
+        }
+    }
+}
+
+/// Begins to read the newest value of `key`.
+#[inline]
+pub(crate) fn get(
+    storage: &Rc<Storage>,
+    store: &Arc<dyn Store>,
+    key: Key,
+    now_ns: u64,
+) -> EntityWork {
+    let start = match storage.get(&**store, &key, BLOCK_BYTES_UNCOUNTED, now_ns) {
+        Reading::Done(read) => match outcome_of(storage, read.result, None) {
+            Ok(outcome) => return EntityWork::Done(outcome, read.work),
+            Err(bytes) => SlowRead::Memory(bytes),
+        },
+        Reading::Later(later) => SlowRead::Later(later),
+    };
+    EntityWork::Read(Box::pin(get_slowly(Rc::clone(storage), Arc::clone(store), key, start)))
+}
+
+/// Adds a put to the batch of this turn. `value` is short, or its memory is held by the caller.
+#[inline]
+pub(crate) fn put(storage: &Storage, query: EntityQuery, value: Bytes, now_ns: u64) -> EntityWork {
+    let write = Write::new(query.key, Some(value), query.ttl_ms);
+    EntityWork::Write(storage.batcher.append(write, now_ns), WriteKind::Put)
+}
+
+/// Adds a delete to the batch of this turn.
+#[inline]
+pub(crate) fn delete(storage: &Storage, key: Key, now_ns: u64) -> EntityWork {
+    let write = Write::new(key, None, None);
+    EntityWork::Write(storage.batcher.append(write, now_ns), WriteKind::Delete)
+}
+
+/// What a read waits for.
+enum SlowRead {
+    Later(super::pool::Later<super::storage::GetRequest>),
+    /// So many bytes.
+    Memory(u64),
+}
+
+async fn get_slowly(
+    storage: Rc<Storage>,
+    store: Arc<dyn Store>,
+    key: Key,
+    mut waits_for: SlowRead,
+) -> (EntityOutcome, StorageWork) {
+    let mut work = StorageWork::at(storage.meter.now_ns());
+    loop {
+        let (later, held) = match waits_for {
+            SlowRead::Later(later) => (Reading::Later(later), None),
+            SlowRead::Memory(bytes) => {
+                let wait_max = storage.config.queue_wait_max;
+                let Some(held) = storage.memory.hold(bytes, wait_max).await else {
+                    // Requests that came together time out together: responding to thousands of
+                    // them would fill a turn of the event loop.
+                    storage.read_budget.pass().await;
+                    return (EntityOutcome::Failed(Failure::NoMemory), work);
+                };
+                let block_bytes_max =
+                    u32::try_from(bytes).unwrap_or(u32::MAX).max(BLOCK_BYTES_UNCOUNTED);
+                let now_ns = storage.meter.now_ns();
+                (storage.get(&*store, &key, block_bytes_max, now_ns), Some(held))
+            }
+        };
+        let read = match later {
+            Reading::Done(read) => read,
+            Reading::Later(later) => {
+                let done = later.await;
+                let _tag = tag::enter_at(Activity::Get, Stage::Dispatch);
+                storage.finish_read(&*store, done)
+            }
+        };
+        work = read.work;
+        match outcome_of(&storage, read.result, held) {
+            Ok(outcome) => return (outcome, work),
+            Err(bytes) => waits_for = SlowRead::Memory(bytes),
+        }
+    }
+}
+
+/// The outcome of a read, or how much memory has to be reserved before it is read again.
+#[inline]
+fn outcome_of(
+    storage: &Storage,
+    result: Result<Lookup, Failure>,
+    held: Option<Held>,
+) -> Result<EntityOutcome, u64> {
+    match result {
+        Ok(Lookup::Known(Some(value))) => {
+            let value_bytes = value.len() as u64;
+            if value_bytes <= SMALL_BYTES {
+                return Ok(EntityOutcome::Value(value, None));
+            }
+            let held = match held {
+                Some(mut held) => {
+                    held.resize(value_bytes);
+                    held
+                }
+                None => storage.memory.try_hold(value_bytes).ok_or(value_bytes)?,
+            };
+            Ok(EntityOutcome::Value(value, Some(held)))
+        }
+        Ok(Lookup::Known(None)) => Ok(EntityOutcome::Absent),
+        Ok(Lookup::NeedsDisk { block_bytes }) => Err(block_bytes.into()),
+        Err(failure) => Ok(EntityOutcome::Failed(failure)),
+    }
+}

@@ -1,0 +1,20 @@
+//! Storage work: what a request asks of the store, and which thread does it.
+//!
+//! - [`lifecycle`]: whether there is a store yet;
+//! - [`storage`]: a selector's access to the store: admission, dispatch, limits;
+//! - [`entity`]: one record: a GET, PUT or DELETE from its query and value to a typed outcome;
+//! - [`batcher`]: the writes of one turn of the event loop, committed together;
+//! - [`range_reader`]: a range, read piece by piece;
+//! - [`pool`]: workers, behind a bounded queue.
+
+mod batcher;
+pub(crate) mod entity;
+pub(crate) mod lifecycle;
+pub(crate) mod pool;
+pub(crate) mod range_reader;
+pub(crate) mod storage;
+
+pub(crate) use entity::{EntityOutcome, EntityWork};
+pub(crate) use lifecycle::Lifecycle;
+pub(crate) use range_reader::RangeReader;
+pub(crate) use storage::{Failure, Piece, Storage};

@@ -1,0 +1,87 @@
+//! Replies on their way to one selector.
+//!
+//! The delivery that finds the inbox empty wakes the selector: however many replies come before the
+//! selector takes them, it is woken once.
+//!
+//! Threads: any delivers; the selector alone takes.
+
+use super::work::{Done, PoolReply, Work};
+use crate::admission::Refusal;
+use crate::store::Write;
+use crate::timing::StorageWork;
+use crate::work::range_reader::RangeReader;
+use crate::work::storage::GetRequest;
+use kvant_base::lock::NamedMutex;
+use std::mem;
+use std::task::{Context, Poll, Waker};
+
+/// The reply to the job in `slot`.
+pub(super) struct Delivery {
+    pub(super) slot: usize,
+    pub(super) done: AnyDone,
+}
+
+/// A reply of any type.
+pub(super) enum AnyDone {
+    Get(Done<GetRequest>),
+    Write(Done<Vec<Write>>),
+    Range(Done<Box<RangeReader>>),
+}
+
+impl AnyDone {
+    /// The reply to work that no worker does.
+    pub(super) fn not_done(refusal: Option<Refusal>, job: Work, work: StorageWork) -> AnyDone {
+        fn reply<W: super::PoolWork>(refusal: Option<Refusal>, job: W) -> PoolReply<W> {
+            match refusal {
+                Some(refusal) => PoolReply::Refused(refusal, job),
+                None => PoolReply::CallerRuns(job),
+            }
+        }
+        match job {
+            Work::Get(get) => AnyDone::Get(Done { reply: reply(refusal, get), work }),
+            Work::Write(writes) => AnyDone::Write(Done { reply: reply(refusal, writes), work }),
+            Work::Range(reader) => AnyDone::Range(Done { reply: reply(refusal, reader), work }),
+        }
+    }
+}
+
+/// The inbox of one selector.
+pub(super) struct Inbox(NamedMutex<State>);
+
+#[derive(Default)]
+struct State {
+    deliveries: Vec<Delivery>,
+    selector: Option<Waker>,
+}
+
+impl Inbox {
+    pub(super) fn new() -> Inbox {
+        Inbox(NamedMutex::new("pool_inbox", State::default()))
+    }
+
+    /// Moves `deliveries` here.
+    pub(super) fn deliver(&self, deliveries: &mut Vec<Delivery>) {
+        let selector = {
+            let mut state = self.0.lock();
+            state.deliveries.append(deliveries);
+            state.selector.take()
+        };
+        if let Some(selector) = selector {
+            selector.wake();
+        }
+    }
+
+    /// Moves the deliveries to `taken`, which is empty; or has the caller woken by the next one.
+    pub(super) fn poll_take(&self, taken: &mut Vec<Delivery>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.0.lock();
+        if state.deliveries.is_empty() {
+            state.selector = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        mem::swap(&mut state.deliveries, taken);
+        Poll::Ready(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

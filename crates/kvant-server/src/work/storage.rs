@@ -1,0 +1,291 @@
+//! A selector's access to the store: whether a request is admitted, and which thread does its
+//! storage work (`--dispatch`).
+//!
+//! - `inline`: the selector, always. A read that misses all caches blocks it for one disk access.
+//! - `pool`: a worker, always.
+//! - `hybrid`: the selector while no disk is waited for: reads of what is in memory, and writes,
+//!   whose log goes to the page cache and whose fsyncs run elsewhere. Other reads and all ranges go
+//!   to the workers.
+//!
+//! In every mode writes wait for fsyncs and stalls as futures ([`super::batcher`]), on no thread.
+//!
+//! Before a selector does storage work itself it checks its own lag ([`Lag`]); the pool's queue
+//! judges the rest.
+//!
+//! Threads: belongs to one selector.
+
+use super::batcher::{self, Batcher};
+use super::lifecycle::Lifecycle;
+use super::pool::{Done, Later, PoolConfig, PoolReply, Port};
+use super::range_reader::RangeReader;
+use crate::admission::{Class, Lag, Refusal};
+use crate::config::{DispatchMode, ServerConfig};
+use crate::http::Problem;
+use crate::key::Key;
+use crate::memory::RequestMemory;
+use crate::store::{Lookup, Store, Write};
+use crate::timing::{Meter, StorageWork};
+use crate::turns::ReadBudget;
+use kvant_base::{Error, ErrorKind, Level, Log, Result};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// Blocks of the disk longer than this are read only after memory was reserved for them.
+pub(super) const BLOCK_BYTES_UNCOUNTED: u32 = 64 << 10;
+
+/// Why storage work has no result.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// Storage failed.
+    Storage(Error),
+    /// The request was refused; nothing of it was done.
+    Refused(Refusal),
+    /// There was no memory for it in time.
+    NoMemory,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Storage(error)
+    }
+}
+
+/// The result of a read, and its times. `NeedsDisk`: a block is longer than was allowed.
+pub(super) struct Read {
+    pub(super) result: std::result::Result<Lookup, Failure>,
+    pub(super) work: StorageWork,
+}
+
+/// A read that was begun.
+pub(super) enum Reading {
+    Done(Read),
+    /// A worker does it; [`Storage::finish_read`] takes its reply.
+    Later(Later<GetRequest>),
+}
+
+/// A point read for a worker.
+#[derive(Debug)]
+pub(in crate::work) struct GetRequest {
+    pub(super) key: Key,
+    pub(super) block_bytes_max: u32,
+}
+
+/// A range whose next piece was read, or not, and the times.
+pub(crate) struct Piece {
+    pub(crate) reader: Box<RangeReader>,
+    pub(crate) result: std::result::Result<(), Failure>,
+    pub(crate) work: StorageWork,
+}
+
+/// The storage of one selector.
+pub(crate) struct Storage {
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) meter: Rc<Meter>,
+    pub(crate) memory: Arc<RequestMemory>,
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) lifecycle: Arc<Lifecycle>,
+    pub(crate) read_budget: Rc<ReadBudget>,
+    pub(crate) lag: Lag,
+    /// `None` with `--dispatch inline`.
+    pub(crate) port: Option<Rc<Port>>,
+    pub(crate) batcher: Batcher,
+}
+
+impl Storage {
+    /// Starts the tasks that commit writes and exchange work with the pool. Called once, inside the
+    /// selector's runtime.
+    pub(crate) fn spawn_tasks(self: &Rc<Self>) {
+        tokio::task::spawn_local(batcher::run(Rc::clone(self)));
+        if let Some(port) = &self.port {
+            port.spawn_tasks();
+        }
+    }
+
+    /// The store, once recovery has finished.
+    #[inline]
+    pub(crate) fn store(&self) -> Option<&Arc<dyn Store>> {
+        self.lifecycle.store()
+    }
+
+    /// The store, or why there is none.
+    #[inline]
+    pub(crate) fn ready(&self) -> std::result::Result<&Arc<dyn Store>, Problem> {
+        self.lifecycle.ready()
+    }
+
+    /// Decides on a request whose head was parsed at `parsed_ns`, `lag_ns` after the selector could
+    /// have served it.
+    #[inline]
+    pub(crate) fn admit(
+        &self,
+        class: Class,
+        lag_ns: u64,
+        parsed_ns: u64,
+    ) -> std::result::Result<(), Failure> {
+        match self.lag.admit(class, lag_ns, parsed_ns) {
+            None => Ok(()),
+            Some(refusal) => Err(Failure::Refused(refusal)),
+        }
+    }
+
+    /// Explains a failure; logs it when a person has to look at it.
+    #[cold]
+    pub(crate) fn explain(&self, failure: &Failure) -> Problem {
+        let error = match failure {
+            Failure::Storage(error) => error,
+            Failure::Refused(refusal) => return refusal.problem(),
+            Failure::NoMemory => {
+                self.meter.counters.memory_refusals.add(1);
+                return Problem::no_memory();
+            }
+        };
+        if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io | ErrorKind::OutcomeUnknown)
+        {
+            self.log.event(Level::Error, "request_failed", &[("error", error)]);
+        }
+        Problem::from(error)
+    }
+
+    /// Begins to read the newest value of `key`, except a block of the disk longer than
+    /// `block_bytes_max`.
+    #[inline]
+    pub(super) fn get(
+        &self,
+        store: &dyn Store,
+        key: &Key,
+        block_bytes_max: u32,
+        now_ns: u64,
+    ) -> Reading {
+        match self.config.dispatch {
+            DispatchMode::Inline => {
+                return Reading::Done(self.get_here(store, key, block_bytes_max, now_ns));
+            }
+            DispatchMode::Hybrid => {
+                let mut work = StorageWork::at(now_ns);
+                match store.try_get(key, &mut work.read) {
+                    Ok(Lookup::NeedsDisk { block_bytes }) if block_bytes <= block_bytes_max => {}
+                    found => return Reading::Done(self.done_here(work, found)),
+                }
+            }
+            DispatchMode::Pool => {}
+        }
+        Reading::Later(self.port().send(GetRequest { key: key.clone(), block_bytes_max }))
+    }
+
+    fn get_here(&self, store: &dyn Store, key: &[u8], block_bytes_max: u32, now_ns: u64) -> Read {
+        let mut work = StorageWork::at(now_ns);
+        let found = store.get(key, block_bytes_max, &mut work.read);
+        self.done_here(work, found)
+    }
+
+    #[inline]
+    fn done_here(&self, mut work: StorageWork, found: Result<Lookup>) -> Read {
+        work.done_ns = self.meter.now_ns();
+        self.lag.note_cost(Class::Read, work.done_ns - work.started_ns);
+        Read { result: found.map_err(Failure::from), work }
+    }
+
+    /// Takes the reply to a read that was sent to the pool.
+    pub(super) fn finish_read(&self, store: &dyn Store, done: Done<GetRequest>) -> Read {
+        let Done { reply, work } = done;
+        let result = match reply {
+            PoolReply::Finished(found) => found.map_err(Failure::from),
+            PoolReply::Refused(refusal, _) => Err(Failure::Refused(refusal)),
+            PoolReply::CallerRuns(get) => {
+                let read = self.get_here(store, &get.key, get.block_bytes_max, self.meter.now_ns());
+                let work = StorageWork { queued_ns: work.queued_ns, ..read.work };
+                return Read { work, ..read };
+            }
+        };
+        Read { result, work }
+    }
+
+    /// Reads the next piece of a range. Resolves at once where the selector reads it itself.
+    pub(crate) fn read_piece(
+        self: &Rc<Self>,
+        store: &Arc<dyn Store>,
+        reader: Box<RangeReader>,
+    ) -> ReadingPiece {
+        match self.config.dispatch {
+            DispatchMode::Inline => {
+                let piece = self.read_piece_here(&**store, reader, self.meter.now_ns());
+                ReadingPiece(PieceState::Done(Some(piece)))
+            }
+            DispatchMode::Pool | DispatchMode::Hybrid => {
+                let later = self.port().send(reader);
+                let (storage, store) = (Rc::clone(self), Arc::clone(store));
+                ReadingPiece(PieceState::Later { later, storage, store })
+            }
+        }
+    }
+
+    fn read_piece_here(
+        &self,
+        store: &dyn Store,
+        mut reader: Box<RangeReader>,
+        queued_ns: u64,
+    ) -> Piece {
+        let mut work = StorageWork::at(queued_ns);
+        work.started_ns = self.meter.now_ns();
+        let result = reader.read_piece(store);
+        work.read = reader.trace();
+        work.done_ns = self.meter.now_ns();
+        self.lag.note_cost(Class::Range, work.done_ns - work.started_ns);
+        Piece { reader, result: result.map_err(Failure::from), work }
+    }
+
+    fn finish_piece(&self, store: &dyn Store, done: Done<Box<RangeReader>>) -> Piece {
+        let Done { reply, work } = done;
+        match reply {
+            PoolReply::Finished((reader, result)) => {
+                Piece { reader, result: result.map_err(Failure::from), work }
+            }
+            PoolReply::Refused(refusal, reader) => {
+                Piece { reader, result: Err(Failure::Refused(refusal)), work }
+            }
+            PoolReply::CallerRuns(reader) => self.read_piece_here(store, reader, work.queued_ns),
+        }
+    }
+
+    /// Sends writes to the pool, to be committed together.
+    pub(super) fn send_writes(&self, writes: Vec<Write>) -> Later<Vec<Write>> {
+        self.port().send(writes)
+    }
+
+    /// Writes in a batch for the pool, at most: a longer one would be admitted only to an empty
+    /// queue.
+    pub(super) fn write_count_max(&self) -> usize {
+        PoolConfig::from(&*self.config).capacity_of(Class::Write).max(1)
+    }
+
+    fn port(&self) -> &Rc<Port> {
+        self.port.as_ref().expect("every dispatch mode that sends work has a pool")
+    }
+}
+
+/// A piece of a range that is being read.
+pub(crate) struct ReadingPiece(PieceState);
+
+enum PieceState {
+    Done(Option<Piece>),
+    Later { later: Later<Box<RangeReader>>, storage: Rc<Storage>, store: Arc<dyn Store> },
+}
+
+impl Future for ReadingPiece {
+    type Output = Piece;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Piece> {
+        match &mut self.0 {
+            PieceState::Done(piece) => {
+                Poll::Ready(piece.take().expect("no future is polled after its end"))
+            }
+            PieceState::Later { later, storage, store } => {
+                let done = ready!(Pin::new(later).poll(cx));
+                Poll::Ready(storage.finish_piece(&**store, done))
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What every engine promises through the server, on each engine of the product. What an engine
+//! cannot do is refused, and says so.
+
+use crate::client::Client;
+use crate::engine::Kvant;
+use crate::fixture::{self, Events};
+use kvant_base::MemoryBudget;
+use kvant_engine::SyncLevel;
+use kvant_env::Env;
+use kvant_env::faulty::FaultyFs;
+use kvant_server::{Capability, MemoryStore, Server};
+use std::sync::Arc;
+
+const MEMORY_BYTES: u64 = 64 << 20;
+
+/// A server, and what its engine can do.
+struct Engine {
+    name: &'static str,
+    server: Server,
+    capabilities: &'static [Capability],
+    events: Arc<Events>,
+}
+
+impl Engine {
+    fn client(&self) -> Client {
+        Client::connect(self.server.local_addr())
+    }
+
+    fn has(&self, capability: Capability) -> bool {
+        self.capabilities.contains(&capability)
+    }
+}
+
+fn memory() -> Engine {
+    let memory = MemoryBudget::new(MEMORY_BYTES);
+    let events = Arc::new(Events::default());
+    let recent = kvant_base::Events::new(64);
+    let server =
+        Server::start(fixture::config(), Env::posix(), memory.clone(), events.clone(), recent)
+            .unwrap();
+    server.set_ready(Arc::new(MemoryStore::new(memory)));
+    Engine { name: "memory", server, capabilities: &[Capability::Range], events }
+}
+
+fn lsm() -> Engine {
+    let kvant = Kvant::with(FaultyFs::new(0), SyncLevel::Os, fixture::config());
+    let Kvant { server, events, .. } = kvant;
+    Engine { name: "lsm", server, capabilities: &Capability::ALL, events }
+}
+
+fn on_each_engine(test: impl Fn(&Engine)) {
+    for engine in [memory(), lsm()] {
+        test(&engine);
+    }
+}
+
+#[test]
+fn a_record_is_stored_read_replaced_and_deleted() {
+    on_each_engine(|engine| {
+        let mut client = engine.client();
+        let path = "/v0/entity?id=key";
+        client.ask("GET", path, b"").assert_problem(404, "not-found");
+        for value in [&b"first"[..], b"", &vec![b'v'; 100_000]] {
+            assert_eq!(client.ask("PUT", path, value).status, 201);
+            let answer = client.ask("GET", path, b"");
+            assert_eq!((answer.status, &answer.body[..]), (200, value));
+            assert_eq!(client.ask("HEAD", path, b"").status, 200);
+        }
+        for _ in 0..2 {
+            assert_eq!(client.ask("DELETE", path, b"").status, 202);
+            client.ask("GET", path, b"").assert_problem(404, "not-found");
+        }
+    });
+}
+
+#[test]
+fn a_range_has_the_records_between_its_bounds_in_key_order() {
+    on_each_engine(|engine| {
+        let mut client = engine.client();
+        for number in (0..300).rev() {
+            let path = format!("/v0/entity?id=key-{number:03}");
+            assert_eq!(client.ask("PUT", &path, format!("{number}").as_bytes()).status, 201);
+        }
+        assert_eq!(client.ask("DELETE", "/v0/entity?id=key-150", b"").status, 202);
+        let mut range = |query: &str| {
+            let answer = client.ask("GET", &format!("/v0/entities?{query}"), b"");
+            assert_eq!(answer.status, 200);
+            answer.chunks.concat()
+        };
+        let records = |numbers: &mut dyn Iterator<Item = u32>| {
+            numbers.map(|number| format!("key-{number:03}\n{number}")).collect::<String>()
+        };
+        let whole = records(&mut (0..300).filter(|number| *number != 150));
+        assert_eq!(range("start=k"), whole.as_bytes());
+        assert_eq!(range("start=key-010&end=key-013"), records(&mut (10..13)).as_bytes());
+        assert_eq!(range("start=key-149&limit=2"), records(&mut [149, 151].into_iter()).as_bytes());
+        assert_eq!(range("start=key-2&end=key-1"), b"");
+        assert_eq!(range("start=l"), b"");
+    });
+}
+
+#[test]
+fn writes_of_many_clients_are_all_there() {
+    on_each_engine(|engine| {
+        let mut clients: Vec<Client> = (0..20).map(|_| engine.client()).collect();
+        for (number, client) in clients.iter_mut().enumerate() {
+            let value = format!("{number:02}");
+            client.send_request("PUT", &format!("/v0/entity?id=c{number}"), value.as_bytes());
+        }
+        for client in &mut clients {
+            assert_eq!(client.read_answer("PUT").status, 201);
+        }
+        for number in 0..20 {
+            let answer = clients[0].ask("GET", &format!("/v0/entity?id=c{number}"), b"");
+            assert_eq!(answer.body, format!("{number:02}").as_bytes());
+        }
+    });
+}
+
+#[test]
+fn an_engine_refuses_what_it_cannot_do() {
+    on_each_engine(|engine| {
+        let mut client = engine.client();
+        let dir = "/v0/admin/checkpoint?dir=copy";
+        for (method, path, capability, status) in [
+            ("PUT", "/v0/entity?id=key&ttl=1000", Capability::Ttl, 201),
+            ("POST", "/v0/admin/flush", Capability::Compaction, 200),
+            ("POST", "/v0/admin/compact", Capability::Compaction, 200),
+            ("POST", dir, Capability::Checkpoint, 200),
+        ] {
+            let answer = client.ask(method, path, b"");
+            if engine.has(capability) {
+                assert_eq!(answer.status, status, "{path}");
+            } else {
+                answer.assert_problem(501, "not-supported");
+                let detail = answer.json()["detail"].as_str().unwrap().to_string();
+                assert!(detail.contains("`memory`"), "{detail}");
+            }
+        }
+        let is_stored = client.ask("GET", "/v0/entity?id=key", b"").status == 200;
+        assert_eq!(is_stored, engine.has(Capability::Ttl), "a refused write writes nothing");
+    });
+}
+
+#[test]
+fn an_engine_without_persistence_says_so_at_start_and_in_health() {
+    on_each_engine(|engine| {
+        let health = engine.client().ask("GET", "/health", b"").json();
+        assert_eq!(health["engine"], engine.name);
+        let is_persistent = engine.has(Capability::Persistence);
+        assert_eq!(health["persistence"].is_null(), is_persistent, "{health}");
+        assert_eq!(engine.events.has("not_persistent engine=memory"), !is_persistent);
+    });
+}
+
+#[test]
+fn memory_that_is_full_refuses_puts_and_takes_deletes() {
+    let engine = memory();
+    let mut client = engine.client();
+    let value = vec![b'v'; 4 << 20];
+    let stored = (0..20)
+        .take_while(|number| {
+            client.ask("PUT", &format!("/v0/entity?id=k{number}"), &value).status == 201
+        })
+        .count();
+    assert!((6..8).contains(&stored), "half of the budget is 8 values, less what they add");
+    client.ask("PUT", "/v0/entity?id=more", &value).assert_problem(507, "no-space");
+    assert_eq!(client.ask("DELETE", "/v0/entity?id=k0", b"").status, 202);
+    assert_eq!(client.ask("PUT", "/v0/entity?id=more", &value).status, 201);
+}
