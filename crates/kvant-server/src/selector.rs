@@ -16,8 +16,8 @@ use crate::http::Plane;
 use crate::routes::{Routes, ServerState};
 use crate::timing::Meter;
 use crate::turns::{self, ReadBudget, Turn};
-use crate::work::Storage;
 use crate::work::pool::Port;
+use crate::work::{self, Storage};
 use hyper::server::conn::http1;
 use kvant_base::wait::{self, WaitKind, Waiting};
 use kvant_base::{Level, Log};
@@ -194,7 +194,7 @@ async fn run(
     mailboxes: Vec<Mailbox>,
     listeners: Vec<(StdListener, Plane)>,
 ) {
-    cx.storage.spawn_tasks();
+    work::spawn_tasks(&cx.storage);
     tokio::task::spawn_local(conn::sweep(Rc::clone(&cx)));
     tokio::task::spawn_local(turns::run(Rc::clone(&cx.read_budget)));
     let acceptors: Vec<_> = listeners

@@ -4,7 +4,7 @@
 //! it, and comes back when it is idle: hyper has buffers for each connection, 16 KiB at first and up
 //! to 152 KiB after long heads and bodies, and an idle connection needs none.
 
-use super::ConnContext;
+use super::context::ConnContext;
 use super::fast_path;
 use super::hyper_service::HttpService;
 use super::phase::{Due, Progress};

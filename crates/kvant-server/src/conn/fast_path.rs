@@ -12,8 +12,8 @@
 //! 3. Between receiving and parsing no other connection runs: the bytes are in the selector's read
 //!    buffer.
 
-use super::ConnContext;
 use super::answer::Answer;
+use super::context::ConnContext;
 use super::socket::{Socket, SocketState};
 use crate::admission::Class;
 use crate::counters::Column;

@@ -2,7 +2,6 @@
 
 use super::socket::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Socket};
 use hyper::rt::{Read, ReadBufCursor, Write};
-use kvant_base::Reservation;
 use kvant_base::tag::{self, Stage};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,45 +16,6 @@ const HYPER_READ_BYTES: usize = 8 << 10;
 const GROWN_BUFFERS_BYTES: u64 = 2 * HEAD_BUFFER_BYTES as u64;
 /// Longer request lines have a target of more than the 65,534 bytes that hyper accepts.
 const LINE_BYTES_MAX: usize = 65_534 + "DELETE  HTTP/1.1\r\n".len();
-
-/// What hyper reads, and the memory for it.
-#[derive(Default)]
-pub(super) struct HyperReads {
-    first_line: FirstLine,
-    /// The head that is being received has a length that hyper takes for too large a head.
-    has_huge_length: bool,
-    head_bytes: usize,
-    /// Reserved for hyper's read buffers when they may grow, as long as hyper serves the
-    /// connection.
-    grown_buffers: Option<Reservation>,
-    /// The last read took all that it might.
-    fills_buffer: bool,
-    /// There was no memory for the rest of a head.
-    lacks_memory: bool,
-}
-
-/// The first line received since the last response.
-#[derive(Default)]
-struct FirstLine {
-    bytes: usize,
-    has_ended: bool,
-}
-
-impl FirstLine {
-    fn receive(&mut self, bytes: &[u8]) {
-        if !self.has_ended {
-            let end = bytes.iter().position(|byte| *byte == b'\n');
-            self.has_ended = end.is_some();
-            self.bytes += end.unwrap_or(bytes.len());
-        }
-    }
-}
-
-impl HyperReads {
-    pub(super) fn begin_head(&mut self) {
-        self.head_bytes = 0;
-    }
-}
 
 impl Socket {
     /// Whether hyper ended because there was no memory for the rest of a head.

@@ -1,12 +1,10 @@
 //! From a head that hyper has parsed to a route, and back to a response that hyper writes.
 
+use super::context::{Call, ConnContext, Step};
 use super::request_body;
 use super::socket::SocketState;
-use super::{Call, ConnContext};
 use crate::counters::Column;
-use crate::http::{
-    Body, Exchange, Operation, Plane, Problem, Response, Route, head, problem, site,
-};
+use crate::http::{Body, Exchange, Operation, Plane, Problem, Route, head, problem, site};
 use crate::timing::Trace;
 use bytes::Bytes;
 use http::Request;
@@ -103,31 +101,6 @@ fn start_without_body(call: Call, route: Route, exchange: Exchange, body: Incomi
         }
         response
     })
-}
-
-/// What is left to do until a request has its response.
-pub(crate) enum Step {
-    Ready(Option<Response>),
-    Later(Pin<Box<dyn Future<Output = Response>>>),
-}
-
-impl Step {
-    pub(crate) fn ready(response: Response) -> Step {
-        Step::Ready(Some(response))
-    }
-
-    pub(crate) fn later(future: impl Future<Output = Response> + 'static) -> Step {
-        Step::Later(Box::pin(future))
-    }
-
-    fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<Response> {
-        match self {
-            Step::Ready(response) => {
-                Poll::Ready(response.take().expect("no future is polled after its end"))
-            }
-            Step::Later(later) => later.as_mut().poll(cx),
-        }
-    }
 }
 
 /// A request on the way to its response.

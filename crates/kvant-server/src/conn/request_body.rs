@@ -4,8 +4,7 @@
 //! together are no longer than that and the time that the bytes so far take at
 //! [`BYTES_PER_SECOND_MIN`].
 
-use super::hyper_service::Step;
-use super::{Call, ConnContext};
+use super::context::{Call, ConnContext, Step};
 use crate::config::ServerConfig;
 use crate::http::{Problem, Reply};
 use crate::memory::{Held, SMALL_BYTES};

@@ -9,18 +9,19 @@
 //!
 //! Threads: all of it belongs to one selector.
 
+mod hyper_reads;
 mod read_buffer;
 mod reader_watch;
 mod state;
 
-pub(crate) use read_buffer::ReadBuffer;
-pub(crate) use state::SocketState;
+pub(super) use read_buffer::{READ_BYTES_MAX, ReadBuffer};
+pub(super) use state::SocketState;
 
-use super::ConnContext;
-use super::hyper_io::HyperReads;
+use super::context::ConnContext;
 use crate::http::head::HEAD_BYTES_MAX;
 use crate::turns::Arrival;
 use bytes::{Buf, Bytes};
+use hyper_reads::HyperReads;
 use kvant_base::tag::{self, Stage};
 use reader_watch::ReaderWatch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -36,8 +37,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-/// Bytes taken from the kernel at once.
-pub(crate) const READ_BYTES_MAX: usize = 64 << 10;
 /// Hyper's limit for its read buffer, and so for a head that is not complete, which is refused with
 /// `431` then. A head within [`HEAD_BYTES_MAX`] has 100 headers at most, and the rest is for what
 /// stands between their names and values.

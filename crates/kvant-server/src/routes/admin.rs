@@ -1,7 +1,7 @@
 //! `POST /v0/admin/{flush,compact,checkpoint}`: an operator's work. It may take long, so it runs on
 //! a thread of its own while the selector goes on; the response is sent when it is done.
 
-use super::ServerState;
+use super::server_state::ServerState;
 use crate::conn::{Call, Step, request_body};
 use crate::http::{Exchange, Problem, Reply, Response, Route, query};
 use crate::store::{Capability, Store};

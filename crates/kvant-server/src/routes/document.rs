@@ -1,7 +1,7 @@
 //! Documents about the server itself. Writing one takes milliseconds, so it is written on a thread
 //! of its own, and the selector's other connections go on.
 
-use super::ServerState;
+use super::server_state::ServerState;
 use crate::conn::Step;
 use crate::http::{Body, Exchange, Problem};
 use http::StatusCode;

@@ -10,7 +10,8 @@
 //!
 //! Threads: a stream belongs to its selector; any thread that adds an event rings the bell.
 
-use super::ServerState;
+use super::bell::Bell;
+use super::server_state::ServerState;
 use crate::conn::Call;
 use crate::http::response::BodyStream;
 use crate::timing::{EventFields, WallTime, as_us};
@@ -23,10 +24,8 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 use tokio::time::{Instant, Sleep};
 
@@ -35,36 +34,6 @@ const FRAME_EVENTS_MAX: usize = 64;
 /// After this long without an event a comment shows either side that the other is there.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 const STILL_HERE: &str = ": still here\n\n";
-
-/// Wakes all streams when there are new events.
-#[derive(Default)]
-pub(crate) struct Bell {
-    rung: Arc<Notify>,
-    /// A listener is in the ring, or about to be.
-    listening: AtomicBool,
-}
-
-impl Bell {
-    /// Resolves when the bell rings after this call.
-    fn next_ring(&self) -> OwnedNotified {
-        Arc::clone(&self.rung).notified_owned()
-    }
-
-    /// Registers for events after `number`. A caller that waits must have called [`Bell::next_ring`]
-    /// before it looked for events, so that an event in between wakes it.
-    fn listen(self: &Arc<Self>, events: &Events, number: u64) {
-        if self.listening.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let bell = Arc::clone(self);
-        let ring = move || {
-            // First: later callers register anew, earlier ones are woken by this ring.
-            bell.listening.store(false, Ordering::Release);
-            bell.rung.notify_waiters();
-        };
-        events.on_after(number, Box::new(ring));
-    }
-}
 
 /// A stream that ends with its selector.
 pub(crate) struct EventBody {

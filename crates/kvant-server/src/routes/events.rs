@@ -1,8 +1,8 @@
 //! `GET /v0/events[?after=N]`: flushes, compactions, stalls, slow fsyncs and overload as
 //! server-sent events.
 
-use super::ServerState;
 use super::event_stream::EventBody;
+use super::server_state::ServerState;
 use crate::conn::{Call, Step};
 use crate::http::{Body, Exchange, problem, query};
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderValue};

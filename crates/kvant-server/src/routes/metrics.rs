@@ -1,6 +1,7 @@
 //! `GET /metrics`: the Prometheus text format.
 
-use super::{ServerState, document, report};
+use super::server_state::ServerState;
+use super::{document, report};
 use crate::conn::Step;
 use crate::http::Exchange;
 use http::header::HeaderValue;

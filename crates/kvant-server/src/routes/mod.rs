@@ -1,6 +1,7 @@
 //! The routes, one file each, and what they show of the whole server.
 
 mod admin;
+mod bell;
 mod document;
 mod entities;
 mod entity;
@@ -13,44 +14,16 @@ mod openapi;
 mod profile;
 mod range_body;
 mod report;
+mod server_state;
 mod slow;
 mod stats;
 mod status;
 
-pub(crate) use event_stream::Bell;
+pub(crate) use server_state::ServerState;
 
-use crate::admission::Refusals;
 use crate::conn::{Call, Handler, Step};
-use crate::counters::Counters;
 use crate::http::{Exchange, Route};
-use crate::memory::RequestMemory;
-use crate::timing::Timings;
-use crate::work::Lifecycle;
-use crate::work::pool::Pool;
-use kvant_base::{Events, Log};
-use kvant_env::Env;
-use std::path::PathBuf;
 use std::sync::Arc;
-
-/// The whole server, as the routes see it.
-pub(crate) struct ServerState {
-    pub(crate) env: Env,
-    pub(crate) log: Arc<dyn Log>,
-    pub(crate) lifecycle: Arc<Lifecycle>,
-    pub(crate) memory: Arc<RequestMemory>,
-    pub(crate) refusals: Arc<Refusals>,
-    /// `None` with `--dispatch inline`.
-    pub(crate) pool: Option<Arc<Pool>>,
-    pub(crate) events: Arc<Events>,
-    pub(crate) event_bell: Arc<Bell>,
-    /// One for each selector.
-    pub(crate) counters: Vec<Arc<Counters>>,
-    pub(crate) timings: Vec<Arc<Timings>>,
-    pub(crate) started_ns: u64,
-    pub(crate) connections_max: usize,
-    /// Directory of the checkpoints.
-    pub(crate) checkpoints: PathBuf,
-}
 
 /// All routes.
 pub(crate) struct Routes(pub(crate) Arc<ServerState>);

@@ -10,7 +10,7 @@
 
 mod request;
 
-use super::ServerState;
+use super::server_state::ServerState;
 use crate::conn::{Call, Step};
 use crate::http::{Body, Exchange, Problem, Reply, Response};
 use crate::work::Failure;

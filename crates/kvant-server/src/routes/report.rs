@@ -1,6 +1,6 @@
 //! The server's own figures: for `/v0/stats` as JSON, for `/metrics` as Prometheus text.
 
-use super::ServerState;
+use super::server_state::ServerState;
 use crate::counters::{CLASSES, Counter, Counters, METHODS, ROUTE_ROWS};
 use crate::http::Route;
 use crate::http::metrics_text::{append, family, header, metric};

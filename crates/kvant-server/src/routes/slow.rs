@@ -1,7 +1,8 @@
 //! `GET /v0/slow[?limit=N][&operation=NAME]`: the slowest requests of the last minute, where their
 //! time went, and what happened in the store meanwhile.
 
-use super::{ServerState, document};
+use super::document;
+use super::server_state::ServerState;
 use crate::conn::Step;
 use crate::http::response::JSON;
 use crate::http::{Exchange, query};

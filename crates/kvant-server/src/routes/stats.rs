@@ -1,7 +1,8 @@
 //! `GET /v0/stats`: everything the server and the engine know about themselves, and the times of
 //! requests, as JSON.
 
-use super::{ServerState, document, report};
+use super::server_state::ServerState;
+use super::{document, report};
 use crate::conn::Step;
 use crate::http::Exchange;
 use crate::http::response::JSON;

@@ -5,7 +5,9 @@
 //! is none in time, the read fails with [`Failure::NoMemory`].
 
 use super::batcher::Writing;
-use super::storage::{BLOCK_BYTES_UNCOUNTED, Failure, Reading, Storage};
+use super::failure::Failure;
+use super::pool::{GetRequest, Later};
+use super::storage::{BLOCK_BYTES_UNCOUNTED, Reading, Storage};
 use crate::http::query::EntityQuery;
 use crate::key::Key;
 use crate::memory::{Held, SMALL_BYTES};
@@ -105,7 +107,7 @@ pub(crate) fn delete(storage: &Storage, key: Key, now_ns: u64) -> EntityWork {
 
 /// What a read waits for.
 enum SlowRead {
-    Later(super::pool::Later<super::storage::GetRequest>),
+    Later(Later<GetRequest>),
     /// So many bytes.
     Memory(u64),
 }

@@ -14,11 +14,12 @@
 //!
 //! Threads: belongs to one selector.
 
-use super::batcher::{self, Batcher};
+use super::batcher::Batcher;
+use super::failure::Failure;
 use super::lifecycle::Lifecycle;
-use super::pool::{Done, Later, PoolConfig, PoolReply, Port};
+use super::pool::{Done, GetRequest, Later, PoolConfig, PoolReply, Port};
 use super::range_reader::RangeReader;
-use crate::admission::{Class, Lag, Refusal};
+use crate::admission::{Class, Lag};
 use crate::config::{DispatchMode, ServerConfig};
 use crate::http::Problem;
 use crate::key::Key;
@@ -26,7 +27,7 @@ use crate::memory::RequestMemory;
 use crate::store::{Lookup, Store, Write};
 use crate::timing::{Meter, StorageWork};
 use crate::turns::ReadBudget;
-use kvant_base::{Error, ErrorKind, Level, Log, Result};
+use kvant_base::{ErrorKind, Level, Log, Result};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -35,23 +36,6 @@ use std::task::{Context, Poll, ready};
 
 /// Blocks of the disk longer than this are read only after memory was reserved for them.
 pub(super) const BLOCK_BYTES_UNCOUNTED: u32 = 64 << 10;
-
-/// Why storage work has no result.
-#[derive(Clone, Debug)]
-pub(crate) enum Failure {
-    /// Storage failed.
-    Storage(Error),
-    /// The request was refused; nothing of it was done.
-    Refused(Refusal),
-    /// There was no memory for it in time.
-    NoMemory,
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        Failure::Storage(error)
-    }
-}
 
 /// The result of a read, and its times. `NeedsDisk`: a block is longer than was allowed.
 pub(super) struct Read {
@@ -64,13 +48,6 @@ pub(super) enum Reading {
     Done(Read),
     /// A worker does it; [`Storage::finish_read`] takes its reply.
     Later(Later<GetRequest>),
-}
-
-/// A point read for a worker.
-#[derive(Debug)]
-pub(in crate::work) struct GetRequest {
-    pub(super) key: Key,
-    pub(super) block_bytes_max: u32,
 }
 
 /// A range whose next piece was read, or not, and the times.
@@ -95,15 +72,6 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    /// Starts the tasks that commit writes and exchange work with the pool. Called once, inside the
-    /// selector's runtime.
-    pub(crate) fn spawn_tasks(self: &Rc<Self>) {
-        tokio::task::spawn_local(batcher::run(Rc::clone(self)));
-        if let Some(port) = &self.port {
-            port.spawn_tasks();
-        }
-    }
-
     /// The store, once recovery has finished.
     #[inline]
     pub(crate) fn store(&self) -> Option<&Arc<dyn Store>> {

@@ -5,8 +5,10 @@
 //! cut off and lives as long as the value. Values are short and cut off one behind the other, so
 //! that a buffer that is kept alive is full of values that are.
 
-use super::READ_BYTES_MAX;
 use bytes::{Bytes, BytesMut};
+
+/// Bytes taken from the kernel at once.
+pub(in crate::conn) const READ_BYTES_MAX: usize = 64 << 10;
 
 /// A buffer whose front is free.
 #[derive(Default)]

@@ -1,8 +1,11 @@
 use super::*;
 use crate::config::ServerConfig;
+use crate::conn::open_connections::{OpenConnections, TURN_COUNT, TURN_WAKE_COUNT};
+use crate::conn::socket::SocketState;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
+use std::task::Waker;
 
 struct Wakes(AtomicUsize);
 

@@ -1,8 +1,8 @@
 //! What was refused, and how the pool of workers does.
 
-use super::ServerState;
 use crate::admission::{Class, Refusal};
 use crate::http::metrics_text::{append, family, header, metric};
+use crate::routes::server_state::ServerState;
 use crate::timing::as_us;
 use serde_json::{Map, Value, json};
 use std::fmt::Display;

@@ -5,12 +5,11 @@
 //!
 //! Threads: any delivers; the selector alone takes.
 
-use super::work::{Done, PoolReply, Work};
+use super::work::{Done, GetRequest, PoolReply, PoolWork, Ticket, Work};
 use crate::admission::Refusal;
 use crate::store::Write;
 use crate::timing::StorageWork;
 use crate::work::range_reader::RangeReader;
-use crate::work::storage::GetRequest;
 use kvant_base::lock::NamedMutex;
 use std::mem;
 use std::task::{Context, Poll, Waker};
@@ -31,7 +30,7 @@ pub(super) enum AnyDone {
 impl AnyDone {
     /// The reply to work that no worker does.
     pub(super) fn not_done(refusal: Option<Refusal>, job: Work, work: StorageWork) -> AnyDone {
-        fn reply<W: super::PoolWork>(refusal: Option<Refusal>, job: W) -> PoolReply<W> {
+        fn reply<W: PoolWork>(refusal: Option<Refusal>, job: W) -> PoolReply<W> {
             match refusal {
                 Some(refusal) => PoolReply::Refused(refusal, job),
                 None => PoolReply::CallerRuns(job),
@@ -80,6 +79,32 @@ impl Inbox {
         }
         mem::swap(&mut state.deliveries, taken);
         Poll::Ready(())
+    }
+}
+
+/// Replies by selector, to be delivered together.
+#[derive(Default)]
+pub(super) struct Outbox(Vec<Vec<Delivery>>);
+
+impl Outbox {
+    pub(super) fn add(&mut self, ticket: Ticket, done: AnyDone) {
+        self.to(ticket.selector).push(Delivery { slot: ticket.slot, done });
+    }
+
+    /// The replies to one selector.
+    pub(super) fn to(&mut self, selector: usize) -> &mut Vec<Delivery> {
+        if self.0.len() <= selector {
+            self.0.resize_with(selector + 1, Vec::new);
+        }
+        &mut self.0[selector]
+    }
+
+    pub(super) fn deliver(&mut self, inboxes: &[Inbox]) {
+        for (inbox, deliveries) in inboxes.iter().zip(&mut self.0) {
+            if !deliveries.is_empty() {
+                inbox.deliver(deliveries);
+            }
+        }
     }
 }
 

@@ -12,15 +12,13 @@
 //!
 //! Threads: all of it belongs to one selector; other threads only reach its inbox.
 
-use super::Pool;
-use super::inbox::{AnyDone, Delivery};
-use super::queue::{Job, Ticket};
+use super::inbox::{AnyDone, Delivery, Outbox};
+use super::queue::Job;
+use super::shared::Pool;
 use super::slots::Slots;
-use super::work::{Done, PoolWork, Work};
-use super::worker::Outbox;
+use super::work::{Done, GetRequest, PoolWork, Ticket, Work};
 use crate::store::Write;
 use crate::work::range_reader::RangeReader;
-use crate::work::storage::GetRequest;
 use kvant_base::tag::{self, Stage};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -165,7 +163,7 @@ async fn hand_over(port: Rc<Port>) {
         port.pool.settle(&mut removed, now_ns, &mut outbox);
         outbox.to(port.selector).drain(..).for_each(|delivery| port.receive(delivery));
         // Jobs of other selectors that had to make room.
-        outbox.deliver(&port.pool);
+        outbox.deliver(&port.pool.inboxes);
     }
 }
 

@@ -9,8 +9,8 @@
 //!
 //! Pure: no clock, no threads; every call says what time it is.
 
-use super::PoolConfig;
-use super::work::Work;
+use super::config::PoolConfig;
+use super::work::{Ticket, Work};
 use crate::admission::{Class, Control, Refusal};
 use crate::config::Overload;
 use std::collections::VecDeque;
@@ -19,13 +19,6 @@ use std::collections::VecDeque;
 const TAKEN_COUNT_MAX: usize = 16;
 /// and the longest that it should take to do them: their replies are delivered together.
 const TAKEN_NS_MAX: u64 = 500_000;
-
-/// Where the reply to a job goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ticket {
-    pub(super) selector: usize,
-    pub(super) slot: usize,
-}
 
 /// Work in the queue.
 pub(super) struct Job {

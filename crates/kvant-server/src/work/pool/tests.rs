@@ -1,15 +1,19 @@
 //! Workers that take a step when the test says so.
 
 use super::port::PortWork;
+use super::queue::Job;
 use super::*;
+use crate::admission::Class;
 use crate::admission::Refusal;
+use crate::config::Overload;
 use crate::http::query::RangeQuery;
 use crate::http::record_format::RecordFormat;
 use crate::key::Key;
 use crate::store::{Lookup, Store, Write};
 use crate::work::RangeReader;
-use crate::work::storage::GetRequest;
+use crate::work::pool::GetRequest;
 use kvant_base::Events;
+use kvant_env::Clock;
 use kvant_env::clock::MockClock;
 use kvant_env::memory::MemoryFs;
 use kvant_env::rng::entropy_seed;
@@ -264,7 +268,7 @@ fn a_write_does_not_expire_early_because_it_waited() {
 fn a_job_may_come_after_its_worker_has_read_the_clock() {
     on_selector(async {
         let fixture = Fixture::new(CONFIG);
-        let ticket = queue::Ticket { selector: 0, slot: 0 };
+        let ticket = work::Ticket { selector: 0, slot: 0 };
         let now_ns = fixture.clock.monotonic_ns();
         let job = Job::new(write(&["a"]).into_work(), ticket, now_ns + 1_000_000);
         fixture.pool.hand_over(&mut vec![job], &mut Vec::new(), now_ns);

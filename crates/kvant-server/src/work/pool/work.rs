@@ -1,12 +1,19 @@
 //! What workers do, and what comes back: each kind of work has a reply of its own type.
 
 use crate::admission::{Class, Refusal};
+use crate::key::Key;
 use crate::store::{Lookup, Write};
 use crate::timing::StorageWork;
 use crate::work::range_reader::RangeReader;
-use crate::work::storage::GetRequest;
 use kvant_base::Result;
 use kvant_base::tag::Activity;
+
+/// A point read for a worker.
+#[derive(Debug)]
+pub(in crate::work) struct GetRequest {
+    pub(in crate::work) key: Key,
+    pub(in crate::work) block_bytes_max: u32,
+}
 
 /// Work that a selector can send to the pool.
 pub(in crate::work) trait PoolWork: Sized {
@@ -43,6 +50,13 @@ pub(in crate::work) struct Done<W: PoolWork> {
     /// For a job that was not finished, `started_ns` and `done_ns` are when that was decided.
     /// `stall` is not set.
     pub(crate) work: StorageWork,
+}
+
+/// Where the reply to a job goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ticket {
+    pub(super) selector: usize,
+    pub(super) slot: usize,
 }
 
 /// A job in the queue.

@@ -7,10 +7,10 @@
 //!
 //! Threads: each worker is a task with a thread of its own.
 
-use super::Pool;
-use super::inbox::{AnyDone, Delivery};
-use super::queue::{FinishedJobs, Job, RemovedJob, Ticket};
-use super::work::{Done, PoolReply, Work};
+use super::inbox::{AnyDone, Delivery, Outbox};
+use super::queue::{FinishedJobs, Job, RemovedJob};
+use super::shared::Pool;
+use super::work::{Done, PoolReply, Ticket, Work};
 use crate::admission::Refusal;
 use crate::store::{Completion, Store, Write};
 use crate::timing::StorageWork;
@@ -34,32 +34,6 @@ struct WorkerState {
     removed: Vec<RemovedJob>,
     finished: Option<FinishedJobs>,
     outbox: Outbox,
-}
-
-/// Replies by selector, to be delivered together.
-#[derive(Default)]
-pub(super) struct Outbox(Vec<Vec<Delivery>>);
-
-impl Outbox {
-    pub(super) fn add(&mut self, ticket: Ticket, done: AnyDone) {
-        self.to(ticket.selector).push(Delivery { slot: ticket.slot, done });
-    }
-
-    /// The replies to one selector.
-    pub(super) fn to(&mut self, selector: usize) -> &mut Vec<Delivery> {
-        if self.0.len() <= selector {
-            self.0.resize_with(selector + 1, Vec::new);
-        }
-        &mut self.0[selector]
-    }
-
-    pub(super) fn deliver(&mut self, pool: &Pool) {
-        for (selector, deliveries) in self.0.iter_mut().enumerate() {
-            if !deliveries.is_empty() {
-                pool.inbox(selector).deliver(deliveries);
-            }
-        }
-    }
 }
 
 impl Worker {
@@ -89,7 +63,7 @@ impl Task for Worker {
         let step =
             self.pool.next(self.index, finished, now_ns, &mut state.taken, &mut state.removed);
         self.pool.settle(&mut state.removed, now_ns, &mut state.outbox);
-        state.outbox.deliver(&self.pool);
+        state.outbox.deliver(&self.pool.inboxes);
         let Some(first) = state.taken.first() else {
             return step;
         };
@@ -111,7 +85,7 @@ impl Task for Worker {
                 self.pool.settle(&mut state.removed, now_ns, &mut state.outbox);
             }
         }
-        state.outbox.deliver(&self.pool);
+        state.outbox.deliver(&self.pool.inboxes);
         let worked_ns = started_ns - now_ns;
         state.finished = Some(FinishedJobs { class, request_count, worked_ns });
         step

@@ -4,8 +4,8 @@ use crate::http::record_format::RecordFormat;
 use crate::key::Key;
 use crate::store::Write;
 use crate::work::RangeReader;
+use crate::work::pool::GetRequest;
 use crate::work::pool::tests::FakeStore;
-use crate::work::storage::GetRequest;
 
 mod overload;
 

@@ -1,0 +1,42 @@
+//! What hyper reads from a socket, and the memory for it.
+
+use kvant_base::Reservation;
+
+/// What hyper reads, and the memory for it.
+#[derive(Default)]
+pub(in crate::conn) struct HyperReads {
+    pub(in crate::conn) first_line: FirstLine,
+    /// The head that is being received has a length that hyper takes for too large a head.
+    pub(in crate::conn) has_huge_length: bool,
+    pub(in crate::conn) head_bytes: usize,
+    /// Reserved for hyper's read buffers when they may grow, as long as hyper serves the
+    /// connection.
+    pub(in crate::conn) grown_buffers: Option<Reservation>,
+    /// The last read took all that it might.
+    pub(in crate::conn) fills_buffer: bool,
+    /// There was no memory for the rest of a head.
+    pub(in crate::conn) lacks_memory: bool,
+}
+
+/// The first line received since the last response.
+#[derive(Default)]
+pub(in crate::conn) struct FirstLine {
+    pub(in crate::conn) bytes: usize,
+    pub(in crate::conn) has_ended: bool,
+}
+
+impl FirstLine {
+    pub(in crate::conn) fn receive(&mut self, bytes: &[u8]) {
+        if !self.has_ended {
+            let end = bytes.iter().position(|byte| *byte == b'\n');
+            self.has_ended = end.is_some();
+            self.bytes += end.unwrap_or(bytes.len());
+        }
+    }
+}
+
+impl HyperReads {
+    pub(in crate::conn) fn begin_head(&mut self) {
+        self.head_bytes = 0;
+    }
+}

@@ -1,0 +1,21 @@
+//! Why storage work has no result.
+
+use crate::admission::Refusal;
+use kvant_base::Error;
+
+/// Why storage work has no result.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// Storage failed.
+    Storage(Error),
+    /// The request was refused; nothing of it was done.
+    Refused(Refusal),
+    /// There was no memory for it in time.
+    NoMemory,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Storage(error)
+    }
+}
