@@ -1,60 +1,40 @@
-//! The one memory budget (`--memory`) and who uses how much of it.
+//! The memory budget (`--memory`) and its use by consumer.
 //!
-//! Consumers report what they hold; the block cache, the only consumer that can give memory back at
-//! once, sizes itself to what the others leave. Request bodies and iterators reserve before they
-//! allocate and are refused when nothing is left.
+//! Consumers report the memory they hold. The block cache is the only consumer that can release
+//! memory at once, so it takes what the others leave. Request bodies and iterators reserve memory
+//! before they allocate it and are refused when none is left.
 //!
-//! Threads: all counters are atomic; figures of different consumers may be a few operations apart.
+//! Threads: all counters are atomic, but counters of different consumers are not read as one
+//! snapshot.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Who holds memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Consumer {
-    /// Active and immutable memtables.
-    Memtables,
-    /// Decompressed data blocks, and index and filter blocks that are not pinned.
-    BlockCache,
-    /// Index and filter blocks held by open tables.
-    TableMetadata,
-    /// Open iterators: their blocks outside the cache.
-    Iterators,
-    /// Blocks being read and written by flushes and compactions.
-    Compaction,
-    /// Connection buffers.
-    Connections,
-    /// Request bodies, values and range buffers in flight.
-    Requests,
-}
-
-/// All consumers, in the order in which they are reported.
-pub const CONSUMERS: [Consumer; 7] = [
-    Consumer::Memtables,
-    Consumer::BlockCache,
-    Consumer::TableMetadata,
-    Consumer::Iterators,
-    Consumer::Compaction,
-    Consumer::Connections,
-    Consumer::Requests,
-];
-
-impl Consumer {
-    /// The name used in `/v0/stats` and metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            Consumer::Memtables => "memtables",
-            Consumer::BlockCache => "block_cache",
-            Consumer::TableMetadata => "table_metadata",
-            Consumer::Iterators => "iterators",
-            Consumer::Compaction => "compaction",
-            Consumer::Connections => "connections",
-            Consumer::Requests => "requests",
-        }
+crate::named_enum! {
+    /// A part of the process that holds memory. Names are those of `/v0/stats` and of metrics.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Consumer {
+        /// Active and immutable memtables.
+        Memtables = "memtables",
+        /// Decompressed data blocks, and unpinned index and filter blocks.
+        BlockCache = "block_cache",
+        /// Index and filter blocks pinned by open tables.
+        TableMetadata = "table_metadata",
+        /// Blocks of open iterators outside the cache.
+        Iterators = "iterators",
+        /// Read and write buffers of flushes and compactions.
+        Compaction = "compaction",
+        /// Connection buffers.
+        Connections = "connections",
+        /// Request bodies, values and range buffers in flight.
+        Requests = "requests",
     }
 }
 
-/// The budget: a limit and a counter a consumer.
+/// All consumers in reporting order.
+pub const CONSUMERS: [Consumer; Consumer::ALL.len()] = Consumer::ALL;
+
+/// A limit and one counter per consumer.
 #[derive(Debug)]
 pub struct MemoryBudget {
     limit_bytes: u64,
@@ -72,34 +52,34 @@ impl MemoryBudget {
         self.limit_bytes
     }
 
-    /// What `consumer` holds now.
+    /// Bytes that `consumer` holds.
     pub fn used_bytes(&self, consumer: Consumer) -> u64 {
         self.used_bytes[consumer as usize].load(Ordering::Relaxed)
     }
 
-    /// What all consumers hold now.
+    /// Bytes that all consumers hold.
     pub fn used_bytes_total(&self) -> u64 {
         CONSUMERS.iter().map(|&consumer| self.used_bytes(consumer)).sum()
     }
 
-    /// Counts `bytes` more for `consumer`, whatever the limit says.
+    /// Adds `bytes` to `consumer`, even beyond the limit.
     pub fn add(&self, consumer: Consumer, bytes: u64) {
         self.used_bytes[consumer as usize].fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts `bytes` less for `consumer`.
+    /// Subtracts `bytes` from `consumer`.
     pub fn subtract(&self, consumer: Consumer, bytes: u64) {
         let before = self.used_bytes[consumer as usize].fetch_sub(bytes, Ordering::Relaxed);
-        debug_assert!(before >= bytes, "{} gave back {bytes} of {before} bytes", consumer.name());
+        debug_assert!(before >= bytes, "{} released {bytes} of {before} bytes", consumer.name());
     }
 
-    /// Counts `bytes` for `consumer` until the reservation is dropped, whatever the limit says.
+    /// Adds `bytes` to `consumer` until the reservation is dropped, even beyond the limit.
     pub fn reserve(self: &Arc<Self>, consumer: Consumer, bytes: u64) -> Reservation {
         self.add(consumer, bytes);
         Reservation { budget: Arc::clone(self), consumer, bytes }
     }
 
-    /// As [`MemoryBudget::reserve`], but only while `consumer` stays within `share_bytes` with it.
+    /// As [`MemoryBudget::reserve`], but `None` if `consumer` would then hold more than `share_bytes`.
     pub fn try_reserve(
         self: &Arc<Self>,
         consumer: Consumer,
@@ -116,7 +96,7 @@ impl MemoryBudget {
     }
 }
 
-/// Bytes counted for a consumer until dropped.
+/// Bytes held by a consumer, released on drop.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<MemoryBudget>,
@@ -125,12 +105,12 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// What is reserved.
+    /// Reserved bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Changes what is reserved to `bytes`, whatever the limit says.
+    /// Changes the reservation to `bytes`, even beyond the limit.
     pub fn resize(&mut self, bytes: u64) {
         if bytes > self.bytes {
             self.budget.add(self.consumer, bytes - self.bytes);

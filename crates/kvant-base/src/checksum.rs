@@ -1,5 +1,5 @@
-//! CRC-32C, masked as LevelDB masks it, so that a checksum over bytes that hold a checksum stays
-//! meaningful.
+//! CRC-32C with LevelDB's mask. The mask keeps the checksum useful over data that itself contains
+//! checksums.
 
 const MASK_DELTA: u32 = 0xa282_ead8;
 

@@ -1,13 +1,13 @@
-//! Durations as people write them in settings: `250us`, `10ms`, `1s`, `2m`.
+//! The syntax of durations in settings: `250us`, `10ms`, `1s`, `2m`.
 
 use std::time::Duration;
 
 const UNITS: [(&str, u64); 4] = [("us", 1), ("ms", 1_000), ("s", 1_000_000), ("m", 60_000_000)];
 
-/// Parses a duration. The unit is required: a bare number is never guessed at.
+/// Parses a duration. The unit is required.
 ///
 /// # Errors
-/// A sentence naming the text and the accepted forms.
+/// A sentence with the text and the accepted forms.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let trimmed = text.trim();
     UNITS
@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         })
 }
 
-/// The shortest exact form in whole units; below a microsecond is cut off.
+/// The shortest exact form in whole units, rounded down to microseconds.
 pub fn format(duration: Duration) -> String {
     let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let unit = UNITS.iter().rev().find(|(_, factor)| us != 0 && us.is_multiple_of(*factor));

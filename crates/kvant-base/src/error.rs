@@ -1,7 +1,8 @@
-//! One error type for the engine and what stands on it.
+//! The error type of the engine and of the crates that use it.
 //!
-//! The kind says what the caller must do; the message, file and offset say where. Errors are cheap
-//! to clone, because one failed group commit is reported to every request that waited for it.
+//! The kind says what the caller must do; message, file and offset say where the error occurred.
+//! Errors are cheap to clone, because a failed group commit is reported to every request in the
+//! group.
 
 use std::fmt;
 use std::io;
@@ -11,39 +12,36 @@ use std::sync::Arc;
 /// Result with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What the caller must do about an error.
+/// The category of an error, by what the caller must do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The request itself is wrong (a key over its limit, an unusable option): change it.
+    /// The request is invalid (a key over its limit, an unusable option). Change it.
     Invalid,
-    /// Stored bytes fail their checksum or contradict each other: other keys stay readable; see
+    /// Stored bytes fail their checksum or are inconsistent. Other keys stay readable; see
     /// `kvant db repair`.
     Corruption,
-    /// The operating system refused an operation: look at the source and the file.
+    /// An operating-system call failed. See the source and the file.
     Io,
-    /// No space on the device: nothing was written; reads and deletes go on; retry when space has
-    /// returned.
+    /// The device is full and nothing was written. Reads and deletes still work; retry when there
+    /// is space.
     NoSpace,
-    /// The disk failed while this was written or synced: whether it will survive a restart is
-    /// unknown.
+    /// A write or sync failed part way. The data may or may not survive a restart.
     OutcomeUnknown,
-    /// Because of an earlier failure of the disk no write is accepted until the database is opened
-    /// anew.
+    /// An earlier disk failure blocks all writes until the database is reopened.
     Fenced,
-    /// The write path is over its limits now: nothing was written; wait for it to become writable,
-    /// or retry later.
+    /// The write path is over its limits and nothing was written. Wait until it is writable, or
+    /// retry later.
     Stalled,
     /// Another process owns the data directory.
     Locked,
-    /// The files were written by a newer version of Kvant: use that version.
+    /// The files were written by a newer version of Kvant. Use that version.
     Unsupported,
     /// The database has been closed.
     Closed,
 }
 
-/// An error with its kind, a sentence, and, where there is one, the file and byte offset it
-/// concerns.
+/// An error with its kind, a message and, if known, the file and byte offset.
 #[derive(Clone)]
 pub struct Error(Box<Details>);
 
@@ -57,8 +55,8 @@ struct Details {
 }
 
 impl Error {
-    /// An error of `kind` explained by `message` (no final period; names what was expected and what
-    /// was found).
+    /// An error of `kind`. `message` has no final period and states both the expected and the
+    /// actual value.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error(Box::new(Details {
             kind,
@@ -79,8 +77,8 @@ impl Error {
         Error::new(ErrorKind::Invalid, message)
     }
 
-    /// An operating-system error met while doing `action` ("append to", "rename") on `file`.
-    /// `ENOSPC` and `EDQUOT` become [`ErrorKind::NoSpace`], everything else [`ErrorKind::Io`].
+    /// An operating-system error during `action` ("append to", "rename") on `file`. `ENOSPC` and
+    /// `EDQUOT` become [`ErrorKind::NoSpace`], all others [`ErrorKind::Io`].
     pub fn io(action: &str, file: &Path, source: io::Error) -> Error {
         let full =
             matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
@@ -90,21 +88,21 @@ impl Error {
         error
     }
 
-    /// Names the file that the error concerns, unless one is named already.
+    /// Sets the file unless one is set.
     #[must_use]
     pub fn with_file(mut self, file: &Path) -> Error {
         self.0.file.get_or_insert_with(|| file.to_path_buf());
         self
     }
 
-    /// Names the byte offset in the file, unless one is named already.
+    /// Sets the byte offset in the file unless one is set.
     #[must_use]
     pub fn with_offset(mut self, offset_bytes: u64) -> Error {
         self.0.offset_bytes.get_or_insert(offset_bytes);
         self
     }
 
-    /// The same details under another kind: the first cause of a fence, for instance.
+    /// Replaces the kind and keeps the details, for example the first cause of a fence.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Error {
         self.0.kind = kind;
@@ -116,12 +114,12 @@ impl Error {
         self.0.kind
     }
 
-    /// The sentence alone, without file, offset and source.
+    /// The message without file, offset and source.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The file that the error concerns.
+    /// The file in which the error occurred.
     pub fn file(&self) -> Option<&Path> {
         self.0.file.as_deref()
     }

@@ -1,11 +1,10 @@
-//! What happens beside the requests: flushes, compactions, stalls, slow fsyncs, overload.
+//! Background events: flushes, compactions, stalls, slow fsyncs and overload.
 //!
-//! A ring of the latest events that operators read live (`/v0/events`) and that explains slow
-//! requests (`/v0/slow`): an event that lasted is there twice, as its beginning and as its end, so
-//! that one that still goes on is seen too.
+//! A ring holds the latest events. `/v0/events` streams them and `/v0/slow` uses them to explain
+//! slow requests. An event with a duration has a begin and an end entry, so that events in progress
+//! are visible.
 //!
-//! Threads: any. Events are rare (some a second), so one lock is enough. Whoever listens is woken
-//! without the lock.
+//! Threads: any. One lock is enough for a few events per second. Listeners are called without it.
 
 use crate::lock::NamedMutex;
 use serde::Serialize;
@@ -13,81 +12,70 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// What kind of thing happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EventKind {
-    /// A memtable is written to a table.
-    Flush,
-    /// Tables are merged.
-    Compaction,
-    /// Writes are held back.
-    Stall,
-    /// An fsync that took longer than its threshold.
-    Fsync,
-    /// The server refuses requests.
-    Overload,
-}
-
-impl EventKind {
-    /// Its name in streams, reports and logs; the same as serialised.
-    pub fn name(self) -> &'static str {
-        match self {
-            EventKind::Flush => "flush",
-            EventKind::Compaction => "compaction",
-            EventKind::Stall => "stall",
-            EventKind::Fsync => "fsync",
-            EventKind::Overload => "overload",
-        }
+crate::named_enum! {
+    /// The kind of an event. Names are those of event streams, reports and logs.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum EventKind {
+        /// A memtable is written to a table.
+        Flush = "flush",
+        /// Tables are merged.
+        Compaction = "compaction",
+        /// Writes are delayed or blocked.
+        Stall = "stall",
+        /// An fsync took longer than its threshold.
+        Fsync = "fsync",
+        /// The server rejects requests.
+        Overload = "overload",
     }
 }
 
-/// Where in the life of what happened.
+/// Whether an entry is the begin or the end of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Edge {
-    /// It has begun.
+    /// The event has begun.
     Begin,
-    /// It is over.
+    /// The event has ended.
     End,
 }
 
-/// A figure or a word about an event.
+/// A value in an event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Field {
-    /// A count, or an amount in the unit that the field's name ends with.
+    /// A count, or an amount in the unit at the end of the field's name.
     Number(u64),
-    /// A name or a text.
+    /// A name or text.
     Text(Cow<'static, str>),
 }
 
-/// Names and values; names carry units.
+/// Names and values. Names end with the unit.
 pub type Fields = Vec<(&'static str, Field)>;
 
 /// One entry of the ring.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Counts all entries from 1.
+    /// Sequence number of the entry, from 1.
     pub number: u64,
-    /// What happened.
+    /// The kind of event.
     pub kind: EventKind,
-    /// Beginning or end.
+    /// Begin or end.
     pub edge: Edge,
-    /// The same in the beginning and the end of one thing.
+    /// Identifies the event: the same in its begin and end entries.
     pub span: u64,
-    /// When it began, in nanoseconds of the monotonic clock.
+    /// Start, in nanoseconds of the monotonic clock.
     pub start_ns: u64,
-    /// When it ended.
+    /// End, in the same clock; `None` in a begin entry.
     pub end_ns: Option<u64>,
-    /// What more there is to say.
+    /// Details.
     pub fields: Fields,
 }
 
-/// Called once when there is a new event.
+/// Called once, at the next event.
 pub type Listener = Box<dyn FnOnce() + Send>;
 
-/// The latest events.
+/// A ring of the latest events.
 pub struct Events {
     inner: NamedMutex<Ring>,
 }
@@ -101,7 +89,7 @@ struct Ring {
 }
 
 impl Events {
-    /// Remembers the last `capacity_count` entries.
+    /// A ring of `capacity_count` entries.
     pub fn new(capacity_count: usize) -> Arc<Events> {
         Arc::new(Events {
             inner: NamedMutex::new(
@@ -117,17 +105,17 @@ impl Events {
         })
     }
 
-    /// Something has begun: the span that [`Events::end`] wants.
+    /// Adds a begin entry and returns its span for [`Events::end`].
     pub fn begin(&self, kind: EventKind, start_ns: u64, fields: Fields) -> u64 {
         self.add(kind, None, start_ns, None, fields)
     }
 
-    /// What began at `start_ns` as `span` is over.
+    /// Adds the end entry of `span`, which began at `start_ns`.
     pub fn end(&self, kind: EventKind, span: u64, start_ns: u64, end_ns: u64, fields: Fields) {
         self.add(kind, Some(span), start_ns, Some(end_ns), fields);
     }
 
-    /// Something that is told when it is over.
+    /// Adds an event that is reported only at its end.
     pub fn whole(&self, kind: EventKind, start_ns: u64, end_ns: u64, fields: Fields) {
         self.add(kind, None, start_ns, Some(end_ns), fields);
     }
@@ -164,20 +152,19 @@ impl Events {
         span
     }
 
-    /// The first `count_max` entries after `number` that are still there, oldest first.
+    /// Up to `count_max` entries after `number` that are still in the ring, oldest first.
     pub fn after(&self, number: u64, count_max: usize) -> Vec<Arc<Event>> {
         let ring = self.inner.lock();
         let later = ring.latest.iter().filter(|event| event.number > number);
         later.take(count_max).cloned().collect()
     }
 
-    /// The number of the last entry; 0 before the first.
+    /// The number of the last entry, or 0.
     pub fn last_number(&self) -> u64 {
         self.inner.lock().last_number
     }
 
-    /// Calls `listener` once when there is an entry after `number`: at once when there is one
-    /// already.
+    /// Calls `listener` once there is an entry after `number`, which may be immediately.
     pub fn on_after(&self, number: u64, listener: Listener) {
         {
             let mut ring = self.inner.lock();
@@ -189,15 +176,15 @@ impl Events {
         listener();
     }
 
-    /// What went on at some time between `start_ns` and `end_ns`, each thing once: by its end where
-    /// that is known, else by its beginning.
+    /// Events that overlap `start_ns..=end_ns`, each once: its end entry if there is one, otherwise
+    /// its begin entry.
     pub fn overlapping(&self, start_ns: u64, end_ns: u64) -> Vec<Arc<Event>> {
         let ring = self.inner.lock();
         let ends = ring.latest.iter().filter(|event| event.edge == Edge::End);
         let ended: BTreeSet<u64> = ends.map(|event| event.span).collect();
         let overlapping = ring.latest.iter().filter(|event| {
-            let is_last_word = event.edge == Edge::End || !ended.contains(&event.span);
-            is_last_word
+            let is_latest_entry = event.edge == Edge::End || !ended.contains(&event.span);
+            is_latest_entry
                 && event.start_ns <= end_ns
                 && event.end_ns.is_none_or(|end| end >= start_ns)
         });

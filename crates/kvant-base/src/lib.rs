@@ -1,20 +1,19 @@
 //! Types that every Kvant crate shares.
 //!
-//! This crate does no I/O, starts no threads and reads no clock: what it needs of the world is
-//! handed to it.
+//! This crate does no I/O, starts no threads and reads no clock: its callers pass in times and
+//! listeners.
 //!
-//! - [`error`]: one error type whose kind says what the caller must do and whose details say where.
-//! - [`size`], [`duration`]: how bytes and times are written in settings (`64KiB`, `10ms`).
-//! - [`limits`]: every bound of the product, in one file, with the assertions that tie them
-//!   together.
-//! - [`timestamp`]: moments of the wall clock as RFC 3339.
-//! - [`varint`], [`checksum`]: the two encodings that all file formats use.
-//! - [`budget`]: the one memory budget and who uses how much of it.
-//! - [`lock`]: mutexes with a name, a wait counter and no poisoning.
-//! - [`events`]: the latest flushes, compactions, stalls, slow fsyncs and times of overload.
-//! - [`tag`]: what the calling thread works on, for profiles.
-//! - [`wait`]: waits with a kind and a name, for profiles.
-//! - [`log`]: the log as components see it: named events with fields.
+//! - [`error`]: one error type: its kind says what the caller must do, its details say where.
+//! - [`size`], [`duration`]: the syntax of byte sizes and durations in settings (`64KiB`, `10ms`).
+//! - [`limits`]: fixed bounds and the assertions between them.
+//! - [`timestamp`]: wall-clock times as RFC 3339.
+//! - [`varint`], [`checksum`]: encodings shared by all file formats.
+//! - [`budget`]: the memory budget and its use by consumer.
+//! - [`lock`]: named mutexes and condition variables without poisoning.
+//! - [`events`]: a ring of recent flushes, compactions, stalls, slow fsyncs and overload.
+//! - [`tag`]: the calling thread's current activity, for profiles.
+//! - [`wait`]: named waits, for profiles.
+//! - [`log`]: the logging interface: named events with fields.
 
 pub mod budget;
 pub mod checksum;

@@ -1,18 +1,15 @@
-//! Locks and conditions with names: what threads wait for, and for how long, can be asked of a
-//! profiler ([`crate::wait`]).
+//! Named mutexes and condition variables that report waits to a profiler ([`crate::wait`]).
 //!
-//! A panic while a lock is held aborts the process in release builds, so there is no poisoning to
-//! handle: in tests the panic that poisoned a lock is the failure to look at, and the next holder
-//! goes on.
+//! A panic aborts release builds, so poisoning needs no handling. In tests the panic that poisoned
+//! a lock is the failure to look at, and the next holder continues.
 //!
 //! Invariants:
-//! 1. Without contention a lock costs what std's costs and one load at its end, whether anybody
-//!    listens or not.
-//! 2. Only a wait for a lock that another thread holds is contention. What a thread waits for at a
-//!    condition has the kind that the condition was made with; taking the lock again at the end of
-//!    such a wait is part of it.
-//! 3. Who gives up a lock that others wait for is told to the listener, with the time during which
-//!    somebody waited for this holder.
+//! 1. An uncontended lock costs as much as one of std plus one load on unlock, with or without a
+//!    listener.
+//! 2. Only waiting for a lock that another thread holds is contention. A wait on a condition
+//!    variable has the variable's kind and includes reacquiring the lock.
+//! 3. On unlock of a contended lock the listener learns since when others have waited for this
+//!    holder.
 //!
 //! Threads: any.
 
@@ -29,32 +26,25 @@ pub struct NamedMutex<T> {
     inner: Mutex<T>,
 }
 
-/// Who waits for a lock, as far as a listener wants to know.
+/// The waiters of a lock that a listener knows about.
 struct Waiters {
     name: &'static str,
-    contended_count: AtomicU64,
-    /// Threads that wait, of those that a listener hears of.
     count: AtomicU32,
-    /// Since when somebody has been waiting for the present holder, in the listener's time; 0 while
-    /// nobody has.
+    /// Since when a thread has waited for the current holder, in the listener's clock; 0 if none
+    /// has.
     since_ns: AtomicU64,
 }
 
 impl<T> NamedMutex<T> {
-    /// A mutex around `value`; `name` is what statistics and profiles call it.
+    /// A mutex around `value`; profiles show its waits under `name`.
     pub const fn new(name: &'static str, value: T) -> Self {
         NamedMutex {
-            waiters: Waiters {
-                name,
-                contended_count: AtomicU64::new(0),
-                count: AtomicU32::new(0),
-                since_ns: AtomicU64::new(0),
-            },
+            waiters: Waiters { name, count: AtomicU32::new(0), since_ns: AtomicU64::new(0) },
             inner: Mutex::new(value),
         }
     }
 
-    /// Takes the lock, waiting for it when another thread holds it.
+    /// Acquires the lock, blocking while another thread holds it.
     #[inline]
     pub fn lock(&self) -> NamedGuard<'_, T> {
         let inner = match self.inner.try_lock() {
@@ -68,7 +58,6 @@ impl<T> NamedMutex<T> {
     #[cold]
     fn lock_contended(&self) -> MutexGuard<'_, T> {
         let waiters = &self.waiters;
-        waiters.contended_count.fetch_add(1, Ordering::Relaxed);
         let waiting = wait::begin(WaitKind::Contention, waiters.name);
         let start_ns = waiting.start_ns();
         if let Some(start_ns) = start_ns {
@@ -81,14 +70,9 @@ impl<T> NamedMutex<T> {
         guard
     }
 
-    /// What statistics and profiles call this lock.
+    /// The name in profiles.
     pub fn name(&self) -> &'static str {
         self.waiters.name
-    }
-
-    /// How often [`NamedMutex::lock`] found the lock held.
-    pub fn contended_count(&self) -> u64 {
-        self.waiters.contended_count.load(Ordering::Relaxed)
     }
 }
 
@@ -99,17 +83,17 @@ impl<T> fmt::Debug for NamedMutex<T> {
 }
 
 impl Waiters {
-    /// A thread begins to wait.
+    /// A thread starts to wait.
     fn enter(&self, start_ns: u64) {
-        // The count first: a waiter that leaves, and does not see this one in it, has made the time
-        // 0 before.
+        // The count comes first: a leaving waiter that does not see this one in it has cleared the
+        // time already.
         self.count.fetch_add(1, Ordering::AcqRel);
         self.start(start_ns);
     }
 
-    /// The thread holds the lock now.
+    /// The thread has acquired the lock.
     fn leave(&self) {
-        // What the others have waited until now was for those who held the lock before.
+        // The other waiters waited for previous holders until now.
         self.since_ns.store(0, Ordering::Release);
         if self.count.fetch_sub(1, Ordering::AcqRel) > 1
             && let Some(listener) = wait::listener()
@@ -119,42 +103,42 @@ impl Waiters {
     }
 
     fn start(&self, now_ns: u64) {
-        // A time that is there already is earlier.
+        // An existing time is earlier.
         let (Ok(_) | Err(_)) =
             self.since_ns.compare_exchange(0, now_ns, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// The holder is about to give up the lock, and somebody waits.
+    /// Reports that the holder is about to release a lock with waiters.
     #[cold]
-    fn tell_holder(&self) {
+    fn report_holder(&self) {
         let since_ns = self.since_ns.load(Ordering::Acquire);
         if let Some(listener) = wait::listener()
             && since_ns != 0
         {
             listener.held(self.name, since_ns);
-            // The next holder may come past those who wait: it answers for its own time only.
+            // The next holder may overtake the waiters. It is charged with its own time only.
             self.since_ns.store(listener.now_ns(), Ordering::Release);
         }
     }
 }
 
-/// The lock is held until this is dropped.
-#[must_use = "the lock is given up when this is dropped"]
+/// Holds the lock until dropped.
+#[must_use = "dropping this releases the lock"]
 pub struct NamedGuard<'a, T> {
-    /// Dropped first: the holder is told of while it still holds the lock.
+    /// Dropped first, so that the report is made while the lock is held.
     holding: Holding<'a>,
     inner: MutexGuard<'a, T>,
 }
 
-/// Tells, when dropped, that the lock is given up.
+/// Reports, when dropped, that the lock is released.
 struct Holding<'a>(&'a Waiters);
 
 impl Drop for Holding<'_> {
     #[inline]
     fn drop(&mut self) {
-        // A waiter that is not seen here has only just come: the next holder answers for it.
+        // A waiter missed here has only just arrived and is charged to the next holder.
         if cfg!(feature = "profiler") && self.0.count.load(Ordering::Relaxed) != 0 {
-            self.0.tell_holder();
+            self.0.report_holder();
         }
     }
 }
@@ -175,26 +159,26 @@ impl<T> DerefMut for NamedGuard<'_, T> {
     }
 }
 
-/// A condition that threads wait for under a [`NamedMutex`].
+/// A condition variable for use with a [`NamedMutex`].
 pub struct NamedCondvar {
-    /// What its waits are; `None` when the waiter says so itself.
+    /// Kind and name of its waits; `None` if waiters report their own.
     waits: Option<(WaitKind, &'static str)>,
     inner: Condvar,
 }
 
 impl NamedCondvar {
-    /// A condition; `kind` says what those who wait at it wait for.
+    /// A condition variable whose waits have this kind and name.
     pub const fn new(kind: WaitKind, name: &'static str) -> NamedCondvar {
         NamedCondvar { waits: Some((kind, name)), inner: Condvar::new() }
     }
 
-    /// A condition whose waiters call [`wait::begin`] themselves, since only they know what they
-    /// wait for.
+    /// A condition variable whose waiters call [`wait::begin`] themselves, because only they know
+    /// the reason.
     pub const fn named_by_waiters() -> NamedCondvar {
         NamedCondvar { waits: None, inner: Condvar::new() }
     }
 
-    /// Waits until notified, or for no reason, giving up the lock meanwhile.
+    /// Releases the lock and waits until notified, or spuriously.
     pub fn wait<'a, T>(&self, guard: NamedGuard<'a, T>) -> NamedGuard<'a, T> {
         let NamedGuard { holding, inner } = guard;
         let waiters = holding.0;
@@ -205,7 +189,7 @@ impl NamedCondvar {
         NamedGuard { holding: Holding(waiters), inner }
     }
 
-    /// As [`NamedCondvar::wait`], but for at most `time_max`.
+    /// As [`NamedCondvar::wait`], for at most `time_max`.
     pub fn wait_timeout<'a, T>(
         &self,
         guard: NamedGuard<'a, T>,
@@ -225,18 +209,18 @@ impl NamedCondvar {
         self.waits.map(|(kind, name)| wait::begin(kind, name))
     }
 
-    /// Wakes one who waits.
+    /// Wakes one waiter.
     pub fn notify_one(&self) {
         self.inner.notify_one();
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiters.
     pub fn notify_all(&self) {
         self.inner.notify_all();
     }
 }
 
-/// Waits until the calling thread is unparked, or for no reason, for at most `time_max`.
+/// Parks the calling thread, for at most `time_max`. May return spuriously.
 pub fn park(kind: WaitKind, name: &'static str, time_max: Option<Duration>) {
     let _waiting = wait::begin(kind, name);
     match time_max {

@@ -1,33 +1,23 @@
-//! The log as components see it: something that takes named events with fields.
+//! The logging interface of components: named events with fields.
 //!
-//! An event is one line for a person and one object for a machine, so its name is a stable word
-//! (`flush`, `recovery_done`) and everything that varies is a field. Field names carry their unit
-//! last (`wal_bytes`, `sync_us`). Where the lines go and how they look is decided by the binary.
+//! An event's name is a stable word (`flush`, `recovery_done`); everything that varies is a field.
+//! Field names end with their unit (`wal_bytes`, `sync_us`). The binary chooses destination and
+//! layout.
 //!
-//! Threads: a log may be called from any thread, also while locks are held: it must not call back
-//! into the caller.
+//! Threads: any. A log may be called with locks held, so it must not call back into the caller.
 
 use std::fmt::{self, Display};
 
-/// How much an event matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Normal life: start, recovery, flush, compaction.
-    Info,
-    /// Works, but someone should know: a stall, a discarded log suffix, a full disk.
-    Warn,
-    /// Something is broken and needs a person: corruption, a failed fsync.
-    Error,
-}
-
-impl Level {
-    /// The word in the log line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Level::Info => "info",
-            Level::Warn => "warn",
-            Level::Error => "error",
-        }
+crate::named_enum! {
+    /// The severity of an event. Names are those of log lines.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Level {
+        /// Normal operation: start, recovery, flush, compaction.
+        Info = "info",
+        /// An operator should know: a stall, a discarded log suffix, a full disk.
+        Warn = "warn",
+        /// An operator must act: corruption, a failed fsync.
+        Error = "error",
     }
 }
 
@@ -37,10 +27,9 @@ impl Display for Level {
     }
 }
 
-/// Takes events.
+/// A destination of events.
 pub trait Log: Send + Sync {
-    /// Writes one event. A log that cannot write loses the event: no caller can do anything about
-    /// it.
+    /// Writes one event. A log that cannot write drops it, since no caller could handle the error.
     fn event(&self, level: Level, name: &'static str, fields: &[(&str, &dyn Display)]);
 }
 

@@ -1,21 +1,21 @@
-//! A macro for enums whose variants have a name in output.
+//! A macro for enums with a name per variant.
 
-/// Declares an enum without fields, with `ALL`, its variants in the order of declaration, and
-/// `name()`, the text of each. Attributes and visibility are passed on; write `#[derive(Clone,
-/// Copy)]` on it, as `name()` takes it by value.
+/// Declares a fieldless enum with `ALL`, its variants in declaration order, and `name()`, the text
+/// of a variant. Attributes and visibility are kept. `name()` takes the enum by value, so derive
+/// `Clone` and `Copy`.
 ///
 /// ```
 /// kvant_base::named_enum! {
-///     /// What happened.
+///     /// The result of a copy.
 ///     #[derive(Clone, Copy)]
-///     pub enum Outcome {
-///         /// All of it.
+///     pub enum CopyResult {
+///         /// All bytes were copied.
 ///         Done = "done",
-///         /// Nothing.
+///         /// No bytes were copied.
 ///         Failed = "failed",
 ///     }
 /// }
-/// assert_eq!(Outcome::ALL.map(Outcome::name), ["done", "failed"]);
+/// assert_eq!(CopyResult::ALL.map(CopyResult::name), ["done", "failed"]);
 /// ```
 #[macro_export]
 macro_rules! named_enum {
@@ -31,10 +31,10 @@ macro_rules! named_enum {
         }
 
         impl $Name {
-            /// All variants, in the order of declaration.
+            /// All variants in declaration order.
             $visibility const ALL: [$Name; [$($text),+].len()] = [$($Name::$Variant),+];
 
-            /// Its name in output.
+            /// The variant's name in output.
             $visibility const fn name(self) -> &'static str {
                 match self {
                     $($Name::$Variant => $text,)+

@@ -1,12 +1,11 @@
-//! Sizes as people write them in settings: `4096`, `64KiB`, `4MiB`, `1GiB`.
+//! The syntax of byte sizes in settings: `4096`, `64KiB`, `4MiB`, `1GiB`.
 
 const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// Parses a size in bytes. Only the binary units and plain bytes are known, so that `MB` is never
-/// read as something else.
+/// Parses a size in bytes. Decimal units such as `MB` are rejected as ambiguous.
 ///
 /// # Errors
-/// A sentence naming the text and the accepted forms.
+/// A sentence with the text and the accepted forms.
 pub fn parse(text: &str) -> Result<u64, String> {
     let trimmed = text.trim();
     let (digits, factor) = UNITS

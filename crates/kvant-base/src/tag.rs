@@ -1,11 +1,11 @@
-//! What the calling thread works on, for profiles: a sample of a worker or of an event loop would
-//! not say by itself which kind of request it served.
+//! The calling thread's current activity, for profiles: the stack of a worker or event loop does
+//! not show which kind of request it serves.
 //!
 //! Invariants:
-//! 1. A tag is one word of thread-local memory that only its thread writes, so that the profiler's
-//!    signal handler, which runs on that thread, may read it at any moment.
-//! 2. [`Entered`] puts back what was there before: work inside of other work (a commit inside of a
-//!    request) nests. It must not live across an `await`: other work runs on the thread meanwhile.
+//! 1. A tag is one thread-local word that only its thread writes. The profiler's signal handler
+//!    runs on that thread and may read it at any time.
+//! 2. [`Entered`] restores the previous tag, so activities nest (a commit within a request). It
+//!    must not be held across an `await`, because other work then runs on the thread.
 //!
 //! Threads: each has its own tag.
 
@@ -13,32 +13,32 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 
 crate::named_enum! {
-    /// For whom work is done.
+    /// The purpose of the work.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     #[repr(u8)]
     pub enum Activity {
-        /// Nothing that was named.
+        /// Not set.
         #[default]
         None = "none",
         /// `/v0/status`.
         Status = "status",
-        /// Reads of an entity.
+        /// Reading an entity.
         Get = "get",
-        /// Writes of an entity.
+        /// Writing an entity.
         Put = "put",
-        /// Deletions of an entity.
+        /// Deleting an entity.
         Delete = "delete",
-        /// Reads of a range.
+        /// Reading a range.
         Range = "range",
-        /// The operator's requests.
+        /// Administrative requests.
         Operator = "operator",
-        /// A memtable becomes a table.
+        /// Writing a memtable to a table.
         Flush = "flush",
-        /// Tables are merged.
+        /// Merging tables.
         Compaction = "compaction",
-        /// The database is opened.
+        /// Opening the database.
         Recovery = "recovery",
-        /// Files that nobody needs any more are removed, snapshots are collected.
+        /// Removing obsolete files, expiring snapshots.
         Housekeeping = "housekeeping",
         /// The load generator.
         Load = "load",
@@ -48,30 +48,30 @@ crate::named_enum! {
 }
 
 crate::named_enum! {
-    /// Which part of the work it is.
+    /// The stage of an activity.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     #[repr(u8)]
     pub enum Stage {
-        /// No part that was named.
+        /// Not set.
         #[default]
         None = "none",
-        /// Bytes from a socket become a request.
+        /// Parsing a request.
         Parse = "parse",
-        /// Deciding who does it and whether.
+        /// Admission and choice of the thread.
         Dispatch = "dispatch",
         /// Reading or writing memtables.
         Memtable = "memtable",
-        /// Filters, indexes and blocks of tables.
+        /// Reading filters, indexes and blocks of tables.
         Table = "table",
-        /// Putting a group of writes into the write-ahead log.
+        /// Writing a group to the write-ahead log.
         Wal = "wal",
-        /// Waiting for or making things durable.
+        /// Syncing, or waiting for a sync.
         Sync = "sync",
         /// Merging entries.
         Merge = "merge",
         /// Writing tables.
         Build = "build",
-        /// The answer goes to a socket.
+        /// Writing the response to a socket.
         Respond = "respond",
     }
 }
@@ -79,25 +79,25 @@ crate::named_enum! {
 /// An activity and a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tag {
-    /// For whom.
+    /// The activity.
     pub activity: Activity,
-    /// Which part.
+    /// The stage.
     pub stage: Stage,
 }
 
 thread_local! {
-    // Constant and without a destructor: reading it is one load, also in a signal handler.
+    // Constant and without a destructor, so that a signal handler reads it with one load.
     static CURRENT: Cell<u16> = const { Cell::new(0) };
 }
 
 impl Tag {
-    /// The tag as a number: the activity in the low byte, the stage in the high one.
+    /// The tag as a number: the activity in the low byte, the stage in the high byte.
     #[inline]
     pub fn code(self) -> u16 {
         self.activity as u16 | (self.stage as u16) << 8
     }
 
-    /// The tag of a number; what is not known is `None`.
+    /// The tag of a number. Unknown parts become `None`.
     pub fn of_code(code: u16) -> Tag {
         Tag {
             activity: Activity::ALL.get(usize::from(code & 0xff)).copied().unwrap_or_default(),
@@ -105,45 +105,45 @@ impl Tag {
         }
     }
 
-    /// The number of the calling thread's tag. May be called in a signal handler.
+    /// The number of the calling thread's tag. Safe to call from a signal handler.
     #[inline]
     pub fn current_code() -> u16 {
-        if IS_NOTED { CURRENT.get() } else { 0 }
+        if IS_RECORDED { CURRENT.get() } else { 0 }
     }
 }
 
-/// Whether anything reads tags: without the profiler nothing does, and they compile to nothing.
-const IS_NOTED: bool = cfg!(feature = "profiler");
+/// Without the profiler nothing reads tags, and they compile to nothing.
+const IS_RECORDED: bool = cfg!(feature = "profiler");
 
-/// Changes the calling thread's tag; returns what it was.
+/// Sets the calling thread's tag and returns the previous one.
 #[inline]
 fn replace(code: u16) -> u16 {
-    if IS_NOTED { CURRENT.replace(code) } else { 0 }
+    if IS_RECORDED { CURRENT.replace(code) } else { 0 }
 }
 
-/// From now on the thread works for `activity`.
+/// Sets the thread's activity until the result is dropped.
 #[inline]
 pub fn enter(activity: Activity) -> Entered {
     Entered::set(activity as u16)
 }
 
-/// From now on the thread works for `activity`, and this part of it.
+/// Sets the thread's activity and stage until the result is dropped.
 #[inline]
 pub fn enter_at(activity: Activity, stage: Stage) -> Entered {
     Entered::set(Tag { activity, stage }.code())
 }
 
-/// From now on the thread does this part of what it is doing.
+/// Sets the stage of the thread's activity until the result is dropped.
 #[inline]
 pub fn stage(stage: Stage) -> Entered {
     Entered::set(Tag::current_code() & 0xff | (stage as u16) << 8)
 }
 
-/// The tag holds until this is dropped.
+/// Restores the previous tag when dropped.
 #[must_use = "the tag ends when this is dropped"]
 pub struct Entered {
     before: u16,
-    /// Belongs to its thread.
+    /// The tag belongs to this thread.
     _not_send: PhantomData<*const ()>,
 }
 
@@ -153,13 +153,13 @@ impl Entered {
         Entered { before: replace(code), _not_send: PhantomData }
     }
 
-    /// The work goes on with this part.
+    /// Changes the stage.
     #[inline]
     pub fn stage(&self, stage: Stage) {
         replace(Tag::current_code() & 0xff | (stage as u16) << 8);
     }
 
-    /// It has turned out for whom the work is, and it goes on with this part.
+    /// Sets the activity, once it is known, and the stage.
     #[inline]
     pub fn is_for(&self, activity: Activity, stage: Stage) {
         replace(Tag { activity, stage }.code());

@@ -1,4 +1,4 @@
-//! Moments of the wall clock as people and other programs read them.
+//! Wall-clock times as text.
 
 /// `wall_ms` milliseconds after 1970-01-01T00:00:00Z as RFC 3339 in UTC, with milliseconds.
 pub fn format(wall_ms: u64) -> String {
@@ -9,9 +9,9 @@ pub fn format(wall_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
-/// Year, month and day of the Gregorian calendar, `days` days after 1970-01-01. Counts in years
-/// that begin in March, so that the leap day is the last of its year (H. Hinnant,
-/// "chrono-Compatible Low-Level Date Algorithms").
+/// Gregorian year, month and day, `days` days after 1970-01-01. Years begin in March, so that the
+/// leap day is the last day of its year (H. Hinnant, "chrono-Compatible Low-Level Date
+/// Algorithms").
 fn civil_date(days: u64) -> (u64, u64, u64) {
     const DAYS_TO_1970_FROM_MARCH_OF_YEAR_0: u64 = 719_468;
     const DAYS_OF_400_YEARS: u64 = 146_097;

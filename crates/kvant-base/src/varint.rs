@@ -1,5 +1,5 @@
-//! LEB128 variable-length unsigned integers, as LevelDB writes them: seven bits a byte, low bits
-//! first, high bit = "more".
+//! LEB128 variable-length unsigned integers as in LevelDB: seven bits per byte, low bits first; the
+//! high bit means that another byte follows.
 
 /// The longest encoding of a `u64`.
 pub const VARINT64_BYTES_MAX: usize = 10;
@@ -20,14 +20,13 @@ pub fn put_u32(out: &mut Vec<u8>, value: u32) {
     put_u64(out, u64::from(value));
 }
 
-/// Bytes that [`put_u64`] appends for `value`.
+/// Length of the encoding of `value`.
 #[inline]
 pub fn encoded_bytes(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
 
-/// Reads a `u64` from the front of `input` and advances it; `None` when it is cut short or too
-/// long.
+/// Reads a `u64` from the front of `input` and advances it; `None` if it is truncated or overlong.
 #[inline]
 pub fn take_u64(input: &mut &[u8]) -> Option<u64> {
     let first = *input.first()?;
@@ -51,8 +50,7 @@ pub fn take_u64(input: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Reads a `u32` from the front of `input` and advances it; `None` when it is cut short or does not
-/// fit.
+/// Reads a `u32` from the front of `input` and advances it; `None` if it is truncated or too large.
 #[inline]
 pub fn take_u32(input: &mut &[u8]) -> Option<u32> {
     let mut rest = *input;
@@ -61,7 +59,7 @@ pub fn take_u32(input: &mut &[u8]) -> Option<u32> {
     Some(value)
 }
 
-/// Takes `count` bytes from the front of `input`; `None` when there are fewer.
+/// Takes `count` bytes from the front of `input`; `None` if there are fewer.
 #[inline]
 pub fn take_bytes<'a>(input: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (head, rest) = input.split_at_checked(count)?;

@@ -1,65 +1,45 @@
-//! Every wait has a kind and a name: locks, conditions, queues and slow system calls tell a
-//! profiler how long they took.
+//! Named waits: locks, condition variables, queues and slow system calls report their duration to a
+//! profiler.
 //!
-//! Nothing is measured unless a profiler listens: then [`begin`] is one load and a branch, and only
-//! on paths that wait anyway.
+//! Without a listening profiler [`begin`] is one load and a branch, and it is only called on paths
+//! that block anyway.
 //!
-//! Kinds are never merged. A worker with nothing to do and a thread that cannot get a lock are both
-//! asleep, but only one of them is a problem.
+//! Kinds are never merged. An idle worker and a thread that waits for a lock are both asleep, but
+//! only the second is a problem.
 //!
-//! Threads: any. The listener is called on the thread that waits.
+//! Threads: any. The listener runs on the waiting thread.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What kind of wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum WaitKind {
-    /// Another thread had the lock.
-    Contention,
-    /// There was nothing to do.
-    Idle,
-    /// Someone slower had to catch up: a full queue, a write stall.
-    Backpressure,
-    /// The disk.
-    Io,
-    /// Ready to run, but no processor was free.
-    Scheduler,
-}
-
-impl WaitKind {
-    /// All, in the order of their numbers.
-    pub const ALL: [WaitKind; 5] = [
-        WaitKind::Contention,
-        WaitKind::Idle,
-        WaitKind::Backpressure,
-        WaitKind::Io,
-        WaitKind::Scheduler,
-    ];
-
-    /// Its name in profiles.
-    pub fn name(self) -> &'static str {
-        match self {
-            WaitKind::Contention => "contention",
-            WaitKind::Idle => "idle",
-            WaitKind::Backpressure => "backpressure",
-            WaitKind::Io => "io",
-            WaitKind::Scheduler => "scheduler",
-        }
+crate::named_enum! {
+    /// The reason for a wait. Names are those of profiles.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[repr(u8)]
+    pub enum WaitKind {
+        /// Another thread held the lock.
+        Contention = "contention",
+        /// There was no work.
+        Idle = "idle",
+        /// A slower stage had to catch up: a full queue, a write stall.
+        Backpressure = "backpressure",
+        /// The disk.
+        Io = "io",
+        /// The thread was runnable, but no CPU was free.
+        Scheduler = "scheduler",
     }
 }
 
-/// Who wants to know of waits.
+/// Receives wait events.
 pub trait WaitListener: Sync {
-    /// Now, in nanoseconds of the listener's monotonic clock.
+    /// The current time, in nanoseconds of the listener's monotonic clock.
     fn now_ns(&self) -> u64;
-    /// A wait of that kind begins now: at the time that is returned.
+    /// A wait begins. Returns its start time.
     fn begins(&self, kind: WaitKind) -> u64;
-    /// A wait for what is called `name` ends now; it was said to begin at `start_ns`. Called for
-    /// each wait that began, also when nobody listens any more.
+    /// A wait for `name` ends. `start_ns` is the time that [`WaitListener::begins`] returned. Every
+    /// wait that began also ends, even if listening has been switched off since.
     fn ends(&self, kind: WaitKind, name: &'static str, start_ns: u64);
-    /// The calling thread is about to give up the lock `name`, for which others wait since
+    /// The calling thread is about to release the lock `name`, for which others have waited since
     /// `since_ns`.
     fn held(&self, name: &'static str, since_ns: u64);
 }
@@ -67,21 +47,20 @@ pub trait WaitListener: Sync {
 static IS_LISTENING: AtomicBool = AtomicBool::new(false);
 static LISTENER: OnceLock<&'static dyn WaitListener> = OnceLock::new();
 
-/// Makes `listener` the one that is told of waits from the next [`listen`] on; a process has one,
-/// the first that was installed.
+/// Installs the process's listener. Later calls have no effect.
 pub fn install(listener: &'static dyn WaitListener) {
     LISTENER.get_or_init(|| listener);
 }
 
-/// Begins or ends telling the listener.
+/// Switches wait events on or off.
 pub fn listen(is_on: bool) {
     IS_LISTENING.store(is_on, Ordering::Release);
 }
 
-/// The listener, while it listens.
+/// The listener, if wait events are on.
 #[inline]
 pub fn listener() -> Option<&'static dyn WaitListener> {
-    // Without the profiler nobody ever listens, and all that asks compiles to nothing.
+    // Without the feature this is constant, and the callers' code is removed.
     if cfg!(feature = "profiler") && IS_LISTENING.load(Ordering::Acquire) {
         LISTENER.get().copied()
     } else {
@@ -89,24 +68,24 @@ pub fn listener() -> Option<&'static dyn WaitListener> {
     }
 }
 
-/// A wait begins, which ends when the result is dropped.
+/// Begins a wait that ends when the result is dropped.
 #[inline]
 pub fn begin(kind: WaitKind, name: &'static str) -> Waiting {
     Waiting { kind, name, start_ns: listener().map(|listener| listener.begins(kind)) }
 }
 
-/// A wait that goes on, of the calling thread. One for [`WaitKind::Backpressure`] a task may keep
-/// across an `await`: then what waits is the task, not the thread.
+/// A wait of the calling thread. A task may hold a [`WaitKind::Backpressure`] wait across an
+/// `await`; then the wait is the task's.
 #[must_use = "the wait ends when this is dropped"]
 pub struct Waiting {
     kind: WaitKind,
     name: &'static str,
-    /// `None` when nobody listened at its beginning.
+    /// `None` if wait events were off at the start.
     start_ns: Option<u64>,
 }
 
 impl Waiting {
-    /// When it began, in the listener's time; `None` when nobody listened.
+    /// Start time of the listener's clock; `None` if wait events were off.
     #[inline]
     pub fn start_ns(&self) -> Option<u64> {
         self.start_ns

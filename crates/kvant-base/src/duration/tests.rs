@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_is_written_is_what_is_read() {
+fn parse_and_format_round_trip() {
     for (text, us) in
         [("250us", 250), ("10ms", 10_000), ("1s", 1_000_000), ("2m", 120_000_000), ("0s", 0)]
     {
@@ -11,7 +11,7 @@ fn what_is_written_is_what_is_read() {
 }
 
 #[test]
-fn a_bare_number_and_unknown_units_are_refused() {
+fn parse_rejects_missing_and_unknown_units() {
     for text in ["", "10", "1h", "-1s", "1.5s", "s", "1 s"] {
         assert!(parse(text).is_err(), "{text}");
     }

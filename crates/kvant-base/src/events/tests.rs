@@ -2,7 +2,7 @@ use super::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[test]
-fn the_ring_keeps_the_latest() {
+fn the_ring_keeps_the_latest_entries() {
     let events = Events::new(3);
     let span = events.begin(EventKind::Flush, 10, Vec::new());
     events.whole(EventKind::Fsync, 12, 15, vec![("us", Field::Number(3))]);
@@ -15,7 +15,7 @@ fn the_ring_keeps_the_latest() {
 }
 
 #[test]
-fn what_overlaps_is_told_once_and_what_goes_on_too() {
+fn overlapping_events_are_listed_once_including_those_in_progress() {
     let events = Events::new(16);
     let flush = events.begin(EventKind::Flush, 10, Vec::new());
     events.begin(EventKind::Compaction, 15, Vec::new());
@@ -32,22 +32,22 @@ fn what_overlaps_is_told_once_and_what_goes_on_too() {
 }
 
 #[test]
-fn a_listener_hears_of_the_next_event_or_at_once_of_one_it_missed() {
+fn a_listener_is_called_at_the_next_event_or_immediately_for_a_missed_one() {
     let events = Events::new(4);
-    let heard = Arc::new(AtomicU64::new(0));
+    let call_count = Arc::new(AtomicU64::new(0));
     let listener = || -> Listener {
-        let heard = Arc::clone(&heard);
+        let call_count = Arc::clone(&call_count);
         Box::new(move || {
-            heard.fetch_add(1, Ordering::Relaxed);
+            call_count.fetch_add(1, Ordering::Relaxed);
         })
     };
     events.on_after(0, listener());
-    assert_eq!(heard.load(Ordering::Relaxed), 0);
+    assert_eq!(call_count.load(Ordering::Relaxed), 0);
     events.begin(EventKind::Stall, 1, Vec::new());
-    assert_eq!(heard.load(Ordering::Relaxed), 1);
+    assert_eq!(call_count.load(Ordering::Relaxed), 1);
     events.on_after(0, listener());
-    assert_eq!(heard.load(Ordering::Relaxed), 2);
+    assert_eq!(call_count.load(Ordering::Relaxed), 2);
     events.on_after(1, listener());
     events.begin(EventKind::Stall, 2, Vec::new());
-    assert_eq!(heard.load(Ordering::Relaxed), 3);
+    assert_eq!(call_count.load(Ordering::Relaxed), 3);
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_is_written_is_what_is_read() {
+fn parse_and_format_round_trip() {
     for (text, bytes) in
         [("0", 0), ("1000", 1000), ("64KiB", 65_536), ("4MiB", 4 << 20), ("1GiB", 1 << 30)]
     {
@@ -13,7 +13,7 @@ fn what_is_written_is_what_is_read() {
 }
 
 #[test]
-fn other_units_signs_and_overflow_are_refused() {
+fn parse_rejects_other_units_signs_and_overflow() {
     for text in ["", "MiB", "4MB", "-1", "+1", "1.5GiB", "99999999999GiB", "4 mib"] {
         assert!(parse(text).is_err(), "{text}");
     }

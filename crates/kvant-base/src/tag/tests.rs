@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn work_inside_of_work_nests() {
+fn tags_nest() {
     assert_eq!(Tag::current_code(), 0);
     {
         let _put = enter(Activity::Put);
@@ -16,7 +16,7 @@ fn work_inside_of_work_nests() {
 }
 
 #[test]
-fn work_may_turn_out_to_be_for_somebody_and_go_on_with_another_part() {
+fn activity_and_stage_can_change_within_a_tag() {
     let now = || Tag::of_code(Tag::current_code());
     let tag = |activity, stage| Tag { activity, stage };
     {
@@ -34,7 +34,7 @@ fn work_may_turn_out_to_be_for_somebody_and_go_on_with_another_part() {
 }
 
 #[test]
-fn every_tag_survives_its_number() {
+fn tags_round_trip_through_their_numbers() {
     for activity in Activity::ALL {
         for stage in Stage::ALL {
             let tag = Tag { activity, stage };
@@ -44,6 +44,6 @@ fn every_tag_survives_its_number() {
 }
 
 #[test]
-fn a_number_of_a_later_version_is_no_tag() {
+fn unknown_numbers_become_the_default_tag() {
     assert_eq!(Tag::of_code(0xffff), Tag::default());
 }

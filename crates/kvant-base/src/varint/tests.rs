@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn every_power_of_two_round_trips_in_the_announced_length() {
+fn powers_of_two_round_trip_with_the_expected_length() {
     for shift in 0..64 {
         for value in [(1u64 << shift) - 1, 1 << shift, (1 << shift) | 1] {
             let mut out = Vec::new();
@@ -15,10 +15,10 @@ fn every_power_of_two_round_trips_in_the_announced_length() {
 }
 
 #[test]
-fn cut_and_overlong_encodings_are_refused_and_leave_the_input() {
-    let mut cut: &[u8] = &[0x80, 0x80];
-    assert_eq!(take_u64(&mut cut), None);
-    assert_eq!(cut.len(), 2);
+fn truncated_and_overlong_encodings_fail_and_leave_the_input_unchanged() {
+    let mut truncated: &[u8] = &[0x80, 0x80];
+    assert_eq!(take_u64(&mut truncated), None);
+    assert_eq!(truncated.len(), 2);
     let mut overlong: &[u8] = &[0xff; 11];
     assert_eq!(take_u64(&mut overlong), None);
     let mut too_big_for_u32: &[u8] = &[0xff, 0xff, 0xff, 0xff, 0x1f];
