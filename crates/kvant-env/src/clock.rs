@@ -1,17 +1,17 @@
-//! Time: a monotonic clock for intervals and a wall clock for expiry.
+//! A monotonic clock for intervals and a wall clock for expiry.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Monotonic and wall time.
 pub trait Clock: Send + Sync {
-    /// Nanoseconds since an arbitrary origin; never goes back.
+    /// Nanoseconds since an arbitrary origin. Never decreases.
     fn monotonic_ns(&self) -> u64;
     /// Milliseconds since 1970-01-01T00:00:00Z.
     fn wall_ms(&self) -> u64;
 }
 
-/// The system's clocks.
+/// The clocks of the operating system.
 #[derive(Debug)]
 pub struct SystemClock {
     origin: Instant,
@@ -41,7 +41,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that only moves when told to.
 #[derive(Debug)]
 pub struct MockClock {
     monotonic_ns: AtomicU64,

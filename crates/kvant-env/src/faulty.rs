@@ -1,38 +1,34 @@
-//! A file system that fails, fills up and loses power: for tests of what the engine promises about
-//! all three.
+//! A simulated disk that fails on demand, fills up, slows down and loses power.
 //!
-//! It is a disk in memory that knows, of every write and of every name, whether it would survive a
-//! loss of power now. From any state [`FaultyFs::crash_image`] makes the file system that a
-//! restarted machine would find.
+//! The disk is in memory and tracks for every write and name whether it would survive a power loss.
+//! [`FaultyFs::crash_image`] builds the file system that a restarted machine would find.
 //!
-//! What survives ([`CrashStyle::Random`] draws it from a seed):
-//! 1. What was synced survives: contents and length by `sync_data` of the file, names by `sync_dir`
-//!    of their directory. A file whose contents are synced but whose name is not is lost; a name
-//!    without synced contents leads to an empty or partial file. That goes for the names of
-//!    directories too: a new directory is durable once its *parent* is synced.
-//! 2. Of the writes to a file that are not synced any may survive, in any order, whole or torn: cut
-//!    at any byte, or with some of their 512-byte sectors missing, or with their length but without
-//!    their bytes. Changes of length (`set_len`, `allocate`, the cut of `create`) keep their place
-//!    among the writes and are never torn.
-//! 3. Of the changes of names that are not synced any may survive. Each is atomic: a rename leaves
-//!    either the old name or the new one, also across directories, where the sync of either
-//!    directory makes it durable, as on any journalling file system. Changes of one name keep their
-//!    order: a later one survives only together with the earlier ones. A rename into a directory
-//!    that is itself new survives only together with that directory, lest the file had no name at
-//!    all.
-//! 4. What a failed sync covered stays in doubt for good: no later sync makes it durable, as the
-//!    kernel takes pages that it could not write for clean. Later writes and changes are not
-//!    affected.
+//! Crash model ([`CrashStyle::Random`] draws an outcome from a seed):
+//! 1. Synced data survives: contents and length after `sync_data` of the file, names after
+//!    `sync_dir` of their directory. A file with synced contents but an unsynced name is lost; a
+//!    name without synced contents refers to an empty or partial file. This includes names of
+//!    directories: a new directory is durable once its *parent* is synced.
+//! 2. Any unsynced writes to a file may survive, in any order, complete or torn: truncated at any
+//!    byte, with missing 512-byte sectors, or with their length but without their bytes. Changes of
+//!    length (`set_len`, `allocate`, the truncation by `create`) keep their position among the
+//!    writes and are never torn.
+//! 3. Any unsynced name changes may survive. Each is atomic: a rename leaves either the old or the
+//!    new name. A rename across directories becomes durable with the sync of either directory, as
+//!    on any journalling file system. Changes of the same name keep their order: a later one
+//!    survives only with the earlier ones. A rename into a new directory survives only with that
+//!    directory, because otherwise the file would have no name.
+//! 4. Data covered by a failed sync stays in doubt: no later sync makes it durable, because the
+//!    kernel marks pages clean that it failed to write. Later writes and changes are not affected.
 //!
-//! A full disk counts the lengths of files that have a name, holes included. A write that does not
-//! fit is cut where space ends, and fails. The last name of a file gives its space back, even when
-//! the file is still open.
+//! Used space is the sum of the lengths of all named files, including holes. A write that does not
+//! fit fails after filling the disk. Removing a file's last name frees its space, even while the
+//! file is open.
 //!
-//! A slow disk: each read or sync takes as long as was set, in the thread that asked for it. A sync
-//! covers what was written until its wait is over.
+//! On a slow disk each read or sync blocks its thread for the configured time. A sync covers
+//! everything written before that time is over.
 //!
-//! Threads: any; one lock over everything, since order is what this file system is about. Nobody
-//! holds it while waiting for a slow disk: others go on.
+//! Threads: any. One lock guards the disk, because its subject is the order of operations. No
+//! thread holds the lock during a delay.
 
 use crate::rng::Rng;
 use disk::Disk;
@@ -51,63 +47,70 @@ mod disk;
 mod faults;
 mod inode;
 mod journal;
+mod tree;
 
 pub use faults::FaultOp;
 
-/// The file system. Clones are the same disk.
+/// The file system. Clones share the same disk.
 #[derive(Clone)]
 pub struct FaultyFs {
     disk: Arc<NamedMutex<Disk>>,
 }
 
-/// What a crash does to what was not synced.
+/// What a crash does to unsynced changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrashStyle {
-    /// All of it is lost.
+    /// All are lost.
     DropUnsynced,
-    /// All of it survives, as after the end of the process alone.
+    /// All survive, as after the end of the process alone.
     KeepAll,
-    /// Each piece is dropped, kept, reordered or torn, as the seed has it.
+    /// Each is dropped, kept, reordered or torn, chosen by the seed.
     Random,
 }
 
-/// When at a sync point power was lost.
+/// Whether power was lost before or after a sync took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrashMoment {
-    /// Nothing of the sync has taken effect.
+    /// The sync had no effect.
     BeforeSync,
-    /// All of it has, but its caller never learned.
+    /// The sync took effect, but its caller did not learn of it.
     AfterSync,
 }
 
 impl FaultyFs {
-    /// A file system that holds an empty root directory. The seed decides how much of a write is
-    /// done before it fails on cue.
+    /// A file system with an empty root directory. The seed chooses how much of a write is done
+    /// before an injected failure.
     pub fn new(seed: u64) -> FaultyFs {
         FaultyFs::from_disk(Disk::new(Rng::new(seed)))
+    }
+
+    /// A disk on which everything is durable at once. It has no crash images.
+    pub(crate) fn without_journal() -> FaultyFs {
+        let mut disk = Disk::new(Rng::new(0));
+        disk.has_journal = false;
+        FaultyFs::from_disk(disk)
     }
 
     fn from_disk(disk: Disk) -> FaultyFs {
         FaultyFs { disk: Arc::new(NamedMutex::new("faulty_fs", disk)) }
     }
 
-    /// What a machine that lost power now would find after its restart: a new file system in which
-    /// everything is durable, without locks, cues, delays and a planned crash. This one goes on.
+    /// The disk after a restart if power were lost now: a new file system in which everything is
+    /// durable, without locks, injected faults, delays and planned crash. This one stays usable.
     /// The same state, seed and style give the same image.
     pub fn crash_image(&self, seed: u64, style: CrashStyle) -> FaultyFs {
         let disk = self.disk.lock();
         FaultyFs::from_disk(crash::image(&disk, None, style, Rng::new(seed)))
     }
 
-    /// How often `sync_data` and `sync_dir` were called, whether they failed or not.
+    /// Number of calls of `sync_data` and `sync_dir`, including failed ones.
     pub fn sync_point_count(&self) -> u64 {
         self.disk.lock().sync_point_count
     }
 
-    /// Plans a loss of power: the call of `sync_data` or `sync_dir` that
-    /// [`FaultyFs::sync_point_count`] counts as number `n` (the first is 1) fails, and so does
-    /// every operation from then on. The state it found stays as it is:
-    /// [`FaultyFs::take_crash_image`] makes as many images of it as a test wants.
+    /// Plans a power loss: the `n`th call (from 1) of `sync_data` or `sync_dir`, as counted by
+    /// [`FaultyFs::sync_point_count`], and every operation after it fail. The state is frozen, and
+    /// [`FaultyFs::take_crash_image`] makes any number of images of it.
     ///
     /// # Panics
     /// If sync point `n` has passed.
@@ -117,12 +120,12 @@ impl FaultyFs {
         disk.crash_at_sync_point = Some(n);
     }
 
-    /// Whether the sync point of the planned crash was reached.
+    /// Whether the planned crash has happened.
     pub fn is_crashed(&self) -> bool {
         self.disk.lock().crashed_at.is_some()
     }
 
-    /// What is found after the planned crash; `None` if its sync point was not reached.
+    /// An image of the disk after the planned crash; `None` if it has not happened.
     pub fn take_crash_image(
         &self,
         moment: CrashMoment,
@@ -138,14 +141,14 @@ impl FaultyFs {
         Some(FaultyFs::from_disk(crash::image(&disk, completed, style, Rng::new(seed))))
     }
 
-    /// Makes the next `count` operations of a kind fail on paths that end with `path_suffix` (`""`:
-    /// on all). Operations on an open file go by the path that it was opened with; a rename or link
-    /// by both of its paths.
+    /// Makes the next `count` operations of kind `op` fail on paths that end with `path_suffix`; an
+    /// empty suffix matches all. An open file has the path that it was opened by. A rename or link
+    /// matches with either of its paths.
     pub fn fail_next(&self, op: FaultOp, path_suffix: &str, kind: ErrorKind, count: u64) {
         self.fail_after(0, op, path_suffix, kind, count);
     }
 
-    /// As [`FaultyFs::fail_next`], after `skip_count` such operations have passed.
+    /// As [`FaultyFs::fail_next`], but the first `skip_count` matching operations succeed.
     pub fn fail_after(
         &self,
         skip_count: u64,
@@ -158,66 +161,65 @@ impl FaultyFs {
         self.disk.lock().faults.add(rule);
     }
 
-    /// Forgets all cues.
+    /// Removes all injected faults.
     pub fn clear_faults(&self) {
         self.disk.lock().faults.clear();
     }
 
-    /// How many operations have failed on cue.
+    /// Number of injected failures so far.
     pub fn fault_count(&self) -> u64 {
         self.disk.lock().faults.injected_count()
     }
 
-    /// Makes every read take this long (zero: none); [`crate::File::try_read_exact_at`] then never
-    /// fills a buffer.
+    /// Delays every read. With a nonzero delay [`crate::File::try_read_exact_at`] returns false.
     pub fn set_read_delay(&self, delay: Duration) {
         self.disk.lock().read_delay = delay;
     }
 
-    /// Makes every `sync_data` and `sync_dir` take this long (zero: none).
+    /// Delays every `sync_data` and `sync_dir`.
     pub fn set_sync_delay(&self, delay: Duration) {
         self.disk.lock().sync_delay = delay;
     }
 
-    /// Limits the sum of the lengths of all files; `None` lifts the limit.
+    /// Limits the total length of all files; `None` removes the limit.
     pub fn set_capacity_bytes(&self, capacity_bytes: Option<u64>) {
         self.disk.lock().capacity_bytes = capacity_bytes;
     }
 
-    /// Sum of the lengths of all files.
+    /// Total length of all named files.
     pub fn used_bytes(&self) -> u64 {
         self.disk.lock().used_bytes
     }
 
-    /// Makes everything durable that is not in doubt, without a sync point: the starting state of a
-    /// test.
+    /// Makes everything durable that is not in doubt, without counting a sync point. For the setup
+    /// of tests.
     pub fn sync_all(&self) {
         self.disk.lock().sync_all();
     }
 
-    /// Gives up all locks, as the end of the processes that hold them does.
+    /// Releases all locks, as the end of the processes that hold them does.
     pub fn release_locks(&self) {
         self.disk.lock().locked.clear();
     }
 
-    /// Every file with its length, in path order. Works after a crash too.
+    /// Every file with its length, in path order. Also works after a crash.
     pub fn files(&self) -> Vec<(PathBuf, u64)> {
         let files = self.disk.lock().names.files();
         files.into_iter().map(|(path, inode)| (path, inode.lock().len_bytes())).collect()
     }
 
-    /// The contents of a file as its readers see them. Needs no cue to succeed and works after a
-    /// crash.
+    /// The contents of a file as its readers see them. Ignores injected faults and also works after
+    /// a crash.
     pub fn contents(&self, path: &Path) -> io::Result<Vec<u8>> {
         let inode = self.disk.lock().names.file(path)?;
         let contents = inode.lock().live.to_vec();
         Ok(contents)
     }
 
-    /// Corrupts a byte, durably: what `xor` has set is flipped.
+    /// Corrupts a byte durably: flips the bits that are set in `xor`.
     ///
     /// # Panics
-    /// If `xor` is 0, which corrupts nothing.
+    /// If `xor` is 0.
     pub fn flip_byte(&self, path: &Path, offset_bytes: u64, xor: u8) -> io::Result<()> {
         assert_ne!(xor, 0, "flips no bit");
         let mut disk = self.disk.lock();

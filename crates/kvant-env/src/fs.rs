@@ -1,93 +1,94 @@
-//! The file system, reduced to what a log-structured store needs.
+//! The file-system operations that a log-structured store needs.
 //!
-//! Durability rules that every backend keeps and that the engine relies on:
-//! 1. bytes written are durable once `sync_data` of that file has returned, and not before;
-//! 2. a created, renamed, linked or removed name, of a file or a directory, is durable once
-//!    `sync_dir` of the directory that holds the name has returned, and not before;
-//! 3. a failed `sync_data` or `sync_dir` leaves what it covered in an unknown state for good:
-//!    calling it again proves nothing (Rebello et al., "Can Applications Recover from fsync
-//!    Failures?", USENIX ATC 2020).
+//! Durability rules that every backend keeps and the engine relies on:
+//! 1. Written bytes are durable once `sync_data` of the file has returned, and not before.
+//! 2. A created, renamed, linked or removed name of a file or directory is durable once `sync_dir`
+//!    of the directory with that name has returned, and not before.
+//! 3. After a failed `sync_data` or `sync_dir` the state of the data it covered is unknown for
+//!    good. A later successful sync proves nothing (Rebello et al., "Can Applications Recover from
+//!    fsync Failures?", USENIX ATC 2020).
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// An open file. Methods take `&self`: one thread may append while another syncs.
+/// An open file. One thread may append while another syncs.
 pub trait File: Send + Sync {
-    /// Fills `buffer` from `offset_bytes`; `UnexpectedEof` when the file ends before.
+    /// Fills `buffer` from `offset_bytes`; `UnexpectedEof` if the file is too short.
     fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()>;
-    /// As [`File::read_exact_at`] (true), if that needs no waiting for the device. False when it
-    /// would have to wait, when the file system cannot tell, and where a backend does not know
-    /// before waiting that the file has ended; `buffer` then holds anything.
+    /// As [`File::read_exact_at`], but only if that does not block on the device. Returns false if
+    /// it would block, or if the file system cannot tell; the contents of `buffer` are then
+    /// unspecified. A read past the end of the file returns false or `UnexpectedEof`.
     fn try_read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<bool>;
-    /// Writes all of `bytes` at `offset_bytes`, extending the file as needed. After an error, what
-    /// part was written is unknown.
+    /// Writes all of `bytes` at `offset_bytes`, extending the file as needed. After an error any
+    /// part of them may have been written.
     fn write_all_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()>;
     /// Makes the contents, and the length needed to read them, durable.
     fn sync_data(&self) -> io::Result<()>;
-    /// Cuts the file to, or extends it with zeros to, `len_bytes`.
+    /// Truncates the file, or extends it with zeros, to `len_bytes`.
     fn set_len(&self, len_bytes: u64) -> io::Result<()>;
-    /// Reserves space for the first `len_bytes`, so that writing them cannot fail for want of it.
-    /// The file becomes at least that long; what is new in it reads as zeros. Where the file system
-    /// cannot reserve, zeros are written. After an error the length is as before. Not to be called
+    /// Reserves space for the first `len_bytes`, so that writing them cannot fail with a full disk.
+    /// Extends the file with zeros to that length if it is shorter. Writes zeros where the file
+    /// system cannot reserve space. After an error the length is unchanged. Must not be called
     /// while another thread extends the file.
     fn allocate(&self, len_bytes: u64) -> io::Result<()>;
-    /// Current length.
+    /// The current length.
     fn len_bytes(&self) -> io::Result<u64>;
 }
 
-/// What [`Fs::list`] returns for each entry that is a file.
+/// A file in a directory listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirEntry {
-    /// The name without its directory. Names that are not UTF-8 are not listed: none is ours.
+    /// The name without its directory. Names that are not UTF-8 are not listed, since Kvant creates
+    /// none.
     pub name: String,
-    /// Length of the file.
+    /// The file's length.
     pub len_bytes: u64,
 }
 
 /// Exclusive ownership of a directory until dropped.
 pub trait FileLock: Send + Sync {}
 
-/// Files and directories. What a backend of the operating system creates, its owner alone may read.
+/// Files and directories. On the operating system's disk only the owner may read what this creates.
 pub trait Fs: Send + Sync {
-    /// Opens `path` for reading and writing, creating it empty, or cutting it to empty if it
-    /// exists.
+    /// Opens `path` for reading and writing; creates the file, or truncates an existing one.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// Opens an existing file for reading.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// Opens an existing file for reading and writing.
     fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn File>>;
-    /// Renames a file, replacing a file `to`; or a directory, replacing an empty directory `to`.
+    /// Renames a file, replacing an existing file `to`, or a directory, replacing an existing empty
+    /// directory `to`.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
-    /// Removes a directory and all it holds.
+    /// Removes a directory with its contents.
     fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
-    /// A second name for the same file; fails if `to` exists. Both must be on one file system.
+    /// Adds the name `to` to the file `from`; fails if `to` exists. Both must be on one file system.
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Creates a directory and its missing parents.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
     /// The files in a directory, in name order.
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
-    /// Makes created, renamed, linked and removed names in `dir` durable. Opens nothing while this
-    /// [`Fs`] holds the lock of `dir`, so that a lack of descriptors does not look like a failed
-    /// sync.
+    /// Makes created, renamed, linked and removed names in `dir` durable. While this [`Fs`] holds
+    /// the lock of `dir` it opens no descriptor, so that a lack of descriptors does not look like a
+    /// failed sync.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// Bytes that can still be written on the device that holds `path`.
+    /// Free space on the device of `path`.
     fn available_bytes(&self, path: &Path) -> io::Result<u64>;
-    /// Whether `path` names a file or directory.
+    /// Whether `path` is a file or directory.
     fn exists(&self, path: &Path) -> io::Result<bool>;
     /// The absolute path of an existing file or directory, without `..` and symbolic links.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
-    /// Takes the exclusive lock of the directory that holds `path`, creating the file and writing
-    /// the caller's process id into it. The lock lasts also when the file is removed.
+    /// Acquires the exclusive lock of the parent directory of `path`. Creates the file `path` and
+    /// writes the process id into it. The lock survives the removal of the file.
     ///
     /// # Errors
-    /// `WouldBlock`, with a message that names the owner's process id, when another process (or
-    /// another holder in this one) has it.
+    /// `WouldBlock`, with a message that names the owner's process id, if another process, or
+    /// another holder in this one, has the lock.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>>;
 
-    /// The whole contents of a file.
+    /// Reads a whole file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let file = self.open(path)?;
         let len = usize::try_from(file.len_bytes()?).map_err(io::Error::other)?;
@@ -96,3 +97,6 @@ pub trait Fs: Send + Sync {
         Ok(contents)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

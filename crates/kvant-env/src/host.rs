@@ -1,9 +1,8 @@
-//! The host: how much memory and how many processors this process may use, and files that are the
-//! operator's or the kernel's.
+//! The host: memory and CPUs available to this process, and files of the operator or the kernel.
 //!
-//! Memory is what the machine has, or the limit of the control group (version 1 or 2) where that is
-//! lower: a process that takes the machine for its own inside a container is killed by the kernel.
-//! [`procfs`] has the kernel's account of CPU time.
+//! Available memory is the lower of the machine's and the control group's limit (version 1 or 2).
+//! The kernel kills a process that exceeds its group's limit. [`procfs`] reads the kernel's CPU
+//! times.
 
 pub mod procfs;
 
@@ -12,38 +11,36 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::thread;
 
-/// Bytes of memory that this process may use; `None` where the system does not tell.
+/// Memory that this process may use; `None` if unknown.
 pub fn memory_bytes() -> Option<u64> {
     memory_bytes_from(&|path| read_text(path).ok())
 }
 
-/// Processors that this process may use; 1 where the system does not tell.
+/// CPUs that this process may use; 1 if unknown.
 pub fn cpu_count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The whole text of a file that is not the database's: it is read until its end, because pipes and
-/// the kernel's files do not know their length.
+/// Reads a text file outside the database to its end. Pipes and kernel files have no length.
 ///
 /// # Errors
-/// As the system reports them; `InvalidData` for text that is not UTF-8.
+/// Errors of the system; `InvalidData` for text that is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// The whole of a file that is not the database's; read until its end, as [`read_text`] is.
+/// Reads a file outside the database to its end, as [`read_text`].
 ///
 /// # Errors
-/// As the system reports them.
+/// Errors of the system.
 pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// Writes a file that is not the database's, creating its directory if there is none. Nothing is
-/// synced.
+/// Writes a file outside the database and creates missing directories. Nothing is synced.
 ///
 /// # Errors
-/// As the system reports them.
+/// Errors of the system.
 pub fn write_file(path: &Path, contents: &[u8]) -> io::Result<()> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;
@@ -51,11 +48,11 @@ pub fn write_file(path: &Path, contents: &[u8]) -> io::Result<()> {
     fs::write(path, contents)
 }
 
-/// Creates a file that is not the database's, or empties it, and its directory if there is none.
-/// For what grows while the process runs; buffered, and nothing is synced.
+/// Creates or truncates a file outside the database and creates missing directories. The writer is
+/// buffered; nothing is synced.
 ///
 /// # Errors
-/// As the system reports them.
+/// Errors of the system.
 pub fn create_file(path: &Path) -> io::Result<Box<dyn Write + Send>> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;
@@ -75,8 +72,8 @@ fn machine_bytes(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The limits that hold for one line (`ID:CONTROLLERS:PATH`) of `/proc/self/cgroup`: the group's
-/// own and its ancestors'.
+/// The limits of the group in a line (`ID:CONTROLLERS:PATH`) of `/proc/self/cgroup`, and of its
+/// ancestors.
 fn cgroup_limits(line: &str, read: &dyn Fn(&Path) -> Option<String>) -> Vec<u64> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
@@ -89,8 +86,8 @@ fn cgroup_limits(line: &str, read: &dyn Fn(&Path) -> Option<String>) -> Vec<u64>
     } else {
         return Vec::new();
     };
-    // Inside a container the path may be the host's and not be mounted here: then only the root of
-    // the mount tells.
+    // In a container the path may be the host's, which is not mounted here. Then only the mount's
+    // root has a limit.
     Path::new(path.trim_start_matches('/'))
         .ancestors()
         .filter_map(|group| read(&Path::new(root).join(group).join(file))?.trim().parse().ok())

@@ -1,16 +1,17 @@
-//! The world as Kvant sees it: file system, clocks, randomness and background threads.
+//! Kvant's interface to the environment: file system, clocks, randomness and background threads.
 //!
-//! Everything above this crate takes an [`Env`] and touches nothing else, so that a test can
-//! replace the disk by one that forgets what was not synced, and threads by single steps that a
-//! seed replays.
+//! The crates above use an [`Env`] instead of the system, so that tests can replace the disk by one
+//! that loses unsynced data, and threads by single steps that a seed replays. What stays outside:
+//! sockets (server, load generator), the threads of their event loops, and the profiler's signal
+//! timers, CPU clocks and perf events, which run in signal handlers and must not block or allocate.
 //!
-//! - [`fs`]: the file-system traits; [`posix`], [`memory`] and [`faulty`] implement them.
-//! - [`clock`]: monotonic and wall time; a system clock and a mock.
-//! - [`host`]: memory and processors of the machine or container.
+//! - [`fs`]: the file-system traits, implemented by [`posix`], [`memory`] and [`faulty`].
+//! - [`clock`]: monotonic and wall time: a system clock and a mock.
+//! - [`host`]: memory and CPUs of the machine or container, and files of the operator.
 //! - [`rng`]: a small seeded generator.
-//! - [`spawner`]: background tasks as steps; threads in production, one step at a time in tests.
+//! - [`spawner`]: background tasks as steps: on threads in production, one at a time in tests.
 //!
-//! The world of a test that replays:
+//! The environment of a test that replays:
 //!
 //! ```
 //! use kvant_env::{Env, clock::MockClock, faulty::FaultyFs, spawner::DeterministicSpawner};
@@ -25,17 +26,14 @@
 //! ```
 
 pub mod clock;
-#[cfg(test)]
-mod conformance;
 pub mod faulty;
 pub mod fs;
 pub mod host;
 pub mod memory;
-#[expect(unsafe_code, reason = "fallocate and statvfs have no safe interface in std")]
+#[expect(unsafe_code, reason = "signals, socket queues and mappings have no safe interface")]
 pub mod posix;
 pub mod rng;
 pub mod spawner;
-mod tree;
 
 use std::sync::Arc;
 
@@ -43,7 +41,7 @@ pub use clock::Clock;
 pub use fs::{DirEntry, File, FileLock, Fs};
 pub use spawner::{Signal, Spawner, Step, Task, TaskHandle};
 
-/// The world, handed to every component that needs it. Cheap to clone.
+/// The environment that components receive. Clones share everything.
 #[derive(Clone)]
 pub struct Env {
     /// Files and directories.
@@ -55,7 +53,7 @@ pub struct Env {
 }
 
 impl Env {
-    /// The real world.
+    /// The operating system.
     pub fn posix() -> Env {
         let clock: Arc<dyn Clock> = Arc::new(clock::SystemClock::new());
         Env {

@@ -1,52 +1,50 @@
 //! The operating system's files and directories.
 //!
 //! Invariants:
-//! 1. No call is retried after a failed sync, and no error is swallowed: rule 3 of [`crate::fs`] is
-//!    the caller's to keep.
-//! 2. A lock belongs to an open file, not to the process: a second holder in the same process is
-//!    refused like any other ([`lock`]).
-//! 3. Whether the system can read without waiting is found out by trying, and a refusal is
-//!    remembered: files of one [`PosixFs`] are taken to lie on one device.
-//! 4. What is created here, its owner alone may read, whatever the umask.
+//! 1. A failed sync is never retried and no error is dropped. Rule 3 of [`crate::fs`] is up to the
+//!    caller.
+//! 2. A lock belongs to an open file, not to the process, so that a second holder in the same
+//!    process is refused, too ([`lock`]).
+//! 3. The first nonblocking read shows whether the system supports them. A refusal is remembered
+//!    for all files of a [`PosixFs`], which are assumed to be on one device.
+//! 4. Only the owner may read new files and directories, regardless of the umask.
 //!
-//! Calls that may wait for the disk tell a profiler how long they took.
+//! Calls that may block on the disk report their duration to a profiler.
 //!
-//! Threads: everything may be called from any thread; files are read and written at explicit
-//! offsets and have no cursor.
+//! Threads: any. Files are read and written at explicit offsets and have no cursor.
 
 use crate::fs::{DirEntry, File, FileLock, Fs};
 use kvant_base::wait::{self, WaitKind};
-use std::ffi::CString;
+use rustix::io::retry_on_intr;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
-use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::BorrowedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 mod lock;
+mod memory;
 
-/// Access to a new file: the owner reads and writes.
+pub use memory::{Mapping, keep_little_freed_memory};
+
+/// Mode of new files.
 const FILE_MODE: u32 = 0o600;
-/// Access to a new directory: the owner lists, searches and changes it.
+/// Mode of new directories.
 const DIR_MODE: u32 = 0o700;
 
 /// The operating system's file system.
 #[derive(Default)]
 pub struct PosixFs {
-    always_waits: Arc<AtomicBool>,
-    /// Directories whose locks are held.
+    always_blocks: Arc<AtomicBool>,
+    /// Locked directories.
     owned_dirs: Arc<lock::OwnedDirs>,
 }
 
-/// A write beyond the limit on file sizes (`RLIMIT_FSIZE`) fails from now on; before, it ended the
-/// process without a word.
+/// Makes writes beyond the file-size limit (`RLIMIT_FSIZE`) fail instead of killing the process.
 pub fn ignore_file_size_signal() -> io::Result<()> {
-    // SAFETY: to ignore a signal installs no handler, so that no code of ours runs in one.
+    // SAFETY: ignoring a signal installs no handler.
     match unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } {
         libc::SIG_ERR => Err(io::Error::last_os_error()),
         _ => Ok(()),
@@ -60,14 +58,14 @@ impl PosixFs {
     }
 
     fn handle(&self, file: fs::File) -> Arc<dyn File> {
-        Arc::new(PosixFile { file, always_waits: Arc::clone(&self.always_waits) })
+        Arc::new(PosixFile { file, always_blocks: Arc::clone(&self.always_blocks) })
     }
 }
 
 struct PosixFile {
     file: fs::File,
-    /// The system has refused to read without waiting.
-    always_waits: Arc<AtomicBool>,
+    /// The system has refused a nonblocking read.
+    always_blocks: Arc<AtomicBool>,
 }
 
 impl File for PosixFile {
@@ -77,17 +75,17 @@ impl File for PosixFile {
     }
 
     fn try_read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<bool> {
-        if self.always_waits.load(Ordering::Relaxed) {
+        if self.always_blocks.load(Ordering::Relaxed) {
             return Ok(false);
         }
-        match read_without_waiting(&self.file, buffer, offset_bytes) {
+        match read_nonblocking(&self.file, buffer, offset_bytes) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) if is_refusal(&error) => {
-                self.always_waits.store(true, Ordering::Relaxed);
+                self.always_blocks.store(true, Ordering::Relaxed);
                 Ok(false)
             }
-            // A part is what was in memory, or the end of the file: reading all of it, which may
-            // wait, will tell.
+            // A short read ends at the page cache or at the end of the file. A blocking read tells
+            // which.
             outcome => Ok(outcome? == buffer.len()),
         }
     }
@@ -120,7 +118,7 @@ impl File for PosixFile {
             outcome => outcome,
         };
         if outcome.is_err() {
-            // ext4 keeps what it could reserve before space ended, and a full disk would stay full.
+            // ext4 keeps the space that it could reserve, and a full disk would stay full.
             self.file.set_len(len_bytes_before)?;
         }
         outcome
@@ -179,7 +177,7 @@ impl Fs for PosixFs {
             let entry = entry?;
             let metadata = match entry.metadata() {
                 Ok(metadata) => metadata,
-                // Removed by another thread since the directory was read.
+                // Removed since the directory was read.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
@@ -200,7 +198,8 @@ impl Fs for PosixFs {
     }
 
     fn available_bytes(&self, path: &Path) -> io::Result<u64> {
-        statvfs_available_bytes(path)
+        let stat = retry_on_intr(|| rustix::fs::statvfs(path))?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
@@ -219,31 +218,26 @@ impl Fs for PosixFs {
 /// Reserves the first `len_bytes` of `file` and makes it at least that long.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn fallocate(file: &fs::File, len_bytes: u64) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
+    use rustix::fs::FallocateFlags;
+    use rustix::io::Errno;
 
-    /// What is reserved faster than any signal comes.
-    const PIECE_BYTES_MIN: libc::off64_t = 64 << 10;
+    /// Short enough to finish between two signals.
+    const PIECE_BYTES_MIN: u64 = 64 << 10;
 
-    let len = libc::off64_t::try_from(len_bytes)
-        .map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+    if i64::try_from(len_bytes).is_err() {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
     let mut done = 0;
-    let mut piece = len;
-    while done < len {
-        piece = piece.min(len - done);
-        // SAFETY: the descriptor is open for as long as `file` is borrowed, and the call touches no
-        // memory of ours.
-        let status = unsafe { libc::fallocate64(file.as_raw_fd(), 0, done, piece) };
-        if status == 0 {
-            done += piece;
-            continue;
+    let mut piece = len_bytes;
+    while done < len_bytes {
+        piece = piece.min(len_bytes - done);
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), done, piece) {
+            Ok(()) => done += piece,
+            // tmpfs discards all of an interrupted piece. Under a profiler's steady signals a piece
+            // of the same length might never succeed.
+            Err(Errno::INTR) => piece = (piece / 2).max(PIECE_BYTES_MIN),
+            Err(error) => return Err(error.into()),
         }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-        // tmpfs gives back all of an interrupted piece: where signals come steadily, as a
-        // profiler's do, the same one again might never end.
-        piece = (piece / 2).max(PIECE_BYTES_MIN);
     }
     Ok(())
 }
@@ -253,14 +247,10 @@ fn fallocate(_file: &fs::File, _len_bytes: u64) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Reads what is in memory already; `WouldBlock` when that is nothing.
+/// Reads what is in the page cache; `WouldBlock` if that is nothing.
 #[cfg(target_os = "linux")]
-fn read_without_waiting(
-    file: &fs::File,
-    buffer: &mut [u8],
-    offset_bytes: u64,
-) -> io::Result<usize> {
-    use rustix::io::{IoSliceMut, ReadWriteFlags, preadv2, retry_on_intr};
+fn read_nonblocking(file: &fs::File, buffer: &mut [u8], offset_bytes: u64) -> io::Result<usize> {
+    use rustix::io::{IoSliceMut, ReadWriteFlags, preadv2};
 
     let read = retry_on_intr(|| {
         let parts = &mut [IoSliceMut::new(buffer)];
@@ -270,21 +260,17 @@ fn read_without_waiting(
 }
 
 #[cfg(not(target_os = "linux"))]
-fn read_without_waiting(
-    _file: &fs::File,
-    _buffer: &mut [u8],
-    _offset_bytes: u64,
-) -> io::Result<usize> {
+fn read_nonblocking(_file: &fs::File, _buffer: &mut [u8], _offset_bytes: u64) -> io::Result<usize> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Whether the kernel (`ENOSYS`) or the file system (`EOPNOTSUPP`, some `EINVAL`) cannot read
-/// without waiting.
+/// Whether the kernel (`ENOSYS`) or the file system (`EOPNOTSUPP`, some `EINVAL`) has no
+/// nonblocking reads.
 fn is_refusal(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput)
 }
 
-/// Writes zeros from the end of `file` until it is `len_bytes` long.
+/// Extends `file` to `len_bytes` by writing zeros.
 fn write_zeros_to(file: &fs::File, len_bytes: u64) -> io::Result<()> {
     const ZEROS: &[u8] = &[0; 64 * 1024];
 
@@ -298,28 +284,7 @@ fn write_zeros_to(file: &fs::File, len_bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes that an ordinary process may still write to the file system of `path`.
-fn statvfs_available_bytes(path: &Path) -> io::Result<u64> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    let mut stat = MaybeUninit::<libc::statvfs>::uninit();
-    loop {
-        // SAFETY: `path` ends with a zero byte, and `stat` has room for what the call writes.
-        let status = unsafe { libc::statvfs(path.as_ptr(), stat.as_mut_ptr()) };
-        if status == 0 {
-            break;
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-    // SAFETY: the call succeeded, so it filled `stat`.
-    let stat = unsafe { stat.assume_init() };
-    let available = u128::from(stat.f_bavail) * u128::from(stat.f_frsize);
-    Ok(u64::try_from(available).unwrap_or(u64::MAX))
-}
-
-/// Bytes written to a TCP socket that its peer has not acknowledged yet.
+/// Bytes written to a TCP socket that its peer has not acknowledged.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub fn unacknowledged_bytes(socket: BorrowedFd<'_>) -> io::Result<u64> {
     use std::os::fd::AsRawFd;
@@ -334,129 +299,10 @@ pub fn unacknowledged_bytes(socket: BorrowedFd<'_>) -> io::Result<u64> {
     u64::try_from(bytes).map_err(io::Error::other)
 }
 
-/// As on Linux, where the system can tell.
+/// Only supported on Linux.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub fn unacknowledged_bytes(_socket: BorrowedFd<'_>) -> io::Result<u64> {
     Err(io::ErrorKind::Unsupported.into())
-}
-
-/// Has the allocator map long buffers one by one, so that each goes back to the system when it is
-/// freed, and keep little of the rest. By itself it learns to keep tens of MiB of whatever length
-/// was freed last.
-pub fn keep_little_freed_memory() {
-    #[cfg(target_env = "gnu")]
-    {
-        /// Freed memory at the end of a heap that it may keep.
-        const KEPT_BYTES: libc::c_int = 2 << 20;
-        /// Buffers from this length on are mapped: longer than those of most ranges, shorter than
-        /// the blocks of most long values,
-        const MAPPED_BYTES_MIN: libc::c_int = 96 << 10;
-        /// as long as there are not more than half of the mappings that Linux allows a process.
-        const MAPPED_COUNT_MAX: libc::c_int = 32 << 10;
-        for (parameter, value) in [
-            (libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN),
-            (libc::M_MMAP_MAX, MAPPED_COUNT_MAX),
-            (libc::M_TRIM_THRESHOLD, KEPT_BYTES),
-        ] {
-            // SAFETY: the call touches no memory of ours.
-            let is_set = unsafe { libc::mallopt(parameter, value) };
-            debug_assert_eq!(is_set, 1, "the allocator takes these values");
-        }
-    }
-}
-
-/// Zeroed memory that comes from the system and goes back to it, unlike the allocator's.
-#[derive(Debug)]
-pub struct Mapping {
-    start: NonNull<u8>,
-    /// A multiple of the page's size.
-    bytes: usize,
-}
-
-// SAFETY: the memory belongs to the mapping, which only hands out its address.
-unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
-
-/// A huge page of x86-64 and most others.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
-
-impl Mapping {
-    /// At least `bytes`, which must not be 0. From the length of a huge page on it starts at one,
-    /// and the system is asked to use huge pages, which it may decline.
-    pub fn new(bytes: usize) -> io::Result<Mapping> {
-        let bytes =
-            bytes.checked_next_multiple_of(page_bytes()).ok_or(io::ErrorKind::OutOfMemory)?;
-        if bytes < HUGE_PAGE_BYTES || cfg!(miri) {
-            return map(bytes);
-        }
-        // More than is wanted: what lies before the first huge page, and what is over at the end,
-        // is given back.
-        let wide_bytes = bytes.checked_add(HUGE_PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
-        let wide = ManuallyDrop::new(map(wide_bytes)?);
-        let skipped_bytes = wide.start.align_offset(HUGE_PAGE_BYTES);
-        // SAFETY: all three parts lie within the mapping, which is not shared yet, and begin and
-        // end with a page.
-        let mapping = unsafe {
-            let start = wide.start.add(skipped_bytes);
-            unmap(wide.start, skipped_bytes);
-            unmap(start.add(bytes), HUGE_PAGE_BYTES - skipped_bytes);
-            Mapping { start, bytes }
-        };
-        // SAFETY: the range is mapped, and the advice changes neither its contents nor its
-        // validity. An error means that the system does not do it, and then there is nothing to do
-        // about it.
-        unsafe { libc::madvise(mapping.start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
-        Ok(mapping)
-    }
-
-    /// Where it starts.
-    #[inline]
-    pub fn start(&self) -> NonNull<u8> {
-        self.start
-    }
-
-    /// Its length.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and unused from here on.
-        unsafe { unmap(self.start, self.bytes) };
-    }
-}
-
-fn page_bytes() -> usize {
-    rustix::param::page_size()
-}
-
-/// Maps `bytes`, a multiple of the page's size.
-fn map(bytes: usize) -> io::Result<Mapping> {
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new private mapping, anywhere.
-    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
-    if start == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-    Ok(Mapping { start, bytes })
-}
-
-/// Gives memory back.
-///
-/// # Safety
-/// Unused whole pages of a mapping.
-unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
-    if bytes > 0 {
-        // SAFETY: the caller's promise.
-        let status = unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
-        // For want of memory of its own the system may leave it mapped.
-        debug_assert_eq!(status, 0, "unmapping: {}", io::Error::last_os_error());
-    }
 }
 
 #[cfg(test)]

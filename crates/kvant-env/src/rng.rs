@@ -1,14 +1,14 @@
-//! A small seeded generator: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
+//! A small seeded random-number generator: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
 //! generators", OOPSLA 2014).
 
-/// A seeded generator: the same seed gives the same numbers for ever.
+/// A seeded generator. The numbers of a seed never change.
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: u64,
 }
 
 impl Rng {
-    /// A generator for `seed`.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Rng {
         Rng { state: seed }
     }
@@ -27,7 +27,7 @@ impl Rng {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// True once in `n` times on average.
+    /// True with probability 1/`n`.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
@@ -43,7 +43,7 @@ impl Rng {
     }
 }
 
-/// A seed that differs from run to run: for tests, which print it.
+/// A seed that differs from run to run. Tests print it.
 pub fn entropy_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0u8)

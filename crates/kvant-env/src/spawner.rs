@@ -1,13 +1,13 @@
-//! Background work as steps.
+//! Background tasks as steps.
 //!
-//! A [`Task`] does one bounded piece of work a call and says whether there is more.
-//! [`ThreadSpawner`] gives each task a thread that sleeps while the task is idle;
-//! [`DeterministicSpawner`] has no threads: a test (or a waiting foreground operation) takes one
-//! step of one task at a time, chosen by a seed, so that a run replays exactly.
+//! A [`Task`] does one bounded piece of work per call and reports whether there is more.
+//! [`ThreadSpawner`] gives each task a thread that sleeps while the task is idle.
+//! [`DeterministicSpawner`] has no threads: a test, or a waiting operation, runs one step of one
+//! task at a time, chosen by a seed, so that a run replays exactly.
 //!
-//! Waiting goes through the spawner too: [`Spawner::wait_until`] sleeps on a [`Signal`] with
-//! threads, and takes steps without. A state change that a waiter's `ready` looks at must be
-//! followed by [`Signal::notify_all`].
+//! Waiting also goes through the spawner: [`Spawner::wait_until`] sleeps on a [`Signal`] with
+//! threads and runs steps without. Code that changes the state behind a waiter's `ready` must call
+//! [`Signal::notify_all`] afterwards.
 
 use std::sync::Arc;
 
@@ -19,61 +19,59 @@ pub use deterministic::DeterministicSpawner;
 pub use signal::Signal;
 pub use threads::ThreadSpawner;
 
-/// What a step of a task did.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Some work; there may be more: call again.
+    /// Some work was done, and there may be more.
     Worked,
-    /// Nothing to do until [`TaskHandle::wake`].
+    /// No work until [`TaskHandle::wake`].
     Idle,
-    /// Nothing to do until [`TaskHandle::wake`] or until the monotonic clock reaches this many
+    /// No work until [`TaskHandle::wake`] or until the monotonic clock reaches this many
     /// nanoseconds.
     IdleUntil(u64),
-    /// The task is over; it is never called again.
+    /// The task has finished and is not called again.
     Finished,
 }
 
-/// A piece of background work that is done step by step. Never called by two threads at once.
+/// Background work in steps. Never called by two threads at once.
 pub trait Task: Send + Sync {
-    /// Name of the thread, of at most 15 bytes.
+    /// The thread's name, of at most 15 bytes.
     fn name(&self) -> &str;
-    /// What profiles call the time in which it has nothing to do.
+    /// The name of its idle time in profiles.
     fn idle_name(&self) -> &'static str {
         "task"
     }
     /// Does one bounded piece of work.
     fn step(&self) -> Step;
-    /// Whether it gives way to threads that serve requests: for work that is never what a request
-    /// waits for.
+    /// Whether its thread runs at a lower priority than threads that serve requests. Only for work
+    /// that no request waits for.
     fn is_background(&self) -> bool {
         false
     }
 }
 
-/// A spawned task as its owner holds it.
+/// The owner's handle of a spawned task.
 pub trait TaskHandle: Send + Sync {
-    /// Makes an idle task step again soon. A wake during a step is not lost: the task steps once
-    /// more.
+    /// Makes an idle task run again. After a wake during a step the task runs another step.
     fn wake(&self);
-    /// Waits until the task has returned [`Step::Finished`]. The owner must have told it to finish
-    /// and woken it.
+    /// Waits until the task has returned [`Step::Finished`]. The owner must first tell the task to
+    /// finish and wake it.
     fn join(&self);
 }
 
 /// Starts tasks and waits for them.
 pub trait Spawner: Send + Sync {
-    /// Starts a task, which steps at once.
+    /// Starts a task.
     ///
     /// # Panics
-    /// If the operating system refuses a thread.
+    /// If the operating system refuses to create a thread.
     fn spawn(&self, task: Arc<dyn Task>) -> Arc<dyn TaskHandle>;
-    /// Waits until `ready` returns true (result true), or until the monotonic clock reaches
-    /// `deadline_ns` (result false). `ready` is called again after every notification of `signal`;
-    /// it must be cheap, and must not wait itself.
+    /// Waits until `ready` returns true (returns true) or until the monotonic clock reaches
+    /// `deadline_ns` (returns false). `ready` is called again after every notification of `signal`.
+    /// It must be fast and must not block.
     ///
     /// # Panics
-    /// If a task has panicked, in builds where that does not end the process, and `ready` is still
-    /// false.
+    /// If `ready` is still false and a task has panicked, in builds where panics unwind.
     fn wait_until(
         &self,
         signal: &Signal,

@@ -166,11 +166,6 @@ const LOCK: &str = "crates/kvant-base/src/lock";
 /// Files whose threads wait with something else.
 const WAIT_EXCEPTIONS: &[calls::Exception] = &[
     calls::Exception {
-        path: "crates/kvant-env/src/memory.rs",
-        call: "std::sync::RwLock",
-        reason: "a disk for tests and benchmarks, where readers are to run side by side",
-    },
-    calls::Exception {
         path: "crates/kvant-server/src/selector.rs",
         call: "std::sync::mpsc",
         reason: "hears once, at the start, whether a thread has its runtime",
@@ -214,7 +209,11 @@ pub(super) const UNSAFE_FILES: &[UnsafeFile] = &[
     },
     UnsafeFile {
         path: "crates/kvant-env/src/posix.rs",
-        reason: "calls libc for what std does not offer",
+        reason: "signals and socket queues have no safe interface",
+    },
+    UnsafeFile {
+        path: "crates/kvant-env/src/posix/memory.rs",
+        reason: "maps memory and tunes the allocator",
     },
     UnsafeFile {
         path: "crates/kvant-load/src/script/state.rs",

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_mock_clock_stands_still_until_moved() {
+fn a_mock_clock_moves_only_when_advanced() {
     let clock = MockClock::new(1_000);
     assert_eq!((clock.monotonic_ns(), clock.wall_ms()), (0, 1_000));
     clock.advance(Duration::from_micros(600));
@@ -10,7 +10,7 @@ fn a_mock_clock_stands_still_until_moved() {
 }
 
 #[test]
-fn a_mock_clock_never_goes_back() {
+fn a_mock_clock_never_decreases() {
     let clock = MockClock::new(0);
     clock.advance_to(5);
     clock.advance_to(3);
@@ -18,7 +18,7 @@ fn a_mock_clock_never_goes_back() {
 }
 
 #[test]
-fn the_system_clock_never_goes_back_and_knows_the_year() {
+fn the_system_clock_never_decreases_and_shows_the_current_year() {
     let clock = SystemClock::new();
     let first = clock.monotonic_ns();
     assert!(clock.monotonic_ns() >= first);

@@ -1,12 +1,11 @@
-//! The file-system traits on the disk.
+//! The file-system traits on the simulated disk.
 
 use super::FaultyFs;
 use super::disk::{Disk, InodeCell, SyncTarget};
 use super::faults::FaultOp;
 use super::inode::Edit;
+use super::tree::{self, Change, DirId, Tree};
 use crate::fs::{DirEntry, File, FileLock, Fs};
-use crate::memory::{Access, locked_by_this_process, range};
-use crate::tree::{self, Change, DirId, Tree};
 use kvant_base::lock::{NamedGuard, NamedMutex};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -15,14 +14,14 @@ use std::thread;
 use std::time::Duration;
 
 impl FaultyFs {
-    /// The disk, unless `op` fails on it.
+    /// Locks the disk, unless `op` is to fail.
     fn begin(&self, op: FaultOp, paths: &[&Path]) -> io::Result<NamedGuard<'_, Disk>> {
         let mut disk = self.disk.lock();
         disk.check(op, paths)?;
         Ok(disk)
     }
 
-    /// Takes as long as a slow disk does, without its lock.
+    /// Sleeps for the delay of a slow disk, without its lock.
     fn wait(&self, delay_of: impl FnOnce(&Disk) -> Duration) {
         let delay = delay_of(&self.disk.lock());
         if !delay.is_zero() {
@@ -135,7 +134,8 @@ impl Fs for FaultyFs {
         let mut disk = self.begin(FaultOp::Lock, &[path])?;
         let dir = disk.names.parent_dir(path)?;
         if disk.locked.contains(&dir) {
-            return Err(locked_by_this_process(path));
+            let message = format!("{} is locked by process {}", path.display(), std::process::id());
+            return Err(io::Error::new(ErrorKind::WouldBlock, message));
         }
         let inode = disk.file_or_new(path)?;
         let process_id = format!("{}\n", std::process::id());
@@ -146,10 +146,17 @@ impl Fs for FaultyFs {
     }
 }
 
+/// The permitted use of an open file.
+#[derive(Clone, Copy)]
+enum Access {
+    Read,
+    ReadWrite,
+}
+
 struct FaultyFile {
     fs: FaultyFs,
     inode: Arc<InodeCell>,
-    /// The name that it was opened by.
+    /// The path that it was opened by.
     path: PathBuf,
     access: Access,
 }
@@ -159,21 +166,29 @@ impl FaultyFile {
         self.fs.begin(op, &[&self.path])
     }
 
-    fn read_from(
+    fn check_writable(&self) -> io::Result<()> {
+        match self.access {
+            Access::Read => Err(io::Error::other("the file is open for reading only")),
+            Access::ReadWrite => Ok(()),
+        }
+    }
+
+    /// Reads with the disk locked, so that no write comes in between.
+    fn read(
         &self,
         _disk: NamedGuard<'_, Disk>,
         buffer: &mut [u8],
         offset_bytes: u64,
     ) -> io::Result<()> {
         let inode = self.inode.lock();
-        let bytes =
-            range(&inode.live, offset_bytes, buffer.len()).ok_or(ErrorKind::UnexpectedEof)?;
-        buffer.copy_from_slice(bytes);
+        let rest = usize::try_from(offset_bytes).ok().and_then(|start| inode.live.get(start..));
+        let bytes = rest.and_then(|rest| rest.get(..buffer.len()));
+        buffer.copy_from_slice(bytes.ok_or(ErrorKind::UnexpectedEof)?);
         Ok(())
     }
 
     fn resize(&self, op: FaultOp, edit: Edit) -> io::Result<()> {
-        self.access.check_writable()?;
+        self.check_writable()?;
         self.begin(op)?.resize(&self.inode, edit)
     }
 }
@@ -181,7 +196,7 @@ impl FaultyFile {
 impl File for FaultyFile {
     fn read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
         self.fs.wait(|disk| disk.read_delay);
-        self.read_from(self.begin(FaultOp::Read)?, buffer, offset_bytes)
+        self.read(self.begin(FaultOp::Read)?, buffer, offset_bytes)
     }
 
     fn try_read_exact_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<bool> {
@@ -190,11 +205,11 @@ impl File for FaultyFile {
             return Ok(false);
         }
         disk.check(FaultOp::Read, &[&self.path])?;
-        self.read_from(disk, buffer, offset_bytes).map(|()| true)
+        self.read(disk, buffer, offset_bytes).map(|()| true)
     }
 
     fn write_all_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
-        self.access.check_writable()?;
+        self.check_writable()?;
         let mut disk = self.fs.disk.lock();
         disk.check_power()?;
         match disk.faults.check(FaultOp::Write, &[&self.path]) {

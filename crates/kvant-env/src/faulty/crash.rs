@@ -1,19 +1,18 @@
-//! What survives a loss of power: [`super`] has the rules.
+//! Crash images: what survives a power loss, by the rules of [`super`].
 
 use super::CrashStyle;
 use super::disk::{Disk, InodeCell, SyncTarget, new_inode, touches};
 use super::inode::{Edit, Inode};
 use super::journal::Fate;
+use super::tree::{Change, Node, Tree};
 use crate::rng::Rng;
-use crate::tree::{Change, Node, Tree};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Disks write sectors whole or not at all, or so the good ones say.
+/// The unit that disks write atomically.
 const SECTOR_BYTES: u64 = 512;
 
-/// The disk that a restarted machine finds. `completed` names a sync that was under way and is
-/// taken to have succeeded.
+/// The disk that a restarted machine finds. The sync `completed` was in progress and took effect.
 pub(super) fn image(
     disk: &Disk,
     completed: Option<&SyncTarget>,
@@ -21,7 +20,7 @@ pub(super) fn image(
     mut rng: Rng,
 ) -> Disk {
     let names = surviving_names(disk, completed, style, &mut rng);
-    // In tree order, which makes the draws a function of the seed.
+    // Tree order makes the draws a function of the seed.
     let names = names.map_reachable(&mut |cell| {
         let is_completed =
             matches!(completed, Some(SyncTarget::File(synced)) if Arc::ptr_eq(synced, cell));
@@ -30,13 +29,13 @@ pub(super) fn image(
     Disk::with_names(names, disk.capacity_bytes, rng)
 }
 
-/// Which of the changes whose fate is open survive.
+/// Which of the open changes survive.
 enum Draw {
     None,
     All,
-    /// So many of the oldest.
+    /// This many of the oldest.
     First(u64),
-    /// Each for itself.
+    /// An independent draw for each.
     Any,
 }
 
@@ -93,7 +92,7 @@ fn surviving_names(
     names
 }
 
-/// Adds to the survivors what they cannot do without.
+/// Adds the operations that survivors depend on.
 fn keep_what_survivors_need(operations: &[&(Vec<Change<InodeCell>>, Fate)], survives: &mut [bool]) {
     let mut needed_names = HashSet::new();
     let mut needed_dirs = HashSet::new();
@@ -114,10 +113,10 @@ fn keep_what_survivors_need(operations: &[&(Vec<Change<InodeCell>>, Fate)], surv
     }
 }
 
-/// What is left of an edit: none, one or several pieces.
+/// The remains of an edit: any number of pieces.
 struct Survivor {
     pieces: Vec<Edit>,
-    /// Whether it may change places with its neighbours.
+    /// Whether it may be reordered with its neighbours.
     is_movable: bool,
 }
 
@@ -169,20 +168,20 @@ fn surviving_contents(
     Arc::new(contents)
 }
 
-/// What a write leaves when power goes while it is on its way. Changes of length are metadata and
-/// do not tear.
+/// The remains of a write that a power loss interrupts. Changes of length are metadata and are not
+/// torn.
 fn tear(edit: &Edit, rng: &mut Rng) -> Vec<Edit> {
     let Edit::Write { offset_bytes, bytes } = edit else {
         return if rng.one_in(2) { vec![edit.clone()] } else { Vec::new() };
     };
     let whole_len = Edit::Extend(offset_bytes + bytes.len() as u64);
     match rng.below(4) {
-        // Cut at any byte: the file grew in steps.
+        // Truncated at any byte: the file grew in steps.
         0 => {
             let cut = rng.below(bytes.len() as u64 + 1) as usize;
             vec![Edit::Write { offset_bytes: *offset_bytes, bytes: bytes[..cut].to_vec() }]
         }
-        // Cut between two sectors.
+        // Truncated between two sectors.
         1 => {
             let sectors = sectors(*offset_bytes, bytes);
             let count = rng.below(sectors.len() as u64 + 1) as usize;
@@ -202,7 +201,7 @@ fn tear(edit: &Edit, rng: &mut Rng) -> Vec<Edit> {
     }
 }
 
-/// A write as one write for each sector that it touches.
+/// Splits a write into one write per sector.
 fn sectors(offset_bytes: u64, bytes: &[u8]) -> Vec<Edit> {
     let mut sectors = Vec::new();
     let mut rest = bytes;
@@ -217,7 +216,7 @@ fn sectors(offset_bytes: u64, bytes: &[u8]) -> Vec<Edit> {
     sectors
 }
 
-/// Fisher and Yates.
+/// A Fisher-Yates shuffle.
 fn shuffle<T>(items: &mut [T], rng: &mut Rng) {
     for last in (1..items.len()).rev() {
         items.swap(last, rng.below(last as u64 + 1) as usize);

@@ -1,13 +1,12 @@
-//! The state of the disk, and everything that changes it.
+//! The state of the disk and the operations that change it.
 //!
 //! Lock order: the disk, then one inode at a time.
 
 use super::faults::{FaultOp, Faults};
-use super::inode::{Edit, Inode};
+use super::inode::{Edit, Inode, to_usize};
 use super::journal::{Fate, Journal};
-use crate::memory::to_usize;
+use super::tree::{Change, DirId, Node, Tree};
 use crate::rng::Rng;
-use crate::tree::{Change, DirId, Node, Tree};
 use kvant_base::lock::NamedMutex;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -16,32 +15,34 @@ use std::time::Duration;
 
 pub(super) type InodeCell = NamedMutex<Inode>;
 
-/// What a sync covers.
+/// The scope of a sync.
 pub(super) enum SyncTarget {
     File(Arc<InodeCell>),
     Dir(DirId),
 }
 
 pub(super) struct Disk {
-    /// What users see.
+    /// The names that users see.
     pub(super) names: Tree<InodeCell>,
-    /// What survives every crash, but for the durable changes that `name_journal` still holds.
+    /// The names that survive every crash, apart from durable changes still in `name_journal`.
     pub(super) durable_names: Tree<InodeCell>,
     /// Each entry is one atomic operation.
     pub(super) name_journal: Journal<Vec<Change<InodeCell>>>,
+    /// Whether changes are recorded for crash images.
+    pub(super) has_journal: bool,
     pub(super) capacity_bytes: Option<u64>,
-    /// Sum of the lengths of all files that have a name.
+    /// Total length of all named files.
     pub(super) used_bytes: u64,
     pub(super) faults: Faults,
-    /// How long each read takes.
+    /// Duration of each read.
     pub(super) read_delay: Duration,
-    /// How long each sync takes.
+    /// Duration of each sync.
     pub(super) sync_delay: Duration,
     pub(super) sync_point_count: u64,
     pub(super) crash_at_sync_point: Option<u64>,
-    /// Set by a crash: the sync at which it came. Nothing changes the disk any more.
+    /// The sync at which power was lost. The disk no longer changes.
     pub(super) crashed_at: Option<SyncTarget>,
-    /// Directories whose locks are held.
+    /// Locked directories.
     pub(super) locked: Vec<DirId>,
     rng: Rng,
 }
@@ -56,7 +57,7 @@ impl Disk {
         Disk::with_names(Tree::new(), None, rng)
     }
 
-    /// A disk on which `names` and the files that they lead to are durable.
+    /// A disk on which `names` and their files are durable.
     pub(super) fn with_names(
         names: Tree<InodeCell>,
         capacity_bytes: Option<u64>,
@@ -74,6 +75,7 @@ impl Disk {
             durable_names: names.clone(),
             names,
             name_journal: Journal::new(),
+            has_journal: true,
             capacity_bytes,
             used_bytes,
             faults: Faults::default(),
@@ -95,7 +97,7 @@ impl Disk {
         }
     }
 
-    /// Fails after a crash or on cue.
+    /// Fails after a crash or if a fault is injected.
     pub(super) fn check(&mut self, op: FaultOp, paths: &[&Path]) -> io::Result<()> {
         self.check_power()?;
         self.faults.check(op, paths)
@@ -106,7 +108,7 @@ impl Disk {
             .map_or(u64::MAX, |capacity_bytes| capacity_bytes.saturating_sub(self.used_bytes))
     }
 
-    /// Carries out one atomic change of names.
+    /// Performs one atomic change of names.
     pub(super) fn change_names(&mut self, changes: Vec<Change<InodeCell>>) {
         if changes.is_empty() {
             return;
@@ -127,10 +129,12 @@ impl Disk {
                 }
             }
         }
-        self.name_journal.push(changes, Fate::Pending);
+        if self.has_journal {
+            self.name_journal.push(changes, Fate::Pending);
+        }
     }
 
-    /// The file at `path`, which is created if there is none.
+    /// The file at `path`, created if missing.
     pub(super) fn file_or_new(&mut self, path: &Path) -> io::Result<Arc<InodeCell>> {
         match self.names.file(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -143,18 +147,22 @@ impl Disk {
         }
     }
 
-    /// Changes the contents of a file; its space has been checked.
+    /// Changes the contents of a file. The caller has checked for space.
     pub(super) fn edit(&mut self, inode: &InodeCell, edit: Edit, fate: Fate) -> io::Result<()> {
         let mut inode = inode.lock();
         let len_bytes_before = inode.len_bytes();
-        inode.edit(edit, fate)?;
+        if self.has_journal {
+            inode.edit(edit, fate)?;
+        } else {
+            edit.apply(Arc::make_mut(&mut inode.live))?;
+        }
         if inode.link_count > 0 {
             self.used_bytes = self.used_bytes - len_bytes_before + inode.len_bytes();
         }
         Ok(())
     }
 
-    /// Writes, as far as there is space.
+    /// Writes as much as fits.
     pub(super) fn write(
         &mut self,
         inode: &InodeCell,
@@ -177,7 +185,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Writes a part, chosen by the seed: what a write that failed on cue has done.
+    /// Writes a part chosen by the seed, as a write with an injected failure does.
     pub(super) fn write_part(
         &mut self,
         inode: &InodeCell,
@@ -188,7 +196,7 @@ impl Disk {
         self.write(inode, &bytes[..len], offset_bytes)
     }
 
-    /// Changes the length of a file, all or nothing.
+    /// Changes the length of a file completely or not at all.
     pub(super) fn resize(&mut self, inode: &InodeCell, edit: Edit) -> io::Result<()> {
         if let Edit::SetLen(len_bytes) | Edit::Extend(len_bytes) = edit
             && self.missing_bytes(inode, len_bytes) > 0
@@ -198,7 +206,7 @@ impl Disk {
         self.edit(inode, edit, Fate::Pending)
     }
 
-    /// How many bytes of space the disk lacks for the file to become `len_bytes` long.
+    /// Space that is missing for the file to become `len_bytes` long.
     fn missing_bytes(&self, inode: &InodeCell, len_bytes: u64) -> u64 {
         let inode = inode.lock();
         match inode.link_count {
@@ -207,7 +215,7 @@ impl Disk {
         }
     }
 
-    /// Syncs, unless this is the moment of the planned crash, or `op` fails on cue.
+    /// Syncs, unless the crash is planned for this call or a failure of `op` is injected.
     pub(super) fn sync(&mut self, target: SyncTarget, op: FaultOp, path: &Path) -> io::Result<()> {
         self.check_power()?;
         self.sync_point_count += 1;
@@ -241,7 +249,7 @@ impl Disk {
     }
 }
 
-/// Whether an operation changes names of `dir`.
+/// Whether an operation changes names in `dir`.
 pub(super) fn touches(changes: &[Change<InodeCell>], dir: DirId) -> bool {
     changes.iter().any(|change| change.dir == dir)
 }

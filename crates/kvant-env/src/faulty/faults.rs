@@ -1,10 +1,10 @@
-//! Failures on cue.
+//! Injected failures.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// What operation is to fail. An operation that fails on cue has no effect, but for a write, which
-/// does a part of its work, and a sync, which leaves what it covered in doubt.
+/// The operation to fail. An injected failure has no effect on the disk, except that a write does a
+/// part of its work and a sync leaves the data it covered in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultOp {
     /// `Fs::create`.
@@ -44,9 +44,9 @@ pub(super) struct FaultRule {
     pub(super) op: FaultOp,
     pub(super) path_suffix: String,
     pub(super) kind: ErrorKind,
-    /// Matching operations that still pass.
+    /// Matching operations that still succeed.
     pub(super) skip_count: u64,
-    /// Matching operations that then fail.
+    /// Matching operations that fail after these.
     pub(super) count: u64,
 }
 
@@ -57,7 +57,7 @@ impl FaultRule {
     }
 }
 
-/// The cues of a file system.
+/// The injected failures of a file system.
 #[derive(Default)]
 pub(super) struct Faults {
     rules: Vec<FaultRule>,
@@ -77,8 +77,7 @@ impl Faults {
         self.injected_count
     }
 
-    /// Fails if a cue says so. The first rule that matches decides; others do not count the
-    /// operation.
+    /// Fails if the first matching rule says so. Other rules do not count the operation.
     pub(super) fn check(&mut self, op: FaultOp, paths: &[&Path]) -> io::Result<()> {
         let Some(rule) = self.rules.iter_mut().find(|rule| rule.matches(op, paths)) else {
             return Ok(());
@@ -89,6 +88,6 @@ impl Faults {
         }
         rule.count -= 1;
         self.injected_count += 1;
-        Err(io::Error::new(rule.kind, format!("{op:?} failed on cue")))
+        Err(io::Error::new(rule.kind, format!("injected failure of {op:?}")))
     }
 }

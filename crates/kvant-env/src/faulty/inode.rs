@@ -1,9 +1,7 @@
-//! The contents of one file: as its readers see them, as they are on the disk for certain, and the
-//! edits between the two.
+//! The contents of one file: the live version, the durable version, and the edits in between.
 
 use super::journal::{Fate, Journal};
-use crate::memory::{to_usize, write_at};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 /// A change of contents.
@@ -13,9 +11,9 @@ pub(super) enum Edit {
         offset_bytes: u64,
         bytes: Vec<u8>,
     },
-    /// Cuts or extends.
+    /// Truncates or extends.
     SetLen(u64),
-    /// Extends, never cuts.
+    /// Extends, never truncates.
     Extend(u64),
 }
 
@@ -34,17 +32,17 @@ impl Edit {
 }
 
 pub(super) struct Inode {
-    /// What readers see. Shared with crash images until either side writes.
+    /// The contents that readers see. Shared with crash images until either side writes.
     pub(super) live: Arc<Vec<u8>>,
-    /// What survives every crash, but for the durable edits that `journal` still holds.
+    /// The contents that survive every crash, apart from durable edits still in `journal`.
     pub(super) durable: Arc<Vec<u8>>,
     pub(super) journal: Journal<Edit>,
-    /// Names that lead here.
+    /// Number of names.
     pub(super) link_count: u64,
 }
 
 impl Inode {
-    /// A file without a name whose contents are durable.
+    /// A file without a name, with durable contents.
     pub(super) fn new(contents: Arc<Vec<u8>>) -> Inode {
         Inode {
             live: Arc::clone(&contents),
@@ -58,7 +56,7 @@ impl Inode {
         self.live.len() as u64
     }
 
-    /// Carries `edit` out for readers and remembers it.
+    /// Applies `edit` to the live contents and records it.
     pub(super) fn edit(&mut self, edit: Edit, fate: Fate) -> io::Result<()> {
         edit.apply(Arc::make_mut(&mut self.live))?;
         self.journal.push(edit, fate);
@@ -66,7 +64,7 @@ impl Inode {
         Ok(())
     }
 
-    /// Ends a sync: with `Durable` if it succeeded, with `InDoubt` if it failed.
+    /// Completes a sync: `Durable` if it succeeded, `InDoubt` if it failed.
     pub(super) fn settle(&mut self, fate: Fate) {
         self.journal.settle(fate, |_| true);
         self.fold();
@@ -78,4 +76,28 @@ impl Inode {
             applied.expect("the same edit succeeded on the live contents");
         }
     }
+}
+
+/// Writes as to a file: a gap before `offset_bytes` is filled with zeros.
+fn write_at(contents: &mut Vec<u8>, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let start = to_usize(offset_bytes)?;
+    let end = start.checked_add(bytes.len()).ok_or(ErrorKind::FileTooLarge)?;
+    if start == contents.len() {
+        contents.extend_from_slice(bytes);
+        return Ok(());
+    }
+    if contents.len() < end {
+        contents.resize(end, 0);
+    }
+    contents[start..end].copy_from_slice(bytes);
+    Ok(())
+}
+
+/// A length that fits into memory.
+pub(super) fn to_usize(len_bytes: u64) -> io::Result<usize> {
+    let len = usize::try_from(len_bytes).ok().filter(|&len| len <= isize::MAX as usize);
+    len.ok_or_else(|| ErrorKind::FileTooLarge.into())
 }

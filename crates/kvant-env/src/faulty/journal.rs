@@ -1,20 +1,20 @@
-//! Changes in the order in which they were made, each with what a crash would do to it.
+//! Changes in order, each with its fate in a crash.
 //!
 //! Invariants:
-//! 1. Order is kept. A durable change stays behind an older one whose fate is open, because what
-//!    the older one would do, if it survives, lies under it.
-//! 2. A fate is final once it is not `Pending`.
+//! 1. Order is kept. A durable change stays behind an older open one, because the older one must be
+//!    applied first if it survives.
+//! 2. A fate other than `Pending` is final.
 //!
-//! Threads: none; the owner's lock guards a journal.
+//! Threads: the owner's lock guards a journal.
 
 use std::collections::VecDeque;
 
-/// What a crash does to a change.
+/// The fate of a change in a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It may or may not survive; a sync makes it durable.
+    /// It may survive; a sync makes it durable.
     Pending,
-    /// It may or may not survive; the sync that should have decided failed, and no later one will.
+    /// It may survive; its sync failed, and no later one makes it durable.
     InDoubt,
     /// It survives.
     Durable,
@@ -33,7 +33,7 @@ impl<C> Journal<C> {
         self.entries.push_back((change, fate));
     }
 
-    /// Decides the pending changes that `covers` says yes to.
+    /// Sets the fate of the pending changes that `covers` selects.
     pub(super) fn settle(&mut self, fate: Fate, covers: impl Fn(&C) -> bool) {
         for (change, settled) in &mut self.entries {
             if *settled == Fate::Pending && covers(change) {
@@ -42,7 +42,7 @@ impl<C> Journal<C> {
         }
     }
 
-    /// Takes the oldest change out if it is durable: it belongs to the durable state from now on.
+    /// Removes the oldest change if it is durable. The caller adds it to the durable state.
     pub(super) fn pop_durable(&mut self) -> Option<C> {
         match self.entries.front() {
             Some((_, Fate::Durable)) => self.entries.pop_front().map(|(change, _)| change),
@@ -50,7 +50,7 @@ impl<C> Journal<C> {
         }
     }
 
-    /// Changes with their fates, oldest first.
+    /// Changes with fates, oldest first.
     pub(super) fn entries(
         &self,
     ) -> impl DoubleEndedIterator<Item = &(C, Fate)> + ExactSizeIterator {

@@ -1,8 +1,7 @@
-//! The rules of the module header, one by one; `power_loss` and `histories` have those
-//! about crashes.
+//! The rules of the module header; `power_loss` and `histories` test those about crashes.
 
 use super::*;
-use crate::conformance;
+use crate::fs::tests as conformance;
 use crate::fs::{File, Fs};
 use std::time::Instant;
 
@@ -27,7 +26,7 @@ fn assert_fails<T>(result: io::Result<T>, kind: ErrorKind) {
 }
 
 #[test]
-fn behaves_like_every_file_system() {
+fn keeps_the_contract_of_file_systems() {
     conformance::check(&FaultyFs::new(SEED), Path::new("/"));
     conformance::check_threads(&FaultyFs::new(SEED), Path::new("/"));
     let image = FaultyFs::new(SEED).crash_image(SEED, CrashStyle::Random);
@@ -35,7 +34,7 @@ fn behaves_like_every_file_system() {
 }
 
 #[test]
-fn accessors_show_what_readers_see() {
+fn accessors_show_the_live_state() {
     let fs = FaultyFs::new(SEED);
     fs.create_dir_all(Path::new("/db/sub")).unwrap();
     put(&fs, "/db/sub/b", b"22");
@@ -48,7 +47,7 @@ fn accessors_show_what_readers_see() {
 }
 
 #[test]
-fn a_cue_fails_so_many_operations_on_matching_paths() {
+fn a_fault_fails_a_number_of_operations_on_matching_paths() {
     let fs = FaultyFs::new(SEED);
     put(&fs, "/a.log", b"1");
     put(&fs, "/a.table", b"2");
@@ -62,7 +61,7 @@ fn a_cue_fails_so_many_operations_on_matching_paths() {
 }
 
 #[test]
-fn a_cue_can_let_operations_pass_first_and_be_forgotten() {
+fn a_fault_can_skip_operations_and_be_removed() {
     let fs = FaultyFs::new(SEED);
     let file = put(&fs, "/a", b"1");
     fs.fail_after(2, FaultOp::Read, "", ErrorKind::Other, 10);
@@ -74,7 +73,7 @@ fn a_cue_can_let_operations_pass_first_and_be_forgotten() {
 }
 
 #[test]
-fn every_operation_can_fail_on_cue_and_then_changes_nothing() {
+fn every_operation_can_fail_and_then_changes_nothing() {
     use FaultOp::*;
     let (dir, a, b) = (Path::new("/dir"), Path::new("/dir/a"), Path::new("/dir/b"));
     type Act = fn(&FaultyFs, &dyn File, &Path, &Path, &Path) -> io::Result<()>;
@@ -99,7 +98,7 @@ fn every_operation_can_fail_on_cue_and_then_changes_nothing() {
         fs.create_dir_all(dir).unwrap();
         let file = put(&fs, "/dir/a", b"1");
         fs.fail_next(op, "", ErrorKind::TimedOut, 1);
-        let error = act(&fs, &*file, dir, a, b).expect_err("on cue");
+        let error = act(&fs, &*file, dir, a, b).expect_err("a fault is injected");
         assert_eq!(error.kind(), ErrorKind::TimedOut, "{op:?}");
         assert_eq!(fs.files(), [(a.to_path_buf(), 1)], "{op:?}");
         act(&fs, &*file, dir, a, b).unwrap();
@@ -107,7 +106,7 @@ fn every_operation_can_fail_on_cue_and_then_changes_nothing() {
 }
 
 #[test]
-fn a_write_that_fails_on_cue_has_done_a_part() {
+fn a_failed_write_has_written_a_part() {
     let fs = FaultyFs::new(SEED);
     let file = fs.create(Path::new("/a")).unwrap();
     let mut lengths = std::collections::BTreeSet::new();
@@ -123,7 +122,7 @@ fn a_write_that_fails_on_cue_has_done_a_part() {
 }
 
 #[test]
-fn a_rename_fails_by_either_of_its_paths() {
+fn a_rename_fault_matches_either_path() {
     let fs = FaultyFs::new(SEED);
     put(&fs, "/a.tmp", b"");
     fs.fail_next(FaultOp::Rename, "CURRENT", ErrorKind::Other, 1);
@@ -134,7 +133,7 @@ fn a_rename_fails_by_either_of_its_paths() {
 }
 
 #[test]
-fn a_slow_disk_takes_its_time_and_answers_no_impatient_read() {
+fn a_slow_disk_delays_operations_and_refuses_nonblocking_reads() {
     const DELAY: Duration = Duration::from_millis(30);
     let fs = FaultyFs::new(SEED);
     let file = put(&fs, "/a", b"1");
@@ -155,10 +154,10 @@ fn a_slow_disk_takes_its_time_and_answers_no_impatient_read() {
 }
 
 #[test]
-fn who_waits_for_a_slow_disk_holds_up_nobody() {
+fn a_slow_read_does_not_block_other_threads() {
     let fs = FaultyFs::new(SEED);
     let file = put(&fs, "/a", b"1");
-    // Far longer than what follows takes.
+    // Much longer than the rest of the test.
     fs.set_read_delay(Duration::from_secs(30));
     let slow = Arc::clone(&file);
     let reader = std::thread::spawn(move || slow.read_exact_at(&mut [0], 0));
@@ -171,7 +170,7 @@ fn who_waits_for_a_slow_disk_holds_up_nobody() {
 }
 
 #[test]
-fn a_full_disk_takes_what_fits_and_heals_when_space_returns() {
+fn a_full_disk_writes_what_fits_and_recovers_with_free_space() {
     let fs = FaultyFs::new(SEED);
     let old = put(&fs, "/old", &[1; 60]);
     fs.set_capacity_bytes(Some(100));
@@ -188,7 +187,11 @@ fn a_full_disk_takes_what_fits_and_heals_when_space_returns() {
     assert_eq!(file.len_bytes().unwrap(), 40);
 
     fs.remove_file(Path::new("/old")).unwrap();
-    assert_eq!(fs.available_bytes(Path::new("/")).unwrap(), 60, "although the file is still open");
+    assert_eq!(
+        fs.available_bytes(Path::new("/")).unwrap(),
+        60,
+        "the space of an open file is free, too"
+    );
     file.write_all_at(&[6; 60], 40).unwrap();
     old.write_all_at(&[7; 500], 0).expect("a file without a name takes no space");
     fs.set_capacity_bytes(None);
@@ -196,7 +199,7 @@ fn a_full_disk_takes_what_fits_and_heals_when_space_returns() {
 }
 
 #[test]
-fn replaced_and_cut_files_give_their_space_back() {
+fn replaced_and_truncated_files_free_their_space() {
     let fs = FaultyFs::new(SEED);
     put(&fs, "/a", &[1; 10]);
     put(&fs, "/b", &[1; 20]);
@@ -216,7 +219,7 @@ fn replaced_and_cut_files_give_their_space_back() {
 }
 
 #[test]
-fn a_flipped_byte_is_seen_and_survives() {
+fn a_flipped_byte_is_visible_and_durable() {
     let fs = FaultyFs::new(SEED);
     put(&fs, "/a", b"abc");
     fs.sync_all();

@@ -1,16 +1,15 @@
-//! The kernel's account of CPU time, as `/proc` has it: of the machine, of processes, of tasks that
-//! waited for a CPU.
+//! CPU times, pressure and listening sockets from `/proc`.
 //!
-//! 1. Nothing here fails: what a kernel or a container does not tell is `None`, or an empty list.
-//! 2. Times count from some moment in the past and have the resolution of the kernel's ticks (10
-//!    ms): only differences over a second or more mean anything.
+//! 1. Nothing here fails: data that a kernel or container does not provide is `None` or empty.
+//! 2. Times have an arbitrary origin and the resolution of kernel ticks (10 ms), so only differences
+//!    over a second or more are meaningful.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// Time of the clock that `/proc` counts in, in nanoseconds for each tick.
+/// Nanoseconds per tick of `/proc`.
 fn tick_ns() -> u64 {
     1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
 }
@@ -20,37 +19,37 @@ const TCP_LISTEN: &str = "0A";
 /// Flag of a listening socket in `/proc/net/unix`.
 const UNIX_LISTENS: u32 = 0x1_0000;
 
-/// A directory that is like `/proc`.
+/// A `/proc` directory.
 #[derive(Clone, Debug)]
 pub struct ProcFs {
     root: PathBuf,
 }
 
-/// CPU time of all CPUs together.
+/// Total CPU time of all CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuTimes {
-    /// CPUs that are online.
+    /// Online CPUs.
     pub cpu_count: u32,
-    /// Used by tasks, in user mode and in the kernel; without interrupts.
+    /// Used by tasks in user mode and in the kernel, without interrupts.
     pub tasks_ns: u64,
-    /// Taken by the hypervisor while a task wanted to run.
+    /// Taken by the hypervisor while a task was runnable.
     pub stolen_ns: u64,
-    /// All of it: tasks, interrupts, idle and stolen time.
+    /// The sum of task, interrupt, idle and stolen time.
     pub all_ns: u64,
 }
 
 impl ProcFs {
-    /// That of the system.
+    /// The system's `/proc`.
     pub fn system() -> ProcFs {
         ProcFs::at("/proc")
     }
 
-    /// One at another place: for tests.
+    /// A directory with the same layout, for tests.
     pub fn at(root: impl Into<PathBuf>) -> ProcFs {
         ProcFs { root: root.into() }
     }
 
-    /// CPU time of the machine.
+    /// CPU times of the machine.
     pub fn cpu_times(&self) -> Option<CpuTimes> {
         let text = self.text("stat")?;
         let mut cpu_count = 0;
@@ -63,7 +62,7 @@ impl ProcFs {
             }
         }
         let ticks: Vec<u64> = sum?.split_whitespace().map_while(|word| word.parse().ok()).collect();
-        // Guest time, which follows, is part of user time.
+        // User time includes the guest time that follows.
         let &[user, nice, system, idle, io_wait, irq, soft_irq, stolen, ..] = &ticks[..] else {
             return None;
         };
@@ -77,7 +76,7 @@ impl ProcFs {
         })
     }
 
-    /// Time in which at least one task of the machine was ready to run and had no CPU.
+    /// Time in which at least one runnable task of the machine had no CPU.
     pub fn cpu_pressure_ns(&self) -> Option<u64> {
         let text = self.text("pressure/cpu")?;
         let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
@@ -85,26 +84,26 @@ impl ProcFs {
         total.parse::<u64>().ok()?.checked_mul(1_000)
     }
 
-    /// CPU time of a process; `self` names the calling one.
+    /// CPU time of a process id, or of `self`.
     pub fn process_cpu_ns(&self, process: &str) -> Option<u64> {
         let text = self.text(&format!("{process}/stat"))?;
-        // The name, in parentheses, may hold anything.
+        // The name, in parentheses, may contain any character.
         let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
         let user: u64 = fields.next()?.parse().ok()?;
         let system: u64 = fields.next()?.parse().ok()?;
         Some((user + system).saturating_mul(tick_ns()))
     }
 
-    /// Number of the calling process in this directory.
+    /// The calling process's id in this directory.
     pub fn own_pid(&self) -> Option<u32> {
         self.text("self/stat")?.split_whitespace().next()?.parse().ok()
     }
 
-    /// Whether an address that is no loopback address belongs to this machine.
+    /// Whether an address other than loopback belongs to this machine.
     pub fn is_own_address(&self, ip: IpAddr) -> bool {
         match ip {
             IpAddr::V4(ip) => {
-                // An address, and below it what the kernel does with packets to it.
+                // An address is followed by lines with its route types.
                 let table = self.text("net/fib_trie").unwrap_or_default();
                 let leaf = format!("|-- {ip}");
                 let mut lines = table.lines().map(str::trim);
@@ -121,8 +120,8 @@ impl ProcFs {
         }
     }
 
-    /// Processes of this machine that listen at a TCP address, or at its port of all addresses; as
-    /// far as their descriptors may be looked at, which takes the same user or root.
+    /// Processes that listen at a TCP address or at its port on all addresses. Finds only processes
+    /// whose descriptors are readable, that is, of the same user unless root.
     pub fn tcp_listeners(&self, address: SocketAddr) -> Vec<u32> {
         let tables = ["net/tcp", "net/tcp6"].map(|table| self.text(table).unwrap_or_default());
         let inodes = tables.iter().flat_map(|table| table.lines()).filter_map(|line| {
@@ -136,7 +135,7 @@ impl ProcFs {
         self.owners(&inodes.collect::<Vec<_>>())
     }
 
-    /// Processes of this machine that listen at a unix socket; as [`ProcFs::tcp_listeners`].
+    /// Processes that listen at a Unix socket, as [`ProcFs::tcp_listeners`].
     pub fn unix_listeners(&self, path: &Path) -> Vec<u32> {
         let table = self.text("net/unix").unwrap_or_default();
         let inodes = table.lines().filter_map(|line| {
@@ -149,7 +148,7 @@ impl ProcFs {
         self.owners(&inodes.collect::<Vec<_>>())
     }
 
-    /// Processes with a descriptor of one of these sockets, ascending.
+    /// Processes with a descriptor of one of these sockets, in ascending order.
     fn owners(&self, inodes: &[String]) -> Vec<u32> {
         if inodes.is_empty() {
             return Vec::new();
@@ -175,13 +174,13 @@ impl ProcFs {
     }
 }
 
-/// Names in a directory; none where it cannot be read.
+/// Names in a directory; empty if it is unreadable.
 fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
-/// `0100007F:1F90`: words of 32 bits in the machine's byte order, and the port.
+/// Parses `0100007F:1F90`: 32-bit words in native byte order, and the port.
 fn socket_address(text: &str) -> Option<SocketAddr> {
     let (ip, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -196,7 +195,7 @@ fn socket_address(text: &str) -> Option<SocketAddr> {
             for at in 0..4 {
                 bytes[at * 4..(at + 1) * 4].copy_from_slice(&word(at)?);
             }
-            // An IPv6 socket may listen at an IPv4 address.
+            // An IPv6 socket may listen at a mapped IPv4 address.
             Ipv6Addr::from(bytes).to_canonical()
         }
         _ => return None,

@@ -11,18 +11,18 @@ const MEMINFO: (&str, &str) =
     ("/proc/meminfo", "MemTotal:        1000 kB\nMemFree:          10 kB\n");
 
 #[test]
-fn machine_memory_without_control_groups() {
+fn the_machine_limits_memory_without_control_groups() {
     assert_eq!(memory_of(&[MEMINFO]), Some(1_024_000));
 }
 
 #[test]
-fn nothing_known() {
+fn unknown_memory_is_none() {
     assert_eq!(memory_of(&[]), None);
     assert_eq!(memory_of(&[("/proc/meminfo", "nonsense")]), None);
 }
 
 #[test]
-fn version_2_limit_of_the_group_and_its_ancestors() {
+fn version_2_limits_of_a_group_and_its_ancestors_apply() {
     let group = ("/proc/self/cgroup", "0::/outer/inner\n");
     let open = ("/sys/fs/cgroup/outer/inner/memory.max", "max\n");
     assert_eq!(memory_of(&[MEMINFO, group, open]), Some(1_024_000));
@@ -33,7 +33,7 @@ fn version_2_limit_of_the_group_and_its_ancestors() {
 }
 
 #[test]
-fn version_1_limit_and_unlimited() {
+fn version_1_limits_apply() {
     let group = ("/proc/self/cgroup", "5:cpu,cpuacct:/x\n4:hugetlb,memory:/docker/abc\n0::/\n");
     let unlimited = ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     assert_eq!(memory_of(&[MEMINFO, group, unlimited]), Some(1_024_000));
@@ -42,7 +42,7 @@ fn version_1_limit_and_unlimited() {
 }
 
 #[test]
-fn this_machine_has_memory_and_a_processor() {
-    assert!(memory_bytes().expect("Linux tells") > 1 << 20);
+fn this_machine_has_memory_and_a_cpu() {
+    assert!(memory_bytes().expect("known on Linux") > 1 << 20);
     assert!(cpu_count() >= 1);
 }

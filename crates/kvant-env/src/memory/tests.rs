@@ -1,8 +1,8 @@
 use super::*;
-use crate::conformance;
+use crate::fs::tests as conformance;
 
 #[test]
-fn behaves_like_every_file_system() {
+fn keeps_the_contract_of_file_systems() {
     conformance::check(&MemoryFs::new(), Path::new("relative/../"));
     conformance::check_threads(&MemoryFs::new(), Path::new("/"));
 }
@@ -15,23 +15,23 @@ fn clones_share_files() {
 }
 
 #[test]
-fn the_root_is_a_directory_that_stays() {
+fn the_root_cannot_be_replaced_or_removed() {
     let fs = MemoryFs::new();
-    assert_eq!(fs.create(Path::new("/")).err().unwrap().kind(), ErrorKind::IsADirectory);
+    assert_eq!(fs.create(Path::new("/")).err().unwrap().kind(), io::ErrorKind::IsADirectory);
     assert!(fs.remove_dir_all(Path::new("/")).is_err());
     assert!(fs.rename(Path::new("/"), Path::new("/a")).is_err());
     assert!(fs.exists(Path::new("/")).unwrap());
 }
 
 #[test]
-fn absurd_offsets_are_refused() {
+fn offsets_beyond_memory_are_refused() {
     let fs = MemoryFs::new();
     let file = fs.create(Path::new("/a")).unwrap();
-    assert_eq!(file.write_all_at(b"x", u64::MAX).unwrap_err().kind(), ErrorKind::FileTooLarge);
-    assert_eq!(file.set_len(u64::MAX).unwrap_err().kind(), ErrorKind::FileTooLarge);
+    assert_eq!(file.write_all_at(b"x", u64::MAX).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    assert_eq!(file.set_len(u64::MAX).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
     assert_eq!(
         file.read_exact_at(&mut [0; 2], u64::MAX).unwrap_err().kind(),
-        ErrorKind::UnexpectedEof
+        io::ErrorKind::UnexpectedEof
     );
     assert_eq!(file.len_bytes().unwrap(), 0);
 }

@@ -1,11 +1,11 @@
-//! The lock of a directory.
+//! The exclusive lock of a directory.
 //!
 //! Invariants:
-//! 1. An owner holds two locks until it ends: that of the directory itself, which lasts whatever
-//!    happens to the names in it, and that of the lock file, which names the owner. File systems
-//!    that lock no directories (NFS) have only the second.
-//! 2. The file itself stays: a removed one could not name the owner.
-//! 3. An owned directory stays open, so that syncing it takes no descriptor.
+//! 1. An owner holds two locks: on the directory, which survives any change of the names in it, and
+//!    on the lock file, which names the owner. File systems without directory locks (NFS) have only
+//!    the second.
+//! 2. The lock file is never removed, because it names the owner.
+//! 3. A locked directory stays open, so that syncing it needs no new descriptor.
 //!
 //! Threads: any.
 
@@ -18,7 +18,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The directories whose locks are held, each open and with the path that it was opened by.
+/// Locked directories, open, with the paths that they were opened by.
 pub(super) struct OwnedDirs(NamedMutex<Vec<(PathBuf, Arc<File>)>>);
 
 impl Default for OwnedDirs {
@@ -28,10 +28,11 @@ impl Default for OwnedDirs {
 }
 
 impl OwnedDirs {
-    /// The open directory, if its lock is held.
+    /// The open directory, if it is locked.
     ///
-    /// # Errors The path leads to another directory now: syncing the owned one would prove nothing
-    /// about that.
+    /// # Errors
+    /// The path now refers to another directory, about which a sync of the locked one proves
+    /// nothing.
     pub(super) fn get(&self, dir: &Path) -> io::Result<Option<Arc<File>>> {
         let owned = self.0.lock().iter().find(|(path, _)| path == dir).cloned();
         let Some((_, owned)) = owned else { return Ok(None) };
@@ -39,14 +40,13 @@ impl OwnedDirs {
             Ok(found) if identity(&found) != identity(&owned.metadata()?) => {
                 Err(io::Error::other("another directory has taken its place"))
             }
-            // Where the path leads nowhere, no name has been made by it that the owned one does not
-            // hold.
+            // If the path is gone, all names created through it are in the locked directory.
             _ => Ok(Some(owned)),
         }
     }
 }
 
-/// What tells one directory from all others.
+/// Device and inode number.
 fn identity(metadata: &fs::Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
@@ -67,7 +67,7 @@ impl Drop for PosixLock {
     }
 }
 
-/// Takes the lock of the directory that holds `path`, the lock file.
+/// Locks the parent directory of the lock file `path`.
 pub(super) fn take(owned_dirs: &Arc<OwnedDirs>, path: &Path) -> io::Result<Box<dyn FileLock>> {
     let dir_path = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     let dir_path = dir_path.unwrap_or(Path::new("."));
@@ -90,14 +90,14 @@ pub(super) fn take(owned_dirs: &Arc<OwnedDirs>, path: &Path) -> io::Result<Box<d
         Err(TryLockError::WouldBlock) => return Err(locked_by_other(path, &file)),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    // Written over the last owner's id before the cut, so that a refused process never
+    // The id overwrites the last owner's before the truncation, so that a refused process never
     // reads an empty file.
     let process_id = format!("{}\n", std::process::id());
     let written = file
         .write_all_at(process_id.as_bytes(), 0)
         .and_then(|()| file.set_len(process_id.len() as u64));
     match written {
-        // The id is for people: on a full disk the lock holds without it.
+        // The id is informative. On a full disk the lock is held without it.
         Err(error) if error.kind() == ErrorKind::StorageFull => {}
         written => written?,
     }
@@ -106,12 +106,12 @@ pub(super) fn take(owned_dirs: &Arc<OwnedDirs>, path: &Path) -> io::Result<Box<d
     Ok(Box::new(PosixLock { dir, _file: file, owned_dirs: Arc::clone(owned_dirs) }))
 }
 
-/// NFS makes locks of byte ranges out of these, which need a file open for writing.
+/// NFS maps these locks to byte-range locks, which need a file open for writing.
 fn locks_no_directories(error: &io::Error) -> bool {
     error.kind() == ErrorKind::Unsupported || error.raw_os_error() == Some(libc::EBADF)
 }
 
-/// Names the owner as the lock file does; where that is gone, as the kernel does for `locked`.
+/// The refusal, with the owner's process id from the lock file or, without one, from the kernel.
 fn locked_by_other(path: &Path, locked: &File) -> io::Error {
     let written = fs::read_to_string(path).ok();
     let written = written.and_then(|contents| contents.trim().parse::<u32>().ok());
@@ -135,6 +135,6 @@ fn lock_holder(locked: &File) -> Option<u32> {
         let held = fields.get(1) == Some(&"FLOCK") && fields.get(5) == Some(&inode.as_str());
         fields.get(4).filter(|_| held)?.parse().ok()
     })?;
-    // 0 stands for a process of another container.
+    // 0 is a process of another container.
     (holder > 0).then_some(holder)
 }

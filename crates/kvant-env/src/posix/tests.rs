@@ -1,9 +1,10 @@
 use super::*;
-use crate::conformance;
+use crate::fs::tests as conformance;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A directory that is removed at the end of a test that passes.
+/// A directory that is removed unless the test fails.
 struct TempDir(PathBuf);
 
 impl TempDir {
@@ -25,15 +26,14 @@ impl Drop for TempDir {
 }
 
 #[test]
-fn behaves_like_every_file_system() {
+fn keeps_the_contract_of_file_systems() {
     let dir = TempDir::new();
     conformance::check(&PosixFs::new(), &dir.0);
     conformance::check_threads(&PosixFs::new(), &dir.0);
 }
 
-/// Whether this system reads a file that it has just written without waiting, where it can at all.
 #[test]
-fn what_the_page_cache_holds_is_read_without_waiting() {
+fn nonblocking_reads_return_what_the_page_cache_holds() {
     let dir = TempDir::new();
     let path = dir.0.join("a");
     fs::write(&path, vec![7; 100_000]).unwrap();
@@ -41,11 +41,10 @@ fn what_the_page_cache_holds_is_read_without_waiting() {
     let file = posix.open(&path).unwrap();
     let mut buffer = vec![0; 50_000];
     let filled = file.try_read_exact_at(&mut buffer, 10_000).unwrap();
-    if posix.always_waits.load(Ordering::Relaxed) {
+    if posix.always_blocks.load(Ordering::Relaxed) {
         assert!(!filled);
     } else {
-        // Memory that is short may have cost the page cache these pages at any moment: then a read
-        // brings them back.
+        // Under memory pressure the page cache may lose these pages; a blocking read restores them.
         for _ in 0..100 {
             if file.try_read_exact_at(&mut buffer, 10_000).unwrap() {
                 assert!(buffer.iter().all(|byte| *byte == 7));
@@ -53,18 +52,18 @@ fn what_the_page_cache_holds_is_read_without_waiting() {
             }
             file.read_exact_at(&mut buffer, 10_000).unwrap();
         }
-        panic!("what has just been read is never in the page cache");
+        panic!("pages that were just read are never in the page cache");
     }
 }
 
 #[test]
-fn a_system_that_cannot_read_without_waiting_is_asked_once() {
+fn a_refusal_of_nonblocking_reads_is_remembered() {
     let dir = TempDir::new();
     let path = dir.0.join("a");
     fs::write(&path, b"contents").unwrap();
     let posix = PosixFs::new();
     let file = posix.open(&path).unwrap();
-    posix.always_waits.store(true, Ordering::Relaxed);
+    posix.always_blocks.store(true, Ordering::Relaxed);
     assert!(!file.try_read_exact_at(&mut [0; 8], 0).unwrap());
     for errno in [libc::ENOSYS, libc::EOPNOTSUPP, libc::EINVAL] {
         assert!(is_refusal(&io::Error::from_raw_os_error(errno)), "{errno}");
@@ -75,7 +74,7 @@ fn a_system_that_cannot_read_without_waiting_is_asked_once() {
 }
 
 #[test]
-fn zeros_are_written_where_space_cannot_be_reserved() {
+fn extending_by_zeros_keeps_the_contents() {
     let dir = TempDir::new();
     let path = dir.0.join("a");
     fs::write(&path, b"abc").unwrap();
@@ -89,7 +88,7 @@ fn zeros_are_written_where_space_cannot_be_reserved() {
 }
 
 #[test]
-fn a_lock_held_through_another_open_file_names_the_owner_written_in_it() {
+fn a_refused_lock_names_the_owner_in_the_lock_file() {
     let dir = TempDir::new();
     let path = dir.0.join("LOCK");
     fs::write(&path, b"4711\n").unwrap();
@@ -116,7 +115,7 @@ fn names_that_are_not_utf8_are_not_listed() {
 }
 
 #[test]
-fn what_is_created_only_its_owner_may_read() {
+fn only_the_owner_may_read_new_files() {
     use std::os::unix::fs::PermissionsExt;
 
     let dir = TempDir::new();
@@ -136,7 +135,7 @@ fn what_is_created_only_its_owner_may_read() {
 }
 
 #[test]
-fn an_owned_directory_that_was_replaced_is_not_synced() {
+fn a_replaced_locked_directory_is_not_synced() {
     let dir = TempDir::new();
     let (data, moved) = (dir.0.join("data"), dir.0.join("moved"));
     fs::create_dir(&data).unwrap();
@@ -149,14 +148,4 @@ fn an_owned_directory_that_was_replaced_is_not_synced() {
     assert!(posix.sync_dir(&data).is_err());
     drop(held);
     posix.sync_dir(&data).unwrap();
-}
-
-#[test]
-fn mapped_memory_starts_at_a_huge_page_where_it_has_one() {
-    for bytes in [1, 4096, 5000, 1 << 20, HUGE_PAGE_BYTES, 5 << 20] {
-        let mapping = Mapping::new(bytes).unwrap();
-        assert!(mapping.bytes() >= bytes && mapping.bytes() < bytes + page_bytes());
-        let alignment = if bytes < HUGE_PAGE_BYTES { page_bytes() } else { HUGE_PAGE_BYTES };
-        assert!(mapping.start().addr().get().is_multiple_of(alignment), "{bytes}");
-    }
 }

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn the_numbers_of_a_seed_never_change() {
-    // The first outputs of the reference implementation (Vigna, splitmix64.c) for this seed.
+    // The first outputs of the reference implementation (Vigna, splitmix64.c).
     let mut rng = Rng::new(1_234_567);
     let expected =
         [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
@@ -10,7 +10,7 @@ fn the_numbers_of_a_seed_never_change() {
 }
 
 #[test]
-fn numbers_stay_below_their_bound_and_reach_all_of_it() {
+fn numbers_cover_the_range_below_the_bound() {
     let mut rng = Rng::new(1);
     let mut counts = [0; 10];
     for _ in 0..1_000 {
@@ -21,7 +21,7 @@ fn numbers_stay_below_their_bound_and_reach_all_of_it() {
 }
 
 #[test]
-fn bytes_come_in_any_count() {
+fn bytes_have_the_requested_count() {
     let mut rng = Rng::new(1);
     for count in 0..40 {
         assert_eq!(rng.bytes(count).len(), count);

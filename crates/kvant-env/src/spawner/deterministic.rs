@@ -1,18 +1,15 @@
 //! Tasks without threads: one step at a time, chosen by a seed, on the caller's thread.
 //!
-//! Time is a mock clock that moves only when nothing else can happen: then to the nearest deadline
-//! of a waiter or of an idle task. A run is therefore a function of the seed and of what the caller
-//! does, and a failing seed replays.
+//! The mock clock moves only if no task is runnable, to the nearest deadline of a waiter or an idle
+//! task. A run is therefore a function of the seed and the caller's actions, and a failing seed
+//! replays.
 //!
 //! Invariants:
-//! 1. A task is never stepped while one of its steps is still on the stack: a step that waits steps
-//!    the others.
-//! 2. No lock is held while a task steps or a waiter's `ready` looks.
-//! 3. A wait ends, in its result or in a panic that says what every task was doing: there is no
-//!    sleep to hang in.
+//! 1. A task never runs while one of its steps is on the stack. A step that waits runs the others.
+//! 2. No lock is held while a task runs or a waiter calls `ready`.
+//! 3. A wait never hangs: it returns, or panics with the state of every task.
 //!
-//! Threads: meant for one. A task that another thread is just stepping counts as one that cannot
-//! run.
+//! Threads: meant for one. A task that runs on another thread is not runnable.
 
 use super::{Signal, Spawner, Step, Task, TaskHandle};
 use crate::clock::{Clock, MockClock};
@@ -21,10 +18,10 @@ use kvant_base::lock::NamedMutex;
 use std::sync::Arc;
 use std::thread;
 
-/// More steps than any wait needs: beyond it, tasks are taken to keep each other busy for ever.
+/// More steps than any wait needs. Beyond it, tasks are assumed to keep each other busy forever.
 const STEPS_PER_WAIT_MAX: u64 = 1_000_000;
 
-/// Runs tasks step by step. Clones drive the same tasks.
+/// Runs tasks step by step. Clones share the same tasks.
 #[derive(Clone)]
 pub struct DeterministicSpawner {
     clock: Arc<MockClock>,
@@ -33,32 +30,32 @@ pub struct DeterministicSpawner {
 
 struct State {
     rng: Rng,
-    /// A task's index never changes; tasks that are over stay as empty slots.
+    /// A task's index never changes. Finished tasks leave empty slots.
     slots: Vec<Slot>,
 }
 
 struct Slot {
     name: String,
-    /// `None` once the task is over.
+    /// `None` once the task has finished.
     task: Option<Arc<dyn Task>>,
-    phase: Phase,
+    state: TaskState,
     /// Woken since its last step began.
     woken: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum TaskState {
     Runnable,
     Idle,
     IdleUntil(u64),
     /// One of its steps is on the stack.
-    Stepping,
+    Running,
     Finished,
     Panicked,
 }
 
 impl DeterministicSpawner {
-    /// A spawner that chooses by `seed` and whose deadlines are times of `clock`.
+    /// A spawner whose seed chooses the steps and whose deadlines are times of `clock`.
     pub fn new(seed: u64, clock: Arc<MockClock>) -> DeterministicSpawner {
         let state = State { rng: Rng::new(seed), slots: Vec::new() };
         DeterministicSpawner {
@@ -67,25 +64,25 @@ impl DeterministicSpawner {
         }
     }
 
-    /// Takes one step of one task that can run, chosen by the seed. False if none can.
+    /// Runs one step of a runnable task chosen by the seed. Returns false if there is none.
     pub fn step(&self) -> bool {
         let Some((index, task)) = self.state.lock().begin_step(self.clock.monotonic_ns()) else {
             return false;
         };
-        let mut end = EndStep { spawner: self, index, phase: Phase::Panicked };
-        end.phase = match task.step() {
-            Step::Worked => Phase::Runnable,
-            Step::Idle => Phase::Idle,
-            Step::IdleUntil(deadline_ns) => Phase::IdleUntil(deadline_ns),
-            Step::Finished => Phase::Finished,
+        let mut end = EndStep { spawner: self, index, state: TaskState::Panicked };
+        end.state = match task.step() {
+            Step::Worked => TaskState::Runnable,
+            Step::Idle => TaskState::Idle,
+            Step::IdleUntil(deadline_ns) => TaskState::IdleUntil(deadline_ns),
+            Step::Finished => TaskState::Finished,
         };
         true
     }
 
-    /// Takes steps until no task can run at the present time of the clock, which does not move.
+    /// Runs steps until no task is runnable. The clock does not move.
     ///
     /// # Panics
-    /// If the tasks never come to rest.
+    /// If the tasks never become idle.
     pub fn run_until_idle(&self) {
         let mut step_count = 0;
         while self.step() {
@@ -94,17 +91,16 @@ impl DeterministicSpawner {
         }
     }
 
-    /// Forgets all tasks, as a crash of the machine does: they are dropped without another step,
-    /// and count as finished.
+    /// Drops all tasks without another step, as a machine crash does. They count as finished.
     pub fn abandon_tasks(&self) {
         let mut abandoned = Vec::new();
         for slot in &mut self.state.lock().slots {
             abandoned.extend(slot.task.take());
-            slot.phase = Phase::Finished;
+            slot.state = TaskState::Finished;
         }
     }
 
-    /// Takes steps, and moves the clock when there is none to take, until `ready` or the deadline.
+    /// Runs steps, and advances the clock if no task is runnable, until `ready` or the deadline.
     fn drive(&self, deadline_ns: Option<u64>, ready: &mut dyn FnMut() -> bool) -> bool {
         let mut step_count = 0;
         loop {
@@ -143,17 +139,17 @@ impl DeterministicSpawner {
 
     fn describe_tasks(&self) -> String {
         let state = self.state.lock();
-        let tasks = state.slots.iter().map(|slot| format!("{} {:?}", slot.name, slot.phase));
+        let tasks = state.slots.iter().map(|slot| format!("{} {:?}", slot.name, slot.state));
         tasks.collect::<Vec<_>>().join(", ")
     }
 }
 
 impl State {
-    /// Chooses a task that can run and marks it as stepping.
+    /// Chooses a runnable task and marks it as running.
     fn begin_step(&mut self, now_ns: u64) -> Option<(usize, Arc<dyn Task>)> {
-        let can_run = |slot: &Slot| match slot.phase {
-            Phase::Runnable => true,
-            Phase::IdleUntil(deadline_ns) => deadline_ns <= now_ns,
+        let can_run = |slot: &Slot| match slot.state {
+            TaskState::Runnable => true,
+            TaskState::IdleUntil(deadline_ns) => deadline_ns <= now_ns,
             _ => false,
         };
         let candidates = self.slots.iter().enumerate().filter(|(_, slot)| can_run(slot));
@@ -163,44 +159,44 @@ impl State {
         }
         let index = candidates[self.rng.below(candidates.len() as u64) as usize];
         let slot = &mut self.slots[index];
-        slot.phase = Phase::Stepping;
+        slot.state = TaskState::Running;
         slot.woken = false;
-        let task = slot.task.as_ref().expect("a task that can run is not over");
+        let task = slot.task.as_ref().expect("a runnable task has not finished");
         Some((index, Arc::clone(task)))
     }
 
-    /// When the first idle task becomes runnable by itself.
+    /// The earliest deadline of an idle task.
     fn next_deadline_ns(&self) -> Option<u64> {
-        let deadlines = self.slots.iter().filter_map(|slot| match slot.phase {
-            Phase::IdleUntil(deadline_ns) => Some(deadline_ns),
+        let deadlines = self.slots.iter().filter_map(|slot| match slot.state {
+            TaskState::IdleUntil(deadline_ns) => Some(deadline_ns),
             _ => None,
         });
         deadlines.min()
     }
 }
 
-/// Records the outcome of a step when dropped: also when the step panics.
+/// Records the result of a step when dropped, even if the step panics.
 struct EndStep<'a> {
     spawner: &'a DeterministicSpawner,
     index: usize,
-    phase: Phase,
+    state: TaskState,
 }
 
 impl Drop for EndStep<'_> {
     fn drop(&mut self) {
         let mut state = self.spawner.state.lock();
         let slot = &mut state.slots[self.index];
-        if slot.phase != Phase::Stepping {
-            // Abandoned meanwhile.
+        if slot.state != TaskState::Running {
+            // Abandoned during the step.
             return;
         }
-        slot.phase = match self.phase {
-            Phase::Idle | Phase::IdleUntil(_) if slot.woken => Phase::Runnable,
-            phase => phase,
+        slot.state = match self.state {
+            TaskState::Idle | TaskState::IdleUntil(_) if slot.woken => TaskState::Runnable,
+            state => state,
         };
-        if matches!(slot.phase, Phase::Finished | Phase::Panicked) {
+        if matches!(slot.state, TaskState::Finished | TaskState::Panicked) {
             let task = slot.task.take();
-            // The last owner of a task may do anything when it drops it.
+            // Dropping a task runs its code, so no lock may be held.
             drop(state);
             drop(task);
         }
@@ -210,7 +206,7 @@ impl Drop for EndStep<'_> {
 impl Spawner for DeterministicSpawner {
     fn spawn(&self, task: Arc<dyn Task>) -> Arc<dyn TaskHandle> {
         let name = task.name().to_owned();
-        let slot = Slot { name, task: Some(task), phase: Phase::Runnable, woken: false };
+        let slot = Slot { name, task: Some(task), state: TaskState::Runnable, woken: false };
         let mut state = self.state.lock();
         state.slots.push(slot);
         let index = state.slots.len() - 1;
@@ -218,10 +214,10 @@ impl Spawner for DeterministicSpawner {
         Arc::new(SteppedHandle { spawner: self.clone(), index })
     }
 
-    /// Steps tasks until `ready`. The signal is not used: `ready` looks after every step.
+    /// Runs tasks until `ready`, which is checked after every step. The signal is not used.
     ///
     /// # Panics
-    /// If no task can run and neither a deadline nor an idle task's time lies ahead.
+    /// If no task is runnable and there is no deadline of a waiter or an idle task.
     fn wait_until(
         &self,
         _signal: &Signal,
@@ -238,8 +234,8 @@ struct SteppedHandle {
 }
 
 impl SteppedHandle {
-    fn phase(&self) -> Phase {
-        self.spawner.state.lock().slots[self.index].phase
+    fn state(&self) -> TaskState {
+        self.spawner.state.lock().slots[self.index].state
     }
 }
 
@@ -248,14 +244,15 @@ impl TaskHandle for SteppedHandle {
         let mut state = self.spawner.state.lock();
         let slot = &mut state.slots[self.index];
         slot.woken = true;
-        if matches!(slot.phase, Phase::Idle | Phase::IdleUntil(_)) {
-            slot.phase = Phase::Runnable;
+        if matches!(slot.state, TaskState::Idle | TaskState::IdleUntil(_)) {
+            slot.state = TaskState::Runnable;
         }
     }
 
     fn join(&self) {
-        self.spawner.drive(None, &mut || matches!(self.phase(), Phase::Finished | Phase::Panicked));
-        if self.phase() == Phase::Panicked && !thread::panicking() {
+        self.spawner
+            .drive(None, &mut || matches!(self.state(), TaskState::Finished | TaskState::Panicked));
+        if self.state() == TaskState::Panicked && !thread::panicking() {
             panic!("a background task panicked earlier; tasks: {}", self.spawner.describe_tasks());
         }
     }

@@ -1,11 +1,11 @@
-//! What waiters sleep on: a count of notifications.
+//! An event count: waiters sleep until the number of notifications changes.
 //!
 //! Invariants:
-//! 1. A waiter reads the count before it calls `ready`, and sleeps only while the count is still
-//!    the one it read: a notification between the two is never lost.
-//! 2. A notifier that sees no waiter does nothing. This is sound because a waiter announces itself
-//!    *before* it reads the state and a notifier looks for waiters *after* it changed the state,
-//!    each with a sequentially consistent fence in between: at least one of the two sees the other.
+//! 1. A waiter reads the count before it calls `ready` and sleeps only while the count is
+//!    unchanged, so that no notification in between is lost.
+//! 2. A notifier that sees no waiter does nothing. This is sound because a waiter registers
+//!    *before* it reads the state, and a notifier checks for waiters *after* it changed the state,
+//!    each with a sequentially consistent fence in between: at least one sees the other.
 //!
 //! Threads: any number of waiters and notifiers.
 
@@ -15,13 +15,12 @@ use kvant_base::wait::WaitKind;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::time::Duration;
 
-/// Where a panic unwinds (in tests), a sleeper looks this often whether it still has something to
-/// wait for. It does not look at `ready` then: a forgotten notification must hang a test, not be
-/// healed by it. Where a panic aborts, sleepers just sleep.
-const LOOK_INTERVAL: Option<Duration> =
+/// Where panics unwind (in tests), a sleeper checks `is_cancelled` at this interval. It does not
+/// check `ready`, so that a missing notification hangs a test instead of going unnoticed.
+const CANCEL_CHECK_INTERVAL: Option<Duration> =
     if cfg!(panic = "unwind") { Some(Duration::from_millis(50)) } else { None };
 
-/// Something that waiters wait for. Change the state that they look at, then call
+/// Wakes waiters after a change of state. First change the state that waiters check, then call
 /// [`Signal::notify_all`].
 pub struct Signal {
     waiter_count: AtomicUsize,
@@ -30,13 +29,13 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// A signal that nobody waits for yet; profiles show waits for it with this kind and name.
+    /// A signal whose waits have this kind and name in profiles.
     pub const fn new(kind: WaitKind, name: &'static str) -> Signal {
         Signal::with(NamedCondvar::new(kind, name))
     }
 
-    /// As [`Signal::new`], but only its waiters know what they wait for: they call
-    /// [`kvant_base::wait::begin`].
+    /// A signal whose waiters call [`kvant_base::wait::begin`] themselves, because only they know
+    /// the reason.
     pub const fn named_by_waiters() -> Signal {
         Signal::with(NamedCondvar::named_by_waiters())
     }
@@ -49,10 +48,10 @@ impl Signal {
         }
     }
 
-    /// Wakes all waiters, which look again. Without waiters this costs a fence and a load.
+    /// Wakes all waiters to check their state. Without waiters this costs a fence and a load.
     #[inline]
     pub fn notify_all(&self) {
-        // Pairs with the fence in `Waiter::announce` (invariant 2).
+        // Pairs with the fence in `Waiter::register` (invariant 2).
         fence(Ordering::SeqCst);
         if self.waiter_count.load(Ordering::Relaxed) != 0 {
             self.notify_waiters();
@@ -65,19 +64,19 @@ impl Signal {
         self.notified.notify_all();
     }
 
-    /// Sleeps until `ready` (true) or until `clock` reaches `deadline_ns` (false). `gave_up` is
-    /// asked now and then while nothing happens; its true ends the wait with false.
+    /// Sleeps until `ready` (returns true) or until `clock` reaches `deadline_ns` (returns false).
+    /// Also returns false if `is_cancelled`, which is checked at [`CANCEL_CHECK_INTERVAL`].
     pub(super) fn wait_until(
         &self,
         clock: &dyn Clock,
         deadline_ns: Option<u64>,
         ready: &mut dyn FnMut() -> bool,
-        gave_up: &dyn Fn() -> bool,
+        is_cancelled: &dyn Fn() -> bool,
     ) -> bool {
         if ready() {
             return true;
         }
-        let _waiter = Waiter::announce(self);
+        let _waiter = Waiter::register(self);
         loop {
             let seen = *self.notification_count.lock();
             if ready() {
@@ -87,12 +86,12 @@ impl Signal {
             loop {
                 let sleep = match remaining(clock, deadline_ns) {
                     Some(Duration::ZERO) => return false,
-                    limit => LOOK_INTERVAL.into_iter().chain(limit).min(),
+                    limit => CANCEL_CHECK_INTERVAL.into_iter().chain(limit).min(),
                 };
                 if *count != seen {
                     break;
                 }
-                if gave_up() {
+                if is_cancelled() {
                     return false;
                 }
                 count = match sleep {
@@ -104,17 +103,17 @@ impl Signal {
     }
 }
 
-/// How long until the deadline; `None` without one.
+/// Time until the deadline; `None` without one.
 pub(super) fn remaining(clock: &dyn Clock, deadline_ns: Option<u64>) -> Option<Duration> {
     deadline_ns
         .map(|deadline_ns| Duration::from_nanos(deadline_ns.saturating_sub(clock.monotonic_ns())))
 }
 
-/// Counts as a waiter until dropped, also when `ready` panics.
+/// A registered waiter until dropped, even if `ready` panics.
 struct Waiter<'a>(&'a Signal);
 
 impl<'a> Waiter<'a> {
-    fn announce(signal: &'a Signal) -> Waiter<'a> {
+    fn register(signal: &'a Signal) -> Waiter<'a> {
         signal.waiter_count.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         Waiter(signal)

@@ -1,13 +1,12 @@
-//! One operating-system thread per task; those of background tasks give way to all others.
+//! One operating-system thread per task. Threads of background tasks have a lower priority.
 //!
 //! Invariants:
-//! 1. `woken` is cleared before a step, never after it: whatever was changed before a wake is seen
-//!    by a step that follows.
-//! 2. A panic in a step is not silent. Where panics abort there is nothing to do; where they unwind
-//!    (tests), `join` passes the panic on, and waits that would sleep panic as well, since what
-//!    they wait for may never come.
+//! 1. `woken` is cleared before a step, never after it, so that a step after a wake sees every
+//!    change before the wake.
+//! 2. No panic in a step is lost. Where panics unwind (in tests), `join` resumes the panic, and
+//!    waits panic instead of sleeping, because their condition may never become true.
 //!
-//! Threads: handles may be used from any thread; a task is only ever stepped by its own.
+//! Threads: handles may be used from any thread; a task runs only on its own.
 
 use super::signal::remaining;
 use super::{Signal, Spawner, Step, Task, TaskHandle};
@@ -19,22 +18,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle, Thread};
 
-/// How much nicer than others the threads of background tasks are. With 10, such a thread gets
-/// about a tenth of a processor that another thread wants as well, and all of one that nobody else
-/// wants.
+/// Niceness of background tasks, added to the process's. With 10, a thread gets about a tenth of a
+/// CPU that a normal thread competes for, and all of an otherwise idle CPU.
 const BACKGROUND_NICENESS: i32 = 10;
-/// The nicest there is.
+/// The highest niceness of Linux.
 const NICENESS_MAX: i32 = 19;
 
-/// Runs every task on a thread of its own. Waits sleep.
+/// Runs each task on its own thread.
 pub struct ThreadSpawner {
     clock: Arc<dyn Clock>,
     task_panicked: Arc<AtomicBool>,
 }
 
 impl ThreadSpawner {
-    /// A spawner whose deadlines are times of `clock`. Sleepers wake by themselves when real time
-    /// has passed and look at `clock` only then: a mock clock that is moved by hand wakes nobody.
+    /// A spawner whose deadlines are times of `clock`. Sleepers sleep in real time and check `clock`
+    /// afterwards, so advancing a mock clock wakes no thread.
     pub fn new(clock: Arc<dyn Clock>) -> ThreadSpawner {
         ThreadSpawner { clock, task_panicked: Arc::new(AtomicBool::new(false)) }
     }
@@ -73,13 +71,13 @@ impl Spawner for ThreadSpawner {
         let is_ready = signal.wait_until(&*self.clock, deadline_ns, ready, &task_panicked);
         // A second panic while one unwinds would abort and hide the first.
         if !is_ready && task_panicked() && !thread::panicking() {
-            panic!("a background task panicked: what this wait is for may never come");
+            panic!("a background task panicked: the state this waits for may never come");
         }
         is_ready
     }
 }
 
-/// What a task's thread owns.
+/// The state of a task's thread.
 struct Runner {
     task: Arc<dyn Task>,
     woken: Arc<AtomicBool>,
@@ -90,7 +88,7 @@ struct Runner {
 impl Runner {
     fn run(&self) {
         if self.task.is_background() {
-            give_way();
+            lower_priority();
         }
         loop {
             self.woken.swap(false, Ordering::Acquire);
@@ -103,8 +101,8 @@ impl Runner {
         }
     }
 
-    /// Returns when woken or when the deadline is reached. A park token that a step has used up
-    /// itself does no harm: `woken` decides.
+    /// Sleeps until woken or until the deadline. A step may consume a park token, so only `woken`
+    /// counts.
     fn sleep_until(&self, deadline_ns: Option<u64>) {
         while !self.woken.load(Ordering::Acquire) {
             let time_max = remaining(&*self.clock, deadline_ns);
@@ -116,24 +114,23 @@ impl Runner {
     }
 }
 
-/// Lowers the priority of the calling thread: Linux takes the process number 0 for the calling
-/// thread alone. Elsewhere it would be the whole process, which is to be left as it is.
+/// Lowers the priority of the calling thread. Only Linux applies process id 0 to the calling thread
+/// alone.
 #[cfg(target_os = "linux")]
-fn give_way() {
+fn lower_priority() {
     use rustix::process::{getpriority_process, setpriority_process};
 
     let niceness =
         getpriority_process(None).map(|now| (now + BACKGROUND_NICENESS).min(NICENESS_MAX));
     match niceness.and_then(|niceness| setpriority_process(None, niceness)) {
         Ok(()) => {}
-        // Any thread may become nicer: only a sandbox refuses the call. Then the work is done at
-        // the common priority.
+        // Only a sandbox refuses this. The task then runs at normal priority.
         Err(_refused) => {}
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn give_way() {}
+fn lower_priority() {}
 
 impl Drop for Runner {
     fn drop(&mut self) {
@@ -146,14 +143,13 @@ impl Drop for Runner {
 struct ThreadHandle {
     woken: Arc<AtomicBool>,
     thread: Thread,
-    /// Held while joining, so that a second caller of `join` waits as well.
+    /// Locked while joining, so that a second caller of `join` also waits.
     joiner: NamedMutex<Option<JoinHandle<()>>>,
 }
 
 impl TaskHandle for ThreadHandle {
     fn wake(&self) {
-        // A swap even when the flag is set already: the step that clears it must see what this
-        // caller did before.
+        // Swap even if the flag is set: the step that clears it must see this caller's changes.
         if !self.woken.swap(true, Ordering::AcqRel) {
             self.thread.unpark();
         }

@@ -1,10 +1,10 @@
-//! Random histories, checked against a model of what must survive.
+//! Random histories, compared with a model of what must survive.
 
 use super::*;
 use crate::rng::entropy_seed;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The seed of this run: `KVANT_TEST_SEED`, to replay one that failed.
+/// The seed of this run. Set `KVANT_TEST_SEED` to replay a failure.
 fn test_seed() -> u64 {
     let seed = match std::env::var("KVANT_TEST_SEED") {
         Ok(seed) => seed.parse().expect("KVANT_TEST_SEED must be a number"),
@@ -14,15 +14,15 @@ fn test_seed() -> u64 {
     seed
 }
 
-/// A second opinion on what must survive: which names, and which contents, were synced after their
-/// last change.
+/// An independent model of what must survive: names and contents that were synced after their last
+/// change.
 #[derive(Default)]
 struct Model {
-    /// For every name ever used: the number of its file, if it has one.
+    /// For every name ever used, the number of its file, if it exists.
     names: BTreeMap<String, Option<usize>>,
-    /// Names that changed since their directory was synced.
+    /// Names changed since the last sync of their directory.
     unsynced_names: BTreeSet<String>,
-    /// Files written since they were synced.
+    /// Files written since their last sync.
     unsynced_files: BTreeSet<usize>,
     file_count: usize,
 }
@@ -33,7 +33,7 @@ impl Model {
         self.unsynced_names.insert(name.to_owned());
     }
 
-    /// Does a random operation on `fs` and here.
+    /// Performs a random operation on `fs` and on the model.
     fn act(&mut self, fs: &FaultyFs, rng: &mut Rng) {
         let dir = ["/a", "/b"][rng.below(2) as usize];
         let name = format!("{dir}/{}", rng.below(4));
@@ -102,7 +102,7 @@ fn everything(fs: &FaultyFs) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn random_histories_keep_what_was_synced_and_replay() {
+fn random_histories_keep_synced_data_and_replay() {
     let mut rng = Rng::new(test_seed());
     for _ in 0..100 {
         let mut fs = FaultyFs::new(rng.next_u64());

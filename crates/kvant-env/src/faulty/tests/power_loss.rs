@@ -1,17 +1,17 @@
-//! What survives a crash.
+//! What survives a power loss.
 
 use super::*;
 use std::collections::BTreeSet;
 
 const SEED_COUNT: u64 = 2_000;
 
-/// What is found at `path` after crashes of many seeds.
+/// The contents of `path` in the images of many seeds.
 fn outcomes(fs: &FaultyFs, path: &str) -> BTreeSet<Option<Vec<u8>>> {
     let image = |seed| fs.crash_image(seed, CrashStyle::Random);
     (0..SEED_COUNT).map(|seed| contents(&image(seed), path)).collect()
 }
 
-/// Which names there are after crashes of many seeds.
+/// The names in the images of many seeds.
 fn name_outcomes(fs: &FaultyFs) -> BTreeSet<Vec<String>> {
     let names = |seed| {
         let files = fs.crash_image(seed, CrashStyle::Random).files();
@@ -25,7 +25,7 @@ fn names(lists: &[&[&str]]) -> BTreeSet<Vec<String>> {
 }
 
 #[test]
-fn only_what_was_synced_is_certain() {
+fn only_synced_data_is_certain() {
     let fs = FaultyFs::new(SEED);
     put(&fs, "/lost", b"synced").sync_data().unwrap();
     fs.sync_dir(Path::new("/")).unwrap();
@@ -47,7 +47,7 @@ fn only_what_was_synced_is_certain() {
 }
 
 #[test]
-fn a_directory_is_lost_with_all_it_holds_unless_its_parent_is_synced() {
+fn a_directory_is_lost_with_its_contents_unless_its_parent_is_synced() {
     let fs = FaultyFs::new(SEED);
     fs.create_dir_all(Path::new("/a/b")).unwrap();
     put(&fs, "/a/b/file", b"x").sync_data().unwrap();
@@ -59,7 +59,7 @@ fn a_directory_is_lost_with_all_it_holds_unless_its_parent_is_synced() {
 }
 
 #[test]
-fn removed_names_come_back_unless_synced() {
+fn unsynced_removals_may_be_undone() {
     let fs = FaultyFs::new(SEED);
     put(&fs, "/a", b"a");
     put(&fs, "/b", b"b");
@@ -86,7 +86,7 @@ fn a_rename_is_atomic() {
 }
 
 #[test]
-fn a_renamed_file_has_one_name_also_across_directories() {
+fn a_renamed_file_has_one_name_even_across_directories() {
     let fs = FaultyFs::new(SEED);
     fs.create_dir_all(Path::new("/from")).unwrap();
     put(&fs, "/from/a", b"x");
@@ -101,7 +101,7 @@ fn a_renamed_file_has_one_name_also_across_directories() {
 }
 
 #[test]
-fn a_renamed_directory_keeps_what_it_holds() {
+fn a_renamed_directory_keeps_its_contents() {
     let fs = FaultyFs::new(SEED);
     fs.create_dir_all(Path::new("/new")).unwrap();
     put(&fs, "/new/a", b"x");
@@ -113,7 +113,7 @@ fn a_renamed_directory_keeps_what_it_holds() {
 }
 
 #[test]
-fn a_directory_removed_in_part_is_one_of_the_outcomes() {
+fn a_directory_may_be_removed_in_part() {
     let fs = FaultyFs::new(SEED);
     fs.create_dir_all(Path::new("/dir")).unwrap();
     put(&fs, "/dir/a", b"");
@@ -145,9 +145,9 @@ fn unsynced_writes_are_dropped_kept_torn_and_reordered() {
         outcomes(&fs, "/log").into_iter().map(|found| found.unwrap()).collect();
     for found in &outcomes {
         assert!(found.len() <= live.len());
-        assert_eq!(found[..100], live[..100], "what was synced is certain");
+        assert_eq!(found[..100], live[..100], "synced data is certain");
         let explained = found.iter().zip(&live).all(|(found, live)| found == live || *found == 0);
-        assert!(explained, "a byte is the one written, or missing");
+        assert!(explained, "every byte is as written or zero");
     }
     let some = |what: &str, predicate: &dyn Fn(&Vec<u8>) -> bool| {
         assert!(outcomes.iter().any(predicate), "no seed shows: {what}");
@@ -170,7 +170,7 @@ fn unsynced_writes_are_dropped_kept_torn_and_reordered() {
 }
 
 #[test]
-fn overlapping_writes_may_change_places() {
+fn overlapping_writes_may_be_reordered() {
     let fs = FaultyFs::new(SEED);
     let file = put(&fs, "/a", b"0");
     fs.sync_all();
@@ -181,7 +181,7 @@ fn overlapping_writes_may_change_places() {
 }
 
 #[test]
-fn a_change_of_length_keeps_its_place_and_is_whole() {
+fn a_change_of_length_keeps_its_position_and_is_atomic() {
     let fs = FaultyFs::new(SEED);
     let file = put(&fs, "/a", b"aaaa");
     fs.sync_all();
@@ -192,7 +192,7 @@ fn a_change_of_length_keeps_its_place_and_is_whole() {
 }
 
 #[test]
-fn what_a_failed_sync_covered_stays_in_doubt() {
+fn data_of_a_failed_sync_stays_in_doubt() {
     let fs = FaultyFs::new(SEED);
     let file = put(&fs, "/a", b"");
     fs.sync_all();
@@ -207,7 +207,7 @@ fn what_a_failed_sync_covered_stays_in_doubt() {
     assert!(found.contains(&Some(b"doucertain".to_vec())));
     assert!(
         found.iter().flatten().all(|found| found.ends_with(b"certain")),
-        "what is certain lies on top"
+        "certain data is applied last"
     );
 
     fs.rename(Path::new("/a"), Path::new("/b")).unwrap();
@@ -218,7 +218,7 @@ fn what_a_failed_sync_covered_stays_in_doubt() {
 }
 
 #[test]
-fn a_planned_crash_comes_before_or_after_its_sync_and_ends_everything() {
+fn a_planned_crash_comes_before_or_after_its_sync_and_fails_all_later_operations() {
     let fs = FaultyFs::new(SEED);
     let log = put(&fs, "/log", b"");
     fs.sync_all();
@@ -264,7 +264,7 @@ fn a_planned_crash_at_the_sync_of_a_directory() {
 }
 
 #[test]
-fn locks_and_cues_do_not_survive_and_hard_links_stay_linked() {
+fn locks_and_faults_do_not_survive_and_hard_links_stay_linked() {
     let fs = FaultyFs::new(SEED);
     put(&fs, "/a", b"12345");
     fs.hard_link(Path::new("/a"), Path::new("/b")).unwrap();

@@ -3,7 +3,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 
-/// A directory of this test's own, removed at its end.
+/// A test's own directory, removed on drop.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -25,7 +25,7 @@ impl Drop for Dir {
 }
 
 #[test]
-fn times_are_those_of_the_files() {
+fn times_are_read_from_the_files() {
     let dir = Dir::new("files");
     dir.write(
         "stat",
@@ -55,7 +55,7 @@ fn times_are_those_of_the_files() {
 }
 
 #[test]
-fn what_is_not_told_is_none() {
+fn missing_data_is_none() {
     let dir = Dir::new("none");
     let proc = ProcFs::at(&dir.0);
     assert_eq!((proc.cpu_times(), proc.cpu_pressure_ns()), (None, None));
@@ -63,7 +63,7 @@ fn what_is_not_told_is_none() {
     let address = SocketAddr::from(([127, 0, 0, 1], 80));
     assert_eq!(proc.tcp_listeners(address), [0; 0]);
     assert_eq!(proc.unix_listeners(Path::new("/run/a.sock")), [0; 0]);
-    // As some containers have it.
+    // As in some containers.
     dir.write("stat", "cpu\n");
     dir.write("pressure/cpu", "");
     dir.write("self/stat", "4711 (a");
@@ -99,8 +99,8 @@ fn listeners_are_found_by_the_inodes_of_their_sockets() {
     let proc = ProcFs::at(&dir.0);
     if cfg!(target_endian = "little") {
         let at = |address: &str| proc.tcp_listeners(address.parse().unwrap());
-        assert_eq!(at("127.0.0.1:8080"), [10, 16], "a server of two processes");
-        assert_eq!(at("127.0.0.1:80"), [12], "at all addresses");
+        assert_eq!(at("127.0.0.1:8080"), [10, 16], "two processes share a socket");
+        assert_eq!(at("127.0.0.1:80"), [12], "a listener on all addresses");
         assert_eq!(at("[::1]:8080"), [13]);
         assert_eq!(at("127.0.0.2:8080"), [0; 0]);
     }
@@ -108,7 +108,7 @@ fn listeners_are_found_by_the_inodes_of_their_sockets() {
 }
 
 #[test]
-fn addresses_of_this_machine_are_told_from_others() {
+fn addresses_of_this_machine_are_recognized() {
     let dir = Dir::new("addresses");
     dir.write(
         "net/fib_trie",
@@ -125,7 +125,7 @@ fn addresses_of_this_machine_are_told_from_others() {
 }
 
 #[test]
-fn the_system_tells_of_this_process() {
+fn the_system_knows_this_process() {
     let proc = ProcFs::system();
     let times = proc.cpu_times().unwrap();
     assert!(times.cpu_count > 0 && times.tasks_ns < times.all_ns, "{times:?}");

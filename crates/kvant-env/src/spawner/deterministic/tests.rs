@@ -50,7 +50,7 @@ fn panic_message(work: impl FnOnce()) -> String {
     }
 }
 
-/// In which order three tasks take their steps.
+/// The order in which three tasks run their steps.
 fn interleaving(seed: u64) -> String {
     let (spawner, _) = spawner(seed);
     let order = Arc::new(Mutex::new(String::new()));
@@ -76,7 +76,7 @@ fn a_seed_replays_and_seeds_differ() {
 }
 
 #[test]
-fn nothing_runs_before_a_step_is_taken() {
+fn nothing_runs_before_the_first_step() {
     let (spawner, _) = spawner(0);
     let (count, task) = counter("counter", 3);
     spawner.spawn(task);
@@ -90,7 +90,7 @@ fn nothing_runs_before_a_step_is_taken() {
 }
 
 #[test]
-fn a_wait_steps_tasks_until_it_is_ready_and_no_further() {
+fn a_wait_runs_tasks_until_ready_and_no_further() {
     let (spawner, _) = spawner(0);
     let (count, task) = counter("counter", 10);
     let handle = spawner.spawn(task);
@@ -103,7 +103,7 @@ fn a_wait_steps_tasks_until_it_is_ready_and_no_further() {
 }
 
 #[test]
-fn an_idle_task_runs_when_woken_also_by_itself() {
+fn an_idle_task_runs_when_woken_even_by_itself() {
     let (spawner, _) = spawner(0);
     let steps = Arc::new(AtomicU64::new(0));
     let own_handle = Arc::new(Mutex::new(None::<Arc<dyn TaskHandle>>));
@@ -122,18 +122,14 @@ fn an_idle_task_runs_when_woken_also_by_itself() {
     handle.wake();
     handle.wake();
     spawner.run_until_idle();
-    assert_eq!(steps.load(Ordering::Relaxed), 2, "two wakes of an idle task are one");
+    assert_eq!(steps.load(Ordering::Relaxed), 2, "two wakes of an idle task cause one step");
     handle.wake();
     spawner.run_until_idle();
-    assert_eq!(
-        steps.load(Ordering::Relaxed),
-        4,
-        "a wake during a step is followed by another step"
-    );
+    assert_eq!(steps.load(Ordering::Relaxed), 4, "a wake during a step causes another step");
 }
 
 #[test]
-fn time_moves_to_the_nearest_deadline_when_nothing_can_run() {
+fn time_advances_to_the_nearest_deadline_when_no_task_is_runnable() {
     let (spawner, clock) = spawner(0);
     for (name, deadline_ns) in [("early", 30), ("late", 70)] {
         let clock = Arc::clone(&clock);
@@ -157,14 +153,14 @@ fn time_moves_to_the_nearest_deadline_when_nothing_can_run() {
 }
 
 #[test]
-fn a_step_that_waits_steps_the_others_and_never_itself() {
+fn a_waiting_step_runs_the_other_tasks_and_never_itself() {
     let (spawner, _) = spawner(entropy_seed());
     let (count, helper) = counter("helper", 5);
     let depth = Arc::new(AtomicU64::new(0));
     let waiting = task("waiting", {
         let (spawner, count, depth) = (spawner.clone(), Arc::clone(&count), Arc::clone(&depth));
         move || {
-            assert_eq!(depth.fetch_add(1, Ordering::Relaxed), 0, "stepped within its own step");
+            assert_eq!(depth.fetch_add(1, Ordering::Relaxed), 0, "run within its own step");
             assert!(spawner.wait_until(&Signal::new(WaitKind::Idle, "test"), None, &mut || {
                 count.load(Ordering::Relaxed) == 5
             }));
@@ -179,7 +175,7 @@ fn a_step_that_waits_steps_the_others_and_never_itself() {
 }
 
 #[test]
-fn a_deadlock_is_a_panic_that_names_the_tasks() {
+fn a_deadlock_panics_with_the_state_of_every_task() {
     let (spawner, _) = spawner(0);
     let handle = spawner.spawn(task("sleeper", || Step::Idle));
     let message = panic_message(|| {
@@ -191,14 +187,14 @@ fn a_deadlock_is_a_panic_that_names_the_tasks() {
 }
 
 #[test]
-fn tasks_that_never_rest_are_a_panic() {
+fn tasks_that_are_never_idle_panic() {
     let (spawner, _) = spawner(0);
     spawner.spawn(task("busy", || Step::Worked));
     assert!(panic_message(|| spawner.run_until_idle()).starts_with("livelock"));
 }
 
 #[test]
-fn a_panic_of_a_step_reaches_whoever_took_it_and_later_joiners() {
+fn a_panic_in_a_step_reaches_its_caller_and_later_joiners() {
     let (spawner, _) = spawner(0);
     let handle = spawner.spawn(task("broken", || panic!("expected by the test")));
     assert_eq!(panic_message(|| assert!(spawner.step())), "expected by the test");

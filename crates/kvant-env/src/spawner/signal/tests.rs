@@ -8,31 +8,31 @@ fn never() -> bool {
 }
 
 #[test]
-fn a_state_that_is_ready_needs_no_notification() {
+fn a_ready_state_needs_no_notification() {
     let signal = Signal::new(WaitKind::Idle, "test");
     assert!(signal.wait_until(&MockClock::new(0), Some(0), &mut || true, &never));
 }
 
 #[test]
-fn a_deadline_that_has_passed_ends_the_wait_after_one_look() {
+fn a_past_deadline_ends_the_wait_after_one_check() {
     let signal = Signal::new(WaitKind::Idle, "test");
     let clock = MockClock::new(0);
     clock.advance_to(10);
-    let mut looks = 0;
+    let mut check_count = 0;
     assert!(!signal.wait_until(
         &clock,
         Some(10),
         &mut || {
-            looks += 1;
+            check_count += 1;
             false
         },
         &never
     ));
-    assert!(looks >= 1);
+    assert!(check_count >= 1);
 }
 
 #[test]
-fn a_deadline_ends_the_wait_although_notifications_keep_coming() {
+fn a_deadline_ends_the_wait_despite_steady_notifications() {
     let signal = Signal::new(WaitKind::Idle, "test");
     let clock = MockClock::new(0);
     let mut ready = || {
@@ -44,29 +44,29 @@ fn a_deadline_ends_the_wait_although_notifications_keep_coming() {
 }
 
 #[test]
-fn a_notification_while_ready_looks_is_not_lost() {
+fn a_notification_during_a_check_is_not_lost() {
     let signal = Signal::new(WaitKind::Idle, "test");
-    let mut looks = 0;
+    let mut check_count = 0;
     let mut ready = || {
-        looks += 1;
-        // Had the waiter read the count only now, nothing would wake it again.
+        check_count += 1;
+        // A waiter that reads the count only after this would never wake up.
         signal.notify_all();
-        looks == 3
+        check_count == 3
     };
     assert!(signal.wait_until(&SystemClock::new(), None, &mut ready, &never));
 }
 
 #[test]
-fn a_panic_in_ready_leaves_no_waiter_behind() {
+fn a_panic_in_ready_unregisters_the_waiter() {
     let signal = Signal::new(WaitKind::Idle, "test");
-    let mut looks = 0;
+    let mut check_count = 0;
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         signal.wait_until(
             &SystemClock::new(),
             None,
             &mut || {
-                looks += 1;
-                assert!(looks < 2, "the second look panics");
+                check_count += 1;
+                assert!(check_count < 2, "the second check panics");
                 false
             },
             &never,
@@ -77,7 +77,7 @@ fn a_panic_in_ready_leaves_no_waiter_behind() {
 }
 
 #[test]
-fn two_threads_that_wait_for_each_other_never_miss_a_turn() {
+fn two_threads_that_alternate_never_miss_a_turn() {
     const TURN_COUNT: u64 = 20_000;
     let (signal, turn, clock) =
         (Signal::new(WaitKind::Idle, "test"), AtomicU64::new(0), SystemClock::new());
@@ -102,15 +102,15 @@ fn two_threads_that_wait_for_each_other_never_miss_a_turn() {
 }
 
 #[test]
-fn giving_up_ends_a_wait_that_nobody_notifies() {
-    let (signal, gave_up) = (Signal::new(WaitKind::Idle, "test"), AtomicBool::new(false));
+fn cancelling_ends_a_wait_without_notification() {
+    let (signal, is_cancelled) = (Signal::new(WaitKind::Idle, "test"), AtomicBool::new(false));
     thread::scope(|scope| {
         let waiter = scope.spawn(|| {
             signal.wait_until(&SystemClock::new(), None, &mut never, &|| {
-                gave_up.load(Ordering::Relaxed)
+                is_cancelled.load(Ordering::Relaxed)
             })
         });
-        gave_up.store(true, Ordering::Relaxed);
+        is_cancelled.store(true, Ordering::Relaxed);
         assert!(!waiter.join().unwrap());
     });
 }

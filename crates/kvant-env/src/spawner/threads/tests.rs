@@ -3,10 +3,10 @@ use crate::clock::SystemClock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU64;
 
-/// A task that does what a closure does.
+/// A task that calls a closure.
 struct TestTask<F>(F);
 
-/// A task that notes the niceness of its thread.
+/// A task that records the niceness of its thread.
 #[cfg(target_os = "linux")]
 struct NicenessTask {
     is_background: bool,
@@ -32,7 +32,7 @@ impl Task for NicenessTask {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn background_tasks_give_way_and_nobody_else_does() {
+fn only_background_tasks_run_at_lower_priority() {
     let (spawner, _) = spawner();
     let ours = rustix::process::getpriority_process(None).unwrap();
     let niceness_of = |is_background| {
@@ -62,7 +62,7 @@ fn spawner() -> (Arc<ThreadSpawner>, Arc<SystemClock>) {
 }
 
 #[test]
-fn a_task_steps_until_it_has_finished() {
+fn a_task_runs_until_it_finishes() {
     let (spawner, _) = spawner();
     let count = Arc::new(AtomicU64::new(0));
     let steps = Arc::clone(&count);
@@ -81,7 +81,7 @@ fn a_task_steps_until_it_has_finished() {
 }
 
 #[test]
-fn every_wake_is_followed_by_a_step_that_sees_what_was_done_before_it() {
+fn a_step_after_a_wake_sees_all_changes_before_it() {
     const REQUEST_COUNT: u64 = 10_000;
     let (spawner, _) = spawner();
     let requested = Arc::new(AtomicU64::new(0));
@@ -108,7 +108,7 @@ fn every_wake_is_followed_by_a_step_that_sees_what_was_done_before_it() {
 }
 
 #[test]
-fn an_idle_task_steps_again_at_its_time() {
+fn an_idle_task_runs_again_at_its_deadline() {
     let (spawner, clock) = spawner();
     let deadline_ns = clock.monotonic_ns() + 2_000_000;
     let handle = spawner.spawn(Arc::new(TestTask({
@@ -145,6 +145,6 @@ fn a_panic_of_a_task_reaches_joiners_and_waiters() {
     assert!(catch_unwind(AssertUnwindSafe(wait)).is_err());
     assert!(
         spawner.wait_until(&Signal::new(WaitKind::Idle, "test"), None, &mut || true),
-        "what is ready needs no task"
+        "a ready wait needs no task"
     );
 }

@@ -1,42 +1,41 @@
-//! What every file system of this crate must do alike: one list of cases, run by the tests of each
-//! backend.
+//! The contract of [`Fs`]: one list of cases that the tests of every backend run.
 
-use crate::fs::{DirEntry, File, Fs};
+use super::{DirEntry, File, Fs};
 use std::io::ErrorKind;
 use std::path::Path;
 
 type Case = (&'static str, fn(&dyn Fs, &Path));
 
 const CASES: &[Case] = &[
-    ("a file reads back what was written", reads_back),
+    ("a file returns the written bytes", reads_back),
     ("a read past the end fails", read_past_end),
-    ("a read without waiting is right or refused", reads_without_waiting),
+    ("a nonblocking read is correct or refused", nonblocking_read),
     ("a write past the end leaves zeros in the gap", write_past_end),
-    ("set_len cuts and extends with zeros", set_len),
-    ("allocate extends and never cuts", allocate),
-    ("create empties an existing file", create_truncates),
+    ("set_len truncates and extends with zeros", set_len),
+    ("allocate extends and never truncates", allocate),
+    ("create truncates an existing file", create_truncates),
     ("open needs an existing file", open_missing),
     ("a file opened for reading cannot be written", read_only),
     ("a file opened for writing keeps its contents", open_writable),
-    ("directories must exist before their files", missing_directory),
-    ("create_dir_all makes parents and may be repeated", create_dir_all),
-    ("list shows files only, in name order", list),
-    ("rename replaces, and the old name is gone", rename),
-    ("rename of a directory moves what it holds", rename_dir),
-    ("rename between two links of one file leaves both", rename_same_file),
-    ("hard links share contents and die apart", hard_link),
+    ("files need an existing directory", missing_directory),
+    ("create_dir_all creates parents and may be repeated", create_dir_all),
+    ("list returns files only, in name order", list),
+    ("rename replaces the target and removes the old name", rename),
+    ("rename of a directory moves its contents", rename_dir),
+    ("rename between two links of one file keeps both", rename_same_file),
+    ("hard links share contents and are removed separately", hard_link),
     ("an open file survives removal and replacement", open_survives),
     ("remove_file refuses directories and missing files", remove_file),
     ("remove_dir_all removes everything below", remove_dir_all),
     ("sync_dir needs an existing directory", sync_dir),
-    ("there is room on the device", available_bytes),
+    ("the device has free space", available_bytes),
     ("a lock excludes others until dropped and names its owner", lock),
     ("a lock replaces the id of the last owner", lock_after_owner_died),
-    ("a lock holds although its file is removed", lock_without_its_file),
-    ("a canonical path has no detours", canonical),
+    ("a lock survives the removal of its file", lock_without_its_file),
+    ("a canonical path has no `.` or `..`", canonical),
 ];
 
-/// Runs every case in a directory of its own below `root`, which must exist.
+/// Runs every case in its own directory below `root`, which must exist.
 pub(crate) fn check(fs: &dyn Fs, root: &Path) {
     for (number, (name, case)) in CASES.iter().enumerate() {
         let dir = root.join(format!("case-{number}"));
@@ -81,7 +80,7 @@ fn read_past_end(fs: &dyn Fs, dir: &Path) {
     file.read_exact_at(&mut [], 5).unwrap();
 }
 
-fn reads_without_waiting(fs: &dyn Fs, dir: &Path) {
+fn nonblocking_read(fs: &dyn Fs, dir: &Path) {
     put(fs, &dir.join("a"), b"Jello world");
     let file = fs.open(&dir.join("a")).unwrap();
     let mut middle = [0; 4];
@@ -303,7 +302,7 @@ fn lock_without_its_file(fs: &dyn Fs, dir: &Path) {
         let process_id = std::process::id().to_string();
         assert!(refused.to_string().contains(&process_id), "{refused}");
     }
-    assert!(!fs.exists(&path).unwrap(), "a refused owner leaves no file");
+    assert!(!fs.exists(&path).unwrap(), "a refused lock leaves no file");
     drop(held);
     drop(fs.lock(&path).unwrap());
 }
@@ -316,19 +315,19 @@ fn canonical(fs: &dyn Fs, dir: &Path) {
     assert_fails(fs.canonical(&dir.join("none")), ErrorKind::NotFound);
 }
 
-/// One writer and many readers at once: a block that the length covers is whole. Readers take a
-/// fixed number of looks, so that a writer that fails does not leave them waiting.
+/// One writer and several readers: a block below the file's length is complete. Readers make a
+/// fixed number of reads, so that they end even if the writer fails.
 pub(crate) fn check_threads(fs: &dyn Fs, root: &Path) {
     const BLOCK_BYTES: usize = 512;
     const BLOCK_COUNT: u64 = 50;
-    const LOOK_COUNT: u64 = 2_000;
+    const READ_COUNT: u64 = 2_000;
     let file = fs.create(&root.join("shared")).unwrap();
     let file: &dyn File = &*file;
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
                 let mut block = [0; BLOCK_BYTES];
-                for _ in 0..LOOK_COUNT {
+                for _ in 0..READ_COUNT {
                     let whole_blocks = file.len_bytes().unwrap() / BLOCK_BYTES as u64;
                     if let Some(last) = whole_blocks.checked_sub(1) {
                         file.read_exact_at(&mut block, last * BLOCK_BYTES as u64).unwrap();

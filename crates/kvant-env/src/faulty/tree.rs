@@ -1,17 +1,15 @@
-//! Names of an in-memory file system: directories that map names to files and directories.
+//! The directory tree: directories that map names to files and directories.
 //!
-//! Every operation is split in two: a planning function checks it and returns its [`Change`]s, and
-//! [`Tree::apply`] carries them out. A file system that models crashes keeps the changes, and
-//! applies to another tree those that survive.
+//! An operation has two parts: a planning function checks it and returns its [`Change`]s, and
+//! [`Tree::apply`] performs them. A crash image applies the surviving changes to another tree.
 //!
 //! Invariants:
-//! 1. The changes of one operation belong together: applying only some of them is never right.
-//! 2. A directory's id is never used again, so that changes of a removed directory cannot meet a
-//!    new one of the same name.
-//! 3. There is one root. Paths are taken from it whether they are absolute or relative; `..` is
-//!    resolved by name.
+//! 1. The changes of one operation are atomic: all or none are applied.
+//! 2. Directory ids are never reused, so that changes of a removed directory cannot affect a new
+//!    one with the same name.
+//! 3. There is one root. Relative paths also start there; `..` is resolved by name.
 //!
-//! Threads: none; the owner's lock guards a tree.
+//! Threads: the owner's lock guards a tree.
 
 use crate::fs::DirEntry;
 use std::collections::{BTreeMap, HashMap};
@@ -20,41 +18,40 @@ use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// A directory, whatever its name.
+/// Identifies a directory independently of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct DirId(u64);
+pub(super) struct DirId(u64);
 
 const ROOT: DirId = DirId(0);
 
-/// What a name stands for. `T` is what the file system keeps per file (the inode); hard links share
-/// it.
-pub(crate) enum Node<T> {
+/// The target of a name. `T` is the file system's inode; hard links share it.
+pub(super) enum Node<T> {
     File(Arc<T>),
     Dir(DirId),
 }
 
-/// A name's new meaning.
-pub(crate) struct Change<T> {
-    pub(crate) dir: DirId,
-    pub(crate) name: OsString,
-    /// `None`: the name is gone.
-    pub(crate) node: Option<Node<T>>,
+/// A new target for a name.
+pub(super) struct Change<T> {
+    pub(super) dir: DirId,
+    pub(super) name: OsString,
+    /// `None` removes the name.
+    pub(super) node: Option<Node<T>>,
 }
 
-/// The names.
-pub(crate) struct Tree<T> {
+/// The directories of a file system.
+pub(super) struct Tree<T> {
     dirs: HashMap<DirId, BTreeMap<OsString, Node<T>>>,
     dir_id_next: u64,
 }
 
 impl<T> Tree<T> {
-    /// A root directory without entries.
-    pub(crate) fn new() -> Tree<T> {
+    /// An empty root directory.
+    pub(super) fn new() -> Tree<T> {
         Tree { dirs: HashMap::from([(ROOT, BTreeMap::new())]), dir_id_next: 1 }
     }
 
     /// The inode of the file at `path`.
-    pub(crate) fn file(&self, path: &Path) -> io::Result<Arc<T>> {
+    pub(super) fn file(&self, path: &Path) -> io::Result<Arc<T>> {
         match self.node(path)? {
             Node::File(inode) => Ok(inode),
             Node::Dir(_) => Err(ErrorKind::IsADirectory.into()),
@@ -62,20 +59,20 @@ impl<T> Tree<T> {
     }
 
     /// The directory at `path`.
-    pub(crate) fn dir(&self, path: &Path) -> io::Result<DirId> {
+    pub(super) fn dir(&self, path: &Path) -> io::Result<DirId> {
         match self.node(path)? {
             Node::File(_) => Err(ErrorKind::NotADirectory.into()),
             Node::Dir(dir) => Ok(dir),
         }
     }
 
-    /// The directory that holds the last name of `path`.
-    pub(crate) fn parent_dir(&self, path: &Path) -> io::Result<DirId> {
+    /// The parent directory of `path`.
+    pub(super) fn parent_dir(&self, path: &Path) -> io::Result<DirId> {
         self.parent(path).map(|(dir, _)| dir)
     }
 
-    /// Whether `path` names anything.
-    pub(crate) fn exists(&self, path: &Path) -> io::Result<bool> {
+    /// Whether `path` exists.
+    pub(super) fn exists(&self, path: &Path) -> io::Result<bool> {
         match self.node(path) {
             Ok(_) => Ok(true),
             Err(error)
@@ -87,14 +84,13 @@ impl<T> Tree<T> {
         }
     }
 
-    /// What `name` in `dir` stands for.
-    pub(crate) fn get(&self, dir: DirId, name: &OsStr) -> Option<&Node<T>> {
+    /// The target of `name` in `dir`.
+    pub(super) fn get(&self, dir: DirId, name: &OsStr) -> Option<&Node<T>> {
         self.dirs.get(&dir)?.get(name)
     }
 
-    /// The files in the directory at `path`, in name order, with their lengths as `len_bytes` tells
-    /// them.
-    pub(crate) fn list(
+    /// The files in the directory at `path`, in name order.
+    pub(super) fn list(
         &self,
         path: &Path,
         len_bytes: impl Fn(&T) -> u64,
@@ -109,9 +105,9 @@ impl<T> Tree<T> {
         Ok(files.collect())
     }
 
-    /// The directories that the root leads to, with each file made anew by `map`: once for each
-    /// file, however many links it has, and in an order that depends on names only.
-    pub(crate) fn map_reachable<U>(&self, map: &mut dyn FnMut(&Arc<T>) -> Arc<U>) -> Tree<U> {
+    /// A copy of the directories reachable from the root. `map` is called once per file, regardless
+    /// of links, in an order that depends on names only.
+    pub(super) fn map_reachable<U>(&self, map: &mut dyn FnMut(&Arc<T>) -> Arc<U>) -> Tree<U> {
         let mut mapped = Tree { dirs: HashMap::new(), dir_id_next: self.dir_id_next };
         let mut seen: HashMap<*const T, Arc<U>> = HashMap::new();
         let mut to_visit = vec![ROOT];
@@ -134,8 +130,8 @@ impl<T> Tree<T> {
         mapped
     }
 
-    /// Every file that the root leads to, in path order.
-    pub(crate) fn files(&self) -> Vec<(PathBuf, Arc<T>)> {
+    /// Every file reachable from the root, in path order.
+    pub(super) fn files(&self) -> Vec<(PathBuf, Arc<T>)> {
         let mut files = Vec::new();
         self.collect_files(ROOT, Path::new("/"), &mut files);
         files.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
@@ -151,8 +147,8 @@ impl<T> Tree<T> {
         }
     }
 
-    /// Plans a new name for `inode`; fails if the name is taken.
-    pub(crate) fn plan_insert(&self, path: &Path, inode: Arc<T>) -> io::Result<Vec<Change<T>>> {
+    /// Plans a new name for `inode`; fails if the name exists.
+    pub(super) fn plan_insert(&self, path: &Path, inode: Arc<T>) -> io::Result<Vec<Change<T>>> {
         let (dir, name) = self.parent(path)?;
         if self.get(dir, &name).is_some() {
             return Err(ErrorKind::AlreadyExists.into());
@@ -160,8 +156,8 @@ impl<T> Tree<T> {
         Ok(vec![Change { dir, name, node: Some(Node::File(inode)) }])
     }
 
-    /// Plans the missing directories up to and including `path`: one operation for each.
-    pub(crate) fn plan_create_dir_all(&self, path: &Path) -> io::Result<Vec<Change<T>>> {
+    /// Plans the missing directories up to and including `path`, one operation each.
+    pub(super) fn plan_create_dir_all(&self, path: &Path) -> io::Result<Vec<Change<T>>> {
         let mut changes = Vec::new();
         let mut dir = ROOT;
         let mut dir_id_next = self.dir_id_next;
@@ -180,15 +176,13 @@ impl<T> Tree<T> {
         Ok(changes)
     }
 
-    /// Plans a rename of a file over a file or nothing, or of a directory over an empty directory
-    /// or nothing.
-    pub(crate) fn plan_rename(&self, from: &Path, to: &Path) -> io::Result<Vec<Change<T>>> {
+    /// Plans a rename. A file may replace a file, a directory an empty directory.
+    pub(super) fn plan_rename(&self, from: &Path, to: &Path) -> io::Result<Vec<Change<T>>> {
         let (from_dir, from_name) = self.parent(from)?;
         let (to_dir, to_name) = self.parent(to)?;
         let node = self.get(from_dir, &from_name).ok_or(ErrorKind::NotFound)?;
         match (node, self.get(to_dir, &to_name)) {
-            // As POSIX has it: renaming one link of a file over another of the same file leaves
-            // both.
+            // POSIX: renaming one link of a file to another link of it keeps both.
             (Node::File(old), Some(Node::File(new))) if Arc::ptr_eq(old, new) => {
                 return Ok(Vec::new());
             }
@@ -210,15 +204,14 @@ impl<T> Tree<T> {
     }
 
     /// Plans the removal of a file's name.
-    pub(crate) fn plan_remove_file(&self, path: &Path) -> io::Result<Vec<Change<T>>> {
+    pub(super) fn plan_remove_file(&self, path: &Path) -> io::Result<Vec<Change<T>>> {
         self.file(path)?;
         let (dir, name) = self.parent(path)?;
         Ok(vec![Change { dir, name, node: None }])
     }
 
-    /// Plans the removal of a directory: one operation for each entry below it, contents before
-    /// container.
-    pub(crate) fn plan_remove_dir_all(&self, path: &Path) -> io::Result<Vec<Change<T>>> {
+    /// Plans the removal of a directory and its contents, one operation per entry, contents first.
+    pub(super) fn plan_remove_dir_all(&self, path: &Path) -> io::Result<Vec<Change<T>>> {
         let (dir, name) = self.parent(path)?;
         let mut changes = Vec::new();
         self.plan_empty(self.dir(path)?, &mut changes);
@@ -235,9 +228,9 @@ impl<T> Tree<T> {
         }
     }
 
-    /// Gives a name its new meaning and returns the old one. A change of a directory that this tree
-    /// does not know yet is kept: the root may come to lead to it.
-    pub(crate) fn apply(&mut self, change: &Change<T>) -> Option<Node<T>> {
+    /// Sets the target of a name and returns the old one. Changes in a directory that this tree does
+    /// not know yet are kept, because a later change may link it.
+    pub(super) fn apply(&mut self, change: &Change<T>) -> Option<Node<T>> {
         if let Some(Node::Dir(child)) = &change.node {
             self.dirs.entry(*child).or_default();
             self.dir_id_next = self.dir_id_next.max(child.0 + 1);
@@ -260,7 +253,7 @@ impl<T> Tree<T> {
         Ok(node)
     }
 
-    /// The directory that holds the last name of `path`, and that name.
+    /// The parent directory of `path` and the last name.
     fn parent(&self, path: &Path) -> io::Result<(DirId, OsString)> {
         let mut names = components(path);
         let name = names.pop().ok_or(ErrorKind::InvalidInput)?;
@@ -284,7 +277,7 @@ impl<T> Clone for Node<T> {
 }
 
 /// `path` from the root, without `..`.
-pub(crate) fn absolute(path: &Path) -> PathBuf {
+pub(super) fn absolute(path: &Path) -> PathBuf {
     Path::new("/").join(components(path).iter().collect::<PathBuf>())
 }
 

@@ -1,0 +1,11 @@
+use super::*;
+
+#[test]
+fn long_mappings_are_aligned_to_huge_pages() {
+    for bytes in [1, 4096, 5000, 1 << 20, HUGE_PAGE_BYTES, 5 << 20] {
+        let mapping = Mapping::new(bytes).unwrap();
+        assert!(mapping.bytes() >= bytes && mapping.bytes() < bytes + page_bytes());
+        let alignment = if bytes < HUGE_PAGE_BYTES { page_bytes() } else { HUGE_PAGE_BYTES };
+        assert!(mapping.start().addr().get().is_multiple_of(alignment), "{bytes}");
+    }
+}
