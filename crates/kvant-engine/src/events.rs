@@ -1,27 +1,27 @@
-//! Events with their times: what the engine does that a request may have to wait for
-//! (`docs/events.md`).
+//! Timed events for engine work that may delay requests (`docs/events.md`).
 //!
-//! Threads: any. Events are told by the thread that does the work, some of them under locks of the
+//! Threads: any. The thread that does the work reports the event, sometimes under a lock of the
 //! engine.
 
+use kvant_base::Events;
 use kvant_base::events::{EventKind, Field, Fields};
-use kvant_base::{Error, Events};
 use kvant_env::Clock;
+use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
 
-/// An fsync that takes longer is told: longer than any on a disk that is well, short enough to show
-/// what a slow request waited for.
+/// Threshold for reporting an fsync: above the usual latency of a healthy disk, and low enough to
+/// explain a slow request.
 const FSYNC_SLOW_NS: u64 = 10_000_000;
 
-/// Where events go, and the clock that they are timed by.
+/// Stamps events with the clock and adds them to the ring.
 #[derive(Clone)]
 pub(crate) struct EventSink {
     clock: Arc<dyn Clock>,
     events: Arc<Events>,
 }
 
-/// Something that has begun.
+/// An event that has begun and not ended.
 pub(crate) struct Span {
     kind: EventKind,
     number: u64,
@@ -34,14 +34,13 @@ impl EventSink {
         EventSink { clock, events }
     }
 
-    /// Something begins now.
     pub(crate) fn begin(&self, kind: EventKind, fields: Fields) -> Span {
         let start_ns = self.clock.monotonic_ns();
         let number = self.events.begin(kind, start_ns, fields.clone());
         Span { kind, number, start_ns, fields }
     }
 
-    /// `span` is over; `more` is what its beginning could not say.
+    /// Ends `span`, with `more` fields than it began with.
     pub(crate) fn end(&self, span: Span, more: Fields) {
         let mut fields = span.fields;
         fields.extend(more);
@@ -49,29 +48,29 @@ impl EventSink {
         self.events.end(span.kind, span.number, span.start_ns, end_ns, fields);
     }
 
-    /// Does an fsync, and tells if it was slow.
+    /// Runs an fsync and reports it if it was slow.
     pub(crate) fn sync(
         &self,
         file: &'static str,
         sync: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<()> {
         let start_ns = self.clock.monotonic_ns();
-        let outcome = sync();
+        let result = sync();
         let end_ns = self.clock.monotonic_ns();
         let ns = end_ns.saturating_sub(start_ns);
         if ns >= FSYNC_SLOW_NS {
             let mut fields = vec![("file", text(file)), ("us", number(ns / 1000))];
-            if let Err(error) = &outcome {
-                fields.push(("error", Field::Text(error.to_string().into())));
+            if let Err(error) = &result {
+                fields.extend(failure(error));
             }
             self.events.whole(EventKind::Fsync, start_ns, end_ns, fields);
         }
-        outcome
+        result
     }
 }
 
-/// What the end of a failed span says.
-pub(crate) fn failure(error: &Error) -> Fields {
+/// The fields that end a failed span.
+pub(crate) fn failure(error: &dyn Display) -> Fields {
     vec![("error", Field::Text(error.to_string().into()))]
 }
 

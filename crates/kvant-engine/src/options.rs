@@ -1,13 +1,12 @@
-//! Settings of the engine. Most follow from one number, the memory budget; each says what it does,
-//! what it costs and when to change it.
+//! Settings of the engine. Most are derived from the memory budget.
 
 use kvant_base::limits;
 use std::time::Duration;
 
-/// What an acknowledged write has survived when it is acknowledged. See `docs/durability.md`.
+/// The failures that an acknowledged write survives. See `docs/durability.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncLevel {
-    /// Given to the operating system: survives the process, not a power loss.
+    /// Written to the operating system: survives a crash of the process, not a power loss.
     Os,
     /// As `Os`, and the log is synced once per interval; writes wait when a sync is overdue by more
     /// than an interval.
@@ -17,10 +16,11 @@ pub enum SyncLevel {
 }
 
 /// How the blocks of a table are compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Compression {
-    /// Stored as they are.
+    /// Uncompressed.
+    #[default]
     None = 0,
     /// LZ4: fast in both directions.
     Lz4 = 1,
@@ -28,10 +28,22 @@ pub enum Compression {
     Zstd = 2,
 }
 
-/// Settings of one database. [`Options::for_memory`] derives all from the budget.
+impl Compression {
+    /// The inverse of `as u8`; `None` for an unknown byte.
+    pub(crate) fn from_byte(byte: u8) -> Option<Compression> {
+        match byte {
+            0 => Some(Compression::None),
+            1 => Some(Compression::Lz4),
+            2 => Some(Compression::Zstd),
+            _ => None,
+        }
+    }
+}
+
+/// Settings of one database. [`Options::for_memory`] derives all of them from the budget.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// When a write is acknowledged. Default: every second. Cost of `Always`: one fsync a group of
+    /// When a write is acknowledged. Default: every second. `Always` costs one fsync per group of
     /// writes.
     pub sync: SyncLevel,
     /// The whole memory budget, in bytes; at least [`limits::MEMORY_BYTES_MIN`].
@@ -43,47 +55,46 @@ pub struct Options {
     /// less write amplification, longer recovery. Default: a sixteenth of the memory, at most 128
     /// MiB.
     pub memtable_bytes: u64,
-    /// Entries at which it is sealed although it has fewer bytes. Default: as many as the smallest
-    /// records make of 32 MiB, so that all memtables are recovered within a second: the time goes
-    /// by entries, hardly by bytes.
+    /// Entries at which the active memtable is sealed, whatever its size. Recovery time depends on
+    /// entries rather than bytes; the default, the number of smallest records in 32 MiB, lets all
+    /// memtables be recovered within a second.
     pub memtable_entries_max: u64,
     /// Sealed memtables that may wait for their flush before writes stall.
     pub memtables_sealed_max: usize,
     /// Target size of a table, in bytes.
     pub table_bytes: u64,
     /// Target size of a data block before compression, in bytes. Larger: smaller index, better
-    /// compression, dearer point reads.
+    /// compression, slower point reads.
     pub block_bytes: usize,
-    /// Compression of each level's tables.
+    /// Compression of the tables of each level.
     pub compression: [Compression; limits::LEVELS],
     /// Level-0 tables at which a compaction is due.
     pub l0_compact_count: usize,
-    /// Level-0 tables at which writes are slowed in proportion to what is over.
+    /// Level-0 tables above which writes are slowed in proportion to the excess.
     pub l0_slow_count: usize,
     /// Level-0 tables at which writes stop until a compaction has caught up.
     pub l0_stop_count: usize,
     /// Ratio of the sizes of neighbouring levels.
     pub level_ratio: u64,
-    /// Data above the last level, as a share of the last level, beyond which compaction goes on
-    /// although no level is over its target: bounds space amplification to one plus this, and half
-    /// a memtable.
+    /// Bytes above the last level, as a share of the last level, at which compaction continues
+    /// although no level exceeds its target. Bounds space amplification to one plus this share and
+    /// half a memtable.
     pub space_amplification_share: f64,
-    /// Part of the point reads of absent keys that may fetch a data block, all levels together.
+    /// Share of point reads of absent keys that may fetch a data block, over all levels.
     pub filter_false_positive_share: f64,
 }
 
-/// What 32 MiB of memtable hold of records that take 64 bytes there.
+/// Records of 64 bytes, the smallest there are in a memtable, in 32 MiB.
 const MEMTABLE_ENTRIES_MAX: u64 = (32 << 20) / 64;
 
 impl Options {
     /// Settings for a budget of `memory_bytes`.
     pub fn for_memory(memory_bytes: u64) -> Options {
-        let memtable_bytes = (memory_bytes / 16).clamp(4 << 20, 128 << 20);
         Options {
             sync: SyncLevel::Interval(Duration::from_secs(1)),
             memory_bytes,
             value_bytes_max: limits::VALUE_BYTES_MAX_DEFAULT.min(memory_bytes / 4),
-            memtable_bytes,
+            memtable_bytes: (memory_bytes / 16).clamp(4 << 20, 128 << 20),
             memtable_entries_max: MEMTABLE_ENTRIES_MAX,
             memtables_sealed_max: 3,
             table_bytes: (memory_bytes / 4).clamp(8 << 20, 64 << 20),
@@ -98,77 +109,63 @@ impl Options {
         }
     }
 
-    /// Everything that is wrong with these settings, a sentence each; empty when they can be used.
+    /// What is wrong with these settings, one sentence per problem; empty when they are valid.
     pub fn problems(&self) -> Vec<String> {
-        let mut problems = Vec::new();
-        let mut require = |holds: bool, sentence: String| {
-            if !holds {
-                problems.push(sentence);
-            }
-        };
-        let memory = self.memory_bytes;
-        require(
-            memory >= limits::MEMORY_BYTES_MIN,
-            format!("memory of {memory} bytes is below the least of {}", limits::MEMORY_BYTES_MIN),
-        );
-        require(
-            self.value_bytes_max <= (memory / 4).min(limits::VALUE_BYTES_MAX_LIMIT),
-            format!(
-                "values of {} bytes exceed a quarter of the memory ({memory} bytes) or 1 GiB",
-                self.value_bytes_max
+        let Options {
+            memory_bytes: memory,
+            value_bytes_max: value,
+            memtable_bytes: memtable,
+            memtables_sealed_max: sealed,
+            table_bytes: table,
+            block_bytes: block,
+            l0_compact_count: compact,
+            l0_slow_count: slow,
+            l0_stop_count: stop,
+            level_ratio: ratio,
+            space_amplification_share: space,
+            filter_false_positive_share: false_positives,
+            ..
+        } = *self;
+        let least = limits::MEMORY_BYTES_MIN;
+        let checks = [
+            (memory >= least, format!("memory of {memory} bytes is below the minimum of {least}")),
+            (
+                value <= (memory / 4).min(limits::VALUE_BYTES_MAX_LIMIT),
+                format!(
+                    "values of {value} bytes exceed a quarter of the memory ({memory} bytes) or \
+                     1 GiB"
+                ),
             ),
-        );
-        require(
-            self.memtable_bytes.saturating_mul(self.memtables_sealed_max as u64 + 1) <= memory / 2,
-            format!(
-                "{} sealed memtables and the active one of {} bytes exceed half of the memory",
-                self.memtables_sealed_max, self.memtable_bytes
+            (
+                memtable.saturating_mul(sealed as u64 + 1) <= memory / 2,
+                format!(
+                    "{sealed} sealed memtables and the active one of {memtable} bytes exceed half \
+                     of the memory"
+                ),
             ),
-        );
-        require(
-            self.memtables_sealed_max >= 1,
-            "at least one sealed memtable is needed to flush".into(),
-        );
-        require(
-            self.memtable_bytes >= 4096,
-            format!("a memtable of {} bytes is too small", self.memtable_bytes),
-        );
-        require(self.memtable_entries_max >= 1, "a memtable of no entries is too small".into());
-        require(
-            self.table_bytes >= 4096,
-            format!("tables of {} bytes are too small", self.table_bytes),
-        );
-        require(
-            (256..=1 << 20).contains(&self.block_bytes),
-            format!("blocks of {} bytes are not within 256 bytes and 1 MiB", self.block_bytes),
-        );
-        require(
-            1 <= self.l0_compact_count
-                && self.l0_compact_count <= self.l0_slow_count
-                && self.l0_slow_count < self.l0_stop_count,
-            format!(
-                "level-0 counts must rise: compact {} <= slow {} < stop {}",
-                self.l0_compact_count, self.l0_slow_count, self.l0_stop_count
+            (sealed >= 1, "at least one sealed memtable is needed to flush".into()),
+            (memtable >= 4096, format!("a memtable of {memtable} bytes is too small")),
+            (self.memtable_entries_max >= 1, "a memtable of no entries is too small".into()),
+            (table >= 4096, format!("tables of {table} bytes are too small")),
+            (
+                (256..=1 << 20).contains(&block),
+                format!("blocks of {block} bytes are not within 256 bytes and 1 MiB"),
             ),
-        );
-        require(self.level_ratio >= 2, format!("a level ratio of {} is below 2", self.level_ratio));
-        require(
-            self.space_amplification_share > 0.0,
-            format!(
-                "a space amplification share of {} is not positive",
-                self.space_amplification_share
+            (
+                1 <= compact && compact <= slow && slow < stop,
+                format!("level-0 counts must rise: compact {compact} <= slow {slow} < stop {stop}"),
             ),
-        );
-        require(
-            self.filter_false_positive_share > 0.0 && self.filter_false_positive_share < 1.0,
-            format!(
-                "a false-positive share of {} is not between 0 and 1",
-                self.filter_false_positive_share
+            (ratio >= 2, format!("a level ratio of {ratio} is below 2")),
+            (space > 0.0, format!("a space amplification share of {space} is not positive")),
+            (
+                false_positives > 0.0 && false_positives < 1.0,
+                format!("a false-positive share of {false_positives} is not between 0 and 1"),
             ),
-        );
-        if let SyncLevel::Interval(interval) = self.sync {
-            require(!interval.is_zero(), "a sync interval of zero: use `always`".into());
-        }
-        problems
+            (
+                self.sync != SyncLevel::Interval(Duration::ZERO),
+                "a sync interval of zero: use `always`".into(),
+            ),
+        ];
+        checks.into_iter().filter(|(holds, _)| !holds).map(|(_, problem)| problem).collect()
     }
 }

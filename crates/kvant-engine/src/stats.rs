@@ -1,39 +1,29 @@
-//! What the engine says about itself: a snapshot of counters and sizes, serialised as `/v0/stats`.
+//! Statistics of the engine: a snapshot of counters and sizes, serialised as `/v0/stats`.
 
 use serde::Serialize;
 
-/// Why a write waits or is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StallReason {
-    /// Too many sealed memtables wait for their flush.
-    Memtables,
-    /// Too many level-0 tables wait for compaction.
-    L0Tables,
-    /// The interval sync is overdue.
-    SyncOverdue,
-}
-
-/// All stall reasons, in the order of their statistics.
-pub const STALL_REASONS: [StallReason; 3] =
-    [StallReason::Memtables, StallReason::L0Tables, StallReason::SyncOverdue];
-
-impl StallReason {
-    /// The name used in statistics, metrics, logs and error texts.
-    pub fn name(self) -> &'static str {
-        match self {
-            StallReason::Memtables => "memtables",
-            StallReason::L0Tables => "l0_tables",
-            StallReason::SyncOverdue => "sync_overdue",
-        }
+kvant_base::named_enum! {
+    /// Why writes are delayed or rejected.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum StallReason {
+        /// Too many sealed memtables wait for their flush.
+        Memtables = "memtables",
+        /// Too many level-0 tables wait for compaction.
+        L0Tables = "l0_tables",
+        /// The interval sync is overdue.
+        SyncOverdue = "sync_overdue",
     }
 }
 
-/// Everything at one moment; figures of different parts may be a few operations apart. Counters
-/// count from the last open.
+/// All stall reasons, in the order of their statistics.
+pub const STALL_REASONS: [StallReason; 3] = StallReason::ALL;
+
+/// A snapshot of all statistics. Figures of different parts may be a few operations apart; counters
+/// start at 0 when the database is opened.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stats {
-    /// One row a level.
+    /// One row per level.
     pub levels: Vec<LevelStats>,
     pub memtables: MemtableStats,
     pub block_cache: CacheStats,
@@ -42,17 +32,17 @@ pub struct Stats {
     pub wal: WalStats,
     pub flushes: JobStats,
     pub compactions: JobStats,
-    /// One row a [`StallReason`].
+    /// One row per [`StallReason`].
     pub stalls: Vec<StallStats>,
     pub space: SpaceStats,
     pub snapshots: SnapshotStats,
     pub memory: MemoryStats,
     pub recovery: RecoveryStats,
-    /// The first cause, when writes are fenced.
+    /// The error that fenced writes, if any.
     pub fenced: Option<String>,
-    /// Whether writes that need space are refused now.
+    /// Whether writes that need space are rejected now.
     pub disk_full: bool,
-    /// Largest sequence number that readers see.
+    /// Largest sequence number visible to readers.
     pub visible_seq: u64,
 }
 
@@ -62,7 +52,7 @@ pub struct LevelStats {
     pub level: usize,
     pub table_count: u64,
     pub bytes: u64,
-    /// What the level should hold at most; 0 for level 0 and levels not in use.
+    /// Target size; 0 for level 0 and levels not in use.
     pub target_bytes: u64,
     /// Urgency of a compaction out of this level: due at 1.0 and above.
     pub score: f64,
@@ -89,14 +79,14 @@ pub struct CacheStats {
     pub evicted_count: u64,
 }
 
-/// Point reads and what they cost. The share of absent reads that fetched a block is
+/// Reads and their cost. The share of absent reads that fetched a block is
 /// `absent_block_fetch_count / absent_count`; a present key costs `present_block_fetch_count /
 /// present_from_table_count` fetches.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ReadStats {
     pub get_count: u64,
     pub present_count: u64,
-    /// Present keys that no memtable held.
+    /// Present keys found in a table.
     pub present_from_table_count: u64,
     pub absent_count: u64,
     /// Data blocks fetched, from cache or disk, by reads that found their key.
@@ -107,7 +97,7 @@ pub struct ReadStats {
     pub filter_negative_count: u64,
     pub range_count: u64,
     pub range_record_count: u64,
-    /// Tombstones, expired and shadowed versions that ranges stepped over.
+    /// Tombstones, expired and shadowed versions skipped by ranges.
     pub range_skipped_count: u64,
     /// Blocks read from files, index and filter blocks included.
     pub disk_read_count: u64,
@@ -118,7 +108,7 @@ pub struct ReadStats {
 pub struct WriteStats {
     pub operation_count: u64,
     pub group_count: u64,
-    /// Key and value bytes given by users.
+    /// Key and value bytes of users' writes.
     pub user_bytes: u64,
     /// Bytes written to the log, tables and manifest, divided by `user_bytes`.
     pub amplification: f64,
@@ -143,7 +133,7 @@ pub struct JobStats {
     pub read_bytes: u64,
     pub written_bytes: u64,
     pub busy_us_total: u64,
-    /// Bytes that have to be compacted until no level is over its target.
+    /// Bytes to compact until no level exceeds its target.
     pub debt_bytes: u64,
 }
 
@@ -155,14 +145,14 @@ pub struct StallStats {
     pub active: bool,
 }
 
-/// Where the bytes on disk are.
+/// Bytes on disk.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SpaceStats {
     /// Tables of the current version.
     pub live_bytes: u64,
-    /// Files that no version needs and that wait for removal.
+    /// Files of no version, waiting for removal.
     pub obsolete_bytes: u64,
-    /// Tables kept only for open iterators and snapshots.
+    /// Tables held only by open iterators and snapshots.
     pub pinned_bytes: u64,
     pub wal_bytes: u64,
     pub available_bytes: u64,
@@ -179,7 +169,7 @@ pub struct SnapshotStats {
 pub struct MemoryStats {
     pub limit_bytes: u64,
     pub used_bytes: u64,
-    /// One row a consumer: name and bytes.
+    /// Name and bytes of each consumer.
     pub consumers: Vec<(&'static str, u64)>,
 }
 
@@ -188,6 +178,6 @@ pub struct RecoveryStats {
     pub us: u64,
     pub wal_bytes: u64,
     pub wal_record_count: u64,
-    /// Bytes after the end of the log's good part that were discarded.
+    /// Discarded bytes after the valid part of the log.
     pub discarded_bytes: u64,
 }

@@ -1,32 +1,32 @@
 //! Names of the files in a data directory.
 //!
-//! Numbers are decimal, zero-padded to six digits, from one counter, so that a directory listing is
-//! in order of creation.
+//! All numbers come from one counter and are zero-padded to six decimal digits, so a directory
+//! listing is in order of creation.
 
 use super::FileNum;
 use std::path::{Path, PathBuf};
 
-/// What a file in the data directory is.
+/// The kind of a file in the data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FileKind {
     /// Write-ahead log: `NNNNNN.wal`.
     Wal,
     /// Table: `NNNNNN.sst`.
     Table,
-    /// Manifest: `MANIFEST-NNNNNN`. The one with the highest number is current.
+    /// Manifest: `MANIFEST-NNNNNN`. The highest number is the current one.
     Manifest,
-    /// A file being made, to be renamed when complete: `NNNNNN.tmp`. Removed at open.
+    /// An incomplete file, renamed when complete: `NNNNNN.tmp`. Removed at open.
     Temporary,
-    /// Space kept for deletes and compaction on a full disk: `RESERVE`.
+    /// Space reserved for deletes and compactions on a full disk: `RESERVE`.
     Reserve,
-    /// The owner's lock: `LOCK`.
+    /// The lock of the process that has the directory open: `LOCK`.
     Lock,
 }
 
-/// A larger number is not ours: counting on from it must not overflow.
+/// Largest accepted file number: counting up from it must not overflow.
 const NUM_MAX: u64 = 1 << 56;
 
-/// The name of a file. `num` is ignored for the kinds that exist once.
+/// The name of a file. `num` is ignored for kinds of which there is one file.
 pub(crate) fn file_name(kind: FileKind, num: FileNum) -> String {
     let num = num.0;
     match kind {
@@ -44,7 +44,7 @@ pub(crate) fn file_path(dir: &Path, kind: FileKind, num: FileNum) -> PathBuf {
     dir.join(file_name(kind, num))
 }
 
-/// What a name says; `None` for names that are not ours.
+/// The inverse of [`file_name`]; `None` for other names.
 pub(crate) fn parse_file_name(name: &str) -> Option<(FileKind, FileNum)> {
     match name {
         "RESERVE" => return Some((FileKind::Reserve, FileNum(0))),

@@ -1,17 +1,17 @@
-//! Internal keys: a user key with the sequence number and kind of the write that made it.
+//! Internal keys: a user key with the sequence number and kind of its write.
 //!
-//! Order: user keys ascending by unsigned bytes, then trailers descending, so that the newest
-//! version of a key comes first. Encoded, an internal key is the user key followed by the trailer
-//! as eight bytes, little end first.
+//! Order: user keys ascending by unsigned bytes, then trailers descending, so the newest version of
+//! a key comes first. An encoded internal key is the user key followed by the trailer, eight bytes
+//! little-endian.
 
 use std::cmp::Ordering;
 
-/// Number of a write; every operation has its own, in commit order. At most [`SeqNum::MAX`].
+/// Sequence number of an operation, in commit order. At most [`SeqNum::MAX`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeqNum(pub u64);
 
 impl SeqNum {
-    /// The largest sequence number: eight bits of the trailer are the kind's.
+    /// The largest sequence number: the other eight bits of a trailer hold the kind.
     pub const MAX: SeqNum = SeqNum((1 << 56) - 1);
 }
 
@@ -19,21 +19,20 @@ impl SeqNum {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileNum(pub u64);
 
-/// What a write did to its key.
+/// What an entry says about its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ValueKind {
-    /// Removed it: a tombstone, with an empty value.
+    /// A tombstone, with an empty value.
     Delete = 0,
-    /// Gave it a value.
+    /// A value.
     Put = 1,
-    /// Gave it a value that expires: the stored value starts with the expiry, eight bytes, little
-    /// end first, in milliseconds since 1970 by wall clock. It is gone once the clock reaches it.
+    /// A value that expires when the wall clock reaches its expiry. The stored value starts with
+    /// the expiry: eight bytes little-endian, milliseconds since 1970.
     PutExpiring = 2,
 }
 
 impl ValueKind {
-    /// The kind that `byte` stands for.
     pub(crate) fn from_byte(byte: u8) -> Option<ValueKind> {
         match byte {
             0 => Some(ValueKind::Delete),
@@ -44,13 +43,11 @@ impl ValueKind {
     }
 }
 
-/// Bytes of an encoded trailer.
 pub(crate) const TRAILER_BYTES: usize = 8;
 
 /// A borrowed internal key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InternalKeyRef<'a> {
-    /// The key as the user gave it.
     pub(crate) user_key: &'a [u8],
     /// `sequence number << 8 | kind`.
     pub(crate) trailer: u64,
@@ -62,8 +59,8 @@ impl<'a> InternalKeyRef<'a> {
         InternalKeyRef { user_key, trailer: seq.0 << 8 | kind as u64 }
     }
 
-    /// The key that sorts before every version of `user_key` that is visible at `seq`, and after
-    /// every newer one.
+    /// The key that sorts before every version of `user_key` visible at `seq`, and after every
+    /// newer version.
     pub(crate) fn seek(user_key: &'a [u8], seq: SeqNum) -> Self {
         InternalKeyRef { user_key, trailer: seq.0 << 8 | 0xff }
     }
@@ -78,7 +75,7 @@ impl<'a> InternalKeyRef<'a> {
         SeqNum(self.trailer >> 8)
     }
 
-    /// The kind; `None` when the stored byte is none of ours (corruption).
+    /// The kind; `None` for an unknown byte (corruption).
     pub(crate) fn kind(self) -> Option<ValueKind> {
         ValueKind::from_byte(self.trailer as u8)
     }
@@ -107,7 +104,7 @@ impl PartialOrd for InternalKeyRef<'_> {
     }
 }
 
-/// An owned internal key.
+/// An owned internal key. See [`InternalKeyRef`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InternalKey {
     pub(crate) user_key: Vec<u8>,
@@ -118,9 +115,17 @@ impl InternalKey {
     pub(crate) fn as_ref(&self) -> InternalKeyRef<'_> {
         InternalKeyRef { user_key: &self.user_key, trailer: self.trailer }
     }
+
+    /// Copies `key`, reusing the allocation.
+    #[inline]
+    pub(crate) fn assign(&mut self, key: InternalKeyRef<'_>) {
+        self.user_key.clear();
+        self.user_key.extend_from_slice(key.user_key);
+        self.trailer = key.trailer;
+    }
 }
 
-/// Splits a stored value into its expiry (milliseconds since 1970) and what the user gave; `None`
+/// Splits a stored value into its expiry (milliseconds since 1970) and the user's value; `None`
 /// when an expiring value is shorter than its expiry (corruption).
 #[inline]
 pub(crate) fn split_expiry(kind: ValueKind, stored: &[u8]) -> Option<(Option<u64>, &[u8])> {

@@ -1,17 +1,17 @@
-//! The first bytes of a key as one integer: a comparison that needs no memory access.
+//! The first bytes of a key as an integer, for comparisons without a memory access.
 
-/// The first eight bytes of `user_key` as a big-endian integer, shorter keys padded with zeros.
+/// The first eight bytes of `key` as a big-endian integer, padded with zeros.
 ///
-/// Where two prefixes differ, the keys differ in the same direction; where they are equal, the keys
-/// must be compared.
+/// Keys with different prefixes are ordered as their prefixes are; keys with equal prefixes must be
+/// compared.
 #[inline]
-pub(crate) fn key_prefix(user_key: &[u8]) -> u64 {
-    if let Some(head) = user_key.first_chunk::<8>() {
+pub(crate) fn key_prefix(key: &[u8]) -> u64 {
+    if let Some(head) = key.first_chunk::<8>() {
         return u64::from_be_bytes(*head);
     }
-    // Short keys from pieces that overlap: a copy of any number of bytes would be a call.
-    let count = user_key.len();
-    match (user_key.first_chunk::<4>(), user_key.last_chunk::<4>()) {
+    // Short keys are composed of overlapping loads: a copy of variable length would be a call.
+    let count = key.len();
+    match (key.first_chunk::<4>(), key.last_chunk::<4>()) {
         (Some(head), Some(tail)) => {
             let (head, tail) = (u32::from_be_bytes(*head), u32::from_be_bytes(*tail));
             u64::from(head) << 32 | u64::from(tail) << (8 * (8 - count))
@@ -19,7 +19,7 @@ pub(crate) fn key_prefix(user_key: &[u8]) -> u64 {
         _ if count == 0 => 0,
         _ => [0, count / 2, count - 1]
             .into_iter()
-            .fold(0, |prefix, at| prefix | u64::from(user_key[at]) << (56 - 8 * at)),
+            .fold(0, |prefix, at| prefix | u64::from(key[at]) << (56 - 8 * at)),
     }
 }
 

@@ -11,6 +11,9 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+/// The cache of decoded blocks that all tables share.
+pub(crate) type BlockCache = crate::cache::Cache<Block>;
+
 /// A decoded block.
 pub(crate) enum Block {
     Data(DataBlock),
@@ -44,48 +47,34 @@ impl Block {
     }
 }
 
-/// An entry that a point read found. Derefs to the value as stored, which it pins without copying.
+/// An entry that a point read found. Derefs to the stored value, which it pins without copying.
 #[derive(Clone)]
 pub(crate) struct FoundEntry {
     pub(crate) seq: SeqNum,
     pub(crate) kind: ValueKind,
-    block: Arc<Block>,
-    value: Range<usize>,
+    /// A data block.
+    pub(super) block: Arc<Block>,
+    /// Where the stored value is in `block`.
+    pub(super) value: Range<usize>,
 }
 
 impl FoundEntry {
-    /// `value` is a range of `block`, which is a data block.
-    #[inline]
-    pub(super) fn new(
-        seq: SeqNum,
-        kind: ValueKind,
-        block: Arc<Block>,
-        value: Range<usize>,
-    ) -> FoundEntry {
-        FoundEntry { seq, kind, block, value }
-    }
-}
-
-impl FoundEntry {
-    /// The stored value less its first `skipped_bytes`: a short one is copied, a long one keeps its
-    /// block.
+    /// The stored value without its first `skipped_bytes`. Copies a short value; a long one pins
+    /// its block, which holds little else.
     pub(crate) fn value_behind(&self, skipped_bytes: usize) -> Bytes {
         let value = &self[skipped_bytes..];
         if value.len() <= VALUE_BYTES_COPIED_MAX {
             return Bytes::copy_from_slice(value);
         }
-        let mut stored = Bytes::from_owner(StoredValue(self.clone()));
+        let mut stored = Bytes::from_owner(self.clone());
         stored.advance(skipped_bytes);
         stored
     }
 }
 
-/// What a long value keeps: its block, which hardly holds more.
-struct StoredValue(FoundEntry);
-
-impl AsRef<[u8]> for StoredValue {
+impl AsRef<[u8]> for FoundEntry {
     fn as_ref(&self) -> &[u8] {
-        &self.0
+        self
     }
 }
 

@@ -1,37 +1,37 @@
-//! Reads data blocks in sequence, several at once.
+//! Sequential reads of data blocks, with readahead.
 //!
-//! The first read after a jump is small, and each read that follows on the one before doubles, up
-//! to [`AHEAD_BYTES_MAX`]: a short range costs little, a long one or a compaction reads in large
-//! pieces.
+//! Readahead starts small after a jump and doubles with each sequential read up to
+//! [`AHEAD_BYTES_MAX`], so short ranges read little and long ones read in large pieces.
 
 use super::block::Block;
 use super::data_block::DataBlock;
 use super::index::Index;
 use super::point_read::ReadTrace;
 use super::reader::Table;
-use super::stored::{self, BlockSpan, Payload};
+use super::stored::{self, BlockSpan};
 use crate::cache::Admission;
 use kvant_base::{Consumer, Reservation, Result};
+use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The largest read of several blocks; a larger single block is read alone.
+/// Largest read of several blocks. A larger block is read alone.
 const AHEAD_BYTES_MAX: usize = 256 << 10;
-/// The first read after a jump when blocks do not stay in the cache.
+/// First read after a jump when the cache is not filled.
 const AHEAD_BYTES_FIRST: usize = 16 << 10;
 
-/// Reads data blocks of one table in sequence.
+/// Reads data blocks of one table.
 pub(super) struct BlockReader {
     fill_cache: bool,
-    /// Adjoining blocks as stored, read at once.
+    /// Adjacent blocks as stored, read at once.
     chunk: Vec<u8>,
     chunk_offset_bytes: u64,
-    /// What the next read may take beyond the block that it is for.
+    /// Most bytes of the next read, unless its block is longer.
     ahead_bytes: usize,
-    /// The block that would continue the sequence.
+    /// The next block of the sequence.
     block_next: usize,
-    /// What has been read since somebody took this.
-    pub(super) touched: ReadTrace,
-    /// Counts `chunk` and, where the cache does not, the block handed out last.
+    /// What was read since the owner last took this.
+    pub(super) trace: ReadTrace,
+    /// Memory of `chunk` and, without the cache, of the last block.
     memory: Reservation,
 }
 
@@ -43,12 +43,12 @@ impl BlockReader {
             chunk_offset_bytes: 0,
             ahead_bytes: 0,
             block_next: usize::MAX,
-            touched: ReadTrace::default(),
+            trace: ReadTrace::default(),
             memory: table.context.memory.reserve(consumer, 0),
         }
     }
 
-    /// Data block `block` of `table`, whose index is `index`.
+    /// Reads data block `block` of `table`, whose index is `index`.
     pub(super) fn read(
         &mut self,
         table: &Table,
@@ -56,12 +56,11 @@ impl BlockReader {
         block: usize,
     ) -> Result<Arc<Block>> {
         let span = index.span(block);
-        self.touched.block_count += 1;
+        self.trace.block_count += 1;
         let in_sequence = block == self.block_next;
         self.block_next = block + 1;
-        let key = table.block_key(span);
         if self.fill_cache
-            && let Some(cached) = table.context.cache.get(key)
+            && let Some(cached) = table.context.cache.get(table.block_key(span))
         {
             return Ok(cached);
         }
@@ -73,15 +72,14 @@ impl BlockReader {
             };
             self.read_chunk(table, index, block)?;
         }
-        self.touched.count_read(span.stored_bytes);
-        let decoded = Arc::new(Block::Data(self.take_block(table, span)?));
-        let heap_bytes = decoded.heap_bytes();
+        self.trace.count_read(span.stored_bytes);
+        let block = Block::Data(self.take_block(table, span)?);
         if self.fill_cache {
             self.memory.resize(self.chunk.capacity() as u64);
-            return Ok(table.context.cache.insert(key, decoded, heap_bytes, Admission::Probation));
+            return Ok(table.cache_block(span, block, Admission::Probation));
         }
-        self.memory.resize((self.chunk.capacity() + heap_bytes) as u64);
-        Ok(decoded)
+        self.memory.resize((self.chunk.capacity() + block.heap_bytes()) as u64);
+        Ok(Arc::new(block))
     }
 
     fn chunk_covers(&self, span: BlockSpan) -> bool {
@@ -89,7 +87,7 @@ impl BlockReader {
         self.chunk_offset_bytes <= span.offset_bytes && span.end_bytes() <= end_bytes
     }
 
-    /// Reads `block` and those after it that fit into `ahead_bytes`.
+    /// Reads `block` and the following blocks that fit into `ahead_bytes`.
     fn read_chunk(&mut self, table: &Table, index: &Index, block: usize) -> Result<()> {
         let start_bytes = index.span(block).offset_bytes;
         let mut end_bytes = index.span(block).end_bytes();
@@ -100,8 +98,7 @@ impl BlockReader {
             }
             end_bytes = next_end_bytes;
         }
-        // Empty until the read has succeeded, so that no later call takes an older chunk for what
-        // it asked for.
+        // Empty until the read has succeeded: after an error no block may come from the old chunk.
         let mut chunk = std::mem::take(&mut self.chunk);
         let chunk_bytes = (end_bytes - start_bytes) as usize;
         chunk.clear();
@@ -116,15 +113,12 @@ impl BlockReader {
     /// Decodes the block at `span`, which the chunk covers.
     fn take_block(&mut self, table: &Table, span: BlockSpan) -> Result<DataBlock> {
         let raw = if self.chunk.len() == span.stored_bytes as usize {
-            // Alone, as large blocks are: not copied, and its buffer is not kept.
+            // A single block, as large ones are: use the chunk without copying.
             stored::open_owned(std::mem::take(&mut self.chunk), span.offset_bytes)
         } else {
             let start = (span.offset_bytes - self.chunk_offset_bytes) as usize;
             let stored = &self.chunk[start..start + span.stored_bytes as usize];
-            stored::open(stored, span.offset_bytes).map(|payload| match payload {
-                Payload::Raw(payload) => payload.to_vec(),
-                Payload::Compressed(raw) => raw,
-            })
+            stored::open(stored, span.offset_bytes).map(Cow::into_owned)
         };
         table.at(span, raw.and_then(DataBlock::new))
     }

@@ -1,9 +1,9 @@
 //! Writes a table.
 //!
 //! Invariants:
-//! 1. Entries are added in internal-key order, each once: asserted, because an unordered table
-//!    answers wrongly for ever.
-//! 2. Bytes go to the file strictly front to back, in large pieces.
+//! 1. Entries are added in strictly ascending internal-key order. This is asserted, because reads
+//!    of an unordered table return wrong results.
+//! 2. The file is written sequentially, in large pieces.
 //!
 //! Threads: one thread builds a table.
 
@@ -12,7 +12,7 @@ use super::filter::Filter;
 use super::footer::{FOOTER_BYTES, FORMAT_VERSION, Footer};
 use super::index::{IndexBuilder, shortest_separator};
 use super::properties::TableProperties;
-use super::stored::{self, BLOCK_TRAILER_BYTES, BlockSpan, Sealer};
+use super::stored::{self, BLOCK_TRAILER_BYTES, BlockCompressor, BlockSpan};
 use crate::format::{FileNum, InternalKey, InternalKeyRef, key_hash};
 use crate::options::Compression;
 use kvant_base::{Error, Result, limits};
@@ -20,11 +20,11 @@ use kvant_env::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes collected before they are written.
+/// Size of the write buffer.
 const WRITE_BYTES: usize = 512 << 10;
-/// Room that block buffers keep after a large block.
+/// Largest block buffer kept after a large block.
 const BLOCK_BUFFER_KEEP_BYTES: usize = 2 << 20;
-/// Longest stored value: the longest the user may give, and its expiry.
+/// Longest stored value: the longest user value, and its expiry.
 const STORED_VALUE_BYTES_MAX: u64 = limits::VALUE_BYTES_MAX_LIMIT + 8;
 const CREATED_BY: &str = concat!("kvant ", env!("CARGO_PKG_VERSION"));
 
@@ -34,7 +34,7 @@ pub(crate) struct TableOptions {
     /// Size at which a data block is closed, before compression.
     pub(crate) block_bytes: usize,
     pub(crate) compression: Compression,
-    /// Size of the filter; see [`super::bits_per_key_for`]. 0: no filter.
+    /// Bits of the filter per user key, see [`super::bits_per_key_for`]; 0: no filter.
     pub(crate) filter_bits_per_key: f64,
 }
 
@@ -46,25 +46,25 @@ pub(crate) struct FinishedTable {
     pub(crate) file_bytes: u64,
 }
 
-/// Writes a table to an empty file.
+/// Builds a table in an empty file.
 pub(crate) struct TableBuilder {
     out: Output,
     options: TableOptions,
-    sealer: Sealer,
+    compressor: BlockCompressor,
     block: DataBlockBuilder,
-    /// The entry added last, also when its block is closed already.
+    /// The last entry added, in the current block or the one before.
     last: InternalKey,
     last_hash: u64,
-    /// Stored bytes of a closed block whose index entry waits for the next key.
+    /// Stored bytes of the last closed block, whose index entry depends on the next key.
     unindexed_block: Option<u32>,
     index: IndexBuilder,
     separator: Vec<u8>,
-    /// A hash a distinct user key.
+    /// One hash per distinct user key.
     hashes: Vec<u64>,
-    properties: TableProperties,
+    pub(super) properties: TableProperties,
 }
 
-/// The file and what is not written to it yet.
+/// A file with a write buffer.
 struct Output {
     file: Arc<dyn File>,
     path: PathBuf,
@@ -73,8 +73,7 @@ struct Output {
 }
 
 impl TableBuilder {
-    /// A builder of table `file_num` that writes to `file`, which is empty. `path` is for error
-    /// messages.
+    /// Starts table `file_num` in `file`, which is empty. `path` is for error messages.
     pub(crate) fn new(
         file: Arc<dyn File>,
         path: &Path,
@@ -84,7 +83,7 @@ impl TableBuilder {
         TableBuilder {
             out: Output { file, path: path.to_path_buf(), buffer: Vec::new(), written_bytes: 0 },
             options,
-            sealer: Sealer::new(options.compression),
+            compressor: BlockCompressor::new(options.compression),
             block: DataBlockBuilder::default(),
             last: InternalKey::default(),
             last_hash: 0,
@@ -96,13 +95,7 @@ impl TableBuilder {
         }
     }
 
-    /// Replaces what the properties say about the writer, so that a golden file outlives it.
-    #[cfg(test)]
-    pub(super) fn set_created_by(&mut self, created_by: &str) {
-        self.properties.created_by = created_by.to_string();
-    }
-
-    /// Adds an entry, which must be after all added before.
+    /// Adds an entry, which must be after all entries before.
     pub(crate) fn add(&mut self, key: InternalKeyRef<'_>, value: &[u8]) -> Result<()> {
         let first = self.properties.entry_count == 0;
         assert!(first || self.last.as_ref() < key, "entries are added to a table in order");
@@ -128,24 +121,22 @@ impl TableBuilder {
             }
         }
         self.block.add(key, value, &self.last.user_key, self.last_hash);
-        self.last.user_key.clear();
-        self.last.user_key.extend_from_slice(key.user_key);
-        self.last.trailer = key.trailer;
+        self.last.assign(key);
         if self.block.payload_bytes() >= self.options.block_bytes {
             self.close_block()?;
         }
         Ok(())
     }
 
-    /// Whether an entry of `entry_bytes` goes into a new block: large ones do, and those that would
-    /// overfill a block that is at least half full.
+    /// Whether an entry of `entry_bytes` starts a new block: if it is large, or would overfill a
+    /// block that is at least half full.
     fn closes_before(&self, entry_bytes: usize) -> bool {
         let (block_bytes, target_bytes) = (self.block.payload_bytes(), self.options.block_bytes);
         entry_bytes >= target_bytes
             || (block_bytes >= target_bytes / 2 && block_bytes + entry_bytes > target_bytes)
     }
 
-    /// Bytes of the file if it were finished now, nearly.
+    /// Estimated length of the file if it were finished now.
     pub(crate) fn estimated_bytes(&self) -> u64 {
         let filter_bytes = self.hashes.len() as f64 * self.options.filter_bits_per_key / 8.0;
         self.out.end_bytes()
@@ -153,18 +144,17 @@ impl TableBuilder {
             + filter_bytes as u64
     }
 
-    /// Memory held: buffers, the growing index and the hashes for the filter.
+    /// Memory of the buffers, the index and the filter hashes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let bytes = self.out.buffer.capacity()
-            + self.sealer.memory_bytes()
+            + self.compressor.memory_bytes()
             + self.block.memory_bytes()
             + self.index.memory_bytes()
             + self.hashes.capacity() * 8;
         bytes as u64
     }
 
-    /// Completes the table, which must have entries. Does not sync: the caller syncs the file and
-    /// its directory.
+    /// Completes the table, which must have entries. The caller syncs the file and its directory.
     pub(crate) fn finish(mut self) -> Result<FinishedTable> {
         assert!(self.properties.entry_count > 0, "a table has at least one entry");
         if !self.block.is_empty() {
@@ -192,17 +182,17 @@ impl TableBuilder {
     fn close_block(&mut self) -> Result<()> {
         let raw = self.block.finish();
         self.properties.raw_data_bytes += raw.len() as u64;
-        let (payload, compression) = self.sealer.compress(raw)?;
+        let (payload, compression) = self.compressor.compress(raw)?;
         let span = self.out.append_block(payload, compression)?;
         self.block.clear(BLOCK_BUFFER_KEEP_BYTES);
-        self.sealer.release_above(BLOCK_BUFFER_KEEP_BYTES);
+        self.compressor.release_above(BLOCK_BUFFER_KEEP_BYTES);
         debug_assert!(self.unindexed_block.is_none());
         self.unindexed_block = Some(span.stored_bytes);
         Ok(())
     }
 
-    /// Indexes the closed block of `block_bytes`, which ends with `last`; `next` opens the
-    /// following block.
+    /// Adds the index entry of the closed block of `block_bytes`, which ends with `last`; `next`
+    /// starts the following block.
     fn index_block_before(&mut self, next: InternalKeyRef<'_>, block_bytes: u32) {
         if self.last.user_key == next.user_key {
             self.index.add(&self.last.user_key, Some(self.last.trailer), block_bytes);

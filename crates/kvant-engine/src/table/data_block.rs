@@ -2,22 +2,21 @@
 //! section 2).
 //!
 //! Invariants:
-//! 1. Entries are in internal-key order; every 16th, counted from the first, repeats its whole user
-//!    key (a restart). Their tails (trailer and value) lie apart from their keys and in the same
-//!    order, so that a scan over keys stays within a few cache lines whatever the size of the
-//!    values.
-//! 2. No method panics whatever the bytes are: every offset and length is checked where it is used.
-//!    What does not fit is [`Malformed`], which after a good checksum means a bug in a writer.
+//! 1. Entries are in internal-key order. Every 16th, from the first on, stores its whole user key
+//!    (a restart). Tails (trailer and value) are stored apart from the keys, in the same order: a
+//!    scan over keys touches few cache lines whatever the size of the values.
+//! 2. No method panics on any bytes: every offset and length is checked before use. An invalid one
+//!    is [`Malformed`], which after a valid checksum indicates a bug in a writer.
 //!
 //! Threads: a [`DataBlock`] is immutable.
 //!
-//! The hash index is RocksDB's idea ("Improving Point-Lookup Using Data Block Hash Index", 2018): a
-//! byte a bucket names the restart.
+//! The hash index follows RocksDB ("Improving Point-Lookup Using Data Block Hash Index", 2018):
+//! each bucket is one byte that names a restart.
 //!
-//! Point reads compare no whole keys. While a scan is still before its target, it knows how many
-//! bytes `matched` of the target the previous key begins with; an entry that shares more with that
-//! key is before the target as well, one that shares less is after it, and only one that shares
-//! exactly `matched` bytes is looked at.
+//! Point reads do not compare whole keys. `matched` is the length of the prefix that the previous
+//! key, which is before the target, shares with the target. An entry that shares more bytes with
+//! the previous key is before the target too, one that shares fewer is after it, and only one that
+//! shares exactly `matched` bytes is compared.
 
 mod builder;
 mod cursor;
@@ -31,13 +30,13 @@ use kvant_base::varint;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Entries from one restart to the next.
+/// Entries per restart.
 const RESTART_INTERVAL: usize = 16;
-/// Bucket that keys of several restart intervals share.
+/// Bucket of keys in several restart intervals.
 const BUCKET_SHARED: u8 = 254;
-/// Bucket that no key falls in.
+/// Bucket without keys.
 const BUCKET_EMPTY: u8 = 255;
-/// More restarts than a bucket can name: no hash index.
+/// Most restarts of a block with a hash index: a bucket can name no more.
 const HASHED_RESTARTS_MAX: usize = BUCKET_SHARED as usize;
 /// `bucket_count`, `restart_count` and `tails_bytes` at the end.
 const COUNTS_BYTES: usize = 10;
@@ -54,7 +53,7 @@ pub(crate) struct DataBlock {
     bucket_count: usize,
 }
 
-/// What [`DataBlock::get`] found.
+/// Result of [`DataBlock::get`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BlockEntry {
     pub(super) trailer: u64,
@@ -62,7 +61,7 @@ pub(super) struct BlockEntry {
     pub(super) value: Range<usize>,
 }
 
-/// An entry without its tail: lengths, and where the suffix of its key is.
+/// The decoded lengths of an entry, and the place of its key suffix.
 #[derive(Clone, Copy)]
 struct EntryHead {
     shared: usize,
@@ -79,7 +78,7 @@ struct Place {
 }
 
 impl DataBlock {
-    /// Takes a decompressed payload.
+    /// Decodes a decompressed payload.
     pub(super) fn new(bytes: Vec<u8>) -> Parsed<DataBlock> {
         const SHORT: Malformed = Malformed("data block is shorter than its counts say");
         let (rest, counts) = bytes.split_last_chunk::<COUNTS_BYTES>().ok_or(SHORT)?;
@@ -113,7 +112,7 @@ impl DataBlock {
         &self.bytes[range]
     }
 
-    /// The first entry of `target`'s user key at or after `target`. `hash` is the user key's.
+    /// The first entry at or after `target` with the same user key, whose hash is `hash`.
     #[inline]
     pub(super) fn get(&self, target: InternalKeyRef<'_>, hash: u64) -> Parsed<Option<BlockEntry>> {
         let restart = if self.bucket_count == 0 {
@@ -128,8 +127,7 @@ impl DataBlock {
         self.scan_for(target, self.restart(restart)?)
     }
 
-    /// Scans from `place`, a restart, for the first entry of `target`'s user key at or after
-    /// `target`.
+    /// [`DataBlock::get`] from the restart at `place` on.
     #[inline]
     fn scan_for(&self, target: InternalKeyRef<'_>, mut place: Place) -> Parsed<Option<BlockEntry>> {
         let mut matched = 0;
@@ -144,7 +142,7 @@ impl DataBlock {
                 if head.shared > 0 {
                     return Ok(None);
                 }
-                // A restart says nothing about what it has in common with the key before.
+                // A restart shares no bytes by definition.
                 matched = 0;
             }
             let suffix = &self.bytes[head.suffix_at..head.end];
@@ -171,8 +169,8 @@ impl DataBlock {
         self.entries_end + self.restart_count * RESTART_BYTES + bucket_of(hash, self.bucket_count)
     }
 
-    /// The last restart whose entry is before `target`, or the first one: entries at or after
-    /// `target` start in its interval.
+    /// The last restart before `target`, or the first one: the first entry at or after `target` is
+    /// in its interval or starts the next one.
     fn restart_before(&self, target: InternalKeyRef<'_>) -> Parsed<usize> {
         let (mut low, mut high) = (0, self.restart_count - 1);
         while low < high {
@@ -209,13 +207,13 @@ impl DataBlock {
         if place.entry_at < self.entries_end { Ok(place) } else { Err(OUTSIDE) }
     }
 
-    /// Decodes the lengths of the entry at `at`, and checks that its key stays within the entries.
+    /// Decodes the lengths of the entry at `at` and checks that its key ends within the entries.
     #[inline]
     fn entry_head(&self, at: usize) -> Parsed<EntryHead> {
         const CUT: Malformed = Malformed("entry runs past the end of its data block");
         let input = self.bytes[..self.entries_end].get(at..).ok_or(CUT)?;
         let (shared, unshared, tail_bytes, head_bytes) = match input.first_chunk::<3>() {
-            // Nearly all entries: three lengths of one byte each.
+            // The common case: three lengths of one byte each.
             Some(&[a, b, c]) if (a | b | c) < 0x80 => {
                 (usize::from(a), usize::from(b), usize::from(c), 3)
             }
@@ -233,7 +231,7 @@ impl DataBlock {
         Ok(EntryHead { shared, tail_bytes, suffix_at, end: suffix_at + unshared })
     }
 
-    /// Trailer and place of the value in the tail at `at`.
+    /// The trailer, and the place of the value, of the tail at `at`.
     #[inline]
     fn tail(&self, at: usize, tail_bytes: usize) -> Parsed<(u64, Range<usize>)> {
         const CUT: Malformed = Malformed("value runs past the end of its data block");
@@ -249,7 +247,7 @@ fn bucket_of(hash: u64, bucket_count: usize) -> usize {
     (((hash & 0xffff_ffff) * bucket_count as u64) >> 32) as usize
 }
 
-/// How many bytes `a` and `b` begin with in common.
+/// Length of the common prefix of `a` and `b`.
 #[inline]
 pub(super) fn common_prefix_bytes(a: &[u8], b: &[u8]) -> usize {
     let (a_words, _) = a.as_chunks::<8>();

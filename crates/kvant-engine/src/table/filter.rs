@@ -1,21 +1,22 @@
-//! The filter: a Bloom filter in lines of one cache line each (`docs/formats/table.md`, section 3).
+//! A blocked Bloom filter: all bits of a key are in one cache line (`docs/formats/table.md`,
+//! section 3).
 //!
-//! Source of the idea: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters"
-//! (WEA 2007). A probe costs one cache miss, and about a tenth more bits than an ordinary Bloom
-//! filter for the same rate, because lines are not equally full.
+//! See Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (WEA 2007). A
+//! lookup costs one cache miss; the same false-positive rate takes about a tenth more bits than a
+//! standard Bloom filter, because lines are unequally full.
 
 use super::stored::{Malformed, Parsed};
 use std::f64::consts::LN_2;
 
-/// Most bits that a key sets.
+/// Most bits set per key.
 const PROBES_MAX: u32 = 24;
 const LINE_BITS: f64 = 512.0;
 const LINE_BYTES: usize = 64;
-/// Odd, from the golden ratio: multiplying by it spreads the low bits of a hash into the high ones
-/// that a probe uses.
+/// An odd number derived from the golden ratio: multiplication spreads the low bits of a hash into
+/// the high bits that a probe uses.
 const PROBE_STEP: u32 = 0x9e37_79b9;
-/// What [`bits_per_key_for`] adds to the model, which takes probes of one key for independent:
-/// measured rates are up to 7 % higher.
+/// Safety factor of [`bits_per_key_for`]: the model assumes independent probes, and measured rates
+/// are up to 7 % higher (the tests beside this file).
 const MODEL_MARGIN: f64 = 1.1;
 const BITS_PER_KEY_MAX: f64 = 64.0;
 
@@ -51,7 +52,7 @@ impl Filter {
         filter
     }
 
-    /// Whether a key with this hash may be in the table: false means that it is not.
+    /// False if no key with this hash is in the table.
     #[inline]
     pub(super) fn may_contain(&self, hash: u64) -> bool {
         let words = &self.lines[self.line_index(hash)].0;
@@ -106,8 +107,8 @@ impl Filter {
     }
 }
 
-/// Bits per key with which at most `false_positive_rate` of absent keys pass; 0 (no filter) for
-/// rates of 1 and more.
+/// Bits per key for a false-positive rate of at most `false_positive_rate`; 0 (no filter) for rates
+/// of 1 and more.
 pub(crate) fn bits_per_key_for(false_positive_rate: f64) -> f64 {
     if false_positive_rate >= 1.0 {
         return 0.0;
@@ -124,10 +125,9 @@ pub(crate) fn bits_per_key_for(false_positive_rate: f64) -> f64 {
     high
 }
 
-/// The number of probes with the lowest rate at `bits_per_key`, and that rate.
+/// The number of probes with the lowest false-positive rate at `bits_per_key`, and that rate.
 fn best_probe_count(bits_per_key: f64) -> (u32, f64) {
-    // The best number for an ordinary filter is an upper bound for ours: full lines suffer first
-    // from too many probes.
+    // The optimum of a standard filter is an upper bound: full lines suffer more from many probes.
     let ordinary = (bits_per_key * LN_2).ceil().clamp(1.0, f64::from(PROBES_MAX)) as u32;
     (1..=ordinary)
         .map(|probes| (probes, modelled_rate(bits_per_key, probes)))
@@ -135,8 +135,8 @@ fn best_probe_count(bits_per_key: f64) -> (u32, f64) {
         .expect("at least one probe is tried")
 }
 
-/// Share of absent keys that pass: keys fall into lines by Poisson's law, and a line with `n` keys
-/// passes a key when all its probes hit bits that `n * probes` random settings have set.
+/// The false-positive rate in a model: the keys per line are Poisson distributed, and in a line of
+/// `n` keys a probe hits one of `n * probes` bits set at random.
 fn modelled_rate(bits_per_key: f64, probes: u32) -> f64 {
     let mean = LINE_BITS / bits_per_key;
     let mut log_probability = -mean;

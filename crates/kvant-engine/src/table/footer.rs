@@ -1,6 +1,7 @@
-//! The footer: where the filter, index and properties are (`docs/formats/table.md`, section 6).
+//! The footer: the places of filter, index and properties (`docs/formats/table.md`, section 6).
 
 use super::stored::BlockSpan;
+use crate::format::{u32_at, u64_at};
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Error, ErrorKind, Result};
 use std::path::Path;
@@ -8,19 +9,18 @@ use std::path::Path;
 /// The format that this code writes, and the newest that it reads.
 pub(super) const FORMAT_VERSION: u32 = 2;
 pub(super) const FOOTER_BYTES: usize = 56;
-/// The part at the end that keeps its place in every version: footer bytes, version, checksum,
-/// magic.
+/// The end of the footer, the same in every version: footer bytes, version, checksum, magic.
 pub(super) const TAIL_BYTES: usize = 20;
 const MAGIC: [u8; 8] = *b"KVANTSST";
-/// No version will have a longer footer: bounds what is read to check one that we do not know.
+/// Longest footer of any future version: bounds the read that checks an unknown version.
 const FOOTER_BYTES_MAX: usize = 4096;
 
-/// Where the blocks other than data blocks are.
+/// The places of the blocks other than data blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Footer {
-    /// Of the file's format.
+    /// Version of the file's format.
     pub(super) version: u32,
-    /// No stored bytes: the table has no filter.
+    /// Empty if the table has no filter.
     pub(super) filter: BlockSpan,
     pub(super) index: BlockSpan,
     pub(super) properties: BlockSpan,
@@ -40,8 +40,8 @@ impl Footer {
         out.try_into().expect("the fields add up to the footer's length")
     }
 
-    /// Decodes the footer at the end of `file_end`, the last bytes of a file of `file_bytes`, at
-    /// least [`FOOTER_BYTES_MAX`] of them unless the file is shorter.
+    /// Decodes the footer at the end of `file_end`, the last [`Footer::read_bytes`] of a file of
+    /// `file_bytes`.
     pub(super) fn decode(file_end: &[u8], path: &Path, file_bytes: u64) -> Result<Footer> {
         let corrupt = |distance: usize, what: &str| {
             Err(Error::corruption(path, file_bytes.saturating_sub(distance as u64), what))
@@ -72,7 +72,7 @@ impl Footer {
             return corrupt(footer_bytes, "footer has an unknown version or length");
         }
         let span = |at: usize| BlockSpan {
-            offset_bytes: u64::from(u32_at(footer, at)) | u64::from(u32_at(footer, at + 4)) << 32,
+            offset_bytes: u64_at(footer, at),
             stored_bytes: u32_at(footer, at + 8),
         };
         let footer = Footer { version, filter: span(0), index: span(12), properties: span(24) };
@@ -85,12 +85,8 @@ impl Footer {
         Ok(footer)
     }
 
-    /// How much of the end of a file of `file_bytes` [`Footer::decode`] needs.
-    pub(super) fn read_bytes(file_bytes: u64) -> usize {
-        file_bytes.min(FOOTER_BYTES_MAX as u64) as usize
+    /// Bytes at the end of a file of `file_bytes` that [`Footer::decode`] needs.
+    pub(super) fn read_bytes(file_bytes: u64) -> u32 {
+        file_bytes.min(FOOTER_BYTES_MAX as u64) as u32
     }
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }

@@ -1,36 +1,35 @@
 //! The index: which data block may hold a key (`docs/formats/table.md`, section 4).
 //!
 //! Invariants:
-//! 1. Keys ascend strictly, in internal-key order; entry `i` is at or after all keys of data block
-//!    `i` and before those of block `i + 1`.
-//! 2. `heads[i]` is the first eight bytes of key `i` after the prefix that all have in common, big
-//!    end first, filled with zeros: so different heads order their keys, and most searches read
-//!    nothing but this array.
+//! 1. Keys are strictly ascending in internal-key order. Key `i` is at or after all keys of data
+//!    block `i` and before those of block `i + 1`.
+//! 2. `heads[i]` is the [`key_prefix`] of key `i` after the prefix common to all keys. Most
+//!    searches read nothing but this array.
 //!
 //! Threads: an [`Index`] is immutable.
 
 use super::data_block::common_prefix_bytes;
 use super::stored::{BLOCK_TRAILER_BYTES, BlockSpan, Malformed, Parsed};
-use crate::format::InternalKeyRef;
+use crate::format::{InternalKeyRef, key_prefix};
 use kvant_base::{limits, varint};
 use std::cmp::Ordering;
 
-/// What an entry costs in memory beside its key: head, end of key, end of block, trailer.
+/// Memory per entry without its key: head, end of key, end of block, trailer.
 const ENTRY_HEAP_BYTES: u64 = 8 + 4 + 8 + 8;
 const OUT_OF_ORDER: Malformed = Malformed("index keys are out of order");
 
-/// The index of a table, decoded.
+/// A decoded index.
 pub(crate) struct Index {
-    /// What all keys begin with.
+    /// The common prefix of all keys.
     prefix: Vec<u8>,
     heads: Vec<u64>,
-    /// The keys without `prefix`, one after the other.
+    /// The keys without `prefix`, concatenated.
     suffixes: Vec<u8>,
     /// Where each key ends in `suffixes`.
     suffix_ends: Vec<u32>,
-    /// Where each data block ends in the file; each starts where the one before ends.
+    /// Where each data block ends in the file. The next one starts there.
     block_ends: Vec<u64>,
-    /// Trailers of the keys, 0 for those that stand for all versions; empty when all are.
+    /// Trailers of the keys, 0 for keys after all versions; empty if all are 0.
     trailers: Vec<u64>,
 }
 
@@ -39,28 +38,28 @@ impl Index {
         self.heads.len()
     }
 
-    /// Where data block `block` lies.
+    /// The place of data block `block`.
     #[inline]
     pub(super) fn span(&self, block: usize) -> BlockSpan {
         let start = if block == 0 { 0 } else { self.block_ends[block - 1] };
         BlockSpan { offset_bytes: start, stored_bytes: (self.block_ends[block] - start) as u32 }
     }
 
-    /// Where the data block [`Index::find`] lies, if there is one.
+    /// The place of the data block that [`Index::find`] returns.
     #[inline]
     pub(super) fn find_span(&self, target: InternalKeyRef<'_>) -> Option<BlockSpan> {
         let block = self.find(target);
         (block < self.len()).then(|| self.span(block))
     }
 
-    /// The first data block whose separator is at or after `target`: the only one that can hold
-    /// versions of `target`'s user key at or after `target`. [`Index::len`] when there is none.
+    /// The first data block whose separator is at or after `target`: the only one that can contain
+    /// the first version of the user key at or after `target`. [`Index::len`] if there is none.
     #[inline]
     pub(super) fn find(&self, target: InternalKeyRef<'_>) -> usize {
         let Some(rest) = target.user_key.strip_prefix(self.prefix.as_slice()) else {
             return if target.user_key < self.prefix.as_slice() { 0 } else { self.len() };
         };
-        let head = head_of(rest);
+        let head = key_prefix(rest);
         let first = self.heads.partition_point(|&h| h < head);
         if self.heads.get(first) != Some(&head) {
             return first;
@@ -68,7 +67,7 @@ impl Index {
         self.find_among_equal(first, head, rest, target.trailer)
     }
 
-    /// [`Index::find`] among the keys from `first` on whose head is `head`.
+    /// [`Index::find`] among the keys from `first` on with equal heads.
     fn find_among_equal(&self, first: usize, head: u64, rest: &[u8], trailer: u64) -> usize {
         let equal = self.heads[first..].partition_point(|&h| h == head);
         let (mut low, mut high) = (first, first + equal);
@@ -99,7 +98,7 @@ impl Index {
         (self.prefix.len() * self.len() + self.suffixes.len()) as u64
     }
 
-    /// Whether the last key is `user_key`, as it must be for the table's largest key.
+    /// Whether the last key is `user_key`, which is the largest of the table.
     pub(super) fn ends_with(&self, user_key: &[u8]) -> bool {
         let last = self.len() - 1;
         self.trailer(last) == 0
@@ -116,7 +115,7 @@ impl Index {
             + self.suffix_ends.capacity() * 4
     }
 
-    /// An upper bound for [`Index::heap_bytes`] of a decoded index.
+    /// Upper bound of [`Index::heap_bytes`].
     pub(super) fn heap_bytes_max(entry_count: u64, key_bytes: u64) -> u64 {
         entry_count.saturating_mul(ENTRY_HEAP_BYTES).saturating_add(key_bytes.saturating_mul(2))
     }
@@ -126,7 +125,7 @@ impl Index {
         const CUT: Malformed = Malformed("index is cut short");
         let (mut input, count) = payload.split_last_chunk::<4>().ok_or(CUT)?;
         let count = u32::from_le_bytes(*count) as usize;
-        // An entry takes three bytes at least: checked before anything is allocated for it.
+        // An entry takes at least three bytes. Checked before memory is allocated.
         if count == 0 || count > input.len() / 3 {
             return Err(Malformed("index has an impossible number of entries"));
         }
@@ -158,7 +157,7 @@ impl Index {
             if decoded.trailer.is_some() || !index.trailers.is_empty() {
                 index.trailers.push(trailer);
             }
-            index.heads.push(head_of(suffix));
+            index.heads.push(key_prefix(suffix));
             index.suffixes.extend_from_slice(suffix);
             index.suffix_ends.push(index.suffixes.len() as u32);
             block_end += u64::from(decoded.block_bytes);
@@ -171,25 +170,13 @@ impl Index {
     }
 }
 
-/// The first eight bytes as a number that sorts as they do.
-#[inline]
-fn head_of(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(head) => u64::from_be_bytes(*head),
-        None => {
-            let mut head = [0; 8];
-            head[..key.len()].copy_from_slice(key);
-            u64::from_be_bytes(head)
-        }
-    }
-}
-
 struct DecodedEntry {
     block_bytes: u32,
     trailer: Option<u64>,
 }
 
-/// Takes an entry from `input`; `key` is that of the entry before and becomes that of this one.
+/// Takes an entry from `input`. `key` is the key of the previous entry and becomes that of this
+/// one.
 fn take_entry(input: &mut &[u8], key: &mut Vec<u8>) -> Parsed<DecodedEntry> {
     const CUT: Malformed = Malformed("index entry is cut short");
     let head = varint::take_u32(input).ok_or(CUT)?;
@@ -214,7 +201,7 @@ fn take_entry(input: &mut &[u8], key: &mut Vec<u8>) -> Parsed<DecodedEntry> {
     Ok(DecodedEntry { block_bytes, trailer })
 }
 
-/// What all keys begin with, and the sum of their lengths, which stays below 4 GiB.
+/// The common prefix of all keys, and the sum of their lengths, which is below 4 GiB.
 fn measure(mut input: &[u8], count: usize) -> Parsed<(Vec<u8>, usize)> {
     let mut key = Vec::new();
     let mut first: Option<Vec<u8>> = None;
@@ -224,7 +211,7 @@ fn measure(mut input: &[u8], count: usize) -> Parsed<(Vec<u8>, usize)> {
         key_bytes += key.len();
         first.get_or_insert_with(|| key.clone());
     }
-    // Keys ascend, which the caller checks: what the first and the last have in common, all have.
+    // The caller checks that keys ascend, so the first and the last have the common prefix.
     let mut prefix = first.unwrap_or_default();
     prefix.truncate(common_prefix_bytes(&prefix, &key));
     if key_bytes < prefix.len() * count {
@@ -246,8 +233,8 @@ pub(super) struct IndexBuilder {
 }
 
 impl IndexBuilder {
-    /// Adds the data block of `block_bytes` with `separator`; the trailer only where the next block
-    /// goes on with the same user key.
+    /// Adds a data block of `block_bytes`. `trailer` is given only if the next block continues the
+    /// same user key.
     pub(super) fn add(&mut self, separator: &[u8], trailer: Option<u64>, block_bytes: u32) {
         let shared = common_prefix_bytes(&self.key, separator);
         let out = &mut self.payload;
@@ -287,7 +274,7 @@ impl IndexBuilder {
     }
 }
 
-/// Writes to `out` a short key at or after `last` and before `next`, two user keys in order.
+/// Writes to `out` a short user key at or after `last` and before `next`.
 pub(super) fn shortest_separator(last: &[u8], next: &[u8], out: &mut Vec<u8>) {
     debug_assert!(last < next);
     out.clear();
@@ -295,14 +282,13 @@ pub(super) fn shortest_separator(last: &[u8], next: &[u8], out: &mut Vec<u8>) {
     if common + 1 >= last.len() {
         out.extend_from_slice(last);
     } else if common + 1 < next.len() {
-        // A true prefix of `next` is before it, and this one differs from `last` upwards.
+        // A proper prefix of `next` is before it, and this one is after `last`.
         out.extend_from_slice(&next[..=common]);
     } else if next[common] - last[common] > 1 {
         out.extend_from_slice(&last[..common]);
         out.push(last[common] + 1);
     } else {
-        // All that begins as `last` does up to the difference is before `next`: raise the first
-        // byte after it that can be raised.
+        // Every key with this prefix of `last` is before `next`: increment a byte after the prefix.
         match last[common + 1..].iter().position(|&byte| byte != 0xff) {
             Some(position) => {
                 let raised = common + 1 + position;

@@ -1,7 +1,7 @@
 //! Iterates over the entries of a table.
 //!
-//! Invariant: while the iterator is valid, `block` is data block `block_index` and `cursor` stands
-//! in it.
+//! Invariant: while the iterator is valid, `block` is data block `block_index` and `cursor` is a
+//! valid position in it.
 //!
 //! Threads: an iterator belongs to one thread at a time.
 
@@ -20,22 +20,21 @@ use std::sync::Arc;
 /// A cursor over a table.
 pub(crate) struct TableIter {
     table: Arc<Table>,
-    /// The index, where the table itself does not hold it.
+    /// The index, if the table has not pinned it.
     cached_index: Option<Arc<Block>>,
     reader: BlockReader,
     block: Option<Arc<Block>>,
     block_index: usize,
     cursor: DataBlockCursor,
-    /// Where it is told what this cursor touches, if anybody asks.
+    /// Receives what this cursor touches.
     trace: Option<Arc<RangeTrace>>,
-    /// A block of this table has been read.
+    /// Whether a block of this table has been read.
     entered: bool,
 }
 
 impl Table {
-    /// An iterator. `fill_cache`: blocks are looked up in the block cache and kept there; without,
-    /// the cache is left alone, as it should be by compactions and long ranges. What the iterator
-    /// holds itself is counted for `consumer`.
+    /// An iterator. `fill_cache` reads blocks through the block cache; compactions bypass it.
+    /// Memory of the iterator is counted for `consumer`.
     pub(crate) fn iter(self: &Arc<Self>, fill_cache: bool, consumer: Consumer) -> TableIter {
         TableIter {
             table: Arc::clone(self),
@@ -51,20 +50,20 @@ impl Table {
 }
 
 impl TableIter {
-    /// Tells `trace` what this cursor touches from now on.
+    /// Adds what this cursor touches to `trace`.
     pub(crate) fn traced(mut self, trace: Arc<RangeTrace>) -> TableIter {
         self.trace = Some(trace);
         self
     }
 
-    fn tell(&self, touched: ReadTrace) {
+    fn add_to_trace(&self, read: ReadTrace) {
         if let Some(trace) = &self.trace {
-            trace.add(touched);
+            trace.add(read);
         }
     }
 
-    /// Places the cursor, with `place`, in data block `block`; on the first entry of the next one
-    /// if it finds none there.
+    /// Positions the cursor in data block `block` with `place`, or on the first entry of the next
+    /// block if `place` finds none.
     fn enter_block(
         &mut self,
         block: usize,
@@ -80,8 +79,7 @@ impl TableIter {
         Ok(())
     }
 
-    /// Makes `block` the current one, without a position in it. False, and no position, when there
-    /// is no such block.
+    /// Makes `block` the current block, without a position. False if there is no such block.
     fn load_block(&mut self, block: usize) -> Result<bool> {
         self.cursor.clear();
         if self.block.is_some() && self.block_index == block {
@@ -95,11 +93,11 @@ impl TableIter {
         }
         self.block = Some(self.reader.read(&self.table, index, block)?);
         self.block_index = block;
-        let mut touched = std::mem::take(&mut self.reader.touched);
-        touched.add(read.0);
-        touched.table_count = u32::from(!self.entered);
+        let mut trace = std::mem::take(&mut self.reader.trace);
+        trace.add(read.0);
+        trace.table_count = u32::from(!self.entered);
         self.entered = true;
-        self.tell(touched);
+        self.add_to_trace(trace);
         Ok(true)
     }
 
@@ -115,16 +113,14 @@ impl TableIter {
 
     #[cold]
     fn corruption(&self, malformed: Malformed) -> kvant_base::Error {
-        let span =
-            match index_of(&self.table, &mut self.cached_index.clone(), &mut Waiting::default()) {
-                Ok(index) => index.span(self.block_index),
-                Err(error) => return error,
-            };
-        self.table.corruption(span, malformed)
+        match index_of(&self.table, &mut self.cached_index.clone(), &mut Waiting::default()) {
+            Ok(index) => self.table.reader().corruption(index.span(self.block_index), malformed),
+            Err(error) => error,
+        }
     }
 }
 
-/// The table's index, which `cached` keeps here when the table does not hold it.
+/// The index of the table. `cached` keeps it if the table has not pinned it.
 fn index_of<'a>(
     table: &'a Table,
     cached: &'a mut Option<Arc<Block>>,
@@ -154,7 +150,7 @@ impl InternalIterator for TableIter {
         self.cursor.clear();
         let mut read = Waiting::default();
         let block = index_of(&self.table, &mut self.cached_index, &mut read)?.find(target);
-        self.tell(read.0);
+        self.add_to_trace(read.0);
         self.enter_block(block, |cursor, block| cursor.seek(block.data()?, target))
     }
 

@@ -1,9 +1,10 @@
 //! Tables: immutable sorted files of internal keys. The format is `docs/formats/table.md`.
 //!
-//! - [`TableBuilder`] writes one; [`Table`] reads it: [`Table::get`], [`Table::iter`],
+//! - [`TableBuilder`] writes a table; [`Table`] reads it: [`Table::get`], [`Table::iter`],
 //!   [`Table::verify`].
-//! - `stored` is a block as it lies in the file, `data_block`, `filter`, `index`, `properties` and
-//!   `footer` are the parts; `block_reader` reads data blocks in sequence.
+//! - `stored` is the encoding common to all blocks; `data_block`, `filter`, `index`, `properties`
+//!   and `footer` are the parts of a file; `file_reader` reads one part, `block_reader` data blocks
+//!   in sequence.
 //!
 //! Threads: a [`Table`] is immutable and shared; each iterator belongs to one thread at a time.
 
@@ -11,6 +12,7 @@ mod block;
 mod block_reader;
 mod builder;
 mod data_block;
+mod file_reader;
 mod filter;
 mod footer;
 mod index;
@@ -23,7 +25,7 @@ mod stats;
 mod stored;
 mod verify;
 
-pub(crate) use block::{Block, FoundEntry};
+pub(crate) use block::{BlockCache, FoundEntry};
 #[cfg(test)]
 pub(crate) use builder::FinishedTable;
 pub(crate) use builder::{TableBuilder, TableOptions};
@@ -36,9 +38,6 @@ pub(crate) use point_read::{
 pub(crate) use properties::TableProperties;
 pub(crate) use reader::{Table, TableContext};
 pub(crate) use stats::TableStats;
-
-/// The cache of decoded blocks that all tables share.
-pub(crate) type BlockCache = crate::cache::Cache<Block>;
 
 #[cfg(test)]
 mod tests;

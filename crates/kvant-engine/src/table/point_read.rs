@@ -1,28 +1,27 @@
-//! A read on its way through the tables: what it touches, and whether it may wait for the disk.
+//! Access of a read to blocks that are not in the cache: whether it may block, and what it touched.
 //!
-//! Point reads that may wait and those that may not are the same code, compiled twice: the former
-//! pay nothing for the latter. Ranges always wait.
+//! Blocking and non-blocking point reads are the same code, compiled for each [`PointRead`]. Ranges
+//! always block.
 
-use super::reader::Table;
+use super::file_reader::FileReader;
 use super::stored::{self, BlockSpan};
 use kvant_base::Error;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use kvant_base::lock::NamedMutex;
 
-/// Blocks that are longer, in the file or decompressed, each a large value, are left to readers
-/// that may block even where the system has them in memory: to copy and check them is more than a
-/// turn of an event loop should take.
+/// Blocks longer than this, in the file or decompressed, are left to readers that may block even if
+/// the page cache holds them: copying and checking one would take too long for an event loop.
 const TRY_READ_BYTES_MAX: u32 = 256 << 10;
 
-/// What reads touched.
+/// What a read touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadTrace {
-    /// Tables whose filter let the read through; of a range, tables that it has entered.
+    /// Tables that a point read searched after their filter, or that a range entered.
     pub table_count: u32,
-    /// Data blocks that were looked into.
+    /// Data blocks searched.
     pub block_count: u32,
-    /// Blocks, of data, index or filter, that were not in the block cache.
+    /// Blocks of data, index or filter that were not in the block cache.
     pub block_read_count: u32,
-    /// What these blocks take in their files.
+    /// Bytes of these blocks in their files.
     pub block_read_bytes: u64,
 }
 
@@ -42,51 +41,68 @@ impl ReadTrace {
     }
 }
 
-/// What the cursors of one range touch together. They are used by one thread at a time.
-#[derive(Default)]
-pub(crate) struct RangeTrace {
-    table_count: AtomicU32,
-    block_count: AtomicU32,
-    block_read_count: AtomicU32,
-    block_read_bytes: AtomicU64,
+/// The trace that all cursors of one range share. One thread at a time uses them.
+pub(crate) struct RangeTrace(NamedMutex<ReadTrace>);
+
+impl Default for RangeTrace {
+    fn default() -> RangeTrace {
+        RangeTrace(NamedMutex::new("range_trace", ReadTrace::default()))
+    }
 }
 
 impl RangeTrace {
     pub(super) fn add(&self, more: ReadTrace) {
-        self.table_count.fetch_add(more.table_count, Relaxed);
-        self.block_count.fetch_add(more.block_count, Relaxed);
-        self.block_read_count.fetch_add(more.block_read_count, Relaxed);
-        self.block_read_bytes.fetch_add(more.block_read_bytes, Relaxed);
+        self.0.lock().add(more);
     }
 
     pub(crate) fn get(&self) -> ReadTrace {
-        ReadTrace {
-            table_count: self.table_count.load(Relaxed),
-            block_count: self.block_count.load(Relaxed),
-            block_read_count: self.block_read_count.load(Relaxed),
-            block_read_bytes: self.block_read_bytes.load(Relaxed),
-        }
+        *self.0.lock()
     }
 }
 
-/// What a step of a point read `R` gives.
+/// Result of a step of the point read `R`.
 pub(crate) type ReadResult<T, R> = Result<T, <R as PointRead>::Stop>;
 
-/// How a point read comes by blocks that are not in the block cache.
+/// How a point read obtains blocks that are not in the block cache.
 pub(crate) trait PointRead {
-    /// Why a read ends without an answer.
+    /// Why a read ends without a result.
     type Stop: From<Error>;
 
     /// What this read has touched so far.
     fn trace(&mut self) -> &mut ReadTrace;
 
-    /// The block at `span` as it lies in the file.
-    fn read_stored(&mut self, table: &Table, span: BlockSpan) -> Result<Vec<u8>, Self::Stop>;
+    /// Reads a block as stored.
+    fn read_stored(&mut self, file: FileReader<'_>, span: BlockSpan)
+    -> Result<Vec<u8>, Self::Stop>;
 }
 
-/// Waits for the disk.
+/// Blocks until the disk has delivered.
 #[derive(Default)]
 pub(crate) struct Waiting(pub(crate) ReadTrace);
+
+/// Stops where it would block.
+#[derive(Default)]
+pub(crate) struct NotWaiting(pub(crate) ReadTrace);
+
+/// Blocks, but stops at blocks longer than this in the file.
+pub(crate) struct Bounded {
+    pub(crate) trace: ReadTrace,
+    pub(crate) block_bytes_max: u32,
+}
+
+/// Why a read that may not block for every block ends without a result.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Failed(Error),
+    /// The next block has so many bytes in the file.
+    NeedsDisk(u32),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
 
 impl PointRead for Waiting {
     type Stop = Error;
@@ -96,34 +112,8 @@ impl PointRead for Waiting {
         &mut self.0
     }
 
-    fn read_stored(&mut self, table: &Table, span: BlockSpan) -> Result<Vec<u8>, Error> {
-        let stored = table.reader().read(span.offset_bytes, span.stored_bytes as usize)?;
-        self.0.count_read(span.stored_bytes);
-        Ok(stored)
-    }
-}
-
-/// Gives up where it would have to wait.
-#[derive(Default)]
-pub(crate) struct NotWaiting(pub(crate) ReadTrace);
-
-/// Waits for the disk, but not for blocks that are longer than this in the file.
-pub(crate) struct Bounded {
-    pub(crate) trace: ReadTrace,
-    pub(crate) block_bytes_max: u32,
-}
-
-/// Why a read that may not wait for everything ends without a result.
-#[derive(Debug)]
-pub(crate) enum Stop {
-    Failed(Error),
-    /// A block has to be read that has so many bytes in the file.
-    NeedsDisk(u32),
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Stop {
-        Stop::Failed(error)
+    fn read_stored(&mut self, file: FileReader<'_>, span: BlockSpan) -> Result<Vec<u8>, Error> {
+        file.read(span)
     }
 }
 
@@ -135,16 +125,18 @@ impl PointRead for NotWaiting {
         &mut self.0
     }
 
-    fn read_stored(&mut self, table: &Table, span: BlockSpan) -> Result<Vec<u8>, Stop> {
+    fn read_stored(&mut self, file: FileReader<'_>, span: BlockSpan) -> Result<Vec<u8>, Stop> {
         if span.stored_bytes <= TRY_READ_BYTES_MAX
-            && let Some(stored) =
-                table.reader().try_read(span.offset_bytes, span.stored_bytes as usize)?
-            && !stored::is_sound_beyond(&stored, span.offset_bytes, u64::from(TRY_READ_BYTES_MAX))
+            && let Some(stored) = file.try_read(span)?
+            && !stored::is_valid_and_longer(
+                &stored,
+                span.offset_bytes,
+                u64::from(TRY_READ_BYTES_MAX),
+            )
         {
-            self.0.count_read(span.stored_bytes);
             return Ok(stored);
         }
-        Err(leave(table, span))
+        Err(Stop::NeedsDisk(span.stored_bytes))
     }
 }
 
@@ -156,19 +148,10 @@ impl PointRead for Bounded {
         &mut self.trace
     }
 
-    fn read_stored(&mut self, table: &Table, span: BlockSpan) -> Result<Vec<u8>, Stop> {
+    fn read_stored(&mut self, file: FileReader<'_>, span: BlockSpan) -> Result<Vec<u8>, Stop> {
         if span.stored_bytes > self.block_bytes_max {
-            return Err(leave(table, span));
+            return Err(Stop::NeedsDisk(span.stored_bytes));
         }
-        let stored = table.reader().read(span.offset_bytes, span.stored_bytes as usize)?;
-        self.trace.count_read(span.stored_bytes);
-        Ok(stored)
+        Ok(file.read(span)?)
     }
-}
-
-/// Leaves a block to a reader that comes later, and misses it once more.
-#[cold]
-fn leave(table: &Table, span: BlockSpan) -> Stop {
-    table.context.cache.take_back_miss(table.block_key(span));
-    Stop::NeedsDisk(span.stored_bytes)
 }

@@ -1,7 +1,9 @@
-//! What a table knows about its contents (`docs/formats/table.md`, section 5).
+//! Counts, ranges and sizes of a table (`docs/formats/table.md`, section 5).
 
 use super::stored::{Malformed, Parsed};
-use crate::format::{FileNum, InternalKey, InternalKeyRef, SeqNum, ValueKind, split_expiry};
+use crate::format::{
+    FileNum, InternalKey, InternalKeyRef, SeqNum, TRAILER_BYTES, ValueKind, split_expiry,
+};
 use crate::options::Compression;
 use kvant_base::{Error, Result, limits, varint};
 
@@ -9,13 +11,13 @@ use kvant_base::{Error, Result, limits, varint};
 const CREATED_BY_BYTES_MAX: usize = 64;
 
 /// Counts, ranges and sizes of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableProperties {
     pub(crate) entry_count: u64,
     pub(crate) distinct_key_count: u64,
     pub(crate) tombstone_count: u64,
     pub(crate) expiring_count: u64,
-    /// Earliest and latest expiry of the expiring entries; both 0 when there are none.
+    /// Earliest and latest expiry of the expiring entries; both 0 without any.
     pub(crate) expiry_ms_min: u64,
     pub(crate) expiry_ms_max: u64,
     pub(crate) seq_min: SeqNum,
@@ -28,13 +30,13 @@ pub(crate) struct TableProperties {
     pub(crate) raw_data_bytes: u64,
     pub(crate) data_block_count: u64,
     pub(crate) index_key_bytes: u64,
-    /// What the table was built with; blocks that do not shrink are stored as they are.
+    /// The configured compression; blocks that it does not shrink are stored uncompressed.
     pub(crate) compression: Compression,
     pub(crate) smallest: InternalKey,
     pub(crate) largest: InternalKey,
     /// Program and version that wrote the table.
     pub(crate) created_by: String,
-    /// The number that the file was written under; version 1 of the format does not say.
+    /// The number of the file when it was written; unknown in version 1 of the format.
     pub(crate) file_num: Option<FileNum>,
 }
 
@@ -46,32 +48,31 @@ impl TableProperties {
         file_num: Option<FileNum>,
     ) -> TableProperties {
         TableProperties {
-            entry_count: 0,
-            distinct_key_count: 0,
-            tombstone_count: 0,
-            expiring_count: 0,
-            expiry_ms_min: 0,
-            expiry_ms_max: 0,
             seq_min: SeqNum::MAX,
-            seq_max: SeqNum(0),
-            key_bytes: 0,
-            value_bytes: 0,
-            raw_data_bytes: 0,
-            data_block_count: 0,
-            index_key_bytes: 0,
             compression,
-            smallest: InternalKey::default(),
-            largest: InternalKey::default(),
             created_by: created_by.to_string(),
             file_num,
+            ..TableProperties::default()
         }
     }
 
-    /// Whether every entry expires at some time, so that the table can be dropped after
-    /// `expiry_ms_max`.
-    #[cfg(test)]
-    pub(crate) fn all_expire(&self) -> bool {
-        self.expiring_count == self.entry_count
+    /// The numbers at the start of the encoding, in its order.
+    fn numbers(&mut self) -> [&mut u64; 13] {
+        [
+            &mut self.entry_count,
+            &mut self.distinct_key_count,
+            &mut self.tombstone_count,
+            &mut self.expiring_count,
+            &mut self.expiry_ms_min,
+            &mut self.expiry_ms_max,
+            &mut self.seq_min.0,
+            &mut self.seq_max.0,
+            &mut self.key_bytes,
+            &mut self.value_bytes,
+            &mut self.raw_data_bytes,
+            &mut self.data_block_count,
+            &mut self.index_key_bytes,
+        ]
     }
 
     /// Bytes on the heap.
@@ -81,8 +82,8 @@ impl TableProperties {
             + self.created_by.capacity()
     }
 
-    /// Counts an entry, which must be after the one before. `distinct`: its user key differs from
-    /// that one's. The caller sets `largest` when it knows the last entry.
+    /// Counts the next entry. `distinct`: its user key differs from that of the entry before. The
+    /// caller sets `largest` after the last entry.
     pub(super) fn count(
         &mut self,
         key: InternalKeyRef<'_>,
@@ -113,22 +114,8 @@ impl TableProperties {
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        for number in [
-            self.entry_count,
-            self.distinct_key_count,
-            self.tombstone_count,
-            self.expiring_count,
-            self.expiry_ms_min,
-            self.expiry_ms_max,
-            self.seq_min.0,
-            self.seq_max.0,
-            self.key_bytes,
-            self.value_bytes,
-            self.raw_data_bytes,
-            self.data_block_count,
-            self.index_key_bytes,
-        ] {
-            varint::put_u64(&mut out, number);
+        for number in self.clone().numbers() {
+            varint::put_u64(&mut out, *number);
         }
         out.push(self.compression as u8);
         for key in [&self.smallest, &self.largest] {
@@ -160,10 +147,7 @@ impl TableProperties {
         let consistent = self.entry_count > 0
             && (1..=self.entry_count).contains(&self.distinct_key_count)
             && (1..=self.entry_count).contains(&self.data_block_count)
-            && self
-                .tombstone_count
-                .checked_add(self.expiring_count)
-                .is_some_and(|sum| sum <= self.entry_count)
+            && self.tombstone_count.saturating_add(self.expiring_count) <= self.entry_count
             && self.expiry_ms_min <= self.expiry_ms_max
             && self.seq_min <= self.seq_max
             && self.seq_max <= SeqNum::MAX
@@ -173,50 +157,28 @@ impl TableProperties {
 }
 
 fn take(input: &mut &[u8], version: u32) -> Option<TableProperties> {
-    let mut number = || varint::take_u64(input);
-    Some(TableProperties {
-        entry_count: number()?,
-        distinct_key_count: number()?,
-        tombstone_count: number()?,
-        expiring_count: number()?,
-        expiry_ms_min: number()?,
-        expiry_ms_max: number()?,
-        seq_min: SeqNum(number()?),
-        seq_max: SeqNum(number()?),
-        key_bytes: number()?,
-        value_bytes: number()?,
-        raw_data_bytes: number()?,
-        data_block_count: number()?,
-        index_key_bytes: number()?,
-        compression: match varint::take_bytes(input, 1)? {
-            [0] => Compression::None,
-            [1] => Compression::Lz4,
-            [2] => Compression::Zstd,
-            _ => return None,
-        },
-        smallest: take_key(input)?,
-        largest: take_key(input)?,
-        created_by: take_text(input)?,
-        file_num: match version {
-            1 => None,
-            _ => Some(FileNum(varint::take_u64(input)?)),
-        },
-    })
-}
-
-fn take_key(input: &mut &[u8]) -> Option<InternalKey> {
-    let user_key_bytes = varint::take_u32(input)? as usize;
-    if user_key_bytes > limits::KEY_BYTES_MAX {
-        return None;
+    let mut properties = TableProperties::default();
+    for number in properties.numbers() {
+        *number = varint::take_u64(input)?;
     }
-    let encoded = varint::take_bytes(input, user_key_bytes + crate::format::TRAILER_BYTES)?;
-    Some(InternalKeyRef::decode(encoded)?.to_owned())
+    properties.compression = Compression::from_byte(varint::take_bytes(input, 1)?[0])?;
+    for key in [&mut properties.smallest, &mut properties.largest] {
+        let encoded = take_sized(input, limits::KEY_BYTES_MAX, TRAILER_BYTES)?;
+        *key = InternalKeyRef::decode(encoded)?.to_owned();
+    }
+    let created_by = take_sized(input, CREATED_BY_BYTES_MAX, 0)?;
+    properties.created_by = String::from_utf8(created_by.to_vec()).ok()?;
+    if version > 1 {
+        properties.file_num = Some(FileNum(varint::take_u64(input)?));
+    }
+    Some(properties)
 }
 
-fn take_text(input: &mut &[u8]) -> Option<String> {
+/// Takes a length of at most `bytes_max`, and so many bytes and `more_bytes`.
+fn take_sized<'a>(input: &mut &'a [u8], bytes_max: usize, more_bytes: usize) -> Option<&'a [u8]> {
     let bytes = varint::take_u32(input)? as usize;
-    if bytes > CREATED_BY_BYTES_MAX {
+    if bytes > bytes_max {
         return None;
     }
-    String::from_utf8(varint::take_bytes(input, bytes)?.to_vec()).ok()
+    varint::take_bytes(input, bytes + more_bytes)
 }

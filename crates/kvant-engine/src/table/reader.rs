@@ -1,18 +1,18 @@
 //! An open table: point reads.
 //!
 //! Invariants:
-//! 1. Every block read from the file has passed its checksum before any of it is used.
-//! 2. A point read looks at one data block at most: the index says which, also for a user key whose
-//!    versions span blocks.
-//! 3. Index and filter stay in the table while all tables' stay within the share of
-//!    [`TableContext`]; otherwise they go through the block cache on each use. What a table holds
-//!    is counted under [`Consumer::TableMetadata`] until it is dropped.
+//! 1. A block is used only after its checksum has been verified.
+//! 2. A point read searches at most one data block, which the index determines even for a user key
+//!    whose versions span blocks.
+//! 3. Index and filter are pinned in the table while those of all tables fit the share of
+//!    [`TableContext`]; otherwise each use goes through the block cache. Pinned memory is counted
+//!    under [`Consumer::TableMetadata`] until the table is dropped.
 //!
-//! Threads: any number of readers; nothing here changes after [`Table::open`].
+//! Threads: any number of readers; a [`Table`] is immutable.
 
-use super::BlockCache;
-use super::block::{Block, FoundEntry};
+use super::block::{Block, BlockCache, FoundEntry};
 use super::data_block::DataBlock;
+use super::file_reader::{FileReader, decode_index};
 use super::filter::Filter;
 use super::footer::Footer;
 use super::index::Index;
@@ -24,7 +24,6 @@ use crate::cache::{Admission, BlockKey};
 use crate::format::{FileNum, InternalKeyRef, SeqNum};
 use kvant_base::{Consumer, Error, MemoryBudget, Reservation, Result};
 use kvant_env::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,7 +31,7 @@ use std::sync::Arc;
 pub(crate) struct TableContext {
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) memory: Arc<MemoryBudget>,
-    /// What index and filter blocks held by tables may take, all tables together.
+    /// Most bytes of pinned index and filter blocks, over all tables.
     pub(crate) metadata_share_bytes: u64,
     pub(crate) stats: Arc<TableStats>,
 }
@@ -46,14 +45,15 @@ pub(crate) struct Table {
     pub(super) footer: Footer,
     pub(super) context: Arc<TableContext>,
     properties: TableProperties,
+    /// `None`: in the block cache.
     index: Option<Index>,
     filter: FilterState,
-    /// Counts `properties`, and `index` and `filter` where they are here.
+    /// Memory of `properties` and of a pinned index and filter.
     _reservations: Vec<Reservation>,
 }
 
 enum FilterState {
-    /// The table was built without.
+    /// The table was built without a filter.
     Absent,
     Pinned(Filter),
     InCache,
@@ -152,7 +152,7 @@ impl Table {
         };
         let key = InternalKeyRef { user_key, trailer: entry.trailer };
         let kind = self.at(span, key.kind().ok_or(Malformed("entry has an unknown kind")))?;
-        Ok(Some(FoundEntry::new(key.seq(), kind, block, entry.value)))
+        Ok(Some(FoundEntry { seq: key.seq(), kind, block, value: entry.value }))
     }
 
     #[inline]
@@ -171,7 +171,6 @@ impl Table {
         Ok(positive)
     }
 
-    /// The index, if the table holds it.
     #[inline]
     pub(super) fn pinned_index(&self) -> Option<&Index> {
         self.index.as_ref()
@@ -198,29 +197,44 @@ impl Table {
         span: BlockSpan,
         read: &mut R,
     ) -> ReadResult<Arc<Block>, R> {
-        let stored = read.read_stored(self, span)?;
+        let stored = self.read_missed(span, read)?;
         let data = stored::open_owned(stored, span.offset_bytes).and_then(DataBlock::new);
-        let block = Arc::new(Block::Data(self.at(span, data)?));
-        let heap_bytes = block.heap_bytes();
-        Ok(self.context.cache.insert(self.block_key(span), block, heap_bytes, Admission::Probation))
+        Ok(self.cache_block(span, Block::Data(self.at(span, data)?), Admission::Probation))
     }
 
-    /// A block that is not a data block.
+    /// An index or filter block through the cache.
     fn metadata_block<R: PointRead>(
         &self,
         span: BlockSpan,
         read: &mut R,
         decode: impl FnOnce(&[u8]) -> Parsed<Block>,
     ) -> ReadResult<Arc<Block>, R> {
-        let key = self.block_key(span);
-        if let Some(block) = self.context.cache.get(key) {
+        if let Some(block) = self.context.cache.get(self.block_key(span)) {
             return Ok(block);
         }
-        let stored = read.read_stored(self, span)?;
+        let stored = self.read_missed(span, read)?;
         let decoded = stored::open_uncompressed(&stored, span.offset_bytes).and_then(decode);
-        let block = Arc::new(self.at(span, decoded)?);
+        Ok(self.cache_block(span, self.at(span, decoded)?, Admission::Main))
+    }
+
+    /// Reads a block that the cache missed. A read that stops here gives its miss back: the retry
+    /// counts it.
+    fn read_missed<R: PointRead>(&self, span: BlockSpan, read: &mut R) -> ReadResult<Vec<u8>, R> {
+        let stored = read
+            .read_stored(self.reader(), span)
+            .inspect_err(|_| self.context.cache.take_back_miss(self.block_key(span)))?;
+        read.trace().count_read(span.stored_bytes);
+        Ok(stored)
+    }
+
+    pub(super) fn cache_block(
+        &self,
+        span: BlockSpan,
+        block: Block,
+        admission: Admission,
+    ) -> Arc<Block> {
         let heap_bytes = block.heap_bytes();
-        Ok(self.context.cache.insert(key, block, heap_bytes, Admission::Main))
+        self.context.cache.insert(self.block_key(span), Arc::new(block), heap_bytes, admission)
     }
 
     pub(super) fn block_key(&self, span: BlockSpan) -> BlockKey {
@@ -231,112 +245,16 @@ impl Table {
         FileReader { file: &*self.file, path: &self.path, stats: &self.context.stats }
     }
 
-    /// Names the file and the block where `result` says that something is wrong.
+    /// Adds file and offset to a decoding error.
     #[inline]
     pub(super) fn at<T>(&self, span: BlockSpan, result: Parsed<T>) -> Result<T> {
-        result.map_err(|malformed| self.corruption(span, malformed))
-    }
-
-    pub(super) fn corruption(&self, span: BlockSpan, malformed: Malformed) -> Error {
-        corruption(&self.path, span, malformed)
+        result.map_err(|malformed| self.reader().corruption(span, malformed))
     }
 }
 
 impl TableContext {
-    /// Room for index and filter blocks, if the share has it.
+    /// Reserves memory for an index or filter block, if the share allows.
     fn try_reserve(&self, bytes: u64) -> Option<Reservation> {
         self.memory.try_reserve(Consumer::TableMetadata, bytes, self.metadata_share_bytes)
-    }
-}
-
-#[cold]
-fn corruption(path: &Path, span: BlockSpan, malformed: Malformed) -> Error {
-    Error::corruption(path, span.offset_bytes, malformed.0)
-}
-
-fn decode_index(payload: &[u8], footer: &Footer, properties: &TableProperties) -> Parsed<Index> {
-    let index = Index::decode(payload, footer.filter.offset_bytes)?;
-    let agrees = index.len() as u64 == properties.data_block_count
-        && index.key_bytes() == properties.index_key_bytes
-        && index.ends_with(&properties.largest.user_key);
-    if agrees { Ok(index) } else { Err(Malformed("index and properties contradict each other")) }
-}
-
-/// Reads from the file of a table and counts it.
-#[derive(Clone, Copy)]
-pub(super) struct FileReader<'a> {
-    file: &'a dyn File,
-    path: &'a Path,
-    stats: &'a TableStats,
-}
-
-impl FileReader<'_> {
-    pub(super) fn read(&self, offset_bytes: u64, bytes: usize) -> Result<Vec<u8>> {
-        let mut buffer = vec![0; bytes];
-        self.read_into(&mut buffer, offset_bytes)?;
-        Ok(buffer)
-    }
-
-    pub(super) fn read_into(&self, buffer: &mut [u8], offset_bytes: u64) -> Result<()> {
-        self.file.read_exact_at(buffer, offset_bytes).map_err(|e| self.error(e, offset_bytes))?;
-        self.stats.count_disk_read(buffer.len());
-        Ok(())
-    }
-
-    /// As [`FileReader::read`]; `None` when that would have to wait.
-    pub(super) fn try_read(&self, offset_bytes: u64, bytes: usize) -> Result<Option<Vec<u8>>> {
-        let mut buffer = vec![0; bytes];
-        let filled = self
-            .file
-            .try_read_exact_at(&mut buffer, offset_bytes)
-            .map_err(|e| self.error(e, offset_bytes))?;
-        if filled {
-            self.stats.count_disk_read(bytes);
-        }
-        Ok(filled.then_some(buffer))
-    }
-
-    #[cold]
-    fn error(&self, error: io::Error, offset_bytes: u64) -> Error {
-        match error.kind() {
-            io::ErrorKind::UnexpectedEof => Error::corruption(
-                self.path,
-                offset_bytes,
-                "file ends before the block that is expected",
-            ),
-            _ => Error::io("read", self.path, error).with_offset(offset_bytes),
-        }
-    }
-
-    pub(super) fn read_footer(&self, file_bytes: u64) -> Result<Footer> {
-        let bytes = Footer::read_bytes(file_bytes);
-        let file_end = self.read(file_bytes - bytes as u64, bytes)?;
-        Footer::decode(&file_end, self.path, file_bytes)
-    }
-
-    pub(super) fn read_properties(&self, footer: &Footer) -> Result<TableProperties> {
-        self.read_block(footer.properties, |payload| {
-            TableProperties::decode(payload, footer.version)
-        })
-    }
-
-    pub(super) fn read_index(
-        &self,
-        footer: &Footer,
-        properties: &TableProperties,
-    ) -> Result<Index> {
-        self.read_block(footer.index, |payload| decode_index(payload, footer, properties))
-    }
-
-    pub(super) fn read_filter(&self, footer: &Footer) -> Result<Filter> {
-        self.read_block(footer.filter, Filter::decode)
-    }
-
-    /// Reads a block that is not a data block.
-    fn read_block<T>(&self, span: BlockSpan, decode: impl FnOnce(&[u8]) -> Parsed<T>) -> Result<T> {
-        let stored = self.read(span.offset_bytes, span.stored_bytes as usize)?;
-        stored::open_uncompressed(&stored, span.offset_bytes)
-            .and_then(decode)
-            .map_err(|malformed| corruption(self.path, span, malformed))
     }
 }

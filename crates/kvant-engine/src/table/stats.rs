@@ -1,11 +1,10 @@
-//! What tables count: reads from disk and filter probes.
+//! Counters of disk reads and filter probes.
 //!
-//! Threads: any. Filter probes happen on every point read, so each thread counts them in a stripe
-//! of its own.
+//! Threads: any. Every point read probes filters, so each thread counts probes in its own stripe.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Stripes of the probe counters. Threads beyond this number share.
+/// Stripes of the probe counters. More threads share stripes.
 const STRIPES: usize = 16;
 
 /// Counters of all tables of a database.
@@ -24,7 +23,7 @@ struct ProbeStripe {
 }
 
 impl TableStats {
-    /// Reads of files, each of one block or of several that lie side by side.
+    /// File reads, each of one block or several adjacent ones.
     pub(crate) fn disk_read_count(&self) -> u64 {
         self.disk_read_count.load(Ordering::Relaxed)
     }
@@ -33,12 +32,12 @@ impl TableStats {
         self.disk_read_bytes.load(Ordering::Relaxed)
     }
 
-    /// Filters asked.
+    /// Filter lookups.
     pub(crate) fn filter_probe_count(&self) -> u64 {
         self.filter_negative_count() + self.sum(|stripe| &stripe.positive_count)
     }
 
-    /// Filters that ruled their table out.
+    /// Filter lookups that excluded the table.
     pub(crate) fn filter_negative_count(&self) -> u64 {
         self.sum(|stripe| &stripe.negative_count)
     }
@@ -60,7 +59,7 @@ impl TableStats {
     }
 }
 
-/// Numbers threads in the order in which they first count.
+/// The stripe of the calling thread, assigned when it first counts.
 #[inline]
 fn stripe_of_thread() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);

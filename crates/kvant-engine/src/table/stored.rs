@@ -1,14 +1,15 @@
-//! Blocks as they lie in the file: payload, compression type, checksum (`docs/formats/table.md`,
+//! Blocks as stored in the file: payload, compression type, checksum (`docs/formats/table.md`,
 //! section 1).
 //!
 //! Invariants:
-//! 1. What [`open`] returns has passed its checksum, which covers the block's place in the file.
-//! 2. Nothing is allocated for a decompressed length before that length has been checked.
+//! 1. [`open`] verifies the checksum, which covers the block's offset in the file.
+//! 2. A decompressed length is checked before memory is allocated for it.
 
 use crate::options::Compression;
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Result, limits, varint};
 use lz4_flex::block::{self as lz4, CompressTable};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -16,23 +17,23 @@ use zstd::bulk::{Compressor, Decompressor};
 pub(super) const BLOCK_TRAILER_BYTES: usize = 5;
 /// Longest decompressed block: the longest value with its key, and room for a block's other fields.
 pub(super) const RAW_BYTES_MAX: u64 = limits::VALUE_BYTES_MAX_LIMIT + (4 << 20);
-/// Longer blocks are stored as they are: compressing them would take as much memory again, when
-/// writing and when reading.
+/// Longer blocks are stored uncompressed: compression would double the memory of writing and
+/// reading them.
 const COMPRESS_BYTES_MAX: usize = 64 << 20;
-/// LZ4 cannot expand by more: 255 bytes of length for each byte that says so.
+/// Largest expansion by LZ4, which encodes up to 255 bytes of length in one byte.
 const LZ4_RATIO_MAX: u64 = 255;
 const ZSTD_LEVEL: i32 = 1;
 
 const _: () = assert!(limits::KEY_BYTES_MAX as u64 + (1 << 20) < 4 << 20);
 
-/// What is wrong with stored bytes; the table adds file and offset.
+/// Why stored bytes are invalid. The table adds file and offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed(pub(super) &'static str);
 
 /// Result of decoding stored bytes.
 pub(super) type Parsed<T> = std::result::Result<T, Malformed>;
 
-/// Where a block lies: its offset and its length with type and checksum.
+/// The place of a block: its offset, and its length with type and checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockSpan {
     pub(super) offset_bytes: u64,
@@ -45,17 +46,17 @@ impl BlockSpan {
     }
 }
 
-/// Compresses blocks, reusing its tables and buffer.
-pub(super) struct Sealer {
+/// Compresses blocks, reusing its state and buffer.
+pub(super) struct BlockCompressor {
     compression: Compression,
     lz4_table: CompressTable,
     zstd: Option<Compressor<'static>>,
     compressed: Vec<u8>,
 }
 
-impl Sealer {
-    pub(super) fn new(compression: Compression) -> Sealer {
-        Sealer {
+impl BlockCompressor {
+    pub(super) fn new(compression: Compression) -> BlockCompressor {
+        BlockCompressor {
             compression,
             lz4_table: CompressTable::small(),
             zstd: None,
@@ -63,7 +64,7 @@ impl Sealer {
         }
     }
 
-    /// The payload to store for `raw` and its type: compressed where that saves at least an eighth.
+    /// The payload to store for `raw`, and its type: compressed if that saves at least an eighth.
     pub(super) fn compress<'a>(&'a mut self, raw: &'a [u8]) -> Result<(&'a [u8], Compression)> {
         if self.compression == Compression::None || raw.len() > COMPRESS_BYTES_MAX {
             return Ok((raw, Compression::None));
@@ -98,7 +99,7 @@ impl Sealer {
         self.compressed.capacity()
     }
 
-    /// Gives back the buffer that a large block needed.
+    /// Frees the buffer if it is larger than `keep_bytes`.
     pub(super) fn release_above(&mut self, keep_bytes: usize) {
         if self.compressed.capacity() > keep_bytes {
             self.compressed = Vec::new();
@@ -106,7 +107,7 @@ impl Sealer {
     }
 }
 
-/// The five bytes that follow `payload` at `offset_bytes` of the file.
+/// The bytes that follow `payload`, stored at `offset_bytes` of the file.
 pub(super) fn trailer(
     payload: &[u8],
     compression: Compression,
@@ -117,26 +118,19 @@ pub(super) fn trailer(
     [compression as u8, a, b, c, d]
 }
 
-/// A block's payload, checked: stored as is, or compressed.
-pub(super) enum Payload<'a> {
-    Raw(&'a [u8]),
-    Compressed(Vec<u8>),
+/// Verifies the checksum of `stored`, read at `offset_bytes`, and decompresses the payload.
+pub(super) fn open(stored: &[u8], offset_bytes: u64) -> Parsed<Cow<'_, [u8]>> {
+    match check(stored, offset_bytes)? {
+        (payload, Compression::None) => Ok(Cow::Borrowed(payload)),
+        (payload, compression) => decompress(payload, compression).map(Cow::Owned),
+    }
 }
 
-/// Checks the checksum of `stored`, read at `offset_bytes`, and decompresses it.
-pub(super) fn open(stored: &[u8], offset_bytes: u64) -> Parsed<Payload<'_>> {
-    let (payload, compression) = check(stored, offset_bytes)?;
-    Ok(match compression {
-        Compression::None => Payload::Raw(payload),
-        compression => Payload::Compressed(decompress(payload, compression)?),
-    })
-}
-
-/// As [`open`], for a buffer that holds nothing else: what is stored as is is not copied.
+/// As [`open`], without copying an uncompressed payload.
 pub(super) fn open_owned(mut stored: Vec<u8>, offset_bytes: u64) -> Parsed<Vec<u8>> {
     match open(&stored, offset_bytes)? {
-        Payload::Compressed(raw) => Ok(raw),
-        Payload::Raw(payload) => {
+        Cow::Owned(raw) => Ok(raw),
+        Cow::Borrowed(payload) => {
             let len = payload.len();
             stored.truncate(len);
             Ok(stored)
@@ -148,7 +142,7 @@ pub(super) fn open_owned(mut stored: Vec<u8>, offset_bytes: u64) -> Parsed<Vec<u
 pub(super) fn open_uncompressed(stored: &[u8], offset_bytes: u64) -> Parsed<&[u8]> {
     match check(stored, offset_bytes)? {
         (payload, Compression::None) => Ok(payload),
-        _ => Err(Malformed("block is compressed where none may be")),
+        _ => Err(Malformed("block is compressed, but must not be")),
     }
 }
 
@@ -156,22 +150,17 @@ fn check(stored: &[u8], offset_bytes: u64) -> Parsed<(&[u8], Compression)> {
     let (payload, trailer_found) = stored
         .split_last_chunk::<BLOCK_TRAILER_BYTES>()
         .ok_or(Malformed("block is shorter than its trailer"))?;
-    let compression = match trailer_found[0] {
-        0 => Compression::None,
-        1 => Compression::Lz4,
-        2 => Compression::Zstd,
-        _ => return Err(Malformed("block has an unknown compression type")),
-    };
+    let compression = Compression::from_byte(trailer_found[0])
+        .ok_or(Malformed("block has an unknown compression type"))?;
     if trailer(payload, compression, offset_bytes) != *trailer_found {
         return Err(Malformed("block checksum does not match"));
     }
     Ok((payload, compression))
 }
 
-/// Whether `stored` is compressed, says that it has more than `raw_bytes_max` when it is not, and
-/// has the right checksum.
-pub(super) fn is_sound_beyond(stored: &[u8], offset_bytes: u64, raw_bytes_max: u64) -> bool {
-    // The checksum last: few blocks are that long.
+/// Whether `stored` is a valid compressed block of more than `raw_bytes_max` decompressed.
+pub(super) fn is_valid_and_longer(stored: &[u8], offset_bytes: u64, raw_bytes_max: u64) -> bool {
+    // The checksum last: few blocks are so long.
     match stored.split_last_chunk::<BLOCK_TRAILER_BYTES>() {
         Some((mut payload, [1 | 2, ..])) => {
             let raw_bytes = varint::take_u64(&mut payload);
@@ -208,7 +197,7 @@ fn decompress(payload: &[u8], compression: Compression) -> Parsed<Vec<u8>> {
     Ok(raw)
 }
 
-/// Decompresses with a context that the thread keeps: setting one up costs more than a block.
+/// Decompresses with a context per thread: creating one costs more than decompressing a block.
 fn zstd_decompress(input: &[u8], output: &mut [u8]) -> Option<usize> {
     thread_local! {
         static CONTEXT: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };

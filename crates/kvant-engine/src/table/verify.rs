@@ -1,4 +1,4 @@
-//! Checks a whole table against itself.
+//! Checks that all parts of a table agree.
 
 use super::block::Block;
 use super::block_reader::BlockReader;
@@ -7,11 +7,11 @@ use super::filter::Filter;
 use super::index::Index;
 use super::properties::TableProperties;
 use super::reader::Table;
-use super::stored::{BlockSpan, Malformed, Parsed};
+use super::stored::{Malformed, Parsed};
 use crate::format::{InternalKey, InternalKeyRef, key_hash};
 use kvant_base::{Consumer, Error, Result};
 
-/// What [`Table::verify`] read.
+/// Result of [`Table::verify`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VerifyReport {
     pub(crate) file_bytes: u64,
@@ -20,19 +20,15 @@ pub(crate) struct VerifyReport {
 }
 
 impl Table {
-    /// Reads the whole file anew and checks what a read would notice and what it would not: all
-    /// checksums, the order of entries, that index, hash indexes and filter lead to each of them,
-    /// and that the properties count them right.
+    /// Reads the whole file again and checks all checksums, the order of entries, that index, hash
+    /// indexes and filter find every entry, and that the properties are correct.
     pub(crate) fn verify(&self) -> Result<VerifyReport> {
         let file = self.reader();
         let footer = file.read_footer(self.file_bytes)?;
         let stored_properties = file.read_properties(&footer)?;
         if footer != self.footer || stored_properties != *self.properties() {
-            return Err(Error::corruption(
-                self.path(),
-                footer.properties.offset_bytes,
-                "table has changed since it was opened",
-            ));
+            return self
+                .at(footer.properties, Err(Malformed("table has changed since it was opened")));
         }
         let index = file.read_index(&footer, &stored_properties)?;
         let filter = match footer.filter.stored_bytes {
@@ -44,24 +40,21 @@ impl Table {
             &stored_properties.created_by,
             stored_properties.file_num,
         );
-        let mut walk = Walk {
-            index: &index,
-            filter: filter.as_ref(),
-            counted: empty,
-            last: InternalKey::default(),
-        };
+        let last = InternalKey::default();
+        let mut verifier =
+            Verifier { index: &index, filter: filter.as_ref(), counted: empty, last };
         let mut reader = BlockReader::new(self, false, Consumer::Compaction);
         for block in 0..index.len() {
             let read = reader.read(self, &index, block)?;
-            walk.check_block(self, block, &read)?;
+            verifier.check_block(self, block, &read)?;
         }
-        let mut counted = walk.counted;
-        counted.largest = walk.last;
+        let mut counted = verifier.counted;
+        counted.largest = verifier.last;
         counted.data_block_count = index.len() as u64;
         counted.index_key_bytes = index.key_bytes();
         if counted != stored_properties {
-            let what = "properties do not agree with the entries";
-            return Err(Error::corruption(self.path(), footer.properties.offset_bytes, what));
+            return self
+                .at(footer.properties, Err(Malformed("properties do not agree with the entries")));
         }
         Ok(VerifyReport {
             file_bytes: self.file_bytes,
@@ -71,17 +64,17 @@ impl Table {
     }
 }
 
-/// The state of a walk over all entries.
-struct Walk<'a> {
+/// The state of an iteration over all entries.
+struct Verifier<'a> {
     index: &'a Index,
     filter: Option<&'a Filter>,
     counted: TableProperties,
     last: InternalKey,
 }
 
-impl Walk<'_> {
+impl Verifier<'_> {
     fn check_block(&mut self, table: &Table, block_index: usize, block: &Block) -> Result<()> {
-        let span: BlockSpan = self.index.span(block_index);
+        let span = self.index.span(block_index);
         let data = table.at(span, block.data())?;
         self.counted.raw_data_bytes += data.raw_bytes() as u64;
         let mut cursor = DataBlockCursor::default();
@@ -93,9 +86,7 @@ impl Walk<'_> {
             self.counted
                 .count(key, value, distinct)
                 .map_err(|e| Error::corruption(table.path(), span.offset_bytes, e.message()))?;
-            self.last.user_key.clear();
-            self.last.user_key.extend_from_slice(key.user_key);
-            self.last.trailer = key.trailer;
+            self.last.assign(key);
             table.at(span, cursor.next(data))?;
         }
         Ok(())
@@ -112,9 +103,7 @@ impl Walk<'_> {
             return Err(Malformed("entries are out of order"));
         }
         if self.index.find(key) != block_index {
-            return Err(Malformed(
-                "index leads to another block than the one that holds the entry",
-            ));
+            return Err(Malformed("index names another block than that of the entry"));
         }
         let hash = key_hash(key.user_key);
         if self.filter.is_some_and(|filter| !filter.may_contain(hash)) {

@@ -1,27 +1,24 @@
-//! The bytes of the file header and of a record header, as the tables in `docs/formats/wal.md` list
-//! them.
+//! Encoding of the file header and of a record header, as specified in `docs/formats/wal.md`.
 
-use crate::format::{FileNum, SeqNum};
+use crate::format::{FileNum, SeqNum, u32_at, u64_at};
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::limits;
 
 pub(super) const FILE_HEADER_BYTES: usize = 40;
 pub(super) const RECORD_HEADER_BYTES: usize = 36;
-/// What every record starts with. The first byte is rare in text and numbers, which keeps searches
-/// for it fast.
+/// Starts every record. The first byte is rare in text and numbers, so a search for it is fast.
 pub(super) const MARKER: [u8; 4] = [0x9e, b'K', b'V', b'R'];
 
 const MAGIC: [u8; 8] = *b"KVANTWAL";
 const VERSION: u32 = 1;
 
-/// The log that was sealed when another was started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The log that was sealed when this one was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PreviousWal {
     pub(crate) file_num: FileNum,
     pub(crate) final_bytes: u64,
 }
 
-/// The start of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileHeader {
     pub(super) file_num: FileNum,
@@ -40,19 +37,17 @@ pub(super) enum FileHeaderFault {
 impl FileHeader {
     pub(super) const VERSION: u32 = VERSION;
 
-    pub(super) fn encode(&self) -> [u8; FILE_HEADER_BYTES] {
-        let (previous_num, previous_bytes) = match self.previous {
-            Some(previous) => (previous.file_num.0, previous.final_bytes),
-            None => (0, 0),
-        };
-        let mut out = [0; FILE_HEADER_BYTES];
-        out[..8].copy_from_slice(&MAGIC);
-        out[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        out[12..20].copy_from_slice(&self.file_num.0.to_le_bytes());
-        out[20..28].copy_from_slice(&previous_num.to_le_bytes());
-        out[28..36].copy_from_slice(&previous_bytes.to_le_bytes());
-        let checksum = crc32c_masked(&[&out[..36]]);
-        out[36..].copy_from_slice(&checksum.to_le_bytes());
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let previous = self.previous.unwrap_or_default();
+        let mut out = [
+            &MAGIC[..],
+            &VERSION.to_le_bytes(),
+            &self.file_num.0.to_le_bytes(),
+            &previous.file_num.0.to_le_bytes(),
+            &previous.final_bytes.to_le_bytes(),
+        ]
+        .concat();
+        out.extend_from_slice(&crc32c_masked(&[&out]).to_le_bytes());
         out
     }
 
@@ -69,22 +64,18 @@ impl FileHeader {
             version => return Err(FileHeaderFault::Newer { version }),
         }
         let file_num = FileNum(u64_at(bytes, 12));
-        let previous = match (FileNum(u64_at(bytes, 20)), u64_at(bytes, 28)) {
-            (FileNum(0), 0) => None,
-            (previous_num, final_bytes) if FileNum(0) < previous_num && previous_num < file_num => {
-                Some(PreviousWal { file_num: previous_num, final_bytes })
-            }
-            _ => {
-                return Err(FileHeaderFault::Bad(
-                    "the file header names an impossible previous log",
-                ));
-            }
+        let (previous_num, final_bytes) = (FileNum(u64_at(bytes, 20)), u64_at(bytes, 28));
+        let previous = if (previous_num, final_bytes) == (FileNum(0), 0) {
+            None
+        } else if FileNum(0) < previous_num && previous_num < file_num {
+            Some(PreviousWal { file_num: previous_num, final_bytes })
+        } else {
+            return Err(FileHeaderFault::Bad("the file header names an impossible previous log"));
         };
         Ok(FileHeader { file_num, previous })
     }
 }
 
-/// The start of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordHeader {
     pub(super) payload_checksum: u32,
@@ -95,7 +86,7 @@ pub(super) struct RecordHeader {
 }
 
 impl RecordHeader {
-    /// The header as it stands in file `file_num` at `offset_bytes`.
+    /// Encodes the header for `offset_bytes` of file `file_num`.
     pub(super) fn encode(&self, file_num: FileNum, offset_bytes: u64) -> [u8; RECORD_HEADER_BYTES] {
         let mut out = [0; RECORD_HEADER_BYTES];
         out[..4].copy_from_slice(&MARKER);
@@ -109,8 +100,8 @@ impl RecordHeader {
         out
     }
 
-    /// The header found in file `file_num` at `offset_bytes`; what is wrong with it when it was not
-    /// written for that place.
+    /// Decodes the header at `offset_bytes` of file `file_num`. The error says why the bytes are
+    /// not a header written for that place.
     pub(super) fn decode(
         bytes: &[u8; RECORD_HEADER_BYTES],
         file_num: FileNum,
@@ -129,31 +120,25 @@ impl RecordHeader {
             op_count: u32_at(bytes, 24),
             synced_bytes: u64_at(bytes, 28),
         };
-        if header.is_within_limits(offset_bytes) {
-            Ok(header)
-        } else {
-            Err("a record header is outside the limits")
-        }
+        let is_valid = header.is_within_limits(offset_bytes);
+        if is_valid { Ok(header) } else { Err("a record header is outside the limits") }
     }
 
-    /// Whether a record with this header may stand at `offset_bytes`.
+    /// Whether a record with this header may start at `offset_bytes`.
     pub(super) fn is_within_limits(&self, offset_bytes: u64) -> bool {
+        let next_seq = self.first_seq.0.checked_add(u64::from(self.op_count));
         u64::from(self.payload_bytes) <= limits::WAL_RECORD_BYTES_MAX
             && (self.op_count == 0) == (self.payload_bytes == 0)
             && self.synced_bytes <= offset_bytes
-            && self
-                .first_seq
-                .0
-                .checked_add(u64::from(self.op_count))
-                .is_some_and(|next| next <= SeqNum::MAX.0 + 1)
+            && next_seq.is_some_and(|next| next <= SeqNum::MAX.0 + 1)
     }
 
-    /// Bytes of header and payload together.
+    /// Bytes of header and payload.
     pub(super) fn record_bytes(&self) -> u64 {
         RECORD_HEADER_BYTES as u64 + u64::from(self.payload_bytes)
     }
 
-    /// The sequence number that the next record starts with.
+    /// The first sequence number of the next record.
     pub(super) fn next_seq(&self) -> SeqNum {
         SeqNum(self.first_seq.0 + u64::from(self.op_count))
     }
@@ -165,12 +150,4 @@ fn header_checksum(
     offset_bytes: u64,
 ) -> u32 {
     crc32c_masked(&[&header[8..], &file_num.0.to_le_bytes(), &offset_bytes.to_le_bytes()])
-}
-
-fn u32_at(bytes: &[u8], offset: usize) -> u32 {
-    u32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("the range has four bytes"))
-}
-
-fn u64_at(bytes: &[u8], offset: usize) -> u64 {
-    u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("the range has eight bytes"))
 }

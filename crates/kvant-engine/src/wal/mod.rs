@@ -1,18 +1,16 @@
-//! The write-ahead log: one file per memtable, one record per commit group. `docs/formats/wal.md`
-//! is its specification.
+//! The write-ahead log: one file per memtable, one record per commit group. Specified in
+//! `docs/formats/wal.md`.
 //!
-//! - [`layout`]: the bytes of the file header and of a record header.
-//! - [`writer`]: appends records, each with one write call; cuts back after a failed one.
-//! - [`reader`]: reads one file and applies the recovery rule: what is corruption, and where the
-//!   log ends.
-//! - [`scan`]: looks for what is known to be synced in a file, wherever its records stand.
+//! - [`layout`]: encoding of the file header and of a record header.
+//! - [`writer`]: appends records, each with one write call, and truncates after a failed one.
+//! - [`reader`]: reads one file and decides what is corruption and where the log ends.
+//! - [`scan`]: searches a file for record headers, wherever they are.
 //! - [`recovery`]: reads a sequence of files as one log.
 //!
 //! Invariants:
 //! 1. a record is accepted only at the offset, in the file and with the first sequence number that
 //!    it was written for;
-//! 2. what is replayed is a prefix of what was written, and never shorter than what is known to be
-//!    synced;
+//! 2. what is replayed is a prefix of what was written, and includes everything known to be synced;
 //! 3. memory is bounded by one record and a window of fixed size.
 //!
 //! Threads: a writer belongs to one thread at a time; another thread may sync its file meanwhile.

@@ -1,19 +1,20 @@
 //! Reads one log file and decides where it ends: the recovery rule of `docs/formats/wal.md`.
 
 use super::layout::{
-    FILE_HEADER_BYTES, FileHeader, FileHeaderFault, PreviousWal, RECORD_HEADER_BYTES,
+    FILE_HEADER_BYTES, FileHeader, FileHeaderFault, PreviousWal, RECORD_HEADER_BYTES, RecordHeader,
 };
-use super::scan::{Window, stated};
+use super::scan::Window;
 use crate::batch::{self, Op};
 use crate::format::{FileNum, SeqNum};
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::File;
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// One commit group, as it was read.
+/// One commit group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WalRecord<'a> {
     pub(crate) path: &'a Path,
@@ -28,8 +29,8 @@ impl WalRecord<'_> {
     /// Calls `visit` with every operation and its sequence number.
     ///
     /// # Errors
-    /// `Corruption` when the payload does not decode into exactly `op_count` operations; what
-    /// `visit` returns.
+    /// `Corruption` when the payload does not decode into exactly `op_count` operations; errors of
+    /// `visit`.
     pub(crate) fn replay(&self, visit: impl FnMut(SeqNum, Op<'_>) -> Result<()>) -> Result<()> {
         let payload_offset_bytes = self.offset_bytes + RECORD_HEADER_BYTES as u64;
         batch::replay(
@@ -42,7 +43,7 @@ impl WalRecord<'_> {
         )
     }
 
-    /// The sequence number that the next record starts with.
+    /// The first sequence number of the next record.
     pub(crate) fn next_seq(&self) -> SeqNum {
         SeqNum(self.first_seq.0 + u64::from(self.op_count))
     }
@@ -56,9 +57,9 @@ impl WalRecord<'_> {
 /// How a log ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WalEnd {
-    /// Where the last good record ends; 0 when not even the file header is good.
+    /// End of the last valid record; 0 when the file header is bad.
     pub(crate) good_bytes: u64,
-    /// What follows it and is given up.
+    /// Bytes after `good_bytes`, which are discarded.
     pub(crate) discarded_bytes: u64,
     pub(crate) reason: WalEndReason,
 }
@@ -66,9 +67,9 @@ pub(crate) struct WalEnd {
 /// Why a log ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WalEndReason {
-    /// The file ends after a good record, or after its header.
+    /// The file ends after a valid record, or after its header.
     Clean,
-    /// What follows is no good record, and was not known to be synced.
+    /// An invalid record that was not known to be synced follows.
     Torn(&'static str),
 }
 
@@ -81,36 +82,36 @@ impl fmt::Display for WalEndReason {
     }
 }
 
-/// A log file being read.
+/// Reads a log file from start to end.
 pub(crate) struct WalReader {
     window: Window,
     file_num: FileNum,
     previous: Option<PreviousWal>,
-    /// End of what has been read and is good.
+    /// End of the valid records read so far.
     good_bytes: u64,
-    /// The largest offset known so far to be synced.
+    /// The largest offset known to be synced.
     synced_bytes: u64,
-    /// What the next record must start with; `None` before the first record of all.
+    /// First sequence number of the next record; `None`: any.
     next_seq: Option<SeqNum>,
     end: Option<WalEnd>,
 }
 
-/// Something that is not a good record.
-struct Fault {
+/// Why there is no valid record.
+struct RecordFault {
     what: &'static str,
     /// Where a search for later records starts.
     resume_bytes: u64,
 }
 
 impl WalReader {
-    /// Opens the log `file_num` for reading from its start. The file must not be written meanwhile.
+    /// Opens the log `file_num`, to which no writer may append meanwhile.
     ///
-    /// `synced_bytes` is what is known from outside to be synced (0: nothing); `first_seq` what the
-    /// first record must start with (`None`: anything).
+    /// `synced_bytes` is what the caller knows to be synced (0: nothing); `first_seq` is the first
+    /// sequence number of the first record (`None`: any).
     ///
     /// # Errors
     /// `Corruption` when the header is bad although something in the file is known to be synced, or
-    /// when the file belongs to another number; `Unsupported` for a later format version; `Io`.
+    /// when the header names another file number; `Unsupported` for a later format version; `Io`.
     pub(crate) fn open(
         file: Arc<dyn File>,
         path: &Path,
@@ -118,9 +119,8 @@ impl WalReader {
         synced_bytes: u64,
         first_seq: Option<SeqNum>,
     ) -> Result<WalReader> {
-        let window = Window::new(file, path)?;
         let mut reader = WalReader {
-            window,
+            window: Window::new(file, path)?,
             file_num,
             previous: None,
             good_bytes: 0,
@@ -128,25 +128,24 @@ impl WalReader {
             next_seq: first_seq,
             end: None,
         };
+        let header_bytes = FILE_HEADER_BYTES as u64;
         match reader.read_file_header()? {
             Ok(header) => {
                 reader.previous = header.previous;
-                reader.good_bytes = FILE_HEADER_BYTES as u64;
+                reader.good_bytes = header_bytes;
             }
-            Err(what) => reader.finish(Fault { what, resume_bytes: FILE_HEADER_BYTES as u64 })?,
+            Err(what) => reader.finish_torn(RecordFault { what, resume_bytes: header_bytes })?,
         }
         Ok(reader)
     }
 
-    /// The log before this one, as the file header names it; `None` also when the header is torn.
-    pub(crate) fn previous(&self) -> Option<PreviousWal> {
-        self.previous
+    pub(super) fn path(&self) -> &Path {
+        self.window.path()
     }
 
-    /// What the next record must start with; after the end, what the next log must start with.
-    #[cfg(test)]
-    pub(crate) fn next_seq(&self) -> Option<SeqNum> {
-        self.next_seq
+    /// The log before this one according to the file header; `None` if the header is torn.
+    pub(crate) fn previous(&self) -> Option<PreviousWal> {
+        self.previous
     }
 
     /// Length of the file.
@@ -159,7 +158,7 @@ impl WalReader {
         self.end
     }
 
-    /// The next record; `None` where the log ends.
+    /// The next record; `None` at the end of the log.
     ///
     /// # Errors
     /// `Corruption` by the recovery rule; `Io`. The reader does not get past an error.
@@ -169,43 +168,25 @@ impl WalReader {
         }
         let offset_bytes = self.good_bytes;
         if offset_bytes == self.window.len_bytes() {
-            self.finish_at_end_of_file()?;
+            self.finish(WalEndReason::Clean)?;
             return Ok(None);
         }
-        let header = match self.window.record_header(self.file_num, offset_bytes)? {
-            Ok(header) => header,
-            Err(what) => {
-                self.finish(Fault { what, resume_bytes: offset_bytes + 1 })?;
+        let (header, payload) = match self.read_record(offset_bytes)? {
+            Ok(record) => record,
+            Err(fault) => {
+                self.finish_torn(fault)?;
                 return Ok(None);
             }
         };
-        let end_bytes = offset_bytes + header.record_bytes();
-        if end_bytes > self.window.len_bytes() {
-            self.finish(Fault {
-                what: "a record's payload is cut short",
-                resume_bytes: end_bytes,
-            })?;
-            return Ok(None);
-        }
-        let record_bytes = usize::try_from(header.record_bytes()).map_err(|_| {
-            Error::new(ErrorKind::Unsupported, "a record is larger than this machine can address")
-        })?;
-        let start = self.window.fill(offset_bytes, record_bytes)?.start;
-        let payload = start + RECORD_HEADER_BYTES..start + record_bytes;
-        if header.payload_checksum != crc32c_masked(&[&self.window.bytes()[payload.clone()]]) {
-            let what = "a record's payload checksum does not match";
-            self.finish(Fault { what, resume_bytes: end_bytes })?;
-            return Ok(None);
-        }
         if let Some(expected) = self.next_seq.filter(|&expected| expected != header.first_seq) {
             let (expected, found) = (expected.0, header.first_seq.0);
             let what =
                 format!("a record starts with sequence number {found} instead of {expected}");
-            return Err(Error::corruption(self.window.path(), offset_bytes, what));
+            return Err(Error::corruption(self.path(), offset_bytes, what));
         }
         self.synced_bytes = self.synced_bytes.max(header.synced_bytes);
         self.next_seq = Some(header.next_seq());
-        self.good_bytes = end_bytes;
+        self.good_bytes = offset_bytes + header.record_bytes();
         Ok(Some(WalRecord {
             path: self.window.path(),
             offset_bytes,
@@ -213,6 +194,32 @@ impl WalReader {
             op_count: header.op_count,
             payload: &self.window.bytes()[payload],
         }))
+    }
+
+    /// Buffers the record at `offset_bytes`: its header, and the range of its payload in the
+    /// window.
+    fn read_record(
+        &mut self,
+        offset_bytes: u64,
+    ) -> Result<std::result::Result<(RecordHeader, Range<usize>), RecordFault>> {
+        let header = match self.window.record_header(self.file_num, offset_bytes)? {
+            Ok(header) => header,
+            Err(what) => return Ok(Err(RecordFault { what, resume_bytes: offset_bytes + 1 })),
+        };
+        let end_bytes = offset_bytes + header.record_bytes();
+        let fault = |what| Ok(Err(RecordFault { what, resume_bytes: end_bytes }));
+        if end_bytes > self.window.len_bytes() {
+            return fault("a record's payload is cut short");
+        }
+        let record_bytes = usize::try_from(header.record_bytes()).map_err(|_| {
+            Error::new(ErrorKind::Unsupported, "a record is larger than this machine can address")
+        })?;
+        let start = self.window.fill(offset_bytes, record_bytes)?.start;
+        let payload = start + RECORD_HEADER_BYTES..start + record_bytes;
+        if header.payload_checksum != crc32c_masked(&[&self.window.bytes()[payload.clone()]]) {
+            return fault("a record's payload checksum does not match");
+        }
+        Ok(Ok((header, payload)))
     }
 
     fn read_file_header(&mut self) -> Result<std::result::Result<FileHeader, &'static str>> {
@@ -224,9 +231,7 @@ impl WalReader {
         match FileHeader::decode(bytes) {
             Ok(header) if header.file_num != self.file_num => {
                 let (found, expected) = (header.file_num.0, self.file_num.0);
-                let what = format!(
-                    "the file header is that of log {found}, the file's name that of log {expected}"
-                );
+                let what = format!("the file header names log {found}, the file name {expected}");
                 Err(Error::corruption(path, 0, what))
             }
             Ok(header) => Ok(Ok(header)),
@@ -234,44 +239,36 @@ impl WalReader {
             Err(FileHeaderFault::Newer { version }) => {
                 let known = FileHeader::VERSION;
                 let what = format!(
-                    "the log has format version {version}; this version of Kvant reads up to {known}"
+                    "the log has format version {version}; this version of Kvant reads up to \
+                     {known}"
                 );
                 Err(Error::new(ErrorKind::Unsupported, what).with_file(path))
             }
         }
     }
 
-    /// Ends the log before `fault`, unless it lies in what is known to be synced.
-    fn finish(&mut self, fault: Fault) -> Result<()> {
-        let stated = stated(&mut self.window, self.file_num, fault.resume_bytes)?;
-        self.synced_bytes = self.synced_bytes.max(stated.synced_bytes);
-        let Fault { what, .. } = fault;
-        if self.good_bytes < self.synced_bytes {
-            let what = format!(
-                "{what}, though the log is known to be synced up to byte {}",
-                self.synced_bytes
-            );
-            return Err(Error::corruption(self.window.path(), self.good_bytes, what));
-        }
-        let discarded_bytes = self.window.len_bytes() - self.good_bytes;
-        let reason = WalEndReason::Torn(what);
-        self.end = Some(WalEnd { good_bytes: self.good_bytes, discarded_bytes, reason });
-        Ok(())
+    /// Ends the log before `fault`, unless it lies before an offset that a later record states to
+    /// be synced.
+    fn finish_torn(&mut self, fault: RecordFault) -> Result<()> {
+        let later = self.window.scan_headers(self.file_num, fault.resume_bytes)?;
+        self.synced_bytes = self.synced_bytes.max(later.synced_bytes);
+        self.finish(WalEndReason::Torn(fault.what))
     }
 
-    fn finish_at_end_of_file(&mut self) -> Result<()> {
-        if self.good_bytes < self.synced_bytes {
-            let what = format!(
-                "the log ends, though it is known to be synced up to byte {}",
-                self.synced_bytes
-            );
-            return Err(Error::corruption(self.window.path(), self.good_bytes, what));
+    /// Ends the log at `good_bytes`, unless more is known to be synced.
+    fn finish(&mut self, reason: WalEndReason) -> Result<()> {
+        let (good_bytes, synced_bytes) = (self.good_bytes, self.synced_bytes);
+        if good_bytes < synced_bytes {
+            let what = match reason {
+                WalEndReason::Clean => "the file ends",
+                WalEndReason::Torn(what) => what,
+            };
+            let what =
+                format!("{what}, though the log is known to be synced up to byte {synced_bytes}");
+            return Err(Error::corruption(self.path(), good_bytes, what));
         }
-        self.end = Some(WalEnd {
-            good_bytes: self.good_bytes,
-            discarded_bytes: 0,
-            reason: WalEndReason::Clean,
-        });
+        let discarded_bytes = self.window.len_bytes() - good_bytes;
+        self.end = Some(WalEnd { good_bytes, discarded_bytes, reason });
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! A buffered window over a log file, and the search for what is known to be synced in it.
+//! A buffered window over a log file, and the search for record headers in it.
 
 use super::layout::{MARKER, RECORD_HEADER_BYTES, RecordHeader};
 use crate::format::{FileNum, SeqNum};
@@ -8,10 +8,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is read at once, and kept when a larger record has been read.
+/// Bytes per read, and the size of the buffer kept after a larger record.
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// A file seen through a buffer that moves forward.
+/// A buffer that moves forward over a file.
 pub(super) struct Window {
     file: Arc<dyn File>,
     path: PathBuf,
@@ -35,8 +35,8 @@ impl Window {
         self.len_bytes
     }
 
-    /// Makes `count` bytes from `offset_bytes` available, or what the file has of them, and says
-    /// where in [`Window::bytes`] they are, together with all that is buffered behind them.
+    /// Buffers `count` bytes from `offset_bytes`, or as many as the file has. Returns the range of
+    /// [`Window::bytes`] from `offset_bytes` to the end of the buffer.
     pub(super) fn fill(&mut self, offset_bytes: u64, count: usize) -> Result<Range<usize>> {
         let left_bytes =
             usize::try_from(self.len_bytes.saturating_sub(offset_bytes)).unwrap_or(usize::MAX);
@@ -66,7 +66,7 @@ impl Window {
         &self.buffer
     }
 
-    /// The record header at `offset_bytes`, or what is wrong with what is there.
+    /// The record header at `offset_bytes`, or why there is none.
     pub(super) fn record_header(
         &mut self,
         file_num: FileNum,
@@ -78,50 +78,40 @@ impl Window {
             None => Err("a record header is cut short"),
         })
     }
+
+    /// Searches for record headers from `from_bytes` on, at every offset. A valid header counts
+    /// even if its payload is damaged; the search continues after that payload.
+    pub(super) fn scan_headers(
+        &mut self,
+        file_num: FileNum,
+        from_bytes: u64,
+    ) -> Result<HeaderSummary> {
+        let mut summary = HeaderSummary::default();
+        let mut offset_bytes = from_bytes;
+        while offset_bytes + RECORD_HEADER_BYTES as u64 <= self.len_bytes {
+            if let Ok(header) = self.record_header(file_num, offset_bytes)? {
+                summary.synced_bytes = summary.synced_bytes.max(header.synced_bytes);
+                summary.op_count += u64::from(header.op_count);
+                summary.next_seq = summary.next_seq.max(header.next_seq());
+                offset_bytes += header.record_bytes();
+                continue;
+            }
+            offset_bytes += 1;
+            let range = self.fill(offset_bytes, RECORD_HEADER_BYTES)?;
+            let ahead = &self.buffer[range];
+            let skipped = ahead.iter().position(|&byte| byte == MARKER[0]).unwrap_or(ahead.len());
+            offset_bytes += skipped as u64;
+        }
+        Ok(summary)
+    }
 }
 
-/// What the record headers of a part of a log say.
+/// The record headers in a part of a log, combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stated {
-    /// The largest synced offset; 0 when there is no header.
+pub(super) struct HeaderSummary {
+    /// The largest synced offset; 0 without headers.
     pub(super) synced_bytes: u64,
-    /// Operations of all of them.
     pub(super) op_count: u64,
     /// The sequence number after the newest operation.
     pub(super) next_seq: SeqNum,
-}
-
-/// What the record headers at or after `from_bytes` state.
-///
-/// Every byte is tried; a header that verifies counts whatever became of its payload, and the
-/// search goes on behind that payload.
-pub(super) fn stated(window: &mut Window, file_num: FileNum, from_bytes: u64) -> Result<Stated> {
-    let mut stated = Stated::default();
-    let mut offset_bytes = from_bytes;
-    while offset_bytes + RECORD_HEADER_BYTES as u64 <= window.len_bytes() {
-        if let Ok(header) = window.record_header(file_num, offset_bytes)? {
-            stated.synced_bytes = stated.synced_bytes.max(header.synced_bytes);
-            stated.op_count += u64::from(header.op_count);
-            stated.next_seq = stated.next_seq.max(header.next_seq());
-            offset_bytes += header.record_bytes();
-            continue;
-        }
-        offset_bytes += 1;
-        let range = window.fill(offset_bytes, RECORD_HEADER_BYTES)?;
-        let ahead = &window.bytes()[range];
-        let skipped = ahead.iter().position(|&byte| byte == MARKER[0]).unwrap_or(ahead.len());
-        offset_bytes += skipped as u64;
-    }
-    Ok(stated)
-}
-
-/// As [`stated`], of a file.
-pub(super) fn stated_in_file(
-    file: Arc<dyn File>,
-    path: &Path,
-    file_num: FileNum,
-    from_bytes: u64,
-) -> Result<Stated> {
-    let mut window = Window::new(file, path)?;
-    stated(&mut window, file_num, from_bytes)
 }

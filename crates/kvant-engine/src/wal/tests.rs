@@ -1,5 +1,5 @@
-//! The writer and the documented bytes. The recovery rule is tested beside the reader and
-//! `recovery`.
+//! Tests of the writer and of the documented bytes. The recovery rule is tested beside the reader
+//! and `recovery`.
 
 use super::*;
 use crate::batch::WriteBatch;
@@ -17,12 +17,18 @@ pub(super) fn path_of(num: u64) -> PathBuf {
     file_path(Path::new(DIR), FileKind::Wal, FileNum(num))
 }
 
-/// A seed to print: `KVANT_TEST_SEED`, or a new one.
+/// The seed of a random test: `KVANT_TEST_SEED`, or a new one. The caller prints it.
 pub(super) fn test_seed() -> u64 {
     let seed = std::env::var("KVANT_TEST_SEED")
         .ok()
         .map(|text| text.parse().expect("KVANT_TEST_SEED is a number"));
     seed.unwrap_or_else(kvant_env::rng::entropy_seed)
+}
+
+/// Creates log `num` in [`DIR`].
+pub(super) fn create(fs: &dyn Fs, num: u64, previous: Option<PreviousWal>) -> WalWriter {
+    let path = path_of(num);
+    WalWriter::start(fs.create(&path).unwrap(), &path, FileNum(num), previous).unwrap()
 }
 
 fn memory_fs() -> MemoryFs {
@@ -37,7 +43,7 @@ fn faulty_fs() -> FaultyFs {
     fs
 }
 
-/// What a reader finds: the payloads, and the end.
+/// The payloads that a reader finds, and how the log ended.
 fn read_back(fs: &dyn Fs, num: u64) -> (Vec<Vec<u8>>, WalEnd) {
     let path = path_of(num);
     let mut reader =
@@ -50,7 +56,7 @@ fn read_back(fs: &dyn Fs, num: u64) -> (Vec<Vec<u8>>, WalEnd) {
 }
 
 #[test]
-fn the_worked_example_of_the_format_document() {
+fn the_documented_example_is_written_and_read() {
     let document = include_str!("../../../../docs/formats/wal.md");
     let example = document.split("## Worked example").nth(1).unwrap().split("```").nth(1).unwrap();
     let documented: Vec<u8> = example
@@ -62,7 +68,7 @@ fn the_worked_example_of_the_format_document() {
 
     let fs = memory_fs();
     let previous = PreviousWal { file_num: FileNum(6), final_bytes: 4096 };
-    let mut writer = WalWriter::create(&fs, &path_of(7), FileNum(7), Some(previous)).unwrap();
+    let mut writer = create(&fs, 7, Some(previous));
     let (mut one, mut two, mut three) = (WriteBatch::new(), WriteBatch::new(), WriteBatch::new());
     one.put(b"apple", b"red", None);
     two.delete(b"fig");
@@ -77,8 +83,9 @@ fn the_worked_example_of_the_format_document() {
     let mut reader =
         WalReader::open(fs.open(&path).unwrap(), &path, FileNum(7), 0, Some(SeqNum(100))).unwrap();
     assert_eq!(reader.previous(), Some(previous));
-    let mut keys = Vec::new();
+    let (mut keys, mut next_seq) = (Vec::new(), None);
     while let Some(record) = reader.next().unwrap() {
+        next_seq = Some(record.next_seq());
         record
             .replay(|seq, op| {
                 keys.push((seq.0, op.key.to_vec()));
@@ -91,13 +98,13 @@ fn the_worked_example_of_the_format_document() {
         reader.end().unwrap(),
         WalEnd { good_bytes: 184, discarded_bytes: 0, reason: WalEndReason::Clean }
     );
-    assert_eq!(reader.next_seq(), Some(SeqNum(103)));
+    assert_eq!(next_seq, Some(SeqNum(103)));
 }
 
 #[test]
-fn a_failed_append_is_cut_off_and_its_numbers_go_to_the_next() {
+fn rollback_truncates_a_failed_append_and_its_sequence_numbers_are_reused() {
     let fs = faulty_fs();
-    let mut writer = WalWriter::create(&fs, &path_of(1), FileNum(1), None).unwrap();
+    let mut writer = create(&fs, 1, None);
     let end = writer.append(SeqNum(1), 2, &[b"one"], 0).unwrap();
     for kind in [io::ErrorKind::StorageFull, io::ErrorKind::Other] {
         fs.fail_next(FaultOp::Write, ".wal", kind, 1);
@@ -121,9 +128,9 @@ fn a_failed_append_is_cut_off_and_its_numbers_go_to_the_next() {
 }
 
 #[test]
-fn while_a_failed_append_cannot_be_cut_off_nothing_is_appended() {
+fn appends_are_rejected_until_a_failed_one_is_truncated() {
     let fs = faulty_fs();
-    let mut writer = WalWriter::create(&fs, &path_of(1), FileNum(1), None).unwrap();
+    let mut writer = create(&fs, 1, None);
     fs.fail_next(FaultOp::Write, ".wal", io::ErrorKind::Other, 1);
     fs.fail_next(FaultOp::SetLen, ".wal", io::ErrorKind::Other, 1);
     writer.append(SeqNum(1), 1, &[b"lost"], 0).unwrap_err();
@@ -135,11 +142,11 @@ fn while_a_failed_append_cannot_be_cut_off_nothing_is_appended() {
 }
 
 #[test]
-fn a_group_is_one_write_whatever_its_size_and_parts() {
+fn a_group_of_any_size_is_one_write() {
     let fs = faulty_fs();
-    // The header and three groups: one write more would fail.
+    // One write for the header and one per group; the fifth fails.
     fs.fail_after(4, FaultOp::Write, ".wal", io::ErrorKind::Other, 1);
-    let mut writer = WalWriter::create(&fs, &path_of(1), FileNum(1), None).unwrap();
+    let mut writer = create(&fs, 1, None);
     let large = vec![0x9e; 3 << 20];
     let groups = [vec![&b"a"[..], b"b", b"c"], vec![&large, b"d", &large], vec![b"e"]];
     for (index, parts) in groups.iter().enumerate() {
@@ -147,7 +154,7 @@ fn a_group_is_one_write_whatever_its_size_and_parts() {
     }
     assert_eq!(fs.fault_count(), 0);
     writer.append(SeqNum(4), 1, &[b"f"], 0).unwrap_err();
-    // A write that failed may have left any part of the record, the whole included.
+    // A failed write may have left any part of the record, or all of it.
     writer.rollback().unwrap();
     let (payloads, _) = read_back(&fs, 1);
     assert!(

@@ -1,12 +1,11 @@
 //! Appends records to one log file.
 //!
 //! Invariants:
-//! 1. every record is written by one `write_all_at` call, so that a group is in the file entirely,
-//!    or its tail is missing;
-//! 2. after a failed append nothing is written until [`WalWriter::rollback`] has cut the file back
-//!    to its last good end;
-//! 3. the file is never longer than its records: no space is allocated ahead, so that its length
-//!    alone says where it ends.
+//! 1. every record is written by one `write_all_at` call: a group is in the file completely, or its
+//!    tail is missing;
+//! 2. after a failed append nothing is written until [`WalWriter::rollback`] has truncated the file
+//!    to the end of its last complete record;
+//! 3. no space is preallocated: the length of the file is the end of its records.
 
 use super::layout::{
     FILE_HEADER_BYTES, FileHeader, PreviousWal, RECORD_HEADER_BYTES, RecordHeader,
@@ -15,41 +14,26 @@ use crate::format::{FileNum, SeqNum};
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Error, ErrorKind, Result, limits};
 use kvant_env::File;
-#[cfg(test)]
-use kvant_env::Fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the buffer keeps between records. A larger record's memory is given back.
+/// Largest buffer kept between records.
 const BUFFER_KEPT_BYTES: usize = 256 << 10;
 
-/// The writing end of one log file.
+/// Appends to one log file.
 pub(crate) struct WalWriter {
     file: Arc<dyn File>,
     path: PathBuf,
     file_num: FileNum,
-    /// End of the last good record.
+    /// End of the last complete record.
     end_bytes: u64,
-    /// Whether an append failed and what it left has not been cut off.
+    /// Whether the remains of a failed append have not been truncated yet.
     torn: bool,
     buffer: Vec<u8>,
 }
 
 impl WalWriter {
-    /// Creates the file and writes its header. Nothing is synced, neither the file nor its
-    /// directory.
-    #[cfg(test)]
-    pub(crate) fn create(
-        fs: &dyn Fs,
-        path: &Path,
-        file_num: FileNum,
-        previous: Option<PreviousWal>,
-    ) -> Result<WalWriter> {
-        let file = fs.create(path).map_err(|e| Error::io("create", path, e))?;
-        WalWriter::start(file, path, file_num, previous)
-    }
-
-    /// As [`WalWriter::create`], in an empty file that was created before.
+    /// Writes the header to `file`, which is empty. Syncs neither the file nor its directory.
     pub(crate) fn start(
         file: Arc<dyn File>,
         path: &Path,
@@ -69,12 +53,12 @@ impl WalWriter {
     }
 
     /// Appends one commit group, whose payload is the concatenation of `payload_parts`, and returns
-    /// the new end of the file. `synced_bytes` is how far the file is known to be synced. No parts
-    /// and an `op_count` of 0 make a closing record.
+    /// the new end of the file. `synced_bytes` is how far the file is known to be synced. A closing
+    /// record has no parts and an `op_count` of 0.
     ///
     /// # Errors
     /// `Invalid` when the payload is over its limit: nothing was written. `NoSpace` or `Io`: call
-    /// [`WalWriter::rollback`] before anything else. `Fenced` when that was not done, or failed.
+    /// [`WalWriter::rollback`] before anything else. `Fenced` until that has succeeded.
     pub(crate) fn append(
         &mut self,
         first_seq: SeqNum,
@@ -83,11 +67,8 @@ impl WalWriter {
         synced_bytes: u64,
     ) -> Result<u64> {
         if self.torn {
-            return Err(Error::new(
-                ErrorKind::Fenced,
-                "the log still has a failed write at its end",
-            )
-            .with_file(&self.path));
+            let message = "the log still has a failed write at its end";
+            return Err(Error::new(ErrorKind::Fenced, message).with_file(&self.path));
         }
         let payload_bytes: usize = payload_parts.iter().map(|part| part.len()).sum();
         let payload_bytes = u32::try_from(payload_bytes)
@@ -103,10 +84,7 @@ impl WalWriter {
             op_count,
             synced_bytes,
         };
-        assert!(
-            header.is_within_limits(self.end_bytes),
-            "a record that no reader accepts: {header:?}"
-        );
+        assert!(header.is_within_limits(self.end_bytes), "readers reject {header:?}");
 
         self.buffer.clear();
         self.buffer.reserve(RECORD_HEADER_BYTES + payload_bytes as usize);
@@ -126,11 +104,11 @@ impl WalWriter {
         Ok(self.end_bytes)
     }
 
-    /// Cuts off what a failed append left. Does nothing after a good one.
+    /// Truncates what a failed append left. Does nothing after a successful one.
     ///
     /// # Errors
-    /// `Io` or `NoSpace` when the file could not be cut: its end stays unknown, and appends are
-    /// refused until this succeeds.
+    /// `Io` or `NoSpace` when the file could not be truncated: appends are rejected until this
+    /// succeeds.
     pub(crate) fn rollback(&mut self) -> Result<()> {
         if self.torn {
             self.file
@@ -141,18 +119,12 @@ impl WalWriter {
         Ok(())
     }
 
-    /// The file, for syncing it from another thread.
-    #[cfg(test)]
-    pub(crate) fn file(&self) -> &Arc<dyn File> {
-        &self.file
-    }
-
-    /// End of the last good record; the final length once the log is sealed.
+    /// End of the last complete record.
     pub(crate) fn end_bytes(&self) -> u64 {
         self.end_bytes
     }
 
-    /// How the header of the next log names this one.
+    /// This log as the header of the next one names it.
     pub(crate) fn as_previous(&self) -> PreviousWal {
         PreviousWal { file_num: self.file_num, final_bytes: self.end_bytes }
     }

@@ -7,29 +7,28 @@ use super::{
 use crate::format::InternalKeyRef;
 use kvant_base::varint;
 
-/// Keys a bucket: a compromise between the size of the hash index and the keys that share a bucket.
+/// Keys per bucket: trades the size of the hash index for collisions.
 const BUCKET_LOAD: f64 = 0.75;
-/// Values from this length on get exactly the memory they need: doubling a buffer would cost as
-/// much again.
+/// Shortest value for which the buffer grows by exactly what is needed instead of doubling.
 const EXACT_VALUE_BYTES: usize = 1 << 20;
 
 /// Collects the entries of one block at a time.
 #[derive(Default)]
 pub(in crate::table) struct DataBlockBuilder {
-    /// The tails, and, once finished, what follows them: a large value is copied once.
+    /// The tails; [`DataBlockBuilder::finish`] appends the rest, so a large value is copied once.
     payload: Vec<u8>,
     entries: Vec<u8>,
     restarts: Vec<(u32, u32)>,
     entry_count: usize,
-    /// Hash and restart interval of each distinct user key; a key whose versions lie in two
-    /// intervals is in here twice.
+    /// Hash and restart interval of each distinct user key, twice if its versions are in two
+    /// intervals.
     hashed_keys: Vec<(u64, u32)>,
     buckets: Vec<u8>,
 }
 
 impl DataBlockBuilder {
-    /// Appends an entry. `previous_key` is the user key of the entry before in this block, if any,
-    /// `hash` that of `key`'s user key.
+    /// Appends an entry. `previous_key` is the user key of the entry before; `hash` is the hash of
+    /// the user key of `key`.
     pub(in crate::table) fn add(
         &mut self,
         key: InternalKeyRef<'_>,
@@ -56,8 +55,7 @@ impl DataBlockBuilder {
         );
         self.entries.extend_from_slice(suffix);
         if value.len() >= EXACT_VALUE_BYTES {
-            // With room for the one entry, restart and counts that follow when it is alone in its
-            // block.
+            // Room for the entry, restart and counts of a block of this entry alone.
             self.payload
                 .reserve_exact(Self::entry_bytes_max(key, value) + RESTART_BYTES + COUNTS_BYTES);
         }
@@ -75,12 +73,13 @@ impl DataBlockBuilder {
         self.payload.len() + self.entries.len() + self.restarts.len() * RESTART_BYTES + COUNTS_BYTES
     }
 
-    /// An upper bound of what an entry adds to the payload.
+    /// Upper bound of the bytes that an entry adds to the payload.
     pub(in crate::table) fn entry_bytes_max(key: InternalKeyRef<'_>, value: &[u8]) -> usize {
         key.user_key.len() + value.len() + 4 * varint::VARINT64_BYTES_MAX
     }
 
-    /// Completes the block and returns its payload; [`DataBlockBuilder::clear`] starts the next.
+    /// Completes the block and returns its payload; [`DataBlockBuilder::clear`] starts the next
+    /// one.
     pub(in crate::table) fn finish(&mut self) -> &[u8] {
         self.fill_buckets();
         let tails_bytes = self.payload.len() as u32;
@@ -120,7 +119,7 @@ impl DataBlockBuilder {
         }
     }
 
-    /// Forgets the block; keeps buffers of up to `keep_bytes`.
+    /// Starts the next block; keeps buffers of up to `keep_bytes`.
     pub(in crate::table) fn clear(&mut self, keep_bytes: usize) {
         self.payload.clear();
         self.payload.shrink_to(keep_bytes);

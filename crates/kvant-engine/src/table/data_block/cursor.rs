@@ -4,7 +4,7 @@ use super::{DataBlock, Malformed, Parsed, Place};
 use crate::format::InternalKeyRef;
 use std::ops::Range;
 
-/// A position in a data block, which is handed to each method that moves it: the owner keeps both.
+/// A position in a data block. The owner keeps the block and passes it to each method.
 ///
 /// Invariant: while `valid`, `user_key`, `trailer` and `value` are those of the entry before
 /// `next`.
@@ -34,7 +34,7 @@ impl DataBlockCursor {
         self.value.clone()
     }
 
-    /// Stands on no entry.
+    /// Makes the cursor invalid.
     pub(in crate::table) fn clear(&mut self) {
         self.valid = false;
     }
@@ -47,7 +47,7 @@ impl DataBlockCursor {
         self.next(block)
     }
 
-    /// Moves to the first entry at or after `target`; to none when all are before.
+    /// Moves to the first entry at or after `target`; becomes invalid if there is none.
     pub(in crate::table) fn seek(
         &mut self,
         block: &DataBlock,
@@ -64,7 +64,7 @@ impl DataBlockCursor {
         }
     }
 
-    /// Moves to the next entry; to none at the end of the block.
+    /// Moves to the next entry; becomes invalid at the end of the block.
     #[inline]
     pub(in crate::table) fn next(&mut self, block: &DataBlock) -> Parsed<()> {
         self.valid = false;
@@ -73,7 +73,7 @@ impl DataBlockCursor {
         }
         let head = block.entry_head(self.next.entry_at)?;
         if head.shared > self.user_key.len() {
-            return Err(Malformed("entry shares more than the key before it has"));
+            return Err(Malformed("entry shares more bytes than the key before it has"));
         }
         self.user_key.truncate(head.shared);
         self.user_key.extend_from_slice(&block.bytes[head.suffix_at..head.end]);

@@ -1,20 +1,20 @@
 use super::*;
 
 fn seal(raw: &[u8], compression: Compression, offset_bytes: u64) -> Vec<u8> {
-    let mut sealer = Sealer::new(compression);
-    let (payload, compression) = sealer.compress(raw).expect("compress");
+    let mut compressor = BlockCompressor::new(compression);
+    let (payload, compression) = compressor.compress(raw).expect("compress");
     let mut stored = payload.to_vec();
     stored.extend_from_slice(&trailer(payload, compression, offset_bytes));
     stored
 }
 
-/// A block with a good checksum around any payload.
+/// A block of any payload with a valid checksum.
 fn forged(payload: &[u8], compression: Compression) -> Vec<u8> {
     [payload, &trailer(payload, compression, 0)].concat()
 }
 
 #[test]
-fn blocks_come_back_as_they_were_sealed() {
+fn blocks_read_back_as_written() {
     let mut rng = kvant_env::rng::Rng::new(3);
     let mixed = [rng.bytes(1000), vec![0; 3000]].concat();
     for raw in [&b""[..], b"x", &[7; 100_000], &mixed, &rng.bytes(5000)] {
@@ -27,14 +27,14 @@ fn blocks_come_back_as_they_were_sealed() {
 }
 
 #[test]
-fn a_block_belongs_to_one_offset() {
+fn a_block_is_valid_at_one_offset() {
     let stored = seal(b"payload", Compression::None, 4096);
     assert!(open_owned(stored.clone(), 4096).is_ok());
     assert!(open_owned(stored, 8192).is_err());
 }
 
 #[test]
-fn impossible_lengths_are_refused_before_they_are_allocated() {
+fn impossible_lengths_are_rejected_before_allocation() {
     for compression in [Compression::Lz4, Compression::Zstd] {
         let sound = seal(&[7; 10_000], compression, 0);
         let body = &sound[2..sound.len() - BLOCK_TRAILER_BYTES];
@@ -52,7 +52,7 @@ fn impossible_lengths_are_refused_before_they_are_allocated() {
 }
 
 #[test]
-fn too_short_and_unknown_blocks_are_refused() {
+fn short_and_unknown_blocks_are_rejected() {
     for len in 0..BLOCK_TRAILER_BYTES {
         assert!(open_owned(vec![0; len], 0).is_err());
     }

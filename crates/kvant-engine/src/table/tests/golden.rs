@@ -4,7 +4,7 @@ use super::*;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/formats/table.md");
 
-/// The hexadecimal dump of the document's example: lines of `offset  bytes  | remark`.
+/// The hexadecimal dump of the document's example: lines of `offset bytes | remark`.
 fn documented_bytes() -> Vec<u8> {
     let (_, example) =
         DOCUMENT.split_once("<!-- example -->").expect("the document marks its example");
@@ -38,7 +38,7 @@ fn example_entries() -> Vec<Entry> {
 fn the_documented_example_is_what_is_written() {
     let file = new_file();
     let mut builder = TableBuilder::new(Arc::clone(&file), Path::new(PATH), FileNum(7), plain());
-    builder.set_created_by("kvant 0.1.0");
+    builder.properties.created_by = "kvant 0.1.0".to_string();
     for entry in example_entries() {
         builder.add(key_of(&entry), &entry.3).expect("add");
     }

@@ -132,7 +132,6 @@ fn check_properties(properties: &TableProperties, entries: &[Entry]) {
     assert_eq!(properties.expiring_count, expiries.len() as u64);
     assert_eq!(properties.expiry_ms_min, expiries.iter().copied().min().unwrap_or(0));
     assert_eq!(properties.expiry_ms_max, expiries.iter().copied().max().unwrap_or(0));
-    assert_eq!(properties.all_expire(), expiries.len() == entries.len());
     let tombstones = entries.iter().filter(|entry| entry.2 == ValueKind::Delete).count();
     assert_eq!(properties.tombstone_count, tombstones as u64);
     assert_eq!(Some(properties.seq_min.0), entries.iter().map(|entry| entry.1).min());

@@ -1,31 +1,30 @@
-//! The recovery rule, against a model of it that knows what was written.
+//! The recovery rule, compared with a model that knows what was written.
 
 use super::*;
+use crate::wal::WalReader;
 use crate::wal::layout::RecordHeader;
-use crate::wal::tests::{DIR, path_of, test_seed};
-use crate::wal::{WalReader, WalWriter};
+use crate::wal::tests::{DIR, create, path_of, test_seed};
 use kvant_env::Fs;
 use kvant_env::memory::MemoryFs;
 use kvant_env::rng::Rng;
-use std::ops::Range;
 
 const NUM: FileNum = FileNum(9);
 
-/// A log as it was written.
+/// An undamaged log.
 #[derive(Clone)]
 struct Written {
     image: Vec<u8>,
-    /// Where each record is, and what it says is synced.
+    /// Place of each record, and the synced offset that it states.
     records: Vec<(Range<usize>, u64)>,
 }
 
-/// A log with a record for each payload and synced offset given. The first sequence number is 1;
-/// each record has one operation.
+/// A log with one record per payload and synced offset. Each record has one operation; the first
+/// sequence number is 1.
 fn written(records: &[(Vec<u8>, u64)]) -> Written {
     let fs = MemoryFs::new();
     fs.create_dir_all(Path::new(DIR)).unwrap();
     let path = path_of(NUM.0);
-    let mut writer = WalWriter::create(&fs, &path, NUM, None).unwrap();
+    let mut writer = create(&fs, NUM.0, None);
     let mut out = Written { image: Vec::new(), records: Vec::new() };
     for (index, (payload, synced_bytes)) in records.iter().enumerate() {
         let start = writer.end_bytes();
@@ -51,7 +50,7 @@ fn open(image: &[u8], synced_bytes: u64, first_seq: Option<SeqNum>) -> Result<Wa
     WalReader::open(fs.open(&path).unwrap(), &path, NUM, synced_bytes, first_seq)
 }
 
-/// Reads an image to its end: the records' places, and how it ended.
+/// Reads an image to its end. Returns the places of its records, and how the log ended.
 fn read(image: &[u8], synced_bytes: u64) -> Result<(Vec<Range<usize>>, WalEnd)> {
     let mut reader = open(image, synced_bytes, Some(SeqNum(1)))?;
     let mut found = Vec::new();
@@ -63,8 +62,7 @@ fn read(image: &[u8], synced_bytes: u64) -> Result<(Vec<Range<usize>>, WalEnd)> 
     Ok((found, reader.end().unwrap()))
 }
 
-/// What the rule says about a changed image, from what was written: where the good part ends, and
-/// whether that is corruption.
+/// Applies the rule to a damaged image: where the valid part ends, and whether that is corruption.
 fn model(log: &Written, image: &[u8], known_bytes: u64) -> (usize, bool) {
     let intact = |range: Range<usize>| {
         image.get(range.clone()).is_some_and(|bytes| *bytes == log.image[range])
@@ -86,7 +84,7 @@ fn model(log: &Written, image: &[u8], known_bytes: u64) -> (usize, bool) {
     (good_bytes, (good_bytes as u64) < synced_bytes)
 }
 
-/// Reads a changed image and compares with the model.
+/// Reads a damaged image and compares the result with the model.
 fn check(log: &Written, image: &[u8], known_bytes: u64, case: &str) {
     let (good_bytes, corrupt) = model(log, image, known_bytes);
     match read(image, known_bytes) {
@@ -112,14 +110,14 @@ fn check(log: &Written, image: &[u8], known_bytes: u64, case: &str) {
     }
 }
 
-/// Every offset that a sync may have reached in `five_records`.
+/// Every synced offset that a record of `five_records` may state.
 fn sync_points() -> Vec<u64> {
     let log = five_records(0);
     std::iter::once(0).chain(log.records.iter().map(|(range, _)| range.start as u64)).collect()
 }
 
 #[test]
-fn each_flipped_byte_is_judged_by_the_rule() {
+fn every_flipped_byte_is_handled_by_the_rule() {
     for synced_bytes in sync_points() {
         let log = five_records(synced_bytes);
         check(&log, &log.image, 0, "untouched");
@@ -139,7 +137,7 @@ fn each_flipped_byte_is_judged_by_the_rule() {
 }
 
 #[test]
-fn each_truncation_is_judged_by_the_rule() {
+fn every_truncation_is_handled_by_the_rule() {
     for synced_bytes in sync_points() {
         let log = five_records(synced_bytes);
         for known_bytes in [0, synced_bytes, log.image.len() as u64] {
@@ -152,11 +150,11 @@ fn each_truncation_is_judged_by_the_rule() {
 }
 
 #[test]
-fn a_tail_that_is_no_record_ends_the_log() {
+fn an_invalid_tail_ends_the_log() {
     let log = five_records(sync_points()[3]);
     let mut tails: Vec<Vec<u8>> =
         vec![vec![0; 1], vec![0; 100_000], vec![0xff; 77], vec![0x9e; 300_000]];
-    // Valid elsewhere: the records of this log, all over again.
+    // Records of this log, valid at their original offsets only.
     tails.push(log.image[FILE_HEADER_BYTES..].to_vec());
     for tail in tails {
         let image = [&log.image[..], &tail].concat();
@@ -171,7 +169,7 @@ fn a_tail_that_is_no_record_ends_the_log() {
 }
 
 #[test]
-fn random_damage_is_judged_by_the_rule() {
+fn random_damage_is_handled_by_the_rule() {
     let seed = test_seed();
     eprintln!("KVANT_TEST_SEED={seed}");
     let mut rng = Rng::new(seed);
@@ -186,8 +184,7 @@ fn random_damage_is_judged_by_the_rule() {
     }
 }
 
-/// A log whose payloads look like records as much as possible, sometimes larger than the reader's
-/// window.
+/// A log whose payloads resemble records and sometimes exceed the reader's window.
 fn random_log(rng: &mut Rng) -> Written {
     let mut records = Vec::new();
     let mut end_bytes = FILE_HEADER_BYTES as u64;
@@ -201,15 +198,15 @@ fn random_log(rng: &mut Rng) -> Written {
             0 => rng.bytes(count),
             1 => vec![crate::wal::layout::MARKER[0]; count],
             _ => {
-                let lie = RecordHeader {
+                let decoy = RecordHeader {
                     payload_checksum: 0,
                     payload_bytes: 10,
                     first_seq: SeqNum(1),
                     op_count: 1,
                     synced_bytes: end_bytes,
                 };
-                // For this file, but not for this place.
-                lie.encode(NUM, end_bytes + 1000).repeat(count.div_ceil(RECORD_HEADER_BYTES))
+                // Encoded for this file, but for another offset.
+                decoy.encode(NUM, end_bytes + 1000).repeat(count.div_ceil(RECORD_HEADER_BYTES))
             }
         };
         end_bytes += (RECORD_HEADER_BYTES + payload.len()) as u64;
@@ -247,7 +244,7 @@ fn sequence_numbers_must_continue() {
     assert!(read(&log.image, 0).is_ok());
     let mut reader = open(&log.image, 0, None).unwrap();
     assert_eq!(reader.next().unwrap().unwrap().first_seq, SeqNum(1));
-    assert_eq!(reader.next_seq(), Some(SeqNum(2)));
+    assert_eq!(reader.next_seq, Some(SeqNum(2)));
     let mut reader = open(&log.image, 0, Some(SeqNum(2))).unwrap();
     for _ in 0..2 {
         let error = reader.next().unwrap_err();
@@ -256,10 +253,10 @@ fn sequence_numbers_must_continue() {
             (ErrorKind::Corruption, Some(FILE_HEADER_BYTES as u64))
         );
     }
-    // A gap within the file: the second record promises another number.
+    // A gap within the file: the second record skips a sequence number.
     let fs = MemoryFs::new();
     fs.create_dir_all(Path::new(DIR)).unwrap();
-    let mut writer = WalWriter::create(&fs, &path_of(NUM.0), NUM, None).unwrap();
+    let mut writer = create(&fs, NUM.0, None);
     let end = writer.append(SeqNum(1), 2, &[b"two"], 0).unwrap();
     writer.append(SeqNum(4), 1, &[b"one"], 0).unwrap();
     let error = read(&fs.read(&path_of(NUM.0)).unwrap(), 0).unwrap_err();
@@ -267,7 +264,7 @@ fn sequence_numbers_must_continue() {
 }
 
 #[test]
-fn a_file_of_another_number_or_a_later_version_is_refused() {
+fn a_file_of_another_number_or_a_later_version_is_rejected() {
     let log = five_records(0);
     let fs = MemoryFs::new();
     fs.create_dir_all(Path::new(DIR)).unwrap();

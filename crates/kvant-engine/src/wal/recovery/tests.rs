@@ -1,7 +1,6 @@
 use super::*;
-use crate::wal::tests::{DIR, path_of, test_seed};
-use crate::wal::{PreviousWal, WalWriter};
-use kvant_base::ErrorKind;
+use crate::wal::PreviousWal;
+use crate::wal::tests::{DIR, create, path_of, test_seed};
 use kvant_env::faulty::{CrashStyle, FaultyFs};
 use kvant_env::rng::Rng;
 
@@ -23,13 +22,13 @@ fn new_fs(seed: u64) -> FaultyFs {
     fs
 }
 
-/// Logs 1, 2, 3 with two records of one operation each; file `n` states that `synced[n - 1]` of it
-/// is synced.
+/// Logs 1, 2, 3 with two records of one operation each; log `n` states that `synced[n - 1]` bytes
+/// of it are synced.
 fn three_logs(synced: [u64; 3]) -> FaultyFs {
     let fs = new_fs(1);
     let mut previous: Option<PreviousWal> = None;
     for num in 1..=3 {
-        let mut writer = WalWriter::create(&fs, &path_of(num), FileNum(num), previous).unwrap();
+        let mut writer = create(&fs, num, previous);
         writer.append(SeqNum(2 * num - 1), 1, &[b"first"], 0).unwrap();
         writer.append(SeqNum(2 * num), 1, &[b"second"], synced[num as usize - 1]).unwrap();
         previous = Some(writer.as_previous());
@@ -50,7 +49,7 @@ fn logs_are_read_as_one() {
 }
 
 #[test]
-fn what_follows_a_short_log_is_discarded_unless_it_was_synced() {
+fn logs_after_a_short_log_are_discarded_unless_synced() {
     let first_end = 40 + 36 + 5;
     let fs = three_logs([0, 0, 0]);
     cut(&fs, 2, first_end);
@@ -73,7 +72,7 @@ fn what_follows_a_short_log_is_discarded_unless_it_was_synced() {
 }
 
 #[test]
-fn a_torn_creation_in_the_middle_ends_the_history() {
+fn a_torn_file_header_ends_the_history() {
     let fs = three_logs([0, 0, 0]);
     fs.flip_byte(&path_of(2), 20, 1).unwrap();
     let (seqs, ends) = recover_seqs(&fs, &[1, 2, 3]).unwrap();
@@ -96,7 +95,7 @@ fn a_torn_creation_in_the_middle_ends_the_history() {
 fn a_missing_log_is_corruption() {
     let error = recover_seqs(&three_logs([0, 0, 0]), &[1, 3]).unwrap_err();
     assert_eq!((error.kind(), error.file()), (ErrorKind::Corruption, Some(path_of(3).as_path())));
-    // At the front nothing is missing: logs that were flushed are gone.
+    // Older logs were flushed and removed: at the front nothing is missing.
     let fs = three_logs([0, 0, 0]);
     let nums = [FileNum(2), FileNum(3)];
     let mut first = None;
@@ -108,20 +107,20 @@ fn a_missing_log_is_corruption() {
     assert_eq!(first, Some(SeqNum(3)));
 }
 
-/// A recovery gave up log 3 and started log 4 behind what was left of log 2, and then power was
-/// lost before it had removed log 3; log 5 was made ready and never used.
+/// A recovery discarded log 3 and started log 4 at the end of what was left of log 2; power was
+/// lost before log 3 was removed. Log 5 was prepared and never used.
 #[test]
-fn logs_that_a_recovery_gave_up_are_passed_over() {
+fn logs_that_a_recovery_discarded_are_skipped() {
     let first_end = 40 + 36 + 5;
     for synced in [0, 40] {
         let fs = three_logs([0, 0, 0]);
         cut(&fs, 2, first_end);
         let previous = PreviousWal { file_num: FileNum(2), final_bytes: first_end };
-        let mut writer = WalWriter::create(&fs, &path_of(4), FileNum(4), Some(previous)).unwrap();
+        let mut writer = create(&fs, 4, Some(previous));
         writer.append(SeqNum(4), 1, &[b"fourth"], synced).unwrap();
         let previous = writer.as_previous();
         fs.create(&path_of(5)).unwrap();
-        let mut writer = WalWriter::create(&fs, &path_of(6), FileNum(6), Some(previous)).unwrap();
+        let mut writer = create(&fs, 6, Some(previous));
         writer.append(SeqNum(5), 1, &[b"fifth"], 0).unwrap();
         let (seqs, ends) = recover_seqs(&fs, &[1, 2, 3, 4, 5, 6]).unwrap();
         assert_eq!(seqs, [1, 2, 3, 4, 5]);
@@ -129,16 +128,15 @@ fn logs_that_a_recovery_gave_up_are_passed_over() {
     }
 }
 
-/// The header of log 4 was written, but the write was reported as failed: log 5 was started in its
-/// place.
+/// The header of log 4 was written, but the write reported an error: log 5 was started instead.
 #[test]
 fn a_log_without_records_may_be_replaced() {
     for oldest in [1, 4] {
         let fs = three_logs([0, 0, 0]);
         let third_end = fs.contents(&path_of(3)).unwrap().len() as u64;
         let previous = Some(PreviousWal { file_num: FileNum(3), final_bytes: third_end });
-        WalWriter::create(&fs, &path_of(4), FileNum(4), previous).unwrap();
-        let mut writer = WalWriter::create(&fs, &path_of(5), FileNum(5), previous).unwrap();
+        create(&fs, 4, previous);
+        let mut writer = create(&fs, 5, previous);
         writer.append(SeqNum(7), 1, &[b"seventh"], 40).unwrap();
         let nums: Vec<FileNum> = (oldest..=5).map(FileNum).collect();
         let mut last_seq = None;
@@ -155,7 +153,7 @@ fn a_log_without_records_may_be_replaced() {
 fn two_logs_that_continue_the_same_one_are_corruption() {
     let fs = three_logs([0, 0, 0]);
     let previous = Some(PreviousWal { file_num: FileNum(2), final_bytes: 40 + 36 + 5 + 36 + 6 });
-    let mut writer = WalWriter::create(&fs, &path_of(4), FileNum(4), previous).unwrap();
+    let mut writer = create(&fs, 4, previous);
     writer.append(SeqNum(5), 1, &[b"fork"], 0).unwrap();
     for (nums, culprit) in [(&[1, 2, 3, 4][..], 4), (&[3, 4], 4)] {
         let nums: Vec<FileNum> = nums.iter().map(|&num| FileNum(num)).collect();
@@ -168,17 +166,16 @@ fn two_logs_that_continue_the_same_one_are_corruption() {
     }
 }
 
-/// Writes, syncs and seals at random, then loses power: what is left is a prefix and has all that
-/// was synced.
+/// Writes, syncs and seals at random, then loses power.
 #[test]
-fn after_a_power_loss_a_prefix_with_all_that_was_synced_is_left() {
+fn a_power_loss_leaves_a_prefix_that_includes_everything_synced() {
     let seed = test_seed();
     eprintln!("KVANT_TEST_SEED={seed}");
     let mut rng = Rng::new(seed);
     for round in 0..400 {
         let fs = new_fs(rng.next_u64());
         let mut nums = vec![1];
-        let mut writers = vec![WalWriter::create(&fs, &path_of(1), FileNum(1), None).unwrap()];
+        let mut writers = vec![create(&fs, 1, None)];
         fs.sync_dir(Path::new(DIR)).unwrap();
         let (mut next_seq, mut synced_seq) = (1, 0);
         let mut synced_bytes = 0;
@@ -187,18 +184,15 @@ fn after_a_power_loss_a_prefix_with_all_that_was_synced_is_left() {
             match rng.below(10) {
                 0 => {
                     let (num, previous) = (nums.len() as u64 + 1, writer.as_previous());
-                    writers.push(
-                        WalWriter::create(&fs, &path_of(num), FileNum(num), Some(previous))
-                            .unwrap(),
-                    );
+                    writers.push(create(&fs, num, Some(previous)));
                     fs.sync_dir(Path::new(DIR)).unwrap();
                     nums.push(num);
                     synced_bytes = 0;
                 }
                 1 | 2 => {
-                    // The oldest first.
                     for writer in &writers {
-                        writer.file().sync_data().unwrap();
+                        let path = path_of(writer.as_previous().file_num.0);
+                        fs.open_writable(&path).unwrap().sync_data().unwrap();
                     }
                     writers.drain(..writers.len() - 1);
                     synced_seq = next_seq - 1;
