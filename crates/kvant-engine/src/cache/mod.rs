@@ -1,19 +1,19 @@
 //! The block cache: decoded blocks of tables by file number and offset.
 //!
 //! Eviction is S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all you need for cache
-//! eviction", SOSP 2023): new blocks wait in a small queue and reach the main one only when they
-//! are used again, so that one long range does not wash out what point reads need; a hit moves
-//! nothing, it only raises a two-bit counter.
+//! eviction", SOSP 2023). New blocks enter a small queue and move to the main queue only if they
+//! are used again, so a long range does not evict the blocks of point reads. A hit increments a
+//! counter and moves nothing.
 //!
 //! Invariants:
-//! 1. The cache takes what the memory budget leaves: the limit less what all other consumers hold
-//!    and a reserve of 1/16, but at least 1/16. Inserting, the only way to grow, evicts until that
-//!    holds; [`Cache::shrink_to_capacity`] makes it hold after others have grown.
-//! 2. Every block is charged with its heap bytes and [`ENTRY_OVERHEAD_BYTES`] from insertion to
-//!    eviction, under [`Consumer::BlockCache`]. A reader may hold an evicted block a little longer.
+//! 1. The capacity is the memory limit less the use of all other consumers and a reserve of 1/16,
+//!    but at least 1/16. An insertion evicts down to the capacity, and
+//!    [`Cache::shrink_to_capacity`] does so after other consumers have grown.
+//! 2. Every block is charged its heap bytes and [`ENTRY_OVERHEAD_BYTES`] from insertion to
+//!    eviction, under [`Consumer::BlockCache`]. A reader may hold an evicted block longer.
 //!
-//! Threads: any. Blocks are spread over shards by hash, each behind a mutex held for a lookup, an
-//! insertion, or one eviction. No thread holds two shard locks.
+//! Threads: any. Blocks are distributed over shards by hash. The mutex of a shard is held for one
+//! lookup, insertion or eviction. No thread holds two shard locks.
 
 mod shard;
 
@@ -26,37 +26,36 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Fewest and most shards: enough that threads seldom meet in one, and that one is soon searched
-/// for the blocks of a file.
+/// Fewest and most shards: enough that threads rarely contend, and that a search for the blocks of
+/// a file holds a lock briefly.
 const SHARD_COUNT_MIN: usize = 64;
 const SHARD_COUNT_MAX: usize = 1024;
-/// Bytes of the budget for each shard between those bounds.
+/// Bytes of the budget per shard, between these bounds.
 const SHARD_BYTES: u64 = 16 << 20;
-/// Bookkeeping of an entry: map, queue and ghost entries at the load factors of their containers,
-/// and the block's own `Arc`.
+/// Memory per entry beside the block: its `Arc`, and the entries in map, queue and ghosts at the
+/// load factors of their containers.
 const ENTRY_OVERHEAD_BYTES: u64 = 256;
-/// The part of the budget that stays free for others to grow into, and the part that the cache has
-/// in any case: 1/16.
+/// The reserve that other consumers can grow into, and the minimum capacity: 1/16 of the budget.
 const RESERVE_SHIFT: u32 = 4;
 
-/// What identifies a block. File numbers are never used twice, so an entry is never stale.
+/// Identifies a block. File numbers are never reused, so an entry is never stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BlockKey {
     pub(crate) file_num: FileNum,
     pub(crate) offset_bytes: u64,
 }
 
-/// Where a new block starts.
+/// The queue of a new block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// In the small queue: data blocks.
+    /// The small queue: data blocks.
     Probation,
-    /// In the main queue: index and filter blocks, of which each serves many reads.
+    /// The main queue: index and filter blocks, each of which serves many reads.
     Main,
 }
 
 impl Admission {
-    /// Larger blocks are not kept: each would push out too many others.
+    /// Largest block admitted: a larger one would evict too many others.
     fn block_bytes_max(self, capacity_bytes: u64) -> u64 {
         match self {
             Admission::Probation => capacity_bytes / 4,
@@ -70,16 +69,16 @@ pub(crate) struct Cache<V> {
     memory: Arc<MemoryBudget>,
     shards: Box<[PaddedShard<V>]>,
     used_bytes: AtomicU64,
-    /// The shard from which the next surplus is evicted.
+    /// The shard of the next eviction.
     hand: AtomicUsize,
 }
 
-/// Keeps the locks of neighbouring shards out of each other's cache lines.
+/// Prevents false sharing between the locks of neighbouring shards.
 #[repr(align(128))]
 struct PaddedShard<V>(NamedMutex<Shard<V>>);
 
 impl<V> Cache<V> {
-    /// An empty cache that lives on what `memory` leaves.
+    /// An empty cache within `memory`.
     pub(crate) fn new(memory: Arc<MemoryBudget>) -> Arc<Cache<V>> {
         let wanted = usize::try_from(memory.limit_bytes() / SHARD_BYTES).unwrap_or(SHARD_COUNT_MAX);
         let shard_count = wanted.clamp(SHARD_COUNT_MIN, SHARD_COUNT_MAX).next_power_of_two();
@@ -93,18 +92,18 @@ impl<V> Cache<V> {
         })
     }
 
-    /// The block, if it is here.
     #[inline]
     pub(crate) fn get(&self, key: BlockKey) -> Option<Arc<V>> {
         self.shard(key).lock().get(key)
     }
 
-    /// Does not count the last miss of `key`: its reader gave up, and somebody else will ask again.
+    /// Uncounts the last miss of `key`, whose reader stopped: the retry counts it again.
     pub(crate) fn take_back_miss(&self, key: BlockKey) {
         self.shard(key).lock().take_back_miss();
     }
 
-    /// Adds a block of `heap_bytes`. Returns the one to use: another thread may have been first.
+    /// Adds a block of `heap_bytes`. Returns the cached block, which another thread may have added
+    /// first.
     pub(crate) fn insert(
         &self,
         key: BlockKey,
@@ -116,12 +115,12 @@ impl<V> Cache<V> {
         if bytes > admission.block_bytes_max(self.capacity_bytes()) {
             return block;
         }
-        // Charged first: another thread may evict the block as soon as it is in.
+        // Charged before the insertion: another thread may evict the block at once.
         self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.memory.add(Consumer::BlockCache, bytes);
         let resident = self.shard(key).lock().insert(key, Arc::clone(&block), bytes, admission);
         if let Some(resident) = resident {
-            self.give_back(bytes);
+            self.uncharge(bytes);
             return resident;
         }
         self.shrink_to_capacity();
@@ -138,9 +137,9 @@ impl<V> Cache<V> {
             let evicted = self.shards[shard].0.lock().evict();
             match evicted {
                 Some((block, bytes)) => {
-                    self.give_back(bytes);
+                    self.uncharge(bytes);
                     empty_shards = 0;
-                    // Outside of the lock: freeing may be slow.
+                    // Freed outside the lock, as freeing may be slow.
                     drop(block);
                 }
                 None => empty_shards += 1,
@@ -148,28 +147,27 @@ impl<V> Cache<V> {
         }
     }
 
-    /// Drops all blocks of a file that has been deleted.
+    /// Drops all blocks of a deleted file.
     pub(crate) fn erase_file(&self, file_num: FileNum) {
         for shard in &self.shards {
             let erased_bytes = shard.0.lock().erase_file(file_num);
-            self.give_back(erased_bytes);
+            self.uncharge(erased_bytes);
         }
     }
 
     #[inline]
     fn shard(&self, key: BlockKey) -> &NamedMutex<Shard<V>> {
-        // Bits that the maps inside of the shards make the least use of. The count is a power of
-        // two.
+        // The bits that the maps of the shards use least. The shard count is a power of two.
         let hash = BuildBlockHasher::default().hash_one(key) >> 40;
         &self.shards[hash as usize & (self.shards.len() - 1)].0
     }
 
-    fn give_back(&self, bytes: u64) {
+    fn uncharge(&self, bytes: u64) {
         self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.memory.subtract(Consumer::BlockCache, bytes);
     }
 
-    /// What the cache may hold now.
+    /// The current capacity.
     pub(crate) fn capacity_bytes(&self) -> u64 {
         let limit = self.memory.limit_bytes();
         let others = self
@@ -201,7 +199,7 @@ impl<V> Drop for Cache<V> {
 
 type BuildBlockHasher = BuildHasherDefault<BlockHasher>;
 
-/// Mixes the two numbers of a [`BlockKey`]; both come from us, so nobody can choose colliding ones.
+/// Hashes the two numbers of a [`BlockKey`]. No client chooses them, so the hash needs no key.
 #[derive(Default)]
 struct BlockHasher(u64);
 

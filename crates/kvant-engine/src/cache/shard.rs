@@ -1,10 +1,10 @@
 //! One shard of the block cache: a map, and the queues of S3-FIFO.
 //!
 //! Invariants:
-//! 1. Each block in `map` is named in the queue that its `in_main` says. Queues may also name
-//!    blocks that are gone (erased): they are skipped when they come to the front, and swept when
-//!    they have become many.
-//! 2. `small_bytes` and `main_bytes` are the sums of what the blocks of each queue are charged.
+//! 1. The key of each block in `map` is in the queue that its `in_main` names. Queues may also
+//!    contain keys of erased blocks: these are skipped at the front, and removed when there are
+//!    many.
+//! 2. `bytes` of a queue is the sum of the charges of its blocks.
 
 use super::{Admission, BlockKey, BuildBlockHasher};
 use crate::format::FileNum;
@@ -13,26 +13,31 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// The small queue's share of the shard: the paper's tenth.
+/// The small queue holds one part in this many of the shard, as in the paper.
 const SMALL_SHARE: u64 = 10;
 /// Largest use count.
 const USES_MAX: u8 = 3;
 
 pub(super) struct Shard<V> {
     map: HashMap<BlockKey, Resident<V>, BuildBlockHasher>,
-    small: VecDeque<BlockKey>,
-    main: VecDeque<BlockKey>,
-    small_bytes: u64,
-    main_bytes: u64,
+    pub(super) small: Queue,
+    pub(super) main: Queue,
     ghosts: Ghosts,
     hit_count: u64,
     miss_count: u64,
     evicted_count: u64,
 }
 
+#[derive(Default)]
+pub(super) struct Queue {
+    pub(super) keys: VecDeque<BlockKey>,
+    bytes: u64,
+}
+
 /// A block in the cache.
 struct Resident<V> {
     block: Arc<V>,
+    /// Its charge.
     bytes: u64,
     uses: u8,
     in_main: bool,
@@ -42,10 +47,8 @@ impl<V> Shard<V> {
     pub(super) fn new() -> Shard<V> {
         Shard {
             map: HashMap::default(),
-            small: VecDeque::new(),
-            main: VecDeque::new(),
-            small_bytes: 0,
-            main_bytes: 0,
+            small: Queue::default(),
+            main: Queue::default(),
             ghosts: Ghosts::default(),
             hit_count: 0,
             miss_count: 0,
@@ -70,7 +73,11 @@ impl<V> Shard<V> {
         self.miss_count -= 1;
     }
 
-    /// Adds a block charged with `bytes`, or returns the one that is there already.
+    fn queue(&mut self, in_main: bool) -> &mut Queue {
+        if in_main { &mut self.main } else { &mut self.small }
+    }
+
+    /// Adds a block charged with `bytes`, or returns the one that is already there.
     pub(super) fn insert(
         &mut self,
         key: BlockKey,
@@ -83,25 +90,22 @@ impl<V> Shard<V> {
         }
         let in_main = self.ghosts.remove(key) || admission == Admission::Main;
         self.map.insert(key, Resident { block, bytes, uses: 0, in_main });
-        if in_main {
-            self.main.push_back(key);
-            self.main_bytes += bytes;
-        } else {
-            self.small.push_back(key);
-            self.small_bytes += bytes;
-        }
+        let queue = self.queue(in_main);
+        queue.keys.push_back(key);
+        queue.bytes += bytes;
         None
     }
 
-    /// Evicts one block and returns it with what it was charged; `None` when there is none.
+    /// Evicts one block and returns it with its charge; `None` if the shard is empty.
     pub(super) fn evict(&mut self) -> Option<(Arc<V>, u64)> {
-        // Ends: each turn shortens a queue, moves a block from small to main, or uses up one of at
-        // most three uses.
+        // Terminates: each iteration shortens a queue, moves a block from small to main, or uses up
+        // one of at most `USES_MAX` uses.
         loop {
             let small_is_over =
-                self.small_bytes * SMALL_SHARE >= self.small_bytes + self.main_bytes;
-            let from_main = self.small.is_empty() || !(small_is_over || self.main.is_empty());
-            let key = if from_main { self.main.pop_front() } else { self.small.pop_front() }?;
+                self.small.bytes * SMALL_SHARE >= self.small.bytes + self.main.bytes;
+            let from_main =
+                self.small.keys.is_empty() || !(small_is_over || self.main.keys.is_empty());
+            let key = self.queue(from_main).keys.pop_front()?;
             let Some(resident) =
                 self.map.get_mut(&key).filter(|resident| resident.in_main == from_main)
             else {
@@ -113,54 +117,37 @@ impl<V> Shard<V> {
                     self.ghosts.add(key, self.map.len());
                 }
                 self.evicted_count += 1;
-                return self.remove(key);
+                let resident = self.map.remove(&key)?;
+                self.queue(from_main).bytes -= resident.bytes;
+                return Some((resident.block, resident.bytes));
             }
             if from_main {
                 resident.uses -= 1;
             } else {
                 resident.uses = 0;
                 resident.in_main = true;
-                self.small_bytes -= resident.bytes;
-                self.main_bytes += resident.bytes;
+                self.small.bytes -= resident.bytes;
+                self.main.bytes += resident.bytes;
             }
-            self.main.push_back(key);
+            self.main.keys.push_back(key);
         }
     }
 
-    /// Takes a block out of the map and the sums.
-    fn remove(&mut self, key: BlockKey) -> Option<(Arc<V>, u64)> {
-        let resident = self.map.remove(&key)?;
-        let queue_bytes =
-            if resident.in_main { &mut self.main_bytes } else { &mut self.small_bytes };
-        *queue_bytes -= resident.bytes;
-        Some((resident.block, resident.bytes))
-    }
-
-    /// Drops the blocks of `file_num` and returns what they were charged.
+    /// Drops the blocks of `file_num` and returns the sum of their charges.
     pub(super) fn erase_file(&mut self, file_num: FileNum) -> u64 {
-        let Shard { map, small, main, small_bytes, main_bytes, .. } = self;
-        let before = *small_bytes + *main_bytes;
-        map.retain(|key, resident| {
-            let keep = key.file_num != file_num;
-            if !keep {
-                let queue_bytes =
-                    if resident.in_main { &mut *main_bytes } else { &mut *small_bytes };
-                *queue_bytes -= resident.bytes;
-            }
-            keep
-        });
-        // Without evictions, nothing else would take the names of erased blocks off the queues.
-        if small.len() + main.len() > 2 * map.len() {
-            small.retain(|key| map.get(key).is_some_and(|resident| !resident.in_main));
-            main.retain(|key| map.get(key).is_some_and(|resident| resident.in_main));
+        let Shard { map, small, main, .. } = self;
+        let mut erased_bytes = 0;
+        for (_, resident) in map.extract_if(|key, _| key.file_num == file_num) {
+            let queue = if resident.in_main { &mut *main } else { &mut *small };
+            queue.bytes -= resident.bytes;
+            erased_bytes += resident.bytes;
         }
-        before - *small_bytes - *main_bytes
-    }
-
-    /// Names in the queues, of blocks that are here and of some that are not.
-    #[cfg(test)]
-    pub(super) fn queued_count(&self) -> usize {
-        self.small.len() + self.main.len()
+        // Without evictions, nothing else removes the keys of erased blocks from the queues.
+        if small.keys.len() + main.keys.len() > 2 * map.len() {
+            small.keys.retain(|key| map.get(key).is_some_and(|resident| !resident.in_main));
+            main.keys.retain(|key| map.get(key).is_some_and(|resident| resident.in_main));
+        }
+        erased_bytes
     }
 
     pub(super) fn add_to(&self, stats: &mut CacheStats) {
@@ -171,18 +158,18 @@ impl<V> Shard<V> {
     }
 }
 
-/// Keys that left the small queue lately: one that comes back goes to the main queue at once.
+/// Keys evicted from the small queue recently. A block that returns goes to the main queue.
 #[derive(Default)]
 struct Ghosts {
-    /// Hashes of keys with the number of their addition, which tells the entry of `queue` that
-    /// counts from older ones.
+    /// The latest addition of each hash of a key, which tells its entry in `queue` from older ones.
     added: HashMap<u64, u64, BuildBlockHasher>,
+    /// Hashes with the number of their addition.
     queue: VecDeque<(u64, u64)>,
     added_count: u64,
 }
 
 impl Ghosts {
-    /// Remembers `key`; forgets the oldest beyond `count_max`.
+    /// Adds `key` and drops the oldest keys beyond `count_max`.
     fn add(&mut self, key: BlockKey, count_max: usize) {
         let hash = BuildBlockHasher::default().hash_one(key);
         self.added_count += 1;

@@ -16,7 +16,7 @@ fn insert(cache: &Cache<u64>, key: BlockKey) {
     cache.insert(key, Arc::new(key.offset_bytes), BLOCK_BYTES, Admission::Probation);
 }
 
-/// Looks `key` up and inserts it if it is not there, as a reader does. True for a hit.
+/// Looks up `key` and inserts it after a miss. True for a hit.
 fn read(cache: &Cache<u64>, key: BlockKey) -> bool {
     let hit = cache.get(key);
     if let Some(block) = &hit {
@@ -28,7 +28,7 @@ fn read(cache: &Cache<u64>, key: BlockKey) -> bool {
 }
 
 #[test]
-fn the_first_of_two_inserted_blocks_is_used() {
+fn the_first_of_two_inserted_blocks_is_kept() {
     let (memory, cache) = new_cache();
     let first = cache.insert(key(1, 1), Arc::new(10), 100, Admission::Probation);
     let second = cache.insert(key(1, 1), Arc::new(20), 100, Admission::Probation);
@@ -44,7 +44,7 @@ fn the_first_of_two_inserted_blocks_is_used() {
 }
 
 #[test]
-fn takes_what_the_budget_leaves_and_gives_it_back() {
+fn the_cache_fills_the_budget_and_shrinks_when_others_grow() {
     let (memory, cache) = new_cache();
     for block in 0..10_000 {
         insert(&cache, key(1, block));
@@ -71,7 +71,7 @@ fn takes_what_the_budget_leaves_and_gives_it_back() {
 }
 
 #[test]
-fn blocks_that_are_used_again_outlive_a_long_range() {
+fn blocks_used_again_survive_a_long_range() {
     let (_, cache) = new_cache();
     for _ in 0..4 {
         for block in 0..500 {
@@ -86,12 +86,12 @@ fn blocks_that_are_used_again_outlive_a_long_range() {
 }
 
 #[test]
-fn blocks_that_come_back_soon_are_kept_longer() {
+fn blocks_that_return_soon_go_to_the_main_queue() {
     let (_, cache) = new_cache();
     for block in 0..5_000 {
         read(&cache, key(1, block));
     }
-    // Evicted a moment ago without having been used again: now they are, and go to the main queue.
+    // Recently evicted without a second use: now they return.
     let evicted: Vec<u64> =
         (0..5_000).filter(|&block| cache.get(key(1, block)).is_none()).collect();
     let lately: Vec<u64> = evicted[evicted.len() - 200..].to_vec();
@@ -106,7 +106,7 @@ fn blocks_that_come_back_soon_are_kept_longer() {
 }
 
 #[test]
-fn erasing_a_file_drops_its_blocks_alone() {
+fn erasing_a_file_drops_only_its_blocks() {
     let (memory, cache) = new_cache();
     for round in 0..50 {
         for block in 0..40 {
@@ -119,10 +119,17 @@ fn erasing_a_file_drops_its_blocks_alone() {
     let stats = cache.stats();
     assert_eq!((stats.entry_count, stats.evicted_count), (40, 0));
     assert_eq!(stats.used_bytes, 40 * (BLOCK_BYTES as u64 + ENTRY_OVERHEAD_BYTES));
-    // Names of erased blocks do not gather in the queues.
-    let queued: usize = cache.shards.iter().map(|shard| shard.0.lock().queued_count()).sum();
+    // Keys of erased blocks do not accumulate in the queues.
+    let queued: usize = cache
+        .shards
+        .iter()
+        .map(|shard| {
+            let shard = shard.0.lock();
+            shard.small.keys.len() + shard.main.keys.len()
+        })
+        .sum();
     assert!(queued <= 40 * 3 + cache.shards.len(), "{queued}");
-    // What is left can still be evicted down to the last block.
+    // The remaining blocks can still be evicted.
     let all = memory.reserve(Consumer::Requests, LIMIT_BYTES);
     for block in 0..1_000 {
         insert(&cache, key(3, block));
@@ -132,7 +139,7 @@ fn erasing_a_file_drops_its_blocks_alone() {
 }
 
 #[test]
-fn very_large_blocks_are_used_but_not_kept() {
+fn very_large_blocks_are_returned_but_not_cached() {
     let (memory, cache) = new_cache();
     let block =
         cache.insert(key(1, 1), Arc::new(7), LIMIT_BYTES as usize / 3, Admission::Probation);
@@ -142,7 +149,7 @@ fn very_large_blocks_are_used_but_not_kept() {
 }
 
 #[test]
-fn threads_leave_the_sums_right() {
+fn concurrent_use_keeps_the_sums_consistent() {
     let (memory, cache) = new_cache();
     std::thread::scope(|scope| {
         for thread in 0..4u64 {

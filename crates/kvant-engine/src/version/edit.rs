@@ -1,25 +1,24 @@
-//! Version edits: the difference between two versions, and how the manifest stores it
+//! Version edits: the difference between two versions, and its encoding in the manifest
 //! (`docs/formats/manifest.md`, `edit`).
 
 use super::FileMeta;
 use crate::format::{FileNum, SeqNum};
 use kvant_base::{limits, varint};
 
-/// A change of the tree. Removals come into force before additions; a table that moves is in both
-/// lists.
+/// A change of the tree. Removals apply before additions; a table that moves is in both lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VersionEdit {
-    /// No file has this number or a higher one. `None`: unchanged, as for the other counters.
+    /// Above the number of every file. `None`: unchanged, as for the other counters.
     pub(crate) next_file_num: Option<FileNum>,
     /// Largest sequence number in any table.
     pub(crate) last_seq: Option<SeqNum>,
-    /// WALs with lower numbers are not needed.
+    /// Logs with lower numbers are not needed.
     pub(crate) oldest_wal: Option<FileNum>,
-    /// Logs that exist, each with how many of its bytes are known to be synced.
+    /// Existing logs, and the bytes of each that are known to be synced.
     pub(crate) logs: Vec<(FileNum, u64)>,
-    /// Level and number of the tables that leave the tree or their level.
+    /// Level and number of the tables that leave a level.
     pub(crate) removed: Vec<(usize, FileNum)>,
-    /// Tables that enter the tree or a level.
+    /// Level and description of the tables that enter a level.
     pub(crate) added: Vec<(usize, FileMeta)>,
 }
 
@@ -31,12 +30,10 @@ const TAG_ADDED: u64 = 5;
 const TAG_LOG: u64 = 6;
 
 impl VersionEdit {
-    /// Whether the table is added by this edit (removed and added: it moves).
     pub(crate) fn adds(&self, num: FileNum) -> bool {
         self.added.iter().any(|(_, meta)| meta.num == num)
     }
 
-    /// Appends the stored form to `out`.
     pub(super) fn encode_to(&self, out: &mut Vec<u8>) {
         let counters = [
             (TAG_NEXT_FILE_NUM, self.next_file_num.map(|num| num.0)),
@@ -45,58 +42,47 @@ impl VersionEdit {
         ];
         for (tag, value) in counters {
             if let Some(value) = value {
-                varint::put_u64(out, tag);
-                varint::put_u64(out, value);
+                put_numbers(out, [tag, value]);
             }
         }
         for &(num, synced_bytes) in &self.logs {
-            varint::put_u64(out, TAG_LOG);
-            varint::put_u64(out, num.0);
-            varint::put_u64(out, synced_bytes);
+            put_numbers(out, [TAG_LOG, num.0, synced_bytes]);
         }
         for &(level, num) in &self.removed {
-            varint::put_u64(out, TAG_REMOVED);
-            varint::put_u64(out, level as u64);
-            varint::put_u64(out, num.0);
+            put_numbers(out, [TAG_REMOVED, level as u64, num.0]);
         }
         for (level, meta) in &self.added {
-            varint::put_u64(out, TAG_ADDED);
-            varint::put_u64(out, *level as u64);
+            put_numbers(out, [TAG_ADDED, *level as u64]);
             meta.encode_to(out);
         }
     }
 
-    /// Reads an edit that fills `payload`; the error says what is wrong.
+    /// Decodes `payload`. The error says what is wrong.
     pub(super) fn decode(payload: &[u8]) -> Result<VersionEdit, String> {
         let mut input = payload;
         let mut edit = VersionEdit::default();
         while !input.is_empty() {
-            let tag = take_number(&mut input)?;
-            match tag {
+            let input = &mut input;
+            match take_number(input)? {
                 TAG_NEXT_FILE_NUM => {
-                    set_once(&mut edit.next_file_num, FileNum(take_number(&mut input)?))?
+                    set_once(&mut edit.next_file_num, FileNum(take_number(input)?))?
                 }
-                TAG_LAST_SEQ => set_once(&mut edit.last_seq, SeqNum(take_number(&mut input)?))?,
-                TAG_OLDEST_WAL => {
-                    set_once(&mut edit.oldest_wal, FileNum(take_number(&mut input)?))?
-                }
+                TAG_LAST_SEQ => set_once(&mut edit.last_seq, SeqNum(take_number(input)?))?,
+                TAG_OLDEST_WAL => set_once(&mut edit.oldest_wal, FileNum(take_number(input)?))?,
                 TAG_REMOVED => {
-                    let level = take_level(&mut input)?;
-                    edit.removed.push((level, FileNum(take_number(&mut input)?)));
+                    edit.removed.push((take_level(input)?, FileNum(take_number(input)?)))
                 }
-                TAG_ADDED => {
-                    let level = take_level(&mut input)?;
-                    edit.added.push((level, FileMeta::decode(&mut input)?));
-                }
-                TAG_LOG => {
-                    let num = FileNum(take_number(&mut input)?);
-                    edit.logs.push((num, take_number(&mut input)?));
-                }
-                _ => return Err(format!("an edit has a field with the unknown tag {tag}")),
+                TAG_ADDED => edit.added.push((take_level(input)?, FileMeta::decode(input)?)),
+                TAG_LOG => edit.logs.push((FileNum(take_number(input)?), take_number(input)?)),
+                tag => return Err(format!("an edit has a field with the unknown tag {tag}")),
             }
         }
         Ok(edit)
     }
+}
+
+fn put_numbers<const COUNT: usize>(out: &mut Vec<u8>, numbers: [u64; COUNT]) {
+    numbers.into_iter().for_each(|number| varint::put_u64(out, number));
 }
 
 fn take_number(input: &mut &[u8]) -> Result<u64, String> {

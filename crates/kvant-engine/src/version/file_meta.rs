@@ -1,20 +1,20 @@
-//! What is known of a table without opening it, and how the manifest stores it
-//! (`docs/formats/manifest.md`, `file_meta`).
+//! The description of a table in the manifest, and its encoding (`docs/formats/manifest.md`,
+//! `file_meta`).
 
 use crate::format::{FileNum, InternalKey, InternalKeyRef, SeqNum, TRAILER_BYTES};
 use crate::table::TableProperties;
 use kvant_base::{limits, varint};
 
-/// The entries of a table that expire, and when, in milliseconds since 1970 by wall clock.
+/// Count and expiries of the expiring entries of a table, in milliseconds since 1970 by wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExpirySummary {
-    /// How many entries are values that expire; at least one.
+    /// At least one.
     pub(crate) expiring_count: u64,
     pub(crate) min_ms: u64,
     pub(crate) max_ms: u64,
 }
 
-/// One table of the tree.
+/// Describes one table of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileMeta {
     pub(crate) num: FileNum,
@@ -35,7 +35,7 @@ pub(crate) struct FileMeta {
 }
 
 impl FileMeta {
-    /// The description of a table that was just written.
+    /// Describes a table of `file_bytes` with these properties.
     pub(crate) fn of_table(
         num: FileNum,
         properties: &TableProperties,
@@ -59,8 +59,7 @@ impl FileMeta {
         }
     }
 
-    /// The first difference between this description and a table of `file_bytes` with these
-    /// properties; `None` when it is the table described.
+    /// The first difference between this description and a table of `file_bytes` with `properties`.
     pub(crate) fn disagreement(
         &self,
         properties: &TableProperties,
@@ -87,47 +86,42 @@ impl FileMeta {
         Some(format!("the table is not the one that the manifest describes: its {what} differs"))
     }
 
-    /// Entries that are values with an expiry.
     pub(crate) fn expiring_count(&self) -> u64 {
         self.expiry.map_or(0, |expiry| expiry.expiring_count)
     }
 
-    /// Whether `user_key` lies within the table's range.
+    /// Whether `user_key` is within the range of the table.
     #[inline]
     pub(crate) fn covers(&self, user_key: &[u8]) -> bool {
         self.smallest.user_key.as_slice() <= user_key
             && user_key <= self.largest.user_key.as_slice()
     }
 
-    /// Whether every entry has expired by `now_ms`; tombstones and lasting values never do.
+    /// Whether every entry has expired by `now_ms`. Tombstones and values without expiry never do.
     pub(crate) fn all_expired(&self, now_ms: u64) -> bool {
         self.expiry.is_some_and(|expiry| {
             expiry.expiring_count == self.entry_count && expiry.max_ms <= now_ms
         })
     }
 
-    /// Whether the table's range and `first..=last` share a user key.
+    /// Whether the range of the table and `first..=last` overlap.
     pub(crate) fn overlaps(&self, first: &[u8], last: &[u8]) -> bool {
         self.smallest.user_key.as_slice() <= last && first <= self.largest.user_key.as_slice()
     }
 
-    /// What is wrong with the table's description, if anything.
+    /// Why this description is invalid, if it is.
     pub(crate) fn problem(&self) -> Option<String> {
-        let key_problem = |key: &InternalKey| {
-            let bytes = key.user_key.len();
-            (bytes == 0 || bytes > limits::KEY_BYTES_MAX || key.as_ref().kind().is_none()).then(
-                || {
-                    format!(
-                        "table {} is bounded by a bad key of {bytes} bytes, trailer {:#x}",
-                        self.num.0, key.trailer
-                    )
-                },
-            )
-        };
-        if let Some(problem) = key_problem(&self.smallest).or_else(|| key_problem(&self.largest)) {
-            return Some(problem);
+        let num = self.num.0;
+        for key in [&self.smallest, &self.largest] {
+            let (bytes, trailer) = (key.user_key.len(), key.trailer);
+            if !(1..=limits::KEY_BYTES_MAX).contains(&bytes) || key.as_ref().kind().is_none() {
+                let problem = "is bounded by a bad key";
+                return Some(format!(
+                    "table {num} {problem} of {bytes} bytes, trailer {trailer:#x}"
+                ));
+            }
         }
-        let holds = self.num.0 > 0
+        let holds = num > 0
             && self.file_bytes > 0
             && self.smallest.as_ref() <= self.largest.as_ref()
             && self.seq_min <= self.seq_max
@@ -137,12 +131,9 @@ impl FileMeta {
             && self
                 .expiry
                 .is_none_or(|expiry| expiry.expiring_count > 0 && expiry.min_ms <= expiry.max_ms);
-        (!holds).then(|| {
-            format!("the description of table {} contradicts itself: {self:?}", self.num.0)
-        })
+        (!holds).then(|| format!("the description of table {num} contradicts itself: {self:?}"))
     }
 
-    /// Appends the stored form to `out`.
     pub(super) fn encode_to(&self, out: &mut Vec<u8>) {
         debug_assert_eq!(self.problem(), None);
         varint::put_u64(out, self.num.0);
@@ -163,8 +154,7 @@ impl FileMeta {
         }
     }
 
-    /// Reads the stored form from the front of `input` and advances it; the error says what is
-    /// wrong.
+    /// Takes a description from `input`. The error says what is wrong.
     pub(super) fn decode(input: &mut &[u8]) -> Result<FileMeta, String> {
         let meta =
             Self::decode_fields(input).ok_or("a table's description is cut short or malformed")?;
@@ -175,34 +165,24 @@ impl FileMeta {
     }
 
     fn decode_fields(input: &mut &[u8]) -> Option<FileMeta> {
-        let num = FileNum(varint::take_u64(input)?);
-        let file_bytes = varint::take_u64(input)?;
-        let smallest = decode_key(input)?;
-        let largest = decode_key(input)?;
-        let seq_min = SeqNum(varint::take_u64(input)?);
-        let seq_max = SeqNum(varint::take_u64(input)?);
-        let entry_count = varint::take_u64(input)?;
-        let tombstone_count = varint::take_u64(input)?;
-        let raw_bytes = varint::take_u64(input)?;
-        let expiry = match varint::take_u64(input)? {
-            0 => None,
-            expiring_count => Some(ExpirySummary {
-                expiring_count,
-                min_ms: varint::take_u64(input)?,
-                max_ms: varint::take_u64(input)?,
-            }),
-        };
         Some(FileMeta {
-            num,
-            file_bytes,
-            smallest,
-            largest,
-            seq_min,
-            seq_max,
-            entry_count,
-            tombstone_count,
-            raw_bytes,
-            expiry,
+            num: FileNum(varint::take_u64(input)?),
+            file_bytes: varint::take_u64(input)?,
+            smallest: decode_key(input)?,
+            largest: decode_key(input)?,
+            seq_min: SeqNum(varint::take_u64(input)?),
+            seq_max: SeqNum(varint::take_u64(input)?),
+            entry_count: varint::take_u64(input)?,
+            tombstone_count: varint::take_u64(input)?,
+            raw_bytes: varint::take_u64(input)?,
+            expiry: match varint::take_u64(input)? {
+                0 => None,
+                expiring_count => Some(ExpirySummary {
+                    expiring_count,
+                    min_ms: varint::take_u64(input)?,
+                    max_ms: varint::take_u64(input)?,
+                }),
+            },
         })
     }
 }

@@ -1,12 +1,11 @@
-//! The rules of a tree of tables, the same for descriptions read from a manifest and for opened
-//! tables.
+//! The levels of a tree, of descriptions read from a manifest or of open tables.
 //!
 //! Invariants:
-//! 1. A file number stands in the tree at most once.
+//! 1. A file number is in the tree at most once.
 //! 2. Level 0 is sorted newest first: by largest sequence number, then by file number, both
 //!    descending.
-//! 3. Deeper levels are sorted by smallest key, and no two tables of one share a user key: all
-//!    versions that a level holds of a key are in one table.
+//! 3. Deeper levels are sorted by smallest key, and no two tables of a level share a user key: all
+//!    versions of a key in a level are in one table.
 
 use super::{FileMeta, VersionEdit};
 use crate::format::{FileNum, SeqNum};
@@ -14,7 +13,7 @@ use kvant_base::limits;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-/// One list of tables a level.
+/// One list of tables per level.
 pub(crate) type Levels<F> = [Vec<F>; limits::LEVELS];
 
 /// Something that describes a table.
@@ -28,7 +27,7 @@ impl HasMeta for FileMeta {
     }
 }
 
-/// The tables of a tree while edits are applied to them.
+/// A tree to which edits are applied.
 #[derive(Clone, Debug)]
 pub(super) struct Tree<F> {
     levels: Levels<F>,
@@ -40,7 +39,7 @@ impl<F: HasMeta> Tree<F> {
         Tree { levels: Default::default(), nums: HashSet::new() }
     }
 
-    /// A tree of tables that keep the invariants already.
+    /// A tree of levels that satisfy the invariants.
     pub(super) fn from_levels(levels: Levels<F>) -> Tree<F> {
         let nums = levels.iter().flatten().map(|table| table.meta().num).collect();
         Tree { levels, nums }
@@ -50,9 +49,8 @@ impl<F: HasMeta> Tree<F> {
         self.levels
     }
 
-    /// Applies `edit`. `make` gives the table for an added description; it gets the table itself
-    /// when the edit moves it. After an error, which says what is wrong, the tree is half changed
-    /// and must not be used.
+    /// Applies `edit`. `make` returns the table for an added description; it receives the table if
+    /// the edit moves it. The error says what is wrong; the tree must not be used after it.
     pub(super) fn apply(
         &mut self,
         edit: &VersionEdit,
@@ -76,7 +74,7 @@ impl<F: HasMeta> Tree<F> {
         Ok(())
     }
 
-    /// Puts a table in its place on `level`.
+    /// Inserts a table in the order of `level`.
     pub(super) fn insert(&mut self, level: usize, table: F) -> Result<(), String> {
         let num = table.meta().num;
         if !self.nums.insert(num) {
@@ -95,11 +93,8 @@ impl<F: HasMeta> Tree<F> {
                 .last()
                 .filter(|previous| previous.meta().largest.user_key >= *first);
             if let Some(other) = after.or(before) {
-                return Err(format!(
-                    "tables {} and {} of level {level} overlap",
-                    num.0,
-                    other.meta().num.0
-                ));
+                let other = other.meta().num.0;
+                return Err(format!("tables {} and {other} of level {level} overlap", num.0));
             }
             index
         };
@@ -108,7 +103,7 @@ impl<F: HasMeta> Tree<F> {
     }
 }
 
-/// Newer tables are smaller.
+/// Newer tables compare less.
 fn age_order(meta: &FileMeta) -> Reverse<(SeqNum, FileNum)> {
     Reverse((meta.seq_max, meta.num))
 }

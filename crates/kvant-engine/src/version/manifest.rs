@@ -2,11 +2,12 @@
 //! its specification.
 //!
 //! Invariants:
-//! 1. A manifest gets its name only when its header and first record, the snapshot, are durable.
-//! 2. A record is durable before the next one is written, so only the last record can be torn.
-//! 3. A record's checksum is bound to the manifest's number and the record's offset.
+//! 1. A manifest is renamed to its name when its header and first record, the snapshot, are
+//!    durable.
+//! 2. A record is durable before the next one is written: only the last record can be torn.
+//! 3. The checksum of a record covers the number of the manifest and the offset of the record.
 //!
-//! Threads: one writer; readers only while there is no writer.
+//! Threads: one writer, or any number of readers.
 
 mod reader;
 mod state;
@@ -26,18 +27,13 @@ const FILE_HEADER_BYTES: usize = 24;
 const RECORD_MARKER: [u8; 4] = [0xd5, b'M', b'E', 0x9b];
 const RECORD_HEADER_BYTES: usize = 16;
 
-fn encode_file_header(num: FileNum) -> [u8; FILE_HEADER_BYTES] {
-    let mut header = [0; FILE_HEADER_BYTES];
-    header[..8].copy_from_slice(&MAGIC);
-    header[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
-    header[12..20].copy_from_slice(&num.0.to_le_bytes());
-    let crc = crc32c_masked(&[&header[..20]]);
-    header[20..].copy_from_slice(&crc.to_le_bytes());
+fn encode_file_header(num: FileNum) -> Vec<u8> {
+    let mut header = [&MAGIC[..], &FORMAT_VERSION.to_le_bytes(), &num.0.to_le_bytes()].concat();
+    header.extend_from_slice(&crc32c_masked(&[&header]).to_le_bytes());
     header
 }
 
-/// The header of a record with `payload_bytes` bytes of payload at `offset_bytes` of manifest
-/// `num`.
+/// The header of a record at `offset_bytes` of manifest `num`.
 fn encode_record_header(
     num: FileNum,
     offset_bytes: u64,

@@ -1,14 +1,14 @@
-//! Versions: which tables make the database at one moment, and the log of how they came about.
+//! Versions: the tables of the database at one time, and the manifest that logs their changes.
 //!
-//! A [`Version`] is immutable and shared: readers and iterators hold the one they started with,
-//! while flushes and compactions install new ones. A change is a [`VersionEdit`], made in this
-//! order: [`Version::apply`] (checks it), [`ManifestWriter::append`] (makes it durable), install
-//! the new version, [`TableFile::mark_obsolete`] on [`Version::removed_by`].
+//! A [`Version`] is immutable and shared: readers hold the one they started with, while flushes and
+//! compactions install new ones. A change is a [`VersionEdit`]: [`Version::apply`] checks it,
+//! [`ManifestWriter::append`] makes it durable, then the new version is installed and
+//! [`TableFile::mark_obsolete`] is called on [`Version::removed_by`].
 //!
-//! Invariants: those of [`levels`]; and (4) a version's tables have open handles and files that
-//! stay until the last version or iterator that holds them is dropped.
+//! Invariants: those of [`levels`], and (4) the tables of a version stay open, and their files
+//! exist, until the last version or iterator that holds them is dropped.
 //!
-//! Threads: a version is read by any number of threads without locks; one thread at a time edits.
+//! Threads: any number of threads read a version without locks; one thread at a time edits.
 
 mod edit;
 mod file_meta;
@@ -35,7 +35,7 @@ use levels::Tree;
 use std::array;
 use std::sync::Arc;
 
-/// Sums over the tables of a level.
+/// Totals of a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LevelTotals {
     pub(crate) file_bytes: u64,
@@ -46,8 +46,8 @@ pub(crate) struct LevelTotals {
 /// The tables of one level.
 struct Level<T> {
     tables: Vec<Arc<TableFile<T>>>,
-    /// [`key_prefix`] of each table's largest key: a binary search touches this array first and
-    /// follows pointers only among equals. Empty for level 0, which is not searched.
+    /// [`key_prefix`] of each table's largest key: a binary search reads this array and follows
+    /// pointers only among equal prefixes. Empty for level 0, which is not searched.
     largest_prefixes: Vec<u64>,
     totals: LevelTotals,
 }
@@ -66,7 +66,7 @@ impl<T> Level<T> {
         Level { tables, largest_prefixes, totals }
     }
 
-    /// Index of the first table whose largest key is at or after `user_key`. Not for level 0.
+    /// Index of the first table of a deeper level whose largest key is at or after `user_key`.
     fn search(&self, user_key: &[u8]) -> usize {
         let prefix = key_prefix(user_key);
         let from = self.largest_prefixes.partition_point(|&largest| largest < prefix);
@@ -76,18 +76,13 @@ impl<T> Level<T> {
     }
 }
 
-/// The tables of the tree at one moment.
+/// The tables of the tree at one time.
 pub(crate) struct Version<T> {
     levels: [Level<T>; limits::LEVELS],
 }
 
 impl<T> Version<T> {
-    #[cfg(test)]
-    pub(crate) fn empty() -> Version<T> {
-        Version::build(Default::default())
-    }
-
-    /// The version that a manifest describes, its tables opened by `open`.
+    /// The version that a manifest describes. `open` opens its tables.
     pub(crate) fn open(
         state: &ManifestState,
         mut open: impl FnMut(&FileMeta) -> Result<Arc<TableFile<T>>>,
@@ -104,12 +99,11 @@ impl<T> Version<T> {
         Version { levels: levels.map(|tables| Level::new(level.next().unwrap_or(0), tables)) }
     }
 
-    /// The version after `edit`. `opened` holds a table for each added description, except for
-    /// those that move.
+    /// The version after `edit`. `opened` holds the added tables, except those that move.
     ///
     /// # Errors
-    /// [`ErrorKind::Corruption`] when the edit breaks a rule of the tree: it must not reach the
-    /// manifest.
+    /// [`ErrorKind::Corruption`] when the edit violates an invariant of the tree: it must not reach
+    /// the manifest.
     pub(crate) fn apply(
         &self,
         edit: &VersionEdit,
@@ -125,7 +119,7 @@ impl<T> Version<T> {
         Ok(Version::build(tree.into_levels()))
     }
 
-    /// The tables of this version that `edit` removes from the tree for good.
+    /// The tables that `edit` removes from the tree and does not move.
     pub(crate) fn removed_by(&self, edit: &VersionEdit) -> Vec<Arc<TableFile<T>>> {
         let gone = edit.removed.iter().filter(|(_, num)| !edit.adds(*num));
         gone.filter_map(|&(level, num)| {
@@ -134,7 +128,7 @@ impl<T> Version<T> {
         .collect()
     }
 
-    /// The edit that makes this version from nothing, for a new manifest.
+    /// The edit that adds all tables of this version, for a new manifest.
     pub(crate) fn snapshot_edit(
         &self,
         next_file_num: FileNum,
@@ -153,23 +147,21 @@ impl<T> Version<T> {
         }
     }
 
-    /// The tables of a level: newest first on level 0, by key on the others.
+    /// The tables of a level: newest first in level 0, by key in the others.
     pub(crate) fn tables(&self, level: usize) -> &[Arc<TableFile<T>>] {
         &self.levels[level].tables
     }
 
-    /// The tables of all levels.
     pub(crate) fn all_tables(&self) -> impl Iterator<Item = &Arc<TableFile<T>>> {
         self.levels.iter().flat_map(|level| &level.tables)
     }
 
-    /// Sums over a level.
     pub(crate) fn totals(&self, level: usize) -> LevelTotals {
         self.levels[level].totals
     }
 
-    /// The tables of a level whose range covers `user_key`, in the order in which a read must look:
-    /// newest first on level 0, at most one on the others.
+    /// The tables of a level whose range covers `user_key`: newest first in level 0, at most one in
+    /// the others.
     pub(crate) fn tables_for_key<'a>(
         &'a self,
         level: usize,
@@ -185,27 +177,7 @@ impl<T> Version<T> {
         candidates.iter().filter(move |table| table.meta.covers(user_key))
     }
 
-    /// The tables of a level that share a user key with `first..=last`, in the level's order.
-    #[cfg(test)]
-    pub(crate) fn overlapping<'a>(
-        &'a self,
-        level: usize,
-        first: &'a [u8],
-        last: &'a [u8],
-    ) -> impl Iterator<Item = &'a Arc<TableFile<T>>> {
-        let tables = self.tables(level);
-        let candidates = if level == 0 {
-            tables
-        } else {
-            let from = self.levels[level].search(first);
-            let count = tables[from..]
-                .partition_point(|table| table.meta.smallest.user_key.as_slice() <= last);
-            &tables[from..from + count]
-        };
-        candidates.iter().filter(move |table| table.meta.overlaps(first, last))
-    }
-
-    /// Index of the first table of a level from 1 on that may hold entries at or after `target`.
+    /// Index of the first table of a deeper level that may contain entries at or after `target`.
     pub(crate) fn first_table_at(&self, level: usize, target: InternalKeyRef<'_>) -> usize {
         debug_assert!(level > 0, "tables of level 0 overlap");
         let index = self.levels[level].search(target.user_key);

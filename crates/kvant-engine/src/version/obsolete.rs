@@ -1,11 +1,11 @@
-//! Tables whose files are to be removed as soon as nobody reads them.
+//! Removal of table files that are no longer read.
 //!
-//! A table that an edit removed from the tree stays on disk while an older version, an iterator or
-//! a checkpoint holds it: it is *pinned*. When the last holder lets go, its number joins the queue
-//! of *obsolete* files, which a background task removes.
+//! A table removed from the tree is *pinned* while an older version, an iterator or a checkpoint
+//! holds a reference. When the last reference is dropped, the file becomes *obsolete* and is queued
+//! for removal by a background task.
 //!
-//! Threads: any thread may drop the last holder of a table, so [`ObsoleteQueue`] takes one short
-//! lock and does no I/O.
+//! Threads: any thread may drop the last reference, so [`ObsoleteQueue`] takes one short lock and
+//! does no I/O.
 
 use super::FileMeta;
 use super::levels::HasMeta;
@@ -15,18 +15,16 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A table that is part of versions: its description and an open handle.
+/// A table of a version: its description and the open table.
 pub(crate) struct TableFile<T> {
-    // Immutable.
     pub(crate) meta: FileMeta,
     pub(crate) table: Arc<T>,
     queue: Arc<ObsoleteQueue>,
-    // Own synchronisation.
     obsolete: AtomicBool,
 }
 
 impl<T> TableFile<T> {
-    /// A live table; `queue` gets its number if it is marked obsolete and dropped.
+    /// A live table, which is added to `queue` if it is marked obsolete and dropped.
     pub(crate) fn new(
         meta: FileMeta,
         table: Arc<T>,
@@ -35,9 +33,9 @@ impl<T> TableFile<T> {
         Arc::new(TableFile { meta, table, queue, obsolete: AtomicBool::new(false) })
     }
 
-    /// Has the file removed once the last holder has let go. To be called when the edit that
-    /// removes the table from the tree is durable (or when the table never got into the tree),
-    /// never for a table that moves.
+    /// Removes the file once the last reference is dropped. Called when the edit that removes the
+    /// table from the tree is durable, or for a table that never was in the tree; never for a table
+    /// that moves.
     pub(crate) fn mark_obsolete(&self) {
         if !self.obsolete.swap(true, Ordering::Relaxed) {
             self.queue.pinned_bytes.fetch_add(self.meta.file_bytes, Ordering::Relaxed);
@@ -60,7 +58,7 @@ impl<T> Drop for TableFile<T> {
     }
 }
 
-/// A table file that nobody needs.
+/// A file to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObsoleteFile {
     pub(crate) num: FileNum,
@@ -69,7 +67,7 @@ pub(crate) struct ObsoleteFile {
 
 type Wake = Box<dyn Fn() + Send + Sync>;
 
-/// The files that wait for removal.
+/// The files to remove.
 pub(crate) struct ObsoleteQueue {
     files: NamedMutex<VecDeque<ObsoleteFile>>,
     waiting_bytes: AtomicU64,
@@ -87,9 +85,8 @@ impl ObsoleteQueue {
         })
     }
 
-    /// Calls `wake` for every file that joins the queue, on the thread that dropped the table. It
-    /// must not block, and files that have joined before are not announced. Set once, before tables
-    /// are marked obsolete; a later call has no effect.
+    /// Calls `wake` after every push, on the thread that dropped the table. `wake` must not block.
+    /// Set once, before tables are marked obsolete; a later call has no effect.
     pub(crate) fn on_push(&self, wake: impl Fn() + Send + Sync + 'static) {
         self.wake.get_or_init(|| Box::new(wake));
     }
@@ -101,31 +98,25 @@ impl ObsoleteQueue {
         }
     }
 
-    /// Adds a file whose removal failed and is to be tried again, without waking anybody.
+    /// Adds a file whose removal failed, without calling `wake`.
     pub(crate) fn put_back(&self, file: ObsoleteFile) {
         self.waiting_bytes.fetch_add(file.file_bytes, Ordering::Relaxed);
         self.files.lock().push_back(file);
     }
 
-    /// Takes the file that has waited longest.
+    /// Takes the oldest file.
     pub(crate) fn pop(&self) -> Option<ObsoleteFile> {
         let file = self.files.lock().pop_front()?;
         self.waiting_bytes.fetch_sub(file.file_bytes, Ordering::Relaxed);
         Some(file)
     }
 
-    /// Files that wait for removal.
-    #[cfg(test)]
-    pub(crate) fn waiting_count(&self) -> usize {
-        self.files.lock().len()
-    }
-
-    /// Bytes of the files that wait for removal.
+    /// Bytes of the files in the queue.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         self.waiting_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of tables that no current version has but somebody still holds.
+    /// Bytes of tables marked obsolete and still referenced.
     pub(crate) fn pinned_bytes(&self) -> u64 {
         self.pinned_bytes.load(Ordering::Relaxed)
     }

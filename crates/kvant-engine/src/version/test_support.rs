@@ -1,10 +1,16 @@
 //! Tables and seeds for the tests of versions, compaction and iterators.
 
-use super::FileMeta;
+use super::{FileMeta, Version};
 use crate::format::{FileNum, InternalKeyRef, SeqNum, ValueKind};
 use kvant_env::rng::{self, Rng};
 
-/// A table of ten lasting values in `first..=last`, written at sequence numbers `num * 100` and up.
+impl<T> Version<T> {
+    pub(crate) fn empty() -> Version<T> {
+        Version::build(Default::default())
+    }
+}
+
+/// A table of ten values in `first..=last`, written at sequence numbers from `num * 100` on.
 pub(crate) fn table(num: u64, first: &str, last: &str) -> FileMeta {
     let seq = SeqNum(num * 100);
     FileMeta {
@@ -21,8 +27,7 @@ pub(crate) fn table(num: u64, first: &str, last: &str) -> FileMeta {
     }
 }
 
-/// A generator for a random test: its seed is printed, and taken from `KVANT_TEST_SEED` to replay a
-/// failure.
+/// The generator of a random test. Its seed is printed; `KVANT_TEST_SEED` replays a failure.
 pub(crate) fn test_rng() -> Rng {
     let seed = match std::env::var("KVANT_TEST_SEED") {
         Ok(text) => text.parse().expect("KVANT_TEST_SEED is a number"),

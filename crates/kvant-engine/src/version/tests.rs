@@ -16,7 +16,7 @@ impl Fixture {
         TableFile::new(meta.clone(), Arc::new(()), Arc::clone(&self.queue))
     }
 
-    /// `base` with tables added, given as (level, description).
+    /// `base` with the tables of `added`, given as (level, description).
     fn grown(&self, base: &Version<()>, added: Vec<(usize, FileMeta)>) -> Result<Version<()>> {
         let opened: Vec<_> = added.iter().map(|(_, meta)| self.open(meta)).collect();
         base.apply(&VersionEdit { added, ..VersionEdit::default() }, &opened)
@@ -28,7 +28,7 @@ fn nums<'a>(tables: impl IntoIterator<Item = &'a Arc<TableFile<()>>>) -> Vec<u64
 }
 
 #[test]
-fn tables_stand_in_the_order_of_their_level() {
+fn tables_are_in_the_order_of_their_level() {
     let fixture = Fixture::new();
     let mut same_seq_as_3 = table(4, "a", "z");
     same_seq_as_3.seq_max = table(3, "a", "z").seq_max;
@@ -50,32 +50,31 @@ fn tables_stand_in_the_order_of_their_level() {
     assert_eq!(nums(version.tables_for_key(0, b"b")), [4, 3, 2]);
     assert_eq!(nums(version.tables_for_key(1, b"l")), [6]);
     assert_eq!(nums(version.tables_for_key(1, b"ll")), [0; 0]);
-    assert_eq!(nums(version.overlapping(1, b"l", b"m")), [6, 7]);
 }
 
 #[test]
-fn an_edit_that_breaks_a_rule_is_refused() {
+fn an_edit_that_violates_an_invariant_is_rejected() {
     let fixture = Fixture::new();
     let base = fixture
         .grown(&Version::empty(), vec![(1, table(1, "d", "f")), (1, table(2, "h", "k"))])
         .unwrap();
-    let refused = |added: Vec<(usize, FileMeta)>| {
-        let error = fixture.grown(&base, added).err().expect("refused");
+    let rejected = |added: Vec<(usize, FileMeta)>| {
+        let error = fixture.grown(&base, added).err().expect("rejected");
         assert_eq!(error.kind(), ErrorKind::Corruption);
         error.message().to_string()
     };
-    assert!(refused(vec![(2, table(1, "a", "b"))]).contains("exists"));
+    assert!(rejected(vec![(2, table(1, "a", "b"))]).contains("exists"));
     for (first, last) in [("f", "g"), ("g", "h"), ("e", "e"), ("a", "z"), ("a", "d"), ("i", "z")] {
-        assert!(refused(vec![(1, table(9, first, last))]).contains("overlap"), "{first}..={last}");
+        assert!(rejected(vec![(1, table(9, first, last))]).contains("overlap"), "{first}..={last}");
     }
     assert!(fixture.grown(&base, vec![(1, table(9, "g", "g")), (0, table(10, "a", "z"))]).is_ok());
 
     let unknown = VersionEdit { removed: vec![(2, FileNum(1))], ..VersionEdit::default() };
     assert!(
-        base.apply(&unknown, &[]).err().expect("refused").message().contains("where it is not")
+        base.apply(&unknown, &[]).err().expect("rejected").message().contains("where it is not")
     );
     let unopened = VersionEdit { added: vec![(3, table(9, "a", "b"))], ..VersionEdit::default() };
-    assert!(base.apply(&unopened, &[]).err().expect("refused").message().contains("not open"));
+    assert!(base.apply(&unopened, &[]).err().expect("rejected").message().contains("not open"));
 }
 
 #[test]
@@ -130,14 +129,10 @@ fn searches_agree_with_a_scan() {
         let version = fixture.grown(&Version::empty(), added.collect()).unwrap();
         let all = version.tables(3);
         for _ in 0..50 {
-            let (first, last) = (random_key(&mut rng), random_key(&mut rng));
-            let covering = all.iter().filter(|table| table.meta.covers(&first));
-            assert_eq!(nums(version.tables_for_key(3, &first)), nums(covering));
-            let sharing = all.iter().filter(|table| table.meta.overlaps(&first, &last));
-            if first <= last {
-                assert_eq!(nums(version.overlapping(3, &first, &last)), nums(sharing));
-            }
-            let target = InternalKeyRef::new(&first, SeqNum(rng.below(200)), ValueKind::Put);
+            let key = random_key(&mut rng);
+            let covering = all.iter().filter(|table| table.meta.covers(&key));
+            assert_eq!(nums(version.tables_for_key(3, &key)), nums(covering));
+            let target = InternalKeyRef::new(&key, SeqNum(rng.below(200)), ValueKind::Put);
             let index = all.iter().take_while(|table| table.meta.largest.as_ref() < target).count();
             assert_eq!(version.first_table_at(3, target), index);
         }

@@ -1,18 +1,18 @@
-//! Reading manifests: record by record, and into a state at open.
+//! Reads a manifest: edit by edit, and into a state at open.
 
 use super::state::StateBuilder;
 use super::{
     FILE_HEADER_BYTES, FORMAT_VERSION, MAGIC, ManifestState, RECORD_HEADER_BYTES, RECORD_MARKER,
     record_crc,
 };
-use crate::format::{FileKind, FileNum, file_path, parse_file_name};
+use crate::format::{FileKind, FileNum, file_path, parse_file_name, u32_at, u64_at};
 use crate::version::VersionEdit;
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Fs;
 use std::path::Path;
 
-/// The edits of a manifest held in memory.
+/// Reads the edits of a manifest that is in memory.
 pub(crate) struct ManifestReader<'a> {
     path: &'a Path,
     num: FileNum,
@@ -22,7 +22,7 @@ pub(crate) struct ManifestReader<'a> {
 }
 
 impl<'a> ManifestReader<'a> {
-    /// Checks the header of manifest `num`, found at `path`.
+    /// Checks the header of manifest `num`, read from `path`.
     pub(crate) fn new(
         path: &'a Path,
         num: FileNum,
@@ -48,13 +48,12 @@ impl<'a> ManifestReader<'a> {
         Ok(Some((offset as u64, edit)))
     }
 
-    /// Bytes after the last good record, known once [`ManifestReader::next`] has returned `None`.
+    /// Bytes after the last valid record, once [`ManifestReader::next`] has returned `None`.
     pub(crate) fn discarded_bytes(&self) -> u64 {
         self.discarded_bytes
     }
 
-    /// Decides what a bad record means: the end of the log if it can have been torn, corruption
-    /// otherwise.
+    /// A bad record is the end of the log if it may be torn, and corruption otherwise.
     fn end_at_bad_record(&mut self, problem: &str) -> Result<()> {
         let offset = self.offset;
         if offset == FILE_HEADER_BYTES {
@@ -72,7 +71,7 @@ impl<'a> ManifestReader<'a> {
         Ok(())
     }
 
-    /// The payload of the record at `offset`, or what is wrong with the record.
+    /// The payload of the record at `offset`, or why it is bad.
     fn record_at(&self, offset: usize) -> std::result::Result<&'a [u8], &'static str> {
         let header = self.header_at(offset)?;
         let payload_bytes = u32_at(header, 4) as usize;
@@ -103,17 +102,11 @@ impl<'a> ManifestReader<'a> {
     }
 }
 
-fn u32_at(bytes: &[u8], offset: usize) -> u32 {
-    u32::from_le_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]])
-}
-
 fn check_file_header(path: &Path, num: FileNum, contents: &[u8]) -> Result<()> {
     let bad = |offset, message: String| Err(Error::corruption(path, offset, message));
     let Some(header) = contents.first_chunk::<FILE_HEADER_BYTES>() else {
-        return bad(
-            0,
-            format!("a manifest of {} bytes is shorter than its header", contents.len()),
-        );
+        let bytes = contents.len();
+        return bad(0, format!("a manifest of {bytes} bytes is shorter than its header"));
     };
     if !header.starts_with(&MAGIC) {
         return bad(0, "not a manifest: the magic number differs".to_string());
@@ -131,44 +124,43 @@ fn check_file_header(path: &Path, num: FileNum, contents: &[u8]) -> Result<()> {
     if version == 0 {
         return bad(8, "there is no manifest format 0".to_string());
     }
-    let stored_num = u64::from(u32_at(header, 12)) | u64::from(u32_at(header, 16)) << 32;
+    let stored_num = u64_at(header, 12);
     if stored_num != num.0 {
-        return bad(12, format!("the header says manifest {stored_num}, the file name {}", num.0));
+        return bad(12, format!("the header names manifest {stored_num}, the file name {}", num.0));
     }
     Ok(())
 }
 
-/// What the current manifest of a directory says.
+/// The contents of the current manifest of a directory.
 #[derive(Clone, Debug)]
 pub(crate) struct RecoveredManifest {
     pub(crate) state: ManifestState,
     /// Number of the manifest.
     pub(crate) num: FileNum,
-    /// Where its good records end.
+    /// End of its valid records.
     pub(crate) end_bytes: u64,
     /// Bytes of a torn last record.
     pub(crate) discarded_bytes: u64,
 }
 
-/// Reads the current manifest of `dir`; `None` when the directory holds no database.
+/// Reads the current manifest of `dir`; `None` if the directory contains no database.
 ///
-/// The next file number of the result is above every number in the directory. That live tables and
-/// the oldest WAL exist is for the caller to check, when it opens them: see "Recovery" in
-/// `docs/formats/manifest.md`.
+/// The next file number of the result is above every number in the directory. The caller checks
+/// that live tables and the oldest log exist: see "Recovery" in `docs/formats/manifest.md`.
 pub(crate) fn recover(fs: &dyn Fs, dir: &Path) -> Result<Option<RecoveredManifest>> {
     let entries = fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
     let files: Vec<_> = entries.iter().filter_map(|entry| parse_file_name(&entry.name)).collect();
     let manifests = files.iter().filter(|(kind, _)| *kind == FileKind::Manifest);
     let Some(num) = manifests.map(|&(_, num)| num).max() else {
-        let data = files.iter().find(|(kind, _)| matches!(kind, FileKind::Table | FileKind::Wal));
-        return match data {
-            Some(&(kind, num)) => {
-                let message = "there is no manifest in its directory to say what it holds: see `kvant db repair`";
-                Err(Error::new(ErrorKind::Corruption, message)
-                    .with_file(&file_path(dir, kind, num)))
-            }
-            None => Ok(None),
+        let mut data =
+            files.iter().filter(|(kind, _)| matches!(kind, FileKind::Table | FileKind::Wal));
+        let Some(&(kind, num)) = data.next() else {
+            return Ok(None);
         };
+        let message = "there is no manifest in the directory of this file: see `kvant db repair`";
+        return Err(
+            Error::new(ErrorKind::Corruption, message).with_file(&file_path(dir, kind, num))
+        );
     };
 
     let path = file_path(dir, FileKind::Manifest, num);

@@ -1,29 +1,29 @@
-//! What a manifest says: the sum of its edits, checked edit by edit.
+//! The state that the edits of a manifest add up to, checked edit by edit.
 
 use crate::format::{FileNum, SeqNum};
 use crate::version::levels::Tree;
 use crate::version::{FileMeta, Levels, VersionEdit};
 use std::collections::BTreeMap;
 
-/// Logs that exist, and how many bytes of each are known to be synced.
+/// Existing logs, and the bytes of each that are known to be synced.
 pub(crate) type KnownLogs = BTreeMap<FileNum, u64>;
 
-/// The tree and the counters after some edits.
+/// The tree and the counters after a number of edits.
 #[derive(Clone, Debug)]
 pub(crate) struct ManifestState {
     levels: Levels<FileMeta>,
-    /// No file has this number or a higher one.
+    /// Above the number of every file.
     pub(crate) next_file_num: FileNum,
     /// Largest sequence number in any table.
     pub(crate) last_seq: SeqNum,
-    /// WALs with lower numbers are not needed; this one must exist, unless it is 0.
+    /// Logs with lower numbers are not needed. This one must exist, unless it is 0.
     pub(crate) oldest_wal: FileNum,
-    /// From `oldest_wal` on. There may be others, which came into use later.
+    /// From `oldest_wal` on. Logs put into use later may exist too.
     pub(crate) logs: KnownLogs,
 }
 
 impl ManifestState {
-    /// The state of a new database, whose manifest is file 1: no tables, and no log yet.
+    /// The state of a new database, whose manifest is file 1.
     pub(crate) fn empty() -> ManifestState {
         ManifestState {
             levels: Levels::default(),
@@ -34,7 +34,7 @@ impl ManifestState {
         }
     }
 
-    /// The live tables, in the order of a version's levels.
+    /// The live tables.
     pub(crate) fn levels(&self) -> &Levels<FileMeta> {
         &self.levels
     }
@@ -53,8 +53,7 @@ impl StateBuilder {
         StateBuilder { tree: Tree::empty(), counters: None, logs: KnownLogs::new() }
     }
 
-    /// Applies the next edit. After an error, which says what is wrong, the builder must not be
-    /// used.
+    /// Applies the next edit. The error says what is wrong; the builder must not be used after it.
     pub(super) fn apply(&mut self, edit: &VersionEdit) -> Result<(), String> {
         let counters = match self.counters {
             Some((next_file_num, last_seq, oldest_wal)) => (
@@ -62,18 +61,14 @@ impl StateBuilder {
                 raised("last sequence number", last_seq, edit.last_seq)?,
                 raised("oldest WAL", oldest_wal, edit.oldest_wal)?,
             ),
-            None => edit
-                .next_file_num
-                .zip(edit.last_seq)
-                .zip(edit.oldest_wal)
-                .map(|((next_file_num, last_seq), oldest_wal)| {
-                    (next_file_num, last_seq, oldest_wal)
-                })
-                .ok_or("the first edit lacks a counter")?,
+            None => {
+                let all = || Some((edit.next_file_num?, edit.last_seq?, edit.oldest_wal?));
+                all().ok_or("the first edit lacks a counter")?
+            }
         };
         let (next_file_num, last_seq, oldest_wal) = counters;
         if last_seq > SeqNum::MAX || oldest_wal >= next_file_num {
-            return Err(format!("an edit sets counters that cannot be: {counters:?}"));
+            return Err(format!("an edit sets impossible counters: {counters:?}"));
         }
         if let Some((_, meta)) =
             edit.added.iter().find(|(_, meta)| meta.num >= next_file_num || meta.seq_max > last_seq)
@@ -87,7 +82,8 @@ impl StateBuilder {
             let before_bytes = self.logs.insert(num, synced_bytes).unwrap_or(0);
             if synced_bytes < before_bytes {
                 return Err(format!(
-                    "an edit lowers what is synced of log {} from {before_bytes} to {synced_bytes} bytes",
+                    "an edit lowers the synced bytes of log {} from {before_bytes} to \
+                     {synced_bytes}",
                     num.0
                 ));
             }
@@ -98,7 +94,7 @@ impl StateBuilder {
         Ok(())
     }
 
-    /// The state, if there was an edit.
+    /// The state; `None` without edits.
     pub(super) fn finish(self) -> Option<ManifestState> {
         let (next_file_num, last_seq, oldest_wal) = self.counters?;
         Some(ManifestState {

@@ -114,7 +114,7 @@ fn example_edits() -> [VersionEdit; 2] {
     ]
 }
 
-/// The bytes of the worked example: lines of offset and hexadecimal bytes.
+/// The bytes of the worked example, given as lines of offset and hexadecimal bytes.
 fn documented_bytes() -> Vec<u8> {
     let document = include_str!("../../../../../docs/formats/manifest.md");
     let (_, block) = document.split_once("```hex\n").expect("the document has an example");
@@ -130,7 +130,7 @@ fn documented_bytes() -> Vec<u8> {
 }
 
 #[test]
-fn the_documented_example_is_what_is_written_and_read() {
+fn the_documented_example_is_written_and_read() {
     let (contents, offsets) = encoded(7, &example_edits());
     let hex = contents.chunks(16).zip((0..).step_by(16)).map(|(row, offset)| {
         let row: String = row.iter().map(|byte| format!(" {byte:02x}")).collect();
@@ -151,7 +151,7 @@ fn the_documented_example_is_what_is_written_and_read() {
 }
 
 #[test]
-fn what_was_appended_is_recovered_and_older_manifests_are_not() {
+fn appended_edits_are_recovered_and_older_manifests_ignored() {
     let fs = new_fs();
     let dir = Path::new(DIR);
     assert!(recover(&fs, dir).unwrap().is_none());
@@ -184,7 +184,7 @@ fn what_was_appended_is_recovered_and_older_manifests_are_not() {
 }
 
 #[test]
-fn a_cut_file_keeps_the_whole_records_and_reports_the_rest() {
+fn a_truncated_file_keeps_its_whole_records_and_reports_the_rest() {
     let edits = [snapshot(vec![]), adding(0, table(1, "a", "b")), adding(0, table(2, "a", "b"))];
     let (contents, offsets) = encoded(7, &edits);
     for len in 0..contents.len() {
@@ -227,7 +227,7 @@ fn a_flipped_byte_ends_the_log_in_its_last_record_and_is_corruption_elsewhere() 
 }
 
 #[test]
-fn a_record_of_another_place_or_manifest_is_not_taken() {
+fn a_record_of_another_offset_or_manifest_is_rejected() {
     let (mut contents, offsets) = encoded(7, &[snapshot(vec![]), adding(0, table(1, "a", "b"))]);
     let copy = contents[offsets[1]..].to_vec();
     contents.extend_from_slice(&copy);
@@ -240,7 +240,7 @@ fn a_record_of_another_place_or_manifest_is_not_taken() {
 }
 
 #[test]
-fn a_newer_format_is_refused_by_name() {
+fn a_newer_format_is_rejected_by_name() {
     let (mut contents, _) = encoded(7, &[snapshot(vec![])]);
     contents[8] = 3;
     let crc = crc32c_masked(&[&contents[..20]]);
@@ -254,7 +254,7 @@ fn a_newer_format_is_refused_by_name() {
 }
 
 #[test]
-fn tables_or_logs_without_a_manifest_are_not_taken_for_a_new_database() {
+fn tables_or_logs_without_a_manifest_are_corruption() {
     for kind in [FileKind::Table, FileKind::Wal] {
         let fs = new_fs();
         put_file(&fs, FileKind::Lock, 0, b"");
@@ -283,13 +283,16 @@ fn edits_that_contradict_the_state_are_corruption_at_their_record() {
         ("lowers", VersionEdit { last_seq: Some(SeqNum(49_999)), ..VersionEdit::default() }),
         ("lowers", VersionEdit { oldest_wal: Some(FileNum(2)), ..VersionEdit::default() }),
         (
-            "lowers what is synced of log 4",
+            "lowers the synced bytes of log 4",
             VersionEdit {
                 logs: vec![(FileNum(4), 40), (FileNum(4), 39)],
                 ..VersionEdit::default()
             },
         ),
-        ("cannot be", VersionEdit { oldest_wal: Some(FileNum(100)), ..VersionEdit::default() }),
+        (
+            "impossible counters",
+            VersionEdit { oldest_wal: Some(FileNum(100)), ..VersionEdit::default() },
+        ),
     ];
     for (expected, edit) in cases {
         let (contents, offsets) = encoded(7, &[base(), edit, adding(0, table(50, "a", "b"))]);
@@ -301,7 +304,7 @@ fn edits_that_contradict_the_state_are_corruption_at_their_record() {
     assert!(recover_from(&contents).unwrap_err().message().contains("lacks a counter"));
 }
 
-/// A manifest whose snapshot record has this payload, with good checksums.
+/// A manifest with a snapshot record of this payload and valid checksums.
 fn with_payload(payload: &[u8]) -> Vec<u8> {
     let mut contents = encode_file_header(FileNum(7)).to_vec();
     let header =
@@ -376,7 +379,7 @@ fn random_payloads_never_panic_and_good_ones_read_back() {
 }
 
 #[test]
-fn a_manifest_grows_until_it_is_worth_replacing() {
+fn a_manifest_grows_until_it_is_overgrown() {
     let fs = new_fs();
     let mut writer =
         ManifestWriter::create(&fs, Path::new(DIR), FileNum(7), &snapshot(vec![])).unwrap();

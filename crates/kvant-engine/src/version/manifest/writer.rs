@@ -1,4 +1,4 @@
-//! Making manifests and appending to them.
+//! Creates manifests and appends to them.
 
 use super::{RECORD_HEADER_BYTES, encode_file_header, encode_record_header};
 use crate::format::{FileKind, FileNum, file_path, parse_file_name};
@@ -9,9 +9,9 @@ use kvant_env::{File, Fs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A manifest is not worth replacing below this size.
+/// Smallest manifest worth replacing.
 const OVERGROWN_BYTES_MIN: u64 = 1 << 20;
-/// A manifest is overgrown when it is this many times as long as its snapshot.
+/// A manifest is replaced when it is this many times as long as its snapshot.
 const OVERGROWN_RATIO: u64 = 8;
 
 /// The current manifest.
@@ -21,21 +21,20 @@ pub(crate) struct ManifestWriter {
     num: FileNum,
     /// End of the last durable record.
     end_bytes: u64,
-    /// Where the snapshot, the first record, ends; of a manifest that was resumed, where it ended
-    /// then.
+    /// End of the first record, the snapshot; of a resumed manifest, its end at that time.
     snapshot_end_bytes: u64,
-    /// Why nothing more can be appended.
+    /// The error after which nothing can be appended.
     fenced: Option<Error>,
     buffer: Vec<u8>,
 }
 
 impl ManifestWriter {
-    /// Makes manifest `num` of `dir`, which holds `snapshot`, and makes it the current one.
+    /// Creates manifest `num` of `dir` with the first record `snapshot` and makes it current.
     ///
     /// # Errors
     /// [`ErrorKind::OutcomeUnknown`]: the new manifest may or may not be current after a restart,
-    /// so no other one may be appended to either. Any other kind: nothing has changed; a temporary
-    /// file may be left, which the next open removes.
+    /// so the old one must not be appended to either. Any other kind: nothing has changed, except
+    /// that a temporary file may exist, which the next open removes.
     pub(crate) fn create(
         fs: &dyn Fs,
         dir: &Path,
@@ -49,32 +48,20 @@ impl ManifestWriter {
 
         let file = fs.create(&temporary).map_err(|error| Error::io("create", &temporary, error))?;
         file.write_all_at(&contents, 0).map_err(|error| Error::io("write", &temporary, error))?;
-        // The new manifest is not the current one then, but nothing is to go on after a failed
-        // fsync.
-        file.sync_data().map_err(|error| {
-            Error::io("fsync", &temporary, error).with_kind(ErrorKind::OutcomeUnknown)
-        })?;
-        fs.rename(&temporary, &path).map_err(|error| {
-            Error::io("rename the new manifest to", &path, error)
-                .with_kind(ErrorKind::OutcomeUnknown)
-        })?;
-        fs.sync_dir(dir)
-            .map_err(|error| Error::io("fsync", dir, error).with_kind(ErrorKind::OutcomeUnknown))?;
-        let end_bytes = contents.len() as u64;
-        Ok(ManifestWriter {
-            file,
-            path,
-            num,
-            end_bytes,
-            snapshot_end_bytes: end_bytes,
-            fenced: None,
-            buffer: Vec::new(),
-        })
+        let unknown = |action, path: &Path, error| {
+            Error::io(action, path, error).with_kind(ErrorKind::OutcomeUnknown)
+        };
+        // After a failed fsync the old manifest is still current, but the disk is not to be
+        // trusted.
+        file.sync_data().map_err(|error| unknown("fsync", &temporary, error))?;
+        fs.rename(&temporary, &path)
+            .map_err(|error| unknown("rename the new manifest to", &path, error))?;
+        fs.sync_dir(dir).map_err(|error| unknown("fsync", dir, error))?;
+        Ok(ManifestWriter::at_end(file, path, num, contents.len() as u64))
     }
 
-    /// Goes on with manifest `num` of `dir`, whose good records end at `end_bytes`: a torn one
-    /// after them is cut off. What was read of it is durable afterwards, so that it may be relied
-    /// on.
+    /// Continues manifest `num` of `dir` after its valid records, which end at `end_bytes`:
+    /// truncates a torn record and makes the valid ones durable.
     pub(crate) fn resume(
         fs: &dyn Fs,
         dir: &Path,
@@ -83,25 +70,22 @@ impl ManifestWriter {
     ) -> Result<ManifestWriter> {
         let path = file_path(dir, FileKind::Manifest, num);
         let file = fs.open_writable(&path).map_err(|error| Error::io("open", &path, error))?;
-        file.set_len(end_bytes).map_err(|error| Error::io("cut", &path, error))?;
-        file.sync_data().map_err(|error| Error::io("sync", &path, error))?;
-        Ok(ManifestWriter {
-            file,
-            path,
-            num,
-            end_bytes,
-            snapshot_end_bytes: end_bytes,
-            fenced: None,
-            buffer: Vec::new(),
-        })
+        file.set_len(end_bytes).map_err(|error| Error::io("truncate", &path, error))?;
+        file.sync_data().map_err(|error| Error::io("fsync", &path, error))?;
+        Ok(ManifestWriter::at_end(file, path, num, end_bytes))
+    }
+
+    fn at_end(file: Arc<dyn File>, path: PathBuf, num: FileNum, end_bytes: u64) -> ManifestWriter {
+        let (snapshot_end_bytes, buffer) = (end_bytes, Vec::new());
+        ManifestWriter { file, path, num, end_bytes, snapshot_end_bytes, fenced: None, buffer }
     }
 
     /// Appends `edit` and makes it durable.
     ///
     /// # Errors
     /// [`ErrorKind::OutcomeUnknown`]: the edit may or may not be there after a restart, so no file
-    /// that it names may be removed; [`ErrorKind::Fenced`]: an earlier append ended so. Any other
-    /// kind: the edit is not recorded and the writer goes on.
+    /// that it names may be removed. [`ErrorKind::Fenced`]: an earlier append had an unknown
+    /// outcome. Any other kind: the edit is not recorded, and later ones can be appended.
     pub(crate) fn append(&mut self, edit: &VersionEdit) -> Result<()> {
         if let Some(first_cause) = &self.fenced {
             return Err(first_cause.clone().with_kind(ErrorKind::Fenced));
@@ -119,8 +103,8 @@ impl ManifestWriter {
         Ok(())
     }
 
-    /// Takes back what a failed write may have left: all of the record, perhaps, which must not
-    /// appear after a restart.
+    /// Removes what a failed write left, up to the whole record, which must not appear after a
+    /// restart.
     fn roll_back(&mut self, error: Error) -> Error {
         match self.file.set_len(self.end_bytes).and_then(|()| self.file.sync_data()) {
             Ok(()) => error,
@@ -138,14 +122,13 @@ impl ManifestWriter {
         self.end_bytes
     }
 
-    /// Whether replaying the manifest costs so much more than a new snapshot that it should be
-    /// replaced.
+    /// Whether the manifest should be replaced by one with a new snapshot.
     pub(crate) fn is_overgrown(&self) -> bool {
         self.end_bytes > OVERGROWN_BYTES_MIN.max(OVERGROWN_RATIO * self.snapshot_end_bytes)
     }
 }
 
-/// Appends the record of `edit` to `out`, whose first byte is at `out_offset_bytes` of the file.
+/// Appends the record of `edit` to `out`, which starts at `out_offset_bytes` of the file.
 pub(super) fn append_record(
     out: &mut Vec<u8>,
     num: FileNum,
@@ -170,8 +153,8 @@ pub(super) fn append_record(
     Ok(())
 }
 
-/// Removes the manifests of `dir` with lower numbers than `current`, and returns how many there
-/// were. They do no harm while they stay.
+/// Removes the manifests of `dir` with numbers below `current` and returns their count. Until then
+/// they are ignored.
 pub(crate) fn remove_older(fs: &dyn Fs, dir: &Path, current: FileNum) -> Result<usize> {
     let entries = fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
     let mut removed_count = 0;

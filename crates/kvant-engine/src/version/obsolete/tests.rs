@@ -3,7 +3,7 @@ use crate::version::test_support::table;
 use std::sync::atomic::AtomicUsize;
 
 #[test]
-fn a_marked_table_is_pinned_until_dropped_then_waits_for_removal() {
+fn an_obsolete_table_is_pinned_until_dropped_and_then_queued() {
     let queue = ObsoleteQueue::new();
     let wakes = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&wakes);
@@ -23,14 +23,14 @@ fn a_marked_table_is_pinned_until_dropped_then_waits_for_removal() {
     drop(reader);
     drop(live);
     assert_eq!(queue.pinned_bytes(), 0);
-    assert_eq!((queue.waiting_count(), queue.waiting_bytes()), (1, 1000));
+    assert_eq!((queue.files.lock().len(), queue.waiting_bytes()), (1, 1000));
     assert_eq!(wakes.load(Ordering::Relaxed), 1);
 
     let file = queue.pop().expect("the marked table waits");
     assert_eq!(file, ObsoleteFile { num: FileNum(2), file_bytes: 1000 });
-    assert_eq!((queue.waiting_count(), queue.waiting_bytes()), (0, 0));
+    assert_eq!((queue.files.lock().len(), queue.waiting_bytes()), (0, 0));
     queue.put_back(file);
     assert_eq!(queue.waiting_bytes(), 1000);
-    assert_eq!(wakes.load(Ordering::Relaxed), 1, "a failed removal wakes nobody");
+    assert_eq!(wakes.load(Ordering::Relaxed), 1, "a failed removal calls no wake");
     assert_eq!(queue.pop(), Some(file));
 }
