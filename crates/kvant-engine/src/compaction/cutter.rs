@@ -1,30 +1,30 @@
-//! Where one output of a merge ends and the next begins.
+//! The boundaries between the outputs of a merge.
 
-/// Tables beneath an output, in tables of full size, at which it is cut: what merging the output
-/// itself will rewrite one day.
+/// Most bytes that an output overlaps in the level beneath, in tables of full size: a compaction of
+/// the output rewrites them.
 const GRANDPARENT_TABLES_MAX: u64 = 16;
 
-/// Decides where to cut the outputs of a merge: at the table size, and before an output overlaps so
-/// much of the level beneath that its own compaction would be long. All versions of a user key must
-/// get into one table, so it is to be asked only at a new user key.
+/// Decides where outputs of a merge end: at the table size, and before an output overlaps too much
+/// of the level beneath.
 pub(crate) struct OutputCutter<'a> {
     table_bytes: u64,
-    /// Largest user key and size of each grandparent, in key order, from the one that the last key
-    /// was in or before.
+    /// Largest user key and size of each grandparent, in key order, from the one in or before which
+    /// the last key was.
     grandparents: &'a [(&'a [u8], u64)],
-    /// Bytes of the grandparents that the current output has gone past.
+    /// Bytes of the grandparents before the last key that the current output overlaps.
     passed_bytes: u64,
 }
 
 impl<'a> OutputCutter<'a> {
-    /// A cutter for tables of `table_bytes` above `grandparents`, given by largest user key and
-    /// size, in key order.
+    /// A cutter for tables of `table_bytes`. `grandparents` holds largest user keys and sizes, in
+    /// key order.
     pub(crate) fn new(table_bytes: u64, grandparents: &'a [(&'a [u8], u64)]) -> OutputCutter<'a> {
         OutputCutter { table_bytes, grandparents, passed_bytes: 0 }
     }
 
-    /// Whether the output, now of `output_bytes`, must end before `user_key`. To be called for
-    /// every user key, in order; `output_bytes` is 0 for a key that starts an output anyway.
+    /// Whether the output of `output_bytes` must end before `user_key`. Called once for every user
+    /// key, in order, since all versions of a key must be in one table. `output_bytes` is 0 for the
+    /// first key of an output.
     pub(crate) fn cut_before(&mut self, user_key: &[u8], output_bytes: u64) -> bool {
         while let Some(((largest, bytes), rest)) = self.grandparents.split_first()
             && *largest < user_key

@@ -1,10 +1,10 @@
-//! Writes the tables of a flush or a compaction: entries to keep in, opened and synced tables out.
+//! Writes the output tables of a flush or a compaction, syncs them and opens them.
 //!
-//! A table ends where the [`OutputCutter`] says, but never between two versions of one user key:
-//! below level 0, all versions that a level holds of a key are in one table.
+//! A table ends where the [`OutputCutter`] decides, never between two versions of a user key: below
+//! level 0, all versions of a key in a level are in one table.
 //!
-//! On error every file that was begun is removed; what cannot be removed is found as an orphan at
-//! the next open.
+//! On error all files created so far are removed. The next open removes the remaining ones as
+//! orphans.
 
 use super::OutputCutter;
 use crate::events::EventSink;
@@ -15,34 +15,34 @@ use crate::version::{FileMeta, ObsoleteQueue, TableFile};
 use kvant_base::log::{Level, Log};
 use kvant_base::tag::{self, Stage};
 use kvant_base::{Consumer, Error, Reservation, Result};
-use kvant_env::Env;
+use kvant_env::{Env, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Entry bytes between two calls of [`Run::progress`].
 const PROGRESS_BYTES: u64 = 256 << 10;
 
-/// What a flush or compaction writes with.
+/// The environment and settings of a flush or compaction.
 pub(crate) struct Run<'a> {
     pub(crate) env: &'a Env,
     pub(crate) dir: &'a Path,
     pub(crate) log: &'a dyn Log,
     pub(crate) events: &'a EventSink,
     pub(crate) tables: &'a Arc<TableContext>,
-    /// Where the new tables go when they in turn are no longer needed.
+    /// The queue for the new tables when they become obsolete.
     pub(crate) obsolete: &'a Arc<ObsoleteQueue>,
     pub(crate) new_file_num: &'a dyn Fn() -> FileNum,
-    /// How the tables of the output level are written.
+    /// Settings of the output level.
     pub(crate) table_options: TableOptions,
-    /// Where tables end; `None`: everything goes into one.
+    /// Where tables end; `None`: write one table.
     pub(crate) cutter: Option<OutputCutter<'a>>,
-    /// Called with the entry bytes that have been kept since the last call; an error ends the run.
+    /// Called with the entry bytes written since the last call. An error ends the run.
     pub(crate) progress: &'a mut dyn FnMut(u64) -> Result<()>,
-    /// Turns a failed fsync into a fence.
+    /// Fences writes after a failed fsync.
     pub(crate) fence: &'a dyn Fn(Error) -> Error,
 }
 
-/// What a run has written: synced tables, open, whose names are durable.
+/// The tables that a run has written: open, synced, and with durable names.
 #[derive(Default)]
 pub(crate) struct Outputs {
     pub(crate) tables: Vec<Arc<TableFile<Table>>>,
@@ -50,7 +50,7 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// The tables as additions of an edit.
+    /// The additions of an edit.
     pub(crate) fn added(&self, level: usize) -> Vec<(usize, FileMeta)> {
         self.tables.iter().map(|file| (level, file.meta.clone())).collect()
     }
@@ -61,34 +61,29 @@ impl Outputs {
     }
 }
 
-/// Writes everything that `entries` yields.
+/// Writes all `entries`.
 pub(crate) fn write_tables(
     entries: &mut CompactionIter<MergeIter>,
     mut run: Run<'_>,
 ) -> Result<Outputs> {
-    let mut outputs = Outputs::default();
-    let mut begun = Vec::new();
-    let written = write_all(entries, &mut run, &mut outputs, &mut begun);
-    if let Err(error) = written {
-        drop(outputs);
-        for path in begun {
-            if let Err(source) = run.env.fs.remove_file(&path) {
-                let error = Error::io("remove", &path, source);
+    let mut created = Vec::new();
+    write_all(entries, &mut run, &mut created).inspect_err(|_| {
+        for path in &created {
+            if let Err(source) = run.env.fs.remove_file(path) {
+                let error = Error::io("remove", path, source);
                 run.log.event(Level::Warn, "file_not_removed", &[("error", &error)]);
             }
         }
-        return Err(error);
-    }
-    Ok(outputs)
+    })
 }
 
 fn write_all(
     entries: &mut CompactionIter<MergeIter>,
     run: &mut Run<'_>,
-    outputs: &mut Outputs,
-    begun: &mut Vec<PathBuf>,
-) -> Result<()> {
+    created: &mut Vec<PathBuf>,
+) -> Result<Outputs> {
     let _tag = tag::stage(Stage::Merge);
+    let mut outputs = Outputs::default();
     let mut open: Option<OpenOutput> = None;
     let mut unreported_bytes = 0;
     while let Some(KeptEntry { key, value, starts_user_key }) = entries.next()? {
@@ -104,12 +99,12 @@ fn write_all(
         }
         let output = match &mut open {
             Some(output) => output,
-            None => open.insert(OpenOutput::begin(run, begun)?),
+            None => open.insert(OpenOutput::create(run, created)?),
         };
         let building = tag::stage(Stage::Build);
         output.builder.add(key, value)?;
         drop(building);
-        output.count_memory();
+        output.reserve_memory();
         unreported_bytes += (key.user_key.len() + value.len()) as u64;
         if unreported_bytes >= PROGRESS_BYTES {
             (run.progress)(std::mem::take(&mut unreported_bytes))?;
@@ -124,30 +119,30 @@ fn write_all(
             .sync("directory", || run.env.fs.sync_dir(run.dir))
             .map_err(|e| (run.fence)(Error::io("fsync", run.dir, e)))?;
     }
-    Ok(())
+    Ok(outputs)
 }
 
 /// A table being written.
 struct OpenOutput {
     num: FileNum,
     path: PathBuf,
-    file: Arc<dyn kvant_env::File>,
+    file: Arc<dyn File>,
     builder: TableBuilder,
     memory: Reservation,
 }
 
 impl OpenOutput {
-    fn begin(run: &Run<'_>, begun: &mut Vec<PathBuf>) -> Result<OpenOutput> {
+    fn create(run: &Run<'_>, created: &mut Vec<PathBuf>) -> Result<OpenOutput> {
         let num = (run.new_file_num)();
         let path = file_path(run.dir, FileKind::Table, num);
-        begun.push(path.clone());
+        created.push(path.clone());
         let file = run.env.fs.create(&path).map_err(|source| Error::io("create", &path, source))?;
         let builder = TableBuilder::new(Arc::clone(&file), &path, num, run.table_options);
         let memory = run.tables.memory.reserve(Consumer::Compaction, 0);
         Ok(OpenOutput { num, path, file, builder, memory })
     }
 
-    fn count_memory(&mut self) {
+    fn reserve_memory(&mut self) {
         let bytes = self.builder.memory_bytes();
         if bytes.abs_diff(self.memory.bytes()) >= 64 << 10 {
             self.memory.resize(bytes);

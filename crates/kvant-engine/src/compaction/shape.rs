@@ -1,23 +1,22 @@
-//! How large each level should be, and how far the tree is from that.
+//! The target size of each level, and how far the tree is from it.
 
 use super::{CompactionOptions, VersionSummary};
 use kvant_base::limits;
 
-/// The last level there can be.
+/// The deepest level.
 pub(super) const BOTTOM: usize = limits::LEVELS - 1;
 
-/// Targets and scores of the levels of one tree.
+/// Targets and scores of the levels of a tree.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TreeShape {
-    /// Where level 0 is compacted to: the base level, or the first level that holds tables if that
-    /// is higher.
+    /// The output level of level 0: the base level, or the first level with tables if that is
+    /// higher.
     pub(crate) l0_output_level: usize,
-    /// What each level should hold at most; 0 for level 0 and for levels that should be empty.
+    /// Target size of each level; 0 for level 0 and for levels that should be empty.
     pub(crate) target_bytes: [u64; limits::LEVELS],
-    /// Urgency of a compaction out of each level: due from 1.0 on. Tables being compacted do not
-    /// count.
+    /// Urgency of a compaction out of each level, due at 1.0. Excludes tables being compacted.
     pub(crate) scores: [f64; limits::LEVELS],
-    /// Bytes that have to be read for compactions until no level is due, by estimate.
+    /// Estimated bytes that compactions must read until no level is due.
     pub(crate) debt_bytes: u64,
 }
 
@@ -25,12 +24,9 @@ impl TreeShape {
     pub(crate) fn new(summary: &VersionSummary<'_>, options: &CompactionOptions) -> TreeShape {
         let (base_level, target_bytes) = targets(summary, options);
         let first_in_use = (1..limits::LEVELS).find(|&level| !summary.levels[level].is_empty());
-        let mut shape = TreeShape {
-            l0_output_level: base_level.min(first_in_use.unwrap_or(BOTTOM)),
-            target_bytes,
-            scores: [0.0; limits::LEVELS],
-            debt_bytes: 0,
-        };
+        let l0_output_level = base_level.min(first_in_use.unwrap_or(BOTTOM));
+        let scores = [0.0; limits::LEVELS];
+        let mut shape = TreeShape { l0_output_level, target_bytes, scores, debt_bytes: 0 };
         let l0_count = summary.levels[0].iter().filter(|table| !table.being_compacted).count();
         shape.scores[0] = l0_count as f64 / options.l0_compact_count as f64;
         for (level, target) in target_bytes.into_iter().enumerate().take(BOTTOM).skip(1) {
@@ -45,8 +41,8 @@ impl TreeShape {
         shape
     }
 
-    /// Follows the excess of each level downward: it is merged with its share of the next level,
-    /// which may then be over its target.
+    /// Propagates the excess of each level downward: it is merged with its share of the next level,
+    /// which may then exceed its own target.
     fn estimate_debt(&self, summary: &VersionSummary<'_>, options: &CompactionOptions) -> u64 {
         let mut debt_bytes = 0.0;
         let mut incoming_bytes = 0.0;
@@ -65,7 +61,7 @@ impl TreeShape {
     }
 }
 
-/// The base level and the targets, upward from the last level.
+/// The base level and the targets, computed from the last level upward.
 fn targets(
     summary: &VersionSummary<'_>,
     options: &CompactionOptions,

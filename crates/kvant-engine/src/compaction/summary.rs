@@ -1,4 +1,4 @@
-//! A description of the tree that holds all that picking needs.
+//! The input of picking: a description of the tree, and the settings.
 
 use crate::format::{FileNum, SeqNum};
 use crate::options::Options;
@@ -6,24 +6,22 @@ use crate::version::{FileMeta, Version};
 use kvant_base::limits;
 use std::collections::HashSet;
 
-/// The settings that picking needs.
+/// The settings for picking. See [`Options`].
 #[derive(Clone, Debug)]
 pub(crate) struct CompactionOptions {
-    /// Tables of level 0 at which a compaction is due.
     pub(crate) l0_compact_count: usize,
-    /// The largest target of the base level: about what one compaction of level 0 brings.
+    /// Largest target of the base level: about the output of one compaction of level 0.
     pub(crate) base_bytes: u64,
     pub(crate) level_ratio: u64,
     pub(crate) space_amplification_share: f64,
-    /// Bytes above the last level that are always allowed: in a small tree a share is not worth a
-    /// rewrite.
+    /// Bytes allowed above the last level whatever its size: in a small tree the share is not worth
+    /// a rewrite.
     pub(crate) space_amplification_bytes_min: u64,
-    /// Target size of a table.
     pub(crate) table_bytes: u64,
 }
 
-/// What may lie above the last level whatever that one has: merging less at a time costs more than
-/// it frees.
+/// Most bytes allowed above the last level whatever its size: smaller merges cost more than they
+/// free.
 const SPACE_AMPLIFICATION_BYTES_MIN: u64 = 16 << 20;
 
 impl CompactionOptions {
@@ -44,22 +42,22 @@ impl CompactionOptions {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableSummary<'a> {
     pub(crate) meta: &'a FileMeta,
-    /// Whether it is an input of a compaction that is running.
+    /// Whether the table is an input of a running compaction.
     pub(crate) being_compacted: bool,
 }
 
-/// The tree, in the order of a [`Version`]: level 0 newest first, the others by key.
+/// The tree in the order of a [`Version`]: level 0 newest first, the others by key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VersionSummary<'a> {
     pub(crate) levels: [Vec<TableSummary<'a>>; limits::LEVELS],
-    /// Sequence number of the oldest snapshot; `None` when there is none.
+    /// Sequence number of the oldest snapshot, if any.
     pub(crate) oldest_snapshot: Option<SeqNum>,
     /// Wall time, in milliseconds since 1970.
     pub(crate) now_ms: u64,
 }
 
 impl<'a> VersionSummary<'a> {
-    /// The description of `version` while the tables in `being_compacted` are.
+    /// Describes `version`, of which the tables in `being_compacted` are being compacted.
     pub(crate) fn new<T>(
         version: &'a Version<T>,
         being_compacted: &HashSet<FileNum>,
@@ -83,14 +81,11 @@ impl<'a> VersionSummary<'a> {
 
     /// Bytes of the tables of a level that are not being compacted.
     pub(super) fn idle_bytes(&self, level: usize) -> u64 {
-        self.levels[level]
-            .iter()
-            .filter(|table| !table.being_compacted)
-            .map(|table| table.meta.file_bytes)
-            .sum()
+        let idle = self.levels[level].iter().filter(|table| !table.being_compacted);
+        idle.map(|table| table.meta.file_bytes).sum()
     }
 
-    /// The tables of a level from 1 on that share a user key with `first..=last`.
+    /// The tables of a deeper level that overlap `first..=last`.
     pub(super) fn overlapping(
         &self,
         level: usize,
@@ -104,12 +99,12 @@ impl<'a> VersionSummary<'a> {
         &tables[from..from + count]
     }
 
-    /// Whether no table of a level deeper than `level` shares a user key with `first..=last`.
+    /// Whether no table of a level deeper than `level` overlaps `first..=last`.
     pub(super) fn nothing_beneath(&self, level: usize, first: &[u8], last: &[u8]) -> bool {
         (level + 1..limits::LEVELS).all(|deeper| self.overlapping(deeper, first, last).is_empty())
     }
 
-    /// The deepest level that holds a table.
+    /// The deepest level with tables.
     pub(super) fn last_level(&self) -> usize {
         self.levels.iter().rposition(|tables| !tables.is_empty()).unwrap_or(0)
     }
@@ -124,6 +119,10 @@ impl<'a> TableSummary<'a> {
     /// Largest user key.
     pub(super) fn last(&self) -> &'a [u8] {
         &self.meta.largest.user_key
+    }
+
+    pub(super) fn is_mostly_tombstones(&self) -> bool {
+        2 * self.meta.tombstone_count > self.meta.entry_count
     }
 }
 

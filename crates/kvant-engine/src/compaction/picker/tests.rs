@@ -1,5 +1,7 @@
 use super::*;
-use crate::compaction::{Simulator, Write};
+use crate::compaction::TreeShape;
+use crate::compaction::summary::entry_count_of;
+use crate::compaction::test_support::simulator::{Simulator, Write};
 use crate::format::{FileNum, SeqNum};
 use crate::version::test_support::{table, test_rng};
 use crate::version::{ExpirySummary, FileMeta};
@@ -17,7 +19,7 @@ fn options() -> CompactionOptions {
     }
 }
 
-/// A tree given as (level, table), with what the picker says of it.
+/// A tree given as (level, table), and the state of the database.
 struct Case {
     levels: [Vec<FileMeta>; limits::LEVELS],
     busy: HashSet<FileNum>,
@@ -26,7 +28,7 @@ struct Case {
 }
 
 impl Case {
-    /// Tables of level 0 newest first, of other levels by key.
+    /// Tables of level 0 are given newest first, of other levels by key.
     fn new(tables: &[(usize, FileMeta)]) -> Case {
         let mut levels: [Vec<FileMeta>; limits::LEVELS] = Default::default();
         for (level, meta) in tables {
@@ -111,7 +113,7 @@ fn level_0_is_due_by_its_count_and_takes_what_it_overlaps() {
 }
 
 #[test]
-fn tables_of_level_0_that_overlap_nothing_move_together() {
+fn level_0_tables_without_overlap_move_together() {
     let bottom = (6, of_bytes(1, "n", "z", 4000));
     let tree = |last: &str| {
         let l0 =
@@ -126,7 +128,7 @@ fn tables_of_level_0_that_overlap_nothing_move_together() {
 }
 
 #[test]
-fn a_level_over_its_target_gives_its_cheapest_table_with_free_neighbours() {
+fn an_overfull_level_compacts_its_cheapest_table_and_free_neighbours() {
     let level_5 = |overlap: &str| {
         vec![
             (5, of_bytes(10, "a", "c", 3000)),
@@ -153,7 +155,7 @@ fn a_level_over_its_target_gives_its_cheapest_table_with_free_neighbours() {
 }
 
 #[test]
-fn a_small_tree_is_compacted_until_little_is_above_the_last_level() {
+fn a_small_tree_is_compacted_until_its_space_amplification_is_low() {
     let l0 = |num, bytes| (0, of_bytes(num, "a", "z", bytes));
     assert_eq!(Case::new(&[l0(1, 1000)]).picked(), "none");
     assert_eq!(Case::new(&[l0(2, 200), l0(1, 1000)]).picked(), "none");
@@ -170,7 +172,7 @@ fn a_small_tree_is_compacted_until_little_is_above_the_last_level() {
 }
 
 #[test]
-fn tables_full_of_tombstones_go_down_and_away() {
+fn tables_full_of_tombstones_move_down_and_are_dropped() {
     let bottom = |tombstone_count| (6, of_tombstones(1, "a", "z", tombstone_count));
     assert_eq!(Case::new(&[bottom(5)]).picked(), "none");
     assert_eq!(Case::new(&[bottom(6)]).picked(), "tombstones Merge 6[1] -> 6, bottommost");
@@ -195,7 +197,7 @@ fn tables_full_of_tombstones_go_down_and_away() {
 }
 
 #[test]
-fn expired_tables_are_dropped_only_when_nothing_older_would_show_again() {
+fn expired_tables_are_dropped_only_if_nothing_older_reappears() {
     let at = |now_ms, tables: &[(usize, FileMeta)]| Case { now_ms, ..Case::new(tables) }.picked();
     let bottom = (6, of_expiring(1, "c", "d", 10, 500));
     assert_eq!(
@@ -212,7 +214,7 @@ fn expired_tables_are_dropped_only_when_nothing_older_would_show_again() {
     assert_eq!(at(500, &[newer.clone(), beneath]), "expiry Merge 0[2] 6[1] -> 6, bottommost");
     let older = (0, of_bytes(1, "c", "d", 1000));
     assert_eq!(at(500, &[newer.clone(), older]), "expiry Merge 0[2, 1] -> 6, bottommost");
-    // After a repair: the table with the newest write of all holds older ones than the expired.
+    // After a repair: the table with the newest write also has writes older than the expired ones.
     let mut around = of_bytes(3, "c", "d", 1000);
     around.seq_min = SeqNum(1);
     assert_eq!(
@@ -227,7 +229,7 @@ fn expired_tables_are_dropped_only_when_nothing_older_would_show_again() {
 }
 
 #[test]
-fn grandparents_and_bottommost_speak_of_the_whole_range_of_the_inputs() {
+fn grandparents_and_bottommost_cover_the_whole_range_of_the_inputs() {
     let tree = [
         (4, of_bytes(10, "e", "f", 4000)),
         (5, of_bytes(5, "f", "h", 2000)),
@@ -241,7 +243,7 @@ fn grandparents_and_bottommost_speak_of_the_whole_range_of_the_inputs() {
     assert_eq!(plan.input_bytes, 6000);
 }
 
-/// A tree of tables at random places, older ones deeper, with every kind of entry.
+/// A tree of random tables, older ones deeper, with every kind of entry.
 fn random_tree(rng: &mut Rng) -> Simulator {
     let mut tree = Simulator::new(options(), 100);
     let key_count = 20 + rng.below(300);
@@ -265,7 +267,7 @@ fn random_tree(rng: &mut Rng) -> Simulator {
             tree.place(level, &writes);
         }
     }
-    // What has expired by now was written before that.
+    // Entries expire after they were written.
     tree.now_ms = 50;
     if rng.one_in(2) {
         tree.oldest_snapshot = Some(SeqNum(rng.below(tree.last_seq().0 + 1)));
@@ -273,8 +275,8 @@ fn random_tree(rng: &mut Rng) -> Simulator {
     tree
 }
 
-/// Falls with every compaction, so that picking must end: entries by how far they can still go
-/// down, then entries that can expire.
+/// Decreases with every compaction, so picking terminates: the levels that entries can still move
+/// down, then the entries that can expire.
 fn potential(tree: &Simulator) -> (u64, u64) {
     let summary = tree.summary();
     let height = |level: usize| (limits::LEVELS - level) as u64;
@@ -334,7 +336,7 @@ fn picking_ends_and_no_reader_sees_a_difference() {
 }
 
 #[test]
-fn concurrent_compactions_do_not_meet() {
+fn concurrent_compactions_do_not_conflict() {
     let mut rng = test_rng();
     let mut most_at_once = 0;
     for round in 0..300 {
@@ -384,5 +386,5 @@ fn concurrent_compactions_do_not_meet() {
             }
         }
     }
-    assert!(most_at_once > 1, "nothing ran at once");
+    assert!(most_at_once > 1, "no compactions ran concurrently");
 }

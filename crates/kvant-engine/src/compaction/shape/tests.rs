@@ -1,5 +1,5 @@
 use super::*;
-use crate::compaction::TableSummary;
+use crate::compaction::summary::TableSummary;
 use crate::version::FileMeta;
 use crate::version::test_support::table;
 
@@ -14,8 +14,8 @@ fn options() -> CompactionOptions {
     }
 }
 
-/// The shape of a tree with one table a level, of these bytes; and as many tables of 1,000 bytes on
-/// level 0.
+/// The shape of a tree with one table per deeper level, of these bytes, and `l0_count` tables of
+/// 1,000 bytes in level 0.
 fn shape_of(l0_count: u64, level_bytes: &[(usize, u64)]) -> TreeShape {
     let l0: Vec<FileMeta> = (0..l0_count).map(|index| table(100 - index, "a", "z")).collect();
     let deeper: Vec<(usize, FileMeta)> = level_bytes
@@ -59,14 +59,14 @@ fn level_0_never_goes_below_a_level_in_use() {
 }
 
 #[test]
-fn scores_and_debt_rise_with_what_is_over() {
+fn scores_and_debt_grow_with_the_excess() {
     let calm = shape_of(3, &[(5, 3000), (6, 40_000)]);
     assert_eq!((calm.scores[0], calm.scores[5], calm.scores[6]), (0.75, 0.75, 0.0));
     assert_eq!(calm.debt_bytes, 0);
 
     let due = shape_of(8, &[(5, 8000), (6, 40_000)]);
     assert_eq!((due.scores[0], due.scores[5]), (2.0, 2.0));
-    // Level 0 with level 5: 16,000. Then 12,000 are over the target of 4,000, and each meets 2.5
-    // times as much on level 6.
+    // Level 0 with level 5: 16,000. Then 12,000 exceed the target of 4,000, and each byte overlaps
+    // 2.5 bytes of level 6.
     assert_eq!(due.debt_bytes, 16_000 + 12_000 + 30_000);
 }

@@ -1,5 +1,6 @@
 use super::*;
-use crate::compaction::{Reason, Room, pick_small};
+use crate::compaction::plan::Reason;
+use crate::compaction::{Room, pick_small};
 use crate::version::test_support::test_rng;
 
 const ENTRY_BYTES: u64 = 1000;
@@ -23,8 +24,7 @@ fn options() -> CompactionOptions {
 #[test]
 fn overwriting_keeps_space_and_write_amplification_low() {
     let mut rng = test_rng();
-    // From half a memtable to 25 times the base level; so often overwritten; at most so much
-    // written a byte.
+    // Keys (from half a memtable to 25 times the base level), overwrites, write amplification.
     for (key_count, overwrites, write_amplification_max) in
         [(500, 20, 2.0), (2000, 15, 4.0), (6000, 10, 7.0), (20_000, 5, 9.0), (100_000, 3, 12.0)]
     {
@@ -47,7 +47,7 @@ fn overwriting_keeps_space_and_write_amplification_low() {
 }
 
 #[test]
-fn a_small_tree_is_not_rewritten_for_the_sake_of_little_space() {
+fn a_small_tree_is_not_rewritten_to_free_little_space() {
     let bytes_min = 2 * MEMTABLE_ENTRIES as u64 * ENTRY_BYTES;
     let written = |space_amplification_bytes_min| {
         let mut tree = Simulator::new(
@@ -77,7 +77,7 @@ fn a_sequential_fill_writes_every_byte_once() {
 }
 
 #[test]
-fn one_compaction_takes_in_little_of_a_large_tree() {
+fn one_compaction_reads_little_of_a_large_tree() {
     let mut rng = test_rng();
     let mut tree = simulator();
     let workload = Workload::Uniform { key_count: 100_000 };
@@ -105,7 +105,7 @@ fn deleting_everything_empties_the_tree() {
 }
 
 #[test]
-fn deletes_of_a_tenth_give_most_of_their_space_back() {
+fn deletes_of_a_tenth_free_most_of_their_space() {
     let mut tree = simulator();
     let mut rng = test_rng();
     tree.fill(Workload::Uniform { key_count: 20_000 }, &mut rng, 60, MEMTABLE_ENTRIES, usize::MAX);
@@ -115,7 +115,7 @@ fn deletes_of_a_tenth_give_most_of_their_space_back() {
 }
 
 #[test]
-fn what_expires_together_is_dropped_without_being_read() {
+fn tables_of_equal_expiry_are_dropped_without_being_read() {
     let mut tree = simulator();
     for flush in 0..40_u64 {
         let keys = flush * 1000..(flush + 1) * 1000;
@@ -134,7 +134,7 @@ fn what_expires_together_is_dropped_without_being_read() {
 }
 
 #[test]
-fn a_table_is_cleaned_when_most_of_it_has_expired() {
+fn a_table_is_rewritten_when_most_of_it_has_expired() {
     let mut tree = simulator();
     tree.flush((0..1000).map(|key| (key, Write::PutExpiring(1000 + key))).collect());
     tree.compact(usize::MAX);
@@ -142,13 +142,13 @@ fn a_table_is_cleaned_when_most_of_it_has_expired() {
     assert!(tree.compact(usize::MAX).is_empty(), "\n{tree}");
     tree.now_ms = 1600;
     let reasons: Vec<_> = tree.compact(usize::MAX).iter().map(|plan| plan.reason).collect();
-    assert_eq!(reasons, [Reason::Expiry, Reason::Expiry], "down from level 0, then cleaned");
+    assert_eq!(reasons, [Reason::Expiry, Reason::Expiry], "moved from level 0, then rewritten");
     assert_eq!(tree.visible(SeqNum::MAX).len(), 399);
     assert_eq!(tree.summary().bytes(BOTTOM), 399 * ENTRY_BYTES);
 }
 
 #[test]
-fn the_printed_shape_has_a_line_a_level() {
+fn the_printed_shape_has_one_line_per_level() {
     let mut tree = simulator();
     tree.fill(Workload::Sequential, &mut test_rng(), 12, MEMTABLE_ENTRIES, usize::MAX);
     let text = tree.to_string();
@@ -160,7 +160,7 @@ fn the_printed_shape_has_a_line_a_level() {
 }
 
 #[test]
-fn steps_that_fit_bring_a_full_level_0_down() {
+fn small_steps_empty_a_full_level_0() {
     let mut tree = simulator();
     let workload = Workload::Uniform { key_count: 20_000 };
     let mut rng = test_rng();
@@ -183,7 +183,7 @@ fn steps_that_fit_bring_a_full_level_0_down() {
 }
 
 #[test]
-fn what_tombstones_remove_is_hoped_to_need_no_room() {
+fn a_hopeful_room_counts_on_tombstones() {
     let mut tree = simulator();
     let all: Vec<_> = (0..1000).map(|key| (key, Write::Put)).collect();
     assert!(tree.place(BOTTOM, &all));

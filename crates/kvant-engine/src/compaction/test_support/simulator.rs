@@ -1,13 +1,14 @@
-//! The tree without a disk: entries are numbers, tables are lists of them, and every byte that
-//! would be written is counted.
+//! A tree without a disk: keys are numbers, tables are lists of entries, and the bytes that a disk
+//! would receive are counted.
 //!
-//! It drives [`pick`] as the runner does, so that a change of policy shows its write and space
-//! amplification within seconds, and checks the rules of the tree after each step.
+//! It executes the plans of [`pick`], which shows the write and space amplification of a policy
+//! within seconds, and checks the invariants of the tree after each step.
 
-use super::{
+use crate::compaction::shape::BOTTOM;
+use crate::compaction::summary::TableSummary;
+use crate::compaction::{
     CompactionOptions, CompactionPlan, OutputCutter, PlanKind, TreeShape, VersionSummary, pick,
 };
-use super::{TableSummary, shape::BOTTOM};
 use crate::format::{FileNum, InternalKeyRef, SeqNum, ValueKind};
 use crate::version::{ExpirySummary, FileMeta};
 use kvant_base::limits;
@@ -15,10 +16,10 @@ use kvant_env::rng::Rng;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
-/// What a tombstone takes in a table.
+/// Bytes of a tombstone in a table.
 const TOMBSTONE_BYTES: u64 = 24;
 
-/// Which keys are written.
+/// The keys of a workload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Workload {
     /// New keys in ascending order.
@@ -27,12 +28,12 @@ pub(crate) enum Workload {
     Uniform { key_count: u64 },
 }
 
-/// What a simulated write does.
+/// A simulated write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Write {
     Put,
     Delete,
-    /// A value that expires at this time.
+    /// A value with this expiry.
     PutExpiring(u64),
 }
 
@@ -58,14 +59,14 @@ pub(crate) struct Simulator {
     next_key: u64,
     user_bytes: u64,
     written_bytes: u64,
-    /// Tables that the picker has to leave alone.
+    /// Inputs of compactions that are running.
     pub(crate) being_compacted: HashSet<FileNum>,
     pub(crate) oldest_snapshot: Option<SeqNum>,
     pub(crate) now_ms: u64,
 }
 
 impl Simulator {
-    /// An empty tree whose values take `entry_bytes` each with their keys.
+    /// An empty tree whose records take `entry_bytes` each.
     pub(crate) fn new(options: CompactionOptions, entry_bytes: u64) -> Simulator {
         Simulator {
             options,
@@ -106,7 +107,7 @@ impl Simulator {
         }
     }
 
-    /// Writes a memtable, its writes given in order, to level 0.
+    /// Writes a memtable of `writes`, oldest first, to level 0.
     pub(crate) fn flush(&mut self, writes: Vec<(u64, Write)>) {
         let mut entries = Vec::with_capacity(writes.len());
         for (key, write) in writes {
@@ -118,7 +119,7 @@ impl Simulator {
         self.add_table(0, kept);
     }
 
-    /// Puts entries straight on a level, as one table, if no table is in the way.
+    /// Adds a table of `writes` to a level, unless it overlaps another one there.
     pub(crate) fn place(&mut self, level: usize, writes: &[(u64, Write)]) -> bool {
         let mut entries = Vec::new();
         for &(key, write) in writes {
@@ -137,7 +138,7 @@ impl Simulator {
         free
     }
 
-    /// Compacts until nothing is worth it, or `picks_max` times; returns the plans.
+    /// Compacts until nothing is worthwhile, or `picks_max` times. Returns the plans.
     pub(crate) fn compact(&mut self, picks_max: usize) -> Vec<CompactionPlan> {
         let mut plans = Vec::new();
         while plans.len() < picks_max
@@ -149,7 +150,7 @@ impl Simulator {
         plans
     }
 
-    /// Does what `plan` says.
+    /// Executes `plan`.
     pub(crate) fn run(&mut self, plan: &CompactionPlan) {
         let mut inputs = Vec::new();
         for (level, nums) in &plan.inputs {
@@ -176,7 +177,7 @@ impl Simulator {
         }
     }
 
-    /// The tree as the picker sees it.
+    /// The tree as the input of the picker.
     pub(crate) fn summary(&self) -> VersionSummary<'_> {
         VersionSummary {
             levels: std::array::from_fn(|level| {
@@ -191,7 +192,7 @@ impl Simulator {
         }
     }
 
-    /// Key and sequence number of the records that a reader at `visible_at` sees.
+    /// Key and sequence number of the records visible at `visible_at`.
     pub(crate) fn visible(&self, visible_at: SeqNum) -> BTreeMap<u64, u64> {
         let mut newest: BTreeMap<u64, Entry> = BTreeMap::new();
         let entries = self.levels.iter().flatten().flat_map(|table| &table.entries);
@@ -210,12 +211,12 @@ impl Simulator {
         SeqNum(self.last_seq)
     }
 
-    /// Bytes written to tables, by flushes and compactions, for each byte that users wrote.
+    /// Bytes written to tables by flushes and compactions per byte written by users.
     pub(crate) fn write_amplification(&self) -> f64 {
         self.written_bytes as f64 / self.user_bytes as f64
     }
 
-    /// Bytes in tables for each byte that users can see.
+    /// Bytes in tables per visible byte.
     pub(crate) fn space_amplification(&self) -> f64 {
         let bytes: u64 = self.levels.iter().flatten().map(|table| table.meta.file_bytes).sum();
         let visible_bytes = self.visible(SeqNum::MAX).len() as u64 * self.entry_bytes;
@@ -230,8 +231,8 @@ impl Simulator {
         }
     }
 
-    /// The entries that a flush or compaction keeps, in order: the rules of `iter::CompactionIter`
-    /// for one snapshot.
+    /// The entries that a flush or compaction keeps, in order: `iter::CompactionIter` for one
+    /// snapshot.
     fn keep(&self, mut entries: Vec<Entry>, bottommost: bool) -> Vec<Entry> {
         entries.sort_by(|a, b| (a.key, b.seq).cmp(&(b.key, a.seq)));
         let stripe =
@@ -345,7 +346,7 @@ impl Simulator {
     }
 }
 
-/// One line a level.
+/// One line per level.
 impl fmt::Display for Simulator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let summary = self.summary();
