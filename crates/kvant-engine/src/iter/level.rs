@@ -1,4 +1,4 @@
-//! Tables that do not overlap, one after the other.
+//! Concatenates tables that do not overlap.
 
 use super::InternalIterator;
 use crate::format::InternalKeyRef;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Tables in key order that share no user key.
 pub(crate) enum TableRun<T> {
-    /// A whole level from 1 on. Holding the version holds its tables.
+    /// All tables of a deeper level, which the version keeps alive.
     Level(Arc<Version<T>>, usize),
     /// Some tables of one level: the inputs of a compaction.
     Tables(Vec<Arc<TableFile<T>>>),
@@ -22,7 +22,7 @@ impl<T> TableRun<T> {
         }
     }
 
-    /// Index of the first table that may hold entries at or after `target`.
+    /// Index of the first table that may contain entries at or after `target`.
     fn first_at(&self, target: InternalKeyRef<'_>) -> usize {
         match self {
             TableRun::Level(version, level) => version.first_table_at(*level, target),
@@ -33,12 +33,12 @@ impl<T> TableRun<T> {
     }
 }
 
-/// The concatenation of a run. A table is opened when the cursor reaches it, and let go when it
-/// leaves it.
+/// The concatenation of a run. A cursor over a table exists only while the iterator is in that
+/// table.
 pub(crate) struct LevelIter<T, I, F> {
     run: TableRun<T>,
     open: F,
-    /// The open table's place in the run, and its cursor.
+    /// Index of the current table in the run, and a cursor over it.
     current: Option<(usize, I)>,
 }
 
@@ -52,8 +52,8 @@ where
         LevelIter { run, open, current: None }
     }
 
-    /// Makes the table at `index` current and positions in it; goes on to the first entry of the
-    /// tables behind it when it has none there.
+    /// Positions in the table at `index` with `seek`, or at the first entry of the tables after it
+    /// if `seek` finds none.
     fn enter(&mut self, mut index: usize, seek: impl FnOnce(&mut I) -> Result<()>) -> Result<()> {
         let mut cursor = match self.current.take() {
             Some((open, cursor)) if open == index => Some(cursor),

@@ -1,11 +1,12 @@
-//! Many sorted sources as one.
+//! Merges sorted sources.
 //!
-//! A binary heap of the sources, smallest key on top. Each slot keeps the first bytes of its
-//! source's key as an integer, so that most comparisons touch neither the source nor the key.
-//! Advancing a source that stays smallest costs two comparisons, whatever the number of sources.
+//! The sources are in a binary heap with the smallest key on top. Each slot caches the
+//! [`key_prefix`] of its source's key, so most comparisons access neither the source nor the key.
+//! Advancing a source that remains the smallest takes two comparisons, whatever the number of
+//! sources.
 //!
-//! Invariants: 1. `heap` holds exactly the valid sources, and each slot's prefix is that of its
-//! source's key;
+//! Invariants:
+//! 1. `heap` contains exactly the valid sources, each with the prefix of its key;
 //! 2. after an error the heap is empty.
 
 use super::InternalIterator;
@@ -13,9 +14,8 @@ use crate::format::{InternalKeyRef, key_prefix};
 use kvant_base::Result;
 use std::cmp::Ordering;
 
-/// The sources in their place among each other: the smallest key first, equal internal keys by the
-/// order in which the sources were given. Equal ones happen after a recovery, which may write a
-/// WAL's entries to a table for a second time.
+/// Merges sources by internal key, and equal keys by the order of the sources. Keys can be equal
+/// after a recovery, which may write the entries of a log to a table again.
 pub(crate) struct MergeIter {
     sources: Vec<Box<dyn InternalIterator>>,
     heap: Vec<Slot>,
@@ -34,7 +34,7 @@ impl MergeIter {
         MergeIter { sources, heap }
     }
 
-    /// Positions every source and builds the heap anew.
+    /// Positions every source and rebuilds the heap.
     fn position(
         &mut self,
         mut seek: impl FnMut(&mut dyn InternalIterator) -> Result<()>,

@@ -1,9 +1,8 @@
-//! Iterators over internal keys, and those that decide which entries matter: to users and to
-//! compactions.
+//! Iterators over internal keys.
 //!
-//! [`MergeIter`] joins sources (memtables, tables of level 0, a [`LevelIter`] for each deeper
-//! level). [`VisibleIter`] shows the records that exist at a sequence number; [`CompactionIter`]
-//! keeps the entries that some snapshot can still see.
+//! [`MergeIter`] merges sources: memtables, tables of level 0, a [`LevelIter`] per deeper level.
+//! [`VisibleIter`] returns the records visible at a sequence number; [`CompactionIter`] returns the
+//! entries that some snapshot can still see.
 
 mod compaction;
 mod level;

@@ -1,10 +1,10 @@
-//! A part of a source: the entries of a range of user keys.
+//! Restricts a source to a range of user keys.
 
 use super::InternalIterator;
 use crate::format::{InternalKeyRef, SeqNum};
 use kvant_base::Result;
 
-/// What `inner` has from `from` on, up to but without `to`, if that is given.
+/// The entries of `inner` with user keys from `from` on and before `to`, if given.
 pub(crate) struct SliceIter<I> {
     inner: I,
     from: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Entries in memory as an iterator, random entries, and what they mean to a reader.
+//! An iterator over entries in memory, random entries, and a definition of visibility.
 
 use super::InternalIterator;
 use crate::format::{InternalKey, InternalKeyRef, SeqNum, ValueKind, split_expiry};
@@ -10,10 +10,10 @@ use std::sync::Arc;
 /// An internal key and its stored value.
 pub(super) type Entry = (InternalKey, Vec<u8>);
 
-/// Sorted entries as an iterator.
+/// An iterator over sorted entries.
 pub(super) struct VecIter {
     entries: Arc<Vec<Entry>>,
-    /// The cursor; at the end when not valid.
+    /// The cursor; `entries.len()` if not valid.
     index: usize,
     /// Reaching this entry fails.
     pub(super) fail_at: Option<usize>,
@@ -27,7 +27,7 @@ impl VecIter {
         VecIter::over(Arc::new(entries))
     }
 
-    /// Of entries that are sorted already.
+    /// `entries` must be sorted.
     pub(super) fn over(entries: Arc<Vec<Entry>>) -> VecIter {
         let index = entries.len();
         VecIter { entries, index, fail_at: None, step_count: 0 }
@@ -98,7 +98,7 @@ pub(super) fn expiring(key: &str, seq: u64, expiry_ms: u64) -> Entry {
     entry(key, seq, ValueKind::PutExpiring, &stored)
 }
 
-/// `count` entries of a few keys at sequence numbers `from_seq` and up, of all kinds; expiries are
+/// `count` entries of all kinds and few keys, with sequence numbers from `from_seq` on and expiries
 /// below 100.
 pub(super) fn random_entries(rng: &mut Rng, count: u64, from_seq: u64) -> Vec<Entry> {
     let key_count = 1 + rng.below(12);
@@ -114,7 +114,7 @@ pub(super) fn random_entries(rng: &mut Rng, count: u64, from_seq: u64) -> Vec<En
     entries.collect()
 }
 
-/// The records that a reader at `visible_at` and `now_ms` sees of `entries`, by the definition.
+/// The records of `entries` visible at `visible_at` and `now_ms`, by definition.
 pub(super) fn visible(
     entries: &[Entry],
     visible_at: u64,

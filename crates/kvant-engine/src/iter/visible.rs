@@ -1,27 +1,25 @@
-//! What a user sees of internal keys: each key's newest version that is visible, unless that is a
-//! tombstone or expired.
+//! The records visible to a user: the newest visible version of each key, unless it is a tombstone
+//! or has expired.
 //!
 //! Invariants:
-//! 1. Between calls the cursor stands on the entry returned last, on one not yet looked at, or
-//!    nowhere: `state` says which.
-//! 2. While the cursor moves, `stepped_over` is the user key whose versions it steps over.
+//! 1. Between calls, `state` tells where the cursor is.
+//! 2. While the cursor moves, `skipped_key` is the user key whose versions it skips.
 //!
-//! No allocation a record: the buffer of `stepped_over` is reused.
+//! Records are returned without an allocation: the buffer of `skipped_key` is reused.
 
 use super::InternalIterator;
 use crate::format::{InternalKeyRef, SeqNum, ValueKind, split_expiry};
 use kvant_base::{Error, ErrorKind, Result};
 
-/// After stepping over this many entries of one user key in a row, a seek is cheaper than more
-/// steps.
+/// Entries of one user key skipped one by one before a seek, which is then cheaper.
 const STEPS_BEFORE_SEEK: u32 = 16;
 
-/// A record as its user gave it.
+/// A record without its internal encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VisibleEntry<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
-    /// When it expires, in milliseconds since 1970 by wall clock.
+    /// Milliseconds since 1970 by wall clock.
     pub(crate) expiry_ms: Option<u64>,
 }
 
@@ -32,34 +30,35 @@ pub(crate) struct VisibleIter<I> {
     now_ms: u64,
     end: Option<Vec<u8>>,
     state: State,
-    stepped_over: Vec<u8>,
+    skipped_key: Vec<u8>,
     skipped_count: u64,
 }
 
 enum State {
     /// Not positioned, or past the last record.
     Ended,
-    /// The cursor stands on an entry not yet looked at.
+    /// The cursor is at an entry not yet examined.
     Fresh,
-    /// The cursor stands on the entry that was returned last.
+    /// The cursor is at the entry that was returned last.
     Returned,
     /// The cursor is not valid.
     Failed(Error),
 }
 
-/// What an entry is to the user.
-enum Sight {
-    Shown {
+/// How a reader sees an entry.
+enum Visibility {
+    Visible {
         expiry_ms: Option<u64>,
     },
-    /// Newer than the view.
+    /// Newer than `visible_at`.
     TooNew,
-    /// A tombstone or expired: it hides the older versions of its key.
+    /// A tombstone or expired: shadows the older versions of its key.
     Gone,
 }
 
 impl<I: InternalIterator> VisibleIter<I> {
-    /// A view of `inner` at `visible_at` and `now_ms`, of keys below `end` where one is given.
+    /// The records of `inner` visible at `visible_at` and `now_ms`, with keys before `end` if
+    /// given.
     pub(crate) fn new(
         inner: I,
         visible_at: SeqNum,
@@ -72,25 +71,14 @@ impl<I: InternalIterator> VisibleIter<I> {
             now_ms,
             end: end.map(<[u8]>::to_vec),
             state: State::Ended,
-            stepped_over: Vec::new(),
+            skipped_key: Vec::new(),
             skipped_count: 0,
         }
-    }
-
-    /// Positions before the first record.
-    #[cfg(test)]
-    pub(crate) fn seek_to_first(&mut self) -> Result<()> {
-        let sought = self.inner.seek_to_first();
-        self.positioned(sought)
     }
 
     /// Positions before the first record at or after `start`.
     pub(crate) fn seek(&mut self, start: &[u8]) -> Result<()> {
         let sought = self.inner.seek(InternalKeyRef::seek(start, self.visible_at));
-        self.positioned(sought)
-    }
-
-    fn positioned(&mut self, sought: Result<()>) -> Result<()> {
         self.state = match &sought {
             Ok(()) => State::Fresh,
             Err(error) => State::Failed(error.clone()),
@@ -98,7 +86,7 @@ impl<I: InternalIterator> VisibleIter<I> {
         sought
     }
 
-    /// The next record; `None` at the end. After an error every call returns it again.
+    /// The next record; `None` at the end. After an error, every call returns it.
     pub(crate) fn next(&mut self) -> Result<Option<VisibleEntry<'_>>> {
         match self.advance() {
             Ok(Some(expiry_ms)) => {
@@ -118,20 +106,20 @@ impl<I: InternalIterator> VisibleIter<I> {
         }
     }
 
-    /// Entries stepped over so far that were not shown: tombstones, expired, shadowed and too new
-    /// ones. A seek over many versions of a key counts as one.
+    /// Entries skipped so far: tombstones, expired, shadowed and too new ones. A seek over many
+    /// versions of a key counts as one.
     pub(crate) fn skipped_count(&self) -> u64 {
         self.skipped_count
     }
 
-    /// Moves to the next entry to show and gives its expiry.
+    /// Moves to the next visible entry and returns its expiry.
     fn advance(&mut self) -> Result<Option<Option<u64>>> {
-        let mut hiding = match &self.state {
+        let mut shadowing = match &self.state {
             State::Ended => return Ok(None),
             State::Failed(error) => return Err(error.clone()),
             State::Fresh => false,
             State::Returned => {
-                self.step_over_current();
+                self.skip_current_key();
                 self.inner.next()?;
                 true
             }
@@ -139,33 +127,33 @@ impl<I: InternalIterator> VisibleIter<I> {
         let mut step_count = 0;
         while self.inner.valid() {
             let key = self.inner.key();
-            if hiding && key.user_key == self.stepped_over {
+            if shadowing && key.user_key == self.skipped_key {
                 self.skipped_count += 1;
                 step_count += 1;
                 if step_count < STEPS_BEFORE_SEEK {
                     self.inner.next()?;
                 } else {
                     step_count = 0;
-                    self.inner.seek(InternalKeyRef { user_key: &self.stepped_over, trailer: 0 })?;
+                    self.inner.seek(InternalKeyRef { user_key: &self.skipped_key, trailer: 0 })?;
                 }
                 continue;
             }
             if self.end.as_deref().is_some_and(|end| key.user_key >= end) {
                 return Ok(None);
             }
-            match self.sight(key)? {
-                Sight::Shown { expiry_ms } => return Ok(Some(expiry_ms)),
-                Sight::Gone => {
-                    self.step_over_current();
-                    hiding = true;
+            match self.visibility(key)? {
+                Visibility::Visible { expiry_ms } => return Ok(Some(expiry_ms)),
+                Visibility::Gone => {
+                    self.skip_current_key();
+                    shadowing = true;
                     step_count = 0;
                 }
-                Sight::TooNew => {
-                    if step_count == 0 || key.user_key != self.stepped_over {
-                        self.step_over_current();
+                Visibility::TooNew => {
+                    if step_count == 0 || key.user_key != self.skipped_key {
+                        self.skip_current_key();
                         step_count = 0;
                     }
-                    hiding = false;
+                    shadowing = false;
                     step_count += 1;
                 }
             }
@@ -174,30 +162,30 @@ impl<I: InternalIterator> VisibleIter<I> {
                 self.inner.next()?;
             } else {
                 step_count = 0;
-                self.inner.seek(InternalKeyRef::seek(&self.stepped_over, self.visible_at))?;
+                self.inner.seek(InternalKeyRef::seek(&self.skipped_key, self.visible_at))?;
             }
         }
         Ok(None)
     }
 
-    fn step_over_current(&mut self) {
-        self.stepped_over.clear();
-        self.stepped_over.extend_from_slice(self.inner.key().user_key);
+    fn skip_current_key(&mut self) {
+        self.skipped_key.clear();
+        self.skipped_key.extend_from_slice(self.inner.key().user_key);
     }
 
-    fn sight(&self, key: InternalKeyRef<'_>) -> Result<Sight> {
+    fn visibility(&self, key: InternalKeyRef<'_>) -> Result<Visibility> {
         if key.seq() > self.visible_at {
-            return Ok(Sight::TooNew);
+            return Ok(Visibility::TooNew);
         }
         let kind = kind_of(key)?;
         if kind == ValueKind::Delete {
-            return Ok(Sight::Gone);
+            return Ok(Visibility::Gone);
         }
         let expiry_ms = expiry_of(kind, self.inner.value())?;
         Ok(if expiry_ms.is_some_and(|expiry_ms| expiry_ms <= self.now_ms) {
-            Sight::Gone
+            Visibility::Gone
         } else {
-            Sight::Shown { expiry_ms }
+            Visibility::Visible { expiry_ms }
         })
     }
 }

@@ -1,11 +1,9 @@
-//! Shows what a data directory holds, for people.
+//! Prints the contents of a data directory as text.
 
-use super::{TOOL_MEMORY_BYTES, lock_existing, open_table_file, table_context};
+use super::{TOOL_MEMORY_BYTES, lock_existing, open_db, open_table_file, table_context};
 use crate::db::inventory::list;
-use crate::db::{Db, Resources};
 use crate::format::{FileKind, FileNum, InternalKeyRef, ValueKind, file_path, split_expiry};
 use crate::iter::InternalIterator;
-use crate::options::Options;
 use crate::version::ManifestReader;
 use crate::wal;
 use kvant_base::{Consumer, Error, Result};
@@ -14,10 +12,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// What to show.
+/// What to dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DumpTarget {
-    /// The records that a reader sees, in key order: `KEY = VALUE`, bytes escaped.
+    /// The visible records in key order: `KEY = VALUE`, bytes escaped.
     Records,
     /// The edits of the current manifest.
     Manifest,
@@ -30,8 +28,8 @@ pub enum DumpTarget {
 /// Writes the target as text to `out`.
 ///
 /// # Errors
-/// `Locked` when somebody serves the directory; `Corruption` with file and offset where the reading
-/// stops; `Io`, also of `out`.
+/// `Locked` when the directory is in use; `Corruption` with file and offset of the first damage;
+/// `Io`, also of `out`.
 pub fn dump(env: &Env, dir: &Path, target: DumpTarget, out: &mut dyn Write) -> Result<()> {
     match target {
         DumpTarget::Records => dump_records(env, dir, out),
@@ -42,19 +40,22 @@ pub fn dump(env: &Env, dir: &Path, target: DumpTarget, out: &mut dyn Write) -> R
 }
 
 fn dump_records(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
-    let options = Options::for_memory(TOOL_MEMORY_BYTES);
-    let resources = Resources::new(&options);
-    let db = Db::open(env.clone(), dir, options, resources)?;
+    let db = open_db(env, dir)?;
     let mut range = db.range(b"", None)?;
     while let Some(record) = range.next()? {
-        told(writeln!(out, "{} = {}", record.key.escape_ascii(), record.value.escape_ascii()))?;
+        to_output(writeln!(
+            out,
+            "{} = {}",
+            record.key.escape_ascii(),
+            record.value.escape_ascii()
+        ))?;
     }
     drop(range);
     db.close()
 }
 
 fn dump_manifest(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
-    let _owner = lock_existing(env, dir)?;
+    let _lock = lock_existing(env, dir)?;
     let files = list(env, dir)?;
     let newest =
         files.iter().filter(|(kind, ..)| *kind == FileKind::Manifest).map(|(_, num, _)| *num).max();
@@ -63,39 +64,39 @@ fn dump_manifest(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
     let contents = env.fs.read(&path).map_err(|e| Error::io("read", &path, e))?;
     let mut reader = ManifestReader::new(&path, num, &contents)?;
     while let Some((offset, edit)) = reader.next()? {
-        told(writeln!(out, "at byte {offset}: {edit:#?}"))?;
+        to_output(writeln!(out, "at byte {offset}: {edit:#?}"))?;
     }
-    told(writeln!(out, "{} bytes of a torn edit", reader.discarded_bytes()))
+    to_output(writeln!(out, "{} bytes of a torn edit", reader.discarded_bytes()))
 }
 
 fn dump_wal(env: &Env, dir: &Path, num: FileNum, out: &mut dyn Write) -> Result<()> {
-    let _owner = lock_existing(env, dir)?;
+    let _lock = lock_existing(env, dir)?;
     let wals = wal::recover(&*env.fs, dir, &[num], &BTreeMap::new(), None, &mut |_, record| {
-        told(writeln!(out, "at byte {}: {} operations", record.offset_bytes, record.op_count))?;
+        to_output(writeln!(
+            out,
+            "at byte {}: {} operations",
+            record.offset_bytes, record.op_count
+        ))?;
         record.replay(|seq, op| {
             let key = InternalKeyRef::new(op.key, seq, op.kind);
-            told(write_entry(out, key, op.stored))
+            to_output(write_entry(out, key, op.stored))
         })
     })?;
-    for wal in wals {
-        let end = wal.end;
-        told(writeln!(
-            out,
-            "{} good bytes, {} discarded: {}",
-            end.good_bytes, end.discarded_bytes, end.reason
-        ))?;
-    }
-    Ok(())
+    wals.iter().try_for_each(|wal| {
+        let (good, discarded) = (wal.end.good_bytes, wal.end.discarded_bytes);
+        let reason = wal.end.reason;
+        to_output(writeln!(out, "{good} good bytes, {discarded} discarded: {reason}"))
+    })
 }
 
 fn dump_table(env: &Env, dir: &Path, num: FileNum, out: &mut dyn Write) -> Result<()> {
-    let _owner = lock_existing(env, dir)?;
+    let _lock = lock_existing(env, dir)?;
     let table = open_table_file(env, dir, num, &table_context(TOOL_MEMORY_BYTES / 2))?;
-    told(writeln!(out, "{:#?}", table.properties()))?;
+    to_output(writeln!(out, "{:#?}", table.properties()))?;
     let mut entries = table.iter(false, Consumer::Iterators);
     entries.seek_to_first()?;
     while entries.valid() {
-        told(write_entry(out, entries.key(), entries.value()))?;
+        to_output(write_entry(out, entries.key(), entries.value()))?;
         entries.next()?;
     }
     Ok(())
@@ -116,6 +117,6 @@ fn write_entry(out: &mut dyn Write, key: InternalKeyRef<'_>, stored: &[u8]) -> i
     }
 }
 
-fn told(result: io::Result<()>) -> Result<()> {
+fn to_output(result: io::Result<()>) -> Result<()> {
     result.map_err(|source| Error::io("write to", Path::new("the output"), source))
 }

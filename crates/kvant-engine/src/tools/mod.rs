@@ -1,6 +1,6 @@
 //! Offline tools on a data directory: verify, repair, dump, restore.
 //!
-//! Each takes the directory's lock, so that none of them looks at files that a server is changing.
+//! Each tool takes the lock of the directory, so none reads files that a server is changing.
 
 mod dump;
 mod repair;
@@ -12,8 +12,8 @@ pub use repair::{RepairReport, repair};
 pub use restore::{RestoreReport, restore};
 pub use verify::{VerifyReport, verify};
 
-use crate::db::Db;
 use crate::db::recovery;
+use crate::db::{Db, Resources};
 use crate::format::{FileKind, FileNum, file_path};
 use crate::options::Options;
 use crate::stats::Stats;
@@ -23,20 +23,24 @@ use kvant_env::{Env, FileLock};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Memory of a tool's own block cache and table metadata, in bytes.
+/// Memory budget of a tool, in bytes.
 const TOOL_MEMORY_BYTES: u64 = 256 << 20;
 
-/// The statistics of a database that nobody serves: it is opened, recovered and closed.
+/// The statistics of a database that is not in use: opens, recovers and closes it.
 ///
 /// # Errors
 /// As [`Db::open`].
 pub fn stats(env: &Env, dir: &Path) -> Result<Stats> {
-    let options = Options::for_memory(TOOL_MEMORY_BYTES);
-    let resources = crate::db::Resources::new(&options);
-    let db = Db::open(env.clone(), dir, options, resources)?;
+    let db = open_db(env, dir)?;
     let stats = db.stats();
     db.close()?;
     Ok(stats)
+}
+
+fn open_db(env: &Env, dir: &Path) -> Result<Db> {
+    let options = Options::for_memory(TOOL_MEMORY_BYTES);
+    let resources = Resources::new(&options);
+    Db::open(env.clone(), dir, options, resources)
 }
 
 fn lock_existing(env: &Env, dir: &Path) -> Result<Box<dyn FileLock>> {
@@ -46,8 +50,8 @@ fn lock_existing(env: &Env, dir: &Path) -> Result<Box<dyn FileLock>> {
     recovery::lock(env, dir)
 }
 
-/// `metadata_share_bytes`: what indexes and filters held by tables may take; with 0 they are not
-/// read at open.
+/// `metadata_share_bytes`: most bytes of pinned indexes and filters; with 0 they are not read at
+/// open.
 fn table_context(metadata_share_bytes: u64) -> Arc<TableContext> {
     let memory = MemoryBudget::new(TOOL_MEMORY_BYTES);
     Arc::new(TableContext {
@@ -58,7 +62,7 @@ fn table_context(metadata_share_bytes: u64) -> Arc<TableContext> {
     })
 }
 
-/// Opens the table in a file, whatever the manifest says.
+/// Opens the table in file `num` without comparing it with the manifest.
 fn open_table_file(
     env: &Env,
     dir: &Path,

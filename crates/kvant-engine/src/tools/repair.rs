@@ -1,18 +1,18 @@
-//! Makes a database of what is readable.
+//! Builds a database of what is readable.
 //!
-//! 1. Which tables count: those that the manifest names; without a readable manifest, every table
-//!    in the directory, all on level 0, where the order of sequence numbers decides. That may bring
-//!    back keys whose tombstones had been compacted away.
-//! 2. A damaged table is replaced by one with the entries of its readable blocks, on the same
-//!    level. A table that lies under another table's name is found by its properties and written
-//!    anew.
-//! 3. Damaged logs are replayed up to the damage, into a new table on level 0: a prefix of the
-//!    history. Without a readable manifest all logs become such a table.
-//! 4. A new manifest names the outcome. Damaged files are moved to `lost/`, nothing is deleted.
+//! 1. The tables are those that the manifest names; without a readable manifest, every table in the
+//!    directory, in level 0, where sequence numbers decide which entry is newest. Then records may
+//!    reappear whose tombstones have been compacted away.
+//! 2. A damaged table is replaced by one with the entries of its readable blocks, in the same
+//!    level. A table under the name of another one is identified by its properties and rewritten.
+//! 3. Damaged logs are replayed up to the damage, a prefix of the history, into a new table in
+//!    level
+//!    0. Without a readable manifest all logs become such a table.
+//! 4. A new manifest describes the result. Damaged files are moved to `lost/`; nothing is deleted.
 
 use super::{TOOL_MEMORY_BYTES, lock_existing, open_table_file, table_context};
 use crate::db::inventory::{Listed, first_seq, list, lost_logs, needed_wals, open_table};
-use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_name, file_path};
+use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_path};
 use crate::iter::InternalIterator;
 use crate::memtable::Memtable;
 use crate::options::Options;
@@ -20,32 +20,34 @@ use crate::table::{Table, TableBuilder, TableContext, TableOptions, bits_per_key
 use crate::version::{self, FileMeta, KnownLogs, ManifestState, ManifestWriter, VersionEdit};
 use crate::wal;
 use kvant_base::{Error, ErrorKind, Result};
-use kvant_env::Env;
+use kvant_env::{Env, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What [`repair`] did.
+/// Result of [`repair`].
 #[derive(Debug, Default)]
 pub struct RepairReport {
-    /// Tables that were whole.
+    /// Undamaged tables.
     pub whole_table_count: u64,
-    /// Tables that were damaged or not where they belong.
+    /// Tables that were damaged, missing or misplaced.
     pub damaged_table_count: u64,
-    /// Entries saved from those.
+    /// Entries saved from these.
     pub saved_entry_count: u64,
-    /// Blocks of damaged tables that could not be read. What they held is lost.
+    /// Unreadable blocks of damaged tables, whose entries are lost.
     pub lost_block_count: u64,
-    /// Records of damaged logs that were saved.
+    /// Records saved from damaged logs.
     pub saved_record_count: u64,
-    /// Operations behind the damage of a log, as far as they can be counted. They are lost.
+    /// Lost operations after the damage of a log, as far as they can be counted.
     pub lost_op_count: u64,
     /// Files moved to `lost/`.
     pub moved_files: Vec<PathBuf>,
-    /// What was found damaged, with file and offset.
+    /// The damage, each with file and offset.
     pub problems: Vec<Error>,
-    /// What could not be saved, a line each. Empty: nothing is lost.
+    /// What could not be saved, one line each. Empty: nothing is lost.
     pub losses: Vec<String>,
 }
+
+const MAY_REAPPEAR: &str = "older or deleted records with their keys may have reappeared";
 
 struct Repair<'a> {
     env: &'a Env,
@@ -55,25 +57,33 @@ struct Repair<'a> {
     next_file_num: u64,
     last_seq: SeqNum,
     added: Vec<(usize, FileMeta)>,
-    /// Moved when the new manifest is durable: until then the old state is as it was.
+    /// Files to move once the new manifest is durable.
     to_move: Vec<PathBuf>,
     report: RepairReport,
 }
 
-/// Repairs the database in `dir`. A whole database is left as it is, but for a new manifest.
+/// A table being written.
+struct NewTable {
+    num: FileNum,
+    path: PathBuf,
+    file: Arc<dyn File>,
+    builder: TableBuilder,
+}
+
+/// Repairs the database in `dir`. An undamaged database only gets a new manifest.
 ///
 /// # Errors
-/// `Locked` when somebody serves the directory; `Unsupported` for files of a newer version; `Io`,
-/// `NoSpace`. Nothing is moved then.
+/// `Locked` when the directory is in use; `Unsupported` for files of a newer version; `Io`,
+/// `NoSpace`. After an error nothing has been moved.
 pub fn repair(env: &Env, dir: &Path) -> Result<RepairReport> {
-    let _owner = lock_existing(env, dir)?;
+    let _lock = lock_existing(env, dir)?;
     let files = list(env, dir)?;
     let next_file_num = files.iter().map(|(_, num, _)| num.0 + 1).max().unwrap_or(1);
     let mut repair = Repair {
         env,
         dir,
         files,
-        // Without indexes and filters: a table is opened although they are damaged.
+        // Pins no indexes and filters: tables can be opened although these are damaged.
         context: table_context(0),
         next_file_num,
         last_seq: SeqNum(0),
@@ -102,7 +112,7 @@ pub fn repair(env: &Env, dir: &Path) -> Result<RepairReport> {
 }
 
 impl Repair<'_> {
-    /// Notes damage and goes on; other errors end the repair.
+    /// Records damage in the report and returns `None`. Other errors end the repair.
     fn readable<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -140,7 +150,8 @@ impl Repair<'_> {
         let wals = needed_wals(&self.files, FileNum(0));
         if !tables.is_empty() || !wals.is_empty() {
             self.report.losses.push(
-                "the manifest: files that are missing are not missed, and deleted or overwritten records may have come back"
+                "the manifest: missing files go unnoticed, and deleted or overwritten records may \
+                 have reappeared"
                     .to_string(),
             );
         }
@@ -149,7 +160,7 @@ impl Repair<'_> {
             match self.readable(opened)? {
                 Some(table) => {
                     let meta = FileMeta::of_table(num, table.properties(), table.file_bytes());
-                    self.opened_table(0, &meta, &table)?;
+                    self.keep_or_save(0, &meta, &table)?;
                 }
                 None => self.lost_table(num, ""),
             }
@@ -158,18 +169,18 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// A table that the manifest names.
+    /// Handles a table that the manifest names.
     fn table(&mut self, level: usize, meta: &FileMeta) -> Result<()> {
         let opened = open_table(self.env, self.dir, meta, &self.context);
         if let Some(table) = self.readable(opened)? {
-            return self.opened_table(level, meta, &table);
+            return self.keep_or_save(level, meta, &table);
         }
-        match self.elsewhere(meta)? {
+        match self.find_misplaced(meta)? {
             Some(table) => self.save(level, meta.num, &table),
             None => {
                 let (first, last) = (&meta.smallest.user_key, &meta.largest.user_key);
                 let what = format!(
-                    ", {} entries of level {level} with keys from {} to {}; older or deleted records of theirs may have come back",
+                    ", {} entries of level {level} with keys from {} to {}; {MAY_REAPPEAR}",
                     meta.entry_count,
                     first.escape_ascii(),
                     last.escape_ascii()
@@ -186,8 +197,8 @@ impl Repair<'_> {
         self.set_aside(FileKind::Table, num);
     }
 
-    /// The table that `meta` describes, under another table's name.
-    fn elsewhere(&mut self, meta: &FileMeta) -> Result<Option<Arc<Table>>> {
+    /// The table that `meta` describes, found under the name of another table.
+    fn find_misplaced(&mut self, meta: &FileMeta) -> Result<Option<Arc<Table>>> {
         for num in self.nums(FileKind::Table) {
             match open_table_file(self.env, self.dir, num, &self.context) {
                 Ok(table)
@@ -197,14 +208,15 @@ impl Repair<'_> {
                     return Ok(Some(table));
                 }
                 Err(error) if error.kind() != ErrorKind::Corruption => return Err(error),
-                // Another table; or damage, which is reported under the file's own number.
+                // Another table; or damage, which is reported for that file.
                 Ok(_) | Err(_) => {}
             }
         }
         Ok(None)
     }
 
-    fn opened_table(&mut self, level: usize, meta: &FileMeta, table: &Arc<Table>) -> Result<()> {
+    /// Keeps an undamaged table, and saves what is readable of another.
+    fn keep_or_save(&mut self, level: usize, meta: &FileMeta, table: &Arc<Table>) -> Result<()> {
         let in_place = table.properties().file_num.is_none_or(|num| num == meta.num);
         if in_place && self.readable(table.verify())?.is_some() {
             self.report.whole_table_count += 1;
@@ -215,41 +227,36 @@ impl Repair<'_> {
         self.save(level, meta.num, table)
     }
 
-    /// Writes the entries of the readable blocks of table `num` to a new one, and sets the file
-    /// aside.
+    /// Writes the readable entries of table `num` to a new table and sets the file aside.
     fn save(&mut self, level: usize, num: FileNum, table: &Arc<Table>) -> Result<()> {
         self.report.damaged_table_count += 1;
         self.set_aside(FileKind::Table, num);
-        let mut output: Option<(FileNum, TableBuilder)> = None;
-        let mut saved = 0;
+        let mut output: Option<NewTable> = None;
+        let mut saved_count = 0;
         let salvaged = table.salvage(&mut |key, value| {
-            if output.is_none() {
-                output = Some(self.begin_table()?);
-            }
-            let (_, builder) = output.as_mut().expect("a table was begun");
-            saved += 1;
-            builder.add(key, value)
+            let output = match &mut output {
+                Some(output) => output,
+                none => none.insert(self.create_table()?),
+            };
+            saved_count += 1;
+            output.builder.add(key, value)
         });
         let blocks = match self.readable(salvaged)? {
             Some(lost_count) => {
                 self.report.lost_block_count += lost_count;
                 (lost_count > 0).then(|| format!("{lost_count}"))
             }
-            // The index is damaged: where its blocks begin is unknown.
+            // The index is damaged: the places of the blocks are unknown.
             None => Some("all".to_string()),
         };
         if let Some(blocks) = blocks {
-            let what = "older or deleted records of theirs may have come back";
-            self.report.losses.push(format!("{blocks} blocks of table {}; {what}", num.0));
+            self.report.losses.push(format!("{blocks} blocks of table {}; {MAY_REAPPEAR}", num.0));
         }
-        self.report.saved_entry_count += saved;
-        match output {
-            Some((num, builder)) => self.finish_table(level, num, builder),
-            None => Ok(()),
-        }
+        self.report.saved_entry_count += saved_count;
+        output.map_or(Ok(()), |output| self.finish_table(level, output))
     }
 
-    fn begin_table(&mut self) -> Result<(FileNum, TableBuilder)> {
+    fn create_table(&mut self) -> Result<NewTable> {
         let num = self.new_num();
         let path = file_path(self.dir, FileKind::Table, num);
         let file = self.env.fs.create(&path).map_err(|e| Error::io("create", &path, e))?;
@@ -259,30 +266,28 @@ impl Repair<'_> {
             compression: options.compression[0],
             filter_bits_per_key: bits_per_key_for(options.filter_false_positive_share / 2.0),
         };
-        Ok((num, TableBuilder::new(file, &path, num, table_options)))
+        let builder = TableBuilder::new(Arc::clone(&file), &path, num, table_options);
+        Ok(NewTable { num, path, file, builder })
     }
 
-    fn finish_table(&mut self, level: usize, num: FileNum, builder: TableBuilder) -> Result<()> {
-        let finished = builder.finish()?;
-        let path = file_path(self.dir, FileKind::Table, num);
-        let file = self.env.fs.open_writable(&path).map_err(|e| Error::io("open", &path, e))?;
-        file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
-        let meta = FileMeta::of_table(num, &finished.properties, finished.file_bytes);
+    fn finish_table(&mut self, level: usize, table: NewTable) -> Result<()> {
+        let finished = table.builder.finish()?;
+        table.file.sync_data().map_err(|e| Error::io("fsync", &table.path, e))?;
+        let meta = FileMeta::of_table(table.num, &finished.properties, finished.file_bytes);
         self.last_seq = self.last_seq.max(meta.seq_max);
         self.added.push((level, meta));
         Ok(())
     }
 
-    /// Keeps whole logs and returns what the new manifest says of them; replays others into a
-    /// table.
+    /// Keeps undamaged logs and returns the fields of the new manifest for them, or replays the
+    /// logs into a table.
     fn logs(&mut self, state: &ManifestState) -> Result<Option<(FileNum, KnownLogs)>> {
         let lost = lost_logs(self.dir, &self.files, state);
         let whole = lost.is_empty();
         for error in lost {
             let file = error.file().and_then(Path::file_name).unwrap_or_default();
-            let from =
-                format!("{} from byte {} on", file.display(), error.offset_bytes().unwrap_or(0));
-            self.report.losses.push(from);
+            let offset_bytes = error.offset_bytes().unwrap_or(0);
+            self.report.losses.push(format!("{} from byte {offset_bytes} on", file.display()));
             self.report.problems.push(error);
         }
         let nums = needed_wals(&self.files, state.oldest_wal);
@@ -290,8 +295,8 @@ impl Repair<'_> {
         Ok(kept.then(|| (state.oldest_wal, state.logs.clone())))
     }
 
-    /// Reads logs up to the first damage. Returns whether they are kept as they are: without damage
-    /// and unless `always`. Otherwise the records become a table and the logs are set aside.
+    /// Reads logs up to the first damage. Without damage they are kept, unless `always`, and the
+    /// result is true. Otherwise the records become a table and the logs are set aside.
     fn replay(
         &mut self,
         nums: &[FileNum],
@@ -314,11 +319,11 @@ impl Repair<'_> {
         if let Some(damage) = salvaged.damage {
             self.report.lost_op_count = salvaged.lost_op_count;
             self.report.losses.push(format!(
-                "what the logs held behind the damage: at least {} operations",
+                "the rest of the logs after the damage: at least {} operations",
                 salvaged.lost_op_count
             ));
-            let told = |problem: &Error| problem.to_string() == damage.to_string();
-            if !self.report.problems.iter().any(told) {
+            let is_reported = |problem: &Error| problem.to_string() == damage.to_string();
+            if !self.report.problems.iter().any(is_reported) {
                 self.report.problems.push(damage);
             }
         }
@@ -328,19 +333,19 @@ impl Repair<'_> {
         if memtable.is_empty() {
             return Ok(false);
         }
-        let (num, mut builder) = self.begin_table()?;
+        let mut table = self.create_table()?;
         let mut entries = memtable.iter();
         entries.seek_to_first()?;
         while entries.valid() {
-            builder.add(entries.key(), entries.value())?;
+            table.builder.add(entries.key(), entries.value())?;
             entries.next()?;
         }
-        self.finish_table(0, num, builder)?;
+        self.finish_table(0, table)?;
         Ok(false)
     }
 
-    /// `logs`: the oldest log that is needed and the synced bytes of those from there on; `None`
-    /// when no log is needed.
+    /// Writes the manifest and moves the files. `logs`: the oldest needed log, and the synced bytes
+    /// of the logs from there on; `None` if no log is needed.
     fn finish(mut self, logs: Option<(FileNum, KnownLogs)>) -> Result<RepairReport> {
         let fs = &*self.env.fs;
         let num = self.new_num();
@@ -353,7 +358,7 @@ impl Repair<'_> {
             logs: logs.into_iter().collect(),
             ..VersionEdit::default()
         };
-        fs.sync_dir(self.dir).map_err(|e| Error::io("sync", self.dir, e))?;
+        fs.sync_dir(self.dir).map_err(|e| Error::io("fsync", self.dir, e))?;
         ManifestWriter::create(fs, self.dir, num, &edit)?;
         let lost = self.dir.join("lost");
         if !self.to_move.is_empty() {
@@ -364,10 +369,7 @@ impl Repair<'_> {
             fs.rename(&from, &to).map_err(|e| Error::io("move", &from, e))?;
             self.report.moved_files.push(to);
         }
-        fs.sync_dir(self.dir).map_err(|e| Error::io("sync", self.dir, e))?;
-        debug_assert!(
-            !self.report.moved_files.contains(&self.dir.join(file_name(FileKind::Manifest, num)))
-        );
+        fs.sync_dir(self.dir).map_err(|e| Error::io("fsync", self.dir, e))?;
         Ok(self.report)
     }
 }

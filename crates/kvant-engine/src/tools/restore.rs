@@ -1,4 +1,4 @@
-//! Makes a database from a checkpoint.
+//! Restores a database from a checkpoint.
 
 use super::verify;
 use crate::db::recovery::parent_of;
@@ -6,10 +6,10 @@ use kvant_base::{Error, Result};
 use kvant_env::{Env, Fs};
 use std::path::Path;
 
-/// Bytes copied at once.
+/// Size of the copy buffer.
 const COPY_BYTES: usize = 1 << 20;
 
-/// What [`restore`] made.
+/// Result of [`restore`].
 #[derive(Debug)]
 pub struct RestoreReport {
     /// Files copied.
@@ -18,13 +18,11 @@ pub struct RestoreReport {
     pub bytes: u64,
 }
 
-/// Copies the checkpoint (or any database that nobody serves) in `from` to `to`, which must not
-/// exist, after verifying all of it. The copy shares nothing with the original and may be on
-/// another file system.
+/// Verifies the checkpoint (or any database not in use) in `from` and copies it to `to`, which must
+/// not exist. The copy shares no files with the original and may be on another file system.
 ///
 /// # Errors
-/// `Corruption`, the first damage, when the checkpoint is not whole; `Invalid` when `to` exists;
-/// `Io`, `NoSpace`.
+/// `Corruption`: the first damage of the checkpoint; `Invalid` when `to` exists; `Io`, `NoSpace`.
 pub fn restore(env: &Env, from: &Path, to: &Path) -> Result<RestoreReport> {
     let fs = &*env.fs;
     if fs.exists(to).map_err(|e| Error::io("look at", to, e))? {
@@ -37,16 +35,15 @@ pub fn restore(env: &Env, from: &Path, to: &Path) -> Result<RestoreReport> {
     let mut report = RestoreReport { file_count: 0, bytes: 0 };
     let mut entries = fs.list(from).map_err(|e| Error::io("list", from, e))?;
     entries.retain(|entry| entry.name != "LOCK" && entry.name != "RESERVE");
-    // The manifest last: without it, an interrupted copy is no database.
+    // The manifest is copied last: an interrupted copy is not a database.
     entries.sort_by_key(|entry| entry.name.starts_with("MANIFEST"));
     for entry in &entries {
         copy(fs, &from.join(&entry.name), &to.join(&entry.name), entry.len_bytes)?;
         report.file_count += 1;
         report.bytes += entry.len_bytes;
     }
-    let parent = parent_of(to);
-    for dir in [to, parent] {
-        fs.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
+    for dir in [to, parent_of(to)] {
+        fs.sync_dir(dir).map_err(|e| Error::io("fsync", dir, e))?;
     }
     Ok(report)
 }
@@ -63,5 +60,5 @@ fn copy(fs: &dyn Fs, from: &Path, to: &Path, len_bytes: u64) -> Result<()> {
         target.write_all_at(part, offset).map_err(|e| Error::io("write", to, e))?;
         offset += count;
     }
-    target.sync_data().map_err(|e| Error::io("sync", to, e))
+    target.sync_data().map_err(|e| Error::io("fsync", to, e))
 }

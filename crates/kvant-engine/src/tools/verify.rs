@@ -1,4 +1,4 @@
-//! Reads everything and says what is damaged. Tables and logs pass the same checks as at open.
+//! Reads a whole database and reports damage. Tables and logs pass the same checks as at open.
 
 use super::{TOOL_MEMORY_BYTES, lock_existing, table_context};
 use crate::db::inventory::{list, lost_logs, open_table, read_logs};
@@ -8,7 +8,7 @@ use kvant_base::{Error, Result};
 use kvant_env::Env;
 use std::path::Path;
 
-/// What [`verify`] read, and what it found.
+/// Result of [`verify`].
 #[derive(Debug, Default)]
 pub struct VerifyReport {
     /// Tables of the current version.
@@ -17,25 +17,30 @@ pub struct VerifyReport {
     pub entry_count: u64,
     /// Their bytes.
     pub table_bytes: u64,
-    /// Good records of the log.
+    /// Valid records of the logs.
     pub wal_record_count: u64,
-    /// Bytes at the end of the log that were never known to be synced and do not decode: what a
-    /// crash leaves.
+    /// Invalid bytes at the end of the logs that were never known to be synced: the remains of a
+    /// crash.
     pub wal_torn_bytes: u64,
-    /// Files that nothing refers to; the next open removes them.
+    /// Unreferenced files, which the next open removes.
     pub orphan_count: u64,
-    /// What is damaged, each with its file and offset. Empty: the database is whole.
+    /// The damage, each with file and offset. Empty: the database is whole.
     pub problems: Vec<Error>,
 }
 
-/// Reads every block, record and edit of the database in `dir` and checks them against each other.
-/// `tell` gets a line per file.
+/// Reads every block, record and edit of the database in `dir` and checks that they are consistent.
+/// `tell` receives one line per file.
 ///
 /// # Errors
-/// `Locked` when somebody serves the directory; `Io`. Damage is not an error but in the report.
+/// `Locked` when the directory is in use; `Io`. Damage is not an error but part of the report.
 pub fn verify(env: &Env, dir: &Path, tell: &mut dyn FnMut(&str)) -> Result<VerifyReport> {
-    let _owner = lock_existing(env, dir)?;
+    let _lock = lock_existing(env, dir)?;
     let mut report = VerifyReport::default();
+    let mut problems = Vec::new();
+    let mut damaged = |tell: &mut dyn FnMut(&str), error: Error| {
+        tell(&error.to_string());
+        problems.push(error);
+    };
     let state = match version::recover(&*env.fs, dir) {
         Ok(Some(manifest)) => {
             let torn = match manifest.discarded_bytes {
@@ -46,13 +51,12 @@ pub fn verify(env: &Env, dir: &Path, tell: &mut dyn FnMut(&str)) -> Result<Verif
             manifest.state
         }
         Ok(None) => {
-            report.problems.push(Error::corruption(dir, 0, "there is no manifest"));
-            return Ok(report);
+            let missing = Error::corruption(dir, 0, "there is no manifest");
+            return Ok(VerifyReport { problems: vec![missing], ..report });
         }
         Err(error) => {
-            tell(&error.to_string());
-            report.problems.push(error);
-            return Ok(report);
+            damaged(tell, error);
+            return Ok(VerifyReport { problems, ..report });
         }
     };
     let context = table_context(TOOL_MEMORY_BYTES / 2);
@@ -64,19 +68,12 @@ pub fn verify(env: &Env, dir: &Path, tell: &mut dyn FnMut(&str)) -> Result<Verif
                 report.table_bytes += table.file_bytes;
                 tell(&format!("table {}: whole, {} entries", meta.num.0, table.entry_count));
             }
-            Err(error) => {
-                tell(&error.to_string());
-                report.problems.push(error);
-            }
+            Err(error) => damaged(tell, error),
         }
     }
     let files = list(env, dir)?;
     let lost = lost_logs(dir, &files, &state);
     match read_logs(env, dir, &files, &state, &mut |_, record| record.replay(|_, _| Ok(()))) {
-        Err(_) if !lost.is_empty() => {
-            lost.iter().for_each(|error| tell(&error.to_string()));
-            report.problems.extend(lost);
-        }
         Ok(wals) => {
             for wal in wals {
                 report.wal_record_count += wal.record_count;
@@ -84,14 +81,11 @@ pub fn verify(env: &Env, dir: &Path, tell: &mut dyn FnMut(&str)) -> Result<Verif
                 tell(&format!("log {}: {} records", wal.file_num.0, wal.record_count));
             }
         }
-        Err(error) => {
-            tell(&error.to_string());
-            report.problems.push(error);
-        }
+        Err(_) if !lost.is_empty() => lost.into_iter().for_each(|error| damaged(tell, error)),
+        Err(error) => damaged(tell, error),
     }
-    let live = |num| state.levels().iter().flatten().any(|meta| meta.num == num);
-    report.orphan_count =
-        files.iter().filter(|(kind, num, _)| *kind == FileKind::Table && !live(*num)).count()
-            as u64;
-    Ok(report)
+    let is_live = |num| state.levels().iter().flatten().any(|meta| meta.num == num);
+    let orphans = files.iter().filter(|(kind, num, _)| *kind == FileKind::Table && !is_live(*num));
+    report.orphan_count = orphans.count() as u64;
+    Ok(VerifyReport { problems, ..report })
 }

@@ -1,4 +1,4 @@
-//! What a user relies on, one behaviour a test.
+//! Behaviour that users rely on, one per test.
 
 use crate::common::{START_MS, World, all_records, put, small_options};
 use bytes::Bytes;
@@ -34,7 +34,7 @@ fn the_newest_write_wins_across_memtables_and_levels() {
 }
 
 #[test]
-fn a_record_expires_when_the_clock_reaches_its_expiry_and_not_before() {
+fn a_record_expires_when_the_clock_reaches_its_expiry() {
     let world = world();
     let db = world.open(&small_options(SyncLevel::Os));
     db.put(b"key", b"value", Some(START_MS + 1_000)).expect("written");
@@ -51,7 +51,7 @@ fn a_record_expires_when_the_clock_reaches_its_expiry_and_not_before() {
 }
 
 #[test]
-fn expired_records_give_their_space_back() {
+fn the_space_of_expired_records_is_freed() {
     let world = world();
     let db = world.open(&small_options(SyncLevel::Os));
     for number in 0..500 {
@@ -62,7 +62,7 @@ fn expired_records_give_their_space_back() {
     world.spawner.run_until_idle();
     assert!(db.stats().space.live_bytes > 0);
     world.clock.advance(Duration::from_secs(2));
-    // Whatever makes compaction look at the tree.
+    // Any flush wakes up the compaction task.
     db.put(b"another", b"", None).expect("written");
     db.flush().expect("flushed");
     world.spawner.run_until_idle();
@@ -71,7 +71,7 @@ fn expired_records_give_their_space_back() {
 }
 
 #[test]
-fn deletes_give_their_space_back() {
+fn the_space_of_deleted_records_is_freed() {
     let world = world();
     let db = world.open(&small_options(SyncLevel::Os));
     for number in 0..500 {
@@ -109,7 +109,7 @@ fn a_snapshot_pins_neither_memtables_nor_tables() {
 }
 
 #[test]
-fn a_slow_range_lets_go_of_tables_that_were_compacted_away() {
+fn a_slow_range_releases_obsolete_tables() {
     let world = world();
     let db = world.open(&small_options(SyncLevel::Os));
     for number in 0..30_000 {
@@ -126,7 +126,7 @@ fn a_slow_range_lets_go_of_tables_that_were_compacted_away() {
     db.compact().expect("compacted");
     world.spawner.run_until_idle();
     let pinned_bytes = db.stats().space.pinned_bytes;
-    assert!(pinned_bytes > 0, "the range reads what was compacted away");
+    assert!(pinned_bytes > 0, "the range reads obsolete tables");
     let mut count = 100;
     while let Some(record) = range.next().expect("read") {
         assert_eq!(record.key, format!("key{count:06}").as_bytes());
@@ -141,14 +141,14 @@ fn a_slow_range_lets_go_of_tables_that_were_compacted_away() {
 }
 
 #[test]
-fn keys_and_values_over_their_limits_are_refused_and_nothing_of_the_batch_is_written() {
+fn a_batch_with_a_key_or_value_over_its_limit_is_rejected_as_a_whole() {
     let world = world();
     let options = Options { value_bytes_max: 1_000, ..small_options(SyncLevel::Os) };
     let db = world.open(&options);
     for (key, value) in [(vec![], vec![]), (vec![0; 16_385], vec![]), (vec![0], vec![0; 1_001])] {
         let mut batch = put(b"beside", b"");
         batch.put(&key, &value, None);
-        assert_eq!(db.write(batch).expect_err("refused").kind(), ErrorKind::Invalid);
+        assert_eq!(db.write(batch).expect_err("rejected").kind(), ErrorKind::Invalid);
     }
     assert_eq!(db.get(b"beside").expect("read"), None);
     db.put(&[0; 16_384], &[1; 1_000], None).expect("the largest pass");
@@ -156,7 +156,7 @@ fn keys_and_values_over_their_limits_are_refused_and_nothing_of_the_batch_is_wri
 }
 
 #[test]
-fn unusable_options_are_refused_all_at_once() {
+fn all_problems_of_the_options_are_reported_at_once() {
     let options = Options { memory_bytes: 1, level_ratio: 0, ..small_options(SyncLevel::Os) };
     let error = world().try_open(&options).err().expect("refused");
     assert_eq!(error.kind(), ErrorKind::Invalid);
@@ -167,7 +167,7 @@ fn unusable_options_are_refused_all_at_once() {
 }
 
 #[test]
-fn a_directory_has_one_owner() {
+fn a_directory_is_opened_once() {
     let dir = std::env::temp_dir().join(format!("kvant-owner-{}", std::process::id()));
     let options = Options::for_memory(64 << 20);
     let open = || Db::open(Env::posix(), &dir, options.clone(), Resources::new(&options));

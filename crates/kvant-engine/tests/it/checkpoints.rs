@@ -1,4 +1,4 @@
-//! Checkpoints on a disk that fails and loses power.
+//! Checkpoints on a disk with failures and power losses.
 
 use crate::common::{DIR, World, all_records, small_options};
 use kvant_base::ErrorKind;
@@ -27,7 +27,7 @@ fn records_of(disk: &FaultyFs, dir: &Path, options: &Options) -> usize {
     all_records(&db).expect("readable").len()
 }
 
-/// Everything outside the data directory, and what of a checkpoint is in it.
+/// Everything outside the data directory, and files of checkpoints inside it.
 fn traces(disk: &FaultyFs) -> Vec<PathBuf> {
     let paths = disk.files().into_iter().map(|(path, _)| path);
     let mut traces: Vec<_> = paths.filter(|path| path.parent() != Some(Path::new(DIR))).collect();
@@ -59,7 +59,7 @@ fn a_failed_checkpoint_leaves_nothing() {
         let db = database(&disk, &options);
         let mut failed = 0;
         loop {
-            // Each operation of a checkpoint in turn.
+            // Fails each operation of a checkpoint in turn.
             disk.clear_faults();
             disk.fail_after(failed, op, path_suffix, io::ErrorKind::Other, 1);
             match db.checkpoint(target) {
@@ -94,7 +94,7 @@ fn a_checkpoint_survives_power_loss_with_its_new_parents() {
 }
 
 #[test]
-fn what_a_crash_leaves_of_a_checkpoint_is_removed_at_the_next_open() {
+fn the_next_open_removes_what_a_crash_left_of_a_checkpoint() {
     let options = small_options(SyncLevel::Os);
     let disk = FaultyFs::new(10);
     let db = database(&disk, &options);
@@ -108,7 +108,7 @@ fn what_a_crash_leaves_of_a_checkpoint_is_removed_at_the_next_open() {
 }
 
 #[test]
-fn checkpoints_that_can_be_nowhere_are_refused() {
+fn checkpoints_to_impossible_places_are_rejected() {
     let options = small_options(SyncLevel::Os);
     let disk = FaultyFs::new(12);
     let db = database(&disk, &options);

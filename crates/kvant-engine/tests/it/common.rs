@@ -1,5 +1,4 @@
-//! Worlds that a seed replays, small settings that make every mechanism work often, and the seed
-//! itself.
+//! Simulated worlds that a seed reproduces, and settings small enough to exercise every mechanism.
 
 use kvant_engine::{Compression, Db, Options, Resources, SyncLevel, WriteBatch};
 use kvant_env::clock::MockClock;
@@ -10,14 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where every simulated database lies.
+/// The directory of every simulated database.
 pub(crate) const DIR: &str = "/db";
 
-/// The wall time at which simulated worlds begin.
+/// The wall time at the start of a simulated world.
 pub(crate) const START_MS: u64 = 1_700_000_000_000;
 
-/// The seed of a random test: `KVANT_TEST_SEED`, or a new one. Printed, so that a failure can be
-/// replayed.
+/// The seed of a random test: `KVANT_TEST_SEED`, or a new one. Printed, to replay a failure.
 pub(crate) fn seed(test: &str) -> u64 {
     let seed = match std::env::var("KVANT_TEST_SEED") {
         Ok(text) => text.parse().expect("KVANT_TEST_SEED is a number"),
@@ -27,11 +25,10 @@ pub(crate) fn seed(test: &str) -> u64 {
     seed
 }
 
-/// Cycles of the kill -9 test when nobody asks for more: what makes a test quick.
+/// Default cycles of the kill -9 test, which keep it quick.
 const CYCLES_QUICK: u64 = 20;
 
-/// How often to repeat what can be repeated: `quick` times, or more in proportion when
-/// `KVANT_TORTURE_CYCLES` asks for it.
+/// Rounds of a random test: `quick`, scaled up by `KVANT_TORTURE_CYCLES`.
 pub(crate) fn rounds(quick: u64) -> u64 {
     let cycles = match std::env::var("KVANT_TORTURE_CYCLES") {
         Ok(text) => text.parse().expect("KVANT_TORTURE_CYCLES is a number"),
@@ -40,7 +37,7 @@ pub(crate) fn rounds(quick: u64) -> u64 {
     quick * (cycles / CYCLES_QUICK).max(1)
 }
 
-/// A world of single steps on the given disk.
+/// A single-threaded world with a mock clock on the given disk.
 pub(crate) struct World {
     pub(crate) env: Env,
     pub(crate) clock: Arc<MockClock>,
@@ -67,7 +64,7 @@ impl World {
     }
 }
 
-/// Settings so small that a few hundred writes flush and compact on several levels.
+/// Settings with which a few hundred writes cause flushes and compactions on several levels.
 pub(crate) fn small_options(sync: SyncLevel) -> Options {
     Options {
         sync,
@@ -78,7 +75,7 @@ pub(crate) fn small_options(sync: SyncLevel) -> Options {
     }
 }
 
-/// Settings drawn by chance, all of them usable.
+/// Random valid settings.
 pub(crate) fn random_options(rng: &mut Rng) -> Options {
     let compressions = [Compression::None, Compression::Lz4, Compression::Zstd];
     let syncs = [SyncLevel::Os, SyncLevel::Interval(Duration::from_millis(100)), SyncLevel::Always];
@@ -98,7 +95,7 @@ pub(crate) fn random_options(rng: &mut Rng) -> Options {
     options
 }
 
-/// Everything in the database, in order.
+/// All records of the database, in order.
 pub(crate) fn all_records(db: &Db) -> kvant_base::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut range = db.range(b"", None)?;
     let mut records = Vec::new();
@@ -108,7 +105,7 @@ pub(crate) fn all_records(db: &Db) -> kvant_base::Result<Vec<(Vec<u8>, Vec<u8>)>
     Ok(records)
 }
 
-/// A batch of one upsert.
+/// A batch of one put.
 pub(crate) fn put(key: &[u8], value: &[u8]) -> WriteBatch {
     let mut batch = WriteBatch::new();
     batch.put(key, value, None);

@@ -1,7 +1,8 @@
-//! Each byte of a small database is flipped in turn.
+//! Flips each byte of a small database in turn.
 //!
-//! Every flip must be detected (a typed error that names the file), be harmless, or, behind the
-//! last known-synced offset of the log, lose a logged suffix; never a wrong value, never a panic.
+//! Every flip must be detected (a typed error that names the file), be harmless, or lose a suffix
+//! of the log after its last known-synced offset. No read returns a wrong value, and nothing
+//! panics.
 
 use crate::common::{DIR, World, put, seed, small_options};
 use kvant_base::{Error, ErrorKind};
@@ -55,7 +56,7 @@ fn every_flipped_byte_is_detected_harmless_or_an_unsynced_suffix() {
 }
 
 #[test]
-fn writes_go_on_over_a_table_that_cannot_be_compacted() {
+fn writes_continue_above_a_table_that_cannot_be_compacted() {
     let disk = FaultyFs::new(1);
     let world = World::new(1, Arc::new(disk.clone()));
     let options = small_options(SyncLevel::Os);
@@ -76,15 +77,18 @@ fn writes_go_on_over_a_table_that_cannot_be_compacted() {
         rewrite(b"later");
         db.flush().expect("flushed");
         world.spawner.run_until_idle();
-        assert_eq!(db.stall(), None, "nothing will ever end this stall");
+        assert_eq!(db.stall(), None, "this stall would never end");
     }
-    assert!(db.stats().compactions.failed_count > 0, "the damage was met");
-    assert_eq!(db.get(b"key5").expect("newer tables are whole").as_deref(), Some(&b"later"[..]));
+    assert!(db.stats().compactions.failed_count > 0, "a compaction read the damage");
+    assert_eq!(
+        db.get(b"key5").expect("newer tables are undamaged").as_deref(),
+        Some(&b"later"[..])
+    );
 }
 
-/// A database with tables on two levels and a log that has not been flushed, as a killed process
-/// leaves it; and the states that a recovery may show: the last, or, when the end of the log is
-/// lost, an earlier one.
+/// The database of a killed process, with tables on two levels and a log that has not been flushed;
+/// and the states that a recovery may return: the last one, or an earlier one if the end of the log
+/// is lost.
 fn build(rng: &mut Rng, options: &Options, disk: &FaultyFs) -> (FaultyFs, Vec<Map>) {
     let world = World::new(1, Arc::new(disk.clone()));
     let db = world.open(options);
@@ -140,7 +144,7 @@ fn check(
         let prefix = states.iter().rposition(|state| *state == found);
         let prefix =
             prefix.unwrap_or_else(|| panic!("{what}: what is left is no state of the history"));
-        // Each record of the log says that the one before it was synced.
+        // Each record of the log states that the one before it was synced.
         assert!(
             prefix + 2 >= states.len(),
             "{what}: {prefix} of {} known-synced writes",
@@ -157,12 +161,12 @@ fn check(
     if unreadable > 0 { tally.partly_unreadable += 1 } else { tally.harmless += 1 }
 }
 
-/// Reads every key and the whole range; returns how many reads failed, all of them with an error
-/// that says where.
+/// Reads every key and the whole range. Returns the number of failed reads, each with an error that
+/// names the place.
 fn read_all(what: &str, db: &Db, expected: &Map) -> u64 {
     let mut unreadable = 0;
     for (key, value) in expected {
-        // First, while the block is not in the cache.
+        // Before the block is in the cache.
         let tried = db.try_get(key, &mut ReadTrace::default());
         match db.get(key) {
             Ok(found) => {

@@ -1,5 +1,5 @@
-//! Files that were exchanged, cut short or lost: open, verify, restore and repair agree, and every
-//! loss is reported.
+//! Swapped, truncated and lost files: open, verify, restore and repair agree, and every loss is
+//! reported.
 
 use crate::common::{DIR, World, all_records, small_options};
 use kvant_base::ErrorKind;
@@ -17,7 +17,7 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 const SYNC_LEVELS: [SyncLevel; 3] =
     [SyncLevel::Os, SyncLevel::Interval(Duration::from_secs(1)), SyncLevel::Always];
 
-/// A database on a disk of its own, and what was written to it.
+/// A database on its own disk, and the records written to it.
 struct Written {
     disk: FaultyFs,
     options: Options,
@@ -33,7 +33,7 @@ impl Written {
         World::new(1, Arc::new(self.disk.clone()))
     }
 
-    /// Gives `key00` to `key19` new values of one length.
+    /// Writes new values of one length to `key00` to `key19`.
     fn write(&mut self, db: &Db, value: &str) {
         for number in 0..20 {
             let (key, value) = (format!("key{number:02}"), format!("{value:>8}"));
@@ -42,14 +42,14 @@ impl Written {
         }
     }
 
-    /// A run that writes and ends in order.
+    /// Opens the database, writes and closes it.
     fn run(&mut self, value: &str) {
         let db = self.world().open(&self.options);
         self.write(&db, value);
         db.close().expect("closed");
     }
 
-    /// As `run`, but killed: what follows happens to a copy of the disk.
+    /// As `run`, but the process is killed: continues on a copy of the disk.
     fn run_and_kill(&mut self, value: &str) {
         let world = self.world();
         let db = world.open(&self.options);
@@ -69,7 +69,7 @@ impl Written {
         files
     }
 
-    /// The newest log that was used.
+    /// The newest log with records.
     fn last_log(&self) -> PathBuf {
         let used = |path: &PathBuf| self.disk.contents(path).is_ok_and(|bytes| !bytes.is_empty());
         self.files("wal").into_iter().rfind(used).expect("a log")
@@ -86,7 +86,7 @@ impl Written {
         report.problems.is_empty()
     }
 
-    /// Open and verify both find what is wrong with `path`.
+    /// Open and verify both report damage of `path`.
     fn assert_damaged(&self, what: &str, path: &Path) {
         let error = self.world().try_open(&self.options).map(|_| ());
         let error = error.expect_err(what);
@@ -101,10 +101,10 @@ impl Written {
         assert!(found, "{what}: {:?}", report.problems);
     }
 
-    /// Repairs, and reads what is left.
+    /// Repairs the database and reads all records.
     fn repair(&self) -> (RepairReport, Map) {
         let report = tools::repair(&self.world().env, Path::new(DIR)).expect("repaired");
-        assert!(self.is_whole(), "what was repaired is whole");
+        assert!(self.is_whole(), "a repaired database is whole");
         let db = self.world().open(&self.options);
         let found = all_records(&db).expect("readable").into_iter().collect();
         db.close().expect("closed");
@@ -112,7 +112,7 @@ impl Written {
     }
 }
 
-/// Several tables on the last level.
+/// A database with several tables in the last level.
 fn several_tables() -> Written {
     let mut written = Written::new(SyncLevel::Always);
     written.options.table_bytes = 4096;
@@ -128,13 +128,13 @@ fn several_tables() -> Written {
     written
 }
 
-/// Two tables of the same length with the same keys: old values on the last level, new ones on the
-/// first.
+/// Two tables of equal length with the same keys: old values in the last level, new ones in level
+/// 0.
 fn two_alike() -> (Written, [PathBuf; 2]) {
     let mut written = Written::new(SyncLevel::Always);
     written.options.compression = [Compression::None; 7];
     let db = written.world().open(&written.options);
-    // The numbers of the first writes take fewer bytes.
+    // The sequence numbers of the first writes take fewer bytes.
     (0..10).for_each(|_| written.write(&db, "none"));
     written.write(&db, "old");
     db.compact().expect("compacted");
@@ -144,7 +144,7 @@ fn two_alike() -> (Written, [PathBuf; 2]) {
     let tables = written.files("sst");
     let length = |path: &PathBuf| written.disk.contents(path).expect("there").len();
     assert_eq!(tables.len(), 2);
-    assert_eq!(length(&tables[0]), length(&tables[1]), "the length does not tell");
+    assert_eq!(length(&tables[0]), length(&tables[1]), "the tables have equal lengths");
     let tables = [tables[0].clone(), tables[1].clone()];
     (written, tables)
 }
@@ -157,11 +157,11 @@ fn swap(disk: &FaultyFs, one: &Path, other: &Path) {
 }
 
 #[test]
-fn swapped_tables_are_found_by_all_and_put_right_by_repair() {
+fn swapped_tables_are_detected_by_all_tools_and_repaired() {
     let (written, tables) = two_alike();
     assert!(written.is_whole());
     swap(&written.disk, &tables[0], &tables[1]);
-    // The newer one is opened first.
+    // The newer table is opened first.
     written.assert_damaged("swapped", &tables[1]);
 
     let (report, found) = written.repair();
@@ -176,11 +176,11 @@ fn a_checkpoint_with_swapped_tables_is_not_restored() {
     let to = Path::new("/restored");
     let error = tools::restore(&written.world().env, Path::new(DIR), to).expect_err("damaged");
     assert_eq!(error.kind(), ErrorKind::Corruption);
-    assert!(!written.disk.exists(to).expect("looked"), "nothing is begun");
+    assert!(!written.disk.exists(to).expect("looked"), "nothing is created");
 }
 
 #[test]
-fn a_table_in_the_place_of_another_is_not_served_after_a_repair() {
+fn a_repair_does_not_serve_a_copy_of_another_table() {
     let written = several_tables();
     let tables = written.files("sst");
     written.disk.remove_file(&tables[0]).expect("removed");
@@ -193,7 +193,7 @@ fn a_table_in_the_place_of_another_is_not_served_after_a_repair() {
 }
 
 #[test]
-fn a_bad_header_of_the_second_log_leaves_the_first_one() {
+fn a_bad_header_of_the_second_log_keeps_the_first_log() {
     let mut written = Written::new(SyncLevel::Always);
     written.run("first");
     let first = written.expected.clone();
@@ -206,7 +206,7 @@ fn a_bad_header_of_the_second_log_leaves_the_first_one() {
             Written { disk: image, options: written.options.clone(), expected: first.clone() };
         damaged.assert_damaged("a flipped bit", &second_log);
         let (report, found) = damaged.repair();
-        assert_eq!(found, first, "byte {offset}: the first log is whole");
+        assert_eq!(found, first, "byte {offset}: the first log is undamaged");
         assert_eq!((report.saved_record_count, report.lost_op_count), (20, 20));
         assert_eq!(report.losses.len(), 1, "{:?}", report.losses);
         assert!(damaged.disk.exists(&in_lost(&second_log)).expect("looked"));
@@ -214,7 +214,7 @@ fn a_bad_header_of_the_second_log_leaves_the_first_one() {
 }
 
 #[test]
-fn a_damaged_record_ends_what_is_saved_and_what_is_behind_it_is_counted() {
+fn operations_after_a_damaged_record_are_counted_as_lost() {
     let mut written = Written::new(SyncLevel::Always);
     written.run("first");
     written.run("second");
@@ -232,7 +232,7 @@ fn a_damaged_record_ends_what_is_saved_and_what_is_behind_it_is_counted() {
 }
 
 #[test]
-fn after_an_orderly_end_the_last_log_is_missed_wherever_it_is_cut() {
+fn any_truncation_of_the_last_log_is_detected_after_a_close() {
     for sync in SYNC_LEVELS {
         let mut written = Written::new(sync);
         written.run("first");
@@ -240,7 +240,7 @@ fn after_an_orderly_end_the_last_log_is_missed_wherever_it_is_cut() {
         written.run("second");
         let log = written.last_log();
         let bytes = written.disk.contents(&log).expect("there").len() as u64;
-        // Behind all operations is only the record that says so.
+        // The closing record follows the last operation.
         for cut_bytes in [0, 1, 39, 40, bytes / 2, bytes - 37] {
             let what = format!("{sync:?}: cut to {cut_bytes} of {bytes} bytes");
             let image = Written {
@@ -263,7 +263,7 @@ fn after_an_orderly_end_the_last_log_is_missed_wherever_it_is_cut() {
 }
 
 #[test]
-fn a_log_that_was_deleted_is_missed() {
+fn a_deleted_log_is_detected() {
     for sync in SYNC_LEVELS {
         for killed in [false, true] {
             let mut written = Written::new(sync);
@@ -286,7 +286,7 @@ fn a_log_that_was_deleted_is_missed() {
 }
 
 #[test]
-fn a_log_that_was_cut_to_nothing_is_missed_after_a_kill() {
+fn an_emptied_log_is_detected_after_a_kill() {
     let mut written = Written::new(SyncLevel::Always);
     written.run("first");
     let before = written.expected.clone();
@@ -298,9 +298,9 @@ fn a_log_that_was_cut_to_nothing_is_missed_after_a_kill() {
     assert_eq!((found, report.losses.len()), (before, 1));
 }
 
-/// The flush task records a log in the manifest before it is used.
+/// The flush task records a log in the manifest before it is put into use.
 #[test]
-fn a_log_that_came_into_use_behind_a_sealed_memtable_is_missed() {
+fn a_deleted_log_of_the_active_memtable_is_detected() {
     let mut written = Written::new(SyncLevel::Always);
     let world = written.world();
     let db = world.open(&written.options);
@@ -317,7 +317,7 @@ fn a_log_that_came_into_use_behind_a_sealed_memtable_is_missed() {
 }
 
 #[test]
-fn a_whole_database_loses_nothing_by_a_repair() {
+fn a_repair_of_a_whole_database_loses_nothing() {
     let mut written = several_tables();
     written.run("first");
     written.run_and_kill("second");
@@ -326,7 +326,7 @@ fn a_whole_database_loses_nothing_by_a_repair() {
     assert!(
         report.problems.is_empty() && report.losses.is_empty() && report.moved_files.is_empty()
     );
-    // Nor does what the manifest knows of the logs.
+    // The manifest keeps what it recorded of the logs.
     written.run_and_kill("third");
     let log = written.last_log();
     tools::repair(&written.world().env, Path::new(DIR)).expect("repaired");
@@ -335,7 +335,7 @@ fn a_whole_database_loses_nothing_by_a_repair() {
 }
 
 #[test]
-fn a_table_whose_index_or_filter_is_damaged_does_not_end_a_repair() {
+fn a_repair_continues_after_a_damaged_index_or_filter() {
     let written = several_tables();
     let table = written.files("sst").remove(0);
     let len_bytes = written.disk.contents(&table).expect("there").len() as u64;
@@ -360,10 +360,10 @@ fn a_table_whose_index_or_filter_is_damaged_does_not_end_a_repair() {
     assert!(losses > 0);
 }
 
-/// Written by version 1 of the formats of tables and manifests: two tables on different levels, and
-/// a log of a killed process.
+/// A killed process with version 1 of the table and manifest formats wrote two tables on different
+/// levels, and a log.
 #[test]
-fn a_database_of_the_first_formats_opens() {
+fn a_database_of_format_version_1_opens() {
     let files: [(&str, &[u8]); 5] = [
         (
             "MANIFEST-000003",
@@ -393,7 +393,7 @@ fn a_database_of_the_first_formats_opens() {
     let image = written.disk.crash_image(1, CrashStyle::KeepAll);
     swap(&image, &Path::new(DIR).join("000006.sst"), &Path::new(DIR).join("000008.sst"));
     let swapped = Written { disk: image, options: written.options.clone(), expected: Map::new() };
-    assert!(!swapped.is_whole(), "what the manifest describes is compared");
+    assert!(!swapped.is_whole(), "tables are compared with the manifest");
     assert_eq!(swapped.repair().1, written.expected);
 
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! What the engine tells of its background work, stalls and slow fsyncs.
+//! Events of background work, stalls and slow fsyncs.
 
 use crate::common::{DIR, World, put, small_options};
 use kvant_base::events::{Edge, Event, EventKind, Events, Field};
@@ -46,7 +46,7 @@ fn text(text: &'static str) -> Option<Field> {
     Some(Field::Text(text.into()))
 }
 
-/// Beginnings and ends of one kind belong together, each end after its beginning.
+/// Every begin event is followed by its end event.
 fn assert_paired(events: &[Arc<Event>]) {
     for event in events {
         let same = |other: &&Arc<Event>| other.span == event.span;
@@ -56,7 +56,7 @@ fn assert_paired(events: &[Arc<Event>]) {
 }
 
 #[test]
-fn a_flush_and_a_compaction_are_told_with_what_they_read_and_wrote() {
+fn flush_and_compaction_events_have_the_bytes_read_and_written() {
     let (world, _) = world();
     let (db, events) = open(&world.env, &small_options(SyncLevel::Os)).expect("opens");
     for number in 0..100 {
@@ -88,7 +88,7 @@ fn a_flush_and_a_compaction_are_told_with_what_they_read_and_wrote() {
 }
 
 #[test]
-fn a_memtable_of_many_small_entries_is_sealed_by_their_number() {
+fn a_memtable_of_many_small_entries_is_sealed_by_entry_count() {
     let (world, _) = world();
     let options = Options {
         memtable_bytes: 1 << 20,
@@ -107,7 +107,7 @@ fn a_memtable_of_many_small_entries_is_sealed_by_their_number() {
 }
 
 #[test]
-fn a_flush_that_fails_ends_with_its_error() {
+fn the_end_event_of_a_failed_flush_has_its_error() {
     let (world, disk) = world();
     let (db, events) = open(&world.env, &small_options(SyncLevel::Os)).expect("opens");
     db.put(b"key", b"value", None).expect("written");
@@ -119,7 +119,7 @@ fn a_flush_that_fails_ends_with_its_error() {
 }
 
 #[test]
-fn a_stall_is_told_once_from_the_first_writer_held_until_writers_are_let_go() {
+fn a_stall_is_one_event_from_the_first_delayed_writer_to_the_release() {
     let (world, disk) = world();
     let (db, events) = open(&world.env, &small_options(SyncLevel::Os)).expect("opens");
     disk.fail_next(FaultOp::Create, ".sst", io::ErrorKind::Other, u64::MAX);
@@ -149,23 +149,23 @@ fn a_stall_is_told_once_from_the_first_writer_held_until_writers_are_let_go() {
     assert_eq!(stalls.len(), 2, "{stalls:?}");
     assert_paired(&stalls);
     assert_eq!(field(&stalls[1], "reason").cloned(), text("memtables"));
-    let end_ns = stalls[1].end_ns.expect("an end has its time");
+    let end_ns = stalls[1].end_ns.expect("end events have an end time");
     assert!(end_ns - stalls[1].start_ns >= 15_000_000, "{stalls:?}");
 }
 
 #[test]
-fn only_a_slow_fsync_is_told() {
+fn a_fast_fsync_is_no_event() {
     let (world, _) = world();
     let (db, events) = open(&world.env, &small_options(SyncLevel::Always)).expect("opens");
     db.put(b"key", b"value", None).expect("written");
     db.compact().expect("compacted");
     assert!(db.stats().wal.sync_count > 0);
-    // On the clock of this world an fsync takes no time at all.
+    // On the mock clock an fsync takes no time.
     assert_eq!(of_kind(&events, EventKind::Fsync), []);
 }
 
 #[test]
-fn a_slow_fsync_of_the_log_and_of_a_table_is_told() {
+fn slow_fsyncs_of_the_log_and_of_a_table_are_events() {
     const DELAY: Duration = Duration::from_millis(20);
     let disk = FaultyFs::new(1);
     let clock = Arc::new(SystemClock::new());
@@ -189,7 +189,7 @@ fn a_slow_fsync_of_the_log_and_of_a_table_is_told() {
             .unwrap_or_else(|| panic!("no {file} in {told:?}"));
         assert_eq!(fsync.edge, Edge::End);
         assert!(number(fsync, "us") >= 20_000, "{fsync:?}");
-        assert!(fsync.end_ns.expect("an end has its time") - fsync.start_ns >= 20_000_000);
+        assert!(fsync.end_ns.expect("end events have an end time") - fsync.start_ns >= 20_000_000);
         assert_eq!(field(fsync, "error"), None);
     }
 }

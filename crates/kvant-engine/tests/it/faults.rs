@@ -1,4 +1,4 @@
-//! A disk that fails or is full.
+//! Disk failures and a full disk.
 
 use crate::common::{World, all_records, put, small_options};
 use bytes::Bytes;
@@ -29,8 +29,8 @@ fn a_failed_fsync_leaves_the_outcome_unknown_and_fences_later_writes() {
         assert_eq!(error.kind(), ErrorKind::Fenced, "{error}");
     }
     assert!(db.fenced().is_some() && db.stats().fenced.is_some());
-    assert_eq!(db.get(b"before").expect("reads go on"), Some(Bytes::from_static(b"1")));
-    assert_eq!(db.get(b"after").expect("reads go on"), None);
+    assert_eq!(db.get(b"before").expect("reads continue"), Some(Bytes::from_static(b"1")));
+    assert_eq!(db.get(b"after").expect("reads continue"), None);
     drop(db);
     let db = World::new(4, Arc::new(disk)).open(&options);
     assert_eq!(db.get(b"before").expect("read"), Some(Bytes::from_static(b"1")));
@@ -38,7 +38,7 @@ fn a_failed_fsync_leaves_the_outcome_unknown_and_fences_later_writes() {
 }
 
 #[test]
-fn a_failed_fsync_of_a_table_fences_and_loses_nothing() {
+fn a_failed_fsync_of_a_table_fences_writes_and_loses_nothing() {
     let (world, disk) = world();
     let options = small_options(SyncLevel::Os);
     let db = world.open(&options);
@@ -47,7 +47,7 @@ fn a_failed_fsync_of_a_table_fences_and_loses_nothing() {
     }
     disk.fail_next(FaultOp::SyncData, ".sst", io::ErrorKind::Other, 1);
     assert_eq!(db.flush().expect_err("the flush fails").kind(), ErrorKind::Fenced);
-    assert_eq!(all_records(&db).expect("reads go on").len(), 50);
+    assert_eq!(all_records(&db).expect("reads continue").len(), 50);
     drop(db);
     let db = World::new(4, Arc::new(disk)).open(&options);
     assert_eq!(all_records(&db).expect("read").len(), 50);
@@ -60,7 +60,10 @@ fn a_failed_log_write_is_undone_and_the_next_one_succeeds() {
     let db = world.open(&options);
     db.put(b"first", b"1", None).expect("written");
     disk.fail_next(FaultOp::Write, ".wal", io::ErrorKind::Other, 1);
-    assert_eq!(db.put(b"refused", b"2", None).expect_err("the write failed").kind(), ErrorKind::Io);
+    assert_eq!(
+        db.put(b"rejected", b"2", None).expect_err("the write failed").kind(),
+        ErrorKind::Io
+    );
     db.put(b"second", b"3", None).expect("written");
     db.close().expect("closed");
     let db = World::new(4, Arc::new(disk)).open(&options);
@@ -68,7 +71,7 @@ fn a_failed_log_write_is_undone_and_the_next_one_succeeds() {
     assert_eq!(keys, [b"first".to_vec(), b"second".to_vec()]);
 }
 
-/// All of the record may have been written before the error: then it is there after a restart.
+/// If the whole record was written before the error, it is there after a restart.
 #[test]
 fn a_log_write_that_cannot_be_undone_has_an_unknown_outcome() {
     let options = small_options(SyncLevel::Os);
@@ -97,7 +100,7 @@ fn a_log_write_that_cannot_be_undone_has_an_unknown_outcome() {
 }
 
 #[test]
-fn health_tells_of_failed_writes_until_one_succeeds_or_none_is_tried() {
+fn health_reports_failed_writes_until_one_succeeds_or_none_is_tried() {
     let (world, disk) = world();
     let db = world.open(&small_options(SyncLevel::Os));
     let is_good = || matches!(db.write_health(), WriteHealth::Good);
@@ -121,7 +124,7 @@ fn health_tells_of_failed_writes_until_one_succeeds_or_none_is_tried() {
 }
 
 #[test]
-fn health_tells_of_flushes_that_fail_once_they_hold_writes_back() {
+fn health_reports_failed_flushes_once_they_stall_writes() {
     let (world, disk) = world();
     let db = world.open(&small_options(SyncLevel::Os));
     disk.fail_next(FaultOp::Write, ".sst", io::ErrorKind::Other, u64::MAX);
@@ -146,7 +149,7 @@ fn health_tells_of_flushes_that_fail_once_they_hold_writes_back() {
 }
 
 #[test]
-fn a_full_disk_refuses_puts_takes_deletes_and_heals_by_itself() {
+fn a_full_disk_rejects_puts_accepts_deletes_and_recovers() {
     let (world, disk) = world();
     let options = Options { memtable_bytes: 64 << 10, ..small_options(SyncLevel::Os) };
     disk.set_capacity_bytes(Some(1 << 20));
@@ -154,7 +157,7 @@ fn a_full_disk_refuses_puts_takes_deletes_and_heals_by_itself() {
     let mut rng = Rng::new(9);
     let mut values = Vec::new();
     let error = loop {
-        // Random bytes: compression must not save the disk.
+        // Random bytes do not compress.
         let value = rng.bytes(1_000);
         match db.put(format!("key{:06}", values.len()).as_bytes(), &value, None) {
             Ok(()) => values.push(value),
@@ -167,11 +170,11 @@ fn a_full_disk_refuses_puts_takes_deletes_and_heals_by_itself() {
     assert!(db.stats().disk_full);
     assert!(written > 300, "{written} records fit on a disk of 1 MiB");
     for (number, value) in values.iter().enumerate() {
-        let found = db.get(format!("key{number:06}").as_bytes()).expect("reads go on");
+        let found = db.get(format!("key{number:06}").as_bytes()).expect("reads continue");
         assert_eq!(found.as_deref(), Some(value.as_slice()), "key {number}");
     }
     for number in 0..20 {
-        db.delete(format!("key{number:06}").as_bytes()).expect("deletes go on");
+        db.delete(format!("key{number:06}").as_bytes()).expect("deletes continue");
     }
     assert_eq!(
         db.write(put(b"more", &[0; 1_000])).expect_err("still full").kind(),
@@ -182,7 +185,7 @@ fn a_full_disk_refuses_puts_takes_deletes_and_heals_by_itself() {
     world.clock.advance(Duration::from_secs(1));
     db.put(b"more", b"1", None).expect("space has returned");
     assert!(!db.stats().disk_full);
-    db.flush().expect("flushes go on");
+    db.flush().expect("flushes continue");
     assert_eq!(all_records(&db).expect("read").len(), written - 20 + 1);
     drop(db);
     let db = World::new(4, Arc::new(disk)).open(&options);
@@ -197,7 +200,7 @@ fn a_disk_that_is_full_at_the_start_still_reads() {
     db.put(b"key", b"1", None).expect("written");
     db.close().expect("closed");
     drop(db);
-    // Room for a log header and a manifest, not for the reserve.
+    // Space for a log header and a manifest, not for the reserve.
     disk.set_capacity_bytes(Some(disk.used_bytes() - 8_000));
     let db = World::new(4, Arc::new(disk)).open(&options);
     assert_eq!(db.get(b"key").expect("read"), Some(Bytes::from_static(b"1")));

@@ -1,5 +1,4 @@
-//! A disk that is full: single writes that find no space, deletes that make some, starts without
-//! any.
+//! A full disk: single writes without space, deletes that free space, opens without space.
 
 use crate::common::{DIR, World, all_records, put, seed, small_options};
 use kvant_base::{ErrorKind, Result};
@@ -13,7 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A batch by name, and what became of it.
+/// The name of a batch, and its result.
 type Outcome = (&'static str, Result<()>);
 
 fn world() -> (World, FaultyFs) {
@@ -30,26 +29,26 @@ fn names(disk: &FaultyFs, part: &str) -> Vec<String> {
 }
 
 #[test]
-fn flushes_whose_edit_finds_no_space_leave_no_tables_behind() {
+fn a_flush_without_space_for_its_edit_leaves_no_table() {
     let (world, disk) = world();
     let db = world.open(&small_options(SyncLevel::Os));
     db.put(b"key", b"value", None).expect("written");
-    // The manifest, by the name under which it was made. Each attempt appends twice: the next log,
-    // then the table.
+    // The manifest, by its temporary name. Each attempt appends two edits: the next log, then the
+    // table.
     disk.fail_next(FaultOp::Write, ".tmp", io::ErrorKind::StorageFull, 10);
     for _ in 0..5 {
         let error = db.flush().expect_err("the edit cannot be written");
         assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
         world.clock.advance(Duration::from_secs(1));
     }
-    db.flush().expect("there is space again");
+    db.flush().expect("space has returned");
     world.spawner.run_until_idle();
     assert_eq!(names(&disk, ".sst").len(), 1, "one table of the tree");
     assert_eq!(all_records(&db).expect("read").len(), 1);
 }
 
 #[test]
-fn a_delete_passes_when_there_is_no_space_to_start_a_log() {
+fn a_delete_succeeds_without_space_to_start_a_log() {
     let (world, disk) = world();
     let options = Options { memtable_bytes: 4096, ..small_options(SyncLevel::Os) };
     let db = world.open(&options);
@@ -59,13 +58,13 @@ fn a_delete_passes_when_there_is_no_space_to_start_a_log() {
         number += 1;
     }
     disk.fail_next(FaultOp::Write, ".wal", io::ErrorKind::StorageFull, 1);
-    db.delete(b"key0").expect("deletes go on");
+    db.delete(b"key0").expect("deletes continue");
     assert!(db.stats().disk_full);
     assert_eq!(db.get(b"key0").expect("read"), None);
 }
 
 #[test]
-fn a_delete_does_not_share_the_fate_of_a_put_that_finds_no_space() {
+fn a_delete_succeeds_beside_a_put_that_finds_no_space() {
     let (world, disk) = world();
     let db = world.open(&small_options(SyncLevel::Os));
     db.put(b"old", b"1", None).expect("written");
@@ -74,10 +73,10 @@ fn a_delete_does_not_share_the_fate_of_a_put_that_finds_no_space() {
     delete.delete(b"old");
     let batches = [("put", put(b"new", b"2")), ("delete", delete)];
     let (then, outcomes_of, full) = (db.clone(), Arc::clone(&outcomes), disk.clone());
-    // What is submitted while a group is being completed makes up the next group.
+    // Batches submitted while a group completes form the next group.
     let submit_both = Box::new(move |first: Result<()>| {
         first.expect("written");
-        // The group, then the put alone.
+        // Fails the group, then the put alone.
         full.fail_next(FaultOp::Write, ".wal", io::ErrorKind::StorageFull, 2);
         for (name, batch) in batches {
             let outcomes = Arc::clone(&outcomes_of);
@@ -97,7 +96,7 @@ fn a_delete_does_not_share_the_fate_of_a_put_that_finds_no_space() {
 }
 
 #[test]
-fn closing_on_a_full_disk_succeeds_when_all_is_durable() {
+fn close_succeeds_on_a_full_disk_if_everything_is_durable() {
     let (world, disk) = world();
     let options = small_options(SyncLevel::Always);
     let db = world.open(&options);
@@ -109,13 +108,13 @@ fn closing_on_a_full_disk_succeeds_when_all_is_durable() {
     assert_eq!(all_records(&db).expect("read").len(), 1);
 }
 
-/// Scattered over the key space, so that every table of level 0 overlaps every other.
+/// Keys are scattered over the key space, so all tables of level 0 overlap each other.
 fn key(number: usize) -> Vec<u8> {
     format!("{:08x}", (number as u32).wrapping_mul(0x9e37_79b1)).into_bytes()
 }
 
-/// Puts records with values of 1,000 random bytes, which no compression saves the disk, until one
-/// is refused. Returns them.
+/// Puts values of 1,000 random bytes, which do not compress, until one is rejected. Returns the
+/// records.
 fn fill(world: &World, db: &Db, rng: &mut Rng) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut records = BTreeMap::new();
     for number in 0..100_000 {
@@ -133,7 +132,7 @@ fn fill(world: &World, db: &Db, rng: &mut Rng) -> BTreeMap<Vec<u8>, Vec<u8>> {
     panic!("the disk never fills");
 }
 
-/// Tries a put until it is accepted, while time goes by.
+/// Retries a put until it is accepted, advancing the clock.
 fn put_when_healed(world: &World, db: &Db) {
     for _ in 0..100 {
         world.clock.advance(Duration::from_millis(300));
@@ -156,7 +155,7 @@ fn brim_options() -> Options {
 }
 
 #[test]
-fn deletes_on_a_disk_that_the_database_filled_make_room_for_puts() {
+fn deletes_make_room_for_puts_on_a_disk_filled_by_the_database() {
     let seed = seed("deletes_on_a_disk_that_the_database_filled_make_room_for_puts");
     let mut rng = Rng::new(seed);
     for restarts in [false, true] {
@@ -177,7 +176,7 @@ fn deletes_on_a_disk_that_the_database_filled_make_room_for_puts() {
             assert_records(&db, &records);
             let gone: Vec<_> = records.keys().filter(|_| !rng.one_in(10)).cloned().collect();
             for key in gone {
-                db.delete(&key).expect("deletes go on");
+                db.delete(&key).expect("deletes continue");
                 records.remove(&key);
                 world.spawner.run_until_idle();
             }
@@ -189,7 +188,7 @@ fn deletes_on_a_disk_that_the_database_filled_make_room_for_puts() {
 }
 
 #[test]
-fn a_full_level_0_lets_deletes_pass_when_compaction_has_no_room() {
+fn deletes_succeed_with_a_full_level_0_and_no_room_for_compaction() {
     let (world, disk) = world();
     let options =
         Options { l0_compact_count: 2, l0_slow_count: 2, l0_stop_count: 4, ..brim_options() };
@@ -200,21 +199,20 @@ fn a_full_level_0_lets_deletes_pass_when_compaction_has_no_room() {
         db.put(&key(number), &value, None).expect("written");
     }
     db.compact().expect("compacted");
-    // Another program takes everything, again and again, so that no flush's or compaction's room
-    // lasts.
+    // Another program repeatedly takes all free space, also that of flushes and compactions.
     let mut number = 0;
     let take_all = || disk.set_capacity_bytes(Some(disk.used_bytes()));
     take_all();
     while db.stats().levels[0].table_count < 4 && number < 4_000 {
         disk.set_capacity_bytes(Some(disk.used_bytes() + (64 << 10)));
         db.delete(format!("{:x}-{}", number % 16, "k".repeat(100)).as_bytes())
-            .expect("deletes go on");
+            .expect("deletes continue");
         number += 1;
         world.spawner.run_until_idle();
     }
     take_all();
     for number in 0..300 {
-        db.delete(&key(number)).expect("deletes go on");
+        db.delete(&key(number)).expect("deletes continue");
         assert_eq!(db.stall(), None);
     }
     let error = db.put(b"more", &value, None).expect_err("no space");
@@ -226,14 +224,14 @@ fn a_full_level_0_lets_deletes_pass_when_compaction_has_no_room() {
 }
 
 #[test]
-fn the_reserve_lasts_for_a_hundred_thousand_deletes_beside_a_program_that_takes_all_space() {
+fn the_reserve_suffices_for_a_hundred_thousand_deletes_without_free_space() {
     let (world, disk) = world();
     let db = world.open(&Options { sync: SyncLevel::Os, ..Options::for_memory(64 << 20) });
     db.put(b"key", &[b'v'; 100], None).expect("written");
     let long_key = |number: usize| format!("{number:064}");
     let mut number = 0;
     let error = loop {
-        // All but the rest of each log's last block, which belongs to no other file.
+        // All but the rest of the last block of each log.
         let logs = disk
             .files()
             .into_iter()
@@ -247,11 +245,11 @@ fn the_reserve_lasts_for_a_hundred_thousand_deletes_beside_a_program_that_takes_
     };
     assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
     assert!(number >= 100_000, "only {number} deletes");
-    assert_eq!(db.get(b"key").expect("reads go on").as_deref(), Some(&[b'v'; 100][..]));
+    assert_eq!(db.get(b"key").expect("reads continue").as_deref(), Some(&[b'v'; 100][..]));
 }
 
 #[test]
-fn a_database_opens_for_reading_without_a_byte_to_spare() {
+fn a_database_opens_for_reading_without_free_space() {
     let seed = seed("a_database_opens_for_reading_without_a_byte_to_spare");
     let mut rng = Rng::new(seed);
     for is_stopped in [false, true] {
@@ -295,12 +293,12 @@ fn a_database_opens_for_reading_without_a_byte_to_spare() {
 }
 
 #[test]
-fn a_refused_start_leaves_nothing_behind() {
+fn a_failed_open_leaves_no_files() {
     let list = |disk: &FaultyFs| disk.files();
     let refused = |disk: &FaultyFs| {
         let world = World::new(3, Arc::new(disk.clone()));
         let opened = world.try_open(&brim_options());
-        opened.err().expect("the start is refused").kind()
+        opened.err().expect("the open fails").kind()
     };
     let (world, disk) = world();
     disk.set_capacity_bytes(Some(10));
@@ -321,8 +319,8 @@ fn a_refused_start_leaves_nothing_behind() {
     assert_eq!(list(&disk), before);
 }
 
-/// A database whose last level has five tables of 256 KiB and more, with overwrites of its keys
-/// above, on a disk that has room for little more than one of these tables.
+/// A database with five tables of at least 256 KiB in the last level and overwrites of their keys
+/// above, on a disk with space for little more than one of these tables.
 fn world_with_little_room(base: &FaultyFs) -> (World, FaultyFs, Db) {
     let disk = base.crash_image(1, CrashStyle::KeepAll);
     disk.set_capacity_bytes(Some(disk.used_bytes() + (400 << 10)));
@@ -332,7 +330,7 @@ fn world_with_little_room(base: &FaultyFs) -> (World, FaultyFs, Db) {
 }
 
 #[test]
-fn a_compaction_with_little_room_is_done_in_steps_that_any_loss_of_power_leaves_whole() {
+fn a_power_loss_during_a_compaction_in_steps_loses_nothing() {
     let seed = seed("a_compaction_with_little_room");
     let mut rng = Rng::new(seed);
     let (world, base) = world();
@@ -356,7 +354,7 @@ fn a_compaction_with_little_room_is_done_in_steps_that_any_loss_of_power_leaves_
     let levels = db.stats().levels;
     let (last, above) = levels.split_last().expect("levels");
     assert!(above.iter().all(|level| level.table_count == 0), "{levels:?}");
-    assert_eq!(last.entry_count, 1_200, "nothing is there twice");
+    assert_eq!(last.entry_count, 1_200, "no entry is duplicated");
     assert_records(&db, &records);
     let sync_points = disk.sync_point_count() - begun;
     assert!(sync_points > 12, "{sync_points} sync points: one step");
@@ -373,6 +371,6 @@ fn a_compaction_with_little_room_is_done_in_steps_that_any_loss_of_power_leaves_
         assert_records(&db, &records);
         db.compact().expect("there is room");
         assert_records(&db, &records);
-        assert_eq!(db.stats().levels[6].entry_count, 1_200, "nothing is there twice");
+        assert_eq!(db.stats().levels[6].entry_count, 1_200, "no entry is duplicated");
     }
 }

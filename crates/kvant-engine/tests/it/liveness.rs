@@ -1,5 +1,5 @@
-//! Whoever waits is told, whatever goes wrong: on real threads, because single steps look again by
-//! themselves and so cannot show a notification that was forgotten.
+//! Every waiter is notified, also after failures. Uses real threads: the deterministic spawner
+//! polls tasks and would hide a missing notification.
 
 use crate::common::{DIR, small_options};
 use kvant_base::ErrorKind;
@@ -14,7 +14,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// Far longer than anything here takes; a test that needs it hangs.
+/// A deadline far above the duration of these tests.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn open(disk: &FaultyFs) -> Db {
@@ -33,7 +33,7 @@ fn open(disk: &FaultyFs) -> Db {
 fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, outcome) = mpsc::channel();
     thread::spawn(move || done.send(work()));
-    outcome.recv_timeout(PATIENCE).expect("whoever waits is told in the end")
+    outcome.recv_timeout(PATIENCE).expect("the waiter is notified")
 }
 
 #[test]
@@ -50,6 +50,6 @@ fn a_flush_that_keeps_failing_is_reported_with_its_cause() {
         assert_eq!(error.kind(), expected, "{error}");
         disk.clear_faults();
         let waiting = db.clone();
-        in_time(move || waiting.flush()).expect("it is tried again");
+        in_time(move || waiting.flush()).expect("the flush is retried");
     }
 }

@@ -1,4 +1,4 @@
-//! The engine through its public interface, on simulated and real disks.
+//! Tests of the engine through its public interface, on simulated and real disks.
 
 #![expect(clippy::print_stdout, reason = "random tests print their seed")]
 

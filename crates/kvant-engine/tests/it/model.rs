@@ -1,8 +1,7 @@
 //! Random operations with random settings and restarts, against a `BTreeMap`.
 //!
-//! The model keeps every record with its expiry; the clock is a mock that moves now and then.
-//! Snapshots are kept open over flushes, compactions and later writes, and must go on showing what
-//! they showed.
+//! The model keeps every record with its expiry; the mock clock advances at random. Snapshots stay
+//! open during flushes, compactions and later writes, and must return the same records throughout.
 
 use crate::common::{DIR, World, random_options, rounds, seed};
 use bytes::Bytes;
@@ -17,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 type Map = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
-/// A range that is read now and then, and what is left of what it should show.
+/// A range that is read in parts, and the records that it should still return.
 type OpenRange =
     (RangeIter, std::collections::btree_map::IntoIter<Vec<u8>, (Vec<u8>, Option<u64>)>);
 
@@ -59,7 +58,7 @@ impl Run {
             self.compare_all(&db);
             if self.rng.one_in(3) {
                 db.close().expect("the database closes");
-                let refused = db.get(b"key").expect_err("a closed database answers nothing");
+                let refused = db.get(b"key").expect_err("a closed database rejects reads");
                 assert_eq!(refused.kind(), ErrorKind::Closed);
             }
         }
@@ -127,7 +126,7 @@ impl Run {
 
     fn key(&mut self) -> Vec<u8> {
         let number = self.rng.below(self.key_space);
-        // Some keys are prefixes of others, some are long, some hold zero bytes.
+        // Some keys are prefixes of others, some are long, some contain zero bytes.
         match number % 7 {
             0 => vec![b'a'; 1 + (number % 300) as usize],
             1 => [b"k\0".as_slice(), &number.to_be_bytes()].concat(),
@@ -171,7 +170,7 @@ impl Run {
         let expected = live(&self.model, self.now_ms());
         let expected = expected.into_iter().filter(|(key, _)| *key >= start && *key < end);
         for (key, value) in expected {
-            let record = range.next().expect("a range reads").expect("the range goes on");
+            let record = range.next().expect("a range reads").expect("the range continues");
             assert_eq!((record.key, record.value), (key.as_slice(), value.as_slice()));
         }
         assert_eq!(range.next().expect("a range reads"), None);
@@ -190,14 +189,14 @@ impl Run {
         }
         let mut range = snapshot.range(b"", None).expect("a range opens");
         for (key, value) in live(frozen, self.now_ms()) {
-            let record = range.next().expect("a range reads").expect("the range goes on");
+            let record = range.next().expect("a range reads").expect("the range continues");
             assert_eq!((record.key, record.value), (key.as_slice(), value.as_slice()));
         }
         assert_eq!(range.next().expect("a range reads"), None);
     }
 
-    /// Takes up to `count` records from a range that was opened a while ago. What has expired since
-    /// may be missing.
+    /// Reads up to `count` records from a range that was opened earlier. Records that have expired
+    /// since may be missing.
     fn read_on(&self, (range, expected): &mut OpenRange, count: u64) {
         let now_ms = self.now_ms();
         let expired =
@@ -212,7 +211,7 @@ impl Run {
             };
             let (key, (value, _)) = expected
                 .find(|(key, (_, expiry_ms))| key == record.key || !expired(*expiry_ms))
-                .expect("the range shows no more than there was");
+                .expect("the range returns no other records");
             assert_eq!((record.key, record.value), (key.as_slice(), value.as_slice()));
         }
     }
@@ -222,7 +221,7 @@ impl Run {
         let name = format!("/checkpoint{}", self.checkpoints);
         let dir = Path::new(&name);
         db.checkpoint(dir).expect("a checkpoint is made");
-        let again = db.checkpoint(dir).expect_err("a checkpoint never replaces what exists");
+        let again = db.checkpoint(dir).expect_err("a checkpoint never replaces a directory");
         assert_eq!(again.kind(), ErrorKind::Invalid);
         let options = random_options(&mut self.rng);
         let resources = kvant_engine::Resources::new(&options);

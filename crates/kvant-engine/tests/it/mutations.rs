@@ -1,10 +1,9 @@
-//! Random damage to whole directories: a file is flipped, truncated, exchanged, deleted, zeroed or
-//! renamed. Then `verify`, an open and `repair` run, each on a copy.
+//! Random damage to directories: a file is flipped, truncated, swapped, deleted, zeroed or renamed.
+//! Then `verify`, an open and `repair` run, each on a copy.
 //!
-//! 1. What `verify` calls whole opens and reads right.
-//! 2. An open database returns the right data or an error with a file. The exception: the end of
-//!    the last log of a killed process may be missing, behind everything that is on record as
-//!    synced.
+//! 1. A database that `verify` calls whole opens and returns correct data.
+//! 2. An open database returns correct data or an error with a file. The exception: the end of the
+//!    last log of a killed process may be missing, after everything recorded as synced.
 //! 3. The result of `repair` opens and is whole, and `repair` reports what it could not save.
 //!
 //! `KVANT_MUTATIONS` is the number of mutations.
@@ -22,20 +21,20 @@ use std::time::Duration;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Mutations by default.
+/// Default number of mutations.
 const MUTATIONS_QUICK: u64 = 60;
-/// Mutations of one database.
+/// Mutations per database.
 const MUTATIONS_PER_DATABASE: u64 = 20;
 const KEY_COUNT: u64 = 120;
 
-/// A database to be damaged.
+/// A database to damage.
 struct Victim {
     disk: FaultyFs,
     options: Options,
     stop: &'static str,
     /// Every write, in order; `None` deletes.
     history: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    /// How many of them are on record as synced.
+    /// The number of writes recorded as synced.
     known: usize,
 }
 
@@ -51,14 +50,14 @@ impl Victim {
         state
     }
 
-    /// Whether `found` is what was written up to some moment after what is on record.
+    /// Whether `found` is a prefix of the writes that includes those recorded as synced.
     fn is_allowed_prefix(&self, found: &Map) -> bool {
         (self.known..self.history.len()).rev().any(|count| self.state_after(count) == *found)
     }
 }
 
 #[test]
-fn random_mutations_are_found_or_harmless() {
+fn random_mutations_are_detected_or_harmless() {
     let seed = seed("mutations");
     let mut rng = Rng::new(seed);
     let count = match std::env::var("KVANT_MUTATIONS") {
@@ -103,11 +102,11 @@ struct Tally {
     lost: u64,
 }
 
-/// What reading everything came to.
+/// The result of reading everything.
 #[derive(Debug, PartialEq, Eq)]
 enum Read {
     Right,
-    /// Some reads failed, and said where; the others were right.
+    /// Some reads failed with an error that names the file; the others were correct.
     Errors,
     /// A prefix of the history.
     EndCut,
@@ -199,7 +198,7 @@ fn key(number: u64) -> Vec<u8> {
     format!("key{number:03}").into_bytes()
 }
 
-/// A database with tables on two levels and several logs, stopped in order or killed.
+/// A database with tables on two levels and several logs, closed or killed.
 fn build(rng: &mut Rng) -> Victim {
     let killed = rng.one_in(2);
     let interval = SyncLevel::Interval(Duration::from_millis(100));
@@ -219,7 +218,7 @@ fn build(rng: &mut Rng) -> Victim {
     for run in 0..run_count {
         let world = World::new(rng.next_u64(), Arc::new(disk.clone()));
         let db = world.open(&victim.options);
-        // What was replayed is synced, and on record.
+        // A recovery syncs and records what it replayed.
         victim.known = victim.history.len();
         if run == 0 {
             write(rng, &mut victim, &db, &disk, 150);
@@ -266,13 +265,13 @@ fn write(rng: &mut Rng, victim: &mut Victim, db: &Db, disk: &FaultyFs, count: u6
         }
         victim.history.push((key, value));
         if manifest() != before.0 {
-            // Every edit says what was synced before it: with `always`, what was acknowledged.
+            // Every edit records what was synced before it: with `always`, all acknowledged writes.
             victim.known = before.1;
         }
     }
 }
 
-/// Damages a file, and says how.
+/// Damages a file. Returns the kind and the details.
 fn mutate(rng: &mut Rng, image: &FaultyFs) -> (&'static str, String) {
     let files: Vec<(PathBuf, u64)> = image
         .files()

@@ -1,9 +1,9 @@
 //! Power loss at every sync point of scripted workloads.
 //!
-//! A scripted workload runs once to count its sync points. Then it runs again for each of them, the
-//! disk fails at that point, and what a disk may hold afterwards is opened: unsynced writes and
-//! directory entries dropped, kept, reordered and torn by seed. With `--sync always` nothing
-//! acknowledged is missing; with the other levels what is left is a prefix of the history.
+//! A scripted workload runs once to count its sync points. Then it runs again for each of them, and
+//! the disk fails at that point. The database is opened on what a disk may contain afterwards:
+//! unsynced writes and directory entries are dropped, kept, reordered and torn at random. With
+//! `--sync always` nothing acknowledged is missing; otherwise a prefix of the history is left.
 
 use crate::common::{START_MS, World, all_records, rounds, seed, small_options};
 use kvant_engine::{Db, SyncLevel, WriteBatch};
@@ -16,11 +16,11 @@ use std::time::Duration;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What happened until the disk failed.
+/// The history until the disk failed.
 struct History {
-    /// The state after each batch that was submitted, the empty one first.
+    /// The state before any batch and after each submitted one.
     states: Vec<Map>,
-    /// How many batches had been acknowledged.
+    /// Acknowledged batches.
     acknowledged: usize,
 }
 
@@ -73,7 +73,7 @@ fn crash(seed: u64, sync: SyncLevel, sync_point: u64) {
     }
 }
 
-/// Opens what the crash left, twice: what the first recovery showed is still there for the second.
+/// Opens the database after the crash twice: the second recovery returns what the first one did.
 fn recover(what: &str, seed: u64, sync: SyncLevel, image: FaultyFs, history: &History) {
     let image: Arc<dyn Fs> = Arc::new(image);
     let mut options = small_options(sync);
@@ -111,8 +111,8 @@ fn records(db: &Db) -> Map {
     all_records(db).expect("a recovered database reads").into_iter().collect()
 }
 
-/// Writes, overwrites, deletes, flushes, compacts and reopens, by `seed`, until all is done or the
-/// disk fails.
+/// Writes, overwrites, deletes, flushes, compacts and reopens at random until the end of the script
+/// or until the disk fails.
 fn workload(seed: u64, sync: SyncLevel, disk: &FaultyFs) -> History {
     let mut rng = Rng::new(seed);
     let mut history = History { states: vec![Map::new()], acknowledged: 0 };
@@ -128,7 +128,7 @@ fn workload(seed: u64, sync: SyncLevel, disk: &FaultyFs) -> History {
         for _ in 0..25 {
             let mut state = history.states.last().expect("there is a first state").clone();
             let batch = random_batch(&mut rng, &mut state);
-            // A batch whose outcome is unknown may be found or not.
+            // A batch with an unknown outcome may be there or not.
             history.states.push(state);
             if db.write(batch).is_err() {
                 return history;
@@ -147,7 +147,7 @@ fn workload(seed: u64, sync: SyncLevel, disk: &FaultyFs) -> History {
         if session == 0 && rng.one_in(2) && db.close().is_err() {
             return history;
         }
-        // The process just ends: nothing more happens to the disk.
+        // The process is killed: nothing more is written.
         world.spawner.abandon_tasks();
         std::mem::forget(db);
         disk.release_locks();

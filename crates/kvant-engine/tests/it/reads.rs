@@ -1,4 +1,4 @@
-//! What reads touch, and point reads that do not wait for the disk.
+//! Traces of reads, and point reads that do not block.
 
 use crate::common::{World, small_options};
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a read takes on the slow disk of these tests: any time would do.
+/// Read latency of the slow disk. Any would do.
 const READ_DELAY: Duration = Duration::from_millis(1);
 
 fn key(number: u64) -> Vec<u8> {
@@ -38,7 +38,7 @@ fn traced(db: &Db, key: &[u8]) -> ReadTrace {
 }
 
 #[test]
-fn a_trace_tells_tables_and_blocks_and_which_were_not_in_the_cache() {
+fn a_trace_counts_tables_blocks_and_cache_misses() {
     let world = World::new(1, Arc::new(MemoryFs::new()));
     let db = flushed(&world);
     let before = db.stats().reads;
@@ -53,16 +53,16 @@ fn a_trace_tells_tables_and_blocks_and_which_were_not_in_the_cache() {
     assert_eq!(warm.block_read_bytes, 0);
 
     db.put(&key(50), b"newer", None).expect("written");
-    assert_eq!(traced(&db, &key(50)), ReadTrace::default(), "it is in the memtable");
+    assert_eq!(traced(&db, &key(50)), ReadTrace::default(), "the key is in the memtable");
 
     let mut both = cold;
     db.get_traced(&key(51), &mut both).expect("read");
-    assert_eq!(both.table_count, 2, "reads are added up");
+    assert_eq!(both.table_count, 2, "traces are added");
     assert_eq!(db.stats().reads.present_block_fetch_count, 3);
 }
 
 #[test]
-fn a_filter_keeps_absent_keys_out_of_the_trace() {
+fn a_filtered_table_is_not_in_the_trace() {
     let world = World::new(1, Arc::new(MemoryFs::new()));
     let db = flushed(&world);
     let mut trace = ReadTrace::default();
@@ -78,7 +78,7 @@ fn a_filter_keeps_absent_keys_out_of_the_trace() {
 }
 
 #[test]
-fn a_range_tells_what_it_has_touched_so_far() {
+fn the_trace_of_a_range_grows_as_it_is_read() {
     let world = World::new(1, Arc::new(MemoryFs::new()));
     let db = flushed(&world);
     let before = db.stats().reads.disk_read_bytes;
@@ -91,14 +91,14 @@ fn a_range_tells_what_it_has_touched_so_far() {
         assert_eq!(all.table_count, 1);
         assert!(all.block_count > 1, "{all:?}");
         let read_count = if reads_from_file { all.block_count } else { 0 };
-        assert_eq!(all.block_read_count, read_count, "the cache has them then");
+        assert_eq!(all.block_read_count, read_count, "the blocks are in the cache");
         if reads_from_file {
             assert_eq!(all.block_read_bytes, db.stats().reads.disk_read_bytes - before);
         }
     }
     db.delete(&key(0)).expect("deleted");
     let range = db.range(b"zzz", None).expect("a range opens");
-    assert_eq!(range.trace(), ReadTrace::default(), "nothing is there");
+    assert_eq!(range.trace(), ReadTrace::default(), "no table has such keys");
 }
 
 fn tried(db: &Db, key: &[u8]) -> Lookup {
@@ -114,13 +114,13 @@ fn known(value: &'static [u8]) -> Lookup {
 }
 
 #[test]
-fn what_is_in_memory_is_known_without_the_disk() {
+fn a_read_from_memory_needs_no_disk() {
     let disk = FaultyFs::new(1);
     let world = World::new(1, Arc::new(disk.clone()));
     let db = flushed(&world);
     db.put(&key(3), b"newer", None).expect("written");
     db.delete(&key(4)).expect("deleted");
-    db.get(&key(50)).expect("its block is in the cache from here on");
+    db.get(&key(50)).expect("the read caches the block");
     disk.set_read_delay(READ_DELAY);
     assert_eq!(tried(&db, &key(3)), known(b"newer"));
     assert_eq!(tried(&db, &key(4)), Lookup::Known(None));
@@ -129,7 +129,7 @@ fn what_is_in_memory_is_known_without_the_disk() {
 }
 
 #[test]
-fn what_is_on_a_slow_disk_is_left_to_who_may_wait() {
+fn a_block_on_a_slow_disk_is_left_to_readers_that_may_block() {
     let disk = FaultyFs::new(1);
     let world = World::new(1, Arc::new(disk.clone()));
     let db = flushed(&world);
@@ -144,14 +144,14 @@ fn what_is_on_a_slow_disk_is_left_to_who_may_wait() {
     assert_eq!(after.block_cache.miss_count, before.block_cache.miss_count);
 
     assert_eq!(db.get(&key(50)).expect("read").as_deref(), Some(&b"value"[..]));
-    assert_eq!(tried(&db, &key(50)), known(b"value"), "it is in the cache now");
+    assert_eq!(tried(&db, &key(50)), known(b"value"), "the block is in the cache");
     let after = db.stats();
     assert_eq!(after.reads.get_count, before.reads.get_count + 2);
     assert_eq!(after.block_cache.miss_count, before.block_cache.miss_count + 1);
 }
 
 #[test]
-fn a_block_that_was_read_without_waiting_stays_in_the_cache() {
+fn a_non_blocking_read_fills_the_cache() {
     let disk = FaultyFs::new(1);
     let world = World::new(1, Arc::new(disk.clone()));
     let db = flushed(&world);
@@ -163,28 +163,28 @@ fn a_block_that_was_read_without_waiting_stays_in_the_cache() {
 }
 
 #[test]
-fn a_large_value_is_left_to_who_may_wait() {
+fn a_large_value_is_left_to_readers_that_may_block() {
     let world = World::new(1, Arc::new(MemoryFs::new()));
     let db = world.open(&Options::for_memory(64 << 20));
     // Bytes that do not compress.
     let value = Rng::new(1).bytes(1_000_000);
     db.put(b"large", &value, None).expect("written");
     let expected = Lookup::Known(Some(Bytes::from(value)));
-    // Not by assert_eq, which would print a megabyte.
-    assert!(tried(&db, b"large") == expected, "it is in the memtable");
+    // Not assert_eq, which would print a megabyte.
+    assert!(tried(&db, b"large") == expected, "the key is in the memtable");
     db.flush().expect("flushed");
     assert!(needs_disk(&tried(&db, b"large")));
     let found = db.get(b"large").expect("read");
     assert!(Lookup::Known(found) == expected);
-    assert!(tried(&db, b"large") == expected, "it is in the cache now");
-    // As long once it is decompressed, and short in the file.
+    assert!(tried(&db, b"large") == expected, "the block is in the cache");
+    // A block that is short in the file and long when decompressed.
     db.put(b"zeros", &vec![0; 1_000_000], None).expect("written");
     db.flush().expect("flushed");
     assert!(needs_disk(&tried(&db, b"zeros")));
 }
 
 #[test]
-fn a_long_value_is_not_copied_and_outlives_what_held_it() {
+fn a_long_value_is_not_copied_and_outlives_its_owner() {
     let world = World::new(1, Arc::new(MemoryFs::new()));
     let db = world.open(&Options::for_memory(64 << 20));
     let mut rng = Rng::new(2);
@@ -217,12 +217,12 @@ fn a_long_value_is_not_copied_and_outlives_what_held_it() {
     db.close().expect("closed");
     drop(db);
     for (i, value) in held {
-        assert!(value == values[i], "what a reader holds stays as it was");
+        assert!(value == values[i], "the value of the reader is unchanged");
     }
 }
 
 #[test]
-fn a_block_beyond_the_bound_is_left_alone() {
+fn a_bounded_read_does_not_read_longer_blocks() {
     let world = World::new(1, Arc::new(MemoryFs::new()));
     let db = world.open(&Options::for_memory(64 << 20));
     let value = Rng::new(1).bytes(1_000_000);
@@ -234,7 +234,7 @@ fn a_block_beyond_the_bound_is_left_alone() {
     };
     let before = db.stats().reads;
     let Lookup::NeedsDisk { block_bytes } = bounded(b"large", 64 << 10) else {
-        panic!("its block was read");
+        panic!("the block was read");
     };
     assert_eq!(db.stats().reads.disk_read_bytes, before.disk_read_bytes);
     assert_eq!(db.stats().reads.get_count, before.get_count);
@@ -244,7 +244,7 @@ fn a_block_beyond_the_bound_is_left_alone() {
 }
 
 #[test]
-fn a_failed_read_is_no_wait() {
+fn a_failed_read_is_an_error() {
     let disk = FaultyFs::new(1);
     let world = World::new(1, Arc::new(disk.clone()));
     let db = flushed(&world);
@@ -257,7 +257,7 @@ fn a_failed_read_is_no_wait() {
     assert_eq!(error.expect_err("closed").kind(), ErrorKind::Closed);
 }
 
-/// A directory that is removed at the end of the test.
+/// A directory that is removed on drop.
 struct TempDir(std::path::PathBuf);
 
 impl Drop for TempDir {
@@ -266,7 +266,7 @@ impl Drop for TempDir {
     }
 }
 
-/// Whether the system reads a file without waiting that has just been read.
+/// Whether the system supports non-blocking reads of a file in the page cache.
 fn reads_without_waiting(file: &Path) -> bool {
     let file = PosixFs::new().open(file).expect("a file of the database");
     let mut buffer = [0; 16];
@@ -275,7 +275,7 @@ fn reads_without_waiting(file: &Path) -> bool {
 }
 
 #[test]
-fn a_file_that_was_just_written_is_read_without_waiting() {
+fn a_file_in_the_page_cache_is_read_without_blocking() {
     const KEYS: u64 = 1_000;
     let dir = TempDir(std::env::temp_dir().join(format!("kvant-try-get-{}", std::process::id())));
     let options = small_options(SyncLevel::Os);
@@ -290,7 +290,7 @@ fn a_file_that_was_just_written_is_read_without_waiting() {
     let files = PosixFs::new().list(&dir.0).expect("listed");
     let table = files.iter().find(|file| file.name.ends_with(".sst")).expect("a table");
     if !reads_without_waiting(&dir.0.join(&table.name)) {
-        // A file system that cannot: everything but memory is left to who may wait.
+        // Without this support, readers that may block read all files.
         assert!(needs_disk(&tried(&db, &key(0))));
         return;
     }
@@ -305,7 +305,7 @@ fn a_file_that_was_just_written_is_read_without_waiting() {
             Lookup::NeedsDisk { .. } => {}
         }
     }
-    // Memory that is short may have cost the page cache some of it.
+    // Memory pressure may have evicted pages from the page cache.
     assert!(known_count > KEYS / 2, "{known_count} of {KEYS}: {trace:?}");
     assert!(trace.block_read_count > 1, "{trace:?}");
 }

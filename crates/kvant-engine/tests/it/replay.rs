@@ -1,11 +1,11 @@
-//! The log becomes memtables again, whatever the settings were when it was written.
+//! Replay of a log with settings other than those with which it was written.
 
 use crate::common::{World, all_records, small_options};
 use kvant_engine::{Db, Options, SyncLevel};
 use kvant_env::faulty::FaultyFs;
 use std::sync::Arc;
 
-/// Opens the database, uses it, and lets the process end without a word.
+/// Opens the database, uses it, and kills the process.
 fn life(disk: &FaultyFs, options: &Options, live: impl FnOnce(&World, &Db)) {
     let world = World::new(1, Arc::new(disk.clone()));
     let db = world.open(options);
@@ -30,15 +30,15 @@ fn put(db: &Db, numbers: std::ops::Range<usize>) {
 }
 
 #[test]
-fn a_memtable_that_is_full_within_its_second_log_is_sealed_behind_it() {
+fn a_memtable_that_fills_up_in_its_second_log_is_sealed_after_that_log() {
     let disk = FaultyFs::new(1);
     let large = Options { memtable_bytes: 256 << 10, ..small_options(SyncLevel::Os) };
     let small = Options { memtable_bytes: 16 << 10, ..large.clone() };
-    // The small memtable is not full after the first log, and long full before the end of the
+    // The small memtable is not full after the first log, and full well before the end of the
     // second.
     life(&disk, &large, |_, db| put(db, 0..2));
     life(&disk, &large, |_, db| put(db, 2..50));
-    // Both logs of the first memtable are needed until all of it is in a table.
+    // Both logs of the first memtable are needed until it has been flushed.
     life(&disk, &small, |world, _| world.spawner.run_until_idle());
     life(&disk, &small, |_, db| {
         let expected: Vec<_> = (0..50).map(|number| (key(number), value(number))).collect();
@@ -47,10 +47,10 @@ fn a_memtable_that_is_full_within_its_second_log_is_sealed_behind_it() {
 }
 
 #[test]
-fn values_of_all_sizes_are_replayed_into_one_order() {
+fn values_of_all_sizes_are_replayed_in_order() {
     let disk = FaultyFs::new(1);
     let options = small_options(SyncLevel::Os);
-    // Around the size from which on values are not sorted with the others.
+    // Around the size from which values are replayed separately.
     let sizes = [0, 1, 65_535, 65_536, 65_537, 300_000];
     let write = |db: &Db| {
         for round in 0..3 {
@@ -70,19 +70,19 @@ fn values_of_all_sizes_are_replayed_into_one_order() {
     });
 }
 
-/// A memtable that got full in the middle of a file was sealed there, and its flush made that file
-/// the oldest one that is needed: the next recovery found a log that began before what it
-/// continued, and refused it.
+/// Regression: a memtable that filled up in the middle of a file was sealed there, and its flush
+/// made that file the oldest needed one. The next recovery rejected the log, which started before
+/// the flushed sequence number.
 #[test]
 fn a_log_file_that_fills_a_memtable_is_flushed_as_a_whole() {
-    // When a memtable counts as full is its own business.
+    // Various sizes, as the memtable decides when it is full.
     for records_per_log in (5..200).step_by(5) {
         two_logs(records_per_log);
     }
 }
 
-/// Two log files that do not fill a memtable, and then recoveries with smaller ones, which one of
-/// the files overfills.
+/// Writes two log files that do not fill a memtable, then recovers with smaller memtables, which
+/// one of the files overfills.
 fn two_logs(records_per_log: usize) {
     let disk = FaultyFs::new(1);
     for (session, memtable_bytes) in [64 << 10, 64 << 10, 8 << 10, 8 << 10].into_iter().enumerate()

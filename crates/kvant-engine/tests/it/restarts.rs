@@ -1,4 +1,4 @@
-//! Opening again and again.
+//! Repeated restarts.
 
 use crate::common::{DIR, World, all_records, put, small_options};
 use kvant_engine::tools::repair;
@@ -17,7 +17,7 @@ fn count(disk: &FaultyFs, suffix: &str) -> usize {
     files.iter().filter(|(path, _)| path.to_string_lossy().ends_with(suffix)).count()
 }
 
-/// The process ends without a word; the operating system goes on.
+/// Kills the process; the operating system keeps its writes.
 fn kill(world: &World, disk: &FaultyFs, db: Db) {
     world.spawner.abandon_tasks();
     std::mem::forget(db);
@@ -25,7 +25,7 @@ fn kill(world: &World, disk: &FaultyFs, db: Db) {
 }
 
 #[test]
-fn logs_do_not_pile_up_over_restarts_that_never_fill_a_memtable() {
+fn logs_do_not_accumulate_over_restarts_that_never_fill_a_memtable() {
     let disk = FaultyFs::new(1);
     let options = small_options(SyncLevel::Os);
     for restart in 0..40 {
@@ -48,7 +48,7 @@ fn logs_do_not_pile_up_over_restarts_that_never_fill_a_memtable() {
 }
 
 #[test]
-fn restarts_without_writes_leave_no_logs_and_no_tables_behind() {
+fn restarts_without_writes_leave_no_logs_and_no_tables() {
     let disk = FaultyFs::new(1);
     let options = small_options(SyncLevel::Os);
     for _ in 0..10 {
@@ -62,7 +62,7 @@ fn restarts_without_writes_leave_no_logs_and_no_tables_behind() {
 }
 
 #[test]
-fn files_with_impossible_numbers_are_left_alone() {
+fn files_with_impossible_numbers_are_ignored() {
     let disk = FaultyFs::new(1);
     let options = small_options(SyncLevel::Os);
     drop(world(&disk).open(&options));
@@ -76,12 +76,12 @@ fn files_with_impossible_numbers_are_left_alone() {
 }
 
 #[test]
-fn with_sync_always_what_a_recovery_shows_is_durable() {
+fn with_sync_always_recovered_records_are_durable() {
     let disk = FaultyFs::new(1);
     let options = small_options(SyncLevel::Always);
     let first = world(&disk);
     let db = first.open(&options);
-    // Written, and the process is killed before the sync.
+    // The process is killed between write and sync.
     db.submit(put(b"key", b"value"), Box::new(|_| ()))
         .map_err(|refused| refused.error)
         .expect("submitted");

@@ -1,4 +1,5 @@
-//! Real threads and files, for what single steps cannot interleave.
+//! Tests with real threads and files, for interleavings that the deterministic spawner cannot
+//! produce.
 
 use crate::common::{all_records, small_options};
 use kvant_engine::{Db, Options, Resources, SyncLevel};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 const THREADS: usize = 3;
 const WRITES: usize = 200;
 
-/// A directory that is removed at the end of the test.
+/// A directory that is removed on drop.
 struct TempDir(PathBuf);
 
 impl Drop for TempDir {
@@ -22,8 +23,8 @@ fn open(dir: &Path) -> Db {
     Db::open(Env::posix(), dir, options.clone(), Resources::new(&options)).expect("opens")
 }
 
-/// A log that the flush task made while a writer made and took one of its own was used after it,
-/// though its number was lower: it was removed as flushed while it was written to, and the manifest
+/// Regression: the flush task prepared a log while a writer created one of its own with a higher
+/// number. The prepared log was used after it, removed as flushed while in use, and the manifest
 /// could not be read again.
 #[test]
 fn logs_are_used_in_the_order_of_their_numbers() {
@@ -34,7 +35,7 @@ fn logs_are_used_in_the_order_of_their_numbers() {
             let db = &db;
             scope.spawn(move || {
                 for number in 0..WRITES {
-                    // Back-pressure is not what is tested here.
+                    // Ignores stalls.
                     while db
                         .put(format!("{thread}-{number}").as_bytes(), &[b'v'; 100], None)
                         .is_err()

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Table = Vec<Entry>;
 
-/// Tables that hold `entries`, cut where `cuts` says and only between user keys.
+/// Tables of `entries`, divided where `cut` returns true and only between user keys.
 fn tables_of(entries: &[Entry], mut cut: impl FnMut() -> bool) -> Vec<Arc<TableFile<Table>>> {
     let same_table = |a: &Entry, b: &Entry| a.0.user_key == b.0.user_key || !cut();
     let queue = ObsoleteQueue::new();
@@ -29,7 +29,7 @@ fn version_of(tables: &[Arc<TableFile<Table>>]) -> Arc<Version<Table>> {
 }
 
 #[test]
-fn tables_come_out_one_after_the_other() {
+fn tables_are_concatenated() {
     let mut rng = test_rng();
     for _ in 0..100 {
         let count = rng.below(40);
@@ -53,7 +53,7 @@ fn tables_come_out_one_after_the_other() {
 }
 
 #[test]
-fn a_table_is_opened_when_reached_and_let_go_when_left() {
+fn a_table_is_opened_when_reached_and_released_when_left() {
     let mut entries = random_entries(&mut test_rng(), 60, 1);
     entries.sort_by(|a, b| a.0.as_ref().cmp(&b.0.as_ref()));
     entries.dedup_by(|a, b| a.0.user_key == b.0.user_key);
@@ -78,7 +78,7 @@ fn a_table_is_opened_when_reached_and_let_go_when_left() {
 }
 
 #[test]
-fn an_error_of_a_table_leaves_the_iterator_invalid() {
+fn an_error_of_a_table_invalidates_the_iterator() {
     let mut entries = random_entries(&mut test_rng(), 60, 1);
     entries.sort_by(|a, b| a.0.as_ref().cmp(&b.0.as_ref()));
     let tables = tables_of(&entries, || false);

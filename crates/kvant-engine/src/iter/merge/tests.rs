@@ -10,7 +10,7 @@ fn boxed(sources: Vec<VecIter>) -> MergeIter {
 }
 
 #[test]
-fn random_sources_come_out_as_one_sorted_list() {
+fn random_sources_merge_into_one_sorted_list() {
     let mut rng = test_rng();
     for _ in 0..200 {
         let source_count = rng.below(9);
@@ -36,13 +36,13 @@ fn random_sources_come_out_as_one_sorted_list() {
     }
 }
 
-/// A sequence number amid those of the sources.
+/// A sequence number in the middle of those of the sources.
 fn rng_seq(source_count: u64) -> u64 {
     1 + source_count / 2 * 100
 }
 
 #[test]
-fn equal_internal_keys_come_in_the_order_of_their_sources() {
+fn equal_internal_keys_are_in_the_order_of_their_sources() {
     let named = |name: &str| {
         let (key, _) = put("k", 5);
         VecIter::new(vec![(key, name.as_bytes().to_vec())])
@@ -54,7 +54,7 @@ fn equal_internal_keys_come_in_the_order_of_their_sources() {
 }
 
 #[test]
-fn an_error_of_a_source_ends_the_merge_until_it_is_positioned_anew() {
+fn an_error_of_a_source_ends_the_merge_until_the_next_seek() {
     let good = VecIter::new(vec![put("a", 1), put("d", 2)]);
     let mut failing = VecIter::new(vec![put("b", 3), put("c", 4)]);
     failing.fail_at = Some(1);

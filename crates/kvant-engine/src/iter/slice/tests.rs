@@ -19,7 +19,7 @@ fn slice(text: &str, from: &str, to: Option<&str>) -> String {
 }
 
 #[test]
-fn a_slice_has_its_start_and_not_its_end() {
+fn a_slice_includes_its_start_and_excludes_its_end() {
     assert_eq!(slice("abcdef", "b", Some("e")), "bcd");
     assert_eq!(slice("abcdef", "", Some("c")), "ab");
     assert_eq!(slice("abcdef", "d", None), "def");

@@ -12,7 +12,7 @@ fn records<I: InternalIterator>(iter: &mut VisibleIter<I>) -> Vec<(Vec<u8>, Vec<
 }
 
 #[test]
-fn a_view_shows_what_the_definition_says() {
+fn visible_records_agree_with_the_definition() {
     let mut rng = test_rng();
     for _ in 0..300 {
         let count = rng.below(120);
@@ -26,7 +26,7 @@ fn a_view_shows_what_the_definition_says() {
         let mut all =
             VisibleIter::new(VecIter::new(entries.clone()), SeqNum(visible_at), now_ms, None);
         assert_eq!(all.next().unwrap(), None, "not positioned");
-        all.seek_to_first().unwrap();
+        all.seek(b"").unwrap();
         let shown = records(&mut all);
         assert_eq!(shown, expected.clone().into_iter().collect::<Vec<_>>());
         assert!(all.skipped_count() + shown.len() as u64 <= count);
@@ -40,7 +40,7 @@ fn a_view_shows_what_the_definition_says() {
 }
 
 #[test]
-fn skipped_entries_are_counted_and_expiries_shown() {
+fn skipped_entries_are_counted_and_expiries_returned() {
     let entries = vec![
         put("a", 9),
         put("a", 3),
@@ -51,7 +51,7 @@ fn skipped_entries_are_counted_and_expiries_shown() {
         put("e", 11),
     ];
     let mut iter = VisibleIter::new(VecIter::new(entries), SeqNum(10), 50, None);
-    iter.seek_to_first().unwrap();
+    iter.seek(b"").unwrap();
     assert_eq!(
         iter.next().unwrap().map(|record| (record.key, record.expiry_ms)),
         Some((&b"a"[..], None))
@@ -63,12 +63,12 @@ fn skipped_entries_are_counted_and_expiries_shown() {
 }
 
 #[test]
-fn many_versions_of_a_key_are_sought_over() {
+fn many_versions_of_a_key_are_skipped_by_a_seek() {
     let mut entries: Vec<_> = (1..=100_000).map(|seq| put("hot", seq)).collect();
     entries.push(put("next", 5));
     for (visible_at, newest) in [(100_000, 100_000), (50_000, 50_000), (1, 1)] {
         let mut iter = VisibleIter::new(VecIter::new(entries.clone()), SeqNum(visible_at), 0, None);
-        iter.seek_to_first().unwrap();
+        iter.seek(b"").unwrap();
         let hot = iter.next().unwrap().expect("a version is visible");
         assert_eq!(hot.value, format!("hot@{newest}").as_bytes());
         let following = iter.next().unwrap().map(|record| record.key);
@@ -79,13 +79,13 @@ fn many_versions_of_a_key_are_sought_over() {
 }
 
 #[test]
-fn bad_entries_and_failing_sources_are_errors_that_stay() {
+fn bad_entries_and_failing_sources_are_lasting_errors() {
     let mut bad_kind = put("b", 1);
     bad_kind.0.trailer |= 0x70;
     let short = entry("b", 1, ValueKind::PutExpiring, &[0; 7]);
     for bad in [bad_kind, short] {
         let mut iter = VisibleIter::new(VecIter::new(vec![put("a", 1), bad]), SeqNum(9), 0, None);
-        iter.seek_to_first().unwrap();
+        iter.seek(b"").unwrap();
         assert!(iter.next().unwrap().is_some());
         for _ in 0..2 {
             assert_eq!(iter.next().unwrap_err().kind(), ErrorKind::Corruption);
@@ -94,7 +94,7 @@ fn bad_entries_and_failing_sources_are_errors_that_stay() {
     let mut failing = VecIter::new(vec![put("a", 1), put("b", 1)]);
     failing.fail_at = Some(1);
     let mut iter = VisibleIter::new(failing, SeqNum(9), 0, None);
-    iter.seek_to_first().unwrap();
+    iter.seek(b"").unwrap();
     assert!(iter.next().unwrap().is_some());
     assert!(iter.next().is_err() && iter.next().is_err());
     assert!(iter.seek(b"b").is_err() && iter.next().is_err());
