@@ -1,6 +1,6 @@
 //! Kvant's storage engine: a log-structured merge tree.
 //!
-//! Modules form a DAG, lower ones first: `format` <- `wal`, `memtable`, `table`, `cache` <-
+//! Modules form a DAG, lower ones first: `format`, `cursor` <- `wal`, `memtable`, `table`, `cache` <-
 //! `version` <- `compaction`, `iter`, `commit` <- `db` <- `tools`; all use `options`, `stats` and
 //! `events`. `docs/architecture.md` draws the way of a read and of a write through them.
 
@@ -8,6 +8,7 @@ mod batch;
 mod cache;
 mod commit;
 mod compaction;
+mod cursor;
 mod db;
 mod events;
 mod format;

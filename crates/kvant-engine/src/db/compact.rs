@@ -10,9 +10,10 @@ use crate::compaction::runner::Outputs;
 use crate::compaction::{
     CompactionPlan, OutputCutter, PlanKind, Room, pick, pick_manual, pick_small, with_overhead,
 };
+use crate::cursor::InternalIterator;
 use crate::events::{failure, number, text};
 use crate::format::{FileKind, FileNum, file_name};
-use crate::iter::{CompactionIter, Horizon, InternalIterator, LevelIter, MergeIter, TableRun};
+use crate::iter::{CompactionIter, Horizon, LevelIter, MergeIter, TableRun};
 use crate::table::Table;
 use crate::version::{TableFile, Version, VersionEdit};
 use kvant_base::events::{EventKind, Fields};

@@ -6,10 +6,9 @@
 
 use super::fence::Fence;
 use super::health::LastFailure;
-use super::recovery::is_full;
 use super::snapshot::SnapshotList;
 use super::space::DiskSpace;
-use super::view::Views;
+use super::view::{Views, is_full};
 use super::write::{PreparedWal, Writer};
 use crate::commit::gate::{Gate, Position};
 use crate::commit::queue::CommitQueue;

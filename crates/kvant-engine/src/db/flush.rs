@@ -92,8 +92,8 @@ impl Core {
     /// On a full disk: what the active memtable deletes is to be found by compactions.
     fn seal_early(&self) -> Result<()> {
         let mut writer = self.writer.lock();
-        let is_wanted = !writer.active.is_empty() && self.views.load().sealed.is_empty();
-        if is_wanted && self.space.make_room(flush_bytes(&writer.active))?.is_some() {
+        let is_wanted = !writer.active.memtable().is_empty() && self.views.load().sealed.is_empty();
+        if is_wanted && self.space.make_room(flush_bytes(writer.active.memtable()))?.is_some() {
             self.seal(&mut writer)?;
         }
         Ok(())

@@ -263,7 +263,7 @@ impl Db {
         core.check_writable()?;
         let newest = {
             let mut writer = core.writer.lock();
-            if !writer.active.is_empty() {
+            if !writer.active.memtable().is_empty() {
                 core.seal(&mut writer)?;
             }
             core.views.load().sealed.first().cloned()

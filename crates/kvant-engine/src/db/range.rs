@@ -7,8 +7,9 @@
 
 use super::snapshot::PinnedSeq;
 use super::view::SuperVersion;
+use crate::cursor::InternalIterator;
 use crate::format::SeqNum;
-use crate::iter::{InternalIterator, LevelIter, MergeIter, TableRun, VisibleIter};
+use crate::iter::{LevelIter, MergeIter, TableRun, VisibleIter};
 use crate::table::{RangeTrace, ReadTrace, Table, TableIter};
 use crate::version::TableFile;
 use kvant_base::limits::LEVELS;

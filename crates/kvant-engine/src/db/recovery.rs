@@ -32,7 +32,6 @@ use super::write::Writer;
 use crate::commit::sync::{LogFile, LogSync};
 use crate::events::EventSink;
 use crate::format::{FileKind, FileNum, SeqNum, file_path};
-use crate::memtable::Memtable;
 use crate::options::{Options, SyncLevel};
 use crate::stats::RecoveryStats;
 use crate::table::{BlockCache, Table, TableContext, TableStats};
@@ -43,7 +42,7 @@ use crate::version::{
 use crate::wal::{PreviousWal, RecoveredWal, WalWriter};
 use kvant_base::log::{Level, Log};
 use kvant_base::tag::{self, Activity, Stage};
-use kvant_base::{Error, ErrorKind, MemoryBudget, Result};
+use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Env;
 use std::collections::HashSet;
 use std::io;
@@ -214,7 +213,7 @@ fn open_owned(
     let visible_seq = SeqNum(next_seq.0 - 1);
     let views = Views::new(SuperVersion {
         generation: 0,
-        active: Arc::clone(&active),
+        active: Arc::clone(active.memtable()),
         active_wal,
         sealed: sealed.into_iter().rev().map(Arc::new).collect(),
         version: Arc::new(version),
@@ -320,22 +319,6 @@ fn unless_full<T>(made: Result<T>) -> Result<Option<T>> {
         Err(error) if error.kind() == ErrorKind::NoSpace => Ok(None),
         made => made.map(Some),
     }
-}
-
-/// An empty memtable of the size at which it will be sealed.
-pub(crate) fn new_memtable(memory: &Arc<MemoryBudget>, options: &Options) -> Memtable {
-    Memtable::new(
-        memory,
-        usize::try_from(options.memtable_bytes).unwrap_or(usize::MAX),
-        usize::try_from(options.memtable_entries_max).unwrap_or(usize::MAX),
-    )
-}
-
-/// Whether a memtable is to be sealed before it gets more.
-#[inline]
-pub(crate) fn is_full(memtable: &Memtable, options: &Options) -> bool {
-    memtable.memory_bytes() >= options.memtable_bytes
-        || memtable.entry_count() >= options.memtable_entries_max
 }
 
 fn next_file_num(files: &[Listed], manifest: &RecoveredManifest) -> u64 {

@@ -1,26 +1,25 @@
 //! Replay: the records of the log become memtables again.
 //!
-//! The log is in the order of time. Inserted in that order, every operation would search a skip
-//! list that no cache holds. So operations are collected into a [`Run`], put into key order, and
-//! inserted ascending, which needs no search as long as a memtable is one run. A record that turns
-//! out bad ends the opening, and what was collected before it goes with the rest.
+//! The log is in the order of time. Inserted in that order, every operation would search a skip list
+//! that no cache holds. A [`SortBuffer`] puts the operations into key order, and an ascending insert
+//! needs no search while the memtable has no other entries. A bad record fails the whole opening.
 //!
 //! Invariants:
 //! 1. memtables change only between log files, so that a flush frees whole files;
 //! 2. when [`Replay::run`] returns, every good record is in a memtable, and `sealed` and `active`
 //!    follow the order of the log;
-//! 3. memory beyond the memtables is bounded: by [`RUN_BYTES_MAX`] and by what the log's reader
+//! 3. memory beyond the memtables is bounded by [`BUFFER_BYTES_MAX`] and by what the log's reader
 //!    needs.
 //!
-//! Threads: one, before anyone else knows the database.
+//! Threads: one, before the database is shared.
 
 use super::Resources;
 use super::inventory::{Listed, first_seq, needed_wals, read_logs};
-use super::recovery::{RecoveryProgress, is_full, new_memtable};
-use super::view::SealedMemtable;
+use super::recovery::RecoveryProgress;
+use super::view::{SealedMemtable, is_full, new_memtable};
 use crate::batch::Op;
 use crate::format::{FileNum, InternalKeyRef, SeqNum};
-use crate::memtable::Memtable;
+use crate::memtable::MemtableWriter;
 use crate::options::Options;
 use crate::stats::RecoveryStats;
 use crate::version::ManifestState;
@@ -28,18 +27,17 @@ use crate::wal::{RecoveredWal, WalRecord};
 use kvant_base::log::{Level, Log};
 use kvant_base::{MemoryBudget, Result};
 use kvant_env::Env;
-use run::Run;
+use sort_buffer::SortBuffer;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-mod run;
+mod sort_buffer;
 
-/// Largest run. A full memtable of the default settings is one run: the operations of a memtable
-/// take less as a run than in the memtable.
-const RUN_BYTES_MAX: usize = 32 << 20;
-/// An operation with a larger value is inserted as it comes: a search costs less than copying it
-/// once more.
+/// A full memtable of the default settings fits: its operations take less in the buffer than in the
+/// memtable.
+const BUFFER_BYTES_MAX: usize = 32 << 20;
+/// An operation with a larger value is inserted at once: a search costs less than another copy.
 const VALUE_BYTES_MAX: usize = 64 << 10;
 
 /// Logs that one memtable may keep from restart to restart.
@@ -57,14 +55,14 @@ pub(super) struct Replay<'a> {
     pub(super) next_seq: SeqNum,
     /// Oldest first.
     pub(super) sealed: Vec<SealedMemtable>,
-    pub(super) active: Arc<Memtable>,
+    pub(super) active: MemtableWriter,
     /// The oldest log file with a record in `active`.
     pub(super) active_wal: Option<FileNum>,
     pub(super) stats: RecoveryStats,
     /// The log file of the last record.
     last_wal: FileNum,
-    /// What is on its way into `active`.
-    run: Run,
+    /// Operations on their way into `active`.
+    buffer: SortBuffer,
 }
 
 impl<'a> Replay<'a> {
@@ -75,8 +73,7 @@ impl<'a> Replay<'a> {
         resources: &Resources,
         state: &'a ManifestState,
     ) -> Replay<'a> {
-        let run_bytes_max = usize::try_from(options.memtable_bytes).unwrap_or(RUN_BYTES_MAX);
-        let run_bytes_max = run_bytes_max.min(RUN_BYTES_MAX);
+        let buffer_bytes = usize::try_from(options.memtable_bytes).unwrap_or(usize::MAX);
         Replay {
             env,
             dir,
@@ -87,11 +84,11 @@ impl<'a> Replay<'a> {
             state,
             next_seq: first_seq(state),
             sealed: Vec::new(),
-            active: Arc::new(new_memtable(&resources.memory, options)),
+            active: new_memtable(&resources.memory, options),
             active_wal: None,
             stats: RecoveryStats::default(),
             last_wal: FileNum(0),
-            run: Run::new(&resources.memory, run_bytes_max),
+            buffer: SortBuffer::new(&resources.memory, buffer_bytes.min(BUFFER_BYTES_MAX)),
         }
     }
 
@@ -102,7 +99,7 @@ impl<'a> Replay<'a> {
         self.progress.total_bytes.store(files.iter().filter_map(bytes_of).sum(), Ordering::Relaxed);
         let (env, dir, state) = (self.env, self.dir, self.state);
         let wals = read_logs(env, dir, files, state, &mut |num, record| self.apply(num, &record))?;
-        self.run.insert_into(&self.active);
+        self.buffer.insert_into(&mut self.active);
         if let Some(first_wal) = self.active_wal
             && wals.iter().filter(|wal| wal.file_num >= first_wal).count() >= WALS_PER_MEMTABLE_MAX
         {
@@ -127,17 +124,17 @@ impl<'a> Replay<'a> {
         if record.op_count > 0 {
             self.active_wal.get_or_insert(num);
         }
-        let (run, active) = (&mut self.run, &self.active);
+        let (buffer, active) = (&mut self.buffer, &mut self.active);
         record.replay(|seq, op| {
             let Op { kind, key, stored } = op;
             let key = InternalKeyRef::new(key, seq, kind);
             if stored.len() > VALUE_BYTES_MAX {
-                active.insert(key, stored);
+                active.insert(std::iter::once((key, stored)));
                 return Ok(());
             }
-            run.push(key, stored);
-            if run.is_full() {
-                run.insert_into(active);
+            buffer.push(key, stored);
+            if buffer.is_full() {
+                buffer.insert_into(active);
             }
             Ok(())
         })?;
@@ -147,17 +144,17 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// A file is over: a memtable that is full by now gets no more.
+    /// Between two files a full memtable is sealed.
     fn begin_file(&mut self) {
-        self.run.insert_into(&self.active);
-        if is_full(&self.active, self.options) {
+        self.buffer.insert_into(&mut self.active);
+        if is_full(self.active.memtable(), self.options) {
             self.seal();
         }
     }
 
     fn seal(&mut self) {
-        let next = Arc::new(new_memtable(&self.memory, self.options));
-        let memtable = std::mem::replace(&mut self.active, next);
+        let full = std::mem::replace(&mut self.active, new_memtable(&self.memory, self.options));
+        let memtable = Arc::clone(full.memtable());
         let first_wal = self.active_wal.take().expect("a memtable with entries has a log");
         self.sealed.push(SealedMemtable { memtable, first_wal });
     }

@@ -11,10 +11,12 @@
 //! under the manifest's lock.
 
 use crate::format::{FileNum, SeqNum};
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, MemtableWriter};
+use crate::options::Options;
 use crate::table::Table;
 use crate::version::Version;
 use arc_swap::{ArcSwap, Guard};
+use kvant_base::MemoryBudget;
 use kvant_base::lock::NamedMutex;
 use std::sync::Arc;
 
@@ -112,4 +114,20 @@ impl Views {
         next.generation = now.generation + 1;
         self.current.store(Arc::new(next));
     }
+}
+
+/// An empty memtable of the size at which it will be sealed.
+pub(crate) fn new_memtable(memory: &Arc<MemoryBudget>, options: &Options) -> MemtableWriter {
+    MemtableWriter::new(
+        memory,
+        usize::try_from(options.memtable_bytes).unwrap_or(usize::MAX),
+        usize::try_from(options.memtable_entries_max).unwrap_or(usize::MAX),
+    )
+}
+
+/// Whether a memtable is to be sealed before it gets more.
+#[inline]
+pub(crate) fn is_full(memtable: &Memtable, options: &Options) -> bool {
+    memtable.memory_bytes() >= options.memtable_bytes
+        || memtable.entry_count() >= options.memtable_entries_max
 }

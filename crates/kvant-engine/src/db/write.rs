@@ -1,12 +1,12 @@
 //! The leader's work: one group of batches to the log, into the memtable, to its completions.
 
 use super::core::Core;
-use super::recovery::{is_full, new_memtable};
+use super::view::{is_full, new_memtable};
 use crate::batch::WriteBatch;
 use crate::commit::queue::{Completion, Pending};
 use crate::commit::sync::LogFile;
 use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_path};
-use crate::memtable::Memtable;
+use crate::memtable::MemtableWriter;
 use crate::wal::{PreviousWal, WalWriter};
 use kvant_base::log::Level;
 use kvant_base::tag::{self, Stage};
@@ -42,7 +42,7 @@ pub(crate) struct Writer {
     wal: Option<WalWriter>,
     /// The end of the history before `wal`, where there is none yet.
     previous: Option<PreviousWal>,
-    pub(crate) active: Arc<Memtable>,
+    pub(crate) active: MemtableWriter,
     pub(crate) next_seq: u64,
     /// Kept between groups to save allocations.
     group: Vec<Pending>,
@@ -60,7 +60,7 @@ impl Writer {
     pub(crate) fn new(
         wal: Option<WalWriter>,
         previous: Option<PreviousWal>,
-        active: Arc<Memtable>,
+        active: MemtableWriter,
         next_seq: u64,
     ) -> Writer {
         Writer { wal, previous, active, next_seq, group: Vec::new() }
@@ -158,7 +158,7 @@ impl Core {
         if writer.wal.is_none() {
             self.with_reserve(group, LOG_HEADER_ROOM_BYTES, || self.begin_log(writer))?;
         }
-        if is_full(&writer.active, &self.options) {
+        if is_full(writer.active.memtable(), &self.options) {
             self.seal_if_room(writer, group)?;
         }
         let count: usize = group.iter().map(|pending| pending.batch.len()).sum();
@@ -169,7 +169,7 @@ impl Core {
         self.append_to_log(writer, group, first_seq, count)?;
         tag.stage(Stage::Memtable);
         let ops = group.iter().flat_map(|pending| pending.batch.ops());
-        writer.active.inserter().insert_all(ops.zip(first_seq.0..).map(|(op, seq)| {
+        writer.active.insert(ops.zip(first_seq.0..).map(|(op, seq)| {
             let op = op.expect("a batch that was built here decodes");
             (InternalKeyRef::new(op.key, SeqNum(seq), op.kind), op.stored)
         }));
@@ -272,7 +272,8 @@ impl Core {
             self.with_reserve(group, LOG_HEADER_ROOM_BYTES, || self.seal(writer))?;
             self.check_space();
         } else if self.space.is_full()
-            && writer.active.memory_bytes() >= self.options.memtable_bytes * FULL_DISK_MEMTABLES_MAX
+            && writer.active.memtable().memory_bytes()
+                >= self.options.memtable_bytes * FULL_DISK_MEMTABLES_MAX
         {
             let message = "no space left on the device for flushes, and no more memory for what they would take";
             return Err(Error::new(ErrorKind::NoSpace, message).with_file(&self.dir));
@@ -284,8 +285,8 @@ impl Core {
     /// Seals the active memtable and goes on with a new one and a new log file.
     pub(crate) fn seal(&self, writer: &mut Writer) -> Result<()> {
         let wal_num = self.begin_log(writer)?;
-        let active = Arc::new(new_memtable(&self.memory, &self.options));
-        self.views.seal(Arc::clone(&active), wal_num);
+        let active = new_memtable(&self.memory, &self.options);
+        self.views.seal(Arc::clone(active.memtable()), wal_num);
         writer.active = active;
         self.wake(|tasks| &tasks.flush);
         Ok(())

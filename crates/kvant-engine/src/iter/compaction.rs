@@ -11,8 +11,8 @@
 //! 3. An expired value is treated as a tombstone for every snapshot: expiry is by wall clock, not
 //!    by sequence number.
 
-use super::InternalIterator;
 use super::visible::{expiry_of, kind_of};
+use crate::cursor::InternalIterator;
 use crate::format::{InternalKeyRef, SeqNum, ValueKind};
 use kvant_base::Result;
 

@@ -1,6 +1,6 @@
 //! Concatenates tables that do not overlap.
 
-use super::InternalIterator;
+use crate::cursor::InternalIterator;
 use crate::format::InternalKeyRef;
 use crate::version::{TableFile, Version};
 use kvant_base::Result;

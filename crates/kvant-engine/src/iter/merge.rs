@@ -9,7 +9,7 @@
 //! 1. `heap` contains exactly the valid sources, each with the prefix of its key;
 //! 2. after an error the heap is empty.
 
-use super::InternalIterator;
+use crate::cursor::InternalIterator;
 use crate::format::{InternalKeyRef, key_prefix};
 use kvant_base::Result;
 use std::cmp::Ordering;

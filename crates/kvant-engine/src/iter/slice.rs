@@ -1,6 +1,6 @@
 //! Restricts a source to a range of user keys.
 
-use super::InternalIterator;
+use crate::cursor::InternalIterator;
 use crate::format::{InternalKeyRef, SeqNum};
 use kvant_base::Result;
 

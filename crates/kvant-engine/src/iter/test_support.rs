@@ -1,6 +1,6 @@
 //! An iterator over entries in memory, random entries, and a definition of visibility.
 
-use super::InternalIterator;
+use crate::cursor::InternalIterator;
 use crate::format::{InternalKey, InternalKeyRef, SeqNum, ValueKind, split_expiry};
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::rng::Rng;

@@ -7,7 +7,7 @@
 //!
 //! Records are returned without an allocation: the buffer of `skipped_key` is reused.
 
-use super::InternalIterator;
+use crate::cursor::InternalIterator;
 use crate::format::{InternalKeyRef, SeqNum, ValueKind, split_expiry};
 use kvant_base::{Error, ErrorKind, Result};
 

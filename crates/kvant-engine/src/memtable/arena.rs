@@ -1,20 +1,16 @@
-//! An arena: memory handed out piece by piece by several threads at once, and freed as a whole.
+//! An arena: memory that one writer allocates piece by piece, freed as a whole.
 //!
-//! The arena maps chunks, so that all of their memory goes back to the system at its end. The
-//! common allocation is one `fetch_add` in the current chunk; a lock is taken only to add a chunk.
-//! The idea of many threads bumping one counter is that of Pebble's `arenaskl` (after Badger's),
-//! which cannot grow; LevelDB's arena grows, but has one writer.
+//! Chunks are mapped, so that all of their memory returns to the system with the arena.
 //!
 //! Invariants:
-//! 1. a piece handed out is aligned to [`ALIGN`], disjoint from all other pieces, and stays where
-//!    it is until the arena is dropped;
-//! 2. a chunk never moves and is unmapped only by `drop`: pointers to chunks that a slow thread
-//!    still holds stay good. A chunk with a single piece is unmapped when nothing pins it any more;
-//! 3. `used` of a chunk only grows; what it counts beyond the chunk's size was never handed out;
-//! 4. every chunk, its header included, is counted in the reservation;
-//! 5. every piece longer than [`PIECE_BYTES_SHARED_MAX`] has a chunk of its own.
+//! 1. a piece is aligned to [`ALIGN`], disjoint from all other pieces, and stays in place until the
+//!    arena is dropped;
+//! 2. a chunk never moves. It is unmapped when the arena is dropped; a chunk of a single piece also
+//!    lives as long as a [`Bytes`] pins it;
+//! 3. every chunk is counted in the reservation;
+//! 4. every piece longer than [`PIECE_BYTES_SHARED_MAX`] has a chunk of its own.
 //!
-//! Threads: all methods from any thread.
+//! Threads: one [`ArenaWriter`] allocates; [`Arena`] is for any thread.
 
 use bytes::Bytes;
 use kvant_base::Reservation;
@@ -27,36 +23,23 @@ use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Alignment of every piece.
 pub(super) const ALIGN: usize = 8;
 const CHUNK_BYTES_MIN: usize = 4 << 10;
-/// Chunks double up to this size: a huge page of x86-64 and most others. A search in the list
-/// touches many pages, and translating their addresses costs as much as fetching them. Larger:
-/// fewer system calls, more memory unused at the end.
+/// Chunks double up to this size, a huge page of x86-64: a search in the list touches many pages,
+/// and translating their addresses costs as much as fetching them. Larger chunks would save system
+/// calls and leave more memory unused at the end.
 const CHUNK_BYTES_MAX: usize = 2 << 20;
-/// A piece of more than one part in this many of a shared chunk gets a chunk of its own, so that
-/// little is lost at the end of shared ones.
+/// A piece of more than one part in this many of the next chunk gets a chunk of its own, which
+/// bounds what is lost at the end of shared chunks.
 const SHARED_PARTS_MIN: usize = 4;
 /// The longest piece of a shared chunk: longer values are pinned one by one.
 const PIECE_BYTES_SHARED_MAX: usize = VALUE_BYTES_COPIED_MAX;
 
-/// Start of a chunk; the pieces follow it.
-#[repr(C, align(64))]
-struct ChunkHeader {
-    /// Bytes handed out, this header included.
-    used: AtomicUsize,
-    /// Bytes of the chunk, this header included.
-    bytes: usize,
-}
-
-const HEADER_BYTES: usize = size_of::<ChunkHeader>();
-const _: () = assert!(HEADER_BYTES.is_multiple_of(ALIGN));
-const _: () = assert!(CHUNK_BYTES_MIN / SHARED_PARTS_MIN > HEADER_BYTES);
-
+/// The chunks of an arena.
 pub(super) struct Arena {
-    current: AtomicPtr<ChunkHeader>,
     allocated_bytes: AtomicU64,
     chunks: NamedMutex<Chunks>,
 }
@@ -65,80 +48,12 @@ struct Chunks {
     shared: Vec<Mapping>,
     /// Chunks of one piece each, by their addresses.
     single: BTreeMap<usize, Arc<Mapping>>,
-    /// Size of the next shared chunk.
-    next_bytes: usize,
     reservation: Reservation,
 }
 
-// SAFETY: the raw pointers are to chunks that the arena owns alone (invariant 2); chunk headers are
-// only used through atomics and the lock, or read after they were published.
-unsafe impl Send for Arena {}
-// SAFETY: as above.
-unsafe impl Sync for Arena {}
-
 impl Arena {
-    /// An arena whose chunks are counted in `reservation`, with a first chunk of about
-    /// `first_bytes`.
-    pub(super) fn new(reservation: Reservation, first_bytes: usize) -> Arena {
-        let first_bytes = first_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
-        let mut chunks = Chunks {
-            shared: Vec::new(),
-            single: BTreeMap::new(),
-            next_bytes: (first_bytes * 2).min(CHUNK_BYTES_MAX),
-            reservation,
-        };
-        let first = chunks.add_shared(first_bytes, HEADER_BYTES);
-        Arena {
-            current: AtomicPtr::new(first.as_ptr()),
-            allocated_bytes: AtomicU64::new(chunks.reservation.bytes()),
-            chunks: NamedMutex::new("memtable_arena", chunks),
-        }
-    }
-
-    /// Uninitialised memory of at least `bytes`, which must not be 0. It may be written and read
-    /// through the pointer until the arena is dropped.
-    #[inline]
-    pub(super) fn allocate(&self, bytes: usize) -> NonNull<u8> {
-        let bytes = bytes
-            .checked_next_multiple_of(ALIGN)
-            .expect("an entry is far smaller than the address space");
-        let current = self.current.load(Ordering::Acquire);
-        // SAFETY: `current` is a chunk that was published after its header was written, and chunks
-        // live as long as `self`.
-        match unsafe { bump(current, bytes) } {
-            Some(piece) => piece,
-            None => self.allocate_in_new_chunk(current, bytes),
-        }
-    }
-
-    #[cold]
-    fn allocate_in_new_chunk(&self, full: *mut ChunkHeader, bytes: usize) -> NonNull<u8> {
-        let mut chunks = self.chunks.lock();
-        let current = self.current.load(Ordering::Acquire);
-        if current != full {
-            // SAFETY: as in `allocate`.
-            if let Some(piece) = unsafe { bump(current, bytes) } {
-                return piece;
-            }
-        }
-        let is_single = bytes > piece_bytes_max(chunks.next_bytes);
-        let piece = if is_single {
-            chunks.add_single(bytes)
-        } else {
-            let chunk_bytes = chunks.next_bytes;
-            let chunk = chunks.add_shared(chunk_bytes, HEADER_BYTES + bytes);
-            chunks.next_bytes = (chunk_bytes * 2).min(CHUNK_BYTES_MAX);
-            self.current.store(chunk.as_ptr(), Ordering::Release);
-            // SAFETY: the chunk has at least `HEADER_BYTES + bytes` bytes, and its `used` was set
-            // to that before anyone else saw it.
-            unsafe { chunk.cast::<u8>().add(HEADER_BYTES) }
-        };
-        self.allocated_bytes.store(chunks.reservation.bytes(), Ordering::Relaxed);
-        piece
-    }
-
-    /// Bytes of a piece, which keep its chunk beyond the end of the arena. `None` unless the chunk
-    /// is its own. The piece must not change any more.
+    /// Bytes of a piece, which keep its chunk beyond the end of the arena. `None` unless the piece
+    /// has a chunk of its own. It must not change any more.
     pub(super) fn pin(&self, bytes: &[u8]) -> Option<Bytes> {
         let start = bytes.as_ptr().addr();
         let chunks = self.chunks.lock();
@@ -153,12 +68,83 @@ impl Arena {
     pub(super) fn memory_bytes(&self) -> u64 {
         self.allocated_bytes.load(Ordering::Relaxed)
     }
+
+    /// Maps a chunk, which is counted, and returns its start.
+    fn add_chunk(&self, bytes: usize, is_single: bool) -> NonNull<u8> {
+        let mapping = map(bytes);
+        let start = mapping.start();
+        let mut chunks = self.chunks.lock();
+        let allocated_bytes = chunks.reservation.bytes() + mapping.bytes() as u64;
+        chunks.reservation.resize(allocated_bytes);
+        self.allocated_bytes.store(allocated_bytes, Ordering::Relaxed);
+        if is_single {
+            chunks.single.insert(start.addr().get(), Arc::new(mapping));
+        } else {
+            chunks.shared.push(mapping);
+        }
+        start
+    }
 }
 
-/// The longest piece that goes into a shared chunk.
-#[inline]
-fn piece_bytes_max(chunk_bytes: usize) -> usize {
-    (chunk_bytes / SHARED_PARTS_MIN).min(PIECE_BYTES_SHARED_MAX)
+/// The writer's end of an arena.
+pub(super) struct ArenaWriter {
+    arena: Arc<Arena>,
+    /// The unused rest of the current shared chunk.
+    free: NonNull<u8>,
+    free_bytes: usize,
+    /// Size of the next shared chunk.
+    next_bytes: usize,
+}
+
+// SAFETY: `free` points into a chunk of `arena`, and nothing else writes to that part of it.
+unsafe impl Send for ArenaWriter {}
+
+impl ArenaWriter {
+    /// A new arena whose chunks are counted in `reservation`, with a first chunk of about
+    /// `first_bytes`.
+    pub(super) fn new(reservation: Reservation, first_bytes: usize) -> ArenaWriter {
+        let chunks = Chunks { shared: Vec::new(), single: BTreeMap::new(), reservation };
+        let arena = Arc::new(Arena {
+            allocated_bytes: AtomicU64::new(0),
+            chunks: NamedMutex::new("memtable_arena", chunks),
+        });
+        let next_bytes = first_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        let mut writer =
+            ArenaWriter { arena, free: NonNull::dangling(), free_bytes: 0, next_bytes };
+        writer.begin_chunk();
+        writer
+    }
+
+    pub(super) fn arena(&self) -> &Arc<Arena> {
+        &self.arena
+    }
+
+    /// Uninitialised memory of at least `bytes`, which must not be 0. It may be written and read
+    /// through the pointer until the arena is dropped.
+    #[inline]
+    pub(super) fn allocate(&mut self, bytes: usize) -> NonNull<u8> {
+        let bytes = bytes
+            .checked_next_multiple_of(ALIGN)
+            .expect("an entry is far smaller than the address space");
+        if bytes > self.free_bytes.min(PIECE_BYTES_SHARED_MAX) {
+            if bytes > (self.next_bytes / SHARED_PARTS_MIN).min(PIECE_BYTES_SHARED_MAX) {
+                return self.arena.add_chunk(bytes, true);
+            }
+            self.begin_chunk();
+        }
+        let piece = self.free;
+        // SAFETY: `free_bytes`, which is at least `bytes`, follow `free` in its chunk.
+        self.free = unsafe { piece.add(bytes) };
+        self.free_bytes -= bytes;
+        piece
+    }
+
+    #[cold]
+    fn begin_chunk(&mut self) {
+        self.free = self.arena.add_chunk(self.next_bytes, false);
+        self.free_bytes = self.next_bytes;
+        self.next_bytes = (self.next_bytes * 2).min(CHUNK_BYTES_MAX);
+    }
 }
 
 /// A part of a piece, and the chunk of that piece.
@@ -170,63 +156,12 @@ struct Pinned {
 
 impl AsRef<[u8]> for Pinned {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: within the chunk, which is mapped as long as `self`. Who pins a piece sees to it
-        // that it was written and stays as it is.
+        // SAFETY: within the chunk, which is mapped as long as `self`. The caller of `pin` promises
+        // that the piece was written and does not change.
         unsafe {
             let start = self.chunk.start().add(self.within.start);
             slice::from_raw_parts(start.as_ptr(), self.within.len())
         }
-    }
-}
-
-/// Takes `bytes` (a multiple of [`ALIGN`]) from a shared chunk, if it has them and they are no
-/// large part of it.
-///
-/// # Safety
-/// `chunk` points to a live chunk with a written header, and may be used as long as the returned
-/// piece.
-#[inline]
-unsafe fn bump(chunk: *mut ChunkHeader, bytes: usize) -> Option<NonNull<u8>> {
-    // SAFETY: the caller promises a live chunk; the header is only ever accessed shared from here
-    // on.
-    let header = unsafe { &*chunk };
-    if bytes > piece_bytes_max(header.bytes) {
-        return None;
-    }
-    let start = header.used.fetch_add(bytes, Ordering::Relaxed);
-    // The sum cannot overflow: `used` grows by one failed attempt of each thread at a time, and
-    // attempts are far below 2^63.
-    if start + bytes > header.bytes {
-        return None;
-    }
-    // SAFETY: `start + bytes` is within the chunk, and `fetch_add` gave this range to nobody else.
-    NonNull::new(unsafe { chunk.cast::<u8>().add(start) })
-}
-
-impl Chunks {
-    /// Maps a chunk of `bytes` of which `used_bytes` are taken.
-    fn add_shared(&mut self, bytes: usize, used_bytes: usize) -> NonNull<ChunkHeader> {
-        let mapping = map(bytes);
-        let chunk = mapping.start().cast::<ChunkHeader>();
-        // SAFETY: the mapping is large enough and aligned to pages, and not shared yet.
-        unsafe { chunk.write(ChunkHeader { used: AtomicUsize::new(used_bytes), bytes }) };
-        self.count(&mapping);
-        self.shared.push(mapping);
-        chunk
-    }
-
-    /// Maps a chunk for one piece.
-    fn add_single(&mut self, bytes: usize) -> NonNull<u8> {
-        let mapping = map(bytes);
-        let piece = mapping.start();
-        self.count(&mapping);
-        self.single.insert(piece.addr().get(), Arc::new(mapping));
-        piece
-    }
-
-    fn count(&mut self, mapping: &Mapping) {
-        let bytes = self.reservation.bytes() + mapping.bytes() as u64;
-        self.reservation.resize(bytes);
     }
 }
 
@@ -238,7 +173,7 @@ fn map(bytes: usize) -> Mapping {
     })
 }
 
-/// Slots of value 0, whose memory the system provides when they are touched.
+/// Slots of value 0. The system provides their memory when they are first touched.
 pub(super) struct Slots {
     mapping: Mapping,
     count: usize,

@@ -1,27 +1,25 @@
 //! A hash index from user keys to the newest node of each, so that a point read follows no search
 //! path.
 //!
-//! A search in a list of a million entries touches twenty nodes, nearly each a cache miss; the
-//! index makes it one slot and one node. A slot holds the node's address in its low 48 bits and
-//! bits of the key's hash above, so that other keys are mostly told apart without touching their
-//! nodes.
+//! A search in a list of a million entries touches twenty nodes, most of them cache misses. The
+//! index touches one slot and one node. A slot holds the node's address in its low 48 bits and bits
+//! of the key's hash above, which tell most other keys apart without touching their nodes.
 //!
 //! Invariants:
 //! 1. a slot that is taken stays taken, by nodes of one user key whose sequence numbers only grow;
-//! 2. of a user key there is at most one slot, within [`PROBE_SLOTS_MAX`] of the one that its hash
-//!    names, and none between is free: finding a free slot proves that no node of the key was ever
-//!    indexed;
-//! 3. a key that found no slot set `overflowed` first: only then must a search follow where the
-//!    index knows nothing.
+//! 2. a user key has at most one slot, within [`PROBE_SLOTS_MAX`] of the one that its hash names,
+//!    and no slot between them is free: a free slot proves that no node of the key was indexed;
+//! 3. a key for which there was no slot sets `overflowed` first: only then does a miss in full
+//!    slots require a search.
 //!
-//! Threads: any; each slot is changed by compare-and-swap.
+//! Threads: one publishes, any find.
 
 use super::arena::Slots;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Slots looked at for one key: four cache lines.
+/// Slots tried for one key: four cache lines.
 const PROBE_SLOTS_MAX: usize = 32;
-/// User-space addresses of the processors that we know fit; others are not indexed.
+/// Holds the user-space addresses of common processors; nodes at higher ones are not indexed.
 const ADDRESS_BITS: u32 = 48;
 
 pub(super) struct HashIndex {
@@ -50,7 +48,7 @@ impl HashIndex {
         size_of_val(&*self.slots) as u64
     }
 
-    /// Looks a key up. `is_key` tells whether the node at an address has it.
+    /// Looks up a key. `is_key` tells whether the node at an address has it.
     #[inline]
     pub(super) fn find(&self, hash: u64, mut is_key: impl FnMut(u64) -> bool) -> Known {
         for slot in self.probe(hash) {
@@ -65,9 +63,9 @@ impl HashIndex {
         if self.overflowed.load(Ordering::Acquire) { Known::Nothing } else { Known::Absent }
     }
 
-    /// Makes the node at `address`, which is linked in the list, the one that its key leads to.
-    /// `is_older` tells of the node at another address: `None`, it has another key; else whether it
-    /// is the older one.
+    /// Indexes the node at `address`, which is linked in the list, unless a newer node of its key
+    /// is indexed. `is_older` compares the node at another address: `None` for another key, else
+    /// whether it is older. Only one thread may publish at a time.
     #[inline]
     pub(super) fn publish(
         &self,
@@ -75,36 +73,25 @@ impl HashIndex {
         address: u64,
         mut is_older: impl FnMut(u64) -> Option<bool>,
     ) {
-        let entry = tag_of(hash) << ADDRESS_BITS | address;
         if address >> ADDRESS_BITS == 0 {
             for slot in self.probe(hash) {
-                let mut taken = slot.load(Ordering::Acquire);
-                loop {
-                    if taken != 0 {
-                        let other_key = tag_of(taken) != tag_of(hash);
-                        match (!other_key).then(|| is_older(address_of(taken))).flatten() {
-                            None => break,
-                            Some(false) => return,
-                            Some(true) => {}
-                        }
-                    }
-                    // Release: who finds the address finds the node whole.
-                    match slot.compare_exchange_weak(
-                        taken,
-                        entry,
-                        Ordering::Release,
-                        Ordering::Acquire,
-                    ) {
-                        Ok(_) => return,
-                        Err(now) => taken = now,
+                let taken = slot.load(Ordering::Relaxed);
+                if taken != 0 {
+                    let same_tag = tag_of(taken) == tag_of(hash);
+                    match same_tag.then(|| is_older(address_of(taken))).flatten() {
+                        None => continue,
+                        Some(false) => return,
+                        Some(true) => {}
                     }
                 }
+                // Release: a reader that finds the address sees all of the node.
+                return slot.store(tag_of(hash) << ADDRESS_BITS | address, Ordering::Release);
             }
         }
         self.overflowed.store(true, Ordering::Release);
     }
 
-    /// The slot that is tried first: what to fetch early.
+    /// The first slot to try, for a prefetch.
     #[inline]
     pub(super) fn first_slot(&self, hash: u64) -> *const AtomicU64 {
         &self.slots[hash as usize & (self.slots.len() - 1)]
@@ -118,7 +105,7 @@ impl HashIndex {
     }
 }
 
-/// The bits above an address: of a hash, those that did not choose the slot.
+/// The bits above an address: those bits of a hash that did not choose the slot.
 #[inline]
 fn tag_of(hash_or_entry: u64) -> u64 {
     hash_or_entry >> ADDRESS_BITS

@@ -1,67 +1,46 @@
-//! A concurrent skip list (Pugh, "Skip lists: a probabilistic alternative to balanced trees", CACM
-//! 1990) without removal.
+//! A skip list (Pugh, CACM 1990) with one writer, any number of readers, and no removal.
 //!
-//! Ideas taken from elsewhere: publishing a node by one release store per level so that readers
-//! need no lock (LevelDB's `skiplist.h`); inserting side by side by compare-and-swap level by level
-//! (Pebble's `arenaskl`, after Badger); pointers in front of the key, so that the lowest one shares
-//! its cache line (RocksDB's `InlineSkipList`).
-//!
-//! A node is one piece of the arena:
-//!
-//! ```text
-//! next[height-1] ... next[1] next[0] | trailer  value_bytes  key_bytes | key ... | value ...
-//!                                    ^ NodePtr
-//! ```
+//! As in LevelDB's `skiplist.h`, the writer publishes a node by one release store per level, so that
+//! readers need no lock.
 //!
 //! Invariants:
-//! 1. everything of a node but its `next` pointers is written before the node is linked, and never
-//!    again;
-//! 2. a node is linked from the lowest level up, by compare-and-swaps with release order; who finds
-//!    it (acquire) sees it whole;
+//! 1. everything in a node but its links is written before the node is linked, and never again;
+//! 2. a node is linked from the lowest level up, by release stores: a reader that finds it (acquire)
+//!    sees all of it;
 //! 3. a node that is found in level `i` has a height above `i`, and is in all levels below `i`;
-//! 4. each level is sorted by internal key, and nodes are never unlinked: a node that precedes a
-//!    key does so for ever;
-//! 5. nodes live in the arena, which lives as long as the list.
-//!
-//! Threads: all methods from any thread.
+//! 4. each level is sorted by internal key, and nodes are never unlinked;
+//! 5. nodes live in the arena, which lives as long as the list;
+//! 6. only the [`Inserter`], of which a list has one, changes links and height.
 
-use super::arena::{ALIGN, Arena};
+use super::arena::{Arena, ArenaWriter};
 use super::index::{HashIndex, Known};
+use super::node::{NodeHeader, NodePtr, key_of, link_of, new_node, next_of, value_of};
+use crate::cursor::InternalIterator;
 use crate::format::{InternalKeyRef, SeqNum, key_hash, key_prefix};
 use bytes::Bytes;
-use kvant_base::Reservation;
+use kvant_base::{Reservation, Result};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
-use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Levels at most. One node in two goes a level up, so that this suffices for 2^20 = 1 M entries
-/// and is good for many times that. (One in four would save 7 bytes an entry, but a search would
-/// follow half as many nodes more, each a cache miss.)
+/// One node in two goes a level up, so that 20 levels suffice for 2^20 = 1 M entries, and for many
+/// times as many. (One in four would save 7 bytes per entry, but a search would follow half as many
+/// nodes more, each a cache miss.)
 const HEIGHT_MAX: usize = 20;
 /// Memory of a list for which its index has one slot. An entry with the smallest key and value
-/// takes 40 bytes on average: the index is never more than three quarters full before the list is.
+/// takes 40 bytes on average: a full list fills at most three quarters of its index.
 const BYTES_PER_SLOT: usize = 32;
-/// Of lists that are full by their entries: the index is half full then.
+/// For lists that are full by their entries: they fill half of the index.
 const SLOTS_PER_ENTRY: usize = 2;
-/// A first chunk of one part in this many keeps a list that is hardly used small.
+/// A first chunk of one part in this many keeps a list small that is hardly used.
 const CHUNKS_PER_LIST: usize = 16;
-/// Keys whose places are searched for side by side: while one waits for memory, the others go on.
-pub(super) const ABREAST_MAX: usize = 8;
+/// Keys that are searched for side by side: while one waits for memory, the others proceed.
+pub(super) const BATCH_LEN_MAX: usize = 8;
 /// Versions of one key that a read steps over before it searches.
 const VERSIONS_WALKED_MAX: usize = 8;
 
-/// The fixed part of a node. Handled by raw pointers only, because a reference to it would not
-/// cover what lies before and behind.
-#[repr(C)]
-struct NodeHeader {
-    trailer: u64,
-    value_bytes: u32,
-    key_bytes: u32,
-}
-
-/// A key that is searched for, with what most comparisons need of it.
+/// A key that is searched for, with the prefix that decides most comparisons.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     key: InternalKeyRef<'a>,
@@ -74,23 +53,17 @@ impl<'a> From<InternalKeyRef<'a>> for Target<'a> {
     }
 }
 
-type NodePtr = NonNull<NodeHeader>;
-type Link = AtomicPtr<NodeHeader>;
-
-const _: () = assert!(align_of::<NodeHeader>() <= ALIGN && align_of::<Link>() <= ALIGN);
-const _: () = assert!(size_of::<Link>().is_multiple_of(align_of::<NodeHeader>()));
-
 pub(super) struct SkipList {
-    arena: Arena,
+    arena: Arc<Arena>,
     index: HashIndex,
     /// Precedes every key; has all levels.
     head: NodePtr,
-    /// Levels in use. A hint: a level above it holds nothing that is not also below.
+    /// Levels in use. A reader that sees an older value starts lower and finds the same.
     height: AtomicUsize,
 }
 
 // SAFETY: the raw pointers lead into the arena, which is `Send` and `Sync`; nodes are shared under
-// invariants 1 and 2.
+// invariants 1, 2 and 6.
 unsafe impl Send for SkipList {}
 // SAFETY: as above.
 unsafe impl Sync for SkipList {}
@@ -109,31 +82,12 @@ impl<'a> Node<'a> {
     }
 
     pub(super) fn value(self) -> &'a [u8] {
-        // SAFETY: as above: the header, key and value were written before the node was linked, and
-        // stay.
-        unsafe {
-            let NodeHeader { value_bytes, key_bytes, .. } = self.node.read();
-            slice::from_raw_parts(data_of(self.node).add(key_bytes as usize), value_bytes as usize)
-        }
+        // SAFETY: as above.
+        unsafe { value_of(self.node) }
     }
 }
 
 impl SkipList {
-    /// An empty list for about `target_bytes` and at most about `entries_max`.
-    pub(super) fn new(
-        mut reservation: Reservation,
-        target_bytes: usize,
-        entries_max: usize,
-    ) -> SkipList {
-        let index = HashIndex::new(
-            (target_bytes / BYTES_PER_SLOT).min(entries_max.saturating_mul(SLOTS_PER_ENTRY)),
-        );
-        reservation.resize(index.memory_bytes());
-        let arena = Arena::new(reservation, target_bytes / CHUNKS_PER_LIST);
-        let head = new_node(&arena, HEIGHT_MAX, InternalKeyRef { user_key: &[], trailer: 0 }, &[]);
-        SkipList { arena, index, head, height: AtomicUsize::new(1) }
-    }
-
     pub(super) fn memory_bytes(&self) -> u64 {
         self.arena.memory_bytes()
     }
@@ -147,7 +101,6 @@ impl SkipList {
         self.first().is_none()
     }
 
-    /// The first entry.
     fn first(&self) -> Option<Node<'_>> {
         // SAFETY: the head has all levels.
         self.node(unsafe { next_of(self.head, 0) })
@@ -156,11 +109,9 @@ impl SkipList {
     /// The first entry at or after `target`.
     pub(super) fn seek(&self, target: InternalKeyRef<'_>) -> Option<Node<'_>> {
         let target = Target::from(target);
-        let mut before = self.head;
-        let mut after = ptr::null_mut();
+        let (mut before, mut after) = (self.head, ptr::null_mut());
         for level in (0..self.height.load(Ordering::Relaxed)).rev() {
-            // SAFETY: `before` is the head, or was found in this level or one above, and so has
-            // this level.
+            // SAFETY: `before` is the head, or was found in this level or one above.
             (before, after) = unsafe { find(before, after, level, target) };
         }
         self.node(after)
@@ -176,8 +127,8 @@ impl SkipList {
                 Known::Node(address) => Some(self.node_at(address)),
                 Known::Nothing => None,
             };
-        // Older versions follow the newest in the list: mostly it is visible itself, or one soon
-        // after it.
+        // Older versions follow the newest in the list. Mostly it is visible itself, or one of the
+        // next few is.
         let mut node = newest;
         for _ in 0..VERSIONS_WALKED_MAX {
             let Some(version) = node else { break };
@@ -198,190 +149,199 @@ impl SkipList {
         Node { node, list: PhantomData }
     }
 
-    /// A place to insert at, not yet near any key.
-    pub(super) fn splice(&self) -> Splice<'_> {
-        Splice { list: self, before: [self.head; HEIGHT_MAX], after: [ptr::null_mut(); HEIGHT_MAX] }
-    }
-
     fn node(&self, node: *mut NodeHeader) -> Option<Node<'_>> {
         Some(Node { node: NonNull::new(node)?, list: PhantomData })
     }
-
-    /// Begins to fetch the slot of `user_key` in the index.
-    #[inline]
-    fn prefetch(&self, user_key: &[u8]) {
-        prefetch(self.index.first_slot(key_hash(user_key)));
-    }
 }
 
-/// Where the last insert of one inserter took place: on each level, the node before it and the one
-/// that followed.
-pub(super) struct Splice<'a> {
-    list: &'a SkipList,
+/// The writer's end of a list.
+pub(super) struct Inserter {
+    list: Arc<SkipList>,
+    arena: ArenaWriter,
+    /// The last entry, and on levels that it does not have the node before it: where an ascending
+    /// key goes. The head where nothing is known, and on levels that no node has.
     before: [NodePtr; HEIGHT_MAX],
-    after: [*mut NodeHeader; HEIGHT_MAX],
 }
 
-impl Splice<'_> {
-    /// Inserts an entry. The same internal key must not be inserted twice.
-    pub(super) fn insert(&mut self, key: InternalKeyRef<'_>, value: &[u8]) {
-        let target = Target::from(key);
-        if !self.is_just_before(target) {
-            self.search(target);
-        }
-        self.link(target, value);
+// SAFETY: the nodes belong to `list`, which is `Send` and `Sync` and is moved along.
+unsafe impl Send for Inserter {}
+
+impl Inserter {
+    /// A new list for about `target_bytes` and at most about `entries_max`.
+    pub(super) fn new(
+        mut reservation: Reservation,
+        target_bytes: usize,
+        entries_max: usize,
+    ) -> Inserter {
+        let index = HashIndex::new(
+            (target_bytes / BYTES_PER_SLOT).min(entries_max.saturating_mul(SLOTS_PER_ENTRY)),
+        );
+        reservation.resize(index.memory_bytes());
+        let mut arena = ArenaWriter::new(reservation, target_bytes / CHUNKS_PER_LIST);
+        let no_key = InternalKeyRef { user_key: &[], trailer: 0 };
+        let head = new_node(&mut arena, HEIGHT_MAX, no_key, &[]);
+        let height = AtomicUsize::new(1);
+        let list = Arc::new(SkipList { arena: Arc::clone(arena.arena()), index, head, height });
+        Inserter { list, arena, before: [head; HEIGHT_MAX] }
     }
 
-    /// As several inserts, of at most [`ABREAST_MAX`] entries in any order.
-    pub(super) fn insert_abreast(&mut self, entries: &[(InternalKeyRef<'_>, &[u8])]) {
-        let list = self.list;
-        let mut splices = [const { None }; ABREAST_MAX];
-        for (splice, (key, _)) in splices.iter_mut().zip(entries) {
-            list.prefetch(key.user_key);
-            *splice = Some(Searching::new(list, Target::from(*key)));
+    pub(super) fn list(&self) -> &Arc<SkipList> {
+        &self.list
+    }
+
+    /// Inserts up to [`BATCH_LEN_MAX`] entries. Their cache misses overlap. The same internal key
+    /// must not be inserted twice.
+    pub(super) fn insert(&mut self, entries: &[(InternalKeyRef<'_>, &[u8])]) {
+        let mut hashes = [0; BATCH_LEN_MAX];
+        for (hash, (key, _)) in hashes.iter_mut().zip(entries) {
+            *hash = key_hash(key.user_key);
+            prefetch(self.list.index.first_slot(*hash));
         }
-        let searching = &mut splices[..entries.len()];
-        // One step of each in turn: what a step needs was asked for a round before.
+        if entries.is_sorted_by(|(a, _), (b, _)| a < b) {
+            // Mostly each key belongs directly after the one before it.
+            for ((key, value), hash) in entries.iter().zip(hashes) {
+                let target = Target::from(*key);
+                if !self.is_at(target) {
+                    self.search(target);
+                }
+                self.link(target.key, hash, value);
+            }
+        } else {
+            self.insert_unsorted(entries, hashes);
+        }
+    }
+
+    fn insert_unsorted(
+        &mut self,
+        entries: &[(InternalKeyRef<'_>, &[u8])],
+        hashes: [u64; BATCH_LEN_MAX],
+    ) {
+        let mut searches = [const { None }; BATCH_LEN_MAX];
+        for (search, (key, _)) in searches.iter_mut().zip(entries) {
+            *search = Some(Search::new(&self.list, Target::from(*key)));
+        }
+        let searches = &mut searches[..entries.len()];
+        // One step of each in turn: the previous round has prefetched what a step needs.
         let mut any_left = true;
         while any_left {
             any_left = false;
-            for one in searching.iter_mut().flatten() {
-                any_left |= one.step();
+            for search in searches.iter_mut().flatten() {
+                any_left |= search.step();
             }
         }
-        for (one, (_, value)) in searching.iter_mut().flatten().zip(entries) {
-            // Where an entry before went in at the same place, linking looks on from there.
-            one.splice.link(one.target, value);
+        for ((search, (_, value)), hash) in searches.iter_mut().flatten().zip(entries).zip(hashes) {
+            let (target, height) = (search.target, height_for(search.target.key));
+            for (level, before) in search.before[..height].iter_mut().enumerate() {
+                // An entry of this batch may have been linked after `before`.
+                // SAFETY: `before` was found in this level.
+                (*before, _) = unsafe { find(*before, ptr::null_mut(), level, target) };
+            }
+            self.before = search.before;
+            self.link(target.key, hash, value);
         }
+        // An entry of the batch may lie after `before` on a level that the last one does not have.
+        self.before = [self.list.head; HEIGHT_MAX];
     }
 
-    /// Puts an entry where the splice is, which is its place, or was when it was searched for.
-    fn link(&mut self, target: Target<'_>, value: &[u8]) {
-        let Target { key, .. } = target;
+    /// Links a new node after `before`, which is its place on all levels that it has.
+    fn link(&mut self, key: InternalKeyRef<'_>, hash: u64, value: &[u8]) {
         assert!(key.kind().is_some(), "a key that is only good for seeking");
-        debug_assert!(!self.holds(key), "{key:?} is inserted twice");
-        let list = self.list;
+        let list = &*self.list;
         let height = height_for(key);
-        let node = new_node(&list.arena, height, key, value);
-        for level in 0..height {
-            let (mut before, mut after) = (self.before[level], self.after[level]);
-            loop {
-                // SAFETY: `node` has `height` levels, and so has `before`, which came from this
-                // level.
-                let (own_link, link) = unsafe { (link_of(node, level), link_of(before, level)) };
-                own_link.store(after, Ordering::Relaxed);
-                if link
-                    .compare_exchange(after, node.as_ptr(), Ordering::Release, Ordering::Relaxed)
-                    .is_ok()
-                {
-                    break;
-                }
-                // Something else went in after `before`: look on from there (invariant 4).
-                // SAFETY: `before` has this level.
-                (before, after) = unsafe { find(before, ptr::null_mut(), level, target) };
-            }
-            self.before[level] = node;
-            self.after[level] = after;
+        let node = new_node(&mut self.arena, height, key, value);
+        for (level, before) in self.before[..height].iter_mut().enumerate() {
+            // SAFETY: `node` has `height` levels; `before` was found in this level, or is the head.
+            let (own_link, link) = unsafe { (link_of(node, level), link_of(*before, level)) };
+            let after = link.load(Ordering::Relaxed);
+            debug_assert!(
+                list.node(after).is_none_or(|after| after.key() > key),
+                "{key:?} is inserted twice, or at the wrong place"
+            );
+            own_link.store(after, Ordering::Relaxed);
+            link.store(node.as_ptr(), Ordering::Release);
+            *before = node;
         }
         if height > list.height.load(Ordering::Relaxed) {
-            list.height.fetch_max(height, Ordering::Relaxed);
+            list.height.store(height, Ordering::Relaxed);
         }
-        // Last: from the node that the index names, all older versions can be reached.
-        list.index.publish(
-            key_hash(key.user_key),
-            node.as_ptr().expose_provenance() as u64,
-            |address| {
-                let other = list.node_at(address).key();
-                (other.user_key == key.user_key).then_some(other.trailer < key.trailer)
-            },
-        );
+        // Last: all older versions can be reached from the node that the index names.
+        list.index.publish(hash, node.as_ptr().expose_provenance() as u64, |address| {
+            let other = list.node_at(address).key();
+            (other.user_key == key.user_key).then_some(other.trailer < key.trailer)
+        });
     }
 
-    /// Begins to fetch the slot of `user_key` in the index.
-    #[inline]
-    pub(super) fn prefetch(&self, user_key: &[u8]) {
-        self.list.prefetch(user_key);
+    /// Whether `target` belongs directly after the last entry, which makes a search needless: keys
+    /// that ascend. On higher levels nothing lies between `before` and the last entry.
+    fn is_at(&self, target: Target<'_>) -> bool {
+        let before = self.before[0];
+        // SAFETY: the node is linked in level 0 of a list that is alive.
+        before != self.list.head
+            && unsafe {
+                is_before(before, target)
+                    && NonNull::new(next_of(before, 0))
+                        .is_none_or(|after| !is_before(after, target))
+            }
     }
 
-    /// Whether `key` is what follows the splice.
-    fn holds(&self, key: InternalKeyRef<'_>) -> bool {
-        self.list.node(self.after[0]).is_some_and(|after| after.key() == key)
-    }
-
-    /// Whether `target` belongs directly behind the entry that was inserted last, which makes a
-    /// search needless: keys that ascend.
-    ///
-    /// When nothing lies between `before[0]` and `after[0]` now, then nothing that was seen on a
-    /// higher level before now lies between them either (invariant 3): all of `after` is still at
-    /// or behind `target`.
-    fn is_just_before(&self, target: Target<'_>) -> bool {
-        let (before, after) = (self.before[0], self.after[0]);
-        if before == self.list.head {
-            return false;
-        }
-        // SAFETY: both are linked in level 0 of a list that is borrowed.
-        unsafe {
-            is_before(before, target)
-                && next_of(before, 0) == after
-                && NonNull::new(after).is_none_or(|after| !is_before(after, target))
-        }
-    }
-
-    /// Finds the place of `target` on all levels of which its node will be a part.
+    /// Finds the place of `target` on all levels of the list and of the node to come.
     fn search(&mut self, target: Target<'_>) {
-        let list = self.list;
-        let height = height_for(target.key);
-        let mut before = list.head;
-        let mut after = ptr::null_mut();
-        for level in (0..list.height.load(Ordering::Relaxed).max(height)).rev() {
-            // SAFETY: `before` is the head, or was found in this level or one above, and so has
-            // this level.
+        let (mut before, mut after) = (self.list.head, ptr::null_mut());
+        for level in (0..self.list.levels_for(target.key)).rev() {
+            // SAFETY: `before` is the head, or was found in this level or one above.
             (before, after) = unsafe { find(before, after, level, target) };
-            (self.before[level], self.after[level]) = (before, after);
+            self.before[level] = before;
         }
     }
 }
 
-/// [`Splice::search`], step by step.
-struct Searching<'a, 'k> {
-    splice: Splice<'a>,
+impl SkipList {
+    /// The levels to search before `key` is inserted.
+    fn levels_for(&self, key: InternalKeyRef<'_>) -> usize {
+        self.height.load(Ordering::Relaxed).max(height_for(key))
+    }
+}
+
+/// [`Inserter::search`], step by step.
+struct Search<'k> {
     target: Target<'k>,
-    before: NodePtr,
+    /// Filled in from the highest level down.
+    before: [NodePtr; HEIGHT_MAX],
+    position: NodePtr,
     /// A node known not to precede the target, or null.
     bound: *mut NodeHeader,
     /// Levels that are left.
     levels: usize,
 }
 
-impl<'a, 'k> Searching<'a, 'k> {
-    fn new(list: &'a SkipList, target: Target<'k>) -> Searching<'a, 'k> {
-        Searching {
-            splice: list.splice(),
+impl<'k> Search<'k> {
+    fn new(list: &SkipList, target: Target<'k>) -> Search<'k> {
+        Search {
             target,
-            before: list.head,
+            before: [list.head; HEIGHT_MAX],
+            position: list.head,
             bound: ptr::null_mut(),
-            levels: list.height.load(Ordering::Relaxed).max(height_for(target.key)),
+            levels: list.levels_for(target.key),
         }
     }
 
-    /// Goes one node along or one level down, and begins to fetch what comes then. False when the
-    /// place is found.
+    /// Goes one node along or one level down, and prefetches the next node. False when the place is
+    /// found.
     #[inline]
     fn step(&mut self) -> bool {
         let Some(level) = self.levels.checked_sub(1) else {
             return false;
         };
-        // SAFETY: `before` is the head, or was found in this level or one above, and so has this
-        // level.
-        let after = unsafe { next_of(self.before, level) };
+        // SAFETY: `position` is the head, or was found in this level or one above.
+        let after = unsafe { next_of(self.position, level) };
         match NonNull::new(after) {
-            // SAFETY: what is found in a level is linked in it.
+            // SAFETY: a node that is found in a level is linked in it.
             Some(node) if after != self.bound && unsafe { is_before(node, self.target) } => {
-                self.before = node;
+                self.position = node;
             }
             _ => {
                 self.bound = after;
-                (self.splice.before[level], self.splice.after[level]) = (self.before, after);
+                self.before[level] = self.position;
                 self.levels = level;
             }
         }
@@ -389,49 +349,63 @@ impl<'a, 'k> Searching<'a, 'k> {
             return false;
         };
         // SAFETY: as above.
-        prefetch(unsafe { next_of(self.before, level) });
+        prefetch(unsafe { next_of(self.position, level) });
         true
     }
 }
 
-/// A position in a list that it keeps alive.
-pub(super) struct Cursor {
+/// A cursor over a list that it keeps alive.
+pub(crate) struct MemtableIter {
     list: Arc<SkipList>,
     node: Option<NodePtr>,
 }
 
-// SAFETY: the node belongs to `list`, which is `Send` and `Sync` and goes along.
-unsafe impl Send for Cursor {}
+// SAFETY: the node belongs to `list`, which is `Send` and `Sync` and is moved along.
+unsafe impl Send for MemtableIter {}
 
-impl Cursor {
-    /// A cursor that stands nowhere.
-    pub(super) fn new(list: Arc<SkipList>) -> Cursor {
-        Cursor { list, node: None }
+impl MemtableIter {
+    /// A cursor without a position.
+    pub(super) fn new(list: Arc<SkipList>) -> MemtableIter {
+        MemtableIter { list, node: None }
     }
 
-    /// The entry at the cursor.
-    pub(super) fn node(&self) -> Option<Node<'_>> {
-        self.node.map(|node| Node { node, list: PhantomData })
+    fn node(&self) -> Node<'_> {
+        Node { node: self.node.expect("the cursor is valid"), list: PhantomData }
+    }
+}
+
+impl InternalIterator for MemtableIter {
+    fn valid(&self) -> bool {
+        self.node.is_some()
     }
 
-    pub(super) fn seek_to_first(&mut self) {
+    fn seek_to_first(&mut self) -> Result<()> {
         self.node = self.list.first().map(|found| found.node);
+        Ok(())
     }
 
-    pub(super) fn seek(&mut self, target: InternalKeyRef<'_>) {
+    fn seek(&mut self, target: InternalKeyRef<'_>) -> Result<()> {
         self.node = self.list.seek(target).map(|found| found.node);
+        Ok(())
     }
 
-    /// Moves to the next entry, or nowhere behind the last.
-    pub(super) fn next(&mut self) {
+    fn next(&mut self) -> Result<()> {
         // SAFETY: the node is linked in level 0 of `list`.
-        self.node = self.node.and_then(|node| NonNull::new(unsafe { next_of(node, 0) }));
+        self.node = NonNull::new(unsafe { next_of(self.node().node, 0) });
+        Ok(())
+    }
+
+    fn key(&self) -> InternalKeyRef<'_> {
+        self.node().key()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.node().value()
     }
 }
 
 /// The height of the node for `key`: geometric, from a hash of its sequence number, which no other
-/// entry has. Unlike a shared generator this needs no write that all inserters contend for, and it
-/// makes the same list from the same entries.
+/// entry has. It makes the same list from the same entries.
 #[inline]
 fn height_for(key: InternalKeyRef<'_>) -> usize {
     // The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
@@ -442,31 +416,8 @@ fn height_for(key: InternalKeyRef<'_>) -> usize {
     (1 + z.trailing_zeros() as usize).min(HEIGHT_MAX)
 }
 
-/// Writes a node that is not linked anywhere.
-fn new_node(arena: &Arena, height: usize, key: InternalKeyRef<'_>, value: &[u8]) -> NodePtr {
-    let key_bytes = u32::try_from(key.user_key.len()).expect("keys are at most 16 KiB");
-    let value_bytes = u32::try_from(value.len()).expect("values are at most 1 GiB");
-    let tower_bytes = height * size_of::<Link>();
-    let piece =
-        arena.allocate(tower_bytes + size_of::<NodeHeader>() + key.user_key.len() + value.len());
-    // SAFETY: the piece is ours alone until the node is linked, and is as large as what is written:
-    // tower, header, key, value. It is aligned for links, and the tower's size keeps the header
-    // aligned.
-    unsafe {
-        for level in 0..height {
-            piece.cast::<Link>().add(level).write(Link::new(ptr::null_mut()));
-        }
-        let node = piece.add(tower_bytes).cast::<NodeHeader>();
-        node.write(NodeHeader { trailer: key.trailer, value_bytes, key_bytes });
-        let data = node.as_ptr().add(1).cast::<u8>();
-        ptr::copy_nonoverlapping(key.user_key.as_ptr(), data, key.user_key.len());
-        ptr::copy_nonoverlapping(value.as_ptr(), data.add(key.user_key.len()), value.len());
-        node
-    }
-}
-
 /// Goes along `level` from `before`, which precedes `target`, and returns the last node before
-/// `target` and what follows it there. `bound` is a node known not to precede `target`, or null.
+/// `target` and the one after it. `bound` is a node known not to precede `target`, or null.
 ///
 /// # Safety
 /// `before` is linked in `level`, or is the head.
@@ -478,12 +429,12 @@ unsafe fn find(
     target: Target<'_>,
 ) -> (NodePtr, *mut NodeHeader) {
     loop {
-        // SAFETY: the caller's promise, kept by each step: what is found in a level is linked in
-        // it.
+        // SAFETY: the caller's promise, kept by each step: a node that is found in a level is
+        // linked in it.
         let after = unsafe { next_of(before, level) };
         if level > 0 {
-            // Where the search goes on when `after` is too far. Fetched while `after` is compared,
-            // the two misses overlap. SAFETY: who has a level has all below it.
+            // The search goes on there when `after` is too far. The two cache misses overlap.
+            // SAFETY: a node that has a level has all below it.
             prefetch(unsafe { next_of(before, level - 1) });
         }
         match NonNull::new(after) {
@@ -502,15 +453,14 @@ unsafe fn find(
 unsafe fn is_before(node: NodePtr, target: Target<'_>) -> bool {
     // SAFETY: the caller's promise.
     let node_key = unsafe { key_of(node) };
-    // The order of most pairs shows in their first eight bytes: cheaper than a call that compares
-    // any number.
+    // The first eight bytes decide most comparisons, without a call.
     match key_prefix(node_key.user_key).cmp(&target.prefix) {
         std::cmp::Ordering::Equal => node_key < target.key,
         order => order.is_lt(),
     }
 }
 
-/// Asks the processor to fetch a cache line, if it knows how.
+/// Prefetches a cache line, where the processor has an instruction for it.
 #[inline]
 fn prefetch<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -520,53 +470,4 @@ fn prefetch<T>(address: *const T) {
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _unused = address;
-}
-
-/// The key of a node.
-///
-/// # Safety
-/// `node` is a linked node of a list that is alive for `'a`.
-#[inline]
-unsafe fn key_of<'a>(node: NodePtr) -> InternalKeyRef<'a> {
-    // SAFETY: header and key were written before the node was linked, and stay as they are
-    // (invariants 1 and 5).
-    unsafe {
-        let NodeHeader { trailer, key_bytes, .. } = node.read();
-        InternalKeyRef {
-            user_key: slice::from_raw_parts(data_of(node), key_bytes as usize),
-            trailer,
-        }
-    }
-}
-
-/// Where the key starts; the value follows it.
-///
-/// # Safety
-/// `node` is a node of a list that is alive.
-#[inline]
-unsafe fn data_of(node: NodePtr) -> *const u8 {
-    // SAFETY: key and value follow the header in the same piece of the arena.
-    unsafe { node.as_ptr().add(1).cast::<u8>() }
-}
-
-/// What follows a node in `level`.
-///
-/// # Safety
-/// As for [`link_of`].
-#[inline]
-unsafe fn next_of(node: NodePtr, level: usize) -> *mut NodeHeader {
-    // SAFETY: the caller's promise. Acquire pairs with the release of the insert: what is found is
-    // whole.
-    unsafe { link_of(node, level) }.load(Ordering::Acquire)
-}
-
-/// The link of a node in `level`.
-///
-/// # Safety
-/// `node` is a node of a list that is alive for `'a`, with a height above `level`.
-#[inline]
-unsafe fn link_of<'a>(node: NodePtr, level: usize) -> &'a Link {
-    // SAFETY: the links lie in front of the header, lowest last, in the same piece of the arena,
-    // and were written by `new_node`.
-    unsafe { node.cast::<Link>().sub(level + 1).as_ref() }
 }

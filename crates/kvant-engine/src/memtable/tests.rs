@@ -1,4 +1,5 @@
 use super::*;
+use crate::cursor::InternalIterator;
 use crate::format::key_hash;
 use kvant_env::rng::Rng;
 use std::collections::BTreeMap;
@@ -22,10 +23,12 @@ fn scaled(count: u64) -> u64 {
     if cfg!(miri) { count / 50 } else { count }
 }
 
-fn new_memtable() -> (Arc<MemoryBudget>, Memtable) {
-    let memory = MemoryBudget::new(1 << 30);
-    let memtable = Memtable::new(&memory, 4096, usize::MAX);
-    (memory, memtable)
+fn new_memtable() -> MemtableWriter {
+    MemtableWriter::new(&MemoryBudget::new(1 << 30), 4096, usize::MAX)
+}
+
+fn insert_one(writer: &mut MemtableWriter, key: InternalKeyRef<'_>, value: &[u8]) {
+    writer.insert(std::iter::once((key, value)));
 }
 
 /// A key from a small space in which prefixes, zero bytes, and lengths around eight abound.
@@ -68,9 +71,9 @@ fn it_behaves_like_a_sorted_map() {
     let seed = test_seed();
     let mut rng = Rng::new(seed);
     for _ in 0..scaled(100) {
-        let (_, memtable) = new_memtable();
+        let mut writer = new_memtable();
+        let memtable = Arc::clone(writer.memtable());
         let mut model = Model::new();
-        let mut inserter = memtable.inserter();
         let count = 1 + rng.below(scaled(600).max(20));
         let mut group = Vec::new();
         for seq in 1..=count {
@@ -92,16 +95,12 @@ fn it_behaves_like_a_sorted_map() {
                 (InternalKeyRef::new(key, SeqNum(*seq), *kind), value.as_slice())
             });
             if rng.one_in(4) {
-                ops.for_each(|(key, value)| inserter.insert(key, value));
+                ops.for_each(|(key, value)| insert_one(&mut writer, key, value));
             } else {
-                inserter.insert_all(&mut ops);
+                writer.insert(&mut ops);
             }
             group.clear();
-            if rng.one_in(10) {
-                inserter = memtable.inserter();
-            }
         }
-        drop(inserter);
         let expected: Vec<_> = model.clone().into_iter().collect();
         assert_eq!(entries(&memtable), expected, "seed {seed}");
         assert_eq!(memtable.entry_count(), count);
@@ -132,7 +131,8 @@ fn it_behaves_like_a_sorted_map() {
 
 #[test]
 fn an_empty_memtable_has_nothing() {
-    let (_, memtable) = new_memtable();
+    let writer = new_memtable();
+    let memtable = writer.memtable();
     assert!(memtable.is_empty());
     assert_eq!((memtable.entry_count(), memtable.data_bytes(), memtable.seq_range()), (0, 0, None));
     assert_eq!(memtable.get(b"", key_hash(b""), SeqNum::MAX), None);
@@ -146,15 +146,16 @@ fn an_empty_memtable_has_nothing() {
 
 #[test]
 fn every_version_of_a_key_is_found_at_its_number() {
-    let (_, memtable) = new_memtable();
+    let mut writer = new_memtable();
     let count = scaled(5_000);
     // Odd numbers, in an order that is not theirs.
     for index in (0..count).step_by(2).chain((0..count).rev().filter(|index| index % 2 == 1)) {
         let seq = 2 * index + 1;
-        memtable
-            .insert(InternalKeyRef::new(b"key", SeqNum(seq), ValueKind::Put), &seq.to_le_bytes());
+        let key = InternalKeyRef::new(b"key", SeqNum(seq), ValueKind::Put);
+        insert_one(&mut writer, key, &seq.to_le_bytes());
     }
-    let versions: Vec<u64> = entries(&memtable).iter().map(|((_, seq), _)| seq.0).collect();
+    let memtable = writer.memtable();
+    let versions: Vec<u64> = entries(memtable).iter().map(|((_, seq), _)| seq.0).collect();
     assert!(versions.is_sorted_by(|a, b| a > b));
     for visible_at in 0..2 * count {
         let newest = versions.iter().copied().find(|&seq| seq <= visible_at);
@@ -172,13 +173,14 @@ fn every_version_of_a_key_is_found_at_its_number() {
 fn memory_is_counted_while_it_is_held() {
     let memory = MemoryBudget::new(1 << 30);
     let used = || memory.used_bytes(Consumer::Memtables);
-    let memtable = Memtable::new(&memory, 1 << 20, usize::MAX);
+    let mut writer = MemtableWriter::new(&memory, 1 << 20, usize::MAX);
+    let memtable = Arc::clone(writer.memtable());
     // A slot of eight bytes for each 32, and a first chunk of a sixteenth.
     let expected = (256 << 10) + (64 << 10);
     assert_eq!((used(), memtable.memory_bytes()), (expected, expected));
 
     let huge = vec![0xab; 16 << 20];
-    memtable.insert(InternalKeyRef::new(b"huge", SeqNum(1), ValueKind::Put), &huge);
+    insert_one(&mut writer, InternalKeyRef::new(b"huge", SeqNum(1), ValueKind::Put), &huge);
     let with_huge = used();
     assert!(
         (expected + (16 << 20)..expected + (16 << 20) + (8 << 10)).contains(&with_huge),
@@ -186,8 +188,8 @@ fn memory_is_counted_while_it_is_held() {
     );
     // It did not use up the shared chunk.
     for seq in 2..500 {
-        memtable
-            .insert(InternalKeyRef::new(b"small", SeqNum(seq), ValueKind::Put), b"twelve bytes");
+        let key = InternalKeyRef::new(b"small", SeqNum(seq), ValueKind::Put);
+        insert_one(&mut writer, key, b"twelve bytes");
     }
     assert_eq!(used(), with_huge);
     assert_eq!(
@@ -196,156 +198,149 @@ fn memory_is_counted_while_it_is_held() {
     );
 
     for seq in 500..scaled(100_000) {
-        memtable.insert(
-            InternalKeyRef::new(&seq.to_be_bytes(), SeqNum(seq), ValueKind::Put),
-            b"twelve bytes",
-        );
+        let key = seq.to_be_bytes();
+        let key = InternalKeyRef::new(&key, SeqNum(seq), ValueKind::Put);
+        insert_one(&mut writer, key, b"twelve bytes");
     }
     assert_eq!(used(), memtable.memory_bytes());
     assert!(used() >= memtable.data_bytes());
 
     let mut iter = memtable.iter();
     iter.seek_to_first().unwrap();
-    drop(memtable);
+    drop((writer, memtable));
     assert!(used() > 0, "an iterator keeps the memory");
     assert!(iter.valid() && !iter.value().is_empty());
     drop(iter);
     assert_eq!(used(), 0);
 }
 
-/// Inserters on several threads, and readers that see only ever more, in order, and whole.
+/// Groups of few keys, many of which share a search's result, beside readers that must see ever
+/// more entries, in order, and all of each.
 #[test]
-fn concurrent_inserts_and_reads() {
-    const WRITERS: u64 = 3;
+fn readers_see_whole_entries_in_order_beside_the_writer() {
+    const GROUP_LEN: u64 = 20;
     let seed = test_seed();
-    let per_writer = scaled(20_000);
-    let (_, memtable) = new_memtable();
-    // Writers meet at the same keys: what they insert differs by sequence number only.
+    let group_count = scaled(3_000);
+    let mut writer = new_memtable();
+    let memtable = Arc::clone(writer.memtable());
     let key_of = |rng: &mut Rng| format!("key{:04}", rng.below(2_000)).into_bytes();
     let value_of = |key: &[u8], seq: u64| {
         [key, &seq.to_le_bytes(), &vec![seq as u8; seq as usize % 40]].concat()
     };
-    let done = AtomicBool::new(false);
+    let (done, inserted_seq) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|writer| {
-                let memtable = &memtable;
-                scope.spawn(move || {
-                    let mut rng = Rng::new(seed.wrapping_add(writer));
-                    let mut inserter = memtable.inserter();
-                    for index in 0..per_writer {
-                        let seq = 1 + index * WRITERS + writer;
-                        let key = key_of(&mut rng);
-                        let value = value_of(&key, seq);
-                        inserter
-                            .insert(InternalKeyRef::new(&key, SeqNum(seq), ValueKind::Put), &value);
-                        if index % 64 == 0 {
-                            inserter = memtable.inserter();
-                        }
-                        let (found, _, stored) = memtable
-                            .get(&key, key_hash(&key), SeqNum(seq))
-                            .expect("an insert that returned is seen");
-                        assert_eq!((found, stored), (SeqNum(seq), value.as_slice()));
-                    }
-                })
-            })
-            .collect();
-        for _ in 0..2 {
-            scope.spawn(|| {
+        for reader in 0..2 {
+            let (memtable, done, inserted_seq) = (&memtable, &done, &inserted_seq);
+            scope.spawn(move || {
+                let mut rng = Rng::new(seed.wrapping_add(reader));
                 let mut seen_before = 0;
                 while !done.load(Ordering::Relaxed) {
-                    let found = entries(&memtable);
+                    let inserted = inserted_seq.load(Ordering::Acquire);
+                    let found = entries(memtable);
                     assert!(found.is_sorted_by(|a, b| a.0 < b.0));
+                    assert!(found.len() as u64 >= inserted, "an insert that returned is seen");
                     assert!(found.len() >= seen_before, "entries vanished");
                     seen_before = found.len();
                     for ((key, seq), (_, value)) in &found {
                         assert_eq!(*value, value_of(key, seq.0));
                     }
+                    for _ in 0..100 {
+                        let key = key_of(&mut rng);
+                        let newest = found.iter().find(|((found, _), _)| *found == key);
+                        let got = memtable.get(&key, key_hash(&key), SeqNum::MAX);
+                        assert!(
+                            got.map(|(seq, ..)| seq.0) >= newest.map(|((_, seq), _)| seq.0),
+                            "a point read finds what an iterator has found"
+                        );
+                        if let Some((seq, _, stored)) = got {
+                            assert_eq!(stored, value_of(&key, seq.0));
+                        }
+                    }
                 }
             });
         }
-        for writer in writers {
-            writer.join().unwrap();
+        let mut rng = Rng::new(seed);
+        for first_seq in (1..).step_by(GROUP_LEN as usize).take(group_count as usize) {
+            let group: Vec<_> = (first_seq..first_seq + GROUP_LEN)
+                .map(|seq| {
+                    let key = key_of(&mut rng);
+                    (seq, value_of(&key, seq), key)
+                })
+                .collect();
+            writer.insert(group.iter().map(|(seq, value, key)| {
+                (InternalKeyRef::new(key, SeqNum(*seq), ValueKind::Put), value.as_slice())
+            }));
+            inserted_seq.store(first_seq + GROUP_LEN - 1, Ordering::Release);
         }
         done.store(true, Ordering::Relaxed);
     });
     let mut seqs: Vec<u64> = entries(&memtable).iter().map(|((_, seq), _)| seq.0).collect();
     seqs.sort_unstable();
-    assert_eq!(seqs, (1..=WRITERS * per_writer).collect::<Vec<_>>());
-    assert_eq!(memtable.entry_count(), WRITERS * per_writer);
+    assert_eq!(seqs, (1..=group_count * GROUP_LEN).collect::<Vec<_>>());
+    assert_eq!(memtable.entry_count(), group_count * GROUP_LEN);
 }
 
-/// Groups that several threads insert into the same places: what a search found may be old when the
-/// entry is linked.
+/// Ascending keys skip the search; keys between those that are there must not.
 #[test]
-fn concurrent_groups_meet_at_the_same_keys() {
-    const WRITERS: u64 = 3;
-    const GROUP: u64 = 20;
-    let seed = test_seed();
-    let groups = scaled(1_000);
-    let (_, memtable) = new_memtable();
-    std::thread::scope(|scope| {
-        for writer in 0..WRITERS {
-            let memtable = &memtable;
-            scope.spawn(move || {
-                let mut rng = Rng::new(seed.wrapping_add(writer));
-                let mut inserter = memtable.inserter();
-                for index in 0..groups {
-                    let first_seq = 1 + (index * WRITERS + writer) * GROUP;
-                    let keys: Vec<_> = (0..GROUP).map(|_| rng.below(50).to_be_bytes()).collect();
-                    let ops = keys.iter().zip(first_seq..);
-                    inserter.insert_all(ops.map(|(key, seq)| {
-                        (InternalKeyRef::new(key, SeqNum(seq), ValueKind::Put), key.as_slice())
-                    }));
-                }
-            });
+fn ascending_keys_interleave_with_those_that_are_there() {
+    let mut writer = new_memtable();
+    let count = scaled(20_000);
+    for first in 0..2 {
+        for number in (first..2 * count).step_by(2) {
+            let key = number.to_be_bytes();
+            insert_one(
+                &mut writer,
+                InternalKeyRef::new(&key, SeqNum(number + 1), ValueKind::Put),
+                &key,
+            );
         }
-    });
-    let found = entries(&memtable);
-    assert!(found.is_sorted_by(|a, b| a.0 < b.0));
-    let mut seqs: Vec<u64> = found.iter().map(|((_, seq), _)| seq.0).collect();
-    seqs.sort_unstable();
-    assert_eq!(seqs, (1..=WRITERS * groups * GROUP).collect::<Vec<_>>());
-    for ((key, seq), _) in found.iter().filter(|((_, seq), _)| seq.0 % 7 == 0) {
-        let (newest, _, _) = memtable.get(key, key_hash(key), SeqNum(seq.0)).unwrap();
-        assert_eq!(newest, SeqNum(seq.0), "seed {seed}");
+    }
+    let memtable = writer.memtable();
+    let found: Vec<u64> = entries(memtable).iter().map(|((_, seq), _)| seq.0).collect();
+    assert_eq!(found, (1..=2 * count).collect::<Vec<_>>());
+    for number in 0..2 * count {
+        let key = number.to_be_bytes();
+        assert!(memtable.get(&key, key_hash(&key), SeqNum::MAX).is_some());
     }
 }
 
+/// After entries out of order, an ascending key must not be linked where an entry of the same batch
+/// has gone in between on a higher level.
 #[test]
-fn concurrent_ascending_batches_interleave() {
-    let (_, memtable) = new_memtable();
-    let per_writer = scaled(20_000);
-    std::thread::scope(|scope| {
-        for writer in 0..2 {
-            let memtable = &memtable;
-            scope.spawn(move || {
-                let mut inserter = memtable.inserter();
-                for index in 0..per_writer {
-                    let number = 2 * index + writer;
-                    let key = number.to_be_bytes();
-                    inserter.insert(
-                        InternalKeyRef::new(&key, SeqNum(number + 1), ValueKind::Put),
-                        &key,
-                    );
-                }
-            });
-        }
-    });
-    let found: Vec<u64> = entries(&memtable).iter().map(|((_, seq), _)| seq.0).collect();
-    assert_eq!(found, (1..=2 * per_writer).collect::<Vec<_>>());
-    for number in 0..2 * per_writer {
-        assert!(
-            memtable
-                .get(&number.to_be_bytes(), key_hash(&number.to_be_bytes()), SeqNum::MAX)
-                .is_some()
-        );
+fn ascending_keys_after_an_unsorted_batch_are_linked_on_all_levels() {
+    let seed = test_seed();
+    let mut rng = Rng::new(seed);
+    let mut writer = new_memtable();
+    let mut seq = 0;
+    for _ in 0..scaled(5_000) {
+        // An unsorted batch in one gap, then the key after its last one.
+        let gap = rng.below(1 << 20) << 8;
+        let mut numbers: Vec<u64> = (0..8).map(|_| gap + rng.below(200)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.rotate_left(1);
+        let last = numbers[numbers.len() - 1];
+        let keys: Vec<_> = numbers.iter().map(|number| number.to_be_bytes()).collect();
+        writer.insert(keys.iter().map(|key| {
+            seq += 1;
+            (InternalKeyRef::new(key, SeqNum(seq), ValueKind::Put), &[][..])
+        }));
+        seq += 1;
+        let next = (last + 1).to_be_bytes();
+        insert_one(&mut writer, InternalKeyRef::new(&next, SeqNum(seq), ValueKind::Put), &[]);
+    }
+    let found = entries(writer.memtable());
+    assert_eq!(found.len() as u64, seq, "seed {seed}");
+    assert!(found.is_sorted_by(|a, b| a.0 < b.0));
+    for ((key, key_seq), _) in &found {
+        let mut iter = writer.memtable().iter();
+        iter.seek(InternalKeyRef::seek(key, SeqNum(key_seq.0))).unwrap();
+        assert_eq!(entry_at(&iter).0, (key.clone(), *key_seq), "seed {seed}");
     }
 }
 
 #[test]
 #[should_panic(expected = "only good for seeking")]
 fn a_key_that_is_only_good_for_seeking_is_refused() {
-    let (_, memtable) = new_memtable();
-    memtable.insert(InternalKeyRef::seek(b"key", SeqNum(1)), b"");
+    insert_one(&mut new_memtable(), InternalKeyRef::seek(b"key", SeqNum(1)), b"");
 }

@@ -12,8 +12,8 @@ use super::index::Index;
 use super::point_read::{RangeTrace, ReadTrace, Waiting};
 use super::reader::Table;
 use super::stored::{Malformed, Parsed};
+use crate::cursor::InternalIterator;
 use crate::format::InternalKeyRef;
-use crate::iter::InternalIterator;
 use kvant_base::{Consumer, Result};
 use std::sync::Arc;
 

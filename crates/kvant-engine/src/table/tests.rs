@@ -7,9 +7,9 @@ mod model;
 pub(super) use model::seed;
 
 use super::*;
+use crate::cursor::InternalIterator;
 use crate::format::key_hash;
 use crate::format::{FileNum, InternalKeyRef, SeqNum, ValueKind};
-use crate::iter::InternalIterator;
 use crate::options::Compression;
 use kvant_base::{Consumer, ErrorKind, MemoryBudget, Result};
 use kvant_env::memory::MemoryFs;

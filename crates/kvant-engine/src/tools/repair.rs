@@ -5,16 +5,15 @@
 //!    reappear whose tombstones have been compacted away.
 //! 2. A damaged table is replaced by one with the entries of its readable blocks, in the same
 //!    level. A table under the name of another one is identified by its properties and rewritten.
-//! 3. Damaged logs are replayed up to the damage, a prefix of the history, into a new table in
-//!    level
-//!    0. Without a readable manifest all logs become such a table.
+//! 3. Damaged logs are replayed up to the damage, a prefix of the history, into a new table in the
+//!    first level. Without a readable manifest all logs become such a table.
 //! 4. A new manifest describes the result. Damaged files are moved to `lost/`; nothing is deleted.
 
 use super::{TOOL_MEMORY_BYTES, lock_existing, open_table_file, table_context};
+use crate::cursor::InternalIterator;
 use crate::db::inventory::{Listed, first_seq, list, lost_logs, needed_wals, open_table};
 use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_path};
-use crate::iter::InternalIterator;
-use crate::memtable::Memtable;
+use crate::memtable::MemtableWriter;
 use crate::options::Options;
 use crate::table::{Table, TableBuilder, TableContext, TableOptions, bits_per_key_for};
 use crate::version::{self, FileMeta, KnownLogs, ManifestState, ManifestWriter, VersionEdit};
@@ -304,11 +303,12 @@ impl Repair<'_> {
         first_seq: Option<SeqNum>,
         always: bool,
     ) -> Result<bool> {
-        let memtable = Memtable::new(&self.context.memory, 1 << 20, usize::MAX);
+        let mut memtable = MemtableWriter::new(&self.context.memory, 1 << 20, usize::MAX);
         let salvaged =
             wal::salvage(&*self.env.fs, self.dir, nums, known, first_seq, &mut |_, record| {
                 record.replay(|seq, op| {
-                    memtable.insert(InternalKeyRef::new(op.key, seq, op.kind), op.stored);
+                    let key = InternalKeyRef::new(op.key, seq, op.kind);
+                    memtable.insert(std::iter::once((key, op.stored)));
                     Ok(())
                 })
             })?;
@@ -330,6 +330,7 @@ impl Repair<'_> {
         for &num in nums {
             self.set_aside(FileKind::Wal, num);
         }
+        let memtable = memtable.memtable();
         if memtable.is_empty() {
             return Ok(false);
         }

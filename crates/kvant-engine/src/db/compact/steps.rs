@@ -13,8 +13,9 @@
 
 use super::{Inputs, Merging, sources};
 use crate::compaction::runner::Outputs;
+use crate::cursor::InternalIterator;
 use crate::db::core::Core;
-use crate::iter::{InternalIterator, SliceIter};
+use crate::iter::SliceIter;
 use crate::version::VersionEdit;
 use kvant_base::Result;
 

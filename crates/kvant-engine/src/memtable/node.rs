@@ -1,0 +1,117 @@
+//! The memory layout of a node: one piece of the arena.
+//!
+//! ```text
+//! next[height-1] ... next[1] next[0] | trailer  value_bytes  key_bytes | key ... | value ...
+//!                                    ^ NodePtr
+//! ```
+//!
+//! As in RocksDB's `InlineSkipList`, the links lie in front of the key, so that the lowest one shares
+//! its cache line.
+
+use super::arena::{ALIGN, ArenaWriter};
+use crate::format::InternalKeyRef;
+use std::ptr::{self, NonNull};
+use std::slice;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The fixed part of a node. Handled by raw pointers only, because a reference to it would not
+/// cover what lies before and after it.
+#[repr(C)]
+pub(super) struct NodeHeader {
+    trailer: u64,
+    value_bytes: u32,
+    key_bytes: u32,
+}
+
+pub(super) type NodePtr = NonNull<NodeHeader>;
+pub(super) type Link = AtomicPtr<NodeHeader>;
+
+const _: () = assert!(align_of::<NodeHeader>() <= ALIGN && align_of::<Link>() <= ALIGN);
+const _: () = assert!(size_of::<Link>().is_multiple_of(align_of::<NodeHeader>()));
+
+/// Writes a node that is not linked anywhere.
+pub(super) fn new_node(
+    arena: &mut ArenaWriter,
+    height: usize,
+    key: InternalKeyRef<'_>,
+    value: &[u8],
+) -> NodePtr {
+    let key_bytes = u32::try_from(key.user_key.len()).expect("keys are at most 16 KiB");
+    let value_bytes = u32::try_from(value.len()).expect("values are at most 1 GiB");
+    let tower_bytes = height * size_of::<Link>();
+    let piece =
+        arena.allocate(tower_bytes + size_of::<NodeHeader>() + key.user_key.len() + value.len());
+    // SAFETY: the piece is ours alone until the node is linked, and is as large as what is written:
+    // tower, header, key, value. It is aligned for links, and the tower's size keeps the header
+    // aligned.
+    unsafe {
+        for level in 0..height {
+            piece.cast::<Link>().add(level).write(Link::new(ptr::null_mut()));
+        }
+        let node = piece.add(tower_bytes).cast::<NodeHeader>();
+        node.write(NodeHeader { trailer: key.trailer, value_bytes, key_bytes });
+        let data = node.as_ptr().add(1).cast::<u8>();
+        ptr::copy_nonoverlapping(key.user_key.as_ptr(), data, key.user_key.len());
+        ptr::copy_nonoverlapping(value.as_ptr(), data.add(key.user_key.len()), value.len());
+        node
+    }
+}
+
+/// The key of a node.
+///
+/// # Safety
+/// `node` is a linked node of a list that is alive for `'a`.
+#[inline]
+pub(super) unsafe fn key_of<'a>(node: NodePtr) -> InternalKeyRef<'a> {
+    // SAFETY: header and key were written before the node was linked, and do not change (invariants
+    // 1 and 5).
+    unsafe {
+        let NodeHeader { trailer, key_bytes, .. } = node.read();
+        let user_key = slice::from_raw_parts(data_of(node), key_bytes as usize);
+        InternalKeyRef { user_key, trailer }
+    }
+}
+
+/// The value of a node.
+///
+/// # Safety
+/// As for [`key_of`].
+#[inline]
+pub(super) unsafe fn value_of<'a>(node: NodePtr) -> &'a [u8] {
+    // SAFETY: as in `key_of`.
+    unsafe {
+        let NodeHeader { value_bytes, key_bytes, .. } = node.read();
+        slice::from_raw_parts(data_of(node).add(key_bytes as usize), value_bytes as usize)
+    }
+}
+
+/// Where the key starts; the value follows it.
+///
+/// # Safety
+/// `node` is a node of a list that is alive.
+#[inline]
+unsafe fn data_of(node: NodePtr) -> *const u8 {
+    // SAFETY: key and value follow the header in the same piece of the arena.
+    unsafe { node.as_ptr().add(1).cast::<u8>() }
+}
+
+/// The node after another in `level`.
+///
+/// # Safety
+/// As for [`link_of`].
+#[inline]
+pub(super) unsafe fn next_of(node: NodePtr, level: usize) -> *mut NodeHeader {
+    // SAFETY: the caller's promise. Acquire pairs with the release of the insert.
+    unsafe { link_of(node, level) }.load(Ordering::Acquire)
+}
+
+/// The link of a node in `level`.
+///
+/// # Safety
+/// `node` is a node of a list that is alive for `'a`, with a height above `level`.
+#[inline]
+pub(super) unsafe fn link_of<'a>(node: NodePtr, level: usize) -> &'a Link {
+    // SAFETY: the links lie in front of the header, lowest last, in the same piece of the arena,
+    // and were written by `new_node`.
+    unsafe { node.cast::<Link>().sub(level + 1).as_ref() }
+}
