@@ -1,19 +1,29 @@
-//! Profiles of the own process: where CPU time goes, who allocates, what threads wait for; each
-//! sample with its time and with what its thread was working on.
+//! Profiles of the own process: where it spends CPU time, what it allocates and what its threads
+//! wait for. Each sample has its time and the activity of its thread.
 //!
-//! - [`collect`]: the samplers. They run inside of what they measure: nothing there allocates or
+//! - [`collect`]: the samplers. They run inside of what they measure, so nothing there allocates or
 //!   locks while it takes a sample.
-//! - [`recording`]: what they saw, as data and as a file.
-//! - [`symbols`]: names for addresses, outside of the threads that serve.
+//! - [`recording`]: the samples as data and as a file.
+//! - [`symbols`]: names for addresses, resolved outside of serving threads.
 //! - [`render`]: collapsed stacks, pprof, HTML.
 //!
-//! Without the cargo feature `collect` there are no samplers: recordings of others can still be
-//! read and drawn.
+//! Without the cargo feature `collect` there are no samplers; recordings can still be read and
+//! rendered.
 //!
-//! `docs/profiling.md` says how to read the pictures.
+//! Time, files and threads come from kvant-env, with these exceptions in `collect`, which no fault
+//! injection or simulated clock could replace: `clock` reads clocks in signal handlers and CPU
+//! clocks of other threads; `chance` draws random numbers inside of the allocator; `threads` keeps
+//! descriptors of `/proc/self/task` open and tells a thread that has ended from other errors;
+//! `code` reads the link `/proc/self/exe`; `timer`, `handler` and `perf` set timers, handle their
+//! signal and open perf events; `lane` and `perf` map memory that signal handlers write. `perf`
+//! also yields the processor until a signal handler has left its memory. In `symbols` the crate
+//! addr2line maps the files that it reads.
+//!
+//! `docs/profiling.md` explains the pages.
 
 #[cfg(feature = "collect")]
 pub mod collect;
+mod maps;
 pub mod recording;
 pub mod render;
 pub mod symbols;

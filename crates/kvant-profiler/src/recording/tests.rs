@@ -1,7 +1,8 @@
 use super::*;
 use kvant_base::ErrorKind;
 use kvant_base::checksum::crc32c_masked;
-use kvant_base::tag::{Activity, Stage};
+use kvant_base::tag::{Activity, Stage, Tag};
+use kvant_base::wait::WaitKind;
 use kvant_env::rng::{Rng, entropy_seed};
 
 mod random;

@@ -1,27 +1,26 @@
-//! Collapsed stacks: a line a stack, as flame graph tools read them.
+//! Collapsed stacks, as flame graph tools read them: one line a stack.
 //!
-//! `thread;activity/stage;outer;..;inner weight`, the lines in order. As in async-profiler, `_[i]`
-//! marks a function that the compiler inlined into the one before it, and `_[k]` one of the kernel.
-//! Semicolons in names become commas. CPU time that no sample stands for is a line of its own,
-//! `[not sampled] weight`.
+//! `thread;activity/stage;outer;..;inner weight`, sorted. As in async-profiler, `_[i]` marks a
+//! function inlined into the one before it, and `_[k]` a kernel function. Semicolons in names
+//! become commas. CPU time that no sample accounts for is a line of its own, `[not sampled]
+//! weight`.
 
 use super::names;
 use crate::recording::{Kind, Recording};
+use kvant_base::tag::Tag;
 use std::collections::{BTreeMap, HashMap};
 
-/// The samples of one kind, whose weights are in its unit.
+/// Formats the samples of one kind, with weights in its unit.
 pub fn collapsed(recording: &Recording, kind: Kind) -> String {
     let mut weights: HashMap<_, u64> = HashMap::new();
     for sample in recording.samples.iter().filter(|sample| sample.kind == kind) {
         let weight = weights.entry((sample.thread, sample.tag.code(), sample.stack)).or_default();
         *weight = weight.saturating_add(sample.weight);
     }
-    let tags: HashMap<u16, _> =
-        recording.samples.iter().map(|sample| (sample.tag.code(), sample.tag)).collect();
-    // Addresses within one function are one line.
+    // Addresses within one function share a line.
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for ((thread, tag, stack), weight) in weights {
-        let tag = tags[&tag];
+        let tag = Tag::of_code(tag);
         let mut line = plain(&names::thread(recording, thread));
         line.push_str(&format!(";{}/{}", tag.activity.name(), tag.stage.name()));
         push_stack(&mut line, recording, stack);
@@ -32,8 +31,7 @@ pub fn collapsed(recording: &Recording, kind: Kind) -> String {
     if kind == Kind::Cpu && not_sampled_ns > 0 {
         lines.insert(names::NOT_SAMPLED.to_owned(), not_sampled_ns);
     }
-    let lines = lines.iter();
-    lines.map(|(line, weight)| format!("{line} {weight}\n")).collect()
+    lines.iter().map(|(line, weight)| format!("{line} {weight}\n")).collect()
 }
 
 fn push_stack(line: &mut String, recording: &Recording, stack: u32) {
@@ -51,14 +49,9 @@ fn push_stack(line: &mut String, recording: &Recording, stack: u32) {
     }
 }
 
-/// Text without what has a meaning in the format.
+/// `text` without the characters that the format gives a meaning.
 fn plain(text: &str) -> String {
-    let plain = |character: char| match character {
-        ';' => ',',
-        _ if character.is_control() => ' ',
-        _ => character,
-    };
-    text.chars().map(plain).collect()
+    text.replace(';', ",").replace(char::is_control, " ")
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
-//! One self-contained HTML page a recording, or two recordings for a difference: flame graphs, heat
-//! map, event lanes, tables.
+//! One self-contained HTML page for a recording, or for two recordings to compare: flame graphs,
+//! heat map, event lanes, tables.
 //!
 //! Invariants:
-//! 1. The page loads nothing: its policy forbids it, and everything is inside.
-//! 2. The scripts in `html/` are modules as they stand there, so that other programs can load them
-//!    one by one; a page has them behind each other in the order of [`SCRIPTS`], without their
-//!    imports and exports.
+//! 1. The page loads nothing: everything is inside, and its content security policy forbids it.
+//! 2. The scripts in `html/` are JavaScript modules, which tests load one by one. A page contains
+//!    them concatenated in the order of [`SCRIPTS`], without their imports and exports.
 
 mod data;
 mod origin;
@@ -15,7 +14,7 @@ use crate::recording::Recording;
 const TEMPLATE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/style.css");
 
-/// A script only imports from those before it.
+/// A script imports only from those before it.
 const SCRIPTS: &[&str] = &[
     include_str!("html/data.js"),
     include_str!("html/format.js"),
@@ -36,8 +35,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("html/main.js"),
 ];
 
-/// The page of a recording. Its symbols should be resolved before; without them it shows modules
-/// only.
+/// The page of a recording. Without symbols it names modules instead of functions.
 pub fn html(recording: &Recording) -> String {
     page(&[recording])
 }
@@ -48,37 +46,32 @@ pub fn html_difference(base: &Recording, other: &Recording) -> String {
 }
 
 fn page(recordings: &[&Recording]) -> String {
-    let mut data = String::new();
-    for recording in recordings {
-        data.push_str("<script type=\"application/octet-stream\" class=\"recording\">");
-        data.push_str(&data::encode(recording));
-        data.push_str("</script>\n");
-    }
-    let parts = [("/*STYLE*/", STYLE), ("<!--DATA-->", &data), ("/*SCRIPT*/", &script())];
-    let mut page = String::with_capacity(TEMPLATE.len() + STYLE.len() + data.len() + (128 << 10));
+    let data: String = recordings
+        .iter()
+        .map(|recording| {
+            format!(
+                "<script type=\"application/octet-stream\" class=\"recording\">{}</script>\n",
+                data::encode(recording)
+            )
+        })
+        .collect();
+    let mut page = String::new();
     let mut rest = TEMPLATE;
-    for (mark, text) in parts {
+    for (mark, text) in [("/*STYLE*/", STYLE), ("<!--DATA-->", &data), ("/*SCRIPT*/", &script())] {
         let (before, after) =
             rest.split_once(mark).expect("the template has each mark, in this order");
         page.push_str(before);
         page.push_str(text);
         rest = after;
     }
-    page.push_str(rest);
-    page
+    page + rest
 }
 
 /// All scripts as one module.
 fn script() -> String {
-    let mut joined = String::new();
-    for line in SCRIPTS.iter().flat_map(|script| script.lines()) {
-        if line.starts_with("import ") {
-            continue;
-        }
-        joined.push_str(line.strip_prefix("export ").unwrap_or(line));
-        joined.push('\n');
-    }
-    joined
+    let lines = SCRIPTS.iter().flat_map(|script| script.lines());
+    let lines = lines.filter(|line| !line.starts_with("import "));
+    lines.flat_map(|line| [line.strip_prefix("export ").unwrap_or(line), "\n"]).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Recordings as files that other programs and people read.
+//! Recordings as files for people and other programs.
 
 mod collapsed;
 mod html;

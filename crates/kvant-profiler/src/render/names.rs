@@ -1,34 +1,33 @@
-//! What frames and threads are called in the formats of other programs.
+//! Names of frames and threads in the formats of other programs.
 
 use crate::recording::{Function, Recording};
 use std::borrow::Cow;
 
-/// The functions of a frame, the innermost first: at least one. Without symbols it is called by its
-/// address.
-pub(super) fn functions(recording: &Recording, frame: u32) -> Cow<'_, [Function]> {
+/// The name for CPU time of the process that no sample accounts for.
+pub(super) const NOT_SAMPLED: &str = "[not sampled]";
+
+/// The functions of a frame, innermost first: at least one. Without symbols the address is the
+/// name.
+pub(super) fn functions(recording: &Recording, frame: u32) -> Vec<Cow<'_, Function>> {
     match recording.symbols.get(frame as usize) {
-        Some(functions) if !functions.is_empty() => Cow::Borrowed(functions),
+        Some(functions) if !functions.is_empty() => functions.iter().map(Cow::Borrowed).collect(),
         _ => {
             let address = recording.frames[frame as usize].address;
-            let function = Function { name: format!("{address:#x}"), file: String::new(), line: 0 };
-            Cow::Owned(vec![function])
+            vec![Cow::Owned(Function::new(format!("{address:#x}"), ""))]
         }
     }
 }
 
-/// What stands for CPU time of the process that no sample stands for.
-pub(super) const NOT_SAMPLED: &str = "[not sampled]";
-
-/// The name of a thread; its number where it has none.
-pub(super) fn thread(recording: &Recording, thread: u32) -> String {
+/// The name of a thread; its id if it has none.
+pub(super) fn thread(recording: &Recording, thread: u32) -> Cow<'_, str> {
     let thread = &recording.threads[thread as usize];
     match &thread.name[..] {
-        "" => format!("thread {}", thread.id),
-        name => name.to_owned(),
+        "" => format!("thread {}", thread.id).into(),
+        name => name.into(),
     }
 }
 
-/// The frames of a stack, the innermost first.
+/// The frames of a stack, innermost first.
 pub(super) fn frames(recording: &Recording, stack: u32) -> impl Iterator<Item = u32> {
     let is_node = |&stack: &u32| stack != 0;
     let nodes = std::iter::successors(Some(stack).filter(is_node), move |&stack| {

@@ -1,41 +1,44 @@
 //! The format of `go tool pprof`: a gzipped `perftools.profiles.Profile` (`profile.proto` of
 //! google/pprof).
 //!
-//! A sample has a value for each kind that was recorded, and the labels `thread`, `activity`,
-//! `stage` and `lock`. Equal ones are added up, so times within the recording are lost. Functions
-//! and inlined frames are there; a reader needs no executables. CPU time that no sample stands for
+//! A sample has a value for each recorded kind, and the labels `thread`, `activity`, `stage` and
+//! `lock`. Equal samples are added up, so times within the recording are lost. Functions and
+//! inlined frames are included: readers need no executables. CPU time that no sample accounts for
 //! is a sample of its own, in the function `[not sampled]`, without labels.
 //!
-//! Functions have no system name: `go tool pprof` takes one that is the same as the name for
-//! mangled C++, and cuts type parameters off.
+//! Functions have no system name: `go tool pprof` takes a system name equal to the name for mangled
+//! C++ and cuts type parameters off.
+//!
+//! The encoder is written by hand: the eight messages with their 38 fields would take 100 lines as
+//! declarations for `prost`, twice the lines of [`Message`] and [`field`], and four more packages.
 
 use super::names;
-use crate::recording::{Function, Kind, Recording, Sample};
+use crate::recording::{Function, Kind, Module, Recording, Sample};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use indexmap::IndexSet;
 use kvant_base::tag::Tag;
 use kvant_base::varint::put_u64;
 use kvant_base::wait::WaitKind;
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::Write;
 
-/// A recording as a `.pb.gz` file.
+/// Encodes a recording as a `.pb.gz` file.
 pub fn pprof(recording: &Recording) -> Vec<u8> {
-    let mut profile = Profile {
+    let tables = Tables {
         recording,
-        message: Message::default(),
-        texts: HashMap::from([(String::new(), 0)]),
-        functions: HashMap::new(),
+        texts: IndexSet::from([Cow::Borrowed("")]),
+        functions: IndexSet::new(),
     };
-    profile.write();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder
-        .write_all(&profile.message.0)
+        .write_all(&tables.profile().0)
         .and_then(|()| encoder.finish())
         .expect("a vector takes all bytes")
 }
 
-/// A value that samples have: its name, its unit, and what a sample adds to it.
+/// A value of each sample: its name, its unit, and what a sample of `kind` adds to it.
 struct ValueType {
     name: &'static str,
     unit: &'static str,
@@ -49,7 +52,7 @@ const fn weight_of(name: &'static str, unit: &'static str, kind: Kind) -> ValueT
 
 const NS: &str = "nanoseconds";
 
-/// All values; the names are Go's where Go has them.
+/// All values, with Go's names where Go has them.
 const VALUE_TYPES: [ValueType; 10] = [
     weight_of("cpu", NS, Kind::Cpu),
     weight_of("alloc_space", "bytes", Kind::Alloc),
@@ -63,7 +66,7 @@ const VALUE_TYPES: [ValueType; 10] = [
         name: "contentions",
         unit: "count",
         kind: Kind::Wait(WaitKind::Contention),
-        // A wait that was sampled stands for as many as its weight holds of it.
+        // A sampled wait stands for as many waits of its length as its weight holds.
         of: |sample| sample.weight.checked_div(sample.duration_ns).unwrap_or(1).max(1),
     },
     weight_of("delay", NS, Kind::Wait(WaitKind::Contention)),
@@ -73,6 +76,20 @@ const VALUE_TYPES: [ValueType; 10] = [
     weight_of("scheduler", NS, Kind::Wait(WaitKind::Scheduler)),
     weight_of("holder", NS, Kind::Holder),
 ];
+
+/// The values of the kinds that were recorded.
+fn recorded_types(recording: &Recording) -> Vec<&'static ValueType> {
+    let facts = &recording.facts;
+    let is_recorded = |kind: Kind| {
+        let is_enabled = match kind {
+            Kind::Cpu => facts.cpu.is_some(),
+            Kind::Alloc => facts.alloc_mean_bytes.is_some(),
+            Kind::Wait(_) | Kind::Holder => facts.wait_mean_ns.is_some(),
+        };
+        is_enabled || recording.samples.iter().any(|sample| sample.kind == kind)
+    };
+    VALUE_TYPES.iter().filter(|value_type| is_recorded(value_type.kind)).collect()
+}
 
 /// Fields of `Profile`.
 mod field {
@@ -90,79 +107,54 @@ mod field {
     pub(super) const DEFAULT_SAMPLE_TYPE: u64 = 14;
 }
 
-struct Profile<'a> {
+/// The tables that messages refer to; they are written after all else.
+struct Tables<'a> {
     recording: &'a Recording,
-    message: Message,
-    /// The string table.
-    texts: HashMap<String, u64>,
-    /// Name and file to number, from 1.
-    functions: HashMap<(u64, u64), u64>,
+    texts: IndexSet<Cow<'a, str>>,
+    /// Name and file. The first function has id 1.
+    functions: IndexSet<(u64, u64)>,
 }
 
-impl Profile<'_> {
-    fn write(&mut self) {
-        let types = self.value_types();
+impl<'a> Tables<'a> {
+    fn profile(mut self) -> Message {
+        let facts = &self.recording.facts;
+        let types = recorded_types(self.recording);
+        let mut profile = Message::default();
         for value_type in &types {
-            let message = self.value_type(value_type.name, value_type.unit);
-            self.message.message(field::SAMPLE_TYPE, &message);
+            profile.message(field::SAMPLE_TYPE, &self.value_type(value_type.name, value_type.unit));
         }
-        self.samples(&types);
-        self.mappings();
-        self.locations();
-        let facts = &self.recording.facts;
-        self.message.number(field::TIME_NANOS, facts.started_wall_ns);
-        self.message.number(field::DURATION_NANOS, facts.duration_ns);
+        self.put_samples(&types, &mut profile);
+        self.put_mappings(&mut profile);
+        self.put_locations(&mut profile);
+        profile.number(field::TIME_NANOS, facts.started_wall_ns);
+        profile.number(field::DURATION_NANOS, facts.duration_ns);
         if let Some(cpu) = &facts.cpu {
-            let message = self.value_type("cpu", NS);
-            self.message.message(field::PERIOD_TYPE, &message);
-            self.message.number(field::PERIOD, cpu.period_ns);
+            profile.message(field::PERIOD_TYPE, &self.value_type("cpu", NS));
+            profile.number(field::PERIOD, cpu.period_ns);
         }
-        let comment = self.text(&format!("{} (kvant {})", facts.command, facts.version));
-        self.message.number(field::COMMENT, comment);
+        let comment = format!("{} (kvant {})", facts.command, facts.version);
+        profile.number(field::COMMENT, self.text(comment));
         if let Some(first) = types.first() {
-            let name = self.text(first.name);
-            self.message.number(field::DEFAULT_SAMPLE_TYPE, name);
+            profile.number(field::DEFAULT_SAMPLE_TYPE, self.text(first.name));
         }
-        // The first text is the empty one; the others follow in the order of their numbers.
-        let mut texts: Vec<(&String, &u64)> = self.texts.iter().collect();
-        texts.sort_unstable_by_key(|(_, number)| **number);
-        for (text, _) in texts {
-            self.message.bytes(field::STRING_TABLE, text.as_bytes());
+        for (id, &(name, file)) in (1..).zip(&self.functions) {
+            profile.message(field::FUNCTION, &Message::of([(1, id), (2, name), (4, file)]));
         }
-    }
-
-    /// The values of kinds that were recorded.
-    fn value_types(&self) -> Vec<&'static ValueType> {
-        let facts = &self.recording.facts;
-        let is_recorded = |kind: Kind| {
-            let is_switched_on = match kind {
-                Kind::Cpu => facts.cpu.is_some(),
-                Kind::Alloc => facts.alloc_mean_bytes.is_some(),
-                Kind::Wait(_) | Kind::Holder => facts.wait_mean_ns.is_some(),
-            };
-            is_switched_on || self.recording.samples.iter().any(|sample| sample.kind == kind)
-        };
-        let recorded = VALUE_TYPES.iter().filter(|value_type| is_recorded(value_type.kind));
-        recorded.collect()
-    }
-
-    fn text(&mut self, text: &str) -> u64 {
-        if let Some(&number) = self.texts.get(text) {
-            return number;
+        for text in &self.texts {
+            profile.bytes(field::STRING_TABLE, text.as_bytes());
         }
-        let number = self.texts.len() as u64;
-        self.texts.insert(text.to_owned(), number);
-        number
+        profile
     }
 
-    fn value_type(&mut self, name: &str, unit: &str) -> Message {
-        let mut message = Message::default();
-        message.number(1, self.text(name));
-        message.number(2, self.text(unit));
-        message
+    fn text(&mut self, text: impl Into<Cow<'a, str>>) -> u64 {
+        self.texts.insert_full(text.into()).0 as u64
     }
 
-    fn samples(&mut self, types: &[&ValueType]) {
+    fn value_type(&mut self, name: &'static str, unit: &'static str) -> Message {
+        Message::of([(1, self.text(name)), (2, self.text(unit))])
+    }
+
+    fn put_samples(&mut self, types: &[&ValueType], profile: &mut Message) {
         let mut sums: BTreeMap<_, (Tag, Vec<u64>)> = BTreeMap::new();
         for sample in &self.recording.samples {
             let key = (sample.stack, sample.thread, sample.tag.code(), sample.name);
@@ -175,113 +167,101 @@ impl Profile<'_> {
             }
         }
         for ((stack, thread, _, name), (tag, values)) in sums {
-            let mut message = Message::default();
-            let locations = names::frames(self.recording, stack).map(|frame| u64::from(frame) + 1);
-            message.packed(1, locations);
-            message.packed(2, values.into_iter());
-            let thread = names::thread(self.recording, thread);
-            let lock = self.recording.names[name as usize].clone();
+            let mut sample = Message::default();
+            sample.packed(1, names::frames(self.recording, stack).map(location_id));
+            sample.packed(2, values);
             let labels = [
-                ("thread", &thread[..]),
-                ("activity", tag.activity.name()),
-                ("stage", tag.stage.name()),
-                ("lock", &lock),
+                ("thread", names::thread(self.recording, thread)),
+                ("activity", tag.activity.name().into()),
+                ("stage", tag.stage.name().into()),
+                ("lock", Cow::from(&self.recording.names[name as usize])),
             ];
             for (key, value) in labels.into_iter().filter(|(_, value)| !value.is_empty()) {
-                let mut label = Message::default();
-                label.number(1, self.text(key));
-                label.number(2, self.text(value));
-                message.message(3, &label);
+                sample.message(3, &Message::of([(1, self.text(key)), (2, self.text(value))]));
             }
-            self.message.message(field::SAMPLE, &message);
+            profile.message(field::SAMPLE, &sample);
         }
         let not_sampled_ns = self.recording.not_sampled_ns();
         if not_sampled_ns > 0 {
-            let values = types.iter().map(|value_type| match value_type.kind {
-                Kind::Cpu => not_sampled_ns,
-                _ => 0,
-            });
-            let mut message = Message::default();
-            message.packed(1, std::iter::once(self.not_sampled_location()));
-            message.packed(2, values);
-            self.message.message(field::SAMPLE, &message);
+            let is_cpu = |value_type: &&ValueType| value_type.kind == Kind::Cpu;
+            let mut sample = Message::default();
+            sample.packed(1, [self.not_sampled_location()]);
+            sample.packed(2, types.iter().map(|of| if is_cpu(of) { not_sampled_ns } else { 0 }));
+            profile.message(field::SAMPLE, &sample);
         }
     }
 
     /// The location after those of all frames.
     fn not_sampled_location(&self) -> u64 {
-        self.recording.frames.len() as u64 + 1
+        location_id(self.recording.frames.len() as u32)
     }
 
-    fn mappings(&mut self) {
-        let is_resolved = !self.recording.needs_symbols();
-        for (number, module) in (1..).zip(&self.recording.facts.modules) {
-            let mut message = Message::default();
-            message.number(1, number);
-            message.number(2, module.start);
-            message.number(3, module.end);
-            message.number(4, module.file_offset_bytes);
-            message.number(5, self.text(&module.path));
-            let id: String = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-            message.number(6, self.text(&id));
+    fn put_mappings(&mut self, profile: &mut Message) {
+        let has_symbols = u64::from(!self.recording.needs_symbols());
+        for (id, module) in (1..).zip(&self.recording.facts.modules) {
+            let build_id: String =
+                module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+            let mut mapping = Message::of([
+                (1, id),
+                (2, module.start),
+                (3, module.end),
+                (4, module.file_offset_bytes),
+                (5, self.text(&module.path)),
+                (6, self.text(build_id)),
+            ]);
             // has_functions, has_filenames, has_line_numbers, has_inline_frames
-            (7..=10).for_each(|field| message.number(field, u64::from(is_resolved)));
-            self.message.message(field::MAPPING, &message);
+            (7..=10).for_each(|field| mapping.number(field, has_symbols));
+            profile.message(field::MAPPING, &mapping);
         }
     }
 
-    fn locations(&mut self) {
-        for (index, frame) in (0..).zip(&self.recording.frames) {
-            let address = frame.address.saturating_sub(u64::from(frame.is_return));
-            let modules = &self.recording.facts.modules;
-            let module = modules.iter().position(|module| {
-                !frame.is_kernel && (module.start..module.end).contains(&address)
-            });
-            let mut message = Message::default();
-            message.number(1, u64::from(index) + 1);
-            message.number(2, module.map_or(0, |module| module as u64 + 1));
-            message.number(3, address);
-            for function in names::functions(self.recording, index).iter() {
-                let mut line = Message::default();
-                line.number(1, self.function(function));
-                line.number(2, u64::from(function.line));
-                message.message(4, &line);
+    fn put_locations(&mut self, profile: &mut Message) {
+        let recording = self.recording;
+        let modules = &recording.facts.modules;
+        for (index, frame) in (0..).zip(&recording.frames) {
+            let address = frame.lookup_address();
+            let is_mapped = |module: &Module| !frame.is_kernel && module.contains(address);
+            let mapping_id = modules.iter().position(is_mapped).map_or(0, |index| index as u64 + 1);
+            let mut location =
+                Message::of([(1, location_id(index)), (2, mapping_id), (3, address)]);
+            for function in names::functions(recording, index) {
+                location.message(4, &self.line(function));
             }
-            self.message.message(field::LOCATION, &message);
+            profile.message(field::LOCATION, &location);
         }
-        if self.recording.not_sampled_ns() > 0 {
-            let function =
-                Function { name: names::NOT_SAMPLED.to_owned(), file: String::new(), line: 0 };
-            let (mut message, mut line) = (Message::default(), Message::default());
-            line.number(1, self.function(&function));
-            message.number(1, self.not_sampled_location());
-            message.message(4, &line);
-            self.message.message(field::LOCATION, &message);
+        if recording.not_sampled_ns() > 0 {
+            let mut location = Message::of([(1, self.not_sampled_location())]);
+            location.message(4, &self.line(Cow::Owned(Function::new(names::NOT_SAMPLED, ""))));
+            profile.message(field::LOCATION, &location);
         }
     }
 
-    /// The number of a function, which is written when it is new.
-    fn function(&mut self, function: &Function) -> u64 {
-        let key = (self.text(&function.name), self.text(&function.file));
-        let next = self.functions.len() as u64 + 1;
-        let number = *self.functions.entry(key).or_insert(next);
-        if number == next {
-            let (name, file) = key;
-            let mut message = Message::default();
-            message.number(1, number);
-            message.number(2, name);
-            message.number(4, file);
-            self.message.message(field::FUNCTION, &message);
-        }
-        number
+    fn line(&mut self, function: Cow<'a, Function>) -> Message {
+        let line = u64::from(function.line);
+        let key = match function {
+            Cow::Borrowed(function) => (self.text(&function.name), self.text(&function.file)),
+            Cow::Owned(function) => (self.text(function.name), self.text(function.file)),
+        };
+        let id = self.functions.insert_full(key).0 as u64 + 1;
+        Message::of([(1, id), (2, line)])
     }
 }
 
-/// A message of protocol buffers, as it grows. What is 0 is left out, as its absence means 0.
+fn location_id(frame: u32) -> u64 {
+    u64::from(frame) + 1
+}
+
+/// A protocol buffers message under construction. Zeros are left out: absence means 0.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
 impl Message {
+    fn of(numbers: impl IntoIterator<Item = (u64, u64)>) -> Message {
+        let mut message = Message::default();
+        numbers.into_iter().for_each(|(field, number)| message.number(field, number));
+        message
+    }
+
     fn number(&mut self, field: u64, number: u64) {
         if number != 0 {
             put_u64(&mut self.0, field << 3);
@@ -299,9 +279,9 @@ impl Message {
         self.bytes(field, &message.0);
     }
 
-    fn packed(&mut self, field: u64, numbers: impl Iterator<Item = u64>) {
+    fn packed(&mut self, field: u64, numbers: impl IntoIterator<Item = u64>) {
         let mut packed = Vec::new();
-        numbers.for_each(|number| put_u64(&mut packed, number));
+        numbers.into_iter().for_each(|number| put_u64(&mut packed, number));
         if !packed.is_empty() {
             self.bytes(field, &packed);
         }

@@ -6,7 +6,7 @@ use crate::recording::{
 use kvant_base::tag::{Activity, Stage, Tag};
 use kvant_base::wait::WaitKind;
 
-/// `main` calls `get`, which has `read` inlined and calls the kernel; and a second thread that only
+/// `main` calls `get`, into which `read` is inlined and which calls the kernel; a second thread only
 /// waits.
 pub(super) fn recording() -> Recording {
     let frame = |address, is_kernel, is_return| Frame { address, is_kernel, is_return };

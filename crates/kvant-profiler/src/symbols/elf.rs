@@ -1,8 +1,9 @@
-//! What of an executable file says where its code is: its build id, and which part of it is at
-//! which address.
+//! The parts of an executable file that locate its code: the build id, and the mapping from file
+//! offsets to addresses.
 //!
-//! Only the beginning of a file is read: linkers put the headers and the notes there.
+//! Only the beginning of a file is read: linkers place the headers and notes there.
 
+use crate::maps::Mapping;
 use kvant_env::Fs;
 use kvant_env::posix::PosixFs;
 use object::elf::{FileHeader64, NT_GNU_BUILD_ID, PT_LOAD};
@@ -14,10 +15,10 @@ use std::path::Path;
 /// Headers and notes lie within this many bytes.
 const HEAD_BYTES_MAX: u64 = 64 << 10;
 
-/// The plan by which a file is loaded.
+/// Build id and loadable segments of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Empty where the linker gave none.
+    /// Empty if the file has none.
     pub(super) build_id: Vec<u8>,
     segments: Vec<Segment>,
 }
@@ -30,7 +31,7 @@ struct Segment {
 }
 
 impl Layout {
-    /// The layout of a file.
+    /// Reads the layout of a file.
     ///
     /// # Errors
     /// It cannot be read, or is no 64-bit ELF file.
@@ -44,7 +45,7 @@ impl Layout {
         })
     }
 
-    /// The layout that the beginning of a file tells.
+    /// Parses the beginning of a file.
     pub(super) fn parse(head: &[u8]) -> object::Result<Layout> {
         let header = FileHeader64::<Endianness>::parse(head)?;
         let endian = header.endian()?;
@@ -57,7 +58,7 @@ impl Layout {
                     address: program_header.p_vaddr(endian),
                 });
             }
-            // Notes that do not lie within the head tell nothing.
+            // Notes beyond the head are ignored.
             let Ok(Some(mut notes)) = program_header.notes(endian, head) else {
                 continue;
             };
@@ -70,42 +71,32 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The address, as the file counts them, of what is at this place in the file.
+    /// The file's own address for a file offset.
     pub(super) fn address_of(&self, file_offset_bytes: u64) -> Option<u64> {
-        let within = |segment: &&Segment| {
-            file_offset_bytes
-                .checked_sub(segment.file_offset_bytes)
-                .is_some_and(|distance| distance < segment.file_bytes)
-        };
-        let segment = self.segments.iter().find(within)?;
-        segment.address.checked_add(file_offset_bytes - segment.file_offset_bytes)
+        self.segments.iter().find_map(|segment| {
+            let distance = file_offset_bytes.checked_sub(segment.file_offset_bytes)?;
+            (distance < segment.file_bytes).then(|| segment.address.checked_add(distance))?
+        })
     }
 }
 
-/// The functions of the code that the kernel lends every process (`[vdso]`), by their offset in it:
-/// read from the own process, as it is the same in all.
+/// The functions of `[vdso]`, the code that the kernel maps into every process, with their offsets:
+/// read from this process, as it is the same in all.
 pub(super) fn vdso_functions() -> io::Result<Vec<(u64, String)>> {
     let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
-    let maps = kvant_env::host::read_text(Path::new("/proc/self/maps"))?;
-    let line = maps.lines().find(|line| line.ends_with("[vdso]"));
-    let (start, end) =
-        line.and_then(range_of).ok_or_else(|| invalid("this process has no [vdso]"))?;
-    let mut image = vec![0; (end - start) as usize];
-    PosixFs::new().open(Path::new("/proc/self/mem"))?.read_exact_at(&mut image, start)?;
+    let mappings = Mapping::read_all()?;
+    let vdso = mappings.iter().find(|mapping| mapping.name == "[vdso]");
+    let vdso = vdso.ok_or_else(|| invalid("this process has no [vdso]"))?;
+    let mut image = vec![0; vdso.end - vdso.start];
+    let memory = PosixFs::new().open(Path::new("/proc/self/mem"))?;
+    memory.read_exact_at(&mut image, vdso.start as u64)?;
     let file = object::File::parse(&image[..]).map_err(|error| invalid(&error.to_string()))?;
     let symbols = file.dynamic_symbols().filter(|symbol| symbol.is_definition());
     let mut functions: Vec<(u64, String)> = symbols
         .filter_map(|symbol| Some((symbol.address(), symbol.name().ok()?.to_owned())))
         .collect();
     functions.sort_unstable();
-    // Most have two names; the first of them says where they are from.
+    // Most have an alias; the first name has the prefix `__vdso`.
     functions.dedup_by_key(|(address, _)| *address);
     Ok(functions)
-}
-
-/// The addresses at the beginning of a line of `/proc/PID/maps`.
-pub(super) fn range_of(line: &str) -> Option<(u64, u64)> {
-    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
-    let hex = |text| u64::from_str_radix(text, 16).ok();
-    Some((hex(start)?, hex(end)?)).filter(|(start, end)| start < end)
 }

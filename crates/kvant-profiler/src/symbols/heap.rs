@@ -1,18 +1,18 @@
-//! What reading debug information leaves behind.
+//! Memory that resolving symbols leaves behind.
 //!
 //! Threads: any.
 
-/// Gives the system back what the allocator keeps of freed memory. glibc keeps it for each of its
-/// arenas, of which a thread that finds names may have another one each time: a server that is
-/// profiled again and again would hold tens of megabytes in each of them.
+/// Returns freed memory that the allocator retains to the system. glibc retains it per arena, and a
+/// thread that resolves names may use another arena each time: without this call a server that is
+/// profiled repeatedly would hold tens of megabytes in each.
 ///
-/// Other threads that allocate wait while their arena is looked through: milliseconds.
+/// Other threads that allocate may wait milliseconds while their arena is trimmed.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
     {
         let keep_bytes = 0;
-        // SAFETY: locks what it looks through; may be called at any time outside of signal
-        // handlers. Its answer is whether there was anything.
+        // SAFETY: locks the arenas that it trims; may be called at any time outside of signal
+        // handlers. The result says whether memory was returned.
         unsafe { libc::malloc_trim(keep_bytes) };
     }
 }

@@ -1,39 +1,34 @@
-//! The functions of one file: an executable, a library, or the code that the kernel lends.
+//! The functions of one file: an executable, a library, or `[vdso]`.
 
 use super::elf::{self, Layout};
-use super::{demangled, identity, nameless};
+use super::identity;
 use crate::recording::{Function, Module};
 use addr2line::Loader;
 use std::path::{Path, PathBuf};
 
-/// Where systems keep debug information that is apart from its programs, by their build ids.
+/// Where systems install separate debug files, by build id.
 const DEBUG_DIR: &str = "/usr/lib/debug";
 
-/// Where the names of a module are.
+/// The source of a module's names.
 pub(super) enum Program {
-    /// In a file, and in what was put apart from it: debug information and the table of all
-    /// symbols.
-    File { layout: Layout, loader: Box<Loader>, apart: Option<Box<Loader>> },
-    /// In the table of symbols of `[vdso]`: offsets and names, in order.
+    /// A file, and its separate debug file with debug information and all symbols.
+    File { layout: Layout, loader: Box<Loader>, debug_file: Option<Box<Loader>> },
+    /// The symbol table of `[vdso]`: offsets and names, in order.
     Vdso(Vec<(u64, String)>),
-    /// Nowhere.
+    /// None.
     Nameless,
 }
 
 impl Program {
-    pub(super) fn nameless() -> Program {
-        Program::Nameless
-    }
-
-    /// Opens what `module` of the process `process_id` was mapped from.
+    /// Opens the file that `module` of the process `process_id` was mapped from.
     ///
     /// # Errors
-    /// A sentence: why its functions stay without names.
+    /// A sentence: why its functions have no names.
     pub(super) fn open(module: &Module, process_id: u32) -> Result<Program, String> {
         Program::open_with(module, process_id, Path::new(DEBUG_DIR))
     }
 
-    /// As [`Program::open`], with what is apart from its program below `debug_dir`.
+    /// Like [`Program::open`], with debug files below `debug_dir`.
     pub(super) fn open_with(
         module: &Module,
         process_id: u32,
@@ -46,7 +41,7 @@ impl Program {
                 .map_err(|error| format!("{path}: {error}"));
         }
         if !path.starts_with('/') {
-            // Anonymous memory, such as what a just-in-time compiler makes: there is no file.
+            // Anonymous memory, such as code of a just-in-time compiler.
             return Ok(Program::Nameless);
         }
         let mut problem = String::new();
@@ -55,18 +50,14 @@ impl Program {
                 Ok(layout) if layout.build_id == module.build_id => {
                     return match Loader::new(&candidate) {
                         Ok(loader) => Ok(Program::File {
-                            apart: apart(&layout, debug_dir),
+                            debug_file: open_debug_file(&layout, debug_dir),
                             layout,
                             loader: Box::new(loader),
                         }),
                         Err(error) => Err(format!("{path}: {error}")),
                     };
                 }
-                Ok(_) => {
-                    problem = format!(
-                        "{path}: another build than the one that ran (the build ids differ)"
-                    )
-                }
+                Ok(_) => problem = format!("{path}: not the build that ran (the build ids differ)"),
                 Err(error) if problem.is_empty() => problem = format!("{path}: {error}"),
                 Err(_) => {}
             }
@@ -74,41 +65,39 @@ impl Program {
         Err(problem)
     }
 
-    /// The functions at `address` of the process, the innermost first, and whether they have names.
+    /// The functions at `address` of the process, innermost first, and whether they have names.
     pub(super) fn functions(&self, module: Option<&Module>, address: u64) -> (Vec<Function>, bool) {
+        let nameless = |name: String, file: &str| (vec![Function::new(name, file)], false);
         let Some(module) = module else {
-            return (nameless(format!("{address:#x}"), ""), false);
+            return nameless(format!("{address:#x}"), "");
         };
-        let file_name = module.path.rsplit('/').next().unwrap_or_default();
         let offset = address - module.start;
-        let in_file = module.file_offset_bytes.saturating_add(offset);
         let named = match self {
-            Program::File { layout, loader, apart } => {
-                layout.address_of(in_file).and_then(|probe| {
-                    // A stripped file names only what it exports.
-                    let loaders = apart.iter().chain([loader]);
-                    let mut found =
-                        loaders.map(|loader| functions_of_file(loader, probe, &module.path));
-                    found.find_map(|functions| functions)
+            Program::File { layout, loader, debug_file } => {
+                let in_file = module.file_offset_bytes.saturating_add(offset);
+                layout.address_of(in_file).and_then(|address| {
+                    // A stripped file names only its exports.
+                    let mut loaders = debug_file.iter().chain([loader]);
+                    loaders.find_map(|loader| functions_at(loader, address, &module.path))
                 })
             }
             Program::Vdso(functions) => {
                 let after = functions.partition_point(|(start, _)| *start <= offset);
-                functions[..after].last().map(|(_, name)| nameless(name.clone(), &module.path))
+                functions[..after].last().map(|(_, name)| vec![Function::new(name, &module.path)])
             }
             Program::Nameless => None,
         };
-        match named {
-            Some(functions) => (functions, true),
-            None if file_name.is_empty() => (nameless(format!("{address:#x}"), ""), false),
-            // All that a library hides is one function: a row for each address says nothing.
-            None => (nameless(file_name.to_owned(), &module.path), false),
+        match (named, module.path.rsplit('/').next().unwrap_or_default()) {
+            (Some(functions), _) => (functions, true),
+            (None, "") => nameless(format!("{address:#x}"), ""),
+            // One function for the whole module: a row for each address says nothing.
+            (None, file_name) => nameless(file_name.to_owned(), &module.path),
         }
     }
 }
 
-/// Where the file of a module may be: at its path; if that has been replaced since, at the
-/// process's own link to it; and the same program may be what this process runs.
+/// Where a module's file may be: at its path; if the file was replaced, at the process's link to
+/// it; and this process may run the same program.
 fn candidates(module: &Module, process_id: u32) -> Vec<PathBuf> {
     let path = module.path.strip_suffix(" (deleted)").unwrap_or(&module.path);
     let mut candidates = vec![PathBuf::from(path)];
@@ -119,53 +108,54 @@ fn candidates(module: &Module, process_id: u32) -> Vec<PathBuf> {
     candidates
 }
 
-/// The file with the debug information that was taken out of a program with this layout, if it is
-/// installed.
-fn apart(layout: &Layout, debug_dir: &Path) -> Option<Box<Loader>> {
-    let path = debug_file(&layout.build_id, debug_dir)?;
+/// Opens the debug file of a program with this layout, where distributions install it:
+/// `.build-id/ab/cdef.debug`. Without it the program's own symbols are used.
+fn open_debug_file(layout: &Layout, debug_dir: &Path) -> Option<Box<Loader>> {
+    let (first, rest) = layout.build_id.split_first().filter(|(_, rest)| !rest.is_empty())?;
+    let path = debug_dir.join(format!(".build-id/{first:02x}/{}.debug", identity::hex(rest)));
     let is_of_program = Layout::read(&path).is_ok_and(|found| found.build_id == layout.build_id);
-    // Without it the program's own table is left.
     is_of_program.then(|| Loader::new(&path).ok().map(Box::new)).flatten()
 }
 
-/// Where distributions put it: `.build-id/ab/cdef.debug`.
-fn debug_file(build_id: &[u8], debug_dir: &Path) -> Option<PathBuf> {
-    let (first, rest) = build_id.split_first().filter(|(_, rest)| !rest.is_empty())?;
-    let name = format!(".build-id/{first:02x}/{}.debug", identity::hex(rest));
-    Some(debug_dir.join(name))
-}
-
-fn functions_of_file(loader: &Loader, probe: u64, path: &str) -> Option<Vec<Function>> {
-    let symbol = || loader.find_symbol(probe).map(demangled);
+fn functions_at(loader: &Loader, address: u64, path: &str) -> Option<Vec<Function>> {
+    let symbol = || loader.find_symbol(address).map(demangled);
     let mut functions = Vec::new();
-    let mut is_whole = false;
-    // Debug information that cannot be read is as good as none: the table of symbols is left.
-    if let Ok(mut frames) = loader.find_frames(probe) {
+    let mut is_mangled = false;
+    // Debug information that cannot be read counts as missing: the symbol table remains.
+    if let Ok(mut frames) = loader.find_frames(address) {
         while let Ok(Some(frame)) = frames.next() {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
-            let (file, line) = match &frame.location {
-                Some(location) => {
-                    (location.file.unwrap_or_default(), location.line.unwrap_or_default())
-                }
-                None => ("", 0),
-            };
-            is_whole = name.as_ref().is_some_and(|name| rustc_demangle::try_demangle(name).is_ok());
+            is_mangled =
+                name.as_ref().is_some_and(|name| rustc_demangle::try_demangle(name).is_ok());
             let Some(name) = name.map(|name| demangled(&name)).or_else(symbol) else {
                 continue;
             };
-            functions.push(Function { name, file: file.to_owned(), line });
+            let mut function = Function::new(name, "");
+            if let Some(location) = &frame.location {
+                function.file = location.file.unwrap_or_default().to_owned();
+                function.line = location.line.unwrap_or_default();
+            }
+            functions.push(function);
         }
     }
-    // The function itself comes last, and it alone is in the table of symbols. There its name is
-    // whole; debug information of line tables only leaves out the modules of Rust's functions.
+    // The outermost function comes last, and only it is in the symbol table, with its whole name:
+    // debug information of line tables omits the modules of Rust functions.
     match (functions.last_mut(), symbol()) {
-        (None, symbol) => return symbol.map(|name| nameless(name, path)),
-        (Some(function), Some(symbol)) if !is_whole && symbol.contains("::") => {
+        (None, symbol) => return symbol.map(|name| vec![Function::new(name, path)]),
+        (Some(function), Some(symbol)) if !is_mangled && symbol.contains("::") => {
             function.name = symbol;
         }
         (Some(_), _) => {}
     }
     Some(functions)
+}
+
+/// A readable name. `{:#}` omits the hash that tells equal paths apart.
+fn demangled(name: &str) -> String {
+    match rustc_demangle::try_demangle(name) {
+        Ok(demangled) => format!("{demangled:#}"),
+        Err(_not_rust) => name.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -1,29 +1,28 @@
-//! Takes the sampler's own functions off the stacks of samples that a thread took of itself: what
-//! allocated or waited is the one that called them.
+//! Removes the sampler's own functions from stacks that a thread recorded itself: the caller of the
+//! sampler is what allocated or waited.
 //!
-//! They are known by their names, since the compiler inlines some of them into others and into
-//! their callers. Where a signal took the sample they stay: then it was they who ran.
-//!
-//! Threads: that of the caller.
+//! They are recognised by name, since the compiler inlines some into each other and into their
+//! callers. In a sample taken by a signal they stay: the sampler was what ran.
 
 use crate::recording::{Function, Recording};
 use std::collections::HashMap;
 
-/// Modules through which a thread comes to a sampler, as names begin.
-const MODULES: [&str; 6] = [
+/// Modules on the path into a sampler, as prefixes of names.
+const MODULES: [&str; 7] = [
     "kvant_profiler::collect::alloc::",
     "kvant_profiler::collect::anchor::",
+    "kvant_profiler::collect::record::",
     "kvant_profiler::collect::ring::",
     "kvant_profiler::collect::timer::",
     "kvant_profiler::collect::wait::",
     "kvant_base::wait::",
 ];
 
-/// What is dropped when a wait ends.
+/// The type whose drop ends a wait.
 const WAITING: &str = "kvant_base::wait::Waiting";
 
-/// Lets the samples of `recording`, which has symbols, begin at whoever called a sampler.
-pub(super) fn take_off(recording: &mut Recording) {
+/// Lets the stacks of `recording`, which has symbols, end at the caller of the sampler.
+pub(super) fn remove(recording: &mut Recording) {
     let mut callers = HashMap::new();
     for index in 0..recording.samples.len() {
         let stack = recording.samples[index].stack;
@@ -32,8 +31,8 @@ pub(super) fn take_off(recording: &mut Recording) {
     }
 }
 
-/// The stack without the sampler's functions at its inner end. Those that were inlined into their
-/// caller lose their names there.
+/// The stack without the sampler's functions at its inner end. Functions of the sampler that were
+/// inlined into their caller are removed from that frame's names.
 fn caller_of_sampler(recording: &mut Recording, stack: u32) -> u32 {
     let innermost = recording.stacks[stack as usize].frame as usize;
     if stack == 0 || !recording.frames[innermost].is_return {
@@ -44,15 +43,15 @@ fn caller_of_sampler(recording: &mut Recording, stack: u32) -> u32 {
     while at != 0 {
         let node = recording.stacks[at as usize];
         let functions = &mut recording.symbols[node.frame as usize];
-        match functions.iter().rposition(is_samplers) {
-            // Others stand between its functions, such as those of the standard library that call
-            // them.
+        match functions.iter().rposition(is_sampler) {
+            // More may follow beyond functions in between, such as those of the standard library.
             Some(outermost) if outermost + 1 == functions.len() => caller = node.parent,
             Some(outermost) => {
                 functions.drain(..=outermost);
                 return at;
             }
-            None if is_between(functions) => {}
+            None if functions.iter().all(|function| is_in(function, &["std::thread::local::"])) => {
+            }
             None => break,
         }
         at = node.parent;
@@ -60,18 +59,13 @@ fn caller_of_sampler(recording: &mut Recording, stack: u32) -> u32 {
     caller
 }
 
-fn is_samplers(function: &Function) -> bool {
-    let ends_wait = || {
-        function.name.starts_with("core::ptr::drop_in_place<") && function.name.contains(WAITING)
-    };
-    is_in(function, &MODULES) || ends_wait()
+fn is_sampler(function: &Function) -> bool {
+    let name = &function.name;
+    is_in(function, &MODULES)
+        || (name.starts_with("core::ptr::drop_in_place<") && name.contains(WAITING))
 }
 
-fn is_between(functions: &[Function]) -> bool {
-    functions.iter().all(|function| is_in(function, &["std::thread::local::"]))
-}
-
-/// Whether one of `modules` is where the function is: of `<a::b as Trait>::f` the type says that.
+/// Whether the function is in one of `modules`. In `<a::b as Trait>::f` the type decides.
 fn is_in(function: &Function, modules: &[&str]) -> bool {
     let name = function.name.trim_start_matches('<');
     modules.iter().any(|module| name.starts_with(module))

@@ -1,6 +1,7 @@
-use super::elf::{Layout, range_of, vdso_functions};
+use super::elf::{Layout, vdso_functions};
 use super::*;
-use crate::recording::{Facts, Stack};
+use crate::maps::Mapping;
+use crate::recording::{Facts, Frame, Function, Stack};
 use kvant_env::host::read_text;
 use std::hint::black_box;
 use std::path::Path;
@@ -15,23 +16,18 @@ fn known_part(x: u64) -> u64 {
     black_box(black_box(x) * 31) + 7
 }
 
-/// What this process executes, as a recording has it.
+/// The executable mappings of this process, as in a recording.
 fn own_modules() -> Vec<Module> {
-    let maps = read_text(Path::new("/proc/self/maps")).unwrap();
-    let lines = maps.lines().filter(|line| line.split_whitespace().nth(1).unwrap().contains('x'));
-    lines
-        .map(|line| {
-            let (start, end) = range_of(line).unwrap();
-            let path = line.splitn(6, ' ').nth(5).unwrap_or_default().trim().to_owned();
-            let offset = line.split_whitespace().nth(2).unwrap();
-            Module {
-                build_id: Layout::read(Path::new(&path))
-                    .map_or(Vec::new(), |layout| layout.build_id),
-                path,
-                start,
-                end,
-                file_offset_bytes: u64::from_str_radix(offset, 16).unwrap(),
-            }
+    let mappings = Mapping::read_all().unwrap().into_iter();
+    mappings
+        .filter(|mapping| mapping.is_executable)
+        .map(|mapping| Module {
+            build_id: Layout::read(Path::new(&mapping.name))
+                .map_or(Vec::new(), |layout| layout.build_id),
+            path: mapping.name,
+            start: mapping.start as u64,
+            end: mapping.end as u64,
+            file_offset_bytes: mapping.file_offset_bytes,
         })
         .collect()
 }
@@ -54,14 +50,14 @@ fn names(functions: &[Function]) -> Vec<&str> {
 }
 
 const KNOWN: &str = "kvant_profiler::symbols::tests::known_function";
-/// Without its modules where the debug information is line tables only.
+/// Debug information of line tables omits its modules.
 const PART: &str = "known_part";
 
 #[test]
-fn functions_have_their_names_files_lines_and_what_was_inlined() {
+fn functions_have_names_files_lines_and_inlined_functions() {
     let start = known_function as fn(u64) -> u64 as usize as u64;
     black_box(known_function(3));
-    // All of the function, and perhaps the beginning of the next one.
+    // The whole function, and perhaps the beginning of the next.
     let addresses: Vec<(u64, bool)> = (start..start + 96).map(|address| (address, false)).collect();
     let mut recording = recording(&addresses);
     let resolved = resolve(&mut recording);
@@ -75,7 +71,7 @@ fn functions_have_their_names_files_lines_and_what_was_inlined() {
 }
 
 #[test]
-fn a_return_address_belongs_to_the_call_before_it() {
+fn a_return_address_belongs_to_the_preceding_call() {
     let start = known_function as fn(u64) -> u64 as usize as u64;
     let mut recording = recording(&[(start, false), (start, true), (start + 1, true)]);
     resolve(&mut recording);
@@ -85,7 +81,7 @@ fn a_return_address_belongs_to_the_call_before_it() {
 }
 
 #[test]
-fn libraries_have_their_tables_of_symbols() {
+fn libraries_are_resolved_by_their_symbol_tables() {
     let getpid = libc::getpid as *const () as u64;
     let mut recording = recording(&[(getpid, false)]);
     let resolved = resolve(&mut recording);
@@ -94,7 +90,7 @@ fn libraries_have_their_tables_of_symbols() {
 }
 
 #[test]
-fn what_a_module_leaves_without_names_is_one_function() {
+fn addresses_without_names_are_one_function_per_module() {
     let start = known_function as fn(u64) -> u64 as usize as u64;
     let mut recording = recording(&[(start, false), (start + 4, false), (start + 4096, true)]);
     for module in &mut recording.facts.modules {
@@ -102,13 +98,13 @@ fn what_a_module_leaves_without_names_is_one_function() {
     }
     assert_eq!(resolve(&mut recording).named_count, 0);
     let path = &recording.facts.modules[0].path;
-    let expected = nameless(path.rsplit('/').next().unwrap().to_owned(), path);
-    assert_eq!(recording.symbols, vec![expected; 3]);
+    let expected = Function::new(path.rsplit('/').next().unwrap(), path);
+    assert_eq!(recording.symbols, vec![vec![expected]; 3]);
 }
 
 #[test]
-fn memory_is_copied_by_nothing_of_another_name() {
-    // The address is that of the variant for this processor, which the library does not export.
+fn memmove_is_not_resolved_to_another_name() {
+    // The address is that of the processor's variant, which the library does not export.
     let memmove = libc::memmove as *const () as u64;
     let mut recording = recording(&[(memmove + 4, false)]);
     resolve(&mut recording);
@@ -119,7 +115,7 @@ fn memory_is_copied_by_nothing_of_another_name() {
 }
 
 #[test]
-fn what_the_kernel_lends_has_names() {
+fn vdso_functions_have_names() {
     let vdso = own_modules().into_iter().find(|module| module.path == "[vdso]").unwrap();
     let (offset, name) = vdso_functions().unwrap().remove(0);
     let mut recording = recording(&[(vdso.start + offset, false)]);
@@ -128,7 +124,7 @@ fn what_the_kernel_lends_has_names() {
 }
 
 #[test]
-fn another_build_is_not_believed() {
+fn a_file_of_another_build_is_not_used() {
     let start = known_function as fn(u64) -> u64 as usize as u64;
     let mut recording = recording(&[(start, false), (16, false)]);
     for module in &mut recording.facts.modules {
@@ -143,15 +139,15 @@ fn another_build_is_not_believed() {
 }
 
 #[test]
-fn names_that_are_there_stay() {
+fn resolved_names_are_kept() {
     let mut recording = recording(&[(16, false)]);
-    recording.symbols = vec![nameless("there".into(), "")];
+    recording.symbols = vec![vec![Function::new("there", "")]];
     assert_eq!(resolve(&mut recording).named_count, 1);
     assert_eq!(names(&recording.symbols[0]), ["there"]);
 }
 
 #[test]
-fn the_kernels_functions_have_names_where_it_shows_them() {
+fn kernel_functions_have_names_where_addresses_are_visible() {
     let mut recording = recording(&[(u64::MAX - 4095, false)]);
     recording.frames[0].is_kernel = true;
     let text = read_text(Path::new("/proc/kallsyms")).unwrap_or_default();
@@ -171,14 +167,14 @@ fn the_kernels_functions_have_names_where_it_shows_them() {
 }
 
 #[test]
-fn who_runs_the_same_build_can_name_it() {
+fn a_process_of_the_same_build_can_name_a_recording() {
     let start = known_function as fn(u64) -> u64 as usize as u64;
     let mut recording = recording(&[(start, false)]);
     let own = visible();
     assert_eq!(Identities::of_text(&own.to_text()), own);
     assert!(own.can_name(&recording), "{own:?} {:?}", recording.facts.modules);
     assert!(!Identities::default().can_name(&recording));
-    // Another machine, another path: the file is found by what it is.
+    // On another machine, at another path, the file is found by its build id.
     for module in &mut recording.facts.modules {
         if module.path.contains("kvant_profiler") {
             module.path = "/nowhere/kvant".into();
@@ -194,18 +190,7 @@ fn who_runs_the_same_build_can_name_it() {
 }
 
 #[test]
-fn names_are_demangled_without_their_hashes() {
-    for (mangled, name) in [
-        ("_ZN5alpha4beta17h0123456789abcdefE", "alpha::beta"),
-        ("_RNvNtCs1234_5alpha4beta5gamma", "alpha::beta::gamma"),
-        ("luaV_execute", "luaV_execute"),
-    ] {
-        assert_eq!(demangled(mangled), name);
-    }
-}
-
-#[test]
-fn what_is_no_executable_has_no_layout() {
+fn other_files_have_no_layout() {
     for head in [&b""[..], b"\x7fELF", b"#!/bin/sh\n", &[0; 4096]] {
         assert!(Layout::parse(head).is_err(), "{head:?}");
     }

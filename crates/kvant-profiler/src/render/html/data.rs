@@ -1,15 +1,15 @@
-//! A recording as a page carries it: base64 of zlib of
+//! The data of a page: base64 of zlib of
 //!
 //! ```text
 //! length of the JSON text: u32, little-endian
-//! JSON text: facts, names, and for each column its name, count of numbers and bytes
-//! columns, one behind the other: numbers of seven bits a byte, the lowest first, the highest bit set when more follow
+//! JSON text: facts, names, and for each column its name, count of numbers and length in bytes
+//! columns, concatenated: LEB128 numbers
 //! ```
 //!
 //! Invariants:
-//! 1. Addresses become functions: a node of the tree stands for a function at a line, inlined ones
-//!    too, so that a page needs no symbols.
-//! 2. Everything is in the order of the recording, and so is the same for the same recording.
+//! 1. Addresses become functions: a node of the tree is a function at a line, inlined ones
+//!    included, so pages need no symbols.
+//! 2. Equal recordings give equal data: everything is in the order of the recording.
 //!
 //! `data.js` reads it.
 
@@ -19,15 +19,14 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
+use indexmap::IndexSet;
 use kvant_base::tag::{Activity, Stage};
 use serde_json::{Value, json};
-use std::collections::HashMap;
-use std::hash::Hash;
 use std::io::Write;
 
 const US_NS: u64 = 1_000;
 
-/// The text for the page.
+/// Encodes a recording for its page.
 pub(super) fn encode(recording: &Recording) -> String {
     let mut columns = Columns::default();
     let tree = Tree::of(recording);
@@ -48,13 +47,13 @@ pub(super) fn encode(recording: &Recording) -> String {
         "activities": Activity::ALL.map(Activity::name),
         "stages": Stage::ALL.map(Stage::name),
         "spans": spans(recording),
-        "functions": tree.functions.keys.iter().map(|function| function.name).collect::<Vec<_>>(),
-        "files": tree.files.keys,
+        "functions": tree.functions.iter().map(|function| function.name).collect::<Vec<_>>(),
+        "files": tree.files.iter().collect::<Vec<_>>(),
         "kinds": kinds,
         "columns": columns.index,
     });
     let text = meta.to_string();
-    let length = u32::try_from(text.len()).expect("names in memory are less than 4 GiB");
+    let length = u32::try_from(text.len()).expect("the limits on texts keep them below 4 GiB");
     let mut packed = ZlibEncoder::new(Vec::new(), Compression::best());
     let written = [&length.to_le_bytes()[..], text.as_bytes(), &columns.bytes]
         .into_iter()
@@ -86,8 +85,8 @@ fn facts(recording: &Recording) -> Value {
     })
 }
 
-/// The end of the whole range, which the page takes as half open: what was sampled in the last
-/// microsecond is within.
+/// The end of the whole range, which is half open on the page: it includes the microsecond of the
+/// last sample.
 fn range_us(recording: &Recording) -> u64 {
     let ends_ns = recording.samples.iter().map(|sample| sample.time_ns + sample.duration_ns);
     let past_last_us = ends_ns.max().map_or(0, |end_ns| end_ns / US_NS + 1);
@@ -131,7 +130,7 @@ fn sample_columns(kind: Kind, samples: &[&Sample], tree: &Tree<'_>, columns: &mu
         let numbers = samples.iter().map(|sample| number(sample));
         columns.add(format!("{}.{column}", kind.name()), numbers);
     };
-    // Ends are cut like beginnings, so that a wait ends where the next one of its thread begins.
+    // Ends are rounded like starts, so that a wait ends where the next wait of its thread starts.
     add("duration_us", &|sample| {
         (sample.time_ns + sample.duration_ns) / US_NS - sample.time_ns / US_NS
     });
@@ -152,7 +151,7 @@ fn sample_columns(kind: Kind, samples: &[&Sample], tree: &Tree<'_>, columns: &mu
     columns.add(format!("{}.gap_us", kind.name()), gaps_us);
 }
 
-/// A node of the page's tree: a function at a line, called by the parent.
+/// A node of the page's tree: a function at a line, called by its parent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Node {
     parent: u32,
@@ -161,7 +160,7 @@ struct Node {
     is_inlined: bool,
 }
 
-/// A function as the page knows it.
+/// A function on the page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct PageFunction<'a> {
     name: &'a str,
@@ -171,25 +170,25 @@ struct PageFunction<'a> {
 
 /// The recording's tree of addresses as a tree of functions.
 struct Tree<'a> {
-    files: Interned<&'a str>,
-    functions: Interned<PageFunction<'a>>,
-    nodes: Interned<Node>,
-    /// The node of each of the recording's stacks.
+    files: IndexSet<&'a str>,
+    functions: IndexSet<PageFunction<'a>>,
+    nodes: IndexSet<Node>,
+    /// The node of each stack of the recording.
     of_stack: Vec<u32>,
 }
 
 impl<'a> Tree<'a> {
     fn of(recording: &'a Recording) -> Tree<'a> {
         let mut tree = Tree {
-            files: Interned::default(),
-            functions: Interned::default(),
-            nodes: Interned::default(),
+            files: IndexSet::new(),
+            functions: IndexSet::new(),
+            nodes: IndexSet::new(),
             of_stack: Vec::with_capacity(recording.stacks.len()),
         };
-        // The root: a node like no other, before all others.
-        tree.function("", "", Origin::Unknown);
-        tree.nodes.number(Node { parent: 0, function: 0, line: 0, is_inlined: false });
-        // A stack's parent comes before it.
+        // The root precedes all other nodes and differs from them.
+        let root = tree.function("", "", Origin::Unknown);
+        tree.node(Node { parent: 0, function: root, line: 0, is_inlined: false });
+        // A stack's parent precedes it.
         for (index, stack) in recording.stacks.iter().enumerate() {
             let node = if index == 0 {
                 0
@@ -202,7 +201,7 @@ impl<'a> Tree<'a> {
         tree
     }
 
-    /// The functions at an address below `parent`; the last of them.
+    /// Adds the functions at an address below `parent`; returns the innermost.
     fn add(&mut self, recording: &'a Recording, frame: usize, parent: u32) -> u32 {
         let address = recording.frames[frame];
         let Some(functions) =
@@ -210,12 +209,12 @@ impl<'a> Tree<'a> {
         else {
             return self.add_unknown(recording, &address, parent);
         };
-        // The innermost comes first; all but the outermost are inlined.
+        // Functions are listed innermost first; all but the outermost are inlined.
         let mut node = parent;
         for (depth, Function { name, file, line }) in functions.iter().enumerate().rev() {
             let origin = origin::of(name, file, address.is_kernel);
             let function = self.function(name, file, origin);
-            node = self.nodes.number(Node {
+            node = self.node(Node {
                 parent: node,
                 function,
                 line: *line,
@@ -225,10 +224,10 @@ impl<'a> Tree<'a> {
         node
     }
 
-    /// An address without a name: the module has to do.
+    /// Adds an address without a name: the module stands for the function.
     fn add_unknown(&mut self, recording: &'a Recording, frame: &Frame, parent: u32) -> u32 {
         let mut modules = recording.facts.modules.iter();
-        let module = modules.find(|module| (module.start..module.end).contains(&frame.address));
+        let module = modules.find(|module| module.contains(frame.address));
         let name = match (frame.is_kernel, module) {
             (true, _) => "[kernel]",
             (false, Some(module)) => module.path.rsplit('/').next().unwrap_or_default(),
@@ -236,48 +235,29 @@ impl<'a> Tree<'a> {
         };
         let origin = if frame.is_kernel { Origin::Kernel } else { Origin::Unknown };
         let function = self.function(name, "", origin);
-        self.nodes.number(Node { parent, function, line: 0, is_inlined: false })
+        self.node(Node { parent, function, line: 0, is_inlined: false })
     }
 
     fn function(&mut self, name: &'a str, file: &'a str, origin: Origin) -> u32 {
-        let file = self.files.number(file);
-        self.functions.number(PageFunction { name, file, origin })
+        let file = self.files.insert_full(file).0 as u32;
+        self.functions.insert_full(PageFunction { name, file, origin }).0 as u32
+    }
+
+    fn node(&mut self, node: Node) -> u32 {
+        self.nodes.insert_full(node).0 as u32
     }
 
     fn columns(&self, columns: &mut Columns) {
-        let functions = &self.functions.keys;
+        let functions = &self.functions;
         columns.add("function.file".to_owned(), functions.iter().map(|f| f.file.into()));
         columns.add("function.origin".to_owned(), functions.iter().map(|f| f.origin as u64));
-        let nodes = &self.nodes.keys;
-        // A distance is small where a stack was first seen at once.
+        let nodes = &self.nodes;
+        // Distances to parents are small numbers where a stack was new as a whole.
         let distances =
             nodes.iter().enumerate().map(|(index, node)| index as u64 - u64::from(node.parent));
         columns.add("node.distance".to_owned(), distances);
         columns.add("node.function".to_owned(), nodes.iter().map(|node| node.function.into()));
         columns.add("node.line".to_owned(), nodes.iter().map(|node| node.line.into()));
         columns.add("node.inlined".to_owned(), nodes.iter().map(|node| node.is_inlined.into()));
-    }
-}
-
-/// Values under numbers, in the order in which they first came.
-struct Interned<K> {
-    keys: Vec<K>,
-    numbers: HashMap<K, u32>,
-}
-
-impl<K> Default for Interned<K> {
-    fn default() -> Interned<K> {
-        Interned { keys: Vec::new(), numbers: HashMap::new() }
-    }
-}
-
-impl<K: Copy + Eq + Hash> Interned<K> {
-    fn number(&mut self, key: K) -> u32 {
-        let next =
-            u32::try_from(self.keys.len()).expect("a recording has less than 2^32 of anything");
-        *self.numbers.entry(key).or_insert_with(|| {
-            self.keys.push(key);
-            next
-        })
     }
 }

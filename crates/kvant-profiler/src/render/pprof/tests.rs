@@ -2,6 +2,7 @@ use super::super::testing::recording;
 use super::*;
 use flate2::read::GzDecoder;
 use kvant_base::varint::{take_bytes, take_u64};
+use std::collections::HashMap;
 use std::io::Read;
 
 /// The fields of a message: numbers of fields with their values.

@@ -5,12 +5,12 @@ use object::elf::{
 };
 use std::fs;
 
-/// Where the code of a made-up library is, in the file and in memory.
+/// The code of the test library, by file offset and address.
 const CODE: u64 = 0x1000;
 const CODE_BYTES: u64 = 0x1000;
 const BUILD_ID: [u8; 4] = [0xab, 0x01, 0x02, 0x03];
 
-/// A 64-bit ELF file with code, a build id, and one table of functions: names, addresses, sizes.
+/// A 64-bit ELF file with code, a build id, and one symbol table: names, addresses, sizes.
 fn elf(build_id: &[u8], table: u32, functions: &[(&str, u64, u64)]) -> Vec<u8> {
     const HEADER: u64 = 64;
     const PROGRAM_HEADER: u64 = 56;
@@ -74,7 +74,7 @@ fn elf(build_id: &[u8], table: u32, functions: &[(&str, u64, u64)]) -> Vec<u8> {
         for number in [flags, address, at, bytes] {
             file.extend_from_slice(&u64::to_le_bytes(number));
         }
-        // Of symbols the first is local.
+        // The first symbol is local.
         file.extend_from_slice(&u32::to_le_bytes(link));
         file.extend_from_slice(&u32::from(row_bytes > 0).to_le_bytes());
         for number in [8, row_bytes] {
@@ -84,7 +84,7 @@ fn elf(build_id: &[u8], table: u32, functions: &[(&str, u64, u64)]) -> Vec<u8> {
     file
 }
 
-/// A stripped library, and what was put apart from it with this build id.
+/// A stripped library, with or without a debug file.
 struct Installed {
     dir: PathBuf,
     module: Module,
@@ -119,7 +119,7 @@ impl Installed {
         Installed { dir, module }
     }
 
-    /// What is at an offset of the code, and whether that is a name.
+    /// The name of the function at an offset of the code, and whether it is a symbol's.
     fn at(&self, offset: u64) -> (String, bool) {
         let program = Program::open_with(&self.module, 0, &self.dir).unwrap();
         let (functions, is_named) =
@@ -137,7 +137,18 @@ fn library() -> (String, bool) {
 }
 
 #[test]
-fn functions_that_a_library_hides_have_names_where_those_are_installed_apart() {
+fn names_are_demangled_without_their_hashes() {
+    for (mangled, name) in [
+        ("_ZN5alpha4beta17h0123456789abcdefE", "alpha::beta"),
+        ("_RNvNtCs1234_5alpha4beta5gamma", "alpha::beta::gamma"),
+        ("luaV_execute", "luaV_execute"),
+    ] {
+        assert_eq!(demangled(mangled), name);
+    }
+}
+
+#[test]
+fn local_functions_of_a_library_are_named_by_its_debug_file() {
     let installed = Installed::with("apart", Some(&BUILD_ID));
     assert_eq!(installed.at(0x110), named("__memmove_avx_unaligned_erms"));
     assert_eq!(installed.at(0x10), named("made_export"));
@@ -145,7 +156,7 @@ fn functions_that_a_library_hides_have_names_where_those_are_installed_apart() {
 }
 
 #[test]
-fn without_them_an_exported_function_names_what_is_within_its_size_alone() {
+fn without_a_debug_file_an_export_names_only_addresses_within_its_size() {
     let installed = Installed::with("alone", None);
     assert_eq!(installed.at(0x1f), named("made_export"));
     assert_eq!(installed.at(0x20), library());
@@ -153,7 +164,7 @@ fn without_them_an_exported_function_names_what_is_within_its_size_alone() {
 }
 
 #[test]
-fn names_of_another_build_are_not_believed() {
+fn a_debug_file_of_another_build_is_not_used() {
     let installed = Installed::with("other", Some(&[0xab, 0x01, 0x02, 0x04]));
     assert_eq!(installed.at(0x110), library());
     assert_eq!(installed.at(0x10), named("made_export"));

@@ -2,8 +2,7 @@ use super::*;
 use crate::recording::{Frame, Kind, Sample, Stack};
 use kvant_base::tag::Tag;
 
-/// A recording with one sample, whose stack has these frames, the innermost first; each with its
-/// functions, the innermost first.
+/// A recording with one sample. Its frames, and the functions of each, are given innermost first.
 fn recording(is_interrupted: bool, frames: &[&[&str]]) -> Recording {
     let mut recording = Recording {
         names: vec![String::new()],
@@ -36,7 +35,7 @@ fn recording(is_interrupted: bool, frames: &[&[&str]]) -> Recording {
     recording
 }
 
-/// The functions of the sample's stack, the innermost first.
+/// The functions of the sample's stack, innermost first.
 fn functions(recording: &Recording) -> Vec<&str> {
     let mut names = Vec::new();
     let mut at = recording.samples[0].stack;
@@ -57,7 +56,7 @@ const WITH: &str = "<std::thread::local::LocalKey<T>>::with";
 const DROP: &str = "core::ptr::drop_in_place<core::option::Option<kvant_base::wait::Waiting>>";
 
 #[test]
-fn what_allocated_is_who_called_the_allocator() {
+fn a_stack_ends_at_the_caller_of_the_allocator() {
     let mut recording = recording(
         false,
         &[
@@ -66,15 +65,15 @@ fn what_allocated_is_who_called_the_allocator() {
             &["main"],
         ],
     );
-    take_off(&mut recording);
+    remove(&mut recording);
     assert_eq!(functions(&recording), ["__rust_alloc", "main"]);
-    // Nothing is left to take off.
-    take_off(&mut recording);
+    // A second call changes nothing.
+    remove(&mut recording);
     assert_eq!(functions(&recording), ["__rust_alloc", "main"]);
 }
 
 #[test]
-fn what_stands_between_the_samplers_functions_goes_with_them() {
+fn functions_between_those_of_the_sampler_are_removed_too() {
     let mut recording = recording(
         false,
         &[
@@ -86,20 +85,20 @@ fn what_stands_between_the_samplers_functions_goes_with_them() {
             &["main"],
         ],
     );
-    take_off(&mut recording);
+    remove(&mut recording);
     assert_eq!(functions(&recording), ["kvant_base::lock::park", WITH, "main"]);
 }
 
 #[test]
-fn a_sampler_that_was_interrupted_ran() {
+fn an_interrupted_sampler_stays() {
     let mut recording = recording(true, &[&["kvant_profiler::collect::alloc::watched"], &["main"]]);
-    take_off(&mut recording);
+    remove(&mut recording);
     assert_eq!(functions(&recording), ["kvant_profiler::collect::alloc::watched", "main"]);
 }
 
 #[test]
-fn stacks_without_a_sampler_stay_as_they_are() {
+fn stacks_without_a_sampler_are_unchanged() {
     let mut recording = recording(false, &[&[WITH], &["main"]]);
-    take_off(&mut recording);
+    remove(&mut recording);
     assert_eq!(functions(&recording), [WITH, "main"]);
 }
