@@ -8,7 +8,7 @@ use kvant_base::tag::{self, Activity, Stage, Tag};
 use kvant_base::wait::WaitKind;
 use kvant_env::Env;
 use kvant_profiler::collect::anchor::anchored;
-use kvant_profiler::collect::ring::{self, Observation};
+use kvant_profiler::collect::record::{Observation, record, record_free};
 use kvant_profiler::collect::{CpuOptions, Engine, Options, Profiler, StartError, clock};
 use kvant_profiler::recording::{Kind, Recording, Sample};
 use rustix::process::{Signal, getpid, kill_process};
@@ -87,7 +87,7 @@ fn many_sessions_leave_nothing_behind_while_threads_come_and_go() {
                 while !is_over.load(Ordering::Relaxed) {
                     let child = thread::spawn(|| {
                         burn(300_000);
-                        ring::record(&observation(Kind::Wait(WaitKind::Idle), 1, 0));
+                        record(&observation(Kind::Wait(WaitKind::Idle), 1, 0));
                     });
                     child.join().expect("a short life");
                     born_count.fetch_add(1, Ordering::Relaxed);
@@ -134,7 +134,7 @@ fn what_does_not_fit_is_counted_as_dropped() {
     let profiler = start(Options { ring_bytes: 1000, ..no_cpu() });
     let written_count = 1000;
     for _ in 0..written_count {
-        ring::record(&observation(Kind::Alloc, 1, 0));
+        record(&observation(Kind::Alloc, 1, 0));
     }
     let recording = profiler.stop();
     let kept_count = recording.samples.len() as u64;
@@ -150,7 +150,7 @@ fn a_recording_that_grows_too_large_is_thinned_out() {
     let profiler = start(Options { samples_max: 100, alloc_mean_bytes: Some(MIB / 2), ..no_cpu() });
     let written_count = 1_000;
     for _ in 0..written_count {
-        ring::record(&observation(Kind::Alloc, MIB, 0));
+        record(&observation(Kind::Alloc, MIB, 0));
     }
     let recording = profiler.stop();
     assert_eq!(recording.facts.dropped_count, 0);
@@ -165,7 +165,7 @@ fn a_recording_that_grows_too_large_is_thinned_out() {
 
 #[inline(never)]
 fn observe_in_a_known_function(kind: Kind) {
-    ring::record(&observation(kind, 5, 0));
+    record(&observation(kind, 5, 0));
     std::hint::black_box(());
 }
 
@@ -197,15 +197,15 @@ fn live_allocations_are_those_that_no_thread_freed() {
     let _turn = turn();
     let profiler = start(no_cpu());
     for address in [0x1000, 0x2000, 0x3000] {
-        ring::record(&observation(Kind::Alloc, 7, address));
+        record(&observation(Kind::Alloc, 7, address));
     }
     thread::spawn(|| {
-        ring::record_free(0x2000);
+        record_free(0x2000);
         // The address is used again.
-        ring::record_free(0x3000);
-        ring::record(&observation(Kind::Alloc, 8, 0x3000));
+        record_free(0x3000);
+        record(&observation(Kind::Alloc, 8, 0x3000));
         // Not sampled.
-        ring::record_free(0x4000);
+        record_free(0x4000);
     })
     .join()
     .expect("it frees");

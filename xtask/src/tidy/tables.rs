@@ -243,15 +243,19 @@ pub(super) const UNSAFE_FILES: &[UnsafeFile] = &[
     },
     UnsafeFile {
         path: "crates/kvant-profiler/src/collect/lane.rs",
-        reason: "maps memory for rings that is never given back",
+        reason: "maps memory for rings that is never unmapped",
     },
     UnsafeFile {
         path: "crates/kvant-profiler/src/collect/perf.rs",
         reason: "shares memory with the kernel",
     },
     UnsafeFile {
+        path: "crates/kvant-profiler/src/collect/record.rs",
+        reason: "walks the caller's stack",
+    },
+    UnsafeFile {
         path: "crates/kvant-profiler/src/collect/ring.rs",
-        reason: "walks the caller's stack, and carries static strings as words",
+        reason: "carries static strings as words",
     },
     UnsafeFile {
         path: "crates/kvant-profiler/src/collect/timer.rs",

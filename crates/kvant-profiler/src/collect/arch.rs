@@ -1,39 +1,37 @@
-//! What depends on the processor: registers, the thread pointer, and where a function keeps its
-//! return address before it has a frame.
+//! Processor-specific code: registers, the thread pointer, and the location of a return address
+//! before a function has its frame.
 //!
-//! Threads: any; all of it may be called in a signal handler.
+//! Threads: any, also in signal handlers.
 
 use std::arch::asm;
 
 /// Where a thread was when a signal interrupted it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Registers {
-    /// The instruction that comes next.
+    /// The next instruction.
     pub(super) pc: usize,
-    /// The lowest address of the stack that is in use.
+    /// The lowest used address of the stack.
     pub(super) sp: usize,
     /// The frame pointer: the address of the caller's frame pointer, above which lies the return
-    /// address. Any number in code that was compiled without frame pointers.
+    /// address. Any value in code compiled without frame pointers.
     pub(super) fp: usize,
-    /// Whether it was in a system call that the signal ended, or that will be made again after it:
-    /// one that waited.
+    /// Whether the signal interrupted a system call that waited, which then fails or is restarted.
     pub(super) is_call_interrupted: bool,
 }
 
-/// What a system call returns that a signal has ended.
+/// The result of an interrupted system call.
 const INTERRUPTED: i64 = -(libc::EINTR as i64);
 
 #[cfg(target_arch = "x86_64")]
 impl Registers {
-    /// The registers that a signal handler was given.
+    /// The registers that a signal handler received.
     pub(super) fn of(context: &libc::ucontext_t) -> Registers {
-        /// Of the instruction `syscall`.
+        /// Length of the instruction `syscall`.
         const CALL_BYTES: usize = 2;
 
         let register = |number: libc::c_int| context.uc_mcontext.gregs[number as usize] as usize;
         let pc = register(libc::REG_RIP);
-        // The instruction leaves the address of the next one there, which is where the thread goes
-        // on.
+        // `syscall` stores its return address there.
         let after_call = register(libc::REG_RCX);
         let has_failed = context.uc_mcontext.gregs[libc::REG_RAX as usize] == INTERRUPTED;
         Registers {
@@ -47,7 +45,7 @@ impl Registers {
 
 #[cfg(target_arch = "aarch64")]
 impl Registers {
-    /// The registers that a signal handler was given.
+    /// The registers that a signal handler received.
     pub(super) fn of(context: &libc::ucontext_t) -> Registers {
         const CALL_BYTES: usize = 4;
         /// `svc #0`.
@@ -55,7 +53,7 @@ impl Registers {
 
         let pc = context.uc_mcontext.pc as usize;
         let has_failed = context.uc_mcontext.regs[0] as i64 == INTERRUPTED;
-        // SAFETY: the thread goes on at `pc`. Code does not begin with the instruction after a
+        // SAFETY: the thread continues at `pc`, and no code begins with the instruction after a
         // call.
         let instruction = |address: usize| unsafe { *(address as *const u32) };
         Registers {
@@ -68,7 +66,7 @@ impl Registers {
     }
 }
 
-/// The frame pointer of the function that this is inlined into.
+/// The frame pointer of the calling function.
 #[inline(always)]
 pub(super) fn frame_pointer() -> usize {
     let fp: usize;
@@ -82,7 +80,7 @@ pub(super) fn frame_pointer() -> usize {
     fp
 }
 
-/// An address inside of the function that this is inlined into.
+/// An address inside of the calling function.
 #[inline(always)]
 pub(super) fn code_address() -> usize {
     let pc: usize;
@@ -96,11 +94,11 @@ pub(super) fn code_address() -> usize {
     pc
 }
 
-/// Where the C library keeps what it knows of the calling thread.
+/// The address of the calling thread's control block in the C library.
 #[inline]
 pub(super) fn thread_pointer() -> usize {
     let tp: usize;
-    // SAFETY: reads the word that the ABI sets aside for this (x86_64), or copies a register
+    // SAFETY: reads the word that the ABI reserves for this (x86_64), or copies a register
     // (aarch64).
     unsafe {
         #[cfg(target_arch = "x86_64")]
@@ -111,12 +109,11 @@ pub(super) fn thread_pointer() -> usize {
     tp
 }
 
-/// How far above the stack pointer the return address lies, if the instruction at `pc` shows that
-/// the function has no frame yet or no longer: at `push rbp`, at `mov rbp, rsp` after it, and at
-/// `ret`.
+/// The return address's offset from the stack pointer, if the instruction at `pc` shows that the
+/// function has no frame: `push rbp`, the following `mov rbp, rsp`, or `ret`.
 ///
 /// # Safety
-/// The bytes at `pc` can be read: it is inside of a loaded function.
+/// `pc` is inside of a loaded function.
 #[cfg(target_arch = "x86_64")]
 pub(super) unsafe fn frameless_return_offset_bytes(pc: usize) -> Option<usize> {
     const PUSH_RBP: u8 = 0x55;
@@ -124,8 +121,8 @@ pub(super) unsafe fn frameless_return_offset_bytes(pc: usize) -> Option<usize> {
     const MOV_RBP_RSP: [u8; 3] = [0x48, 0x89, 0xe5];
 
     let code = pc as *const u8;
-    // SAFETY: the caller vouches for the first byte. The others are read only when those before
-    // them are those of a longer instruction, which the thread was about to execute.
+    // SAFETY: the caller guarantees the first byte. The others are read only if the preceding bytes
+    // start a longer instruction, which the thread was about to execute.
     let is_move = || unsafe { (0..3).all(|index| *code.add(index) == MOV_RBP_RSP[index]) };
     // SAFETY: as above.
     match unsafe { *code } {
@@ -135,11 +132,10 @@ pub(super) unsafe fn frameless_return_offset_bytes(pc: usize) -> Option<usize> {
     }
 }
 
-/// Functions keep their return address in a register until they have a frame: nothing to find on
-/// the stack.
+/// `None`: functions keep their return address in a register until they have a frame.
 ///
 /// # Safety
-/// None needed; the signature is that of other processors.
+/// Always safe; the signature is that of other processors.
 #[cfg(target_arch = "aarch64")]
 pub(super) unsafe fn frameless_return_offset_bytes(_pc: usize) -> Option<usize> {
     None
@@ -153,12 +149,11 @@ pub(super) unsafe fn frameless_return_offset_bytes(_pc: usize) -> Option<usize> 
 pub(super) unsafe fn follows_call(address: usize) -> bool {
     const CALL_RELATIVE: u8 = 0xe8;
     const CALL_INDIRECT: u8 = 0xff;
-    /// Of the byte after [`CALL_INDIRECT`]: the bits that tell a call from other instructions with
-    /// that code.
+    /// Bits of the byte after [`CALL_INDIRECT`] that distinguish calls from other instructions.
     const EXTENSION_MASK: u8 = 0b0011_1000;
     const EXTENSION_CALL: u8 = 0b0001_0000;
 
-    // SAFETY: the caller vouches for the seven bytes.
+    // SAFETY: the caller guarantees the seven bytes.
     let byte_before = |distance: usize| unsafe { *((address - distance) as *const u8) };
     let is_indirect = |length: usize| {
         byte_before(length) == CALL_INDIRECT
@@ -167,10 +162,10 @@ pub(super) unsafe fn follows_call(address: usize) -> bool {
     byte_before(5) == CALL_RELATIVE || (2..=7).any(is_indirect)
 }
 
-/// Return addresses of leaf functions are not on the stack: nothing that is found there is one.
+/// `false`: return addresses of leaf functions are not on the stack.
 ///
 /// # Safety
-/// None needed; the signature is that of other processors.
+/// Always safe; the signature is that of other processors.
 #[cfg(target_arch = "aarch64")]
 pub(super) unsafe fn follows_call(_address: usize) -> bool {
     false

@@ -1,8 +1,10 @@
-//! Chance for samplers: small, of the calling thread, usable while memory is being allocated and
-//! inside of a signal handler.
+//! Random numbers for samplers, usable inside of the allocator and of signal handlers.
 //!
-//! It need not be hard to guess, only independent of what is measured. A replay from a seed would
-//! be of no use: which thread allocates or waits when is not replayed either.
+//! They need not be unpredictable, only independent of what is measured. They are not
+//! `kvant_env::Rng`: replaying them from a seed is useless, as the times at which threads allocate
+//! and wait are not replayed.
+//!
+//! Threads: each has its own state.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +14,7 @@ thread_local! {
     static STATE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Tells threads apart.
+/// Distinguishes the seeds of threads.
 static THREAD_COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// A random number (xorshift64*).
@@ -30,7 +32,7 @@ fn next() -> u64 {
     })
 }
 
-/// From where the thread's memory is, which the system chooses at random, and from its number.
+/// A seed from the address of the thread's memory, which the system randomizes, and from a counter.
 /// Never 0.
 fn seed(address: u64) -> u64 {
     let number = THREAD_COUNT.fetch_add(1, Ordering::Relaxed);
@@ -41,12 +43,12 @@ fn seed(address: u64) -> u64 {
     (x ^ x >> 31) | 1
 }
 
-/// A number between 0 and 1, neither included.
+/// A number between 0 and 1, both excluded.
 pub(super) fn fraction() -> f64 {
     ((next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
 
-/// A number with an exponential distribution of mean 1.
+/// An exponentially distributed number of mean 1.
 fn exponential() -> f64 {
     -fraction().ln()
 }
@@ -54,17 +56,16 @@ fn exponential() -> f64 {
 /// True once in `count` times, a power of two.
 pub(super) fn is_one_in(count: u64) -> bool {
     debug_assert!(count.is_power_of_two());
-    // The upper bits are the better ones.
+    // The upper bits are of better quality.
     next() >> 32 & (count - 1) == 0
 }
 
-/// A thread's line of bytes or nanoseconds, with sample points on it whose gaps have an exponential
-/// distribution: something of size `s` holds a point with probability `1 - exp(-s / mean)`,
-/// whatever came before it.
+/// Sample points on a thread's line of bytes or nanoseconds, with exponential gaps: an item of size
+/// `s` contains a point with probability `1 - exp(-s / mean)`, independent of earlier items.
 pub(super) struct SamplePoints {
-    /// The mean that the gap was drawn with; 0 before the first use.
+    /// The mean of the current gap; 0 before the first use.
     mean: Cell<u64>,
-    /// How far it is to the next point.
+    /// Distance to the next point.
     left: Cell<i64>,
 }
 
@@ -73,10 +74,10 @@ impl SamplePoints {
         SamplePoints { mean: Cell::new(0), left: Cell::new(0) }
     }
 
-    /// Goes on by `size`. Whether a point was there.
+    /// Advances by `size`. Returns whether a point was passed.
     #[inline]
     pub(super) fn pass(&self, size: u64, mean: u64) -> bool {
-        // Nothing is as large as `i64::MAX`.
+        // No size reaches `i64::MAX`.
         let left = self.left.get().saturating_sub(size as i64);
         if left >= 0 && self.mean.get() == mean {
             self.left.set(left);
@@ -101,12 +102,12 @@ impl SamplePoints {
     }
 }
 
-/// To the next sample point. The cast ends at the largest number.
+/// A distance to the next point. The cast saturates.
 fn gap(mean: u64) -> i64 {
     (exponential() * mean as f64) as i64
 }
 
-/// What a sample of this size stands for.
+/// The weight of a sample of this size.
 pub(super) fn unbiased(size: u64, mean: u64) -> u64 {
     if size == 0 {
         // Sampled with probability 0.

@@ -1,13 +1,13 @@
-//! The clocks that samples are stamped and weighed with.
+//! The clocks for timestamps and weights of samples.
 //!
-//! They are read inside of a signal handler and by system-wide numbers of threads, which is why
-//! they are not `kvant_env::Clock`. A recording converts between the two (see `session`).
+//! They are not `kvant_env::Clock`, as signal handlers read them and some belong to other threads.
+//! A recording converts between the two (see `session`).
 //!
-//! Threads: any; also inside of a signal handler, unless a function says otherwise.
+//! Threads: any, also in signal handlers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Now, in nanoseconds of `CLOCK_MONOTONIC`: the time of observations.
+/// Nanoseconds of `CLOCK_MONOTONIC`: the time of observations.
 #[inline]
 pub fn monotonic_ns() -> u64 {
     read_ns(libc::CLOCK_MONOTONIC).unwrap_or(0)
@@ -19,12 +19,12 @@ pub(super) fn own_cpu_ns() -> u64 {
     read_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }
 
-/// How far a clock has gone on from `last_ns`, which becomes `now_ns` unless that is earlier.
+/// Raises `last_ns` to `now_ns`; returns the difference, 0 if it was later.
 pub(super) fn advance(last_ns: &AtomicU64, now_ns: u64) -> u64 {
     now_ns.saturating_sub(last_ns.fetch_max(now_ns, Ordering::Relaxed))
 }
 
-/// What reading [`own_cpu_ns`] twice in a row says of the time between.
+/// The smallest difference between two consecutive readings of [`own_cpu_ns`].
 pub(super) fn own_cpu_clock_cost_ns() -> u64 {
     const READINGS: usize = 32;
     let cost = |_| {
@@ -34,7 +34,7 @@ pub(super) fn own_cpu_clock_cost_ns() -> u64 {
     (0..READINGS).map(cost).min().unwrap_or(0)
 }
 
-/// CPU time of a thread of this process; `None` when it has ended.
+/// CPU time of a thread of this process; `None` if it has ended.
 pub(super) fn cpu_ns_of(thread_id: u32) -> Option<u64> {
     read_ns(cpu_clock_of(thread_id))
 }
@@ -44,18 +44,18 @@ pub(super) fn process_cpu_ns() -> u64 {
     read_ns(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
 }
 
-/// The kernel's number for the CPU clock of a thread: the thread's number, inverted, above three
-/// bits that say "scheduler's account" (2) and "of one thread" (4).
+/// The kernel's clock id for the CPU time of a thread: the inverted thread id above three bits, for
+/// the scheduler's clock (2) of one thread (4).
 pub(super) fn cpu_clock_of(thread_id: u32) -> libc::clockid_t {
-    const SCHEDULER_ACCOUNT: libc::clockid_t = 2;
+    const SCHEDULER: libc::clockid_t = 2;
     const ONE_THREAD: libc::clockid_t = 4;
-    (!thread_id.cast_signed() << 3) | ONE_THREAD | SCHEDULER_ACCOUNT
+    (!thread_id.cast_signed() << 3) | ONE_THREAD | SCHEDULER
 }
 
 #[inline]
 fn read_ns(clock: libc::clockid_t) -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes one `timespec`, which `time` is.
+    // SAFETY: the call writes one `timespec`.
     let status = unsafe { libc::clock_gettime(clock, &raw mut time) };
     (status == 0)
         .then(|| time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())

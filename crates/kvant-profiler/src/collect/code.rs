@@ -1,8 +1,8 @@
-//! Which addresses are code: the modules of the process, and a copy of their ranges for the signal
+//! Which addresses are code: the modules of the process, with a copy of their ranges for the signal
 //! handler.
 //!
-//! Threads: one at a time refreshes (a session's start and end); any, also in a signal handler,
-//! asks. One that asks during a refresh may get an old answer for a module that comes or goes; the
+//! Threads: one at a time refreshes (at a session's start and end); any reads, also in a signal
+//! handler. During a refresh a reader may miss a module that is being loaded or unloaded; the
 //! executable's own range never changes.
 
 use crate::recording::Module;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Code beyond this many ranges is not recognised; a process has about five.
 const RANGES_MAX: usize = 64;
 
-/// The range of the executable itself comes first.
+/// The executable's own range comes first.
 static RANGES: [Range; RANGES_MAX] = [const { Range::new() }; RANGES_MAX];
 static RANGE_COUNT: AtomicUsize = AtomicUsize::new(0);
 
@@ -32,24 +32,24 @@ impl Range {
     }
 }
 
-/// Whether there is code of any module at `address`.
+/// Whether `address` is code of any module.
 #[inline]
 pub(super) fn is_code(address: usize) -> bool {
     let count = RANGE_COUNT.load(Ordering::Acquire);
     RANGES[..count].iter().any(|range| range.contains(address))
 }
 
-/// Whether there is code of the executable itself at `address`: Rust, which has frame pointers.
+/// Whether `address` is code of the executable: Rust, which has frame pointers.
 #[inline]
 pub(super) fn is_own_code(address: usize) -> bool {
     RANGE_COUNT.load(Ordering::Acquire) > 0 && RANGES[0].contains(address)
 }
 
-/// What is mapped executable now, the executable itself first; from now on [`is_code`] knows it.
+/// Updates the ranges; returns the modules, the executable first.
 pub(super) fn refresh() -> Vec<Module> {
     let mut modules: Vec<Module> = Vec::new();
-    // SAFETY: the loader calls `add_object` during this call only, with the pointer to `modules`,
-    // which nobody else uses meanwhile.
+    // SAFETY: the loader calls `add_object` only during this call, with the pointer to `modules`,
+    // which has no other user meanwhile.
     unsafe { libc::dl_iterate_phdr(Some(add_object), (&raw mut modules).cast()) };
     let ranges = modules.iter().take(RANGES_MAX).zip(&RANGES);
     for (module, range) in ranges {
@@ -66,10 +66,10 @@ unsafe extern "C" fn add_object(
     _size: usize,
     modules: *mut c_void,
 ) -> c_int {
-    // SAFETY: `refresh` passes its vector, and the loader a description that is valid during this
+    // SAFETY: `refresh` passes its vector, and the loader a description that is valid during the
     // call.
     let (info, modules) = unsafe { (&*info, &mut *modules.cast::<Vec<Module>>()) };
-    // SAFETY: the description names an array of headers with their count.
+    // SAFETY: the description contains an array of headers and their count.
     let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     // SAFETY: the name is a C string.
     let name = unsafe { CStr::from_ptr(info.dlpi_name) };
@@ -97,8 +97,8 @@ unsafe extern "C" fn add_object(
     0
 }
 
-/// C libraries name the executable itself in different ways, glibc not at all, and the kernel's
-/// library one that is no file.
+/// The path of a module. C libraries name the executable differently, glibc not at all; the name of
+/// the kernel's library is no file.
 fn path_of(name: &str, is_first: bool) -> String {
     if is_first {
         let link = rustix::fs::readlink("/proc/self/exe", Vec::new());
@@ -113,8 +113,8 @@ fn path_of(name: &str, is_first: bool) -> String {
     name.to_owned()
 }
 
-/// The linker's identity among notes: each has the lengths of its name and its contents, a type,
-/// the name and the contents, padded to four bytes.
+/// The build id among ELF notes. Each note has the lengths of its name and contents, a type, the
+/// name and the contents, padded to four bytes.
 fn build_id_of(mut notes: &[u8]) -> Option<Vec<u8>> {
     const HEADER_BYTES: usize = 12;
     const TYPE_BUILD_ID: u32 = 3;

@@ -1,17 +1,16 @@
 //! A perf event that counts a thread's CPU time: the engine that sees kernel frames.
 //!
-//! The kernel writes each sample, with the kernel's part of the stack, into memory that it shares
-//! with us, and signals the thread. The signal handler walks the process's part, which the kernel
-//! does not know to start at an anchor, adds the tag, and empties the memory.
+//! The kernel writes each sample, with the kernel part of the stack, into shared memory and signals
+//! the thread. The signal handler walks the user part (the kernel's walk does not know anchors),
+//! adds the tag, and empties the memory.
 //!
-//! Invariant: the memory is unmapped only after its pointer was taken out of the lane and the
-//! handler was seen not to use it. Both sides first write (`is_page_in_use`; null) and then read
-//! what the other writes, in one total order: one sees the other.
+//! Invariant: the memory is unmapped only after its pointer is removed from the lane and the
+//! handler does not use it. Each side first writes (`is_page_in_use`; null) and then reads what the
+//! other writes, in one total order, so at least one sees the other.
 //!
 //! Threads: the drain opens and closes; the signal handler of the sampled thread reads.
 
-use super::handler;
-use super::lane::Lane;
+use super::lane::{self, Lane, SIGNAL};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ffi::{c_int, c_ulong};
 use std::marker::PhantomData;
@@ -19,11 +18,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{io, ptr, thread};
 
-/// Pages for samples; a power of two. One sample is at most 1.1 KiB.
+/// Pages for samples; a power of two. A sample takes at most 1.1 KiB.
 const DATA_PAGES: usize = 2;
 
-/// Which processes may use perf events: -1 all, 0 and 1 any process for itself, 2 not in the
-/// kernel, 3 and more none without privileges.
+/// Who may use perf events: -1 everybody; 0 and 1 any process, for itself; 2 the same without the
+/// kernel; 3 and more only privileged processes.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
 // From <linux/perf_event.h>.
@@ -42,9 +41,9 @@ const IOCTL_ENABLE: c_ulong = 0x2400;
 const IOCTL_DISABLE: c_ulong = 0x2401;
 const RECORD_LOST: u32 = 2;
 const RECORD_SAMPLE: u32 = 9;
-/// Numbers from here on among the frames say what the next ones are.
+/// Frames from this value on are markers.
 const CONTEXT_MIN: u64 = -4095_i64 as u64;
-/// Where in the first page the kernel says how far it has written, and we say how far we have read.
+/// Offsets in the first page of the kernel's write position and of our read position.
 const PAGE_HEAD_OFFSET_BYTES: usize = 1024;
 const PAGE_TAIL_OFFSET_BYTES: usize = 1032;
 
@@ -53,7 +52,7 @@ const F_SETSIG: c_int = 10;
 const F_SETOWN_EX: c_int = 15;
 const F_OWNER_TID: c_int = 0;
 
-/// `struct perf_event_attr`, in the version that has all that we use.
+/// `struct perf_event_attr`, in the oldest version with all fields that we use.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -82,15 +81,15 @@ struct Owner {
     id: c_int,
 }
 
-/// Whether the system lets us sample our own threads.
+/// Checks that the system permits perf events of our own threads.
 ///
 /// # Errors
-/// Why not.
+/// It does not.
 pub(super) fn probe(with_kernel: bool) -> io::Result<()> {
-    open_event(super::lane::own_thread_id(), 1_000_000, with_kernel).map(drop)
+    open_event(lane::own_thread_id(), 1_000_000, with_kernel).map(drop)
 }
 
-/// A refusal in words for people: what was refused, by which setting, and what to do.
+/// Explains a refusal: what was refused, by which setting, and the remedies.
 pub(super) fn refusal(error: &io::Error) -> io::Error {
     let setting = kvant_env::host::read_text(Path::new(PARANOID)).unwrap_or_default();
     io::Error::new(error.kind(), refusal_text(error, setting.trim()))
@@ -102,23 +101,23 @@ fn refusal_text(error: &io::Error, setting: &str) -> String {
         level => format!("; kernel.perf_event_paranoid is {level}"),
     };
     format!(
-        "perf events: {error}{setting}. `sysctl kernel.perf_event_paranoid=1` permits them, in the kernel too; `--engine timer` needs \
-         no permission"
+        "perf events: {error}{setting}. `sysctl kernel.perf_event_paranoid=1` permits them, in \
+         the kernel too; `--engine timer` needs no permission"
     )
 }
 
-/// A running event. Dropping it ends it.
+/// A running event. Dropping it closes it.
 pub(super) struct Event {
     descriptor: OwnedFd,
     lane: &'static Lane,
 }
 
 impl Event {
-    /// Lets the kernel sample the thread that owns `lane` after each `period_ns` of its CPU time,
-    /// or of that outside of the kernel.
+    /// Lets the kernel sample the thread that owns `lane` after each `period_ns` of its CPU time, in
+    /// the kernel too or only outside of it.
     ///
     /// # Errors
-    /// When the thread has ended, or the system refuses.
+    /// The thread has ended, or the system refuses.
     pub(super) fn start(
         lane: &'static Lane,
         period_ns: u64,
@@ -140,7 +139,7 @@ impl Event {
         // SAFETY: the descriptor is open, and `owner` is what the command reads.
         check(unsafe { libc::fcntl(descriptor, F_SETOWN_EX, &raw const owner) })?;
         // SAFETY: the descriptor is open; these commands take numbers.
-        check(unsafe { libc::fcntl(descriptor, F_SETSIG, handler::SIGNAL) })?;
+        check(unsafe { libc::fcntl(descriptor, F_SETSIG, SIGNAL) })?;
         // SAFETY: as above.
         check(unsafe { libc::fcntl(descriptor, libc::F_SETFL, libc::O_NONBLOCK | libc::O_ASYNC) })
     }
@@ -156,11 +155,11 @@ impl Drop for Event {
         let disabled = self.control(IOCTL_DISABLE);
         debug_assert!(disabled.is_ok(), "{disabled:?}");
         let page = self.lane.perf_page.swap(ptr::null_mut(), Ordering::SeqCst);
-        // The handler takes microseconds, longer only if its thread has to wait for a processor.
+        // The handler takes microseconds, or longer if its thread has no processor.
         while self.lane.is_page_in_use.load(Ordering::SeqCst) {
             thread::yield_now();
         }
-        // SAFETY: `map` mapped it, and the handler does not use it any more (see the invariant).
+        // SAFETY: `map` mapped it, and the handler no longer uses it (see the invariant).
         let status = unsafe { libc::munmap(page.cast(), mapped_bytes()) };
         debug_assert_eq!(status, 0);
     }
@@ -184,7 +183,7 @@ fn open_event(thread_id: u32, period_ns: u64, with_kernel: bool) -> io::Result<O
         ..Attributes::default()
     };
     let (any_cpu, no_group): (c_int, c_int) = (-1, -1);
-    // SAFETY: `attributes` has the kernel's layout and says how long it is.
+    // SAFETY: `attributes` has the kernel's layout and states its length.
     let descriptor = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
@@ -198,7 +197,7 @@ fn open_event(thread_id: u32, period_ns: u64, with_kernel: bool) -> io::Result<O
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a new descriptor, which nobody else knows.
+    // SAFETY: a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) })
 }
 
@@ -229,8 +228,8 @@ fn check(status: c_int) -> io::Result<()> {
     if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Signal handler: lets `use_page` use the memory that the kernel writes samples of this thread
-/// into, if it is still there.
+/// Signal handler: calls `use_page` with the memory into which the kernel writes samples of this
+/// thread, if it is mapped.
 pub(super) fn with_page(lane: &Lane, use_page: impl FnOnce(Page<'_>)) {
     lane.is_page_in_use.store(true, Ordering::SeqCst);
     let start = lane.perf_page.load(Ordering::SeqCst);
@@ -242,28 +241,28 @@ pub(super) fn with_page(lane: &Lane, use_page: impl FnOnce(Page<'_>)) {
     lane.is_page_in_use.store(false, Ordering::SeqCst);
 }
 
-/// Memory that is shared with the kernel, for as long as the lane says that it is in use.
+/// Memory shared with the kernel, valid while the lane marks it as in use.
 pub(super) struct Page<'a> {
     lane: PhantomData<&'a Lane>,
     start: *mut u8,
-    /// How far the kernel had written. What it writes later has a signal of its own.
+    /// The kernel's write position at the start. Later samples have their own signal.
     end: u64,
 }
 
 impl Page<'_> {
-    /// How many samples there are, and how many were lost.
+    /// Numbers of available and of lost samples.
     pub(super) fn count(&self) -> (u64, u64) {
         let (mut sample_count, mut lost_count) = (0, 0);
         self.walk(|kind, at| match kind {
             RECORD_SAMPLE => sample_count += 1,
-            // An identity, then the count.
+            // The record is the event's id and the count.
             RECORD_LOST => lost_count += self.word(at + 16),
             _ => {}
         });
         (sample_count, lost_count)
     }
 
-    /// Passes on all samples that there are, and gives their memory back to the kernel.
+    /// Passes all samples to `take`, and returns their memory to the kernel.
     pub(super) fn consume(&self, mut take: impl FnMut(PageSample<'_>)) {
         self.walk(|kind, at| {
             if kind == RECORD_SAMPLE {
@@ -273,7 +272,7 @@ impl Page<'_> {
         self.position(PAGE_TAIL_OFFSET_BYTES).store(self.end, Ordering::Release);
     }
 
-    /// Visits all records, each with its kind and its position.
+    /// Calls `visit` with the kind and position of each record.
     fn walk(&self, mut visit: impl FnMut(u32, u64)) {
         let mut at = self.position(PAGE_TAIL_OFFSET_BYTES).load(Ordering::Relaxed);
         while at < self.end {
@@ -288,21 +287,20 @@ impl Page<'_> {
     }
 
     fn position(&self, offset_bytes: usize) -> &AtomicU64 {
-        // SAFETY: the first page is mapped while it is in use, and the kernel keeps a number there
-        // that both sides may change.
+        // SAFETY: the first page is mapped while in use, and has an atomic number there.
         unsafe { AtomicU64::from_ptr(self.start.add(offset_bytes).cast()) }
     }
 
-    /// The word at a position, which is a multiple of eight.
+    /// The word at `position`, a multiple of eight.
     fn word(&self, position: u64) -> u64 {
         let page_bytes = rustix::param::page_size();
         let offset_bytes = position as usize & (DATA_PAGES * page_bytes - 1);
-        // SAFETY: inside of the mapping; the kernel writes it no more until it is given back.
+        // SAFETY: inside of the mapping; the kernel does not write it until it is returned.
         unsafe { self.start.add(page_bytes + offset_bytes).cast::<u64>().read() }
     }
 }
 
-/// A sample that the kernel took: a header, the time, the period, the count of frames, and frames.
+/// A sample of the kernel: a header, the time, the period, the number of frames, the frames.
 pub(super) struct PageSample<'a> {
     page: &'a Page<'a>,
     at: u64,
@@ -317,7 +315,7 @@ impl PageSample<'_> {
         self.page.word(self.at + 16)
     }
 
-    /// The kernel's frames, the innermost first.
+    /// Kernel frames, innermost first.
     pub(super) fn kernel_frames(&self) -> impl Iterator<Item = u64> {
         let count = self.page.word(self.at + 24);
         let frames = (0..count).map(|index| self.page.word(self.at + 32 + index * 8));

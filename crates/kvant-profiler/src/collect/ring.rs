@@ -1,121 +1,50 @@
-//! Rings of words: how a thread hands over what it saw, without a lock and without waiting.
+//! Rings of words, by which a thread hands records to the drain without locking or waiting.
 //!
 //! Invariants:
 //! 1. `tail <= head <= tail + capacity`; both only grow. The words between them are whole records.
-//! 2. Only the producer writes words and `head`, and makes records visible by one store when they
-//!    are whole; only the consumer writes `tail`.
-//! 3. A ring has one producer at a time: of a thread's two rings one belongs to its signal handler
-//!    and one to all its other code, so that a signal in the middle of a record finds nothing half
-//!    done in its own ring.
-//! 4. Memory of rings is never given back: a late producer writes where nobody minds.
+//! 2. Only the producer writes words and `head`, and publishes a whole record with one store; only
+//!    the consumer writes `tail`.
+//! 3. A ring has one producer at a time. Of a thread's two rings one belongs to its signal handler
+//!    and one to all its other code, so a signal in the middle of a record finds its own ring
+//!    consistent.
+//! 4. A ring's memory is never unmapped: a late producer writes into memory that no reader uses.
 //!
-//! Threads: one producer, one consumer. [`record`] and [`record_free`] are called on the thread
-//! that they tell of, not in signal handlers; they neither allocate nor lock.
+//! Threads: one producer, one consumer.
 
-use super::anchor;
-use super::arch;
-use super::clock;
-use super::lane;
-use super::walk;
-use crate::recording::Kind;
-use kvant_base::tag::Tag;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a ring. At 304 bytes for a stack of 30 callers it holds the allocations of one thread
-/// at 1 GB/s until the next drain, and CPU samples of four seconds at the usual rate.
+/// at 1 GB/s until the next drain, and the CPU samples of four seconds at the default rate.
 pub(super) const RING_BYTES: usize = 128 << 10;
 pub(super) const RING_WORDS: usize = RING_BYTES / size_of::<u64>();
 const _: () = assert!(RING_WORDS.is_power_of_two());
 
-/// Frames of the process beyond this many, counted from the innermost, are left out.
+/// Frames of user space beyond this many, counted from the innermost, are omitted.
 pub(super) const FRAMES_MAX: usize = 256;
 
-/// Something that one thread saw outside of a signal handler.
-#[derive(Clone, Copy, Debug)]
-pub struct Observation {
-    /// What it is a sample of.
-    pub kind: Kind,
-    /// When it began: [`clock::monotonic_ns`](super::clock::monotonic_ns).
-    pub time_mono_ns: u64,
-    /// How long it lasted.
-    pub duration_ns: u64,
-    /// How much it stands for, in the unit of its kind.
-    pub weight: u64,
-    /// What was waited for.
-    pub name: Option<&'static str>,
-    /// Where the allocation is, for [`record_free`]; 0 for what is no allocation.
-    pub address: usize,
-    /// Callers to leave out, from that of [`record`] on: the sampler's own functions.
-    pub frames_to_skip: usize,
+/// Words of each ring that the session uses.
+static WORDS_MAX: AtomicU64 = AtomicU64::new(RING_WORDS as u64);
+
+/// Limits all rings to `bytes`, up to [`RING_BYTES`].
+pub(super) fn limit_rings(bytes: usize) {
+    WORDS_MAX.store((bytes / size_of::<u64>()) as u64, Ordering::Relaxed);
 }
 
-/// Takes down an observation with the caller's stack. Counts it as dropped if there is no room.
-#[inline(never)]
-pub fn record(observation: &Observation) {
-    let Some(lane) = lane::of_this_thread() else {
-        return;
-    };
-    let header = Header {
-        code: observation.kind.code(),
-        has_interrupted_frame: false,
-        kernel_frame_count: 0,
-        tag: Tag::current_code(),
-        time_mono_ns: observation.time_mono_ns,
-        weight: observation.weight,
-        duration_ns: observation.duration_ns,
-        name: observation.name.unwrap_or(""),
-        address: observation.address,
-    };
-    let mut entry = lane.synchronous.begin();
-    let frame = arch::frame_pointer();
-    let stack = lane.stack.from(frame);
-    let mut skip_count = observation.frames_to_skip;
-    let mut take = |address: usize| {
-        if skip_count > 0 {
-            skip_count -= 1;
-            return true;
-        }
-        entry.push_frame(address as u64)
-    };
-    // SAFETY: the lane is that of the calling thread, and this function's frame is on its stack.
-    unsafe { walk::from_frame(frame, stack, anchor::innermost(), &mut take) };
-    entry.commit(&header);
-}
-
-/// Takes down that the allocation at `address`, of which a sample was taken, is freed.
-pub fn record_free(address: usize) {
-    let Some(lane) = lane::of_this_thread() else {
-        return;
-    };
-    let header = Header {
-        code: FREE_CODE,
-        has_interrupted_frame: false,
-        kernel_frame_count: 0,
-        tag: 0,
-        time_mono_ns: clock::monotonic_ns(),
-        weight: 0,
-        duration_ns: 0,
-        name: "",
-        address,
-    };
-    lane.synchronous.begin().commit(&header);
-}
-
-/// The code of a record that tells of a freed allocation; below are those of [`Kind`].
+/// The code of a record of a free. Smaller codes are those of [`Kind`](crate::recording::Kind).
 pub(super) const FREE_CODE: u8 = u8::MAX;
 
-/// A record but for its frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A record without its frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Header {
-    /// [`Kind::code`] or [`FREE_CODE`].
+    /// A kind's code, or [`FREE_CODE`].
     pub(super) code: u8,
-    /// Whether the first frame of the process is where a signal interrupted it; all others are
+    /// Whether the first user frame is the instruction that a signal interrupted; all others are
     /// return addresses.
     pub(super) has_interrupted_frame: bool,
-    /// How many of the frames, the innermost, are the kernel's.
+    /// Number of kernel frames; they are the innermost.
     pub(super) kernel_frame_count: u8,
-    /// [`Tag::code`].
+    /// [`Tag::code`](kvant_base::tag::Tag::code).
     pub(super) tag: u16,
     pub(super) time_mono_ns: u64,
     pub(super) weight: u64,
@@ -124,18 +53,18 @@ pub(super) struct Header {
     pub(super) address: usize,
 }
 
-/// Words before the frames: what is small, packed; time; weight; duration; address of the name; its
-/// length; address.
+/// Words before the frames: the small fields packed; time; weight; duration; address of the name;
+/// its length; address.
 const HEADER_WORDS: u64 = 7;
 
 pub(super) struct Ring {
-    /// Set before the ring has its first producer.
+    /// Set before the first producer.
     words: OnceLock<&'static [AtomicU64]>,
-    /// Words that were ever written.
+    /// Total number of words written.
     head: AtomicU64,
-    /// Words that were ever read.
+    /// Total number of words read.
     tail: AtomicU64,
-    /// Records for which there was no room, since the consumer asked last.
+    /// Records for which there was no room, since the consumer last took the count.
     dropped_count: AtomicU64,
 }
 
@@ -149,19 +78,18 @@ impl Ring {
         }
     }
 
-    /// Gives the ring its memory, a power of two of words.
+    /// Gives the ring its memory: a power of two of words.
     pub(super) fn prepare(&self, words: &'static [AtomicU64]) {
         assert!(words.len().is_power_of_two());
         self.words.get_or_init(|| words);
     }
 
-    /// Producer: begins a record.
+    /// Producer: starts a record.
     pub(super) fn begin(&self) -> Entry<'_> {
         let words = self.words.get().copied().unwrap_or_default();
         let start = self.head.load(Ordering::Relaxed);
         let used = start - self.tail.load(Ordering::Acquire);
-        // Less than the whole ring when a session wants smaller ones than there are.
-        let capacity = lane::ring_words_max().min(words.len() as u64);
+        let capacity = WORDS_MAX.load(Ordering::Relaxed).min(words.len() as u64);
         Entry {
             ring: self,
             words,
@@ -176,23 +104,23 @@ impl Ring {
         self.dropped_count.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Consumer: how many records were lost since it asked last.
+    /// Consumer: takes the number of lost records.
     pub(super) fn take_dropped_count(&self) -> u64 {
         self.dropped_count.swap(0, Ordering::Relaxed)
     }
 
-    /// Consumer: forgets what is there.
+    /// Consumer: discards all records.
     pub(super) fn clear(&self) {
         self.tail.store(self.head.load(Ordering::Acquire), Ordering::Release);
         self.dropped_count.store(0, Ordering::Relaxed);
     }
 
-    /// Consumer: whether there is no record.
+    /// Consumer: whether there are no records.
     pub(super) fn is_empty(&self) -> bool {
         self.tail.load(Ordering::Relaxed) == self.head.load(Ordering::Acquire)
     }
 
-    /// Consumer: passes on all records that are there, each with its frames, the innermost first.
+    /// Consumer: passes all records to `take`, each with its frames, innermost first.
     pub(super) fn drain(&self, frames: &mut Vec<u64>, mut take: impl FnMut(&Header, &[u64])) {
         let words = self.words.get().copied().unwrap_or_default();
         let head = self.head.load(Ordering::Acquire);
@@ -201,8 +129,7 @@ impl Ring {
             let word = |index: u64| load(words, at + index);
             let packed = word(0);
             let frame_count = packed >> 16 & 0xffff;
-            // SAFETY: `commit` wrote the address and the length of a name that lives for ever
-            // (invariants 1 and 2).
+            // SAFETY: `commit` wrote address and length of a static string (invariants 1 and 2).
             let name = unsafe {
                 let bytes = std::slice::from_raw_parts(word(4) as *const u8, word(5) as usize);
                 std::str::from_utf8_unchecked(bytes)
@@ -227,7 +154,7 @@ impl Ring {
     }
 }
 
-/// A record that is being written.
+/// A record under construction.
 pub(super) struct Entry<'a> {
     ring: &'a Ring,
     words: &'static [AtomicU64],
@@ -237,20 +164,20 @@ pub(super) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Adds a frame. False when it was the last one that is wanted.
+    /// Adds a frame. Returns false if it was the last one wanted.
     #[inline]
     pub(super) fn push_frame(&mut self, address: u64) -> bool {
         let index = HEADER_WORDS + self.frame_count;
         self.frame_count += 1;
         if index >= self.free_words {
-            // `commit` will see that it was too much.
+            // `commit` notices the overflow.
             return false;
         }
         store(self.words, self.start + index, address);
         self.frame_count < FRAMES_MAX as u64
     }
 
-    /// Makes the record visible, or counts it as dropped if there was no room for it.
+    /// Publishes the record, or counts it as dropped if there was no room.
     pub(super) fn commit(self, header: &Header) {
         let word_count = HEADER_WORDS + self.frame_count;
         if word_count > self.free_words {

@@ -1,56 +1,77 @@
-//! The threads that a session knows: their lanes, and what makes signals for them.
+//! The threads that a session samples: their lanes, and the sources of their signals.
 //!
 //! Threads: one, the drain.
 
 use super::lane::{self, Lane};
-use super::perf;
+use super::options::{CpuOptions, Engine, Options};
 use super::samples::{Samples, SchedulerWait};
-use super::threads::{self, Account, Balance};
+use super::threads::{self, ReadyTime, SchedulerStats};
 use super::timer::Timer;
-use super::{CpuOptions, Engine, clock};
+use super::{clock, perf, ring};
 use crate::recording::{CpuSampling, Thread};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering;
 
-/// CPU time is sampled at least and at most so often a second.
-const RATES_HZ: (u32, u32) = (1, 10_000);
+const RATE_HZ_MAX: u32 = 10_000;
 const RATE_HZ_DEFAULT: u32 = 99;
+
+/// Prepares the lanes for a session, and chooses how it samples CPU time.
+///
+/// # Errors
+/// The system refuses an option.
+pub(super) fn prepare(options: &Options) -> io::Result<Option<CpuPlan>> {
+    // Of threads that have ended since the last session.
+    for lane in lane::owned() {
+        let id = lane.owner();
+        lane.release(|| threads::has_ended(id), || ());
+    }
+    lane::keep_ready(1)?;
+    ring::limit_rings(options.ring_bytes);
+    let cpu = options.cpu.as_ref().map(CpuPlan::choose).transpose()?;
+    // Records that came too late for the last session.
+    lane::owned().for_each(|lane| {
+        lane.signal.clear();
+        lane.synchronous.clear();
+    });
+    lane::take_laneless_count();
+    Ok(cpu)
+}
 
 /// How CPU time is sampled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CpuPlan {
     period_ns: u64,
-    means: Means,
+    trigger: Trigger,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Means {
+enum Trigger {
     Perf { with_kernel: bool },
     Timer,
 }
 
 impl CpuPlan {
-    /// Chooses what the system permits. There is a free lane.
+    /// Chooses what the system permits. A lane must be free.
     ///
     /// # Errors
-    /// When it permits nothing of what was asked for.
-    pub(super) fn choose(options: &CpuOptions) -> io::Result<CpuPlan> {
-        let means = match options.engine {
-            Engine::Timer => Means::Timer,
+    /// The system refuses the engine.
+    fn choose(options: &CpuOptions) -> io::Result<CpuPlan> {
+        let trigger = match options.engine {
+            Engine::Timer => Trigger::Timer,
             Engine::Perf => match perf::probe(true) {
-                Ok(()) => Means::Perf { with_kernel: true },
+                Ok(()) => Trigger::Perf { with_kernel: true },
                 Err(_no_kernel) => perf::probe(false)
-                    .map(|()| Means::Perf { with_kernel: false })
+                    .map(|()| Trigger::Perf { with_kernel: false })
                     .map_err(|error| perf::refusal(&error))?,
             },
         };
         let rate_hz = match options.rate_hz {
             0 => RATE_HZ_DEFAULT,
-            rate_hz => rate_hz.clamp(RATES_HZ.0, RATES_HZ.1),
+            rate_hz => rate_hz.min(RATE_HZ_MAX),
         };
-        let plan = CpuPlan { period_ns: 1_000_000_000 / u64::from(rate_hz), means };
-        if means == Means::Timer {
+        let plan = CpuPlan { period_ns: 1_000_000_000 / u64::from(rate_hz), trigger };
+        if trigger == Trigger::Timer {
             let own = lane::take(lane::own_thread_id()).ok_or(io::ErrorKind::OutOfMemory)?;
             Timer::start(own, plan.period_ns)?;
         }
@@ -58,55 +79,58 @@ impl CpuPlan {
     }
 
     pub(super) fn describe(&self, has_kernel_frames: bool) -> CpuSampling {
-        let engine = match self.means {
-            Means::Perf { .. } => "perf",
-            Means::Timer => "timer",
+        let engine = match self.trigger {
+            Trigger::Perf { .. } => "perf",
+            Trigger::Timer => "timer",
         };
         CpuSampling { engine: engine.to_owned(), period_ns: self.period_ns, has_kernel_frames }
     }
 
-    /// How much CPU time of waits makes a sample; `None` where they are sampled like all else.
+    /// Mean CPU time of waits per sample; `None` if signals sample it like all other CPU time.
     pub(super) fn wait_cpu_mean_ns(&self) -> Option<u64> {
-        (self.means == Means::Timer).then_some(self.period_ns)
+        (self.trigger == Trigger::Timer).then_some(self.period_ns)
     }
 
-    /// `None` when the thread has ended meanwhile, or the system has nothing left for it.
-    fn start(&self, lane: &'static Lane) -> Option<Source> {
-        let timer =
-            || Timer::start(lane, self.period_ns).map(|timer| Source::Timer { _timer: timer });
-        let source = match self.means {
-            Means::Perf { with_kernel } => perf::Event::start(lane, self.period_ns, with_kernel)
-                .map(|event| Source::Perf { _event: event })
-                // Locked memory and descriptors may run out.
+    /// Starts to sample the owner of `lane`. `None` if the thread has ended or a resource limit is
+    /// reached.
+    fn start(&self, lane: &'static Lane) -> Option<SignalSource> {
+        let timer = || {
+            Timer::start(lane, self.period_ns).map(|timer| SignalSource::Timer { _timer: timer })
+        };
+        let source = match self.trigger {
+            Trigger::Perf { with_kernel } => perf::Event::start(lane, self.period_ns, with_kernel)
+                .map(|event| SignalSource::Perf { _event: event })
+                // Locked memory and descriptors are limited.
                 .or_else(|_refused| timer()),
-            Means::Timer => timer(),
+            Trigger::Timer => timer(),
         };
         source.ok()
     }
 }
 
-/// What sends signals to a thread, until it is dropped.
-enum Source {
+/// Sends signals to a thread until dropped.
+enum SignalSource {
     Perf { _event: perf::Event },
     Timer { _timer: Timer },
 }
 
+/// A sampled thread.
 struct Member {
     /// In [`Roster::threads`].
     index: u32,
     lane: Option<&'static Lane>,
-    source: Option<Source>,
-    account: Account,
-    /// What the account said when a sample was made of it, and when that was.
+    source: Option<SignalSource>,
+    scheduler: SchedulerStats,
+    /// The thread's waiting time at its last scheduler sample, and the time of that sample.
     waited_ns: u64,
     waited_at_mono_ns: u64,
-    /// Threads get their names only after they have begun: they are asked twice.
+    /// Whether the name must be read again: threads are named after they have started.
     is_new: bool,
 }
 
 pub(super) struct Roster {
     cpu: Option<CpuPlan>,
-    /// How much waiting for a processor makes a sample; `None` when it is not sampled.
+    /// Time waited for processors per sample; `None` if it is not sampled.
     scheduler_mean_ns: Option<u64>,
     members: BTreeMap<u32, Member>,
     threads: Vec<Thread>,
@@ -124,50 +148,50 @@ impl Roster {
         }
     }
 
-    /// Takes up new threads, collects what there is of all, and lets go of those that have ended.
-    pub(super) fn pass(&mut self, samples: &mut Samples) {
+    /// Adds new threads, empties all rings, and removes threads that have ended.
+    pub(super) fn drain(&mut self, samples: &mut Samples) {
         let started_mono_ns = clock::monotonic_ns();
         for (&id, member) in &mut self.members {
             member.start(id, self.cpu.as_ref());
         }
         self.read_names();
-        // What cannot be listed now can be next time.
+        // A listing that fails is repeated at the next drain.
         let listed = threads::list().unwrap_or_default();
         let new = listed.into_iter().filter(|id| !self.members.contains_key(id));
         let new: Vec<u32> = new.collect();
         if lane::keep_ready(new.len()).is_ok() {
-            new.into_iter().for_each(|id| self.take_up(id));
+            new.into_iter().for_each(|id| self.add(id));
         }
         self.drain_lanes(samples);
-        let ended = self.read_accounts(samples);
+        let ended = self.read_scheduler_waits(samples);
         self.members.retain(|id, _| !ended.contains(id));
         self.release_lanes(samples);
         samples.settle(started_mono_ns);
     }
 
-    /// Ends sampling, and collects what is left.
+    /// Stops sampling and collects what is left.
     pub(super) fn finish(mut self, samples: &mut Samples) -> Vec<Thread> {
         for member in self.members.values_mut() {
             member.source = None;
-            // Whoever was renamed meanwhile.
+            // It may have been renamed.
             member.is_new = true;
         }
         self.read_names();
         self.drain_lanes(samples);
-        // Whatever is left of waits, however small.
+        // The rest of the waits, however small.
         self.scheduler_mean_ns = self.scheduler_mean_ns.map(|_| 1);
-        self.read_accounts(samples);
+        self.read_scheduler_waits(samples);
         self.threads
     }
 
-    fn take_up(&mut self, id: u32) {
-        let account = Account::open(id);
-        let (Some(name), balance) = (threads::name_of(id), account.read()) else {
+    fn add(&mut self, id: u32) {
+        let scheduler = SchedulerStats::open(id);
+        let (Some(name), ready_time) = (threads::name_of(id), scheduler.read()) else {
             return;
         };
         let lane = lane::take(id);
         if let Some(lane) = lane {
-            // Numbers are given out again: it may be that of a thread that has ended.
+            // Ids are reused: the lane may be that of a thread that has ended.
             lane.stack.forget();
         }
         if let (Some(lane), Some(cpu_ns)) = (lane, clock::cpu_ns_of(id)) {
@@ -177,8 +201,8 @@ impl Roster {
             index: self.threads.len() as u32,
             lane,
             source: None,
-            account,
-            waited_ns: if let Balance::Waited { ns } = balance { ns } else { 0 },
+            scheduler,
+            waited_ns: if let ReadyTime::Waited { ns } = ready_time { ns } else { 0 },
             waited_at_mono_ns: clock::monotonic_ns(),
             is_new: true,
         };
@@ -214,8 +238,7 @@ impl Roster {
         lane.stack.resolve();
     }
 
-    /// The thread in the recording; a new one for a thread that has ended before any listing showed
-    /// it.
+    /// The thread's index in the recording. A thread that ended before it was listed is added.
     fn index_of(&mut self, id: u32) -> u32 {
         if let Some(member) = self.members.get(&id) {
             return member.index;
@@ -229,34 +252,34 @@ impl Roster {
         index as u32
     }
 
-    /// Makes samples of waits for processors; the threads that have ended.
-    fn read_accounts(&mut self, samples: &mut Samples) -> Vec<u32> {
+    /// Samples waits for processors; returns the threads that have ended.
+    fn read_scheduler_waits(&mut self, samples: &mut Samples) -> Vec<u32> {
         let mut ended = Vec::new();
         for (&id, member) in &mut self.members {
-            match (member.account.read(), self.scheduler_mean_ns) {
-                (Balance::Waited { ns }, Some(mean_ns)) => member.add_wait(ns, mean_ns, samples),
-                (Balance::Waited { .. }, None) => {}
-                (Balance::Gone, _) => ended.push(id),
-                (Balance::Unknown, _) if threads::is_gone(id) => ended.push(id),
-                (Balance::Unknown, _) => {}
+            match (member.scheduler.read(), self.scheduler_mean_ns) {
+                (ReadyTime::Waited { ns }, Some(mean_ns)) => member.add_wait(ns, mean_ns, samples),
+                (ReadyTime::Waited { .. }, None) => {}
+                (ReadyTime::Ended, _) => ended.push(id),
+                (ReadyTime::Unknown, _) if threads::has_ended(id) => ended.push(id),
+                (ReadyTime::Unknown, _) => {}
             }
         }
         ended
     }
 
-    /// Gives back the lanes of threads that have ended.
+    /// Releases the lanes of threads that have ended.
     fn release_lanes(&mut self, samples: &mut Samples) {
         for lane in lane::owned() {
             let id = lane.owner();
             if !self.members.contains_key(&id) {
-                lane.release(|| threads::is_gone(id), || self.drain_lane(lane, id, samples));
+                lane.release(|| threads::has_ended(id), || self.drain_lane(lane, id, samples));
             }
         }
     }
 }
 
 impl Member {
-    /// Starts what sends signals to the thread, unless it runs.
+    /// Starts the source of signals unless it runs.
     fn start(&mut self, id: u32, plan: Option<&CpuPlan>) {
         if let (Some(plan), None, Some(lane)) = (plan, &self.source, self.lane) {
             debug_assert_eq!(lane.owner(), id);
@@ -264,7 +287,7 @@ impl Member {
         }
     }
 
-    /// The thread has waited for processors for `waited_ns` since it began.
+    /// Samples the waits for processors; their sum since the thread's start is `waited_ns`.
     fn add_wait(&mut self, waited_ns: u64, mean_ns: u64, samples: &mut Samples) {
         let new_ns = waited_ns.saturating_sub(self.waited_ns);
         if new_ns < mean_ns {

@@ -1,31 +1,29 @@
-//! What a session has collected so far: records from rings become samples.
+//! What a session has collected: records from rings become samples.
 //!
 //! Invariants:
-//! 1. Only what reaches into the session is taken: a record that a late producer left in a ring
-//!    after the last session is not.
-//! 2. Memory is bounded by the greatest counts of samples and of nodes. Samples are thinned out
-//!    then, without changing what sums tell; what has no node is counted as dropped.
+//! 1. Records that end before the session started are ignored: a late producer left them.
+//! 2. Memory is bounded by the maximum numbers of samples and nodes. Surplus samples are thinned
+//!    out, which keeps sums unbiased; samples without a node are counted as dropped.
 //!
 //! Threads: one, the drain.
 
-use super::intern::Interner;
-use super::live::Live;
+use super::live_samples::LiveSamples;
 use super::ring::{FREE_CODE, Header};
+use super::stack_tree::StackTree;
 use super::thinning::Thinning;
 use crate::recording::{Frame, Kind, Recording, Sample};
+use indexmap::IndexSet;
 use kvant_base::tag::Tag;
 use kvant_base::wait::WaitKind;
-use std::collections::HashMap;
 
 pub(super) struct Samples {
     started_mono_ns: u64,
     samples_max: usize,
     samples: Vec<Sample>,
     thinning: Thinning,
-    interner: Interner,
-    names: Vec<String>,
-    name_indexes: HashMap<&'static str, u32>,
-    live: Live,
+    stacks: StackTree,
+    names: IndexSet<&'static str>,
+    live: LiveSamples,
     dropped_count: u64,
     has_kernel_frames: bool,
 }
@@ -34,10 +32,10 @@ pub(super) struct Samples {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SchedulerWait {
     pub(super) thread: u32,
-    /// When it was looked at last.
+    /// Start and end of the observed interval.
     pub(super) since_mono_ns: u64,
     pub(super) until_mono_ns: u64,
-    /// How much of the time in between.
+    /// The part of it that the thread waited.
     pub(super) waited_ns: u64,
 }
 
@@ -48,10 +46,9 @@ impl Samples {
             samples_max,
             samples: Vec::new(),
             thinning: Thinning::default(),
-            interner: Interner::new(),
-            names: vec![String::new()],
-            name_indexes: HashMap::from([("", 0)]),
-            live: Live::default(),
+            stacks: StackTree::new(),
+            names: IndexSet::from([""]),
+            live: LiveSamples::default(),
             dropped_count: 0,
             has_kernel_frames: false,
         }
@@ -61,13 +58,13 @@ impl Samples {
         self.dropped_count += count;
     }
 
-    /// Takes a record of a thread; `frames` are the innermost first.
+    /// Adds a record of a thread, with its frames innermost first.
     pub(super) fn add(&mut self, thread: u32, header: &Header, frames: &[u64]) {
         if header.time_mono_ns + header.duration_ns < self.started_mono_ns {
             return;
         }
         if header.code == FREE_CODE {
-            self.live.freed(header.time_mono_ns, header.address);
+            self.live.add_free(header.time_mono_ns, header.address);
             return;
         }
         let Some(&kind) = Kind::ALL.get(usize::from(header.code)) else {
@@ -86,84 +83,76 @@ impl Samples {
                 is_return: !(header.has_interrupted_frame && is_interrupted),
             }
         };
-        let stack = self.interner.node(frames.iter().enumerate().rev().map(frame));
+        let stack = self.stacks.node(frames.iter().enumerate().rev().map(frame));
         self.has_kernel_frames |= kernel_frame_count > 0;
         let Some(stack) = stack else {
             self.dropped_count += 1;
             return;
         };
         if header.address != 0 {
-            self.live.allocated(header.time_mono_ns, header.address, self.samples.len());
+            self.live.add_allocation(header.time_mono_ns, header.address, self.samples.len());
         }
-        let name = self.name(header.name);
         self.samples.push(Sample {
             kind,
             time_ns: self.since_start(header.time_mono_ns),
             duration_ns: header.duration_ns,
             thread,
             tag: Tag::of_code(header.tag),
-            name,
+            name: self.names.insert_full(header.name).0 as u32,
             stack,
             weight,
             is_live: false,
         });
     }
 
-    /// Takes a thread's wait for a processor, which has no stack: the kernel only keeps the sum.
+    /// Adds a thread's wait for a processor. It has no stack: the kernel keeps only a sum.
     pub(super) fn add_scheduler_wait(&mut self, wait: SchedulerWait) {
         let kind = Kind::Wait(WaitKind::Scheduler);
-        let Some(weight) = self.make_room(kind, wait.waited_ns) else {
-            return;
-        };
-        let name = self.name("processor");
-        self.samples.push(Sample {
-            kind,
-            time_ns: self.since_start(wait.since_mono_ns),
-            duration_ns: wait.until_mono_ns - wait.since_mono_ns,
-            thread: wait.thread,
-            tag: Tag::default(),
-            name,
-            stack: 0,
-            weight,
-            is_live: false,
-        });
+        if let Some(weight) = self.make_room(kind, wait.waited_ns) {
+            self.samples.push(Sample {
+                time_ns: self.since_start(wait.since_mono_ns),
+                duration_ns: wait.until_mono_ns - wait.since_mono_ns,
+                thread: wait.thread,
+                name: self.names.insert_full("processor").0 as u32,
+                weight,
+                ..Sample::of(kind)
+            });
+        }
     }
 
-    /// Makes room for a sample; what it weighs, if it is kept.
+    /// Makes room for a sample. Returns its weight if it is kept.
     fn make_room(&mut self, kind: Kind, weight: u64) -> Option<u64> {
         if self.samples.len() >= self.samples_max {
-            let places = self.thinning.thin(&mut self.samples);
-            self.live.move_samples(&places);
+            let indices = self.thinning.thin(&mut self.samples);
+            self.live.move_samples(&indices);
         }
         let kept = self.thinning.keep(kind, weight)?;
         let has_room = self.samples.len() < self.samples_max;
-        // Chance may have left out none of a few.
+        // Thinning is random: of a few samples it may have removed none.
         self.dropped_count += u64::from(!has_room);
         has_room.then_some(kept)
     }
 
-    /// All rings were emptied; all that was written before `mono_ns` was found.
+    /// All rings were emptied: every record written before `mono_ns` has been added.
     pub(super) fn settle(&mut self, mono_ns: u64) {
         self.live.settle(mono_ns, &mut self.samples);
     }
 
-    /// Whether frames of the kernel were seen.
+    /// Whether any sample has kernel frames.
     pub(super) fn has_kernel_frames(&self) -> bool {
         self.has_kernel_frames
     }
 
-    /// Puts all that was collected into the recording.
+    /// Moves everything into the recording.
     pub(super) fn finish(mut self, recording: &mut Recording) {
         self.settle(u64::MAX);
         self.samples.sort_by_key(|sample| sample.time_ns);
-        let (frames, stacks) = self.interner.finish();
-        recording.frames = frames;
-        recording.stacks = stacks;
+        (recording.frames, recording.stacks) = self.stacks.finish();
         recording.samples = self.samples;
-        recording.names = self.names;
+        recording.names = self.names.into_iter().map(str::to_owned).collect();
         let facts = &mut recording.facts;
         facts.dropped_count = self.dropped_count;
-        // Those who read them ask how much a sample stands for.
+        // The facts state the mean per sample after thinning.
         let raise = |mean: &mut u64, kind| *mean = (*mean).max(self.thinning.threshold(kind));
         if let Some(cpu) = &mut facts.cpu {
             raise(&mut cpu.period_ns, Kind::Cpu);
@@ -178,15 +167,6 @@ impl Samples {
 
     fn since_start(&self, mono_ns: u64) -> u64 {
         mono_ns.saturating_sub(self.started_mono_ns)
-    }
-
-    fn name(&mut self, name: &'static str) -> u32 {
-        let next = self.names.len() as u32;
-        let index = *self.name_indexes.entry(name).or_insert(next);
-        if index == next {
-            self.names.push(name.to_owned());
-        }
-        index
     }
 }
 

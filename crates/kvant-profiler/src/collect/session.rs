@@ -1,14 +1,16 @@
-//! A session: from its start, through its drains, to its recording.
+//! A session, from its start through its drains to its recording.
 //!
-//! Two clocks meet here. Samples are stamped by `CLOCK_MONOTONIC`; events and the spawner's
-//! deadlines have the environment's clock. A recording counts from the session's start in both.
+//! It uses two clocks: samples have timestamps of `CLOCK_MONOTONIC`; events and the spawner's
+//! deadlines those of the environment's clock. A recording counts from the session's start in both.
 //!
-//! Threads: one drains (the task's, then whoever ends the session); the lock is for the hand-over.
+//! Threads: one drains, first the task's, then the one that ends the session; the lock hands the
+//! session over.
 
-use super::roster::{CpuPlan, Roster};
+use super::options::Options;
+use super::roster::{self, CpuPlan, Roster};
 use super::samples::Samples;
 use super::spans::Spans;
-use super::{Options, alloc, clock, code, handler, lane, stack, threads, wait};
+use super::{alloc, clock, code, handler, stack, wait};
 use crate::recording::{Facts, Recording};
 use kvant_base::Events;
 use kvant_base::lock::NamedMutex;
@@ -21,7 +23,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long what is in a ring stays there.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The task that drains.
@@ -44,10 +45,10 @@ struct Session {
 }
 
 impl Drain {
-    /// Begins to sample.
+    /// Starts to sample.
     ///
     /// # Errors
-    /// When the system refuses what was asked for; nothing was begun then.
+    /// The system refuses an option; nothing is sampled then.
     pub(super) fn start(
         options: Options,
         env: &Env,
@@ -56,20 +57,7 @@ impl Drain {
         code::refresh();
         stack::learn();
         handler::install()?;
-        // Of threads that have ended since the last session.
-        for lane in lane::owned() {
-            let id = lane.owner();
-            lane.release(|| threads::is_gone(id), || ());
-        }
-        lane::keep_ready(1)?;
-        lane::limit_rings(options.ring_bytes);
-        let cpu = options.cpu.as_ref().map(CpuPlan::choose).transpose()?;
-        // What came too late for the last session.
-        lane::owned().for_each(|lane| {
-            lane.signal.clear();
-            lane.synchronous.clear();
-        });
-        lane::take_laneless_count();
+        let cpu = roster::prepare(&options)?;
         let scheduler_mean_ns =
             options.wait_mean_ns.map(|means| means[WaitKind::Scheduler as usize]);
         let started_mono_ns = clock::monotonic_ns();
@@ -83,14 +71,14 @@ impl Drain {
             started_cpu_ns: clock::process_cpu_ns(),
             started_wall_ms: env.clock.wall_ms(),
         };
-        handler::switch(true);
+        handler::set_sampling(true);
         alloc::begin(session.options.alloc_mean_bytes);
-        wait::begin(wait::Wanted {
+        wait::begin(wait::WaitOptions {
             mean_ns: session.options.wait_mean_ns,
             cpu_mean_ns: session.cpu.and_then(|plan| plan.wait_cpu_mean_ns()),
         });
-        // Here and now, so that whoever started the session is sampled from now on.
-        session.pass();
+        // On this thread, so that the caller is sampled from the moment this returns.
+        session.drain();
         Ok(Drain {
             clock: Arc::clone(&env.clock),
             is_ending: AtomicBool::new(false),
@@ -103,7 +91,7 @@ impl Drain {
         self.is_ending.store(true, Ordering::Release);
     }
 
-    /// Ends the session; called once, after the task has ended.
+    /// Ends the session. Called once, after the task has ended.
     pub(super) fn finish(&self) -> Recording {
         let session = self.session.lock().take();
         session.expect("a session ends once").finish()
@@ -123,15 +111,15 @@ impl Task for Drain {
         }
         stack::learn();
         if let Some(session) = self.session.lock().as_mut() {
-            session.pass();
+            session.drain();
         }
         Step::IdleUntil(self.clock.monotonic_ns() + DRAIN_INTERVAL.as_nanos() as u64)
     }
 }
 
 impl Session {
-    fn pass(&mut self) {
-        self.roster.pass(&mut self.samples);
+    fn drain(&mut self) {
+        self.roster.drain(&mut self.samples);
         self.spans.read();
     }
 
@@ -139,7 +127,7 @@ impl Session {
         let _tag = tag::enter(Activity::Profiler);
         wait::end();
         alloc::end();
-        handler::switch(false);
+        handler::set_sampling(false);
         self.spans.read();
         let mut recording = Recording {
             threads: self.roster.finish(&mut self.samples),
@@ -156,7 +144,7 @@ impl Session {
                 alloc_mean_bytes: self.options.alloc_mean_bytes,
                 wait_mean_ns: self.options.wait_mean_ns,
                 dropped_count: 0,
-                // Again, for what was loaded meanwhile.
+                // Libraries may have been loaded since the start.
                 modules: code::refresh(),
             },
             ..Recording::default()
@@ -166,7 +154,7 @@ impl Session {
     }
 }
 
-/// The program and its arguments; empty where `/proc` is not there.
+/// The program and its arguments; empty without `/proc`.
 fn command() -> String {
     let arguments = kvant_env::host::read_text(Path::new("/proc/self/cmdline")).unwrap_or_default();
     arguments.trim_end_matches('\0').replace('\0', " ")

@@ -1,6 +1,6 @@
-//! What the engine and the server did during a recording: events become spans.
+//! Activities of the engine and the server during a recording: their events become spans.
 //!
-//! Events are read at each drain: the ring that they are in may be too small for a whole recording.
+//! Events are read at each drain: their ring may be too small for a whole recording.
 //!
 //! Threads: one, the drain.
 
@@ -10,7 +10,7 @@ use kvant_base::events::{Event, Field};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Events that are read at once; there are some a second.
+/// Events read at once; a few occur per second.
 const EVENTS_PER_READ_MAX: usize = 256;
 /// Spans of a recording.
 const SPANS_MAX: usize = 100_000;
@@ -20,12 +20,12 @@ pub(super) struct Spans {
     /// In the clock of events.
     started_ns: u64,
     last_number: u64,
-    /// By the number that events give to what begins and ends.
+    /// By the span id of events.
     spans: BTreeMap<u64, Span>,
 }
 
 impl Spans {
-    /// Begins with what goes on at `now_ns` of the clock of events.
+    /// Starts with the activities in progress at `now_ns` of the clock of events.
     pub(super) fn new(events: Option<Arc<Events>>, now_ns: u64) -> Spans {
         let mut spans = Spans {
             last_number: events.as_ref().map_or(0, |events| events.last_number()),
@@ -33,12 +33,12 @@ impl Spans {
             started_ns: now_ns,
             spans: BTreeMap::new(),
         };
-        let going_on = spans.events.as_ref().map(|events| events.overlapping(now_ns, now_ns));
-        going_on.iter().flatten().for_each(|event| spans.add(event));
+        let in_progress = spans.events.as_ref().map(|events| events.overlapping(now_ns, now_ns));
+        in_progress.iter().flatten().for_each(|event| spans.add(event));
         spans
     }
 
-    /// Reads what is new.
+    /// Reads new events.
     pub(super) fn read(&mut self) {
         let Some(events) = self.events.clone() else {
             return;
@@ -70,11 +70,11 @@ impl Spans {
             event.fields.iter().map(|(name, field)| ((*name).to_owned(), text(field))).collect();
         let start_ns = since_start(event.start_ns);
         let end_ns = event.end_ns.map(since_start);
-        // The end has more to say than the beginning, but may leave out what was said then.
-        if let Some(begun) = self.spans.get(&event.span) {
-            let is_new =
+        // The end event has more fields than the start event, but may omit some of them.
+        if let Some(started) = self.spans.get(&event.span) {
+            let is_missing =
                 |(name, _): &&(String, String)| !fields.iter().any(|(known, _)| known == name);
-            let kept: Vec<_> = begun.fields.iter().filter(is_new).cloned().collect();
+            let kept: Vec<_> = started.fields.iter().filter(is_missing).cloned().collect();
             fields.splice(0..0, kept);
         }
         let span = Span { kind: event.kind.name().to_owned(), start_ns, end_ns, fields };

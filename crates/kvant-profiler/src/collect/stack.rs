@@ -1,56 +1,56 @@
-//! How far a thread's stack can be read.
+//! The bounds of a thread's stack.
 //!
-//! A thread must find that out in its signal handler, without a system call that could fail it. So:
+//! A thread must find them in its signal handler, without a system call. So:
 //!
-//! 1. The main thread's stack ends where `/proc/self/maps` says, which is read when a session
+//! 1. The end of the main thread's stack comes from `/proc/self/maps`, which is read when a session
 //!    starts.
-//! 2. The C libraries of Linux (glibc, musl, bionic) put the control block of any other thread
-//!    above its stack, into the same mapping; the thread pointer leads there. [`learn`] checks that
-//!    this holds, with the calling thread's own stack.
-//! 3. Otherwise the thread leaves its stack pointer, reads no further than the page of it, and the
-//!    drain looks up the mapping.
+//! 2. The C libraries of Linux (glibc, musl, bionic) place the control block of any other thread
+//!    above its stack, in the same mapping; the thread pointer leads there. [`learn`] verifies this
+//!    with the calling thread's own stack.
+//! 3. Otherwise the thread stores its stack pointer, reads no further than to the end of that page,
+//!    and the drain looks up the mapping.
 //!
-//! Threads: each asks for its own stack; the drain learns and looks up.
+//! Threads: each uses its own stack; the drain learns and looks up.
 
 use super::arch;
-use std::path::Path;
+use crate::maps::Mapping;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// What every page is a multiple of.
+/// The smallest page size.
 const PAGE_BYTES: usize = 4096;
-/// No stack of ours is that large. The main thread's may grow so far, and is then still far from
-/// all other mappings; among those are the stacks that some signals are handled on.
+/// Larger than any of our stacks. The main thread's stack may grow up to here without meeting
+/// another mapping; one of those may be an alternate signal stack.
 const STACK_BYTES_MAX: usize = 64 << 20;
 
-/// The end of the stack of the thread that the process began with; 0 while unknown.
+/// The end of the main thread's stack; 0 while unknown.
 static MAIN_END: AtomicUsize = AtomicUsize::new(0);
-/// Whether threads have their control blocks above their stacks.
+/// Whether control blocks of threads are above their stacks.
 static IS_CONTROL_BLOCK_ABOVE: AtomicBool = AtomicBool::new(false);
 
-/// The part of the calling thread's stack that is in use.
+/// The used part of the calling thread's stack.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     /// The lowest address.
     pub(super) start: usize,
-    /// After the highest.
+    /// The address after the highest.
     pub(super) end: usize,
 }
 
 /// What is known of a thread's stack.
-pub(super) struct Stack {
+pub(super) struct StackBounds {
     /// Its end; 0 while unknown.
     end: AtomicUsize,
-    /// The stack pointer in a sample while the end was unknown; 0 when there is nothing to look up.
+    /// The stack pointer of a sample while the end was unknown; 0 if there is nothing to look up.
     probe: AtomicUsize,
 }
 
-impl Stack {
-    pub(super) const fn new() -> Stack {
-        Stack { end: AtomicUsize::new(0), probe: AtomicUsize::new(0) }
+impl StackBounds {
+    pub(super) const fn new() -> StackBounds {
+        StackBounds { end: AtomicUsize::new(0), probe: AtomicUsize::new(0) }
     }
 
-    /// The calling thread's stack, which this is, from `start` on.
-    pub(super) fn from(&self, start: usize) -> Extent {
+    /// The used part of the calling thread's stack, which must be this one, from `start` on.
+    pub(super) fn extent_from(&self, start: usize) -> Extent {
         let mut end = self.end.load(Ordering::Relaxed);
         if end == 0 {
             end = end_by_convention().unwrap_or(0);
@@ -66,23 +66,23 @@ impl Stack {
         Extent { start, end }
     }
 
-    /// Drain: looks up the end if the thread could not tell.
+    /// Drain: looks up the end if the thread could not determine it.
     pub(super) fn resolve(&self) {
         let probe = self.probe.swap(0, Ordering::Relaxed);
         if probe != 0 && self.end.load(Ordering::Relaxed) == 0 {
-            let end = mapping_of(&read_mappings(), probe).map_or(0, |mapping| mapping.end);
+            let end = mapping_of(&mappings(), probe).map_or(0, |mapping| mapping.end);
             self.end.store(end, Ordering::Relaxed);
         }
     }
 
-    /// Drain: it will be another thread's.
+    /// Drain: forgets the stack, as the lane will get another owner.
     pub(super) fn forget(&self) {
         self.end.store(0, Ordering::Relaxed);
         self.probe.store(0, Ordering::Relaxed);
     }
 }
 
-/// Where the calling thread's stack ends, if [`learn`] has found out enough.
+/// The end of the calling thread's stack, if [`learn`] has found out enough.
 fn end_by_convention() -> Option<usize> {
     if is_main_thread() {
         let end = MAIN_END.load(Ordering::Relaxed);
@@ -93,15 +93,15 @@ fn end_by_convention() -> Option<usize> {
     }
 }
 
-/// Finds out what the calling thread can tell about stacks, unless it is known.
+/// Learns what the calling thread can determine about stacks, unless it is known.
 pub(super) fn learn() {
     let is_main = is_main_thread();
     let is_convention_known = IS_CONTROL_BLOCK_ABOVE.load(Ordering::Relaxed);
     if MAIN_END.load(Ordering::Relaxed) != 0 && (is_main || is_convention_known) {
         return;
     }
-    let maps = read_mappings();
-    if let Some(main) = maps.iter().find(|mapping| mapping.is_main_stack) {
+    let maps = mappings();
+    if let Some(main) = maps.iter().find(|mapping| mapping.name == "[stack]") {
         MAIN_END.store(main.end, Ordering::Relaxed);
     }
     if !is_main {
@@ -112,43 +112,18 @@ pub(super) fn learn() {
     }
 }
 
-/// The kernel gives the first thread the number of the process.
+/// The main thread's id is the process id.
 fn is_main_thread() -> bool {
     rustix::thread::gettid() == rustix::process::getpid()
-}
-
-/// A line of `/proc/self/maps`.
-#[derive(Debug, PartialEq, Eq)]
-struct Mapping {
-    start: usize,
-    end: usize,
-    is_main_stack: bool,
-}
-
-impl Mapping {
-    fn contains(&self, address: usize) -> bool {
-        (self.start..self.end).contains(&address)
-    }
-
-    fn parse(line: &str) -> Option<Mapping> {
-        let (start, rest) = line.split_once('-')?;
-        let (end, _) = rest.split_once(' ')?;
-        Some(Mapping {
-            start: usize::from_str_radix(start, 16).ok()?,
-            end: usize::from_str_radix(end, 16).ok()?,
-            is_main_stack: line.ends_with("[stack]"),
-        })
-    }
 }
 
 fn mapping_of(mappings: &[Mapping], address: usize) -> Option<&Mapping> {
     mappings.iter().find(|mapping| mapping.contains(address))
 }
 
-/// What is mapped; nothing where `/proc` is not there: then stacks stay unknown.
-fn read_mappings() -> Vec<Mapping> {
-    let text = kvant_env::host::read_text(Path::new("/proc/self/maps")).unwrap_or_default();
-    text.lines().filter_map(Mapping::parse).collect()
+/// All mappings; none without `/proc`, so that stacks stay unknown.
+fn mappings() -> Vec<Mapping> {
+    Mapping::read_all().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,34 +1,34 @@
-//! Makes room when more is sampled than can be kept: small samples are left out by chance, and
-//! those that stay stand for them too.
+//! Makes room when there are more samples than fit: drops small ones at random and raises the
+//! weights of those that remain.
 //!
-//! Below a threshold `t`, a sample of weight `w` stays with probability `w / t` and then weighs
-//! `t`; from `t` on it stays as it is. So sums are right on average, what is large is never lost,
-//! and it is as if one sample had been taken in `t` from the beginning (threshold sampling: N.
+//! Below a threshold `t`, a sample of weight `w` is kept with probability `w / t` and then weighs
+//! `t`; larger samples are unchanged. So sums are unbiased, large samples are never lost, and the
+//! result is as if the mean per sample had been `t` from the start (threshold sampling: N.
 //! Duffield, C. Lund, M. Thorup, "Learn more, sample less: control of volume and variance in
 //! network measurement", 2005).
 //!
-//! Invariant: no sample that was kept weighs less than the threshold of its kind.
+//! Invariant: no kept sample weighs less than the threshold of its kind.
 //!
 //! Threads: one, the drain.
 
 use super::chance;
 use crate::recording::{Kind, Sample};
 
-/// A kind with less than this part of all that can be kept is left alone: the few waits for a lock
-/// must not go because threads idle. Even if all others are, at least a quarter of the room is
-/// made.
+/// A kind with less than one in this many of all samples is not thinned: idle threads must not
+/// displace the few waits for a lock. Even if all other kinds are spared, a quarter of the samples
+/// go.
 const FEW_PART: usize = 16;
-/// More are of no use where a few samples weigh far more than all others.
+/// More rounds do not help where a few samples weigh far more than all others.
 const ROUNDS: usize = 8;
 
 #[derive(Default)]
 pub(super) struct Thinning {
-    /// By [`Kind::code`]; 0: all are kept.
+    /// By [`Kind::code`]; 0 keeps all.
     thresholds: [u64; Kind::ALL.len()],
 }
 
 impl Thinning {
-    /// What a sample of this weight weighs if it stays.
+    /// The new weight of a sample; `None` if it is dropped.
     #[inline]
     pub(super) fn keep(&self, kind: Kind, weight: u64) -> Option<u64> {
         let threshold = self.threshold(kind);
@@ -36,26 +36,26 @@ impl Thinning {
         stays.then_some(weight.max(threshold))
     }
 
-    /// One sample is kept in so much of what `kind` weighs; 0 where none was left out.
+    /// The smallest weight of samples of this kind; 0 if none was dropped.
     pub(super) fn threshold(&self, kind: Kind) -> u64 {
         self.thresholds[usize::from(kind.code())]
     }
 
-    /// Leaves out about half of `samples`; where each of them is now, if it is.
+    /// Drops about half of `samples`; returns the new index of each that is kept.
     pub(super) fn thin(&mut self, samples: &mut Vec<Sample>) -> Vec<Option<usize>> {
         self.raise(samples);
-        let mut places = Vec::with_capacity(samples.len());
+        let mut indices = Vec::with_capacity(samples.len());
         let mut kept_count = 0;
         samples.retain_mut(|sample| {
             let kept = self.keep(sample.kind, sample.weight);
-            places.push(kept.map(|_| kept_count));
+            indices.push(kept.map(|_| kept_count));
             if let Some(weight) = kept {
                 sample.weight = weight;
                 kept_count += 1;
             }
             kept.is_some()
         });
-        places
+        indices
     }
 
     fn raise(&mut self, samples: &[Sample]) {
@@ -70,11 +70,11 @@ impl Thinning {
     }
 }
 
-/// The threshold with which `room` of `weights` stay, on average, or a few less: what is large, and
-/// of all that is small in proportion.
+/// The threshold that keeps `room` of `weights` on average, or a few less: all large ones, and small
+/// ones in proportion to their weight.
 fn threshold_for(room: usize, weights: impl Iterator<Item = u64> + Clone) -> u64 {
     let mut threshold = u64::MAX;
-    // Each round knows more of what is large, and comes nearer to the threshold, from above.
+    // Each round finds more large weights and approaches the threshold from above.
     for _ in 0..ROUNDS {
         let small = weights.clone().filter(|&weight| weight < threshold);
         let (small_count, small_sum) =
@@ -85,7 +85,7 @@ fn threshold_for(room: usize, weights: impl Iterator<Item = u64> + Clone) -> u64
         };
         threshold = u64::try_from(small_sum / small_room as u128).unwrap_or(u64::MAX);
     }
-    // What weighs nothing goes.
+    // Samples without weight are dropped.
     threshold.max(1)
 }
 

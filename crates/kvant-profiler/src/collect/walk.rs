@@ -1,24 +1,24 @@
-//! The walk over a stack by frame pointers: who called whom.
+//! Walks a stack by frame pointers.
 //!
-//! A function that was compiled with frame pointers keeps, at the address in the frame pointer's
-//! register, its caller's frame pointer, and above it the address that it returns to. Everything of
-//! ours is compiled so (`.cargo/config.toml`), the standard library too. C libraries are not, which
-//! costs three things, each with its remedy:
+//! A function compiled with frame pointers stores its caller's frame pointer at the address in the
+//! frame pointer's register, and its return address above it. All of our code is compiled so
+//! (`.cargo/config.toml`), the standard library included. C libraries are not, which causes three
+//! problems, each with its remedy:
 //!
-//! 1. The register may hold anything. Nothing is read but aligned words between the stack pointer
-//!    and the stack's end, upwards only, and nothing is taken for a caller that is not code. So the
-//!    walk never faults and always ends.
-//! 2. Callers are lost below a C function that uses the register for itself: `recv` and `malloc` of
-//!    glibc do. The walk goes on at the nearest anchor (see [`super::anchor`]). Where there is
-//!    none, it looks for the return address into our own code, right after a call, and for our
-//!    frame pointer, which the C function must have saved just below (see [`search`]).
-//! 3. The direct caller of a function without a frame is skipped: the register still has the
-//!    caller's frame. It is taken from the top of the stack where the return address must be there
-//!    (our own code before its frame is made), or from the first word that looks like one.
+//! 1. The register may contain anything. Only aligned words between the stack pointer and the
+//!    stack's end are read, upwards, and only code addresses are taken for callers. So the walk
+//!    never faults and always ends.
+//! 2. Callers are lost below a C function that uses the register for itself, as glibc's `recv` and
+//!    `malloc` do. The walk continues at the nearest anchor (see [`super::anchor`]). Without one it
+//!    searches for a return address in our own code, right after a call, and for our frame pointer,
+//!    which the C function must have saved just below (see [`search`]).
+//! 3. The direct caller of a function without a frame is skipped, as the register still has the
+//!    caller's frame. Its return address is at the top of the stack if our own code has not created
+//!    its frame yet; otherwise the first word that looks like one is taken.
 //!
-//! Never used: unwinders that allocate or lock, as that of libgcc does.
+//! Unwinders that allocate or lock, as libgcc's does, are not used.
 //!
-//! Threads: each walks its own stack; also inside of a signal handler.
+//! Threads: each walks its own stack, also in a signal handler.
 
 use super::anchor::Anchor;
 use super::arch::{self, Registers};
@@ -28,14 +28,13 @@ use super::stack::Extent;
 /// Bytes of a frame: the caller's frame pointer and the return address.
 const FRAME_BYTES: usize = 2 * WORD_BYTES;
 const WORD_BYTES: usize = size_of::<usize>();
-/// How much of the stack is searched for the caller of C functions: the frames of some of them.
+/// How much of the stack is searched for the caller of C functions: several of their frames.
 const SEARCHED_WORDS_MAX: usize = 128;
-/// How far above the stack pointer the return address of a C function may lie for it to be taken
-/// without more evidence.
+/// A return address within this distance from the stack pointer needs no more evidence.
 const NEAR_WORDS_MAX: usize = 16;
-/// Registers that a C function saves below its return address; the frame pointer's is among them.
+/// Registers that a C function saves below its return address, the frame pointer among them.
 const SAVED_WORDS_MAX: usize = 6;
-/// No function of ours has more local variables.
+/// Our functions have fewer local variables.
 const LOCALS_BYTES_MAX: usize = 1 << 20;
 
 impl Extent {
@@ -48,14 +47,14 @@ impl Extent {
     }
 
     /// # Safety
-    /// What [`Extent`] says holds: its bytes can be read.
+    /// The extent is readable.
     unsafe fn word(&self, address: usize) -> Option<usize> {
-        // SAFETY: inside of the stack, aligned, and read by the thread whose stack it is.
+        // SAFETY: inside of the stack, aligned, and read by the owning thread.
         self.contains(address, WORD_BYTES)
             .then(|| unsafe { (address as *const usize).read_volatile() })
     }
 
-    /// The anchor at an address, if it and its frame are on this stack.
+    /// The anchor at `address`, if it and its frame are on this stack.
     ///
     /// # Safety
     /// As for [`Extent::word`].
@@ -63,17 +62,17 @@ impl Extent {
         if !self.contains(address as usize, size_of::<Anchor>()) {
             return None;
         }
-        // SAFETY: inside of the stack; an anchor consists of words, so any bytes are one.
+        // SAFETY: inside of the stack; an anchor consists of words, so any bytes are valid.
         let anchor = unsafe { address.read_volatile() };
         self.contains(anchor.frame, FRAME_BYTES).then_some(anchor)
     }
 }
 
-/// Calls `take` with the address that was interrupted and then with each return address, outwards,
-/// until it returns false.
+/// Calls `take` with the interrupted address and then with each return address, outwards, until it
+/// returns false.
 ///
 /// # Safety
-/// All of `stack` can be read and does not change meanwhile: it belongs to the calling thread.
+/// `stack` is readable and does not change meanwhile: it belongs to the calling thread.
 pub(super) unsafe fn from_registers(
     registers: Registers,
     stack: Extent,
@@ -83,7 +82,7 @@ pub(super) unsafe fn from_registers(
     if !take(registers.pc) {
         return;
     }
-    // SAFETY: the caller vouches for the stack.
+    // SAFETY: the caller guarantees the stack.
     let anchor = unsafe { stack.anchor(innermost) };
     // SAFETY: as above.
     let skipped = unsafe { skipped_caller(registers, stack, anchor.as_ref()) };
@@ -94,8 +93,7 @@ pub(super) unsafe fn from_registers(
     unsafe { climb(registers.fp, stack, anchor, code::is_own_code(registers.pc), take) };
 }
 
-/// Calls `take` with each return address from the frame at `frame` on, outwards, until it returns
-/// false.
+/// Calls `take` with each return address, from `frame` outwards, until it returns false.
 ///
 /// # Safety
 /// As for [`from_registers`].
@@ -105,12 +103,12 @@ pub(super) unsafe fn from_frame(
     innermost: *const Anchor,
     take: &mut impl FnMut(usize) -> bool,
 ) {
-    // SAFETY: the caller vouches for the stack.
+    // SAFETY: the caller guarantees the stack.
     unsafe { climb(frame, stack, stack.anchor(innermost), true, take) };
 }
 
-/// `is_trusted` says that `frame` comes from our own code. From a C function, it is taken for a
-/// frame only if it leads to our own code: anything may be in the register.
+/// `is_trusted`: `frame` comes from our own code. A frame of a C function must lead to our own code:
+/// the register may contain anything.
 ///
 /// # Safety
 /// As for [`from_registers`].
@@ -121,14 +119,13 @@ unsafe fn climb(
     mut is_trusted: bool,
     take: &mut impl FnMut(usize) -> bool,
 ) {
-    // Beyond the C library's function that begins a thread there is nothing to look for.
+    // Beyond the C library's thread start function there are no callers.
     let mut is_searchable = true;
     loop {
-        // Frames of functions between here and the anchor are below it: a frame pointer that leads
-        // past it is none.
+        // Frames before the anchor are below it: a value beyond it is no frame pointer.
         let is_frame =
             stack.contains(frame, FRAME_BYTES) && anchor.is_none_or(|anchor| frame <= anchor.frame);
-        // SAFETY: the caller vouches for the stack.
+        // SAFETY: the caller guarantees the stack.
         let read = |address| unsafe { stack.word(address) };
         let caller = is_frame.then(|| read(frame + WORD_BYTES)).flatten().filter(|&address| {
             code::is_own_code(address) || (is_trusted && code::is_code(address))
@@ -151,8 +148,7 @@ unsafe fn climb(
                 return;
             }
             is_searchable = true;
-            // Before the next anchor is looked for: it is further out, so that even a list that was
-            // overwritten comes to an end.
+            // The next anchor must be further out, so that even an overwritten list ends.
             stack.start = reached.frame;
             frame = reached.frame;
             // SAFETY: as above.
@@ -173,7 +169,7 @@ unsafe fn climb(
     }
 }
 
-/// The return address of the interrupted function where its frame pointer is still, or again, its
+/// The return address of the interrupted function, if its frame pointer is still, or again, its
 /// caller's.
 ///
 /// # Safety
@@ -183,40 +179,40 @@ unsafe fn skipped_caller(
     stack: Extent,
     anchor: Option<&Anchor>,
 ) -> Option<usize> {
-    // SAFETY: the caller vouches for the stack.
+    // SAFETY: the caller guarantees the stack.
     let word = |address| unsafe { stack.word(address) };
     if code::is_own_code(registers.pc) {
-        // SAFETY: the thread was about to execute what is at `pc`, in a segment that stays mapped.
+        // SAFETY: the thread was about to execute `pc`, in a segment that stays mapped.
         let offset_bytes = unsafe { arch::frameless_return_offset_bytes(registers.pc) }?;
         return word(registers.sp + offset_bytes).filter(|&address| code::is_code(address));
     }
     if let Some(anchor) = anchor {
         return (anchor.frame == registers.fp).then_some(anchor.code);
     }
-    // Below the caller's frame, if that is what the register has.
+    // It is below the caller's frame, if the register has that.
     let words = (0..NEAR_WORDS_MAX).map(|index| registers.sp + index * WORD_BYTES);
     let mut words = words.take_while(|&at| at < registers.fp).map_while(word);
     words.find(|&address| is_caller(address))
 }
 
 /// The caller of a C function.
-struct Found {
-    /// Where it goes on.
+struct FoundCaller {
+    /// Its return address.
     caller: usize,
     /// Its frame.
     frame: usize,
-    /// After the return address.
+    /// The address after that of the return address.
     end: usize,
 }
 
-/// Looks for the caller of C functions that use the frame pointer's register for themselves, from
-/// the start of `stack` on. C functions save the register before they do, so that the caller's
-/// frame pointer lies just below the return address: both must look like what they are.
+/// Searches for the caller of C functions that use the frame pointer's register for themselves, from
+/// the start of `stack` on. C functions save the register first, so the caller's frame pointer lies
+/// just below the return address; both must be plausible.
 ///
 /// # Safety
 /// As for [`from_registers`].
-unsafe fn search(stack: Extent) -> Option<Found> {
-    // SAFETY: the caller vouches for the stack.
+unsafe fn search(stack: Extent) -> Option<FoundCaller> {
+    // SAFETY: the caller guarantees the stack.
     let word = |address| unsafe { stack.word(address) };
     let is_frame = |at: usize, frame: usize| {
         let is_above = frame > at && frame - at <= LOCALS_BYTES_MAX;
@@ -232,15 +228,15 @@ unsafe fn search(stack: Extent) -> Option<Found> {
         let saved = (1..=SAVED_WORDS_MAX).map_while(|index| word(at - index * WORD_BYTES));
         if let Some(frame) = saved.filter(|&frame| is_frame(at, frame)).min() {
             let end = at + WORD_BYTES;
-            return Some(Found { caller, frame, end });
+            return Some(FoundCaller { caller, frame, end });
         }
     }
     None
 }
 
-/// Whether an address looks like one that our own code is returned to.
+/// Whether an address is plausible as a return address in our own code.
 fn is_caller(address: usize) -> bool {
-    // SAFETY: inside of our own code, which begins with more than seven bytes that are no call's.
+    // SAFETY: inside of our own code, which begins with more than seven bytes before any call.
     code::is_own_code(address) && unsafe { arch::follows_call(address) }
 }
 

@@ -2,35 +2,34 @@ use super::*;
 use std::thread;
 
 #[test]
-fn a_thread_has_one_lane_until_it_has_ended() {
+fn a_thread_keeps_one_lane_until_it_ends() {
     keep_ready(4).expect("memory");
-    let lane = of_this_thread().expect("there are free ones");
+    let lane = of_this_thread().expect("a free lane");
     assert!(ptr::eq(lane, of_this_thread().expect("its own")));
     assert!(ptr::eq(lane, take(own_thread_id()).expect("its own")));
     assert_eq!(lane.owner(), own_thread_id());
     assert!(owned().any(|owned| ptr::eq(owned, lane)));
 
-    // It lives.
-    lane.release(|| false, || panic!("nobody may look"));
+    // The thread has not ended.
+    lane.release(|| false, || panic!("a live thread's lane is not drained"));
     assert_eq!(lane.owner(), own_thread_id());
 }
 
 #[test]
-fn the_lane_of_a_thread_that_has_ended_is_used_again_after_a_last_look() {
+fn the_lane_of_an_ended_thread_is_released_after_a_last_drain() {
     keep_ready(4).expect("memory");
-    let (lane, id) =
-        thread::spawn(|| (of_this_thread().expect("there are free ones"), own_thread_id()))
-            .join()
-            .expect("it takes one");
+    let (lane, id) = thread::spawn(|| (of_this_thread().expect("a free lane"), own_thread_id()))
+        .join()
+        .expect("it takes a lane");
     assert_eq!(lane.owner(), id);
-    let mut look_count = 0;
-    lane.release(|| true, || look_count += 1);
-    assert_eq!(look_count, 1);
+    let mut drain_count = 0;
+    lane.release(|| true, || drain_count += 1);
+    assert_eq!(drain_count, 1);
     assert_ne!(lane.owner(), id);
 }
 
 #[test]
-fn only_the_address_of_a_lane_leads_to_one() {
+fn only_the_address_of_a_lane_finds_it() {
     let lane = &LANES[3];
     let address = ptr::from_ref(lane) as usize;
     assert!(ptr::eq(at(address).expect("a lane"), lane));

@@ -1,20 +1,20 @@
 use super::*;
-use crate::collect::{clock, lane};
+use crate::collect::{clock, handler};
 
-/// Samples of the calling thread while it spends this much CPU time: how many, their weights, and
-/// how many have frames of the kernel.
+/// Samples the calling thread while it uses this much CPU time: the number of samples, their weight,
+/// and how many have kernel frames.
 fn sample(cpu_ns: u64, with_kernel: bool) -> io::Result<(u64, u64, u64)> {
     handler::install()?;
     lane::keep_ready(4)?;
-    let lane = lane::of_this_thread().expect("there are free ones");
+    let lane = lane::of_this_thread().expect("a free lane");
     lane.signal.clear();
     let start_ns = clock::own_cpu_ns();
     lane.sampled_cpu_ns.store(start_ns, Ordering::Relaxed);
     let event = Event::start(lane, 1_000_000, with_kernel)?;
-    handler::switch(true);
+    handler::set_sampling(true);
     while clock::own_cpu_ns() - start_ns < cpu_ns {}
     drop(event);
-    handler::switch(false);
+    handler::set_sampling(false);
     let (mut count, mut weight_ns, mut kernel_count) = (0, 0, 0);
     lane.signal.drain(&mut Vec::new(), |header, _| {
         count += 1;
@@ -25,14 +25,14 @@ fn sample(cpu_ns: u64, with_kernel: bool) -> io::Result<(u64, u64, u64)> {
 }
 
 #[test]
-fn samples_stand_for_the_time_that_was_sampled() {
+fn weights_add_up_to_the_sampled_time() {
     let cpu_ns = 200_000_000;
-    // Reading the clock is work of the kernel.
+    // Reading the clock is kernel work.
     if let Ok((count, weight_ns, kernel_count)) = sample(cpu_ns, true) {
         assert!(count > 20 && kernel_count > 0, "{count} {kernel_count}");
         assert!(weight_ns > cpu_ns * 9 / 10 && weight_ns < cpu_ns * 11 / 10, "{weight_ns}");
     }
-    // Of the time outside of the kernel, each stands for a period.
+    // Without the kernel each sample stands for a period of user time.
     if let Ok((count, weight_ns, kernel_count)) = sample(cpu_ns, false) {
         assert!(count > 0 && weight_ns < cpu_ns, "{count} {weight_ns}");
         assert_eq!((weight_ns, kernel_count), (count * 1_000_000, 0));
@@ -40,16 +40,16 @@ fn samples_stand_for_the_time_that_was_sampled() {
 }
 
 #[test]
-fn memory_that_is_gone_is_not_used() {
+fn unmapped_memory_is_not_used() {
     lane::keep_ready(4).expect("memory");
-    let lane = lane::take(u32::MAX - 1).expect("there are free ones");
-    with_page(lane, |_| panic!("there is none"));
+    let lane = lane::take(u32::MAX - 1).expect("a free lane");
+    with_page(lane, |_| panic!("nothing is mapped"));
     assert!(!lane.is_page_in_use.load(Ordering::SeqCst));
     lane.release(|| true, || {});
 }
 
 #[test]
-fn a_refusal_says_which_setting_and_what_to_do() {
+fn a_refusal_names_the_setting_and_the_remedies() {
     let error = io::Error::from_raw_os_error(libc::EACCES);
     let text = refusal_text(&error, "4");
     for part in [
@@ -60,7 +60,7 @@ fn a_refusal_says_which_setting_and_what_to_do() {
     ] {
         assert!(text.contains(part), "{text}");
     }
-    // Where there are no perf events at all there is no such setting.
+    // Without perf events there is no such setting.
     assert!(!refusal_text(&error, "").contains("paranoid is"));
     assert_eq!(refusal(&error).kind(), io::ErrorKind::PermissionDenied);
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::recording::Kind;
 use kvant_base::wait::WaitKind;
 
 fn ring_of(words: usize) -> Ring {
@@ -36,9 +37,9 @@ fn drained(ring: &Ring) -> Vec<(Header, Vec<u64>)> {
 }
 
 #[test]
-fn records_come_out_as_they_went_in_also_where_the_ring_begins_again() {
+fn records_are_read_as_written_across_the_end_of_the_ring() {
     let ring = ring_of(64);
-    // 9 words each: the seventh turns around.
+    // 9 words each: the eighth record wraps around.
     for weight in 0..50 {
         write(&ring, weight, 2);
         assert!(!ring.is_empty());
@@ -49,7 +50,7 @@ fn records_come_out_as_they_went_in_also_where_the_ring_begins_again() {
 }
 
 #[test]
-fn a_record_for_which_there_is_no_room_is_counted_and_leaves_the_others_as_they_are() {
+fn a_record_without_room_is_counted_and_leaves_the_others_intact() {
     let ring = ring_of(32);
     write(&ring, 1, 3);
     write(&ring, 2, 3);
@@ -75,7 +76,7 @@ fn the_innermost_frames_of_a_deep_stack_are_kept() {
 }
 
 #[test]
-fn what_was_not_read_can_be_forgotten() {
+fn unread_records_can_be_discarded() {
     let ring = ring_of(64);
     write(&ring, 1, 1);
     write(&ring, 2, 100);
@@ -86,14 +87,14 @@ fn what_was_not_read_can_be_forgotten() {
 }
 
 #[test]
-fn a_ring_without_memory_drops() {
+fn a_ring_without_memory_drops_records() {
     let ring = Ring::new();
     write(&ring, 1, 1);
     assert_eq!((drained(&ring).len(), ring.take_dropped_count()), (0, 1));
 }
 
 #[test]
-fn a_reader_that_reads_while_the_writer_writes_sees_whole_records_in_order() {
+fn a_concurrent_reader_sees_whole_records_in_order() {
     let ring: &'static Ring = Box::leak(Box::new(ring_of(256)));
     let written_count = 20_000;
     let writer = std::thread::spawn(move || {
@@ -103,14 +104,14 @@ fn a_reader_that_reads_while_the_writer_writes_sees_whole_records_in_order() {
     });
     let (mut read_count, mut last) = (0, None);
     loop {
-        let is_last_look = writer.is_finished();
+        let is_last_read = writer.is_finished();
         for (header, frames) in drained(ring) {
             assert!(last < Some(header.weight));
             assert_eq!(frames, (100..100 + header.weight % 7).collect::<Vec<_>>());
             last = Some(header.weight);
             read_count += 1;
         }
-        if is_last_look {
+        if is_last_read {
             break;
         }
     }

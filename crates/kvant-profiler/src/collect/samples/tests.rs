@@ -23,7 +23,7 @@ fn finished(samples: Samples) -> Recording {
 }
 
 #[test]
-fn frames_say_whose_they_are_and_whether_a_call_is_before_them() {
+fn frames_tell_kernel_from_user_and_return_addresses_from_interrupted_ones() {
     let mut samples = Samples::new(STARTED_NS, 10);
     let with_kernel = Header { kernel_frame_count: 2, ..header(Kind::Cpu, STARTED_NS) };
     samples.add(0, &with_kernel, &[1, 2, 3, 4]);
@@ -31,18 +31,18 @@ fn frames_say_whose_they_are_and_whether_a_call_is_before_them() {
     let recording = finished(samples);
     let of = |address: u64| {
         let frame = recording.frames.iter().find(|frame| frame.address == address);
-        let frame = frame.expect("it was seen");
+        let frame = frame.expect("a frame with this address");
         (frame.is_kernel, frame.is_return)
     };
     let seen = [1, 2, 3, 4].map(of);
     assert_eq!(seen, [(true, false), (true, true), (false, false), (false, true)]);
-    // The outermost is below the root, the innermost is the sample's.
+    // The sample's node is the innermost frame.
     let innermost = recording.stacks[recording.samples[0].stack as usize];
     assert_eq!(recording.frames[innermost.frame as usize].address, 1);
 }
 
 #[test]
-fn only_what_reaches_into_the_session_is_taken() {
+fn records_that_end_before_the_session_are_ignored() {
     let mut samples = Samples::new(STARTED_NS, 10);
     samples.add(0, &header(Kind::Cpu, STARTED_NS - 1), &[]);
     let long_wait =
@@ -56,7 +56,7 @@ fn only_what_reaches_into_the_session_is_taken() {
 }
 
 #[test]
-fn samples_are_in_the_order_of_their_times_and_names_are_kept_once() {
+fn samples_are_sorted_by_time_and_names_stored_once() {
     let mut samples = Samples::new(STARTED_NS, 10);
     for (time_ns, name) in [(30, "b"), (10, "a"), (20, "b"), (40, "")] {
         let named = Header { name, ..header(Kind::Holder, STARTED_NS + time_ns) };
@@ -70,7 +70,7 @@ fn samples_are_in_the_order_of_their_times_and_names_are_kept_once() {
 }
 
 #[test]
-fn what_was_freed_is_not_live_however_often_samples_were_thinned_out() {
+fn freed_memory_is_not_live_after_any_number_of_thinnings() {
     const COUNT: u64 = 20_000;
     let mut samples = Samples::new(STARTED_NS, 1_000);
     for number in 0..COUNT {
@@ -93,7 +93,7 @@ fn what_was_freed_is_not_live_however_often_samples_were_thinned_out() {
     assert!(recording.samples.len() <= 1_000);
     let live = recording.samples.iter().filter(|sample| sample.is_live);
     assert!(live.clone().all(|sample| sample.time_ns / 10 % 4 == 0));
-    // Some 150 samples: the standard deviation is 8 % of the sum.
+    // About 150 samples: the standard deviation is 8 % of the sum.
     let share = live.map(|sample| sample.weight).sum::<u64>() as f64 / (COUNT / 4 * 100) as f64;
-    assert!((0.6..1.4).contains(&share), "{share} of what is live");
+    assert!((0.6..1.4).contains(&share), "{share} of the live bytes");
 }

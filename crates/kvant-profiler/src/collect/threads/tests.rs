@@ -10,27 +10,27 @@ fn a_thread_is_listed_by_name_while_it_lives() {
     let thread = thread::Builder::new().name("listed".to_owned());
     let thread = thread.spawn(move || {
         send_id.send(own_thread_id()).expect("the test waits");
-        receive_end.recv().expect_err("the test only closes");
+        receive_end.recv().expect_err("the test only closes the channel");
     });
-    let id = receive_id.recv().expect("it tells");
+    let id = receive_id.recv().expect("its id");
     assert!(list().expect("Linux").contains(&own_thread_id()));
     assert_eq!(name_of(id).as_deref(), Some("listed"));
-    assert!(!is_gone(id));
-    let account = Account::open(id);
-    assert_ne!(account.read(), Balance::Gone);
+    assert!(!has_ended(id));
+    let scheduler = SchedulerStats::open(id);
+    assert_ne!(scheduler.read(), ReadyTime::Ended);
 
     drop(send_end);
     thread.expect("a thread").join().expect("it ends");
-    // The kernel may still be clearing away.
-    while !is_gone(id) {
+    // The kernel may still be cleaning up.
+    while !has_ended(id) {
         thread::yield_now();
     }
     assert_eq!(name_of(id), None);
-    assert!(matches!(account.read(), Balance::Gone | Balance::Unknown));
+    assert!(matches!(scheduler.read(), ReadyTime::Ended | ReadyTime::Unknown));
 }
 
 #[test]
-fn an_accounts_second_number_is_the_wait() {
+fn the_second_number_of_schedstat_is_the_waiting_time() {
     assert_eq!(parse(b"743774181 261285537 785\n"), Some(261_285_537));
     assert_eq!(parse(b"743774181"), None);
     assert_eq!(parse(b"a b c"), None);

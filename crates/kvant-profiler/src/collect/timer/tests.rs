@@ -1,25 +1,25 @@
 use super::*;
-use crate::collect::lane;
+use crate::collect::{handler, lane, threads};
 use std::thread;
 
 #[test]
-fn a_timer_runs_for_a_thread_that_lives_and_not_for_one_that_has_ended() {
-    // Whose signals, were there any, would end the process otherwise.
+fn a_timer_starts_for_a_live_thread_but_not_for_an_ended_one() {
+    // Without the handler a signal would terminate the process.
     handler::install().expect("permitted");
     lane::keep_ready(4).expect("memory");
-    let own = lane::of_this_thread().expect("there are free ones");
-    drop(Timer::start(own, 3_600_000_000_000).expect("a thread that lives"));
+    let own = lane::of_this_thread().expect("a free lane");
+    drop(Timer::start(own, 3_600_000_000_000).expect("a live thread"));
 
-    let ended = thread::spawn(|| lane::of_this_thread().expect("there are free ones"));
+    let ended = thread::spawn(|| lane::of_this_thread().expect("a free lane"));
     let ended = ended.join().expect("it ends");
-    while !crate::collect::threads::is_gone(ended.owner()) {
+    while !threads::has_ended(ended.owner()) {
         thread::yield_now();
     }
     assert!(Timer::start(ended, 1_000_000).is_err());
 }
 
 #[test]
-fn a_late_signal_counts_with_the_odds_of_the_time_on_a_processor() {
+fn a_late_signal_counts_with_the_probability_of_time_on_a_processor() {
     const COUNT: u32 = 100_000;
     let off_share = |lately_cpu_ns, lately_off_ns, late_ns| {
         let passed = Passed { wall_ns: 0, cpu_ns: 0, lately_cpu_ns, lately_off_ns };
@@ -34,7 +34,7 @@ fn a_late_signal_counts_with_the_odds_of_the_time_on_a_processor() {
 }
 
 #[test]
-fn moments_are_a_row_that_goes_on_whoever_looks_at_it_when() {
+fn moments_are_a_sequence_that_continues_between_looks() {
     const COUNT: u32 = 100_000;
     const MEAN_NS: f64 = 1_000_000.0;
     let (mut last_ns, mut sum_ns) = (0, 0);
@@ -48,14 +48,14 @@ fn moments_are_a_row_that_goes_on_whoever_looks_at_it_when() {
     let mean = sum_ns as f64 / f64::from(COUNT) / MEAN_NS;
     assert!((mean - 1.0).abs() < 0.01, "{mean} times the mean");
 
-    // Longer gaps are likelier to be met: on average, half of 1 + 1/12 is left of them.
+    // Longer gaps are likelier to contain a given moment: on average half of 1 + 1/12 is left.
     for looked_after_ns in [5_250_000, 60_000_000] {
         let left_ns =
             (0..COUNT).map(|_| next_moment_ns(0, looked_after_ns, MEAN_NS) - looked_after_ns);
         let mean = left_ns.sum::<u64>() as f64 / f64::from(COUNT) / MEAN_NS;
         assert!(
             (mean - 13.0 / 24.0).abs() < 0.02,
-            "{mean} of the mean are left after {looked_after_ns} ns"
+            "{mean} of the mean left after {looked_after_ns} ns"
         );
     }
 }

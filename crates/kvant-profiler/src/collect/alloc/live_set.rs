@@ -1,31 +1,30 @@
-//! The addresses of sampled allocations that have not been freed: a table of atomic words, so that
-//! a free by any thread finds out whether it ends a sample.
+//! The addresses of sampled allocations that are not freed: a table of atomic words, by which any
+//! thread's free finds out whether the allocation was sampled.
 //!
-//! A small filter stands in front: nearly all frees are of memory that is no sample, and look no
-//! further. It counts, by hash, the addresses in the table; a count that has reached its largest
-//! value stays there.
+//! A small filter precedes the table, since nearly all frees are of allocations that were not
+//! sampled. It counts the addresses in the table by hash; a count that reaches its maximum stays
+//! there.
 //!
 //! Invariants:
-//! 1. An address is counted in the filter from before it is in the table until after it has left
-//!    it.
-//! 2. Who frees an address has it from who allocated it, so it sees what was stored before: no
-//!    order is needed beyond that.
+//! 1. The filter counts an address from before it is in the table until after it has left it.
+//! 2. A thread that frees an address received it from the thread that allocated it, and so sees
+//!    what that thread stored. No further ordering is needed.
 //!
 //! Threads: any. No lock, no allocation.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-/// One byte each: small enough to stay in the fastest cache.
+/// One byte each: small enough for the L1 cache.
 const FILTER_BITS: u32 = 13;
-/// Buckets of one cache line: 131,072 addresses, which is 64 GiB of live memory at the usual one
+/// Buckets of one cache line: 131,072 addresses, or 64 GiB of live memory at the default of one
 /// sample in 512 KiB.
 const BUCKET_BITS: u32 = 14;
 const BUCKET_SLOTS: usize = 8;
 
-pub(super) static LIVE: Live = Live::new();
+pub(super) static LIVE: LiveSet = LiveSet::new();
 
 /// A set of addresses.
-pub(super) struct Live {
+pub(super) struct LiveSet {
     filter: [AtomicU8; 1 << FILTER_BITS],
     buckets: [Bucket; 1 << BUCKET_BITS],
 }
@@ -34,32 +33,32 @@ pub(super) struct Live {
 #[repr(align(64))]
 struct Bucket([AtomicUsize; BUCKET_SLOTS]);
 
-impl Live {
-    pub(super) const fn new() -> Live {
-        Live {
+impl LiveSet {
+    pub(super) const fn new() -> LiveSet {
+        LiveSet {
             filter: [const { AtomicU8::new(0) }; 1 << FILTER_BITS],
             buckets: [const { Bucket([const { AtomicUsize::new(0) }; BUCKET_SLOTS]) };
                 1 << BUCKET_BITS],
         }
     }
 
-    /// Forgets all.
+    /// Removes all addresses.
     pub(super) fn clear(&self) {
         let slots = self.buckets.iter().flat_map(|bucket| &bucket.0);
-        // Only what was used is written, so that memory that was not stays untouched.
+        // Only used slots are written, so that unused memory stays uncommitted.
         for slot in slots.filter(|slot| slot.load(Ordering::Relaxed) != 0) {
             slot.store(0, Ordering::Relaxed);
         }
         self.filter.iter().for_each(|count| count.store(0, Ordering::Relaxed));
     }
 
-    /// Whether an address may be in the set. Mostly right when it says yes, always when it says no.
+    /// Whether an address may be in the set: `false` is certain, `true` is probable.
     #[inline]
     pub(super) fn may_contain(&self, address: usize) -> bool {
         self.count(hash(address)).load(Ordering::Relaxed) != 0
     }
 
-    /// Adds an address; false when there is no room for it.
+    /// Adds an address. Returns false if there is no room.
     pub(super) fn insert(&self, address: usize) -> bool {
         let hash = hash(address);
         self.change_count(hash, |count| count.checked_add(1));
@@ -73,7 +72,7 @@ impl Live {
         false
     }
 
-    /// Takes an address out; whether it was there.
+    /// Removes an address. Returns whether it was in the set.
     pub(super) fn remove(&self, address: usize) -> bool {
         let hash = hash(address);
         for slot in self.slots(hash) {
@@ -94,8 +93,7 @@ impl Live {
     }
 
     fn change_count(&self, hash: u64, change: impl FnMut(u8) -> Option<u8>) {
-        // Refused only where the count stays as it is: at its largest value, or where it was set to
-        // 0 meanwhile.
+        // Fails only where the count must not change: at its maximum, or at 0 after `clear`.
         let (Ok(_) | Err(_)) =
             self.count(hash).fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
     }
@@ -105,8 +103,8 @@ impl Live {
         &self.filter[(hash >> (64 - FILTER_BITS)) as usize]
     }
 
-    /// The slots where an address may be: of its bucket, and of the neighbour that takes what that
-    /// has no room for.
+    /// The slots where an address may be: those of its bucket and of the neighbour that takes the
+    /// overflow.
     fn slots(&self, hash: u64) -> impl Iterator<Item = &AtomicUsize> {
         let bucket = (hash >> (64 - FILTER_BITS - BUCKET_BITS)) as usize & ((1 << BUCKET_BITS) - 1);
         self.buckets[bucket].0.iter().chain(&self.buckets[bucket ^ 1].0)

@@ -1,9 +1,8 @@
-//! Which sampled allocations were not freed yet.
+//! Which sampled allocations are not freed yet.
 //!
-//! An allocation is in the ring of the thread that made it, and its end in that of the thread that
-//! freed it, so they may be found in the wrong order; and an address may be given out again.
-//! Changes are therefore put in the order of their times, and wait for one drain, by which all
-//! earlier ones were found.
+//! An allocation is in the ring of the thread that made it, its free in the ring of the thread that
+//! freed it, so they may arrive out of order; and an address may be reused. Changes are therefore
+//! sorted by time, and applied one drain later, when all earlier ones have arrived.
 //!
 //! Threads: one, the drain.
 
@@ -11,12 +10,12 @@ use crate::recording::Sample;
 use std::collections::HashMap;
 
 #[derive(Default)]
-pub(super) struct Live {
-    /// Not in order yet.
+pub(super) struct LiveSamples {
+    /// Unsorted.
     pending: Vec<Change>,
-    /// Until when changes may be put in order.
-    found_until_mono_ns: u64,
-    /// The sample of what is at an address.
+    /// All changes before this time have arrived.
+    complete_until_mono_ns: u64,
+    /// Address to index of the sample.
     samples: HashMap<usize, usize>,
 }
 
@@ -24,38 +23,38 @@ pub(super) struct Live {
 struct Change {
     time_mono_ns: u64,
     address: usize,
-    /// The sample of an allocation; `None` when it is freed.
+    /// The sample of an allocation; `None` for a free.
     sample: Option<usize>,
 }
 
-impl Live {
-    pub(super) fn allocated(&mut self, time_mono_ns: u64, address: usize, sample: usize) {
+impl LiveSamples {
+    pub(super) fn add_allocation(&mut self, time_mono_ns: u64, address: usize, sample: usize) {
         self.pending.push(Change { time_mono_ns, address, sample: Some(sample) });
     }
 
-    pub(super) fn freed(&mut self, time_mono_ns: u64, address: usize) {
+    pub(super) fn add_free(&mut self, time_mono_ns: u64, address: usize) {
         self.pending.push(Change { time_mono_ns, address, sample: None });
     }
 
-    /// Samples have other places now, or none.
-    pub(super) fn move_samples(&mut self, places: &[Option<usize>]) {
+    /// Follows samples to their new indices; `None` for removed samples.
+    pub(super) fn move_samples(&mut self, indices: &[Option<usize>]) {
         for change in &mut self.pending {
-            // Whatever was at the address before is not there any more.
-            change.sample = change.sample.and_then(|sample| places[sample]);
+            // Without its sample it still ends the previous allocation at the address.
+            change.sample = change.sample.and_then(|sample| indices[sample]);
         }
         self.samples.retain(|_, sample| {
-            let place = places[*sample];
-            *sample = place.unwrap_or_default();
-            place.is_some()
+            let index = indices[*sample];
+            *sample = index.unwrap_or_default();
+            index.is_some()
         });
     }
 
-    /// All rings were emptied after `mono_ns`. What happened before the time given the last time is
-    /// now marked in `samples`.
+    /// All rings were emptied after `mono_ns`: updates `is_live` in `samples` for changes before
+    /// the previous call's time.
     pub(super) fn settle(&mut self, mono_ns: u64, samples: &mut [Sample]) {
         let until = match mono_ns {
             u64::MAX => u64::MAX,
-            _ => std::mem::replace(&mut self.found_until_mono_ns, mono_ns),
+            _ => std::mem::replace(&mut self.complete_until_mono_ns, mono_ns),
         };
         self.pending.sort_by_key(|change| change.time_mono_ns);
         let settled_count = self.pending.partition_point(|change| change.time_mono_ns < until);

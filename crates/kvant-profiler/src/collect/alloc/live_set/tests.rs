@@ -4,7 +4,7 @@ use std::thread;
 
 #[test]
 fn what_was_inserted_is_there_until_it_is_removed() {
-    static LIVE: Live = Live::new();
+    static LIVE: LiveSet = LiveSet::new();
     let addresses: Vec<usize> = (1..=20_000).map(|n| n * 48).collect();
     let added: Vec<usize> =
         addresses.iter().copied().filter(|address| LIVE.insert(*address)).collect();
@@ -22,7 +22,7 @@ fn what_was_inserted_is_there_until_it_is_removed() {
 
 #[test]
 fn the_filter_spares_most_others_a_look() {
-    static LIVE: Live = Live::new();
+    static LIVE: LiveSet = LiveSet::new();
     (1..=500).for_each(|n| assert!(LIVE.insert(n * 4_096)));
     let others = (1..=10_000_usize).map(|n| 0x7000_0000_0000 + n * 64);
     let looked = others.filter(|address| LIVE.may_contain(*address)).count();
@@ -31,7 +31,7 @@ fn the_filter_spares_most_others_a_look() {
 
 #[test]
 fn a_full_bucket_refuses() {
-    static LIVE: Live = Live::new();
+    static LIVE: LiveSet = LiveSet::new();
     let one = 1 << 20;
     let bucket =
         |address| hash(address) >> (64 - FILTER_BITS - BUCKET_BITS) & ((1 << BUCKET_BITS) - 1);
@@ -49,7 +49,7 @@ fn a_full_bucket_refuses() {
 
 #[test]
 fn threads_find_what_others_inserted() {
-    static LIVE: Live = Live::new();
+    static LIVE: LiveSet = LiveSet::new();
     const COUNT: usize = 2_000;
     thread::scope(|scope| {
         for thread in 1..=4_usize {
