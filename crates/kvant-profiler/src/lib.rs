@@ -14,7 +14,7 @@
 //! injection or simulated clock could replace: `clock` reads clocks in signal handlers and CPU
 //! clocks of other threads; `chance` draws random numbers inside of the allocator; `threads` keeps
 //! descriptors of `/proc/self/task` open and tells a thread that has ended from other errors;
-//! `code` reads the link `/proc/self/exe`; `timer`, `handler` and `perf` set timers, handle their
+//! `timer`, `handler` and `perf` set timers, handle their
 //! signal and open perf events; `lane` and `perf` map memory that signal handlers write. `perf`
 //! also yields the processor until a signal handler has left its memory. In `symbols` the crate
 //! addr2line maps the files that it reads.
@@ -23,6 +23,7 @@
 
 #[cfg(feature = "collect")]
 pub mod collect;
+mod elf;
 mod maps;
 pub mod recording;
 pub mod render;

@@ -1,5 +1,7 @@
 //! The memory mappings of this process, from `/proc/self/maps`.
 
+use crate::elf::Layout;
+use crate::recording::Module;
 use std::io;
 use std::path::Path;
 
@@ -47,6 +49,35 @@ impl Mapping {
     pub(crate) fn contains(&self, address: usize) -> bool {
         (self.start..self.end).contains(&address)
     }
+}
+
+/// This process's own program, whatever has become of its path since it started.
+pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// The modules of this process, its own program first.
+pub(crate) fn own_modules() -> Vec<Module> {
+    let program = rustix::fs::readlink(OWN_PROGRAM, Vec::new()).unwrap_or_default();
+    let is_program = |path: &str| path.as_bytes() == program.as_bytes();
+    let build_id = |path: &str| {
+        let file = if is_program(path) { OWN_PROGRAM } else { path };
+        Layout::read(Path::new(file)).map_or(Vec::new(), |layout| layout.build_id)
+    };
+    // Other executable memory, such as code of a just-in-time compiler, is no module.
+    let is_module = |mapping: &Mapping| {
+        mapping.is_executable && (mapping.name.starts_with('/') || mapping.name == "[vdso]")
+    };
+    let mappings = Mapping::read_all().unwrap_or_default().into_iter().filter(is_module);
+    let mut modules: Vec<Module> = mappings
+        .map(|mapping| Module {
+            build_id: build_id(&mapping.name),
+            path: mapping.name,
+            start: mapping.start as u64,
+            end: mapping.end as u64,
+            file_offset_bytes: mapping.file_offset_bytes,
+        })
+        .collect();
+    modules.sort_by_key(|module| !is_program(&module.path));
+    modules
 }
 
 #[cfg(test)]

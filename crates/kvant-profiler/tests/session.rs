@@ -131,8 +131,9 @@ fn two_sessions_at_once_are_refused() {
 #[test]
 fn what_does_not_fit_is_counted_as_dropped() {
     let _turn = turn();
-    let profiler = start(Options { ring_bytes: 1000, ..no_cpu() });
-    let written_count = 1000;
+    let profiler = start(no_cpu());
+    // More than twice the capacity of a ring, in less time than between two drains.
+    let written_count = 5000;
     for _ in 0..written_count {
         record(&observation(Kind::Alloc, 1, 0));
     }

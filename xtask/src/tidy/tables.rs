@@ -234,10 +234,6 @@ pub(super) const UNSAFE_FILES: &[UnsafeFile] = &[
         reason: "CPU clocks of other threads have no safe interface",
     },
     UnsafeFile {
-        path: "crates/kvant-profiler/src/collect/code.rs",
-        reason: "asks the loader what is mapped",
-    },
-    UnsafeFile {
         path: "crates/kvant-profiler/src/collect/handler.rs",
         reason: "a signal handler reads what the kernel passes to it",
     },

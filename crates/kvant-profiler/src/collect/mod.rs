@@ -25,7 +25,6 @@ mod arch;
 mod chance;
 #[expect(unsafe_code, reason = "CPU clocks of other threads have no safe interface")]
 pub mod clock;
-#[expect(unsafe_code, reason = "asks the loader what is mapped")]
 mod code;
 #[expect(unsafe_code, reason = "a signal handler")]
 mod handler;

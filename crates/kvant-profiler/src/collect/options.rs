@@ -1,6 +1,5 @@
 //! What a session samples.
 
-use super::ring::RING_BYTES;
 use kvant_base::wait::WaitKind;
 
 /// What to sample. The default is everything.
@@ -12,9 +11,6 @@ pub struct Options {
     pub alloc_mean_bytes: Option<u64>,
     /// Waits: mean number of nanoseconds per sample, in the order of [`WaitKind::ALL`].
     pub wait_mean_ns: Option<[u64; WaitKind::ALL.len()]>,
-    /// Capacity of each of a thread's two rings, which are emptied five times a second; at most 128
-    /// KiB.
-    pub ring_bytes: usize,
     /// The largest number of samples, of 56 bytes each. Beyond it small samples are dropped at
     /// random and the weights of others raised.
     pub samples_max: usize,
@@ -28,7 +24,6 @@ impl Default for Options {
             alloc_mean_bytes: Some(512 << 10),
             // Idle threads wait all the time: they must not fill the recording.
             wait_mean_ns: Some([MS, 20 * MS, MS, MS, MS]),
-            ring_bytes: RING_BYTES,
             samples_max: 1_000_000,
         }
     }

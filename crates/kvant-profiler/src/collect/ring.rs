@@ -16,20 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a ring. At 304 bytes for a stack of 30 callers it holds the allocations of one thread
 /// at 1 GB/s until the next drain, and the CPU samples of four seconds at the default rate.
-pub(super) const RING_BYTES: usize = 128 << 10;
-pub(super) const RING_WORDS: usize = RING_BYTES / size_of::<u64>();
+pub(super) const RING_WORDS: usize = (128 << 10) / size_of::<u64>();
 const _: () = assert!(RING_WORDS.is_power_of_two());
 
 /// Frames of user space beyond this many, counted from the innermost, are omitted.
 pub(super) const FRAMES_MAX: usize = 256;
-
-/// Words of each ring that the session uses.
-static WORDS_MAX: AtomicU64 = AtomicU64::new(RING_WORDS as u64);
-
-/// Limits all rings to `bytes`, up to [`RING_BYTES`].
-pub(super) fn limit_rings(bytes: usize) {
-    WORDS_MAX.store((bytes / size_of::<u64>()) as u64, Ordering::Relaxed);
-}
 
 /// The code of a record of a free. Smaller codes are those of [`Kind`](crate::recording::Kind).
 pub(super) const FREE_CODE: u8 = u8::MAX;
@@ -89,14 +80,7 @@ impl Ring {
         let words = self.words.get().copied().unwrap_or_default();
         let start = self.head.load(Ordering::Relaxed);
         let used = start - self.tail.load(Ordering::Acquire);
-        let capacity = WORDS_MAX.load(Ordering::Relaxed).min(words.len() as u64);
-        Entry {
-            ring: self,
-            words,
-            start,
-            frame_count: 0,
-            free_words: capacity.saturating_sub(used),
-        }
+        Entry { ring: self, words, start, frame_count: 0, free_words: words.len() as u64 - used }
     }
 
     /// Producer or consumer: records were lost.

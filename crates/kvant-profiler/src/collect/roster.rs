@@ -7,7 +7,7 @@ use super::options::{CpuOptions, Engine, Options};
 use super::samples::{Samples, SchedulerWait};
 use super::threads::{self, ReadyTime, SchedulerStats};
 use super::timer::Timer;
-use super::{clock, perf, ring};
+use super::{clock, perf};
 use crate::recording::{CpuSampling, Thread};
 use std::collections::BTreeMap;
 use std::io;
@@ -27,7 +27,6 @@ pub(super) fn prepare(options: &Options) -> io::Result<Option<CpuPlan>> {
         lane.release(|| threads::has_ended(id), || ());
     }
     lane::keep_ready(1)?;
-    ring::limit_rings(options.ring_bytes);
     let cpu = options.cpu.as_ref().map(CpuPlan::choose).transpose()?;
     // Records that came too late for the last session.
     lane::owned().for_each(|lane| {

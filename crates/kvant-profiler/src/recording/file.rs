@@ -3,10 +3,10 @@
 
 use super::model::Recording;
 use super::sections::{
-    put_frames, put_names, put_samples, put_stacks, put_symbols, take_frames, take_names,
-    take_samples, take_stacks, take_symbols,
+    put, put_frames, put_modules, put_names, put_samples, put_spans, put_stacks, put_symbols,
+    take_facts, take_frames, take_modules, take_names, take_samples, take_spans, take_stacks,
+    take_symbols, take_threads,
 };
-use super::wire::Wire;
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
@@ -33,14 +33,14 @@ pub fn encode(recording: &Recording) -> Vec<u8> {
     let mut file = MAGIC.to_vec();
     file.extend_from_slice(&VERSION.to_le_bytes());
     file.extend_from_slice(&crc32c_masked(&[&file]).to_le_bytes());
-    put_section(&mut file, 1, |out| recording.facts.put(out));
-    put_section(&mut file, 2, |out| recording.facts.modules.put(out));
-    put_section(&mut file, 3, |out| recording.threads.put(out));
+    put_section(&mut file, 1, |out| put(out, &recording.facts));
+    put_section(&mut file, 2, |out| put_modules(out, &recording.facts.modules));
+    put_section(&mut file, 3, |out| put(out, &recording.threads));
     put_section(&mut file, 4, |out| put_names(out, &recording.names));
     put_section(&mut file, 5, |out| put_frames(out, &recording.frames));
     put_section(&mut file, 6, |out| put_stacks(out, &recording.stacks));
     put_section(&mut file, 7, |out| put_samples(out, &recording.samples));
-    put_section(&mut file, 8, |out| recording.spans.put(out));
+    put_section(&mut file, 8, |out| put_spans(out, &recording.spans));
     put_section(&mut file, 9, |out| put_symbols(out, recording));
     file
 }
@@ -81,15 +81,15 @@ pub fn decode(file: &[u8]) -> Result<Recording> {
     check_header(file)?;
     let mut sections = Sections { file, at: HEADER_BYTES, number: 0, content_bytes: 0 };
     let mut recording =
-        Recording { facts: sections.next("facts", Wire::read)?, ..Recording::default() };
-    recording.facts.modules = sections.next("modules", Wire::read)?;
-    recording.threads = sections.next("threads", Wire::read)?;
+        Recording { facts: sections.next("facts", take_facts)?, ..Recording::default() };
+    recording.facts.modules = sections.next("modules", take_modules)?;
+    recording.threads = sections.next("threads", take_threads)?;
     recording.names = sections.next("names", take_names)?;
     recording.frames = sections.next("frames", take_frames)?;
     let frame_count = recording.frames.len();
     recording.stacks = sections.next("stacks", |input| take_stacks(input, frame_count))?;
     recording.samples = sections.next("samples", |input| take_samples(input, &recording))?;
-    recording.spans = sections.next("spans", Wire::read)?;
+    recording.spans = sections.next("spans", take_spans)?;
     recording.symbols = sections.next("symbols", |input| take_symbols(input, frame_count))?;
     if sections.at != file.len() {
         return Err(corrupt(sections.at, "the file continues after the last section"));

@@ -3,7 +3,6 @@
 mod file;
 mod model;
 mod sections;
-mod wire;
 
 pub use file::{decode, encode};
 pub use model::{

@@ -7,6 +7,7 @@
 
 use kvant_base::tag::Tag;
 use kvant_base::wait::WaitKind;
+use serde::{Deserialize, Serialize};
 
 /// One profile of one process.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,8 +50,9 @@ impl Recording {
     }
 }
 
-/// The circumstances of a recording.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The circumstances of a recording. Its order of fields is that of the file format.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Facts {
     /// Start, in nanoseconds since 1970.
     pub started_wall_ns: u64,
@@ -76,11 +78,13 @@ pub struct Facts {
     /// Samples lost because a ring or the stack tree was full.
     pub dropped_count: u64,
     /// Executable mappings, by which addresses are resolved.
+    #[serde(skip)]
     pub modules: Vec<Module>,
 }
 
-/// How CPU time was sampled.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// How CPU time was sampled. Its order of fields is that of the file format.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct CpuSampling {
     /// `perf` (with kernel frames where permitted) or `timer`.
     pub engine: String,
@@ -124,8 +128,8 @@ impl Module {
     }
 }
 
-/// A thread.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A thread. Its order of fields is that of the file format.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thread {
     /// The kernel's thread id.
     pub id: u32,
@@ -251,7 +255,8 @@ impl Sample {
 }
 
 /// An activity of the engine or the server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Span {
     /// `flush`, `compaction`, `stall`, `fsync` or `overload`.
     pub kind: String,

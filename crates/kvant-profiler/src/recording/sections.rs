@@ -1,15 +1,23 @@
 //! The contents of sections, written and read: the grammar in `docs/formats/recording.md`.
 //!
-//! What comes out of a reading function keeps the invariants of the model.
+//! Single values are encoded by `postcard`, whose varints, zigzag numbers, texts and options are
+//! those of the format.
+//!
+//! Invariants:
+//! 1. What a reading function returns keeps the invariants of the model.
+//! 2. Counts are checked before their rows are read, so no input leads to a panic or to more memory
+//!    than the format allows.
 
-use super::model::{
-    CpuSampling, Facts, Frame, Function, Kind, Module, Recording, Sample, Span, Stack, Thread,
-};
-use super::wire::{LARGE_COUNT_MAX, Wire, put_rows, put_text, take_count, take_rows, wire_struct};
+use super::model::{Facts, Frame, Function, Kind, Module, Recording, Sample, Span, Stack, Thread};
 use indexmap::IndexSet;
 use kvant_base::tag::{Activity, Stage};
-use kvant_base::varint::take_bytes;
+use kvant_base::varint::take_u64;
+use serde::{Deserialize, Serialize};
 
+/// The largest count of texts, threads, spans and modules.
+const SMALL_COUNT_MAX: usize = 1 << 20;
+/// The largest count of samples, frames, stacks and functions.
+const LARGE_COUNT_MAX: usize = 4 << 20;
 const BUILD_ID_BYTES_MAX: usize = 64;
 /// Total length of the names and files of all frames, each counted as often as it is used.
 const SYMBOL_BYTES_MAX: usize = 128 << 20;
@@ -17,185 +25,190 @@ const SYMBOL_BYTES_MAX: usize = 128 << 20;
 const FLAG_KERNEL: u8 = 1;
 const FLAG_RETURN: u8 = 2;
 
-wire_struct!(Facts {
-    started_wall_ns, duration_ns, command, version, process_id, cpu_count, process_cpu_ns, cpu,
-    alloc_mean_bytes, wait_mean_ns, dropped_count; .. modules
-});
-wire_struct!(CpuSampling { engine, period_ns, has_kernel_frames });
-wire_struct!(Thread { id, name });
-
-impl Wire for Module {
-    fn put(&self, out: &mut Vec<u8>) {
-        self.path.put(out);
-        self.start.put(out);
-        (self.end - self.start).put(out);
-        self.file_offset_bytes.put(out);
-        self.build_id.put(out);
-    }
-
-    fn read(input: &mut &[u8]) -> Option<Module> {
-        let path = Wire::read(input)?;
-        let (start, length) = <(u64, u64)>::read(input)?;
-        let module = Module {
-            path,
-            start,
-            end: start.checked_add(length)?,
-            file_offset_bytes: Wire::read(input)?,
-            build_id: Wire::read(input)?,
-        };
-        (length > 0 && module.build_id.len() <= BUILD_ID_BYTES_MAX).then_some(module)
-    }
+/// Appends a value.
+pub(super) fn put<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    postcard::to_io(value, out).expect("a vector takes all bytes, and all lengths are known");
 }
 
-impl Wire for Span {
-    fn put(&self, out: &mut Vec<u8>) {
-        self.kind.put(out);
-        self.start_ns.put(out);
-        self.end_ns.map(|end_ns| end_ns - self.start_ns).put(out);
-        self.fields.put(out);
-    }
+/// Reads a value from the front of `input` and advances it; `None` if the bytes break the grammar.
+fn take<'a, T: Deserialize<'a>>(input: &mut &'a [u8]) -> Option<T> {
+    let (value, rest) = postcard::take_from_bytes(input).ok()?;
+    *input = rest;
+    Some(value)
+}
 
-    fn read(input: &mut &[u8]) -> Option<Span> {
-        let (kind, start_ns) = <(String, u64)>::read(input)?;
-        let end_ns = match Option::<u64>::read(input)? {
+/// Reads a count, of at most `count_max`, and that many values.
+fn take_rows<'a, T: Deserialize<'a>>(input: &mut &'a [u8], count_max: usize) -> Option<Vec<T>> {
+    take_u64(&mut &**input).filter(|&count| count <= count_max as u64)?;
+    take(input)
+}
+
+pub(super) fn take_facts(input: &mut &[u8]) -> Option<Facts> {
+    take(input)
+}
+
+pub(super) fn take_threads(input: &mut &[u8]) -> Option<Vec<Thread>> {
+    take_rows(input, SMALL_COUNT_MAX)
+}
+
+pub(super) fn put_modules(out: &mut Vec<u8>, modules: &[Module]) {
+    let row = |Module { path, start, end, file_offset_bytes, build_id }: &Module| {
+        (path.clone(), *start, end - start, *file_offset_bytes, build_id.clone())
+    };
+    put(out, &modules.iter().map(row).collect::<Vec<_>>());
+}
+
+pub(super) fn take_modules(input: &mut &[u8]) -> Option<Vec<Module>> {
+    let rows: Vec<(String, u64, u64, u64, &[u8])> = take_rows(input, SMALL_COUNT_MAX)?;
+    let module = |(path, start, length, file_offset_bytes, build_id): (_, u64, _, _, &[u8])| {
+        let end = start.checked_add(length).filter(|&end| end > start)?;
+        (build_id.len() <= BUILD_ID_BYTES_MAX).then(|| Module {
+            path,
+            start,
+            end,
+            file_offset_bytes,
+            build_id: build_id.to_vec(),
+        })
+    };
+    rows.into_iter().map(module).collect()
+}
+
+pub(super) fn put_spans(out: &mut Vec<u8>, spans: &[Span]) {
+    let row = |Span { kind, start_ns, end_ns, fields }: &Span| {
+        (kind.clone(), *start_ns, end_ns.map(|end_ns| end_ns - start_ns), fields.clone())
+    };
+    put(out, &spans.iter().map(row).collect::<Vec<_>>());
+}
+
+pub(super) fn take_spans(input: &mut &[u8]) -> Option<Vec<Span>> {
+    let rows: Vec<(_, u64, Option<u64>, Vec<_>)> = take_rows(input, SMALL_COUNT_MAX)?;
+    let span = |(kind, start_ns, length_ns, fields): (_, u64, Option<u64>, Vec<_>)| {
+        let end_ns = match length_ns {
             None => None,
             Some(length_ns) => Some(start_ns.checked_add(length_ns)?),
         };
-        Some(Span { kind, start_ns, end_ns, fields: Wire::read(input)? })
-    }
+        (fields.len() <= SMALL_COUNT_MAX).then_some(Span { kind, start_ns, end_ns, fields })
+    };
+    rows.into_iter().map(span).collect()
 }
 
 pub(super) fn put_names(out: &mut Vec<u8>, names: &[String]) {
-    put_rows(out, names.get(1..).unwrap_or_default(), String::put);
+    put(out, names.get(1..).unwrap_or_default());
 }
 
 pub(super) fn take_names(input: &mut &[u8]) -> Option<Vec<String>> {
-    let mut names: Vec<String> = Wire::read(input)?;
+    let mut names: Vec<String> = take_rows(input, SMALL_COUNT_MAX)?;
     names.insert(0, String::new());
     Some(names)
 }
 
 pub(super) fn put_frames(out: &mut Vec<u8>, frames: &[Frame]) {
-    put_rows(out, frames, |frame, out| {
+    let flags = |frame: &Frame| {
         let kernel = if frame.is_kernel { FLAG_KERNEL } else { 0 };
-        let is_return = if frame.is_return { FLAG_RETURN } else { 0 };
-        out.push(kernel | is_return);
-    });
+        kernel | if frame.is_return { FLAG_RETURN } else { 0 }
+    };
+    put(out, &frames.iter().map(flags).collect::<Vec<u8>>());
     let mut before = 0u64;
     for frame in frames {
-        (frame.address.wrapping_sub(before) as i64).put(out);
+        put(out, &(frame.address.wrapping_sub(before) as i64));
         before = frame.address;
     }
 }
 
 pub(super) fn take_frames(input: &mut &[u8]) -> Option<Vec<Frame>> {
-    let count = take_count(input, LARGE_COUNT_MAX)?;
-    let flags = take_bytes(input, count)?;
+    let flags: Vec<u8> = take_rows(input, LARGE_COUNT_MAX)?;
     let mut address = 0u64;
-    let frame = |&flags: &u8| {
-        address = address.wrapping_add_signed(i64::read(input)?);
+    let frame = |flags: u8| {
+        address = address.wrapping_add_signed(take(input)?);
         (flags & !(FLAG_KERNEL | FLAG_RETURN) == 0).then_some(Frame {
             address,
             is_kernel: flags & FLAG_KERNEL != 0,
             is_return: flags & FLAG_RETURN != 0,
         })
     };
-    flags.iter().map(frame).collect()
+    flags.into_iter().map(frame).collect()
 }
 
 pub(super) fn put_stacks(out: &mut Vec<u8>, stacks: &[Stack]) {
     let nodes = stacks.get(1..).unwrap_or_default();
-    let mut number = 0;
-    put_rows(out, nodes, |node, out| {
-        number += 1;
-        (number - node.parent).put(out);
-    });
+    let distances = (1..).zip(nodes).map(|(number, node)| number - node.parent);
+    put(out, &distances.collect::<Vec<u32>>());
     let mut before = 0;
     for node in nodes {
-        (i64::from(node.frame) - before).put(out);
+        put(out, &(i64::from(node.frame) - before));
         before = i64::from(node.frame);
     }
 }
 
 pub(super) fn take_stacks(input: &mut &[u8], frame_count: usize) -> Option<Vec<Stack>> {
-    let mut stacks = vec![Stack { parent: 0, frame: 0 }];
-    let count = take_count(input, LARGE_COUNT_MAX)?;
-    for number in 1..=count as u32 {
-        let distance = u32::read(input).filter(|&distance| distance > 0)?;
-        stacks.push(Stack { parent: number.checked_sub(distance)?, frame: 0 });
-    }
+    let distances: Vec<u32> = take_rows(input, LARGE_COUNT_MAX)?;
     let mut frame = 0i64;
-    for node in &mut stacks[1..] {
-        frame = frame.checked_add(i64::read(input)?)?;
-        node.frame = u32::try_from(frame).ok().filter(|&frame| (frame as usize) < frame_count)?;
-    }
-    Some(stacks)
+    let node = |(number, distance): (u32, u32)| {
+        frame = frame.checked_add(take(input)?)?;
+        let is_valid = distance > 0 && (0..frame_count as i64).contains(&frame);
+        let parent = number.checked_sub(distance).filter(|_| is_valid)?;
+        Some(Stack { parent, frame: frame as u32 })
+    };
+    let root = Some(Stack { parent: 0, frame: 0 });
+    std::iter::once(root).chain((1..).zip(distances).map(node)).collect()
 }
-
-/// Implements [`Wire`] for an enum: the index in its `ALL` as a byte.
-macro_rules! wire_enum {
-    ($($Type:ident by $code:expr),+) => {$(
-        impl Wire for $Type {
-            fn put(&self, out: &mut Vec<u8>) {
-                out.push($code(*self));
-            }
-
-            fn read(input: &mut &[u8]) -> Option<$Type> {
-                $Type::ALL.get(usize::from(u8::read(input)?)).copied()
-            }
-        }
-    )+};
-}
-wire_enum!(Kind by Kind::code, Activity by |activity| activity as u8, Stage by |stage| stage as u8);
 
 pub(super) fn put_samples(out: &mut Vec<u8>, samples: &[Sample]) {
-    fn column<T: Wire>(out: &mut Vec<u8>, samples: &[Sample], field: impl Fn(&Sample) -> &T) {
-        samples.iter().for_each(|sample| field(sample).put(out));
+    fn column<T: Serialize>(out: &mut Vec<u8>, samples: &[Sample], field: fn(&Sample) -> T) {
+        samples.iter().for_each(|sample| put(out, &field(sample)));
     }
 
-    put_rows(out, samples, |sample, out| sample.kind.put(out));
+    put(out, &samples.iter().map(|sample| sample.kind.code()).collect::<Vec<u8>>());
     let mut before_ns = 0;
     for sample in samples {
-        (sample.time_ns - before_ns).put(out);
+        put(out, &(sample.time_ns - before_ns));
         before_ns = sample.time_ns;
     }
-    column(out, samples, |sample| &sample.duration_ns);
-    column(out, samples, |sample| &sample.thread);
-    column(out, samples, |sample| &sample.tag.activity);
-    column(out, samples, |sample| &sample.tag.stage);
-    column(out, samples, |sample| &sample.name);
-    column(out, samples, |sample| &sample.stack);
-    column(out, samples, |sample| &sample.weight);
-    column(out, samples, |sample| &sample.is_live);
+    column(out, samples, |sample| sample.duration_ns);
+    column(out, samples, |sample| sample.thread);
+    column(out, samples, |sample| sample.tag.activity as u8);
+    column(out, samples, |sample| sample.tag.stage as u8);
+    column(out, samples, |sample| sample.name);
+    column(out, samples, |sample| sample.stack);
+    column(out, samples, |sample| sample.weight);
+    column(out, samples, |sample| sample.is_live);
 }
 
 /// Reads samples. Sections before them have filled the tables of `recording` that they refer to.
 pub(super) fn take_samples(input: &mut &[u8], recording: &Recording) -> Option<Vec<Sample>> {
-    fn column<T: Wire>(
-        input: &mut &[u8],
+    fn column<'a, T: Deserialize<'a>>(
+        input: &mut &'a [u8],
         samples: &mut [Sample],
-        field: impl Fn(&mut Sample) -> &mut T,
+        set: impl Fn(&mut Sample, T),
     ) -> Option<()> {
-        for sample in samples {
-            *field(sample) = T::read(input)?;
-        }
-        Some(())
+        samples.iter_mut().try_for_each(|sample| take(input).map(|value| set(sample, value)))
+    }
+    fn variant<T: Copy>(all: &[T], code: u8) -> Option<T> {
+        all.get(usize::from(code)).copied()
     }
 
-    let mut samples = take_rows(input, LARGE_COUNT_MAX, |input| Kind::read(input).map(Sample::of))?;
+    let kinds: Vec<u8> = take_rows(input, LARGE_COUNT_MAX)?;
+    let mut samples = kinds
+        .into_iter()
+        .map(|code| variant(&Kind::ALL, code).map(Sample::of))
+        .collect::<Option<Vec<Sample>>>()?;
     let mut time_ns = 0u64;
     for sample in &mut samples {
-        time_ns = time_ns.checked_add(u64::read(input)?)?;
+        time_ns = time_ns.checked_add(take(input)?)?;
         sample.time_ns = time_ns;
     }
-    column(input, &mut samples, |sample| &mut sample.duration_ns)?;
-    column(input, &mut samples, |sample| &mut sample.thread)?;
-    column(input, &mut samples, |sample| &mut sample.tag.activity)?;
-    column(input, &mut samples, |sample| &mut sample.tag.stage)?;
-    column(input, &mut samples, |sample| &mut sample.name)?;
-    column(input, &mut samples, |sample| &mut sample.stack)?;
-    column(input, &mut samples, |sample| &mut sample.weight)?;
-    column(input, &mut samples, |sample| &mut sample.is_live)?;
+    column(input, &mut samples, |sample, ns| sample.duration_ns = ns)?;
+    column(input, &mut samples, |sample, thread| sample.thread = thread)?;
+    for sample in &mut samples {
+        sample.tag.activity = variant(&Activity::ALL, take(input)?)?;
+    }
+    for sample in &mut samples {
+        sample.tag.stage = variant(&Stage::ALL, take(input)?)?;
+    }
+    column(input, &mut samples, |sample, name| sample.name = name)?;
+    column(input, &mut samples, |sample, stack| sample.stack = stack)?;
+    column(input, &mut samples, |sample, weight| sample.weight = weight)?;
+    column(input, &mut samples, |sample, is_live| sample.is_live = is_live)?;
     let is_valid = |sample: &Sample| {
         (sample.thread as usize) < recording.threads.len()
             && (sample.name as usize) < recording.names.len()
@@ -204,43 +217,42 @@ pub(super) fn take_samples(input: &mut &[u8], recording: &Recording) -> Option<V
     samples.iter().all(is_valid).then_some(samples)
 }
 
-pub(super) fn put_symbols(out: &mut Vec<u8>, recording: &Recording) {
-    (!recording.needs_symbols()).put(out);
+pub(super) fn put_symbols<'a>(out: &mut Vec<u8>, recording: &'a Recording) {
+    put(out, &!recording.needs_symbols());
     if recording.needs_symbols() {
         return;
     }
     let (mut texts, mut functions) = (IndexSet::new(), IndexSet::new());
+    let mut function = |Function { name, file, line }: &'a Function| {
+        let mut text = |text| texts.insert_full(text).0 as u32;
+        functions.insert_full((text(name), text(file), *line)).0 as u32
+    };
     let mut rows = Vec::new();
     for at_frame in &recording.symbols {
-        put_rows(&mut rows, at_frame, |Function { name, file, line }, rows| {
-            let mut text = |text| texts.insert_full(text).0 as u32;
-            let function = (text(&name[..]), (text(&file[..]), *line));
-            (functions.insert_full(function).0 as u32).put(rows);
-        });
+        put(&mut rows, &at_frame.iter().map(&mut function).collect::<Vec<u32>>());
     }
-    let texts: Vec<&str> = texts.into_iter().collect();
-    put_rows(out, &texts, |text, out| put_text(out, text));
-    functions.into_iter().collect::<Vec<_>>().put(out);
+    put(out, &texts.iter().collect::<Vec<_>>());
+    put(out, &functions.iter().collect::<Vec<_>>());
     out.append(&mut rows);
 }
 
 pub(super) fn take_symbols(input: &mut &[u8], frame_count: usize) -> Option<Vec<Vec<Function>>> {
-    if !bool::read(input)? {
+    if !take::<bool>(input)? {
         return Some(Vec::new());
     }
-    let texts: Vec<String> = Wire::read(input)?;
-    let functions = take_rows(input, LARGE_COUNT_MAX, <(u32, (u32, u32))>::read)?;
+    let texts: Vec<&str> = take_rows(input, SMALL_COUNT_MAX)?;
+    let functions: Vec<(u32, u32, u32)> = take_rows(input, LARGE_COUNT_MAX)?;
     let mut bytes = 0;
-    let mut function = |input: &mut &[u8]| {
-        let (name, (file, line)) = *functions.get(u32::read(input)? as usize)?;
+    let mut function = |number: u32| {
+        let &(name, file, line) = functions.get(number as usize)?;
         let (name, file) = (texts.get(name as usize)?, texts.get(file as usize)?);
         // A short file may refer to a long text often.
         bytes += size_of::<Function>() + name.len() + file.len();
-        (bytes <= SYMBOL_BYTES_MAX).then(|| Function {
-            name: name.clone(),
-            file: file.clone(),
-            line,
-        })
+        (bytes <= SYMBOL_BYTES_MAX).then(|| Function { line, ..Function::new(*name, file) })
     };
-    (0..frame_count).map(|_| take_rows(input, LARGE_COUNT_MAX, &mut function)).collect()
+    let at_frame = |_| {
+        let numbers: Vec<u32> = take_rows(input, LARGE_COUNT_MAX)?;
+        numbers.into_iter().map(&mut function).collect()
+    };
+    (0..frame_count).map(at_frame).collect()
 }

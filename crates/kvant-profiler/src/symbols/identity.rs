@@ -4,9 +4,8 @@
 //! A client that runs the same build as the server need not spend the server's time on names: it
 //! states what it can name, and the server leaves those addresses to it.
 
-use super::elf::Layout;
 use super::{kernel, modules};
-use crate::maps::Mapping;
+use crate::maps;
 use crate::recording::Recording;
 use kvant_env::host::read_text;
 use std::collections::BTreeSet;
@@ -47,30 +46,17 @@ impl Identities {
 
 /// What this process can name.
 pub fn visible() -> Identities {
-    let files = own_files().into_iter().map(|(build_id, _)| hex(&build_id));
+    let modules = maps::own_modules().into_iter();
+    let files = modules.filter(|module| !module.build_id.is_empty());
     let kernel = boot_id().filter(|_| kernel::is_visible());
-    Identities(files.chain(kernel).collect())
+    Identities(files.map(|module| hex(&module.build_id)).chain(kernel).collect())
 }
 
-/// The file with this build id that this process has mapped.
+/// The file with this build id that this process executes.
 pub(super) fn own_file(build_id: &[u8]) -> Option<PathBuf> {
-    let mut files = own_files().into_iter();
-    files.find(|(id, _)| id == build_id).map(|(_, path)| path)
-}
-
-/// The files that this process executes, with their build ids. Files without one are left out.
-fn own_files() -> Vec<(Vec<u8>, PathBuf)> {
-    let mappings = Mapping::read_all().unwrap_or_default();
-    let is_file = |mapping: &&Mapping| mapping.is_executable && mapping.name.starts_with('/');
-    let paths: BTreeSet<&str> =
-        mappings.iter().filter(is_file).map(|mapping| &mapping.name[..]).collect();
-    let files = paths.into_iter().filter_map(|path| {
-        // The program's file may have been replaced since the process started.
-        let path = Path::new(if path.ends_with(" (deleted)") { "/proc/self/exe" } else { path });
-        let build_id = Layout::read(path).ok()?.build_id;
-        (!build_id.is_empty()).then(|| (build_id, path.to_owned()))
-    });
-    files.collect()
+    let modules = maps::own_modules();
+    let index = modules.iter().position(|module| module.build_id == build_id)?;
+    Some(PathBuf::from(if index == 0 { maps::OWN_PROGRAM } else { &modules[index].path }))
 }
 
 fn boot_id() -> Option<String> {

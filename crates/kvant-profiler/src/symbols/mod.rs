@@ -10,7 +10,6 @@
 //! Reading debug information takes seconds and tens of megabytes for a large program, so it belongs
 //! on a thread that no request waits for. A long-lived process calls [`give_back`] afterwards.
 
-mod elf;
 #[expect(unsafe_code, reason = "asks the C library for what the standard library cannot")]
 mod heap;
 mod identity;

@@ -1,7 +1,7 @@
 //! The functions of one file: an executable, a library, or `[vdso]`.
 
-use super::elf::{self, Layout};
 use super::identity;
+use crate::elf::{self, Layout};
 use crate::recording::{Function, Module};
 use addr2line::Loader;
 use std::path::{Path, PathBuf};

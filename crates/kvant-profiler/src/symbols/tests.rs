@@ -1,6 +1,6 @@
-use super::elf::{Layout, vdso_functions};
 use super::*;
-use crate::maps::Mapping;
+use crate::elf::{Layout, vdso_functions};
+use crate::maps;
 use crate::recording::{Facts, Frame, Function, Stack};
 use kvant_env::host::read_text;
 use std::hint::black_box;
@@ -16,25 +16,13 @@ fn known_part(x: u64) -> u64 {
     black_box(black_box(x) * 31) + 7
 }
 
-/// The executable mappings of this process, as in a recording.
-fn own_modules() -> Vec<Module> {
-    let mappings = Mapping::read_all().unwrap().into_iter();
-    mappings
-        .filter(|mapping| mapping.is_executable)
-        .map(|mapping| Module {
-            build_id: Layout::read(Path::new(&mapping.name))
-                .map_or(Vec::new(), |layout| layout.build_id),
-            path: mapping.name,
-            start: mapping.start as u64,
-            end: mapping.end as u64,
-            file_offset_bytes: mapping.file_offset_bytes,
-        })
-        .collect()
-}
-
 fn recording(addresses: &[(u64, bool)]) -> Recording {
     Recording {
-        facts: Facts { process_id: std::process::id(), modules: own_modules(), ..Facts::default() },
+        facts: Facts {
+            process_id: std::process::id(),
+            modules: maps::own_modules(),
+            ..Facts::default()
+        },
         names: vec![String::new()],
         stacks: vec![Stack { parent: 0, frame: 0 }],
         frames: addresses
@@ -116,7 +104,7 @@ fn memmove_is_not_resolved_to_another_name() {
 
 #[test]
 fn vdso_functions_have_names() {
-    let vdso = own_modules().into_iter().find(|module| module.path == "[vdso]").unwrap();
+    let vdso = maps::own_modules().into_iter().find(|module| module.path == "[vdso]").unwrap();
     let (offset, name) = vdso_functions().unwrap().remove(0);
     let mut recording = recording(&[(vdso.start + offset, false)]);
     assert_eq!(resolve(&mut recording).named_count, 1);

@@ -101,8 +101,13 @@ export class Recording {
     this.names = meta.names;
     this.activities = meta.activities;
     this.stages = meta.stages;
-    this.spans = meta.spans.map((span) => ({ ...span, endUs: span.endUs ?? meta.facts.durationUs, isOpen: span.endUs === null }));
-    this.durationUs = meta.facts.durationUs;
+    this.durationUs = meta.durationUs;
+    this.spans = meta.spans.map(({ kind, startNs, endNs, fields }) => ({ kind, fields, startUs: Math.floor(startNs / 1e3),
+      endUs: endNs === null ? meta.durationUs : Math.floor(endNs / 1e3), isOpen: endNs === null }));
+    this.notSampledNs = meta.notSampledNs;
+    this.blindSpot = meta.blindSpot;
+    this.sampleCount = meta.sampleCount;
+    this.hasSymbols = meta.hasSymbols;
     const functions = meta.functions.map((name, index) =>
       frames.intern(name, meta.files[columns['function.file'][index]], columns['function.origin'][index]));
     // The tree of calls; the root, 0, stands for no frame.
@@ -120,7 +125,7 @@ export class Recording {
 
   // What no sample stands for has no time: it belongs to the whole recording only.
   notSampled(view, fromUs, toUs) {
-    return view.id === 'cpu' && fromUs <= 0 && toUs >= this.durationUs ? this.facts.notSampledNs : 0;
+    return view.id === 'cpu' && fromUs <= 0 && toUs >= this.durationUs ? this.notSampledNs : 0;
   }
 
   // The samples of a view, and their number there: those of live bytes are a part of the allocations.
@@ -174,7 +179,7 @@ export function eachSample(recording, view, fromUs, toUs, take) {
 // The frames that stand above a stack when samples are grouped.
 export function framesAbove(frames, recording, samples, index, roots) {
   if (roots === 'thread') {
-    const [id, name] = recording.threads[samples.thread[index]];
+    const { id, name } = recording.threads[samples.thread[index]];
     return [frames.intern(`${name} (${id})`, '', GROUP)];
   }
   if (roots === 'activity') {

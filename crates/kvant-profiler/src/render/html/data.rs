@@ -21,7 +21,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use indexmap::IndexSet;
 use kvant_base::tag::{Activity, Stage};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::Write;
 
 const US_NS: u64 = 1_000;
@@ -40,13 +40,19 @@ pub(super) fn encode(recording: &Recording) -> String {
             sample_columns(kind, &samples, &tree, &mut columns);
         }
     }
+    let facts = &recording.facts;
     let meta = json!({
-        "facts": facts(recording),
-        "threads": recording.threads.iter().map(|thread| json!([thread.id, thread.name])).collect::<Vec<_>>(),
+        "facts": facts,
+        "durationUs": range_us(recording),
+        "notSampledNs": recording.not_sampled_ns(),
+        "blindSpot": facts.cpu.as_ref().and_then(CpuSampling::blind_spot),
+        "sampleCount": recording.samples.len(),
+        "hasSymbols": !recording.symbols.is_empty(),
+        "threads": recording.threads,
         "names": recording.names,
         "activities": Activity::ALL.map(Activity::name),
         "stages": Stage::ALL.map(Stage::name),
-        "spans": spans(recording),
+        "spans": recording.spans,
         "functions": tree.functions.iter().map(|function| function.name).collect::<Vec<_>>(),
         "files": tree.files.iter().collect::<Vec<_>>(),
         "kinds": kinds,
@@ -62,47 +68,12 @@ pub(super) fn encode(recording: &Recording) -> String {
     BASE64_STANDARD.encode(written.expect("a vector takes all"))
 }
 
-fn facts(recording: &Recording) -> Value {
-    let facts = &recording.facts;
-    json!({
-        "startedWallMs": facts.started_wall_ns / 1_000_000,
-        "durationUs": range_us(recording),
-        "command": facts.command,
-        "version": facts.version,
-        "processId": facts.process_id,
-        "cpuCount": facts.cpu_count,
-        "processCpuNs": facts.process_cpu_ns,
-        "notSampledNs": recording.not_sampled_ns(),
-        "blindSpot": facts.cpu.as_ref().and_then(CpuSampling::blind_spot),
-        "engine": facts.cpu.as_ref().map(|cpu| cpu.engine.as_str()),
-        "periodNs": facts.cpu.as_ref().map(|cpu| cpu.period_ns),
-        "hasKernelFrames": facts.cpu.as_ref().map(|cpu| cpu.has_kernel_frames),
-        "allocMeanBytes": facts.alloc_mean_bytes,
-        "waitMeanNs": facts.wait_mean_ns,
-        "droppedCount": facts.dropped_count,
-        "sampleCount": recording.samples.len(),
-        "hasSymbols": !recording.symbols.is_empty(),
-    })
-}
-
 /// The end of the whole range, which is half open on the page: it includes the microsecond of the
 /// last sample.
 fn range_us(recording: &Recording) -> u64 {
     let ends_ns = recording.samples.iter().map(|sample| sample.time_ns + sample.duration_ns);
     let past_last_us = ends_ns.max().map_or(0, |end_ns| end_ns / US_NS + 1);
     recording.facts.duration_ns.div_ceil(US_NS).max(past_last_us)
-}
-
-fn spans(recording: &Recording) -> Vec<Value> {
-    let span = |span: &crate::recording::Span| {
-        json!({
-            "kind": span.kind,
-            "startUs": span.start_ns / US_NS,
-            "endUs": span.end_ns.map(|end_ns| end_ns / US_NS),
-            "fields": span.fields,
-        })
-    };
-    recording.spans.iter().map(span).collect()
 }
 
 /// Columns of numbers, by name.

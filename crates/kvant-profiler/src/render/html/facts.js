@@ -5,30 +5,31 @@ import { element } from './controls.js';
 
 // `name`: of the recording, when there are two.
 export function factsOf(recording, name) {
-  const { facts } = recording;
+  const { facts, notSampledNs } = recording;
+  const { cpu } = facts;
   const list = element('dl');
   const add = (term, text, isWarning = false) => {
     list.append(element('div', { class: isWarning ? 'warning' : '' }, element('dt', {}, term), element('dd', {}, text)));
   };
-  const busy = facts.processCpuNs / 1e3 / facts.durationUs;
+  const busy = facts.processCpuNs / 1e3 / recording.durationUs;
   add('command', facts.command || 'unknown');
-  add('started', new Date(facts.startedWallMs).toISOString().replace('T', ' ').replace(/\.\d+Z$/, ' UTC'));
-  add('lasted', seconds(facts.durationUs));
+  add('started', new Date(facts.startedWallNs / 1e6).toISOString().replace('T', ' ').replace(/\.\d+Z$/, ' UTC'));
+  add('lasted', seconds(recording.durationUs));
   add('process', `${facts.processId}, Kvant ${facts.version}`);
   add('its CPU time', `${amount(facts.processCpuNs, 'time')}, ${busy.toFixed(2)} of ${facts.cpuCount} CPUs`);
-  if (facts.notSampledNs > 0) {
-    add('not sampled', `${amount(facts.notSampledNs, 'time')} of it, ${percent(facts.notSampledNs, facts.processCpuNs)}`);
+  if (notSampledNs > 0) {
+    add('not sampled', `${amount(notSampledNs, 'time')} of it, ${percent(notSampledNs, facts.processCpuNs)}`);
   }
-  add('CPU samples', facts.engine === null ? 'off'
-    : `${facts.engine}, ${Math.round(1e9 / facts.periodNs)} Hz, ${facts.hasKernelFrames ? 'with' : 'without'} kernel frames`);
+  add('CPU samples', cpu === null ? 'off'
+    : `${cpu.engine}, ${Math.round(1e9 / cpu.periodNs)} Hz, ${cpu.hasKernelFrames ? 'with' : 'without'} kernel frames`);
   add('allocations', facts.allocMeanBytes === null ? 'off' : `one in ${amount(facts.allocMeanBytes, 'bytes')}`);
   add('waits', facts.waitMeanNs === null ? 'off' : `one in ${amount(facts.waitMeanNs[0], 'time')}`);
-  add('samples', facts.sampleCount.toLocaleString('en-US'));
+  add('samples', recording.sampleCount.toLocaleString('en-US'));
   add('dropped', facts.droppedCount.toLocaleString('en-US'), facts.droppedCount > 0);
-  if (facts.blindSpot !== null) {
-    add('not seen', facts.blindSpot, true);
+  if (recording.blindSpot !== null) {
+    add('not seen', recording.blindSpot, true);
   }
-  if (!facts.hasSymbols) {
+  if (!recording.hasSymbols) {
     add('names of functions', 'not resolved', true);
   }
   return element('div', {}, element('h1', {}, name === null ? 'Kvant profile' : `Kvant profile ${name}`), list);

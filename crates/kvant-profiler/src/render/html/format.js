@@ -56,7 +56,7 @@ export function seconds(us) {
 }
 
 export function wallClock(recording, us) {
-  return new Date(recording.facts.startedWallMs + us / 1e3).toISOString().slice(11, 23);
+  return new Date(recording.facts.startedWallNs / 1e6 + us / 1e3).toISOString().slice(11, 23);
 }
 
 // The end of a path of names, without type parameters: what a narrow box can show. Of `<A as B>::f` the type A.

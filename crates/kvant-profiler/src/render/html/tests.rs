@@ -116,7 +116,7 @@ fn the_whole_range_has_the_samples_of_its_last_microsecond() {
         recording.facts.duration_ns = 10_500;
         recording.samples.truncate(1);
         recording.samples[0].time_ns = last_ns;
-        unpack(&html(&recording)).0["facts"]["durationUs"].clone()
+        unpack(&html(&recording)).0["durationUs"].clone()
     };
     assert_eq!(range_us(1_000), 11);
     assert_eq!(range_us(10_400), 11);
@@ -147,8 +147,8 @@ fn a_page_says_what_no_sample_stands_for_and_what_is_not_seen() {
     recording.facts.cpu =
         Some(CpuSampling { engine: "perf".into(), period_ns: 4_000_000, has_kernel_frames: false });
     let (meta, _) = unpack(&html(&recording));
-    assert_eq!(meta["facts"]["notSampledNs"], 1_000_000);
-    let blind_spot = meta["facts"]["blindSpot"].as_str().expect("a sentence");
+    assert_eq!(meta["notSampledNs"], 1_000_000);
+    let blind_spot = meta["blindSpot"].as_str().expect("a sentence");
     assert!(blind_spot.contains("perf_event_paranoid"), "{blind_spot}");
 }
 

@@ -17,9 +17,9 @@ const HEAD_BYTES_MAX: u64 = 64 << 10;
 
 /// Build id and loadable segments of a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     /// Empty if the file has none.
-    pub(super) build_id: Vec<u8>,
+    pub(crate) build_id: Vec<u8>,
     segments: Vec<Segment>,
 }
 
@@ -35,7 +35,7 @@ impl Layout {
     ///
     /// # Errors
     /// It cannot be read, or is no 64-bit ELF file.
-    pub(super) fn read(path: &Path) -> io::Result<Layout> {
+    pub(crate) fn read(path: &Path) -> io::Result<Layout> {
         let file = PosixFs::new().open(path)?;
         let head_bytes = file.len_bytes()?.min(HEAD_BYTES_MAX);
         let mut head = vec![0; head_bytes as usize];
@@ -46,7 +46,7 @@ impl Layout {
     }
 
     /// Parses the beginning of a file.
-    pub(super) fn parse(head: &[u8]) -> object::Result<Layout> {
+    pub(crate) fn parse(head: &[u8]) -> object::Result<Layout> {
         let header = FileHeader64::<Endianness>::parse(head)?;
         let endian = header.endian()?;
         let mut layout = Layout { build_id: Vec::new(), segments: Vec::new() };
@@ -72,7 +72,7 @@ impl Layout {
     }
 
     /// The file's own address for a file offset.
-    pub(super) fn address_of(&self, file_offset_bytes: u64) -> Option<u64> {
+    pub(crate) fn address_of(&self, file_offset_bytes: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| {
             let distance = file_offset_bytes.checked_sub(segment.file_offset_bytes)?;
             (distance < segment.file_bytes).then(|| segment.address.checked_add(distance))?
@@ -82,7 +82,7 @@ impl Layout {
 
 /// The functions of `[vdso]`, the code that the kernel maps into every process, with their offsets:
 /// read from this process, as it is the same in all.
-pub(super) fn vdso_functions() -> io::Result<Vec<(u64, String)>> {
+pub(crate) fn vdso_functions() -> io::Result<Vec<(u64, String)>> {
     let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     let mappings = Mapping::read_all()?;
     let vdso = mappings.iter().find(|mapping| mapping.name == "[vdso]");
