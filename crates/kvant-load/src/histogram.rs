@@ -1,19 +1,24 @@
-//! Latencies in nanoseconds: an HdrHistogram with the bounds that all of ours share, so that any
-//! two can be added.
+//! Latencies in nanoseconds. All histograms have the same bounds, so that any two can be added.
 //!
-//! Three significant digits from 256 ns to 24 hours (25 % more than wrk2's, whose unit is 1 us).
-//! What lies beyond is recorded as the bound.
+//! Three significant digits from 256 ns to 24 hours (25 % more buckets than wrk2's, whose unit is
+//! 1 us). A value outside these bounds is recorded as the nearest bound.
+
+mod spectrum;
+#[cfg(test)]
+mod tests;
+
+pub use spectrum::SpectrumRow;
 
 use hdrhistogram::Histogram as Hdr;
 
-/// Smallest distance that is told apart, in nanoseconds.
+/// The finest resolution, in nanoseconds.
 pub const LOWEST_NS: u64 = 256;
-/// Largest value, in nanoseconds.
+/// The largest value, in nanoseconds.
 pub const HIGHEST_NS: u64 = 24 * 3_600 * 1_000_000_000;
 /// Significant decimal digits.
 pub const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Latencies of one kind.
+/// An HdrHistogram of latencies.
 #[derive(Clone, Debug)]
 pub struct Histogram(Hdr<u64>);
 
@@ -49,35 +54,33 @@ impl Histogram {
         }
     }
 
-    /// Forgets all values; keeps the memory.
+    /// Removes all values; keeps the memory.
     pub fn clear(&mut self) {
         if !self.is_empty() {
             self.0.reset();
         }
     }
 
-    /// How many values were recorded.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// Whether nothing was recorded.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The value that `percent` (0..=100) of all values do not exceed; 0 when empty.
+    /// The value at a percentile (0..=100); 0 when empty.
     pub fn percentile_ns(&self, percent: f64) -> u64 {
-        // A percentage as a share is often a hair too large in binary (99.9 / 100 of 1,000 values
-        // would be 999.0000000000001 of them, and so the maximum): less than one rank in the
-        // largest of counts.
+        // A percentage often becomes a slightly larger quantile in binary: 99.9 / 100 of 1,000
+        // values would be rank 999.0000000000001, and so the maximum. The correction is less than
+        // one rank in the largest of counts.
         self.0.value_at_quantile((percent / 100.0 - 1e-12).max(0.0))
     }
 
-    /// The largest value as recorded: at most one unit of resolution under the true one; 0 when
-    /// empty.
+    /// The lowest value of the largest value's bucket, as wrk2 prints it; 0 when empty.
     pub fn max_ns(&self) -> u64 {
-        // The library rounds up to the end of the unit; wrk2 prints its start.
         self.0.lowest_equivalent(self.0.max())
     }
 
@@ -101,6 +104,3 @@ impl Histogram {
         &self.0
     }
 }
-
-#[cfg(test)]
-mod tests;

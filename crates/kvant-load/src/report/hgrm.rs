@@ -1,5 +1,5 @@
-//! Percentile distributions as text, as HdrHistogram plotters read them: the rows of [`spectrum`]
-//! in milliseconds, and what the histogram is made of behind `#`.
+//! Percentile distributions as text, as HdrHistogram plotters read them: the rows of
+//! [`Histogram::spectrum`] in milliseconds, and what the histogram is made of behind `#`.
 //!
 //! wrk2's classic block has the same rows; this one stands alone in a file and says what its values
 //! are.
@@ -7,7 +7,6 @@
 #[cfg(test)]
 mod tests;
 
-use super::spectrum;
 use crate::histogram::{HIGHEST_NS, Histogram, LOWEST_NS, SIGNIFICANT_DIGITS};
 use std::io::{self, Write};
 
@@ -27,10 +26,10 @@ pub fn write(out: &mut impl Write, histogram: &Histogram, what: &str) -> io::Res
         "{:>12} {:>14} {:>10} {:>14}\n",
         "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
     )?;
-    for row in spectrum::rows(histogram) {
+    for row in histogram.spectrum() {
         let value_ms = row.value_ns as f64 / NS_PER_MS;
-        if row.inverse.is_finite() {
-            let (quantile, count, inverse) = (row.quantile, row.count, row.inverse);
+        if row.inverse().is_finite() {
+            let (quantile, count, inverse) = (row.quantile, row.count, row.inverse());
             writeln!(out, "{value_ms:12.3} {quantile:14.12} {count:10} {inverse:14.2}")?;
         } else {
             // As the reference implementation ends: plotters leave out a row without the fourth

@@ -5,7 +5,6 @@ pub mod hgrm;
 pub mod hlog;
 pub mod json;
 pub mod progress;
-pub mod spectrum;
 pub mod summary;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -8,21 +8,21 @@ fn histogram(values_ns: impl IntoIterator<Item = u64>) -> Histogram {
 
 #[test]
 fn an_empty_histogram_has_no_rows() {
-    assert_eq!(rows(&Histogram::new()).count(), 0);
+    assert_eq!(Histogram::new().spectrum().count(), 0);
 }
 
 #[test]
 fn a_single_value_has_a_first_and_a_last_row() {
-    let rows: Vec<Row> = rows(&histogram([1_000_000])).collect();
+    let rows: Vec<SpectrumRow> = histogram([1_000_000]).spectrum().collect();
     let quantiles: Vec<f64> = rows.iter().map(|row| row.quantile).collect();
     assert_eq!(quantiles, [0.0, 1.0]);
     assert!(rows.iter().all(|row| row.count == 1 && row.value_ns >= 1_000_000));
-    assert!(rows[1].inverse.is_infinite());
+    assert!(rows[1].inverse().is_infinite());
 }
 
 #[test]
 fn steps_are_a_fifth_of_each_halving() {
-    let rows: Vec<Row> = rows(&histogram((1..=1_000).map(|us| us * 1_000))).collect();
+    let rows: Vec<SpectrumRow> = histogram((1..=1_000).map(|us| us * 1_000)).spectrum().collect();
     let quantiles: Vec<f64> = rows.iter().map(|row| row.quantile).take(12).collect();
     let expected = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.775];
     for (quantile, expected) in quantiles.iter().zip(expected) {
@@ -32,7 +32,7 @@ fn steps_are_a_fifth_of_each_halving() {
     let median = rows.iter().find(|row| row.quantile == 0.5).unwrap();
     assert_eq!(median.count, 500);
     assert!((500_000..=500_300).contains(&median.value_ns));
-    assert_eq!(median.inverse, 2.0);
+    assert_eq!(median.inverse(), 2.0);
     assert_eq!(rows.last().map(|row| (row.quantile, row.count)), Some((1.0, 1_000)));
 }
 
@@ -40,7 +40,7 @@ fn steps_are_a_fifth_of_each_halving() {
 fn rows_repeat_a_value_that_covers_several_steps_except_the_last() {
     let mut values = vec![1_000_000; 80];
     values.extend(vec![2_000_000; 20]);
-    let rows: Vec<Row> = rows(&histogram(values)).collect();
+    let rows: Vec<SpectrumRow> = histogram(values).spectrum().collect();
     let counts: Vec<u64> = rows.iter().map(|row| row.count).collect();
     // 0 to 50 in tens, 55 to 75 in fives, 77.5, 80; then one row of the last value, and the end.
     assert_eq!(counts.iter().filter(|&&count| count == 80).count(), 6 + 5 + 2);
@@ -50,7 +50,7 @@ fn rows_repeat_a_value_that_covers_several_steps_except_the_last() {
 #[test]
 fn values_and_counts_never_fall() {
     let values = (0..5_000_u64).map(|i| i * i % 7_919 * 10_000);
-    let rows: Vec<Row> = rows(&histogram(values)).collect();
+    let rows: Vec<SpectrumRow> = histogram(values).spectrum().collect();
     for pair in rows.windows(2) {
         assert!(pair[0].quantile < pair[1].quantile);
         assert!(pair[0].value_ns <= pair[1].value_ns && pair[0].count <= pair[1].count);
