@@ -11,7 +11,7 @@
 //!
 //! Calibration lines are printed in exact mode only: otherwise nothing is calibrated.
 
-use crate::histogram::Histogram;
+use crate::histogram::{Histogram, SpectrumRow};
 use crate::outcome::Outcome;
 use crate::units::{counted, format_binary, format_metric, format_time_s, format_time_us};
 use std::fmt::Write as _;
@@ -47,8 +47,6 @@ const BUCKETS: u32 = 27;
 const SUB_BUCKETS: u32 = 2_048;
 /// The rows of the distribution.
 const PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0];
-/// How many rows the spectrum has for each halving of the distance to 100 %.
-const TICKS_PER_HALF_DISTANCE: f64 = 5.0;
 /// Ends a block of latencies.
 const RULE: &str = "----------------------------------------------------------\n";
 
@@ -90,50 +88,6 @@ pub fn body(outcome: &Outcome, parts: Parts) -> String {
     }
     text.push_str(&totals(outcome));
     text
-}
-
-/// A row of the percentile spectrum.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SpectrumRow {
-    /// The largest value up to the percentile, in milliseconds: the end of its unit of resolution.
-    pub value_ms: f64,
-    /// 0 to 1.
-    pub quantile: f64,
-    /// How many values are at most that.
-    pub count: u64,
-}
-
-impl SpectrumRow {
-    /// `1/(1-Percentile)`: infinite in the last row.
-    pub fn inverse(&self) -> f64 {
-        1.0 / (1.0 - self.quantile)
-    }
-}
-
-/// The percentile spectrum: five rows to each halving of the distance to 100 %, and a last row at
-/// 100 %.
-pub fn spectrum(histogram: &Histogram) -> Vec<SpectrumRow> {
-    let hdr = histogram.as_hdr();
-    let total = histogram.count();
-    let mut rows = Vec::new();
-    let mut next_percent = 0.0_f64;
-    let mut count = 0;
-    let mut value_ms = 0.0;
-    for step in hdr.iter_recorded() {
-        count += step.count_since_last_iteration();
-        value_ms = hdr.highest_equivalent(step.value_iterated_to()) as f64 / 1e6;
-        let reached_percent = 100.0 * count as f64 / total as f64;
-        while next_percent <= reached_percent {
-            rows.push(SpectrumRow { value_ms, quantile: next_percent / 100.0, count });
-            let halvings = ((100.0 / (100.0 - next_percent)).ln() / 2.0_f64.ln()).floor() + 1.0;
-            next_percent += 100.0 / (TICKS_PER_HALF_DISTANCE * halvings.exp2());
-            if count == total {
-                break;
-            }
-        }
-    }
-    rows.push(SpectrumRow { value_ms, quantile: 1.0, count });
-    rows
 }
 
 fn calibration(outcome: &Outcome) -> String {
@@ -214,12 +168,14 @@ fn distribution(histogram: &Histogram, title: &str, exact: bool) -> String {
             "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
         ),
     );
-    for row in spectrum(histogram) {
+    // wrk2 prints the last row of an empty histogram too.
+    let empty = SpectrumRow { value_ns: 0, quantile: 1.0, count: 0 };
+    for row in histogram.spectrum().chain(histogram.is_empty().then_some(empty)) {
         line(
             &mut text,
             format_args!(
                 "{:>12.3} {:>12.6} {:>12} {:>12.2}",
-                row.value_ms,
+                row.value_ns as f64 / 1e6,
                 row.quantile,
                 row.count,
                 row.inverse()

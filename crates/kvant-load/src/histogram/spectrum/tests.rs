@@ -22,7 +22,8 @@ fn a_single_value_has_a_first_and_a_last_row() {
 
 #[test]
 fn steps_are_a_fifth_of_each_halving() {
-    let rows: Vec<SpectrumRow> = histogram((1..=1_000).map(|us| us * 1_000)).spectrum().collect();
+    let histogram = histogram((1..=1_000).map(|us| us * 1_000));
+    let rows: Vec<SpectrumRow> = histogram.spectrum().collect();
     let quantiles: Vec<f64> = rows.iter().map(|row| row.quantile).take(12).collect();
     let expected = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.775];
     for (quantile, expected) in quantiles.iter().zip(expected) {
@@ -33,7 +34,12 @@ fn steps_are_a_fifth_of_each_halving() {
     assert_eq!(median.count, 500);
     assert!((500_000..=500_300).contains(&median.value_ns));
     assert_eq!(median.inverse(), 2.0);
-    assert_eq!(rows.last().map(|row| (row.quantile, row.count)), Some((1.0, 1_000)));
+    let [.., before, last] = rows[..] else { panic!("{rows:?}") };
+    assert_eq!((last.quantile, last.count), (1.0, 1_000));
+    // The largest value has a row below the quantile 1 too.
+    assert_eq!((before.count, before.value_ns), (1_000, last.value_ns));
+    // A row has the highest value of its bucket, the maximum the lowest.
+    assert!(last.value_ns > histogram.max_ns());
 }
 
 #[test]
@@ -48,7 +54,7 @@ fn rows_repeat_a_value_that_covers_several_steps_except_the_last() {
 }
 
 #[test]
-fn values_and_counts_never_fall() {
+fn quantiles_rise_and_values_and_counts_never_fall() {
     let values = (0..5_000_u64).map(|i| i * i % 7_919 * 10_000);
     let rows: Vec<SpectrumRow> = histogram(values).spectrum().collect();
     for pair in rows.windows(2) {

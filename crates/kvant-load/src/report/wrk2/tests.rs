@@ -204,45 +204,6 @@ fn nothing_answered_stays_readable() {
 }
 
 #[test]
-fn the_spectrum_halves_the_distance_every_five_rows() {
-    let mut histogram = Histogram::new();
-    for us in 1..=1_000 {
-        histogram.record_ns(us * 1_000);
-    }
-    let rows = spectrum(&histogram);
-    let percents: Vec<f64> = rows.iter().map(|row| (row.quantile * 1e5).round() / 1e3).collect();
-    let start = [
-        0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 55.0, 60.0, 65.0, 70.0, 75.0, 77.5, 80.0, 82.5, 85.0,
-        87.5, 88.75,
-    ];
-    assert_eq!(percents[..start.len()], start);
-    assert!(rows.is_sorted_by(|a, b| a.quantile < b.quantile
-        && a.count <= b.count
-        && a.value_ms <= b.value_ms));
-    let (last, before) = (rows[rows.len() - 1], rows[rows.len() - 2]);
-    assert_eq!((last.quantile, last.count), (1.0, 1_000));
-    assert!(last.inverse().is_infinite());
-    assert_eq!(
-        (before.count, before.value_ms),
-        (1_000, last.value_ms),
-        "what is last is there with its percentile too"
-    );
-    // The last row names the end of the unit of resolution, the line of the maximum its start.
-    assert!(last.value_ms > histogram.max_ns() as f64 / 1e6);
-}
-
-#[test]
-fn a_single_value_and_none_have_a_spectrum() {
-    let mut histogram = Histogram::new();
-    let rows = spectrum(&histogram);
-    assert_eq!(rows, [SpectrumRow { value_ms: 0.0, quantile: 1.0, count: 0 }]);
-    histogram.record_ns(1_000_000);
-    let quantiles: Vec<(f64, u64)> =
-        spectrum(&histogram).iter().map(|row| (row.quantile, row.count)).collect();
-    assert_eq!(quantiles, [(0.0, 1), (1.0, 1)]);
-}
-
-#[test]
 fn readers_of_wrk2_find_every_number() {
     let found = Classic::parse(&with_uncorrected_and_errors());
     let about = |found: f64, expected: f64| {
