@@ -1,133 +1,107 @@
-//! The chunked framing of bodies (RFC 9112, section 7.1), byte by byte but for the data.
+//! Chunked bodies (RFC 9112, section 7.1), line by line. Extensions and trailers are ignored.
 //!
-//! Extensions and trailers are passed by. Lines end with CR LF and nothing less: what is between
-//! chunks is written by programs, and two readings of it are what smuggling needs.
+//! Lines end with CR LF and nothing else: a lenient reading is what request smuggling needs.
 
-use super::{Fault, HEAD_BYTES_MAX};
+use super::{HEAD_BYTES_MAX, ParseError, prefix};
+use httparse::{Status, parse_chunk_size};
 
 #[cfg(test)]
 mod tests;
 
-/// Where in a chunked body we are.
+/// The position in a chunked body.
 #[derive(Debug, Default)]
 pub(super) struct Chunked {
-    state: State,
+    state: ChunkState,
+    /// A line whose end has not arrived.
+    held: Vec<u8>,
     /// Bytes of extensions and trailers so far.
-    passed_bytes: usize,
+    ignored_bytes: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum State {
-    /// Within the digits of a chunk's length.
-    Size {
-        size_bytes: u64,
-        digits: u8,
-    },
-    /// White space after the digits, and extensions after a semicolon.
-    Extension {
-        size_bytes: u64,
-        is_past_semicolon: bool,
-    },
-    /// After the CR of the line with the length.
-    SizeLf {
-        size_bytes: u64,
-    },
-    /// Within the data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ChunkState {
+    /// In the line with a chunk's length.
+    #[default]
+    Size,
     Data {
         left_bytes: u64,
     },
-    /// After the data.
-    DataCr,
-    DataLf,
-    /// At the start of a trailer, or of the empty line that ends the body.
+    /// In the line end after the data.
+    DataEnd,
+    /// In a trailer, or in the empty line that ends the body.
     Trailer,
-    /// Within a trailer.
-    TrailerLine,
-    TrailerLf,
-    /// After the CR of the last, empty line.
-    LastLf,
-}
-
-impl Default for State {
-    fn default() -> State {
-        State::Size { size_bytes: 0, digits: 0 }
-    }
+    End,
 }
 
 impl Chunked {
-    /// Takes bytes up to the end of the body, or all: how many, and whether the body is complete.
-    /// Data goes to `on_data`.
+    /// Consumes bytes up to the end of the body, and passes the data to `on_data`. Returns the
+    /// number of bytes consumed and whether the body is complete.
     pub(super) fn take(
         &mut self,
         input: &[u8],
-        mut on_data: impl FnMut(&[u8]) -> Result<(), Fault>,
-    ) -> Result<(usize, bool), Fault> {
+        mut on_data: impl FnMut(&[u8]) -> Result<(), ParseError>,
+    ) -> Result<(usize, bool), ParseError> {
         let mut at = 0;
-        while let Some(&byte) = input.get(at) {
-            if let State::Data { left_bytes } = self.state {
-                let rest = &input[at..];
-                let taken =
-                    usize::try_from(left_bytes).map_or(rest.len(), |left| left.min(rest.len()));
-                on_data(&rest[..taken])?;
-                at += taken;
-                let left_bytes = left_bytes - taken as u64;
-                self.state =
-                    if left_bytes == 0 { State::DataCr } else { State::Data { left_bytes } };
+        while at < input.len() && self.state != ChunkState::End {
+            let rest = &input[at..];
+            if let ChunkState::Data { left_bytes } = &mut self.state {
+                let data = prefix(rest, *left_bytes);
+                on_data(data)?;
+                at += data.len();
+                *left_bytes -= data.len() as u64;
+                if *left_bytes == 0 {
+                    self.state = ChunkState::DataEnd;
+                }
                 continue;
             }
-            at += 1;
-            match self.after(byte)? {
-                Some(state) => self.state = state,
-                None => return Ok((at, true)),
+            let line_bytes = rest.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+            let piece = &rest[..line_bytes.unwrap_or(rest.len())];
+            at += piece.len();
+            if line_bytes.is_some() && self.held.is_empty() {
+                self.take_line(piece)?;
+            } else {
+                let mut line = std::mem::take(&mut self.held);
+                line.extend_from_slice(piece);
+                self.take_line(&line)?;
+                if line_bytes.is_none() {
+                    self.held = line;
+                }
             }
         }
-        Ok((at, false))
+        Ok((at, self.state == ChunkState::End))
     }
 
-    /// The state after a byte that is not data; `None` after the last byte of the body.
-    fn after(&mut self, byte: u8) -> Result<Option<State>, Fault> {
-        let state = match (self.state, byte) {
-            (State::Size { size_bytes, digits: 1.. }, b'\r') => State::SizeLf { size_bytes },
-            (State::Size { size_bytes, digits: 1.. }, b';' | b' ' | b'\t') => {
-                State::Extension { size_bytes, is_past_semicolon: byte == b';' }
-            }
-            // 16 digits are 64 bits.
-            (State::Size { size_bytes, digits: digits @ ..16 }, _) => {
-                let digit = (byte as char).to_digit(16).ok_or(Fault::Chunk)?;
-                State::Size { size_bytes: size_bytes << 4 | u64::from(digit), digits: digits + 1 }
-            }
-            (State::Extension { size_bytes, .. }, b'\r') => State::SizeLf { size_bytes },
-            (State::Extension { size_bytes, is_past_semicolon }, _) => {
-                self.pass_by(byte)?;
-                if !is_past_semicolon && !matches!(byte, b';' | b' ' | b'\t') {
-                    return Err(Fault::Chunk);
+    /// Checks a line, or the beginning of one, and moves on at its end.
+    fn take_line(&mut self, line: &[u8]) -> Result<(), ParseError> {
+        let is_complete = line.ends_with(b"\n");
+        let is_cr_without_lf = |pair: &[u8]| (pair[0] == b'\r') != (pair[1] == b'\n');
+        if line[0] == b'\n' || line.windows(2).any(is_cr_without_lf) {
+            return Err(ParseError::Chunk);
+        }
+        let (next, ignored_bytes) = match self.state {
+            ChunkState::Size => {
+                let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+                let next = match parse_chunk_size(line).map_err(|_| ParseError::Chunk)? {
+                    Status::Complete((_, 0)) => ChunkState::Trailer,
+                    Status::Complete((_, left_bytes)) => ChunkState::Data { left_bytes },
+                    Status::Partial => ChunkState::Size,
+                };
+                if digits == 0 {
+                    return Err(ParseError::Chunk);
                 }
-                State::Extension {
-                    size_bytes,
-                    is_past_semicolon: is_past_semicolon || byte == b';',
-                }
+                (next, (line.len() - digits).saturating_sub(b"\r\n".len()))
             }
-            (State::SizeLf { size_bytes: 0 }, b'\n') => State::Trailer,
-            (State::SizeLf { size_bytes }, b'\n') => State::Data { left_bytes: size_bytes },
-            (State::DataCr, b'\r') => State::DataLf,
-            (State::DataLf, b'\n') => State::default(),
-            (State::Trailer, b'\r') => State::LastLf,
-            (State::TrailerLine, b'\r') => State::TrailerLf,
-            (State::Trailer | State::TrailerLine, _) => {
-                self.pass_by(byte)?;
-                State::TrailerLine
-            }
-            (State::TrailerLf, b'\n') => State::Trailer,
-            (State::LastLf, b'\n') => return Ok(None),
-            _ => return Err(Fault::Chunk),
+            ChunkState::DataEnd if b"\r\n".starts_with(line) => (ChunkState::Size, 0),
+            ChunkState::Trailer if line == b"\r\n" => (ChunkState::End, 0),
+            ChunkState::Trailer => (ChunkState::Trailer, line.len()),
+            _ => return Err(ParseError::Chunk),
         };
-        Ok(Some(state))
-    }
-
-    fn pass_by(&mut self, byte: u8) -> Result<(), Fault> {
-        self.passed_bytes += 1;
-        if byte == b'\n' || self.passed_bytes > HEAD_BYTES_MAX {
-            return Err(Fault::Chunk);
+        if self.ignored_bytes + ignored_bytes > HEAD_BYTES_MAX {
+            return Err(ParseError::Chunk);
+        }
+        if is_complete {
+            self.ignored_bytes += ignored_bytes;
+            self.state = next;
         }
         Ok(())
     }

@@ -1,17 +1,16 @@
-//! The head of an answer: what of it decides how the body is framed and whether the connection
-//! stays open.
+//! Response heads: how the body is framed, and whether the connection stays open.
 
-use super::{Collector, Fault, HEADERS_MAX};
+use super::{Collector, HEADERS_MAX, ParseError};
 use httparse::{Header, ParserConfig, Response, Status};
 use std::mem::MaybeUninit;
 
-/// What a head says.
+/// A complete head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
-    /// Its length, with the empty line.
+    /// Its length, including the empty line.
     pub(super) bytes: usize,
     pub(super) status: u16,
-    /// Whether the connection stays open as far as version and `Connection` say.
+    /// Whether version and `Connection` allow another request.
     pub(super) keeps_alive: bool,
     pub(super) framing: Framing,
 }
@@ -19,38 +18,36 @@ pub(super) struct Head {
 /// How the end of a body is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// Not the answer yet: another head follows (1xx).
+    /// An interim response (1xx): another head follows.
     Interim,
-    /// So many bytes; 0 for answers that never have a body.
+    /// By length; 0 for responses that never have a body.
     Length(u64),
-    /// Chunks that say their own lengths.
     Chunked,
-    /// All that comes until the connection ends.
+    /// By the end of the connection.
     UntilClose,
 }
 
-/// Parses a head at the start of `input`; `None` when its end is not there. A complete head goes to
-/// `collector`.
+/// Parses a head at the start of `input`; `None` when it is incomplete. `collector` receives the
+/// headers of a complete head.
 pub(super) fn parse(
     input: &[u8],
     is_head: bool,
     collector: Option<&mut Collector>,
-) -> Result<Option<Head>, Fault> {
+) -> Result<Option<Head>, ParseError> {
     let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let mut response = Response::new(&mut []);
     let parsed = ParserConfig::default()
         .parse_response_with_uninit_headers(&mut response, input, &mut headers)
-        .map_err(Fault::Head)?;
+        .map_err(ParseError::Head)?;
     let Status::Complete(bytes) = parsed else {
         return Ok(None);
     };
     let status = response.code.expect("a complete head has a status");
     let is_http_1_0 = response.version == Some(0);
     let fields = Fields::of(response.headers)?;
-
     let framing = match status {
-        0..100 => return Err(Fault::Status),
-        101 => return Err(Fault::Switched),
+        0..100 => return Err(ParseError::Status),
+        101 => return Err(ParseError::Switched),
         100..200 => Framing::Interim,
         204 | 304 => Framing::Length(0),
         _ if is_head => Framing::Length(0),
@@ -63,32 +60,32 @@ pub(super) fn parse(
     Ok(Some(Head { bytes, status, keeps_alive, framing }))
 }
 
-/// The headers that matter.
+/// The headers that matter here.
 #[derive(Default)]
 struct Fields {
     length_bytes: Option<u64>,
-    /// The last transfer coding; whether it is `chunked`.
+    /// Whether the last transfer coding is `chunked`; `None` without `Transfer-Encoding`.
     is_chunked: Option<bool>,
     says_close: bool,
     says_keep_alive: bool,
 }
 
 impl Fields {
-    fn of(headers: &[Header<'_>]) -> Result<Fields, Fault> {
+    fn of(headers: &[Header<'_>]) -> Result<Fields, ParseError> {
         let mut fields = Fields::default();
-        for header in headers {
-            // Lengths differ: one comparison sorts out almost all others.
-            match header.name.len() {
-                14 if header.name.eq_ignore_ascii_case("content-length") => {
-                    fields.add_length(header.value)?
+        for Header { name, value } in headers {
+            // Comparing lengths first rules out almost all other headers.
+            match name.len() {
+                14 if name.eq_ignore_ascii_case("content-length") => fields.add_length(value)?,
+                10 if name.eq_ignore_ascii_case("connection") => {
+                    for token in tokens(value) {
+                        fields.says_close |= token.eq_ignore_ascii_case(b"close");
+                        fields.says_keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
+                    }
                 }
-                10 if header.name.eq_ignore_ascii_case("connection") => {
-                    fields.add_connection(header.value)
-                }
-                17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
-                    let last = tokens(header.value).last();
-                    fields.is_chunked =
-                        Some(last.is_some_and(|last| last.eq_ignore_ascii_case(b"chunked")));
+                17 if name.eq_ignore_ascii_case("transfer-encoding") => {
+                    let last = tokens(value).last().unwrap_or_default();
+                    fields.is_chunked = Some(last.eq_ignore_ascii_case(b"chunked"));
                 }
                 _ => {}
             }
@@ -96,32 +93,24 @@ impl Fields {
         Ok(fields)
     }
 
-    /// A length may be repeated (as a list, or as several headers) if it is the same.
-    fn add_length(&mut self, value: &[u8]) -> Result<(), Fault> {
-        let mut count = 0;
+    /// A length may be repeated, in a list or in several headers, if it is the same.
+    fn add_length(&mut self, value: &[u8]) -> Result<(), ParseError> {
+        let mut has_any = false;
         for token in tokens(value) {
-            let length_bytes = decimal(token).ok_or(Fault::Length)?;
+            let length_bytes = decimal(token).ok_or(ParseError::Length)?;
             if *self.length_bytes.get_or_insert(length_bytes) != length_bytes {
-                return Err(Fault::Length);
+                return Err(ParseError::Length);
             }
-            count += 1;
+            has_any = true;
         }
-        if count == 0 { Err(Fault::Length) } else { Ok(()) }
+        if has_any { Ok(()) } else { Err(ParseError::Length) }
     }
 
-    fn add_connection(&mut self, value: &[u8]) {
-        for token in tokens(value) {
-            self.says_close |= token.eq_ignore_ascii_case(b"close");
-            self.says_keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
-        }
-    }
-
-    fn framing(&self, is_http_1_0: bool) -> Result<Framing, Fault> {
+    fn framing(&self, is_http_1_0: bool) -> Result<Framing, ParseError> {
         match (self.is_chunked, self.length_bytes) {
-            (Some(_), _) if is_http_1_0 => Err(Fault::TransferEncoding),
-            // Which of both holds is what request smuggling plays with: a server that says both is
-            // broken.
-            (Some(_), Some(_)) => Err(Fault::Length),
+            (Some(_), _) if is_http_1_0 => Err(ParseError::TransferEncoding),
+            // Request smuggling depends on such an ambiguity: a server that sends both is broken.
+            (Some(_), Some(_)) => Err(ParseError::Length),
             (Some(true), None) => Ok(Framing::Chunked),
             (None, Some(length_bytes)) => Ok(Framing::Length(length_bytes)),
             (Some(false) | None, None) => Ok(Framing::UntilClose),
@@ -129,15 +118,13 @@ impl Fields {
     }
 }
 
-/// The elements of a list, without the white space around them and without empty ones.
+/// The non-empty elements of a comma-separated list.
 fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|token| !token.is_empty())
 }
 
-/// A number of decimal digits alone.
+/// A number without a sign.
 fn decimal(digits: &[u8]) -> Option<u64> {
-    digits.iter().try_fold(0u64, |value, byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        value.checked_mul(10)?.checked_add(digit)
-    })
+    let digits = str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
+    digits.parse().ok()
 }

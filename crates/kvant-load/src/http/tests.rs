@@ -1,18 +1,18 @@
 use super::*;
 use kvant_env::rng::{Rng, entropy_seed};
 
-/// An answer with what has to be understood of it.
+/// A response and the expected result.
 struct Sample {
     bytes: Vec<u8>,
     is_head: bool,
-    answer: Answer,
+    response: Response,
     body: &'static [u8],
     headers: Vec<(&'static str, &'static [u8])>,
 }
 
 fn sample(bytes: &[u8], status: u16, keeps_alive: bool, body: &'static [u8]) -> Sample {
-    let answer = Answer { status, keeps_alive, bytes: bytes.len() as u64 };
-    Sample { bytes: bytes.to_vec(), is_head: false, answer, body, headers: Vec::new() }
+    let response = Response { status, keeps_alive };
+    Sample { bytes: bytes.to_vec(), is_head: false, response, body, headers: Vec::new() }
 }
 
 fn to_head(sample: Sample) -> Sample {
@@ -23,7 +23,7 @@ fn with_headers(sample: Sample, headers: &[(&'static str, &'static [u8])]) -> Sa
     Sample { headers: headers.to_vec(), ..sample }
 }
 
-/// Answers that keep the connection open.
+/// Responses that keep the connection open.
 fn samples() -> Vec<Sample> {
     vec![
         with_headers(
@@ -60,33 +60,32 @@ fn samples() -> Vec<Sample> {
     ]
 }
 
-/// An answer with its headers and body.
-type Seen = (Answer, Vec<(String, Vec<u8>)>, Vec<u8>);
+/// A response with its headers and body.
+type Seen = (Response, Vec<(String, Vec<u8>)>, Vec<u8>);
 
-/// Feeds the pieces; what was understood.
-fn feed(pieces: &[&[u8]], is_head: &[bool]) -> Result<Vec<Seen>, Fault> {
-    let mut parser = ResponseParser::new();
-    let mut blind = ResponseParser::new();
+/// Parses the pieces.
+fn feed(pieces: &[&[u8]], is_head: &[bool]) -> Result<Vec<Seen>, ParseError> {
+    let mut parser = ResponseParser::default();
+    let mut skipping = ResponseParser::default();
     let mut collector = Collector::default();
     let mut seen = Vec::new();
     for piece in pieces {
         let mut at = 0;
         while at < piece.len() {
-            // Nothing comes after the last answer in these tests.
             let is_head = is_head[seen.len()];
-            let step = parser.parse(&piece[at..], is_head, Some(&mut collector))?;
-            assert_eq!(blind.parse(&piece[at..], is_head, None), Ok(step));
-            at += step.consumed_bytes;
-            let Some(answer) = step.answer else {
-                assert_eq!(at, piece.len(), "input is left although no answer is complete");
+            let parsed = parser.parse(&piece[at..], is_head, Some(&mut collector))?;
+            assert_eq!(skipping.parse(&piece[at..], is_head, None), Ok(parsed));
+            at += parsed.consumed_bytes;
+            let Some(response) = parsed.response else {
+                assert_eq!(at, piece.len(), "unconsumed input although no response is complete");
                 continue;
             };
-            assert!(parser.is_idle());
-            seen.push(collector.with_view(answer.status, |view| {
-                assert_eq!(view.status, answer.status);
+            assert!(!parser.has_begun);
+            seen.push(collector.with_view(response.status, |view| {
+                assert_eq!(view.status, response.status);
                 let headers =
                     view.headers.iter().map(|(name, value)| ((*name).to_owned(), value.to_vec()));
-                (answer, headers.collect(), view.body.to_vec())
+                (response, headers.collect(), view.body.to_vec())
             }));
         }
     }
@@ -97,9 +96,9 @@ fn check(samples: &[&Sample], pieces: &[&[u8]]) {
     let is_head: Vec<bool> = samples.iter().map(|sample| sample.is_head).collect();
     let seen = feed(pieces, &is_head).unwrap();
     assert_eq!(seen.len(), samples.len(), "{pieces:?}");
-    for (sample, (answer, headers, body)) in samples.iter().zip(seen) {
+    for (sample, (response, headers, body)) in samples.iter().zip(seen) {
         let text = String::from_utf8_lossy(&sample.bytes);
-        assert_eq!(answer, sample.answer, "{text}");
+        assert_eq!(response, sample.response, "{text}");
         assert_eq!(body, sample.body, "{text}");
         if !sample.headers.is_empty() {
             let expected =
@@ -110,7 +109,7 @@ fn check(samples: &[&Sample], pieces: &[&[u8]]) {
 }
 
 #[test]
-fn answers_are_understood_whole_in_two_pieces_and_byte_by_byte() {
+fn responses_are_parsed_whole_in_two_pieces_and_byte_by_byte() {
     for sample in &samples() {
         let bytes = sample.bytes.as_slice();
         check(&[sample], &[bytes]);
@@ -122,7 +121,7 @@ fn answers_are_understood_whole_in_two_pieces_and_byte_by_byte() {
 }
 
 #[test]
-fn pipelined_answers_are_told_apart_however_they_are_cut() {
+fn pipelined_responses_are_separated_however_they_are_split() {
     let samples = samples();
     let all: Vec<&Sample> = samples.iter().collect();
     let bytes: Vec<u8> = samples.iter().flat_map(|sample| sample.bytes.clone()).collect();
@@ -134,7 +133,7 @@ fn pipelined_answers_are_told_apart_however_they_are_cut() {
 }
 
 #[test]
-fn random_answers_in_random_pieces_are_understood() {
+fn random_responses_in_random_pieces_are_parsed() {
     let seed = std::env::var("KVANT_TEST_SEED")
         .map_or_else(|_| entropy_seed(), |seed| seed.parse().unwrap());
     println!("KVANT_TEST_SEED={seed}");
@@ -159,7 +158,7 @@ fn random_answers_in_random_pieces_are_understood() {
 }
 
 #[test]
-fn random_damage_never_panics_and_always_ends() {
+fn random_damage_causes_no_panic_and_no_endless_loop() {
     let seed = std::env::var("KVANT_TEST_SEED")
         .map_or_else(|_| entropy_seed(), |seed| seed.parse().unwrap());
     println!("KVANT_TEST_SEED={seed}");
@@ -173,13 +172,13 @@ fn random_damage_never_panics_and_always_ends() {
             bytes[at] = rng.next_u64() as u8;
         }
         let pieces: Vec<&[u8]> = bytes.chunks(1 + rng.below(20) as usize).collect();
-        // Damage may make one answer into several, never into more than it has bytes.
+        // Damage may split a response into several, but into no more than it has bytes.
         drop(feed(&pieces, &vec![sample.is_head; bytes.len()]));
     }
 }
 
 #[test]
-fn connections_that_close_say_so() {
+fn closing_connections_are_detected() {
     let closing: &[&[u8]] = &[
         b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nConnection: x, Close\r\nContent-Length: 0\r\n\r\n",
@@ -188,37 +187,36 @@ fn connections_that_close_say_so() {
         b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n",
     ];
     for bytes in closing {
-        let step = ResponseParser::new().parse(bytes, false, None).unwrap();
-        assert!(!step.answer.unwrap().keeps_alive, "{}", String::from_utf8_lossy(bytes));
+        let parsed = ResponseParser::default().parse(bytes, false, None).unwrap();
+        assert!(!parsed.response.unwrap().keeps_alive, "{}", String::from_utf8_lossy(bytes));
     }
 }
 
 #[test]
-fn an_answer_without_length_ends_with_the_connection() {
+fn a_response_without_length_ends_with_the_connection() {
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nall of this";
     for cut in 0..bytes.len() {
-        let mut parser = ResponseParser::new();
+        let mut parser = ResponseParser::default();
         let mut collector = Collector::default();
         for piece in [&bytes[..cut], &bytes[cut..]] {
-            let step = parser.parse(piece, false, Some(&mut collector)).unwrap();
-            assert_eq!(step, Step { consumed_bytes: piece.len(), answer: None });
+            let parsed = parser.parse(piece, false, Some(&mut collector)).unwrap();
+            assert_eq!(parsed, Parsed { consumed_bytes: piece.len(), response: None });
         }
-        let answer = Answer { status: 200, keeps_alive: false, bytes: bytes.len() as u64 };
-        assert_eq!(parser.end(), Ok(Some(answer)));
+        assert_eq!(parser.end(), Ok(Some(Response { status: 200, keeps_alive: false })));
         collector.with_view(200, |view| assert_eq!(view.body, b"all of this"));
     }
 }
 
 #[test]
-fn the_end_of_the_connection_within_an_answer_is_a_fault() {
+fn the_end_of_the_connection_within_a_response_is_an_error() {
     for sample in samples() {
         for cut in 0..sample.bytes.len() {
-            let mut parser = ResponseParser::new();
+            let mut parser = ResponseParser::default();
             assert_eq!(
-                parser.parse(&sample.bytes[..cut], sample.is_head, None).unwrap().answer,
+                parser.parse(&sample.bytes[..cut], sample.is_head, None).unwrap().response,
                 None
             );
-            let expected = if cut == 0 { Ok(None) } else { Err(Fault::Truncated) };
+            let expected = if cut == 0 { Ok(None) } else { Err(ParseError::Truncated) };
             assert_eq!(
                 parser.end(),
                 expected,
@@ -232,36 +230,34 @@ fn the_end_of_the_connection_within_an_answer_is_a_fault() {
 }
 
 #[test]
-fn what_is_no_answer_is_a_fault() {
-    let cases: &[(&[u8], Fault)] = &[
-        (b"SSH-2.0-x\r\n", Fault::Head(httparse::Error::Version)),
-        (b"HTTP/2.0 200 OK\r\n\r\n", Fault::Head(httparse::Error::Version)),
-        (b"HTTP/1.1 abc\r\n\r\n", Fault::Head(httparse::Error::Status)),
-        (b"HTTP/1.1 099 x\r\n\r\n", Fault::Status),
-        (b"HTTP/1.1 200 OK\r\nBad Name: x\r\n\r\n", Fault::Head(httparse::Error::HeaderName)),
-        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", Fault::Switched),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", Fault::Length),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 1, 2\r\n\r\n", Fault::Length),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", Fault::Length),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\n", Fault::Length),
-        (b"HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n", Fault::Length),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", Fault::Length),
+fn malformed_responses_are_errors() {
+    let cases: &[(&[u8], ParseError)] = &[
+        (b"SSH-2.0-x\r\n", ParseError::Head(httparse::Error::Version)),
+        (b"HTTP/2.0 200 OK\r\n\r\n", ParseError::Head(httparse::Error::Version)),
+        (b"HTTP/1.1 abc\r\n\r\n", ParseError::Head(httparse::Error::Status)),
+        (b"HTTP/1.1 099 x\r\n\r\n", ParseError::Status),
+        (b"HTTP/1.1 200 OK\r\nBad Name: x\r\n\r\n", ParseError::Head(httparse::Error::HeaderName)),
+        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", ParseError::Switched),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", ParseError::Length),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1, 2\r\n\r\n", ParseError::Length),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", ParseError::Length),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\n", ParseError::Length),
+        (b"HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n", ParseError::Length),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", ParseError::Length),
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
-            Fault::Length,
+            ParseError::Length,
         ),
-        (b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Fault::TransferEncoding),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz", Fault::Chunk),
+        (b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", ParseError::TransferEncoding),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz", ParseError::Chunk),
     ];
-    for (bytes, fault) in cases {
-        assert_eq!(ResponseParser::new().parse(bytes, false, None), Err(*fault));
-        let message = fault.to_string();
-        assert!(!message.is_empty() && !message.ends_with('.'), "{message}");
+    for (bytes, error) in cases {
+        assert_eq!(ResponseParser::default().parse(bytes, false, None), Err(*error));
     }
 }
 
 #[test]
-fn a_head_is_bounded_however_it_arrives() {
+fn a_head_is_bounded_however_it_is_split() {
     let head_of = |bytes: usize| {
         let mut head = b"HTTP/1.1 204 x\r\nA: ".to_vec();
         head.resize(bytes - 4, b'a');
@@ -270,54 +266,57 @@ fn a_head_is_bounded_however_it_arrives() {
     };
     for piece_bytes in [1, 1_000, HEAD_BYTES_MAX, usize::MAX] {
         let parse = |head: &[u8]| {
-            let mut parser = ResponseParser::new();
+            let mut parser = ResponseParser::default();
             let mut last = None;
             for piece in head.chunks(piece_bytes.min(head.len())) {
-                last = parser.parse(piece, false, None)?.answer;
+                last = parser.parse(piece, false, None)?.response;
             }
-            Ok(last.map(|answer| answer.bytes))
+            Ok(last.is_some())
         };
+        assert_eq!(parse(&head_of(HEAD_BYTES_MAX)), Ok(true), "{piece_bytes}");
         assert_eq!(
-            parse(&head_of(HEAD_BYTES_MAX)),
-            Ok(Some(HEAD_BYTES_MAX as u64)),
+            parse(&head_of(HEAD_BYTES_MAX + 1)),
+            Err(ParseError::HeadTooBig),
             "{piece_bytes}"
         );
-        assert_eq!(parse(&head_of(HEAD_BYTES_MAX + 1)), Err(Fault::HeadTooBig), "{piece_bytes}");
     }
     let empty_lines = [b'\n'; HEAD_BYTES_MAX];
-    assert_eq!(ResponseParser::new().parse(&empty_lines, false, None), Err(Fault::HeadTooBig));
+    assert_eq!(
+        ResponseParser::default().parse(&empty_lines, false, None),
+        Err(ParseError::HeadTooBig)
+    );
     let many =
         [b"HTTP/1.1 200 x\r\n".to_vec(), b"A: b\r\n".repeat(HEADERS_MAX + 1), b"\r\n".to_vec()]
             .concat();
     assert_eq!(
-        ResponseParser::new().parse(&many, false, None),
-        Err(Fault::Head(httparse::Error::TooManyHeaders))
+        ResponseParser::default().parse(&many, false, None),
+        Err(ParseError::Head(httparse::Error::TooManyHeaders))
     );
 }
 
 #[test]
-fn a_body_for_a_script_is_bounded_and_others_are_not() {
+fn collected_bodies_are_bounded_and_skipped_ones_are_not() {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", u64::MAX);
     let mut collector = Collector::default();
-    let mut collecting = ResponseParser::new();
-    let mut blind = ResponseParser::new();
+    let mut collecting = ResponseParser::default();
+    let mut skipping = ResponseParser::default();
     assert!(collecting.parse(head.as_bytes(), false, Some(&mut collector)).is_ok());
-    assert!(blind.parse(head.as_bytes(), false, None).is_ok());
+    assert!(skipping.parse(head.as_bytes(), false, None).is_ok());
     let piece = vec![b'x'; 1 << 20];
-    let mut met = Ok(Step { consumed_bytes: 0, answer: None });
+    let mut result = Ok(Parsed { consumed_bytes: 0, response: None });
     for _ in 0..=BODY_COLLECTED_BYTES_MAX / piece.len() {
-        met = collecting.parse(&piece, false, Some(&mut collector));
+        result = collecting.parse(&piece, false, Some(&mut collector));
         assert_eq!(
-            blind.parse(&piece, false, None),
-            Ok(Step { consumed_bytes: piece.len(), answer: None })
+            skipping.parse(&piece, false, None),
+            Ok(Parsed { consumed_bytes: piece.len(), response: None })
         );
     }
-    assert_eq!(met, Err(Fault::BodyTooBig));
+    assert_eq!(result, Err(ParseError::BodyTooBig));
 }
 
 #[test]
-fn a_whole_answer_needs_no_memory() {
-    let mut parser = ResponseParser::new();
+fn a_whole_response_needs_no_memory() {
+    let mut parser = ResponseParser::default();
     for sample in samples() {
         parser.parse(&sample.bytes, sample.is_head, None).unwrap();
     }

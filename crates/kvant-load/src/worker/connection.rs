@@ -92,7 +92,7 @@ impl Connection {
             free_ns: 0,
             flight: Flight::default(),
             unwritten: Unwritten::default(),
-            parser: ResponseParser::new(),
+            parser: ResponseParser::default(),
             collector: collects.then(Box::default),
         }
     }

@@ -8,7 +8,7 @@ use super::connection::{State, of_token};
 use super::pace::Pace;
 use super::recorder::{SOURCE_SAMPLE, thread_cpu_ns};
 use super::send::Loss;
-use crate::http::Answer;
+use crate::http::Response;
 use crate::net::poller::Happened;
 use crate::source::{Fate, ResponseView};
 use kvant_base::Result;
@@ -106,7 +106,7 @@ impl Worker {
                     Err(_) => return self.lose(index, Loss::Read),
                 };
             at += step.consumed_bytes;
-            let Some(answer) = step.answer else {
+            let Some(answer) = step.response else {
                 return Ok(());
             };
             if !self.answered(index, answer, at < count)? {
@@ -119,7 +119,7 @@ impl Worker {
     /// A request has its answer. `has_more`: more bytes have arrived behind it. Whether they are to
     /// be understood.
     #[inline]
-    fn answered(&mut self, index: usize, answer: Answer, has_more: bool) -> Result<bool> {
+    fn answered(&mut self, index: usize, answer: Response, has_more: bool) -> Result<bool> {
         let connection = &mut self.connections[index];
         connection.has_answered = true;
         let flight = &mut connection.flight;
@@ -197,7 +197,7 @@ impl Worker {
             // An answer that has no length ends with the connection.
             return match connection.parser.end() {
                 Ok(Some(answer)) => {
-                    let answer = Answer { keeps_alive: false, ..answer };
+                    let answer = Response { keeps_alive: false, ..answer };
                     self.answered(index, answer, false).map(drop)
                 }
                 Ok(None) | Err(_) => self.lose(index, Loss::Read),

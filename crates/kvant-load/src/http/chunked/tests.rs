@@ -1,7 +1,7 @@
 use super::*;
 
-/// Data of a chunked body, or the fault; what follows it must not be taken.
-fn decode(input: &[u8]) -> Result<(Vec<u8>, usize, bool), Fault> {
+/// The data of a chunked body, the number of bytes consumed, and whether the body is complete.
+fn decode(input: &[u8]) -> Result<(Vec<u8>, usize, bool), ParseError> {
     let mut data = Vec::new();
     let (taken, is_complete) = Chunked::default().take(input, |piece| {
         data.extend_from_slice(piece);
@@ -24,7 +24,7 @@ fn chunks_with_extensions_spaces_and_trailers_are_joined() {
 }
 
 #[test]
-fn broken_framing_is_a_fault() {
+fn broken_framing_is_an_error() {
     let broken: &[&[u8]] = &[
         b"\r\n",
         b"g\r\n",
@@ -42,12 +42,16 @@ fn broken_framing_is_a_fault() {
         b"0\r\n\rX",
     ];
     for input in broken {
-        assert_eq!(decode(input), Err(Fault::Chunk), "{:?}", String::from_utf8_lossy(input));
+        let pieces = input.iter().map(std::slice::from_ref);
+        let mut chunked = Chunked::default();
+        let mut results = pieces.map(|piece| chunked.take(piece, |_| Ok(())));
+        assert!(results.any(|result| result == Err(ParseError::Chunk)), "byte by byte: {input:?}");
+        assert_eq!(decode(input), Err(ParseError::Chunk), "{:?}", String::from_utf8_lossy(input));
     }
 }
 
 #[test]
-fn a_chunk_may_be_as_long_as_its_digits_say() {
+fn a_chunk_may_have_any_length_of_64_bits() {
     assert_eq!(decode(b"ffffffffffffffff\r\nx"), Ok((b"x".to_vec(), 19, false)));
 }
 
@@ -55,7 +59,7 @@ fn a_chunk_may_be_as_long_as_its_digits_say() {
 fn extensions_and_trailers_are_bounded() {
     let mut trailers = b"0\r\n".to_vec();
     trailers.extend(std::iter::repeat_n(b"Name: value\r\n".as_slice(), 10_000).flatten());
-    assert_eq!(decode(&trailers), Err(Fault::Chunk));
+    assert_eq!(decode(&trailers), Err(ParseError::Chunk));
     let extensions = b"1;name=value\r\nx\r\n".repeat(10_000);
-    assert_eq!(decode(&extensions), Err(Fault::Chunk));
+    assert_eq!(decode(&extensions), Err(ParseError::Chunk));
 }
