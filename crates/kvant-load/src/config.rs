@@ -40,7 +40,7 @@ pub struct LoadConfig {
 }
 
 /// A stretch of load that is measured on its own.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Phase {
     /// How many requests are planned.
     pub rate: Rate,
@@ -54,10 +54,11 @@ pub struct Phase {
 }
 
 /// Planned requests a second, over all threads.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Rate {
     /// No plan: each connection sends when its answer is there. Response time is then service time,
     /// and what the server does not answer is not asked (coordinated omission).
+    #[default]
     Closed,
     /// The same rate all the time.
     Constant(f64),

@@ -27,7 +27,7 @@
 //! Nothing here sends requests: phases are run by a closure. Threads: the caller's.
 
 use crate::config::Phase;
-use crate::machine;
+use crate::disturbance;
 use crate::outcome::Outcome;
 use kvant_base::Result;
 use std::time::Duration;
@@ -265,7 +265,7 @@ pub fn generator_limit(outcome: &Outcome) -> Option<String> {
 
 /// What disturbed the machine during a phase, for a second at least.
 pub fn disturbance(outcome: &Outcome) -> Option<String> {
-    machine::disturbance_of_any_second(outcome)
+    disturbance::disturbance_of_any_second(outcome)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Runs phases of load: starts the worker threads, hands them phases, adds up what they record.
+//! Runs phases of load: starts the worker threads, sends them phases, adds up what they record.
 //!
 //! Invariants:
-//! 1. A phase begins for all threads at the same moment, when all of them have opened their
+//! 1. A phase begins for all threads at the same time, when all of them have opened their
 //!    connections.
-//! 2. A worker that fails or panics ends the run with an error: nobody waits for it.
+//! 2. A worker that fails or panics ends the run with an error: no thread waits for it.
 //!
 //! Threads: one event loop each, which keeps its connections and its source from phase to phase;
 //! the caller's thread adds up. They exchange messages; nothing is shared while a phase runs.
@@ -12,14 +12,15 @@ mod descriptors;
 mod tally;
 
 use crate::config::{LoadConfig, Phase};
-use crate::machine::{Machine, Watch};
+use crate::machine::{Machine, MachineWatch};
 use crate::net::poller::Waker;
 use crate::net::tls::TlsConnector;
 use crate::op::OpNames;
 use crate::outcome::Outcome;
 use crate::record::Interval;
 use crate::source::RequestSource;
-use crate::worker::messages::{News, Order, Quota, Report};
+use crate::target::Target;
+use crate::worker::messages::{Command, Quota, Report, WorkerEvent};
 use crate::worker::{self, Parts};
 use kvant_base::tag::{self, Activity};
 use kvant_base::wait::{self, WaitKind};
@@ -34,18 +35,19 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tally::Tally;
 
-/// From the decision to begin to the begin, in nanoseconds: enough for all threads to hear of it.
+/// From the decision to begin to the beginning, in nanoseconds: enough for the message to reach all
+/// threads.
 const BEGIN_AFTER_NS: u64 = 2_000_000;
-/// Intervals that each worker has in stock.
-const INTERVALS_IN_STOCK: usize = 2;
+/// Cleared intervals that each worker has at the start.
+const SPARE_INTERVALS: usize = 2;
 
-/// Worker threads with open connections, ready for phases.
+/// Worker threads with their connections.
 pub struct Load {
     config: Arc<LoadConfig>,
     tls: Option<TlsConnector>,
     ops: OpNames,
     env: Env,
-    workers: Vec<Handle>,
+    workers: Vec<WorkerHandle>,
     reports: Receiver<Report>,
     stopper: Stopper,
     failure: Option<Error>,
@@ -53,29 +55,28 @@ pub struct Load {
     machine: Option<Machine>,
 }
 
-/// Ends the phase that is running, and all that would follow, from any thread.
+/// Ends the current phase and all further ones, from any thread.
 #[derive(Clone)]
 pub struct Stopper {
     is_stopped: Arc<AtomicBool>,
     reports: Sender<Report>,
 }
 
-struct Handle {
-    /// `None` when the worker has been told to go.
-    orders: Option<Sender<Order>>,
+struct WorkerHandle {
+    commands: Sender<Command>,
     empty: Sender<Box<Interval>>,
     waker: Waker,
-    thread: Option<JoinHandle<()>>,
+    thread: JoinHandle<()>,
 }
 
 impl Load {
-    /// Raises the descriptor limit, starts the threads. Connections are opened when the first phase
-    /// needs them. `sources` has one for each thread.
+    /// Raises the limit of descriptors and starts the threads. The first phase opens connections.
+    /// `sources` has one for each thread.
     ///
     /// # Errors
     /// `Invalid` when the configuration contradicts itself (more threads than connections, no
-    /// target). `Io` when there are not enough descriptors, with what to do about it, or a thread
-    /// cannot be started. `Invalid` also for a file of certificates that has none.
+    /// target), or the CA file has no certificate. `Io` when there are not enough descriptors, with
+    /// the remedy, or a thread cannot be started.
     pub fn start(
         config: LoadConfig,
         sources: Vec<Box<dyn RequestSource>>,
@@ -88,28 +89,24 @@ impl Load {
             true => Some(TlsConnector::new(config.ca_pem.as_deref())?),
             false => None,
         };
-        let config = Arc::new(config);
         let (report, reports) = mpsc::channel();
-        let stopper = Stopper { is_stopped: Arc::default(), reports: report.clone() };
         let mut load = Load {
-            config,
+            config: Arc::new(config),
             tls,
             ops,
             env,
             workers: Vec::new(),
             reports,
-            stopper,
+            stopper: Stopper { is_stopped: Arc::default(), reports: report.clone() },
             failure: None,
             before_measuring: None,
             machine: None,
         };
         for (thread, source) in sources.into_iter().enumerate() {
-            let worker = load.start_worker(thread, source, report.clone());
-            let worker = worker.map_err(|error| {
-                Error::new(
-                    ErrorKind::Io,
-                    format!("cannot start thread {thread} of the load generator: {error}"),
-                )
+            let worker = load.start_worker(thread, source, report.clone()).map_err(|error| {
+                let message =
+                    format!("cannot start thread {thread} of the load generator: {error}");
+                Error::new(ErrorKind::Io, message)
             })?;
             load.workers.push(worker);
         }
@@ -121,51 +118,51 @@ impl Load {
         thread: usize,
         source: Box<dyn RequestSource>,
         reports: Sender<Report>,
-    ) -> io::Result<Handle> {
-        let (orders, worker_orders) = mpsc::channel();
+    ) -> io::Result<WorkerHandle> {
+        let (commands, worker_commands) = mpsc::channel();
         let (empty, worker_empty) = mpsc::channel();
-        for _ in 0..INTERVALS_IN_STOCK {
+        for _ in 0..SPARE_INTERVALS {
             // The receiver is in this function.
             drop(empty.send(Box::default()));
         }
         let waker = Waker::new()?;
         let parts = Parts {
             thread,
-            waker: waker.clone(),
             config: Arc::clone(&self.config),
             clock: Arc::clone(&self.env.clock),
             tls: self.tls.clone(),
             source,
-            orders: worker_orders,
+            waker: waker.clone(),
+            commands: worker_commands,
             reports,
             empty: worker_empty,
         };
         let thread = std::thread::Builder::new()
             .name(format!("load-{thread}"))
             .spawn(move || worker::run(parts))?;
-        Ok(Handle { orders: Some(orders), empty, waker, thread: Some(thread) })
+        Ok(WorkerHandle { commands, empty, waker, thread })
     }
 
-    /// Has `call` called by whoever runs a phase, when its measured time begins.
+    /// Sets what [`Load::run`] calls when the measured time begins.
     pub fn before_measuring(&mut self, call: Box<dyn FnMut() + Send>) {
         self.before_measuring = Some(call);
     }
 
-    /// Has outcomes say who used the CPUs of this machine, as `proc` has it.
+    /// Adds the CPU use of this machine, as `proc` reports it, to all outcomes.
     pub fn watch_machine(&mut self, proc: ProcFs) {
         self.machine = Some(Machine::new(proc, &self.config.targets));
     }
 
-    /// Ends the phase that is running, and all that would follow, from any thread.
+    /// A handle that ends the run.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Runs one phase; returns when its time is over. `each_second` sees the interval of all
-    /// threads added up, as it ends. Returning `false` from it ends the phase early.
+    /// Runs one phase. `each_second` receives the sum of all threads at the end of each second, and
+    /// returns `false` to end the phase early.
     ///
     /// # Errors
-    /// What a source reported. All later phases end with the same error.
+    /// The failure of a source. All further phases return the same error.
     pub fn run(
         &mut self,
         phase: &Phase,
@@ -177,7 +174,7 @@ impl Load {
         let outcome = self.run_phase(phase, each_second);
         if let Err(error) = &outcome {
             self.failure = Some(error.clone());
-            self.hang_up();
+            self.end_threads();
         }
         outcome
     }
@@ -189,34 +186,31 @@ impl Load {
     ) -> Result<Outcome> {
         let _tag = tag::enter(Activity::Load);
         let quota = Arc::new(Quota::new(phase.request_count_max));
-        self.order(|| Order::Prepare(*phase, Arc::clone(&quota)));
+        self.send_all(|| Command::Prepare(*phase, Arc::clone(&quota)));
         let mut tally = Tally::new(self.workers.len());
         let mut ready_count = 0;
         let mut start_wall_ms = self.env.clock.wall_ms();
         let mut is_cut_short = self.stopper.is_stopped();
         if is_cut_short {
-            self.order_end();
+            self.end_phase();
         }
         let mut measure_from_ns = None;
-        let mut watch = self.machine.as_ref().map(Watch::new);
+        let mut watch = MachineWatch::new(self.machine.as_ref());
         while !tally.has_ended() {
-            let Some(report) = self.next_report(measure_from_ns)? else {
+            let Some(Report { thread, event }) = self.next_report(measure_from_ns)? else {
                 measure_from_ns = None;
-                if let Some(watch) = &mut watch {
-                    watch.begin(self.env.clock.monotonic_ns());
-                }
+                watch.begin(self.env.clock.monotonic_ns());
                 if let Some(call) = &mut self.before_measuring {
                     call();
                 }
                 continue;
             };
-            let thread = report.thread;
-            match report.news {
-                News::Ready => {
+            match event {
+                WorkerEvent::Ready => {
                     ready_count += 1;
                     if ready_count == self.workers.len() {
                         let begin_ns = self.env.clock.monotonic_ns() + BEGIN_AFTER_NS;
-                        self.order(|| Order::Begin { begin_ns });
+                        self.send_all(|| Command::Begin { begin_ns });
                         let warmup_ms = u64::try_from(phase.warmup.as_millis()).unwrap_or(u64::MAX);
                         measure_from_ns =
                             Some(begin_ns.saturating_add(warmup_ms.saturating_mul(1_000_000)));
@@ -224,36 +218,33 @@ impl Load {
                         start_wall_ms = begin_wall_ms.saturating_add(warmup_ms);
                     }
                 }
-                News::Second(second) => {
-                    let emptied = tally.add(thread, second);
-                    // A worker that is gone needs no box.
-                    drop(self.workers[thread].empty.send(emptied));
+                WorkerEvent::Second(second) => {
+                    let cleared = tally.add(thread, second);
+                    // A worker that is gone needs no interval.
+                    drop(self.workers[thread].empty.send(cleared));
                 }
-                News::Ended(ended) => tally.end(thread, *ended),
-                News::StopAsked => {
+                WorkerEvent::Ended(end) => tally.end(thread, *end),
+                WorkerEvent::StopRequested => {
                     is_cut_short = true;
-                    self.order_end();
+                    self.end_phase();
                 }
-                News::Failed(error) => return Err(error.unwrap_or_else(panicked)),
+                WorkerEvent::Failed(error) => return Err(error.unwrap_or_else(panicked)),
             }
-            let second_count = tally.second_count();
-            let wants_more = tally.complete_seconds(each_second);
-            if tally.second_count() > second_count
-                && let Some(watch) = &mut watch
-            {
+            let (wants_more, second_count) = tally.complete_seconds(each_second);
+            if second_count > 0 {
                 tally.set_machine_of_last_second(watch.lap(self.env.clock.monotonic_ns()));
             }
             if !wants_more && !is_cut_short && !tally.has_ended() {
                 is_cut_short = true;
-                self.order_end();
+                self.end_phase();
             }
         }
         let mut outcome = tally.finish(phase, start_wall_ms, self.ops.all(), is_cut_short);
-        outcome.machine = watch.and_then(|watch| watch.whole());
+        outcome.machine = watch.total();
         Ok(outcome)
     }
 
-    /// What a worker says next; `None` when this moment comes before it.
+    /// The next report, or `None` at `until_ns`.
     fn next_report(&self, until_ns: Option<u64>) -> Result<Option<Report>> {
         let _waiting = wait::begin(WaitKind::Idle, "load_reports");
         let Some(until_ns) = until_ns else {
@@ -267,35 +258,35 @@ impl Load {
         }
     }
 
-    fn order(&self, order: impl Fn() -> Order) {
+    fn send_all(&self, command: impl Fn() -> Command) {
         for worker in &self.workers {
-            if let Some(orders) = &worker.orders {
-                // A worker that is gone has reported why.
-                drop(orders.send(order()));
-                worker.waker.wake();
-            }
+            // A worker that is gone has reported why.
+            drop(worker.commands.send(command()));
+            worker.waker.wake();
         }
     }
 
-    fn order_end(&self) {
+    fn end_phase(&self) {
         let end_ns = self.env.clock.monotonic_ns();
-        self.order(|| Order::End { end_ns });
+        self.send_all(|| Command::End { end_ns });
     }
 
     /// Closes all connections and ends the threads.
     pub fn stop(mut self) {
-        self.hang_up();
+        self.end_threads();
     }
 
-    fn hang_up(&mut self) {
-        for worker in &mut self.workers {
-            worker.orders = None;
-            worker.waker.wake();
-        }
-        for worker in &mut self.workers {
-            match worker.thread.take().map(JoinHandle::join) {
-                // Of a panic the worker's last message has told.
-                None | Some(Ok(()) | Err(_)) => {}
+    fn end_threads(&mut self) {
+        let end = |WorkerHandle { commands, waker, thread, .. }| {
+            drop(commands);
+            waker.wake();
+            thread
+        };
+        let threads: Vec<JoinHandle<()>> = self.workers.drain(..).map(end).collect();
+        for thread in threads {
+            match thread.join() {
+                // The worker has reported its panic.
+                Ok(()) | Err(_) => {}
             }
         }
     }
@@ -303,16 +294,16 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        self.hang_up();
+        self.end_threads();
     }
 }
 
 impl Stopper {
-    /// Ends the phase that is running now; later ones end at once.
+    /// Ends the current phase; further ones end at once.
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
-        // Without anyone to hear it there is nothing to stop.
-        drop(self.reports.send(Report { thread: 0, news: News::StopAsked }));
+        // Without a receiver there is no run to stop.
+        drop(self.reports.send(Report { thread: 0, event: WorkerEvent::StopRequested }));
     }
 
     /// Whether [`Stopper::stop`] was called.
@@ -323,8 +314,8 @@ impl Stopper {
 
 fn check(config: &LoadConfig, source_count: usize) -> Result<()> {
     let (threads, connections) = (config.thread_count, config.connection_count);
-    if config.targets.iter().any(|target| target.addresses.is_empty()) || config.targets.is_empty()
-    {
+    let has_address = |target: &Target| !target.addresses.is_empty();
+    if config.targets.is_empty() || !config.targets.iter().all(has_address) {
         return Err(Error::invalid("a run needs at least one target, and each target an address"));
     }
     if threads == 0 || threads > connections {

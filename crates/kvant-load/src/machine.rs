@@ -1,148 +1,64 @@
-//! What else used the machine while load was generated: the server, other processes, the
-//! hypervisor.
+//! The CPU use of this machine while load is generated: by the generator, the server, other
+//! processes and the hypervisor.
 //!
-//! A run on a machine that others use measures them too. This module says how much they took, and
-//! from which amount on the figures are no longer the server's ([`disturbance`]).
-//!
-//! 1. Shares are parts of the time of all CPUs, except for the pressure, which is a part of the
+//! 1. Shares are parts of the time of all CPUs, except for the pressure, which is a part of wall
 //!    time.
-//! 2. Interrupts count for none: whether the kernel charges them to tasks depends on its build, so
-//!    that "others" may be a little too low, never too high.
-//! 3. The server is told from other processes where it listens on this machine and its descriptors
-//!    may be looked at (same user, or root). Where it cannot be told, `others` includes it, says
-//!    so, and is no reason for distrust.
+//! 2. Time in interrupts counts for no share: whether the kernel charges it to tasks depends on its
+//!    build. So `others` may be slightly too low, never too high.
+//! 3. The server's share is known if it listens on this machine and its descriptors are readable
+//!    (same user, or root). Otherwise `others` includes it, says so, and is not held against the
+//!    measurement.
 
-use crate::outcome::Outcome;
 use crate::target::{Address, Target};
 use kvant_env::host::procfs::{CpuTimes, ProcFs};
 use serde::{Deserialize, Serialize};
 
-/// Share of a phase that the hypervisor may take. A 99th percentile is made by one request of a
-/// hundred: a share of that size can be all of it. A calm one had 0.06 % in an hour.
-pub const STOLEN_PART_MAX: f64 = 0.02;
-/// Likewise of one second, which may have more: its ticks are few (that hour had 2 over 5 %).
-pub const STOLEN_PART_OF_SECOND_MAX: f64 = 0.05;
-/// Share that other processes may take, if tasks have to wait as well: CPUs that no other task
-/// wants cost nothing.
-pub const OTHERS_PART_MAX: f64 = 0.15;
-/// Part of the time in which some task may wait for a CPU before other processes are a reason for
-/// distrust.
-pub const PRESSURE_PART_MAX: f64 = 0.1;
-/// Part of a phase that may lie in disturbed seconds.
-pub const DISTURBED_TIME_PART_MAX: f64 = 0.1;
-
-/// Less time than this says nothing: the kernel counts in ticks of 10 ms, of which one would be a
-/// share of several per cent.
+/// The shortest time that gives shares: the kernel counts in ticks of 10 ms, and one tick of a
+/// shorter time would be a share of several per cent.
 const TIME_MIN_NS: u64 = 500_000_000;
 
-/// Use of the CPUs over a stretch of time; written as JSON under these names.
+/// CPU use over a period of time; written as JSON under these names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineUse {
-    /// How long it was looked at, in nanoseconds.
+    /// The length of the period, in nanoseconds.
     pub time_ns: u64,
     /// CPUs of the machine.
     pub cpu_count: u32,
     /// Share of this process.
     pub generator_part: f64,
-    /// Share of the processes that listen where the load goes; `None` when they are not on this
-    /// machine, or not known.
+    /// Share of the processes that listen at the targets; `None` if they are elsewhere or unknown.
     pub server_part: Option<f64>,
     /// Share of all other processes.
     pub others_part: f64,
-    /// Whether the server is on this machine and could not be told from other processes.
+    /// Whether the server is on this machine and `others_part` includes its share.
     pub others_include_server: bool,
-    /// Share that the hypervisor took while a task wanted to run.
+    /// Share that the hypervisor took while a task was ready to run.
     pub stolen_part: f64,
-    /// Part of the time in which at least one task was ready to run and had no CPU; `None` where
-    /// the kernel does not tell.
+    /// Part of the time in which at least one task was ready to run and had no CPU; `None` if the
+    /// kernel does not report it.
     pub pressure_part: Option<f64>,
 }
 
-impl MachineUse {
-    fn is_stolen(&self, part_max: f64) -> bool {
-        self.stolen_part > part_max
-    }
-
-    fn is_crowded(&self) -> bool {
-        let waits = self.pressure_part.is_none_or(|part| part > PRESSURE_PART_MAX);
-        self.others_part > OTHERS_PART_MAX && !self.others_include_server && waits
-    }
-
-    /// Whether a second was disturbed.
-    pub fn is_disturbed_second(&self) -> bool {
-        self.is_stolen(STOLEN_PART_OF_SECOND_MAX) || self.is_crowded()
-    }
-
-    fn took(&self) -> String {
-        let whole_percent = |part: f64| (part * 100.0).round() as u64;
-        match (whole_percent(self.stolen_part), whole_percent(self.others_part)) {
-            (stolen, 0) => format!("the hypervisor took {stolen} % of the CPU time"),
-            (0, others) => format!("other processes took {others} % of the CPU time"),
-            (stolen, others) => {
-                format!(
-                    "the hypervisor took {stolen} % of the CPU time, other processes {others} %"
-                )
-            }
-        }
-    }
-}
-
-/// Why the figures of a phase are not the server's, in words that follow "disturbed:"; `None` when
-/// the machine was calm, or does not tell.
-pub fn disturbance(outcome: &Outcome) -> Option<String> {
-    let total = outcome.machine?;
-    if total.is_stolen(STOLEN_PART_MAX) || total.is_crowded() {
-        return Some(total.took());
-    }
-    let (disturbed, part) = disturbed_seconds(outcome)?;
-    (part > DISTURBED_TIME_PART_MAX).then_some(disturbed)
-}
-
-/// As [`disturbance`], but one disturbed second is enough: what failed may have failed for it.
-pub fn disturbance_of_any_second(outcome: &Outcome) -> Option<String> {
-    disturbance(outcome).or_else(|| Some(disturbed_seconds(outcome)?.0))
-}
-
-/// Seconds that were disturbed, in words, and their part of the time; `None` when none was.
-fn disturbed_seconds(outcome: &Outcome) -> Option<(String, f64)> {
-    let all = outcome.seconds.iter().filter_map(|second| second.machine);
-    let time_ns: u64 = all.clone().map(|second| second.time_ns).sum();
-    let disturbed: Vec<MachineUse> = all.filter(MachineUse::is_disturbed_second).collect();
-    let worst = disturbed.iter().max_by(|a, b| {
-        let taken = |second: &MachineUse| second.stolen_part + second.others_part;
-        taken(a).total_cmp(&taken(b))
-    })?;
-    let disturbed_ns: u64 = disturbed.iter().map(|second| second.time_ns).sum();
-    let text = format!(
-        "in {} of {} seconds; in the worst {}",
-        disturbed.len(),
-        outcome.seconds.len(),
-        worst.took()
-    );
-    Some((text, disturbed_ns as f64 / time_ns as f64))
-}
-
-/// Looks at the machine.
+/// Samples the CPU use of this machine.
 #[derive(Debug)]
 pub struct Machine {
     proc: ProcFs,
     server: Server,
 }
 
-/// Where the server is.
 #[derive(Debug, PartialEq, Eq)]
 enum Server {
     /// On another machine, or in this process.
     Elsewhere,
-    /// On this machine, in these processes.
+    /// In these processes.
     Processes(Vec<String>),
-    /// On this machine.
+    /// On this machine, in unknown processes.
     Hidden,
 }
 
-/// Sums of the kernel at one moment.
+/// The kernel's counters at one time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sample {
+struct MachineSample {
     at_ns: u64,
     cpu: CpuTimes,
     own_ns: u64,
@@ -151,22 +67,22 @@ pub(crate) struct Sample {
 }
 
 impl Machine {
-    /// Finds out which processes are the server that `targets` lead to.
+    /// Finds the server processes of `targets`.
     pub fn new(proc: ProcFs, targets: &[Target]) -> Machine {
-        let server = server(&proc, targets);
+        let server = find_server(&proc, targets);
         Machine { proc, server }
     }
 
-    /// How it is at `now_ns`; `None` where the system does not tell.
-    pub(crate) fn sample(&self, now_ns: u64) -> Option<Sample> {
+    /// Reads the counters; `None` if the system does not report them.
+    fn sample(&self, now_ns: u64) -> Option<MachineSample> {
         let server_ns = match &self.server {
-            // One that has ended uses nothing more.
+            // A process that has ended uses nothing more.
             Server::Processes(pids) => {
                 Some(pids.iter().filter_map(|pid| self.proc.process_cpu_ns(pid)).sum())
             }
             Server::Elsewhere | Server::Hidden => None,
         };
-        Some(Sample {
+        Some(MachineSample {
             at_ns: now_ns,
             cpu: self.proc.cpu_times()?,
             own_ns: self.proc.process_cpu_ns("self")?,
@@ -175,63 +91,62 @@ impl Machine {
         })
     }
 
-    /// What happened between two samples; `None` when that is too little time to say.
-    pub(crate) fn between(&self, before: &Sample, after: &Sample) -> Option<MachineUse> {
+    /// The CPU use between two samples; `None` if the time is too short.
+    fn between(&self, before: &MachineSample, after: &MachineSample) -> Option<MachineUse> {
         let time_ns = after.at_ns.saturating_sub(before.at_ns);
         let all_ns = after.cpu.all_ns.saturating_sub(before.cpu.all_ns);
         if time_ns < TIME_MIN_NS || all_ns == 0 {
             return None;
         }
+        let part = |of_ns: f64, before: u64, after: u64| {
+            (after.saturating_sub(before) as f64 / of_ns).min(1.0)
+        };
         let cpus_ns = time_ns as f64 * f64::from(after.cpu.cpu_count.max(1));
-        let part =
-            |before: u64, after: u64| (after.saturating_sub(before) as f64 / cpus_ns).min(1.0);
-        let server_part =
-            before.server_ns.zip(after.server_ns).map(|(before, after)| part(before, after));
-        let generator_part = part(before.own_ns, after.own_ns);
-        let tasks_part = part(before.cpu.tasks_ns, after.cpu.tasks_ns);
-        let others_part = (tasks_part - generator_part - server_part.unwrap_or(0.0)).max(0.0);
+        let server = before.server_ns.zip(after.server_ns);
+        let server_part = server.map(|(before, after)| part(cpus_ns, before, after));
+        let generator_part = part(cpus_ns, before.own_ns, after.own_ns);
+        let tasks_part = part(cpus_ns, before.cpu.tasks_ns, after.cpu.tasks_ns);
         let pressure = before.pressure_ns.zip(after.pressure_ns);
         Some(MachineUse {
             time_ns,
             cpu_count: after.cpu.cpu_count,
             generator_part,
             server_part,
-            others_part,
+            others_part: (tasks_part - generator_part - server_part.unwrap_or(0.0)).max(0.0),
             others_include_server: self.server == Server::Hidden,
-            stolen_part: part(before.cpu.stolen_ns, after.cpu.stolen_ns),
-            pressure_part: pressure.map(|(before, after)| {
-                (after.saturating_sub(before) as f64 / time_ns as f64).min(1.0)
-            }),
+            stolen_part: part(cpus_ns, before.cpu.stolen_ns, after.cpu.stolen_ns),
+            pressure_part: pressure.map(|(before, after)| part(time_ns as f64, before, after)),
         })
     }
 }
 
-/// The machine over a phase.
-pub(crate) struct Watch<'a> {
-    machine: &'a Machine,
-    first: Option<Sample>,
-    /// Where the lap begins.
-    lap: Option<Sample>,
-    last: Option<Sample>,
+/// Samples a machine over a phase.
+pub(crate) struct MachineWatch<'a> {
+    machine: Option<&'a Machine>,
+    first: Option<MachineSample>,
+    lap: Option<MachineSample>,
+    last: Option<MachineSample>,
 }
 
-impl<'a> Watch<'a> {
-    pub(crate) fn new(machine: &'a Machine) -> Watch<'a> {
-        Watch { machine, first: None, lap: None, last: None }
+impl<'a> MachineWatch<'a> {
+    /// Without a machine, nothing is sampled.
+    pub(crate) fn new(machine: Option<&'a Machine>) -> MachineWatch<'a> {
+        MachineWatch { machine, first: None, lap: None, last: None }
     }
 
-    /// The measured time begins.
+    /// Begins the measured time.
     pub(crate) fn begin(&mut self, now_ns: u64) {
-        self.first = self.machine.sample(now_ns);
+        self.first = self.machine.and_then(|machine| machine.sample(now_ns));
         self.lap = self.first;
         self.last = self.first;
     }
 
-    /// Use of the CPUs since the start or the last lap; `None`, and no new lap, when that is too
-    /// little time to say.
+    /// Ends a lap: the CPU use since the beginning or the last lap. `None`, and the lap goes on, if
+    /// the time is too short.
     pub(crate) fn lap(&mut self, now_ns: u64) -> Option<MachineUse> {
-        let now = self.machine.sample(now_ns)?;
-        let since = self.machine.between(self.lap.as_ref()?, &now);
+        let machine = self.machine?;
+        let now = machine.sample(now_ns)?;
+        let since = machine.between(self.lap.as_ref()?, &now);
         if since.is_some() {
             self.lap = Some(now);
         }
@@ -239,13 +154,13 @@ impl<'a> Watch<'a> {
         since
     }
 
-    /// Use of the CPUs from the start to the last sample.
-    pub(crate) fn whole(&self) -> Option<MachineUse> {
-        self.machine.between(self.first.as_ref()?, self.last.as_ref()?)
+    /// The CPU use from the beginning to the last sample.
+    pub(crate) fn total(&self) -> Option<MachineUse> {
+        self.machine?.between(self.first.as_ref()?, self.last.as_ref()?)
     }
 }
 
-fn server(proc: &ProcFs, targets: &[Target]) -> Server {
+fn find_server(proc: &ProcFs, targets: &[Target]) -> Server {
     let own_pid = proc.own_pid();
     let mut pids = Vec::new();
     for address in targets.iter().filter_map(|target| target.addresses.first()) {

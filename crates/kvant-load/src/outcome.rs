@@ -1,4 +1,4 @@
-//! What a phase of load came to.
+//! The result of a phase of load.
 
 use crate::config::Phase;
 use crate::histogram::Histogram;
@@ -9,73 +9,73 @@ use serde::{Deserialize, Serialize};
 /// The measured part of one phase, over all threads.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was asked.
+    /// The phase as configured.
     pub phase: Phase,
     /// Wall time at which the measured time began, in milliseconds since 1970.
     pub start_wall_ms: u64,
-    /// How long was measured, in nanoseconds: `phase.duration`, or less when the run was stopped.
+    /// Length of the measured time, in nanoseconds: `phase.duration`, or less if the phase was cut
+    /// short.
     pub measured_ns: u64,
     /// Names of the kinds of requests, by [`crate::OpId::index`].
     pub op_names: Vec<String>,
-    /// Everything that was recorded, added up.
+    /// The sum of all records.
     pub total: Interval,
     /// By second, without histograms.
     pub seconds: Vec<Second>,
-    /// Planned requests that were not written when the time was over.
+    /// Planned requests that were unsent at the end.
     pub backlog: u64,
-    /// Requests that were written and not answered when the time was over.
+    /// Requests that were sent and unanswered at the end.
     pub in_flight: u64,
-    /// Ages (from the planned time) that the backlog and what was in flight had reached at the end:
-    /// their response times are at least these.
+    /// Ages, from the planned time, of the backlog and of the requests in flight at the end: lower
+    /// bounds of their response times.
     pub unanswered: Histogram,
-    /// Per thread.
+    /// By thread.
     pub threads: Vec<ThreadOutcome>,
-    /// Use of the CPUs of this machine; `None` when it was not sampled, or the system does not
-    /// tell.
+    /// CPU use of this machine; `None` if it was not sampled or the system does not report it.
     pub machine: Option<MachineUse>,
-    /// Whether a signal or a script ended it before its time.
+    /// Whether a signal or a script ended the phase before its time.
     pub is_cut_short: bool,
 }
 
 /// One second of a phase; written as JSON under these names.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Second {
     /// Begin, in nanoseconds since the measured time began.
     pub start_ns: u64,
-    /// End, likewise.
+    /// End, in nanoseconds since the measured time began.
     pub end_ns: u64,
     /// Requests whose planned time lies in it.
     pub planned: u64,
-    /// Requests answered in it.
+    /// Requests completed in it.
     pub completed: u64,
-    /// Requests of whatever time that were due and not written at its end.
+    /// Requests, planned at any time, that were due and unsent at its end.
     pub backlog: u64,
     /// Failures of all kinds in it.
     pub errors: u64,
-    /// Percentiles of the response time of what was answered in it, in nanoseconds.
+    /// Percentiles of the response time of the requests completed in it, in nanoseconds.
     pub p50_ns: u64,
-    /// As `p50_ns`.
+    /// See `p50_ns`.
     pub p99_ns: u64,
-    /// As `p50_ns`.
+    /// See `p50_ns`.
     pub max_ns: u64,
-    /// As [`Outcome::machine`].
+    /// See [`Outcome::machine`].
     #[serde(default)]
     pub machine: Option<MachineUse>,
 }
 
-/// What one thread did.
+/// The result of one thread.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadOutcome {
-    /// Answers a second, in samples of `sample_ns`: wrk's `Req/Sec`.
+    /// Responses a second, in samples of `sample_ns`: wrk's `Req/Sec`.
     pub rates: Vec<f64>,
-    /// How long a sample is, in nanoseconds.
+    /// Length of a sample, in nanoseconds.
     pub sample_ns: u64,
-    /// With `wrk2_exact`: the mean latency that calibration met, in nanoseconds; `None` when it did
-    /// not take place.
+    /// With `wrk2_exact`: the mean latency during calibration, in nanoseconds; `None` if there was
+    /// no calibration.
     pub calibration_mean_ns: Option<f64>,
-    /// CPU time used, in nanoseconds.
+    /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
-    /// Requests answered.
+    /// Requests completed.
     pub completed: u64,
 }
 
@@ -90,14 +90,14 @@ impl Outcome {
         self.total.service()
     }
 
-    /// Response times with those of unanswered requests at the least that they can be.
+    /// Response times, including the lower bounds of unanswered requests.
     pub fn response_with_unanswered(&self) -> Histogram {
         let mut all = self.response();
         all.add(&self.unanswered);
         all
     }
 
-    /// Answers a second.
+    /// Responses a second.
     pub fn rate_achieved(&self) -> f64 {
         if self.measured_ns == 0 {
             return 0.0;

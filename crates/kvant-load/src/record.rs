@@ -1,73 +1,72 @@
-//! What workers write down. Each worker fills an [`Interval`] of its own and hands it over when the
-//! second is over; nothing is shared while it records.
+//! What workers record. Each worker fills its own [`Interval`] and hands it over at the end of a
+//! second; nothing is shared while it records.
 
 use crate::histogram::Histogram;
 use crate::lateness::Lateness;
 use crate::op::OpId;
 use serde::{Deserialize, Serialize};
 
-/// What happened in one second (or what is left of one at the end), of one thread or of all.
+/// A second (or the rest of one at the end) of one thread or of all, or a whole phase.
 ///
-/// A request belongs to the interval in which it was completed. Only requests planned within the
-/// measured time are in histograms and counts; what the warm-up planned is nowhere.
+/// A request belongs to the interval in which it was completed. Only requests planned in the
+/// measured time count; those of the warm-up are not recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Interval {
     /// Begin, in nanoseconds since the measured time began.
     pub start_ns: u64,
-    /// End, likewise.
+    /// End, in nanoseconds since the measured time began.
     pub end_ns: u64,
-    /// By [`OpId::index`]; shorter than the table of names where the rest has nothing.
+    /// By [`OpId::index`]; may be shorter than the table of names.
     pub ops: Vec<OpRecord>,
-    /// From the moment at which a request was due and a connection was free for it, to its write:
-    /// the generator's own lateness.
+    /// From the time at which a request was due and a connection was free for it, to its write:
+    /// the generator's lateness.
     pub send_lag: Histogram,
     /// The generator's part of the response times.
     pub lateness: Lateness,
-    /// From the call of connect to the socket being writable, and the TLS handshake.
+    /// From the connect call until the socket is writable or the TLS handshake is complete.
     pub connect: Histogram,
-    /// Requests whose planned time lies in this interval. In a closed loop: those sent, or tried in
-    /// vain. Pipelined requests lie where the first of their batch does.
+    /// Requests whose planned time lies in this interval. In a closed loop: requests sent, or
+    /// failed to be sent. A pipelined batch counts with the planned time of its first request.
     pub planned: u64,
     /// Requests written.
     pub sent: u64,
-    /// Requests answered; the counts of all histograms of response time add up to this and
+    /// Responses. The counts of all histograms of response time add up to this and
     /// `errors.timeout`.
     pub completed: u64,
-    /// Bytes read, framing included.
+    /// Bytes received, including framing.
     pub read_bytes: u64,
-    /// What went wrong.
+    /// Failures.
     pub errors: Errors,
-    /// CPU time that this thread (these threads) used, in nanoseconds.
+    /// CPU time of the thread, or of all threads, in nanoseconds.
     pub cpu_ns: u64,
-    /// Of it, time spent in the source making requests and looking at answers, measured on a sample
-    /// and scaled; at most all of it.
+    /// The part of it spent in the source, estimated from a sample of its calls.
     pub source_ns: u64,
 }
 
 /// The record of one kind of requests.
 #[derive(Clone, Debug, Default)]
 pub struct OpRecord {
-    /// From the planned time to the last byte of the answer. A request that met its deadline is in
-    /// here with the time it had waited: at least that.
+    /// From the planned time to the last byte of the response. A request that missed its deadline
+    /// counts with the time it had waited, a lower bound.
     pub response: Histogram,
-    /// From the write to the last byte of the answer.
+    /// From the write to the last byte of the response.
     pub service: Histogram,
-    /// Answers by status, in order of the status; few.
+    /// Responses by status, in ascending order.
     pub statuses: Vec<(u16, u64)>,
 }
 
-/// Counted failures; the first five are wrk2's. Written as JSON under these names.
+/// Counts of failures, as wrk2 has them; written as JSON under these names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errors {
-    /// Connections that could not be opened, each attempt once.
+    /// Failed attempts to open a connection.
     pub connect: u64,
-    /// Requests whose answer broke off, or was no HTTP.
+    /// Requests whose response was truncated or malformed.
     pub read: u64,
     /// Requests that could not be written.
     pub write: u64,
-    /// Answers over 399 that are not accepted by `--ok`.
+    /// Responses with a status above 399 that `--ok` does not accept.
     pub status: u64,
-    /// Requests that met their deadline, each once.
+    /// Requests that missed their deadline.
     pub timeout: u64,
 }
 
@@ -81,14 +80,20 @@ impl Errors {
         self.timeout += other.timeout;
     }
 
+    /// The number of all failures.
+    pub fn total(&self) -> u64 {
+        self.connect + self.read + self.write + self.status + self.timeout
+    }
+
     /// Whether wrk2 would print its line of socket errors.
     pub fn any_of_socket(&self) -> bool {
-        self.connect + self.read + self.write + self.timeout != 0
+        self.total() != self.status
     }
 }
 
 impl Interval {
-    /// The record of a kind of requests, made when it is the first.
+    /// The record of a kind of requests, created on first use.
+    #[inline]
     pub fn op_mut(&mut self, op: OpId) -> &mut OpRecord {
         if self.ops.len() <= op.index() {
             self.ops.resize_with(op.index() + 1, OpRecord::default);
@@ -96,13 +101,15 @@ impl Interval {
         &mut self.ops[op.index()]
     }
 
-    /// Adds what another thread, or another interval, recorded. Times are not changed.
+    /// Adds the record of another thread or interval, except for its times.
     pub fn add(&mut self, other: &Interval) {
         if self.ops.len() < other.ops.len() {
             self.ops.resize_with(other.ops.len(), OpRecord::default);
         }
         for (mine, theirs) in self.ops.iter_mut().zip(&other.ops) {
-            mine.add(theirs);
+            mine.response.add(&theirs.response);
+            mine.service.add(&theirs.service);
+            theirs.statuses.iter().for_each(|&(status, count)| mine.add_status(status, count));
         }
         self.send_lag.add(&other.send_lag);
         self.lateness.add(&other.lateness);
@@ -116,23 +123,23 @@ impl Interval {
         self.source_ns += other.source_ns;
     }
 
-    /// Forgets everything; keeps the memory, for the next interval.
+    /// Resets everything; keeps the memory.
     pub fn clear(&mut self) {
+        self.clear_latencies();
+        self.ops.iter_mut().for_each(|op| op.statuses.clear());
+        self.send_lag.clear();
+        self.connect.clear();
+        (self.start_ns, self.end_ns, self.planned, self.sent, self.completed) = Default::default();
+        (self.read_bytes, self.errors, self.cpu_ns, self.source_ns) = Default::default();
+    }
+
+    /// Resets response and service times.
+    pub fn clear_latencies(&mut self) {
         for op in &mut self.ops {
             op.response.clear();
             op.service.clear();
-            op.statuses.clear();
         }
-        self.send_lag.clear();
         self.lateness.clear();
-        self.connect.clear();
-        *self = Interval {
-            ops: std::mem::take(&mut self.ops),
-            send_lag: std::mem::take(&mut self.send_lag),
-            lateness: std::mem::take(&mut self.lateness),
-            connect: std::mem::take(&mut self.connect),
-            ..Interval::default()
-        };
     }
 
     /// The response times of all kinds together.
@@ -147,22 +154,17 @@ impl Interval {
 }
 
 impl OpRecord {
-    /// Counts an answer.
+    /// Counts a response.
+    #[inline]
     pub fn count_status(&mut self, status: u16) {
-        match self.statuses.binary_search_by_key(&status, |(known, _)| *known) {
-            Ok(at) => self.statuses[at].1 += 1,
-            Err(at) => self.statuses.insert(at, (status, 1)),
-        }
+        self.add_status(status, 1);
     }
 
-    fn add(&mut self, other: &OpRecord) {
-        self.response.add(&other.response);
-        self.service.add(&other.service);
-        for &(status, count) in &other.statuses {
-            match self.statuses.binary_search_by_key(&status, |(known, _)| *known) {
-                Ok(at) => self.statuses[at].1 += count,
-                Err(at) => self.statuses.insert(at, (status, count)),
-            }
+    #[inline]
+    fn add_status(&mut self, status: u16, count: u64) {
+        match self.statuses.binary_search_by_key(&status, |(known, _)| *known) {
+            Ok(at) => self.statuses[at].1 += count,
+            Err(at) => self.statuses.insert(at, (status, count)),
         }
     }
 }

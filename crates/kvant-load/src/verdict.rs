@@ -14,11 +14,11 @@
 //!    valid.
 //! 4. A plan is kept when at most [`MISSING_PART_MAX`] of it is unanswered at the end, beyond what
 //!    is on its way at any moment: the rate times the service time.
-//! 5. What a disturbed machine measured ([`machine::disturbance`]) is not valid, whatever was the
+//! 5. What a disturbed machine measured ([`crate::disturbance`]) is not valid, whatever was the
 //!    limit.
 
 use crate::config::Rate;
-use crate::machine;
+use crate::disturbance::disturbance;
 use crate::outcome::Outcome;
 use crate::units::{counted, format_metric, format_time_ns};
 use serde::{Deserialize, Serialize};
@@ -158,7 +158,7 @@ pub fn judge(outcome: &Outcome) -> Verdict {
     } else {
         facts.planned()
     };
-    let disturbance = machine::disturbance(outcome).filter(|_| outcome.total.sent > 0);
+    let disturbance = disturbance(outcome).filter(|_| outcome.total.sent > 0);
     let mut sentences = facts.advice(bound, is_closed, disturbance.is_some());
     sentences.extend(facts.remarks(bound, is_closed));
     // Where the generator did not send what was planned, or nothing was answered, no percentile

@@ -9,28 +9,26 @@ use rustix::net::{
 };
 use std::io;
 
-/// An open connection.
+/// A connection.
 pub(crate) enum Stream {
-    /// Bytes as they are.
     Plain(OwnedFd),
-    /// Bytes in TLS.
     Tls(Box<TlsStream>),
 }
 
-/// Starts to connect. The socket is writable when that has ended, and [`connect_result`] says how.
+/// Starts to connect. When the socket becomes writable, [`connect_result`] has the result.
 pub(crate) fn connect(address: &Address) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let open = |family| rustix::net::socket_with(family, SocketType::STREAM, flags, None);
     let (socket, connected) = match address {
         Address::Tcp(address) => {
-            let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-            let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+            let is_ipv4 = address.is_ipv4();
+            let socket = open(if is_ipv4 { AddressFamily::INET } else { AddressFamily::INET6 })?;
             sockopt::set_tcp_nodelay(&socket, true)?;
             let connected = rustix::net::connect(&socket, address);
             (socket, connected)
         }
         Address::Unix(path) => {
-            let socket =
-                rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            let socket = open(AddressFamily::UNIX)?;
             let connected = rustix::net::connect(&socket, &SocketAddrUnix::new(path)?);
             (socket, connected)
         }
@@ -41,13 +39,13 @@ pub(crate) fn connect(address: &Address) -> io::Result<OwnedFd> {
     }
 }
 
-/// What became of a connect that was in progress.
+/// The result of a connect that was in progress.
 pub(crate) fn connect_result(socket: BorrowedFd<'_>) -> io::Result<()> {
     sockopt::socket_error(socket)?.map_err(io::Error::from)
 }
 
 impl Stream {
-    /// Reads what there is; 0 when the peer sends no more.
+    /// Reads available bytes; 0 at the end of the stream.
     #[inline]
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -56,7 +54,7 @@ impl Stream {
         }
     }
 
-    /// Writes what the kernel takes.
+    /// Writes as many bytes as the kernel takes.
     #[inline]
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
@@ -65,17 +63,14 @@ impl Stream {
         }
     }
 
-    /// Whether a read that leaves room in the buffer says that the kernel has no more.
+    /// Whether a read that leaves room in the buffer has drained the socket. A read of TLS ends
+    /// with a record.
     #[inline]
     pub(crate) fn ends_with_short_read(&self) -> bool {
-        match self {
-            Stream::Plain(_) => true,
-            // Records end where they end.
-            Stream::Tls(_) => false,
-        }
+        matches!(self, Stream::Plain(_))
     }
 
-    /// Writes what was taken and waits in memory, as far as the kernel takes it.
+    /// Writes buffered bytes, as many as the kernel takes.
     #[inline]
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
@@ -84,11 +79,10 @@ impl Stream {
         }
     }
 
-    /// Says good-bye where the protocol has a word for it.
+    /// Closes the connection, TLS with a `close_notify`.
     pub(crate) fn close(self) {
-        match self {
-            Stream::Plain(socket) => drop(socket),
-            Stream::Tls(mut tls) => tls.close_notify(),
+        if let Stream::Tls(mut tls) = self {
+            tls.close_notify();
         }
     }
 }

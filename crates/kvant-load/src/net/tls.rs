@@ -1,23 +1,22 @@
 //! TLS over a non-blocking socket: the client's side, with rustls and the primitives of ring.
 //!
-//! A [`TlsStream`] reads and writes as a plain socket does, and must be driven alike: what would
-//! block says so and is tried again when the socket is ready. There is one difference: what was
-//! written may still be in memory. While [`TlsStream::wants_write`], somebody has to call
-//! [`TlsStream::flush`] when the socket becomes writable.
+//! A [`TlsStream`] reads and writes like a plain socket, and retries when the socket is ready after
+//! `WouldBlock`. There is one difference: written bytes may still be in memory. While
+//! [`TlsStream::wants_write`], the caller must call [`TlsStream::flush`] when the socket becomes
+//! writable.
 //!
-//! Certificates are checked only against a file of certificates that the user gives. Without one,
-//! whoever answers is believed, as wrk and wrk2 do: a load generator measures test servers, whose
-//! certificates are mostly self-made, and sends nothing that has to be kept from an impostor. With
-//! one, chain, dates and name are checked as a browser does.
+//! Without a CA file no certificate is checked, as in wrk and wrk2: test servers mostly have
+//! self-signed certificates, and a load generator sends no secrets. With one, chain, dates and name
+//! are checked as in a browser.
 //!
 //! Invariants:
-//! 1. `read` and `write` fail with `WouldBlock` only after the kernel said so: edge-triggered
-//!    events suffice.
-//! 2. The end of the connection reads as 0, with or without a `close_notify` before it. Whether an
-//!    answer was cut off is the matter of its own framing.
+//! 1. `read` and `write` return `WouldBlock` only after the kernel did: edge-triggered events
+//!    suffice.
+//! 2. The end of the connection reads as 0, with or without a `close_notify`. The framing of a
+//!    response tells whether it was truncated.
 //!
-//! Threads: a stream belongs to one; a [`TlsConnector`] may be shared, and with it the sessions
-//! that servers let us resume.
+//! Threads: a stream belongs to one; a [`TlsConnector`] may be shared, and with it the cache of
+//! sessions to resume.
 
 #[cfg(test)]
 mod tests;
@@ -36,15 +35,15 @@ use rustls::{
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-/// What all TLS connections of a run share.
+/// The TLS configuration of all connections.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsConnector(Arc<ClientConfig>);
 
 impl TlsConnector {
-    /// Checks certificates against those in `ca_pem`, or not at all.
+    /// Checks certificates against those in `ca_pem`, if given.
     ///
     /// # Errors
-    /// `Invalid` when `ca_pem` has no certificate, or one that cannot be understood.
+    /// `Invalid` when `ca_pem` has no certificate, or a malformed one.
     pub(crate) fn new(ca_pem: Option<&[u8]>) -> Result<TlsConnector> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -54,19 +53,19 @@ impl TlsConnector {
             Some(pem) => builder.with_root_certificates(roots(pem)?),
             None => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(BelieveAnyone(provider))),
+                .with_custom_certificate_verifier(Arc::new(NoVerification(provider))),
         }
         .with_no_client_auth();
-        // A server that prefers HTTP/2 is told that it is not spoken here.
+        // Keeps a server from selecting HTTP/2.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(TlsConnector(Arc::new(config)))
     }
 
-    /// A stream over a connected socket, to be driven with [`TlsStream::handshake`]. `host` is the
-    /// name that the server is asked for (SNI) and has to prove; of an IP address only the latter.
+    /// A stream over a connected socket, for [`TlsStream::handshake`]. `host` is the name that the
+    /// certificate must have and, unless it is an IP address, the one in SNI.
     ///
     /// # Errors
-    /// `Invalid` when `host` is neither a DNS name nor an address.
+    /// `Invalid` when `host` is neither a DNS name nor an IP address.
     pub(crate) fn start(&self, socket: OwnedFd, host: &str) -> Result<TlsStream> {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| Error::invalid(format!("TLS cannot ask for the host `{host}`")))?;
@@ -76,7 +75,7 @@ impl TlsConnector {
     }
 }
 
-/// A connection in TLS.
+/// A TLS connection.
 #[derive(Debug)]
 pub(crate) struct TlsStream {
     socket: OwnedFd,
@@ -84,18 +83,17 @@ pub(crate) struct TlsStream {
 }
 
 impl TlsStream {
-    /// The socket.
     #[cfg(test)]
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Goes on with the handshake as far as it goes; whether it is over. To be called once, and
-    /// then when the socket is ready for whatever.
+    /// Continues the handshake until it would block; whether it is complete. Call it again on any
+    /// event of the socket.
     ///
     /// # Errors
-    /// The handshake failed: a certificate that is not accepted, no common version, no TLS at all,
-    /// the end of the connection.
+    /// The handshake failed: a rejected certificate, no common version, no TLS at all, the end of
+    /// the connection.
     pub(crate) fn handshake(&mut self) -> io::Result<bool> {
         loop {
             self.flush()?;
@@ -116,24 +114,24 @@ impl TlsStream {
         }
     }
 
-    /// Reads what there is; 0 when the peer sends no more.
+    /// Reads available bytes; 0 at the end of the stream.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.tls.reader().read(buffer) {
                 Ok(read) => return Ok(read),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // The peer left without a close_notify.
+                // The end without a close_notify.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 Err(error) => return Err(error),
             }
             self.receive()?;
-            // Answers to what was received, such as a new key.
+            // Replies to what was received, such as a key update.
             self.flush()?;
         }
     }
 
-    /// Takes bytes to send and writes what the kernel takes: how many bytes were taken, which may
-    /// be fewer than given.
+    /// Buffers bytes and writes as many as the kernel takes. Returns the number of bytes buffered,
+    /// which may be fewer than given.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.is_empty() {
             return Ok(0);
@@ -144,13 +142,13 @@ impl TlsStream {
         if taken == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(taken) }
     }
 
-    /// Whether bytes that were taken wait for the socket to become writable.
+    /// Whether buffered bytes wait for the socket to become writable.
     #[cfg(test)]
     pub(crate) fn wants_write(&self) -> bool {
         self.tls.wants_write()
     }
 
-    /// Writes what waits, as far as the kernel takes it; what it does not take is no error.
+    /// Writes buffered bytes, as many as the kernel takes.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut Socket(self.socket.as_fd())) {
@@ -162,34 +160,33 @@ impl TlsStream {
         Ok(())
     }
 
-    /// Tells the peer that nothing more comes, as far as the kernel takes that at once.
+    /// Announces the end of the stream to the peer, if the kernel takes it at once.
     pub(crate) fn close_notify(&mut self) {
         self.tls.send_close_notify();
-        self.flush_in_vain();
+        self.flush_last();
     }
 
-    /// As [`TlsStream::flush`], at the end of the connection.
-    fn flush_in_vain(&mut self) {
+    /// [`TlsStream::flush`] before the connection is closed.
+    fn flush_last(&mut self) {
         match self.flush() {
-            // Whoever is leaving has no use for an error.
+            // The connection is given up anyway.
             Ok(()) | Err(_) => {}
         }
     }
 
-    /// Takes what the socket has; how many bytes. `WouldBlock` when it has none.
+    /// Receives bytes from the socket; returns their number.
     fn receive(&mut self) -> io::Result<usize> {
         let received_bytes = self.tls.read_tls(&mut Socket(self.socket.as_fd()))?;
         if let Err(error) = self.tls.process_new_packets() {
-            // The peer is told why.
-            self.flush_in_vain();
+            // Send the alert.
+            self.flush_last();
             return Err(io::Error::new(io::ErrorKind::InvalidData, error));
         }
         Ok(received_bytes)
     }
 }
 
-/// Reads and writes for rustls. A socket that blocks, and has a timeout, is interrupted by any
-/// signal.
+/// The socket for rustls. Signals interrupt a blocking socket that has a timeout.
 struct Socket<'a>(BorrowedFd<'a>);
 
 impl Read for Socket<'_> {
@@ -208,12 +205,11 @@ impl Write for Socket<'_> {
     }
 }
 
-/// Checks nothing: any certificate of any server will do. Bytes are encrypted, but nobody knows for
-/// whom.
+/// Accepts any certificate.
 #[derive(Debug)]
-struct BelieveAnyone(Arc<CryptoProvider>);
+struct NoVerification(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for BelieveAnyone {
+impl ServerCertVerifier for NoVerification {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

@@ -1,4 +1,4 @@
-//! One connection: its socket, what is in flight on it, and what has arrived of an answer.
+//! A connection: its socket, the requests in flight, and the partial response.
 
 use crate::http::{Collector, ResponseParser};
 use crate::net::stream::Stream;
@@ -9,117 +9,98 @@ const BACK_OFF_MIN_NS: u64 = 1_000_000;
 /// Longest back-off, in nanoseconds.
 const BACK_OFF_MAX_NS: u64 = 1_000_000_000;
 
-/// What a connection is doing; says in which of the worker's lists it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// No socket. Waits for its turn to be opened, or for the end of its back-off.
+/// The state of a connection, which determines the worker's list that it is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ConnState {
+    /// No socket: waits to be opened, or for the end of its back-off.
+    #[default]
     Closed,
-    /// Connecting, or shaking hands: in the list of those being opened.
+    /// Connecting or in the TLS handshake.
     Opening,
-    /// Open, but has to wait for its own moment: a script's `delay()`, or a plan of its own.
+    /// Open, and waits for its own time: a script's `delay()`, or a plan of its own.
     Waiting,
-    /// Open with nothing to do: in the list of free ones.
+    /// Open and idle.
     Free,
-    /// Requests are in flight: in the list of busy ones.
+    /// Requests are in flight.
     Busy,
 }
 
-/// A connection.
+#[derive(Default)]
 pub(super) struct Connection {
-    pub(super) state: State,
+    pub(super) state: ConnState,
     pub(super) stream: Option<Stream>,
-    /// Differs from socket to socket.
+    /// Distinguishes the sockets of this connection.
     pub(super) generation: u32,
     /// Index of its target.
     pub(super) target: usize,
     /// Index of the address in use, or to be tried next.
     pub(super) address: usize,
-    /// Addresses that this attempt has failed with.
+    /// Addresses that failed in this attempt.
     pub(super) addresses_failed: usize,
-    /// Attempts, or sockets that never brought an answer, in a row.
+    /// Failed attempts, and sockets without a response, in a row.
     pub(super) failures: u32,
-    /// Whether this socket has brought an answer.
-    pub(super) has_answered: bool,
-    /// The server sends no more after what is in the socket now.
+    /// Whether this socket has received a response.
+    pub(super) has_response: bool,
+    /// The server sends nothing after what the socket holds now.
     pub(super) is_ending: bool,
-    /// When connect was called.
+    /// When the attempt to connect started.
     pub(super) opening_ns: u64,
-    /// Since when it has been free, as far as the event loop knows: the start of the turn in which
-    /// it became so.
+    /// When it became free: the start of the turn in which the event loop noticed.
     pub(super) free_ns: u64,
     pub(super) flight: Flight,
-    /// What the kernel has not taken of the batch.
+    /// The part of the batch that the kernel has not taken.
     pub(super) unwritten: Unwritten,
     pub(super) parser: ResponseParser,
-    /// Headers and body, where the source wants to see them.
+    /// Headers and body, if the source observes responses.
     pub(super) collector: Option<Box<Collector>>,
 }
 
-/// A batch of requests on its way.
+/// A batch of requests in flight.
 #[derive(Debug, Default)]
 pub(super) struct Flight {
     pub(super) planned_ns: u64,
     pub(super) written_ns: u64,
-    /// How much later than it could the generator wrote it, where a plan says when.
+    /// How late the generator wrote it, if there is a plan.
     pub(super) lag_ns: u64,
-    /// Whether it belongs to the phase that runs. What an earlier one left is waited for and told
-    /// to nobody.
+    /// Whether it belongs to the current phase. Responses to an earlier one are awaited and
+    /// discarded.
     pub(super) is_current: bool,
     /// Whether it belongs to the measured time.
     pub(super) is_recorded: bool,
-    /// What the source calls it.
+    /// The source's identifier of the batch.
     pub(super) cookie: u64,
-    /// What is to come back.
     pub(super) expected: Vec<Expected>,
-    /// How many of them have come.
-    pub(super) answered: usize,
+    /// How many of `expected` have a response.
+    pub(super) completed: usize,
 }
 
 impl Connection {
-    /// A connection to `target`, not opened yet.
     pub(super) fn new(target: usize, collects: bool) -> Connection {
-        Connection {
-            state: State::Closed,
-            stream: None,
-            generation: 0,
-            target,
-            address: 0,
-            addresses_failed: 0,
-            failures: 0,
-            has_answered: false,
-            is_ending: false,
-            opening_ns: 0,
-            free_ns: 0,
-            flight: Flight::default(),
-            unwritten: Unwritten::default(),
-            parser: ResponseParser::default(),
-            collector: collects.then(Box::default),
-        }
+        Connection { target, collector: collects.then(Box::default), ..Connection::default() }
     }
 
-    /// Drops the socket and what belongs to it. The lists are the worker's business.
+    /// Drops the socket and its state. The caller updates the lists.
     pub(super) fn drop_socket(&mut self) {
         if let Some(stream) = self.stream.take() {
             stream.close();
         }
         self.generation = self.generation.wrapping_add(1);
-        self.state = State::Closed;
+        self.state = ConnState::Closed;
         self.is_ending = false;
         self.parser.reset();
         self.unwritten.clear();
         self.flight.expected.clear();
-        self.flight.answered = 0;
+        self.flight.completed = 0;
     }
 
-    /// Takes down how the last socket did.
+    /// Counts the last socket as a failure if it received no response, even if the server closed it
+    /// in order: otherwise a server that accepts and closes would cause a busy loop of connects.
     pub(super) fn count_failure(&mut self) {
-        // A socket that brought nothing is a failure, however politely it was closed: otherwise a
-        // server that accepts and closes would be connected to as fast as it can.
-        self.failures = if self.has_answered { 0 } else { self.failures.saturating_add(1) };
-        self.has_answered = false;
+        self.failures = if self.has_response { 0 } else { self.failures.saturating_add(1) };
+        self.has_response = false;
     }
 
-    /// How long to wait before the next attempt, in nanoseconds.
+    /// The delay before the next attempt.
     pub(super) fn back_off_ns(&self) -> u64 {
         match self.failures {
             0 => 0,
@@ -127,7 +108,7 @@ impl Connection {
         }
     }
 
-    /// The token under which the poller knows this socket.
+    /// The poller's token of this socket.
     pub(super) fn token(&self, index: usize) -> u64 {
         u64::from(self.generation) << 32 | index as u64
     }
@@ -141,31 +122,27 @@ pub(super) struct Unwritten {
 }
 
 impl Unwritten {
-    /// Whether nothing waits.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[self.written_bytes..]
     }
 
-    /// Adds bytes.
     pub(super) fn add(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The first `count` were written.
-    pub(super) fn written(&mut self, count: usize) {
+    /// Removes the first `count` bytes.
+    pub(super) fn remove_written(&mut self, count: usize) {
         self.written_bytes += count;
         if self.written_bytes == self.bytes.len() {
             self.clear();
         }
     }
 
-    /// Forgets all.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.written_bytes = 0;
@@ -173,19 +150,19 @@ impl Unwritten {
 }
 
 impl Flight {
-    /// Requests without an answer.
+    /// The requests without a response.
     pub(super) fn unanswered(&self) -> &[Expected] {
-        &self.expected[self.answered..]
+        &self.expected[self.completed..]
     }
 
-    /// How many requests of the phase that runs have no answer.
+    /// The number of requests of the current phase without a response.
     pub(super) fn in_flight(&self) -> u64 {
         if self.is_current { self.unanswered().len() as u64 } else { 0 }
     }
 }
 
 /// Index and generation of a token.
-pub(super) fn of_token(token: u64) -> (usize, u32) {
+pub(super) fn parse_token(token: u64) -> (usize, u32) {
     ((token & 0xffff_ffff) as usize, (token >> 32) as u32)
 }
 

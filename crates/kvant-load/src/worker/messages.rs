@@ -1,4 +1,4 @@
-//! What coordinator and workers say to each other.
+//! Messages between the coordinator and its workers.
 
 use crate::config::Phase;
 use crate::histogram::Histogram;
@@ -8,119 +8,100 @@ use kvant_base::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// From the coordinator to one worker. Hanging up ends the worker.
-pub(crate) enum Order {
-    /// Open connections for this phase, then report [`News::Ready`].
+/// From the coordinator to a worker. A worker ends when the channel closes.
+pub(crate) enum Command {
+    /// Open connections for this phase, then report [`WorkerEvent::Ready`].
     Prepare(Phase, Arc<Quota>),
-    /// Begin at this time.
-    Begin {
-        /// The common zero of the phase's plan, warm-up included.
-        begin_ns: u64,
-    },
-    /// End the phase now.
-    End {
-        /// The common end.
-        end_ns: u64,
-    },
+    /// Start the plan, warm-up included, at this time.
+    Begin { begin_ns: u64 },
+    /// End the phase at this time.
+    End { end_ns: u64 },
 }
 
 /// From a worker to the coordinator.
 pub(crate) struct Report {
-    /// Which worker.
     pub(crate) thread: usize,
-    pub(crate) news: News,
+    pub(crate) event: WorkerEvent,
 }
 
-/// What a worker has to say.
-pub(crate) enum News {
-    /// All connections are open, or as many as can be had.
+pub(crate) enum WorkerEvent {
+    /// All connections are open, or as many as possible.
     Ready,
-    /// A second of the measured time is over.
-    Second(Second),
-    /// Not from a worker: somebody wants the run to end.
-    StopAsked,
-    /// The phase is over for this worker.
-    Ended(Box<Ended>),
-    /// The worker is gone: a source or the system failed, or (`None`) it panicked.
+    /// The end of a second of the measured time.
+    Second(ThreadSecond),
+    /// A [`crate::Stopper`] asks for the end of the run, not a worker.
+    StopRequested,
+    /// The end of the phase.
+    Ended(Box<ThreadEnd>),
+    /// The end of the worker: the source or the system failed, or (`None`) it panicked.
     Failed(Option<Error>),
 }
 
 /// A second of one worker.
-pub(crate) struct Second {
+#[derive(Default)]
+pub(crate) struct ThreadSecond {
     pub(crate) interval: Box<Interval>,
-    /// Due and not written at its end.
+    /// Requests that were due and unsent at its end.
     pub(crate) backlog: u64,
     /// Histograms before this second do not count: wrk2's calibration ended in it.
-    pub(crate) starts_anew: bool,
+    pub(crate) restarts_histograms: bool,
 }
 
 /// The end of a worker's phase.
-pub(crate) struct Ended {
+#[derive(Default)]
+pub(crate) struct ThreadEnd {
     pub(crate) outcome: ThreadOutcome,
-    /// Planned in the measured time.
+    /// Requests planned in the measured time.
     pub(crate) planned: u64,
     pub(crate) backlog: u64,
     pub(crate) in_flight: u64,
-    /// Ages of both.
+    /// The ages of the backlog and of the requests in flight.
     pub(crate) unanswered: Histogram,
-    /// Since the measured time began, in nanoseconds; 0 when it had not.
+    /// The length of the measured time so far; 0 if it has not begun.
     pub(crate) measured_ns: u64,
-    /// The source wants no more.
-    pub(crate) is_stopped: bool,
+    /// Whether the source ended the phase.
+    pub(crate) is_source_stopped: bool,
 }
 
-/// How many requests may still be sent in a phase that has a limit.
-#[derive(Debug)]
+/// Limits the number of requests in a phase, if there is a limit.
+#[derive(Debug, Default)]
 pub(crate) struct Quota {
-    max: u64,
+    max: Option<u64>,
     taken: AtomicU64,
 }
 
 impl Quota {
-    /// Places for `max` requests; `None` for any number.
     pub(crate) fn new(max: Option<u64>) -> Quota {
-        Quota { max: max.unwrap_or(u64::MAX), taken: AtomicU64::new(0) }
+        Quota { max, taken: AtomicU64::new(0) }
     }
 
-    /// Whether there is a limit.
-    pub(crate) fn is_limited(&self) -> bool {
-        self.max != u64::MAX
-    }
-
-    /// Whether a place is free now.
-    pub(crate) fn has_room(&self) -> bool {
-        self.taken.load(Ordering::Relaxed) < self.max
-    }
-
-    /// How many places are free.
+    /// How many requests may still be sent.
+    #[inline]
     pub(crate) fn left(&self) -> u64 {
-        self.max.saturating_sub(self.taken.load(Ordering::Relaxed))
+        let left = |max: u64| max.saturating_sub(self.taken.load(Ordering::Relaxed));
+        self.max.map_or(u64::MAX, left)
     }
 
-    /// Takes a place.
-    pub(crate) fn take(&self) -> bool {
-        let taken = self.taken.fetch_add(1, Ordering::Relaxed);
-        if taken >= self.max {
-            self.taken.fetch_sub(1, Ordering::Relaxed);
-        }
-        taken < self.max
-    }
-
-    /// Gives places back.
-    pub(crate) fn give_back(&self, count: u64) {
-        self.taken.fetch_sub(count, Ordering::Relaxed);
-    }
-
-    /// Takes up to `count` places: how many.
-    pub(crate) fn take_some(&self, count: u64) -> u64 {
+    /// Takes up to `count`. Returns how many.
+    #[inline]
+    pub(crate) fn take(&self, count: u64) -> u64 {
+        let Some(max) = self.max else {
+            return count;
+        };
         let taken = self.taken.fetch_add(count, Ordering::Relaxed);
-        let granted = count.min(self.max.saturating_sub(taken));
-        self.give_back(count - granted);
+        let granted = count.min(max.saturating_sub(taken));
+        if granted < count {
+            self.taken.fetch_sub(count - granted, Ordering::Relaxed);
+        }
         granted
     }
 
-    /// Takes places whether they are there or not: the rest of a pipelined batch.
-    pub(crate) fn take_more(&self, count: u64) {
-        self.taken.fetch_add(count, Ordering::Relaxed);
+    /// Takes `count` instead of the one that was taken before the batch was known, even beyond the
+    /// limit.
+    #[inline]
+    pub(crate) fn take_instead_of_one(&self, count: u64) {
+        if self.max.is_some() {
+            self.taken.fetch_add(count.wrapping_sub(1), Ordering::Relaxed);
+        }
     }
 }

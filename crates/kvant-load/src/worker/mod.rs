@@ -1,20 +1,20 @@
-//! One event loop: its connections, its source of requests, its record.
+//! A worker: an event loop with its connections, its source of requests and its recorder.
 //!
-//! A turn of the loop: cross the boundary of a second, let deadlines pass, fire timers, send what
-//! is due, wait for sockets or for the next moment, handle what the sockets have.
+//! A turn of the loop crosses the boundaries of seconds, expires deadlines, fires timers, sends due
+//! requests, waits for sockets or for the next time, and handles events.
 //!
 //! Invariants:
-//! 1. Nothing is allocated, locked or registered for a request.
-//! 2. Between two looks at the sockets at most [`SENDS_PER_TURN`] batches are sent and
-//!    [`EVENTS_PER_WAIT`] sockets handled, so that what happened is noticed soon: the generator's
-//!    own delay must not look like the server's.
-//! 3. The clock is read after each look at the sockets, after each read, and before each write.
-//! 4. A deadline has passed only when all sockets were looked at after it: an answer that waits in
-//!    one while this thread has no core is no timeout.
-//! 5. Connections that fail are opened again after a back-off: no failure makes the loop spin.
+//! 1. A request causes no allocation, takes no lock and changes no registration.
+//! 2. Between two polls at most [`SENDS_PER_TURN`] batches are sent and [`EVENTS_PER_WAIT`] events
+//!    handled, so that events are noticed soon: the generator's delay must not look like the
+//!    server's.
+//! 3. The clock is read after each poll, after each read, and before each write.
+//! 4. A deadline expires only after a poll of all sockets later than the deadline: a response that
+//!    waits in a socket while this thread has no CPU is not a timeout.
+//! 5. Failed connections are reopened after a back-off: no failure causes a busy loop.
 //!
-//! Threads: a worker owns its thread and everything in it; it hears and answers the coordinator
-//! through channels.
+//! Threads: a worker owns its thread and everything in it; it exchanges messages with the
+//! coordinator.
 
 mod connection;
 pub(crate) mod messages;
@@ -28,7 +28,7 @@ mod send;
 mod timers;
 
 use crate::config::LoadConfig;
-use crate::net::poller::{EVENTS_PER_WAIT, Patience, Poller, Waker};
+use crate::net::poller::{EVENTS_PER_WAIT, Poller, Waker};
 use crate::net::tls::TlsConnector;
 use crate::record::Interval;
 use crate::source::RequestSource;
@@ -38,51 +38,47 @@ use kvant_base::tag::{self, Activity};
 use kvant_base::wait::{self, WaitKind};
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Clock;
-use messages::{News, Order, Report};
-use phase::{Run, Stage};
+use messages::{Command, Report, WorkerEvent};
+use phase::{PhaseRun, Stage};
 use queue::{Links, Queue};
-use recorder::Recorder;
+use recorder::{CallSampler, Recorder};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use timers::Timers;
 
-/// Batches sent for moments that have come, between two looks at the sockets.
+/// Batches sent between two polls.
 const SENDS_PER_TURN: usize = 32;
-/// Bytes read at once.
+/// Size of the receive buffer.
 const READ_BYTES: usize = 64 << 10;
-/// Calibration of `wrk2_exact`: so long after the start.
+/// Time from the start to the calibration of `wrk2_exact`.
 const CALIBRATION_NS: u64 = 10_000_000_000;
-/// With `wrk2_exact`, connections start so long after each other.
-const STAGGER_NS: u64 = 5_000_000;
+/// Longest wait, in nanoseconds: beyond any phase's next boundary, and valid for the kernel.
+const WAIT_NS_MAX: u64 = 3_600_000_000_000;
 
-/// What a worker is given.
+/// What the coordinator gives to a worker.
 pub(crate) struct Parts {
     pub(crate) thread: usize,
     pub(crate) config: Arc<LoadConfig>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Where a target speaks TLS.
+    /// For targets with TLS.
     pub(crate) tls: Option<TlsConnector>,
     pub(crate) source: Box<dyn RequestSource>,
-    /// Ends waits of the worker, so that it looks for orders.
+    /// Ends waits of the worker, so that it looks for commands.
     pub(crate) waker: Waker,
-    pub(crate) orders: Receiver<Order>,
+    pub(crate) commands: Receiver<Command>,
     pub(crate) reports: Sender<Report>,
-    /// Empty intervals, to be filled.
+    /// Cleared intervals.
     pub(crate) empty: Receiver<Box<Interval>>,
 }
 
-/// Runs phases until the coordinator hangs up or something fails.
+/// Runs phases until the coordinator closes the channel or something fails.
 pub(crate) fn run(parts: Parts) {
-    let gone = Gone { thread: parts.thread, reports: parts.reports.clone(), error: None };
+    let mut exit = ExitReport { thread: parts.thread, reports: parts.reports.clone(), error: None };
     let _tag = tag::enter(Activity::Load);
     Poller::sharpen_timers();
-    let served = match Worker::new(parts) {
-        Ok(mut worker) => worker.serve(),
-        Err(error) => Err(failure("make an epoll instance", error)),
-    };
-    gone.tell(served.err());
+    exit.error = Worker::new(parts).and_then(|mut worker| worker.serve()).err();
 }
 
 /// An event loop.
@@ -94,51 +90,52 @@ struct Worker {
     source_observes: bool,
     source_follows: bool,
     source_delays: bool,
-    /// Where all connections go, when the source says so.
+    /// The address of all connections, if the source sets it.
     address: Option<Address>,
-    orders: Receiver<Order>,
+    commands: Receiver<Command>,
     reports: Sender<Report>,
     poller: Poller,
-    /// The clock, as it was last read.
+    /// The last reading of the clock.
     now_ns: u64,
-    /// The clock after the last look at the sockets.
+    /// The clock after the last poll.
     turn_ns: u64,
-    looks: Looks,
+    poll_progress: PollProgress,
     timeout_ns: u64,
     connections: Vec<Connection>,
     links: Links,
     free: Queue,
-    /// In the order of their writes, so that the first has the first deadline.
+    /// In the order of their writes, and so of their deadlines.
     busy: Queue,
-    /// In the order of their attempts, so that the first has the first deadline.
+    /// In the order of their attempts, and so of their deadlines.
     opening: Queue,
     /// Closed connections whose back-off is over.
     to_open: VecDeque<usize>,
     opening_max: usize,
-    /// By target: index of the address that was last found to work.
+    /// By target: index of the address that last worked.
     addresses: Vec<usize>,
     tls: Option<TlsConnector>,
     timers: Timers,
-    /// Connections whose sockets have more than was read in one go.
+    /// Connections whose sockets are not drained.
     unread: VecDeque<usize>,
     buffer: Vec<u8>,
     recorder: Recorder,
-    /// Calls of the source: for requests, and with answers.
-    next_calls: u64,
-    show_calls: u64,
+    next_calls: CallSampler,
+    show_calls: CallSampler,
     phase_number: u64,
-    run: Run,
+    run: PhaseRun,
 }
 
 impl Worker {
-    fn new(parts: Parts) -> io::Result<Worker> {
-        let Parts { thread, config, clock, tls, source, waker, orders, reports, empty } = parts;
+    fn new(parts: Parts) -> Result<Worker> {
+        let Parts { thread, config, clock, tls, source, waker, commands, reports, empty } = parts;
         let collects = source.observes() || source.follows();
         let connections: Vec<Connection> = (thread..config.connection_count)
             .step_by(config.thread_count)
             .map(|index| Connection::new(index % config.targets.len(), collects))
             .collect();
         let count = connections.len();
+        let poller =
+            Poller::new(&waker).map_err(|error| failure("make an epoll instance", &error))?;
         Ok(Worker {
             thread,
             source_observes: source.observes(),
@@ -146,12 +143,12 @@ impl Worker {
             source_delays: source.delays(),
             address: source.address(),
             source,
-            orders,
+            commands,
             reports,
-            poller: Poller::new(&waker)?,
+            poller,
             now_ns: 0,
             turn_ns: 0,
-            looks: Looks::default(),
+            poll_progress: PollProgress::default(),
             timeout_ns: u64::try_from(config.timeout.as_nanos()).unwrap_or(u64::MAX),
             connections,
             links: Links::new(count),
@@ -166,41 +163,33 @@ impl Worker {
             unread: VecDeque::new(),
             buffer: vec![0; READ_BYTES],
             recorder: Recorder::new(empty, config.ok_statuses.clone()),
-            next_calls: 0,
-            show_calls: 0,
+            next_calls: CallSampler::default(),
+            show_calls: CallSampler::default(),
             phase_number: 0,
-            run: Run::default(),
+            run: PhaseRun::default(),
             config,
             clock,
         })
     }
 
-    /// Waits for orders while there is no phase; turns while there is one.
     fn serve(&mut self) -> Result<()> {
         loop {
-            let order = match self.run.stage {
-                Stage::Idle => {
-                    let _waiting = wait::begin(WaitKind::Idle, "load_orders");
-                    self.orders.recv().map_err(|_| ())
-                }
-                _ => match self.orders.try_recv() {
-                    Ok(order) => Ok(order),
-                    Err(std::sync::mpsc::TryRecvError::Empty) => {
-                        self.turns()?;
-                        continue;
-                    }
-                    Err(std::sync::mpsc::TryRecvError::Disconnected) => Err(()),
-                },
+            let command = if self.run.stage == Stage::Idle {
+                let _waiting = wait::begin(WaitKind::Idle, "load_orders");
+                self.commands.recv().map_err(|_| TryRecvError::Disconnected)
+            } else {
+                self.commands.try_recv()
             };
-            match order {
-                Ok(order) => self.obey(order)?,
-                Err(()) => return Ok(()),
+            match command {
+                Ok(command) => self.handle_command(command)?,
+                Err(TryRecvError::Empty) => self.run_loop()?,
+                Err(TryRecvError::Disconnected) => return Ok(()),
             }
         }
     }
 
-    /// Turns until the phase is over or somebody wakes the loop.
-    fn turns(&mut self) -> Result<()> {
+    /// Runs the loop until the phase ends or the waker ends a wait.
+    fn run_loop(&mut self) -> Result<()> {
         loop {
             self.cross_boundaries();
             self.expire()?;
@@ -211,26 +200,24 @@ impl Worker {
             if self.run.stage == Stage::Idle {
                 return Ok(());
             }
-            let patience = self.patience();
-            self.looks.begin(self.now_ns, self.connections.len());
-            let count =
-                self.poller.wait(patience).map_err(|error| failure("wait for sockets", error))?;
+            let timeout_ns = self.wait_ns();
+            self.poll_progress.begin(self.now_ns, self.connections.len());
+            let count = self
+                .poller
+                .wait(timeout_ns)
+                .map_err(|error| failure("wait for sockets", &error))?;
             self.read_clock();
             self.turn_ns = self.now_ns;
             self.run.has_seen_all |= count < EVENTS_PER_WAIT;
             let mut is_woken = false;
             for event in 0..count {
                 match self.poller.event(event) {
-                    Some(event) => self.handle(event)?,
+                    Some(event) => self.handle_event(event)?,
                     None => is_woken = true,
                 }
             }
-            for _ in 0..self.unread.len() {
-                if let Some(index) = self.unread.pop_front() {
-                    self.receive_more(index)?;
-                }
-            }
-            self.looks.end(count);
+            self.receive_unread()?;
+            self.poll_progress.end(count);
             if is_woken {
                 return Ok(());
             }
@@ -243,85 +230,66 @@ impl Worker {
         self.now_ns
     }
 
-    /// How long the loop may wait.
-    fn patience(&mut self) -> Patience {
-        let now_ns = self.now_ns;
+    /// How long the loop may sleep; 0 to poll.
+    fn wait_ns(&mut self) -> u64 {
         let never_sleeps = self.run.spin_ns == u64::MAX && self.run.stage == Stage::Running;
         if never_sleeps || !self.unread.is_empty() || !self.run.has_seen_all {
-            return Patience::None;
+            return 0;
         }
+        // Planned times are busy-polled at the end, as waking up takes longer than a poll.
         let send_ns = self.next_send_ns().min(self.next_waiting_ns());
-        let other_ns = self.next_other_ns();
-        // What is to be sent is waited for with open eyes at the end: waking up takes longer than a
-        // look.
-        let spin_ns = self.run.spin_ns;
-        let until_ns = send_ns.saturating_sub(spin_ns).min(other_ns);
-        if until_ns <= now_ns {
-            Patience::None
-        } else {
-            Patience::Ns((until_ns - now_ns).min(WAIT_NS_MAX))
-        }
+        let until_ns = send_ns.saturating_sub(self.run.spin_ns).min(self.next_other_ns());
+        until_ns.saturating_sub(self.now_ns).min(WAIT_NS_MAX)
     }
 
-    fn report(&self, news: News) {
-        // A coordinator that is gone hears nothing and needs not: the next order says that it hung
-        // up.
-        drop(self.reports.send(Report { thread: self.thread, news }));
+    fn report(&self, event: WorkerEvent) {
+        // If the coordinator is gone, the channel of commands is closed too.
+        drop(self.reports.send(Report { thread: self.thread, event }));
     }
 }
 
-/// Until when the sockets have been looked at.
+/// Until when the events of all sockets have been handled.
 #[derive(Debug, Default)]
-struct Looks {
-    /// What had happened before this moment is known.
+struct PollProgress {
+    /// Events before this time are handled.
     seen_ns: u64,
-    /// What `seen_ns` will be when there is nothing left to see.
+    /// The next `seen_ns`.
     seeing_ns: u64,
-    /// As many looks may find as much as they take: then all sockets have had their turn.
-    left: usize,
+    /// After this many further polls, even if each is full, every socket has had its turn.
+    polls_left: usize,
 }
 
-impl Looks {
+impl PollProgress {
     fn begin(&mut self, now_ns: u64, connection_count: usize) {
-        if self.left == 0 {
+        if self.polls_left == 0 {
             self.seeing_ns = now_ns;
-            self.left = connection_count.div_ceil(EVENTS_PER_WAIT) + 1;
+            self.polls_left = connection_count.div_ceil(EVENTS_PER_WAIT) + 1;
         }
     }
 
     fn end(&mut self, event_count: usize) {
-        self.left = if event_count < EVENTS_PER_WAIT { 0 } else { self.left.saturating_sub(1) };
-        if self.left == 0 {
+        self.polls_left =
+            if event_count < EVENTS_PER_WAIT { 0 } else { self.polls_left.saturating_sub(1) };
+        if self.polls_left == 0 {
             self.seen_ns = self.seeing_ns;
         }
     }
 }
 
-/// Longest wait, in nanoseconds: far beyond any phase's next boundary, and within what the kernel
-/// takes.
-const WAIT_NS_MAX: u64 = 3_600_000_000_000;
-
-/// Tells the coordinator that a worker is gone, also when it panics.
-struct Gone {
+/// Reports the end of a worker, including by a panic.
+struct ExitReport {
     thread: usize,
     reports: Sender<Report>,
     error: Option<Error>,
 }
 
-impl Gone {
-    fn tell(mut self, error: Option<Error>) {
-        self.error = error;
-    }
-}
-
-impl Drop for Gone {
+impl Drop for ExitReport {
     fn drop(&mut self) {
-        let error = self.error.take();
-        drop(self.reports.send(Report { thread: self.thread, news: News::Failed(error) }));
+        let event = WorkerEvent::Failed(self.error.take());
+        drop(self.reports.send(Report { thread: self.thread, event }));
     }
 }
 
-/// A failure of the system that leaves the worker without a way to go on.
-fn failure(action: &str, error: io::Error) -> Error {
+fn failure(action: &str, error: &io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot {action}: {error}"))
 }

@@ -1,20 +1,19 @@
-//! Opens connections, and opens them again: a bounded number at once, other addresses when one
-//! cannot be reached, and a back-off that doubles when none can.
+//! Opens connections: a bounded number at once, the target's other addresses when one fails, and a
+//! back-off that doubles when all do.
 
 use super::Worker;
-use super::connection::State;
+use super::connection::ConnState;
 use super::phase::Stage;
 use crate::net::stream::{self, Stream};
 use kvant_base::Result;
 use rustix::fd::AsFd;
 use std::io;
 
-/// Connections being opened at once, over all threads: fewer than a listener's queue commonly
+/// Connections being opened at once, over all threads: fewer than a listener's backlog usually
 /// holds.
 pub(super) const OPENING_MAX: usize = 64;
 
 impl Worker {
-    /// Opens connections whose turn it is.
     pub(super) fn open_some(&mut self) {
         if self.config.wrk2_exact && self.run.stage != Stage::Running {
             return;
@@ -43,25 +42,31 @@ impl Worker {
         let socket = stream::connect(address)?;
         self.poller.add(&socket, connection.token(index))?;
         connection.stream = Some(Stream::Plain(socket));
-        connection.state = State::Opening;
+        connection.state = ConnState::Opening;
         self.opening.push(&mut self.links, index);
         Ok(())
     }
 
-    /// Something happened to a connection that is being opened.
-    pub(super) fn go_on_opening(&mut self, index: usize) -> Result<()> {
-        match self.is_open(index) {
-            Ok(true) => self.opened(index),
-            Ok(false) => Ok(()),
-            Err(error) => {
-                self.open_failed(index, &error);
-                Ok(())
+    /// Handles an event of a connection that is being opened.
+    pub(super) fn continue_opening(&mut self, index: usize) -> Result<()> {
+        match self.connect_and_shake_hands(index) {
+            Ok(true) => {
+                self.opening.remove(&mut self.links, index);
+                let now_ns = self.read_clock();
+                let connection = &mut self.connections[index];
+                connection.addresses_failed = 0;
+                self.recorder.interval.connect.record_ns(now_ns - connection.opening_ns);
+                return self.ready_to_send(index);
             }
+            Ok(false) => {}
+            Err(error) => self.open_failed(index, &error),
         }
+        Ok(())
     }
 
-    /// Connects, and shakes hands, as far as that goes now; whether all is done.
-    fn is_open(&mut self, index: usize) -> io::Result<bool> {
+    /// Connects, and continues the TLS handshake until it would block; whether the connection is
+    /// open.
+    fn connect_and_shake_hands(&mut self, index: usize) -> io::Result<bool> {
         let connection = &mut self.connections[index];
         let stream =
             connection.stream.take().expect("a connection that is being opened has a socket");
@@ -87,19 +92,10 @@ impl Worker {
         Ok(is_done)
     }
 
-    fn opened(&mut self, index: usize) -> Result<()> {
-        self.opening.remove(&mut self.links, index);
-        let now_ns = self.read_clock();
-        let connection = &mut self.connections[index];
-        connection.addresses_failed = 0;
-        self.recorder.interval.connect.record_ns(now_ns - connection.opening_ns);
-        self.ready_to_send(index)
-    }
-
-    /// An address could not be connected to.
+    /// Tries the next address, or backs off after the last one.
     pub(super) fn open_failed(&mut self, index: usize, error: &io::Error) {
         let connection = &mut self.connections[index];
-        if connection.state == State::Opening {
+        if connection.state == ConnState::Opening {
             self.opening.remove(&mut self.links, index);
         }
         connection.drop_socket();
@@ -111,7 +107,7 @@ impl Worker {
         if connection.addresses_failed < address_count {
             let failed = connection.address;
             connection.address = (failed + 1) % address_count;
-            // The others need not find out for themselves.
+            // Other connections start with the next address.
             let preferred = &mut self.addresses[connection.target];
             if *preferred == failed {
                 *preferred = connection.address;
@@ -121,23 +117,23 @@ impl Worker {
         }
         connection.addresses_failed = 0;
         connection.count_failure();
-        // A unix socket does not wait in the listener's queue: that it is full is no failure yet.
+        // A unix socket reports a full backlog at once, where TCP would wait: not a failure yet.
         if error.kind() != io::ErrorKind::WouldBlock {
             self.recorder.interval.errors.connect += 1;
         }
         self.open_later(index);
     }
 
-    /// Closes a connection and sees to it that it is opened again. Whatever was in flight has been
-    /// accounted for.
+    /// Closes a connection, whose requests in flight are accounted for, and schedules its
+    /// reopening.
     pub(super) fn close(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         match connection.state {
-            State::Closed => return,
-            State::Opening => self.opening.remove(&mut self.links, index),
-            State::Free => self.free.remove(&mut self.links, index),
-            State::Busy => self.busy.remove(&mut self.links, index),
-            State::Waiting => self.timers.cancel(index),
+            ConnState::Closed => return,
+            ConnState::Opening => self.opening.remove(&mut self.links, index),
+            ConnState::Free => self.free.remove(&mut self.links, index),
+            ConnState::Busy => self.busy.remove(&mut self.links, index),
+            ConnState::Waiting => self.timers.cancel(index),
         }
         connection.drop_socket();
         connection.count_failure();

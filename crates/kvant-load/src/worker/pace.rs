@@ -1,28 +1,30 @@
-//! When a worker sends: where it stands in its plan, and what of the plan is still undone.
+//! When a worker sends: its position in the plan, and the planned requests that are unsent.
 //!
-//! Times are those of the clock; plans count from the begin of the phase.
+//! Times are those of the clock; plans count from the beginning of the phase.
 
 use crate::config::{Arrival, LoadConfig, Phase, Rate};
 use crate::plan::{Plan, Wrk2Pace, stagger};
 
 /// The plan of a worker in one phase.
+#[derive(Default)]
 #[expect(clippy::large_enum_variant, reason = "a worker has one")]
 pub(super) enum Pace {
-    /// Each connection sends when its answer is there.
+    /// Each connection sends when it has its response.
+    #[default]
     Closed,
-    /// Planned moments for whichever connection is free.
-    Shared(Shared),
-    /// By connection: its own plan.
+    /// Planned times for any free connection.
+    Shared(SharedPace),
+    /// A plan for each connection.
     Private(Vec<Wrk2Pace>),
 }
 
 /// A plan that all connections of a worker share.
-pub(super) struct Shared {
+pub(super) struct SharedPace {
     plan: Plan,
     begin_ns: u64,
-    /// The next planned moment; `u64::MAX` when there is none.
+    /// The next planned time; `u64::MAX` if there is none.
     next_ns: u64,
-    /// Planned before the measured time.
+    /// Requests planned before the measured time.
     before_measured: u64,
 }
 
@@ -44,7 +46,7 @@ impl Pace {
         if config.arrival == Arrival::Wrk2 || config.wrk2_exact {
             return Pace::private(config, rate, thread, connection_count, begin_ns);
         }
-        // Phases differ in their random arrivals, or each step would have the same bursts.
+        // A seed of its own, or random arrivals would have the same bursts in every phase.
         let seed = config.seed.wrapping_add(phase_number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let plan = Plan::new(
             phase.rate,
@@ -55,12 +57,13 @@ impl Pace {
             thread,
             config.thread_count,
         );
-        Pace::Shared(Shared::new(plan, begin_ns))
+        let mut shared = SharedPace { plan, begin_ns, next_ns: 0, before_measured: 0 };
+        shared.update_next();
+        Pace::Shared(shared)
     }
 
-    /// Each connection has the same part of the rate. As wrk2 does it they start 5 ms apart; where
-    /// that is not asked for, they start at even distances within one period, so that together they
-    /// are evenly spaced.
+    /// Each connection has the same share of the rate. With `wrk2_exact` they start 5 ms apart,
+    /// otherwise evenly spaced within one period, so that all requests together are evenly spaced.
     fn private(
         config: &LoadConfig,
         rate: f64,
@@ -87,27 +90,27 @@ impl Pace {
         Pace::Private(paces.collect())
     }
 
-    /// What is planned from now on belongs to the measured time, which begins at `at_ns`.
+    /// The measured time begins at `at_ns`.
     pub(super) fn begin_measuring(&mut self, at_ns: u64) {
         if let Pace::Shared(shared) = self {
             shared.before_measured = shared.planned_before(at_ns);
         }
     }
 
-    /// Planned requests before `at_ns` that were not sent: of the measured time, which began at
-    /// `measured_ns`, and of all. `in_flight` are those of a connection.
-    pub(super) fn undone_before(
+    /// The number of unsent requests planned before `at_ns`. The measured time began at
+    /// `measured_ns`; `in_flight` returns the requests in flight on a connection.
+    pub(super) fn unsent_before(
         &mut self,
         measured_ns: u64,
         at_ns: u64,
         in_flight: impl Fn(usize) -> u64,
-    ) -> Undone {
-        let mut sum = Undone::default();
-        // What is planned is sent in its order: what is undone is the end of it.
-        let mut add = |planned: u64, before_measured: u64, taken: u64| {
-            let of_all = planned.saturating_sub(taken);
-            sum.of_all += of_all;
-            sum.of_measured += of_all.min(planned.saturating_sub(before_measured));
+    ) -> Unsent {
+        let mut sum = Unsent::default();
+        // Requests are sent in planned order, so that the unsent ones are the last.
+        let mut add = |planned: u64, before_measured: u64, sent: u64| {
+            let total = planned.saturating_sub(sent);
+            sum.total += total;
+            sum.measured += total.min(planned.saturating_sub(before_measured));
         };
         match self {
             Pace::Closed => {}
@@ -117,18 +120,18 @@ impl Pace {
             }
             Pace::Private(paces) => {
                 for (index, pace) in paces.iter().enumerate() {
-                    let taken = pace.completed() + in_flight(index);
-                    add(pace.planned_before(at_ns), pace.planned_before(measured_ns), taken);
+                    let sent = pace.completed() + in_flight(index);
+                    add(pace.planned_before(at_ns), pace.planned_before(measured_ns), sent);
                 }
             }
         }
         sum
     }
 
-    /// Shows the planned moments within `from_ns..to_ns` that were not sent, with how many there
-    /// are. Where they are many, moments whose ages at `to_ns` no histogram tells apart are shown
-    /// as one.
-    pub(super) fn each_undone(
+    /// Calls `show` with each time within `from_ns..to_ns` for which unsent requests were planned,
+    /// and their number. Times whose ages at `to_ns` fall into one bucket of a histogram may be
+    /// shown as one.
+    pub(super) fn each_unsent(
         &self,
         from_ns: u64,
         to_ns: u64,
@@ -145,31 +148,25 @@ impl Pace {
             }
             Pace::Private(paces) => {
                 for (index, pace) in paces.iter().enumerate() {
-                    let taken = pace.completed() + in_flight(index);
-                    pace.each_left(taken, from_ns, to_ns, &mut show);
+                    let sent = pace.completed() + in_flight(index);
+                    pace.each_left(sent, from_ns, to_ns, &mut show);
                 }
             }
         }
     }
 }
 
-/// How many planned requests were not sent.
+/// The number of planned requests that are unsent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Undone {
-    /// Of those of the measured time.
-    pub(super) of_measured: u64,
-    /// Of those of the warm-up too.
-    pub(super) of_all: u64,
+pub(super) struct Unsent {
+    /// Planned in the measured time.
+    pub(super) measured: u64,
+    /// Including the warm-up.
+    pub(super) total: u64,
 }
 
-impl Shared {
-    fn new(plan: Plan, begin_ns: u64) -> Shared {
-        let mut shared = Shared { plan, begin_ns, next_ns: 0, before_measured: 0 };
-        shared.look();
-        shared
-    }
-
-    fn look(&mut self) {
+impl SharedPace {
+    fn update_next(&mut self) {
         let next_ns = self.plan.peek_ns();
         self.next_ns = next_ns.map_or(u64::MAX, |next_ns| next_ns.saturating_add(self.begin_ns));
     }
@@ -178,19 +175,19 @@ impl Shared {
         self.plan.planned_before(at_ns.saturating_sub(self.begin_ns))
     }
 
-    /// The next planned moment; `u64::MAX` when there is none.
+    /// The next planned time; `u64::MAX` if there is none.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {
         self.next_ns
     }
 
-    /// Takes `count` planned moments.
+    /// Advances by `count` planned requests.
     #[inline]
     pub(super) fn take(&mut self, count: usize) {
         for _ in 0..count {
             self.plan.advance();
         }
-        self.look();
+        self.update_next();
     }
 }
 

@@ -1,146 +1,109 @@
-//! A phase as a worker lives it: connections are opened, the time begins, seconds end, the phase
-//! ends.
+//! A worker's part of a phase: opens connections, begins the plan, ends seconds, ends the phase.
 //!
 //! Invariants:
-//! 1. Boundaries are crossed in order and at their nominal times, however late the loop notices;
-//!    what is planned behind one is not sent before it is crossed.
-//! 2. When the phase ends, what is in flight is counted and then forgotten: its answers are in no
-//!    record.
+//! 1. Boundaries are crossed in order and at their nominal times, however late the loop notices.
+//!    Requests planned after a boundary are sent after it is crossed.
+//! 2. When the phase ends, the requests in flight are counted and then forgotten: their responses
+//!    are not recorded.
 
-use super::connection::State;
-use super::messages::{Ended, News, Order, Quota};
+use super::connection::ConnState;
+use super::messages::{Command, Quota, ThreadEnd, WorkerEvent};
 use super::pace::Pace;
-use super::{CALIBRATION_NS, STAGGER_NS, Worker};
-use crate::config::{Phase, Rate};
+use super::{CALIBRATION_NS, Worker};
+use crate::config::Phase;
 use crate::histogram::Histogram;
+use crate::plan::stagger;
 use kvant_base::Result;
 use std::sync::Arc;
 use std::time::Duration;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Connections that fail are not waited for longer than this without any getting open, in
+/// How long preparation waits while no connection becomes free and none is being opened, in
 /// nanoseconds.
-const PATIENCE_NS: u64 = 1_000_000_000;
-/// Connections on their way (a lost SYN is sent again after 1 s and 3 s), or with old requests in
-/// flight, are waited for so long without any getting free, in nanoseconds.
-const PATIENCE_UNDERWAY_NS: u64 = 5_000_000_000;
+const PREPARE_NS_MAX: u64 = 1_000_000_000;
+/// The same while connections are being opened (a lost SYN is sent again after 1 s and 3 s), or
+/// have old requests in flight.
+const PREPARE_BUSY_NS_MAX: u64 = 5_000_000_000;
 
-/// How far a phase is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The stage of a phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// There is none.
+    /// There is no phase.
+    #[default]
     Idle,
     /// Connections are being opened.
     Preparing,
-    /// They are open; the others are waited for.
+    /// They are open; other threads still open theirs.
     Ready,
-    /// It runs, or will at its begin.
+    /// The plan has begun, or has a time to begin.
     Running,
 }
 
-/// The phase that a worker is in.
-pub(super) struct Run {
+/// The state of a phase in a worker.
+#[derive(Default)]
+pub(super) struct PhaseRun {
     pub(super) stage: Stage,
     phase: Phase,
     pub(super) quota: Arc<Quota>,
-    pub(super) is_limited: bool,
     pub(super) pace: Pace,
     /// The zero of the plan.
     pub(super) begin_ns: u64,
     pub(super) measured_ns: u64,
     end_ns: u64,
-    /// The next moment at which something of the above, or a second, is over.
+    /// The end of the warm-up, of the current second, or of the phase, whichever is next.
     pub(super) boundary_ns: u64,
     pub(super) is_measuring: bool,
-    /// Since when the source has wanted no more, which is when its plan ends.
+    /// When the source stopped, which ends the plan.
     stopped_ns: Option<u64>,
-    /// Recorded requests that were written, or could not be.
+    /// Recorded requests that were written, or failed to be written.
     pub(super) tried: u64,
-    /// The source has nothing to send until then; 0 when it has.
+    /// Until when the source has nothing to send; 0 if it has.
     pub(super) paused_until_ns: u64,
-    /// Since when it has had something again.
+    /// When the last pause of the source ended.
     pub(super) unpaused_ns: u64,
-    /// How long before a moment the loop polls instead of sleeping.
+    /// How long before a planned time the loop polls instead of sleeping.
     pub(super) spin_ns: u64,
-    /// What happened to the sockets before this phase has been handled: connections may have been
-    /// closed since the last one.
+    /// Whether all events from before this phase, such as closed connections, are handled.
     pub(super) has_seen_all: bool,
-    /// While connections are opened: when the number of those that are open last changed.
+    /// When the number of free connections last changed during preparation.
     progress_ns: u64,
     free_count: usize,
 }
 
-impl Default for Run {
-    fn default() -> Run {
-        Run {
-            stage: Stage::Idle,
-            phase: Phase {
-                rate: Rate::Closed,
-                warmup: Duration::ZERO,
-                duration: Duration::ZERO,
-                request_count_max: None,
-            },
-            quota: Arc::new(Quota::new(None)),
-            is_limited: false,
-            pace: Pace::Closed,
-            begin_ns: 0,
-            measured_ns: 0,
-            end_ns: 0,
-            boundary_ns: u64::MAX,
-            is_measuring: false,
-            stopped_ns: None,
-            tried: 0,
-            paused_until_ns: 0,
-            unpaused_ns: 0,
-            spin_ns: 0,
-            has_seen_all: false,
-            progress_ns: 0,
-            free_count: 0,
-        }
-    }
-}
-
-impl Run {
-    /// Whether the source wants no more.
+impl PhaseRun {
     #[inline]
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped_ns.is_some()
     }
 
-    /// What of the plan can still be sent, if the number of requests is limited: about the share of
-    /// one of so many threads.
-    fn undone_max(&self, thread_count: usize) -> u64 {
-        match self.is_limited {
-            true => self.quota.left().div_ceil(thread_count as u64),
-            false => u64::MAX,
-        }
+    /// How many planned requests one of `thread_count` threads can still send: roughly its share of
+    /// the quota.
+    fn unsent_max(&self, thread_count: usize) -> u64 {
+        self.quota.left().div_ceil(thread_count as u64)
     }
 
-    /// Nothing is planned from this moment on.
     fn plan_end_ns(&self) -> u64 {
         self.stopped_ns.unwrap_or(u64::MAX)
     }
 }
 
 impl Worker {
-    /// Does what the coordinator says.
-    pub(super) fn obey(&mut self, order: Order) -> Result<()> {
+    pub(super) fn handle_command(&mut self, command: Command) -> Result<()> {
         self.read_clock();
         self.turn_ns = self.now_ns;
-        match order {
-            Order::Prepare(phase, quota) => {
+        match command {
+            Command::Prepare(phase, quota) => {
                 self.phase_number += 1;
-                self.run = Run {
+                self.run = PhaseRun {
                     stage: Stage::Preparing,
                     phase,
-                    is_limited: quota.is_limited(),
                     quota,
                     progress_ns: self.now_ns,
-                    ..Run::default()
+                    ..PhaseRun::default()
                 };
             }
-            Order::Begin { begin_ns } => self.begin(begin_ns)?,
-            Order::End { end_ns } => self.end_early(end_ns),
+            Command::Begin { begin_ns } => self.begin(begin_ns)?,
+            Command::End { end_ns } => self.end_early(end_ns),
         }
         Ok(())
     }
@@ -162,10 +125,10 @@ impl Worker {
         );
         run.spin_ns = nanos(self.config.spin_in(&run.phase.rate));
         if self.config.wrk2_exact {
-            self.stagger(begin_ns);
+            self.stagger_connections(begin_ns);
         } else if self.source_delays {
             for _ in 0..self.free.count() {
-                let index = self.free.first().expect("it has so many");
+                let index = self.free.first().expect("the list has this many");
                 self.free.remove(&mut self.links, index);
                 self.delay(index)?;
             }
@@ -173,36 +136,35 @@ impl Worker {
         Ok(())
     }
 
-    /// As wrk2 does, connections start 5 ms after each other, be they open or not.
-    fn stagger(&mut self, begin_ns: u64) {
+    /// As in wrk2, connections start 5 ms apart, open or not.
+    fn stagger_connections(&mut self, begin_ns: u64) {
         self.to_open.clear();
         for index in 0..self.connections.len() {
-            let start_ns = begin_ns.saturating_add(STAGGER_NS * index as u64);
+            let start_ns = begin_ns.saturating_add(nanos(stagger(index)));
             match self.connections[index].state {
-                State::Closed => self.timers.set(index, start_ns),
-                State::Free => {
+                ConnState::Closed => self.timers.set(index, start_ns),
+                ConnState::Free => {
                     self.free.remove(&mut self.links, index);
                     self.wait_until(index, start_ns);
                 }
-                State::Opening | State::Waiting | State::Busy => {}
+                ConnState::Opening | ConnState::Waiting | ConnState::Busy => {}
             }
         }
     }
 
-    /// Goes on with the phase when its time, or its reason to wait, is over.
+    /// Ends preparation, or a phase that has nothing left to send.
     pub(super) fn check_stage(&mut self) {
         match self.run.stage {
             Stage::Preparing => {
                 if self.is_prepared() {
                     self.run.stage = Stage::Ready;
-                    self.report(News::Ready);
+                    self.report(WorkerEvent::Ready);
                 }
             }
             Stage::Running => {
                 let is_stopped = self.is_source_stopped();
-                let run = &self.run;
-                let has_no_room = run.is_limited && run.is_measuring && !run.quota.has_room();
-                if (is_stopped || has_no_room) && self.busy.first().is_none() {
+                let is_quota_used = self.run.is_measuring && self.run.quota.left() == 0;
+                if (is_stopped || is_quota_used) && self.busy.first().is_none() {
                     self.end_early(self.now_ns);
                 }
             }
@@ -210,7 +172,7 @@ impl Worker {
         }
     }
 
-    /// Whether the source wants no more; to be asked as soon as that may be new.
+    /// Whether the source has stopped. Call it after each call of the source.
     #[inline]
     pub(super) fn is_source_stopped(&mut self) -> bool {
         if self.run.stopped_ns.is_none() && self.source.is_stopped() {
@@ -219,7 +181,7 @@ impl Worker {
         self.run.is_stopped()
     }
 
-    /// Whether all connections are open, or those that are not are not worth waiting for.
+    /// Whether all connections are open, or preparation has waited long enough for the others.
     fn is_prepared(&mut self) -> bool {
         if self.config.wrk2_exact {
             return true;
@@ -230,13 +192,12 @@ impl Worker {
             self.run.progress_ns = self.now_ns;
         }
         let has_all = self.run.has_seen_all && free_count == self.connections.len();
-        has_all || self.now_ns >= self.patience_ends_ns()
+        has_all || self.now_ns >= self.prepare_deadline_ns()
     }
 
-    /// Until when connections are waited for.
-    fn patience_ends_ns(&self) -> u64 {
-        let is_underway = self.opening.count() + self.busy.count() + self.to_open.len() != 0;
-        self.run.progress_ns + if is_underway { PATIENCE_UNDERWAY_NS } else { PATIENCE_NS }
+    fn prepare_deadline_ns(&self) -> u64 {
+        let is_busy = self.opening.count() + self.busy.count() + self.to_open.len() != 0;
+        self.run.progress_ns + if is_busy { PREPARE_BUSY_NS_MAX } else { PREPARE_NS_MAX }
     }
 
     /// Crosses the boundaries that have passed.
@@ -273,9 +234,8 @@ impl Worker {
 
     fn begin_measuring(&mut self, at_ns: u64) {
         self.run.is_measuring = true;
-        let stagger_ns = STAGGER_NS * self.connections.len() as u64;
-        let calibrates_after_ns = self.config.wrk2_exact.then_some(CALIBRATION_NS + stagger_ns);
-        self.recorder.begin(at_ns, calibrates_after_ns);
+        let calibrates_after_ns = CALIBRATION_NS + nanos(stagger(self.connections.len()));
+        self.recorder.begin(at_ns, self.config.wrk2_exact.then_some(calibrates_after_ns));
         self.run.pace.begin_measuring(at_ns);
     }
 
@@ -284,18 +244,18 @@ impl Worker {
         let in_flight = |index: usize| connections[index].flight.in_flight();
         let run = &mut self.run;
         let until_ns = at_ns.min(run.plan_end_ns());
-        let undone = run.pace.undone_before(run.measured_ns, until_ns, in_flight);
-        let undone_max = run.undone_max(self.config.thread_count);
-        // A batch counts with its first request, wherever the moments of the others lie.
-        let planned = run.tried + undone.of_measured.min(undone_max);
-        let backlog = undone.of_all.min(undone_max);
+        let unsent = run.pace.unsent_before(run.measured_ns, until_ns, in_flight);
+        let unsent_max = run.unsent_max(self.config.thread_count);
+        // A batch counts as planned with its first request.
+        let planned = run.tried + unsent.measured.min(unsent_max);
+        let backlog = unsent.total.min(unsent_max);
         let second = self.recorder.end_interval(at_ns, planned, backlog);
-        self.report(News::Second(second));
+        self.report(WorkerEvent::Second(second));
     }
 
     /// Ends the phase before its time.
     fn end_early(&mut self, at_ns: u64) {
-        if matches!(self.run.stage, Stage::Idle) {
+        if self.run.stage == Stage::Idle {
             return;
         }
         self.cross_boundaries();
@@ -304,7 +264,7 @@ impl Worker {
         }
     }
 
-    /// Ends the phase: counts what is unanswered, hands over the rest.
+    /// Ends the phase: counts unanswered requests and reports.
     fn end(&mut self, end_ns: u64) {
         let mut unanswered = Histogram::new();
         let mut in_flight = 0;
@@ -327,11 +287,8 @@ impl Worker {
             let in_flight = |index: usize| connections[index].flight.in_flight();
             let run = &self.run;
             let until_ns = end_ns.min(run.plan_end_ns());
-            run.pace.each_undone(run.measured_ns, until_ns, in_flight, |at_ns, count| {
-                let count = match run.is_limited {
-                    true => run.quota.take_some(count),
-                    false => count,
-                };
+            run.pace.each_unsent(run.measured_ns, until_ns, in_flight, |at_ns, count| {
+                let count = run.quota.take(count);
                 unanswered.record_many_ns(end_ns - at_ns, count);
                 backlog += count;
             });
@@ -341,46 +298,47 @@ impl Worker {
             }
         }
         let outcome = self.recorder.finish(end_ns);
-        let is_stopped = self.run.is_stopped();
-        self.run = Run::default();
+        let is_source_stopped = self.run.is_stopped();
+        self.run = PhaseRun::default();
         for index in 0..self.connections.len() {
             self.connections[index].flight.is_current = false;
-            if self.connections[index].state == State::Waiting {
+            if self.connections[index].state == ConnState::Waiting {
                 self.timers.cancel(index);
                 self.set_free(index);
             }
         }
-        self.report(News::Ended(Box::new(Ended {
+        self.report(WorkerEvent::Ended(Box::new(ThreadEnd {
             outcome,
             planned: tried + backlog,
             backlog,
             in_flight,
             unanswered,
             measured_ns,
-            is_stopped,
+            is_source_stopped,
         })));
     }
 
-    /// The next moment at which the loop has something to do other than sending.
+    /// The next time at which the loop has something to do other than sending.
     pub(super) fn next_other_ns(&mut self) -> u64 {
         let mut next_ns = self.timers.next_ns().unwrap_or(u64::MAX);
+        let mut expire = |since_ns: u64| {
+            next_ns = next_ns.min(since_ns.saturating_add(self.timeout_ns));
+        };
         if let Some(index) = self.busy.first() {
-            next_ns = next_ns
-                .min(self.connections[index].flight.written_ns.saturating_add(self.timeout_ns));
+            expire(self.connections[index].flight.written_ns);
         }
         if let Some(index) = self.opening.first() {
-            next_ns =
-                next_ns.min(self.connections[index].opening_ns.saturating_add(self.timeout_ns));
+            expire(self.connections[index].opening_ns);
         }
         match self.run.stage {
             Stage::Running => next_ns.min(self.run.boundary_ns),
-            Stage::Preparing => next_ns.min(self.patience_ends_ns()),
+            Stage::Preparing => next_ns.min(self.prepare_deadline_ns()),
             Stage::Idle | Stage::Ready => next_ns,
         }
     }
 }
 
-/// Nanoseconds, or the most that there are: a duration without an end.
+/// Nanoseconds; `u64::MAX` for a duration without an end.
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,12 +1,11 @@
-//! Lists of connections that cost no allocation: a connection is in one list at most, and its
-//! neighbours stand in a table.
+//! First-in, first-out lists of connections with removal from the middle, without allocation.
 //!
-//! Invariant: an index is in the list that it was last pushed to, until it is removed from that
-//! one.
+//! Invariant: a connection is in at most one list, and is removed from the list that it was pushed
+//! to.
 
 const NONE: u32 = u32::MAX;
 
-/// The neighbours of every connection.
+/// The list links of all connections.
 #[derive(Debug)]
 pub(super) struct Links(Vec<Link>);
 
@@ -16,7 +15,7 @@ struct Link {
     after: u32,
 }
 
-/// A list of connections, first in, first out.
+/// A list of connections.
 #[derive(Debug)]
 pub(super) struct Queue {
     first: u32,
@@ -25,36 +24,30 @@ pub(super) struct Queue {
 }
 
 impl Links {
-    /// Room for `count` connections, none of them in a list.
-    pub(super) fn new(count: usize) -> Links {
-        Links(vec![Link { before: NONE, after: NONE }; count])
+    pub(super) fn new(connection_count: usize) -> Links {
+        Links(vec![Link { before: NONE, after: NONE }; connection_count])
     }
 }
 
 impl Queue {
-    /// An empty list.
     pub(super) fn new() -> Queue {
         Queue { first: NONE, last: NONE, count: 0 }
     }
 
-    /// How many are in it.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// The one that has been in it longest.
     #[inline]
     pub(super) fn first(&self) -> Option<usize> {
         (self.first != NONE).then_some(self.first as usize)
     }
 
-    /// The one that came after `index`.
     pub(super) fn after(&self, links: &Links, index: usize) -> Option<usize> {
         let after = links.0[index].after;
         (after != NONE).then_some(after as usize)
     }
 
-    /// Appends one that is in no list.
     #[inline]
     pub(super) fn push(&mut self, links: &mut Links, index: usize) {
         links.0[index] = Link { before: self.last, after: NONE };
@@ -66,7 +59,6 @@ impl Queue {
         self.count += 1;
     }
 
-    /// Takes one out that is in this list.
     #[inline]
     pub(super) fn remove(&mut self, links: &mut Links, index: usize) {
         let Link { before, after } = links.0[index];

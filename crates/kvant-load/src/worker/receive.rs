@@ -1,48 +1,50 @@
-//! Reads answers.
+//! Reads responses.
 //!
-//! All sockets are read into one buffer, in which answers are parsed; only the beginning of a head
-//! that arrives in pieces is kept, by the parser of its connection.
+//! All sockets are read into one buffer, in which responses are parsed. The parser of a connection
+//! keeps a partial head.
 
 use super::Worker;
-use super::connection::{State, of_token};
+use super::connection::{ConnState, parse_token};
 use super::pace::Pace;
-use super::recorder::{SOURCE_SAMPLE, thread_cpu_ns};
-use super::send::Loss;
+use super::send::FailureKind;
 use crate::http::Response;
-use crate::net::poller::Happened;
+use crate::net::poller::SocketEvent;
 use crate::source::{Fate, ResponseView};
 use kvant_base::Result;
 use std::io;
 
-/// Full buffers read from one socket before the others have their turn.
+/// Full buffers read from one socket before other sockets are read.
 const READS_PER_TURN: usize = 16;
 
 impl Worker {
-    /// Something happened to a socket.
     #[inline]
-    pub(super) fn handle(&mut self, happened: Happened) -> Result<()> {
-        let (index, generation) = of_token(happened.token);
+    pub(super) fn handle_event(&mut self, event: SocketEvent) -> Result<()> {
+        let (index, generation) = parse_token(event.token);
         let connection = &mut self.connections[index];
         if connection.generation != generation {
             return Ok(());
         }
         match connection.state {
-            State::Closed => Ok(()),
-            State::Opening => self.go_on_opening(index),
-            State::Waiting | State::Free | State::Busy => {
-                connection.is_ending |= happened.is_ending;
-                self.write_on(index);
+            ConnState::Closed => Ok(()),
+            ConnState::Opening => self.continue_opening(index),
+            ConnState::Waiting | ConnState::Free | ConnState::Busy => {
+                connection.is_ending |= event.is_ending;
+                self.continue_writing(index);
                 self.receive(index)
             }
         }
     }
 
-    /// Reads on where a turn ended.
-    pub(super) fn receive_more(&mut self, index: usize) -> Result<()> {
-        match self.connections[index].state {
-            State::Closed | State::Opening => Ok(()),
-            State::Waiting | State::Free | State::Busy => self.receive(index),
+    /// Continues to read sockets that had more than [`READS_PER_TURN`] buffers.
+    pub(super) fn receive_unread(&mut self) -> Result<()> {
+        for _ in 0..self.unread.len() {
+            if let Some(index) = self.unread.pop_front()
+                && !matches!(self.connections[index].state, ConnState::Closed | ConnState::Opening)
+            {
+                self.receive(index)?;
+            }
         }
+        Ok(())
     }
 
     fn receive(&mut self, index: usize) -> Result<()> {
@@ -54,12 +56,11 @@ impl Worker {
             match stream.read(&mut self.buffer) {
                 Ok(0) => {
                     self.read_clock();
-                    return self.ended(index);
+                    return self.end_of_stream(index);
                 }
                 Ok(count) => {
                     let generation = connection.generation;
-                    // A short read says that the kernel has no more, unless the end of the stream
-                    // stands behind it.
+                    // A short read drains the socket, but for the end of the stream.
                     let is_drained = count < self.buffer.len()
                         && stream.ends_with_short_read()
                         && !connection.is_ending;
@@ -68,7 +69,7 @@ impl Worker {
                     if self.run.is_measuring {
                         self.recorder.interval.read_bytes += count as u64;
                     }
-                    self.take(index, count)?;
+                    self.parse_received(index, count)?;
                     if is_drained || self.connections[index].generation != generation {
                         return Ok(());
                     }
@@ -77,7 +78,7 @@ impl Worker {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(_) => {
                     self.read_clock();
-                    return self.broke(index);
+                    return self.lose_or_close(index);
                 }
             }
         }
@@ -85,72 +86,68 @@ impl Worker {
         Ok(())
     }
 
-    /// Understands what was read.
     #[inline]
-    fn take(&mut self, index: usize, count: usize) -> Result<()> {
+    fn parse_received(&mut self, index: usize, count: usize) -> Result<()> {
         let mut at = 0;
         while at < count {
             let connection = &mut self.connections[index];
             let flight = &connection.flight;
-            let Some(expected) = flight.expected.get(flight.answered) else {
-                // Nobody asked for this: a server that says good-bye with a 408, or one that is out
-                // of step.
+            let Some(expected) = flight.expected.get(flight.completed) else {
+                // No request is in flight: the server closes with a 408, or is out of step.
                 self.close(index);
                 return Ok(());
             };
             let collector = connection.collector.as_deref_mut();
-            let step =
-                match connection.parser.parse(&self.buffer[at..count], expected.is_head, collector)
-                {
-                    Ok(step) => step,
-                    Err(_) => return self.lose(index, Loss::Read),
-                };
-            at += step.consumed_bytes;
-            let Some(answer) = step.response else {
+            let input = &self.buffer[at..count];
+            let Ok(parsed) = connection.parser.parse(input, expected.is_head, collector) else {
+                return self.lose(index, FailureKind::Read);
+            };
+            at += parsed.consumed_bytes;
+            let Some(response) = parsed.response else {
                 return Ok(());
             };
-            if !self.answered(index, answer, at < count)? {
+            if !self.complete(index, response, at < count)? {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    /// A request has its answer. `has_more`: more bytes have arrived behind it. Whether they are to
-    /// be understood.
+    /// Handles the response to a request. `has_more` says whether more bytes have arrived after it.
+    /// Returns whether they are to be parsed.
     #[inline]
-    fn answered(&mut self, index: usize, answer: Response, has_more: bool) -> Result<bool> {
+    fn complete(&mut self, index: usize, response: Response, has_more: bool) -> Result<bool> {
         let connection = &mut self.connections[index];
-        connection.has_answered = true;
+        connection.has_response = true;
         let flight = &mut connection.flight;
-        let request = flight.answered;
+        let request = flight.completed;
         let expected = flight.expected[request];
-        flight.answered += 1;
-        let is_last = flight.answered == flight.expected.len();
+        flight.completed += 1;
+        let is_last = flight.completed == flight.expected.len();
         let is_current = flight.is_current;
         if let (Pace::Private(paces), true) = (&mut self.run.pace, is_current) {
             paces[index].complete(1);
         }
         if flight.is_recorded {
             let is_timed = is_last || !self.config.batch_latency;
-            self.recorder.answer(flight, expected, answer.status, self.now_ns, is_timed);
+            self.recorder.response(flight, expected, response.status, self.now_ns, is_timed);
         }
         if connection.collector.is_some() && is_current {
-            self.show(index, request, answer.status)?;
+            self.show_to_source(index, request, response.status)?;
             self.is_source_stopped();
         }
-        if !is_last && answer.keeps_alive {
+        if !is_last && response.keeps_alive {
             return Ok(true);
         }
         let connection = &self.connections[index];
         if !is_last {
-            self.lose(index, Loss::Read)?;
+            self.lose(index, FailureKind::Read)?;
         } else if has_more
-            || !answer.keeps_alive
+            || !response.keeps_alive
             || connection.is_ending
             || !connection.unwritten.is_empty()
         {
-            // Done with, or the server answers what was not asked.
+            // The connection ends, or the server is out of step.
             self.close(index);
         } else {
             self.busy.remove(&mut self.links, index);
@@ -160,16 +157,13 @@ impl Worker {
         Ok(false)
     }
 
-    /// Shows the source an answer.
-    fn show(&mut self, index: usize, request: usize, status: u16) -> Result<()> {
+    fn show_to_source(&mut self, index: usize, request: usize, status: u16) -> Result<()> {
         let connection = &self.connections[index];
         let Some(collector) = &connection.collector else {
             return Ok(());
         };
         let cookie = connection.flight.cookie;
-        self.show_calls += 1;
-        let is_sampled = self.show_calls.is_multiple_of(SOURCE_SAMPLE);
-        let asked_ns = is_sampled.then(|| (thread_cpu_ns(), self.clock.monotonic_ns()));
+        let call = self.show_calls.begin(&*self.clock);
         let now_ns = self.now_ns;
         let (source, observes, follows) =
             (&mut self.source, self.source_observes, self.source_follows);
@@ -180,8 +174,8 @@ impl Worker {
             }
             if observes { source.observe(view) } else { Ok(()) }
         })?;
-        if let Some((cpu_ns, wall_ns)) = asked_ns {
-            self.recorder.source_called(cpu_ns, self.clock.monotonic_ns() - wall_ns);
+        if let Some(call) = call {
+            self.recorder.end_source_call(call, self.clock.monotonic_ns());
         }
         if follows {
             self.run.paused_until_ns = self.run.paused_until_ns.min(now_ns);
@@ -189,35 +183,30 @@ impl Worker {
         Ok(())
     }
 
-    /// The server sends no more.
-    fn ended(&mut self, index: usize) -> Result<()> {
+    /// The end of the stream completes a response without a length.
+    fn end_of_stream(&mut self, index: usize) -> Result<()> {
         self.cross_boundaries();
         let connection = &mut self.connections[index];
-        if connection.state == State::Busy {
-            // An answer that has no length ends with the connection.
-            return match connection.parser.end() {
-                Ok(Some(answer)) => {
-                    let answer = Response { keeps_alive: false, ..answer };
-                    self.answered(index, answer, false).map(drop)
-                }
-                Ok(None) | Err(_) => self.lose(index, Loss::Read),
-            };
+        if connection.state == ConnState::Busy
+            && let Ok(Some(response)) = connection.parser.end()
+        {
+            let response = Response { keeps_alive: false, ..response };
+            return self.complete(index, response, false).map(drop);
         }
-        self.close(index);
-        Ok(())
+        self.lose_or_close(index)
     }
 
-    /// Reading failed.
-    fn broke(&mut self, index: usize) -> Result<()> {
-        if self.connections[index].state == State::Busy {
-            return self.lose(index, Loss::Read);
+    /// Handles the loss of a connection.
+    fn lose_or_close(&mut self, index: usize) -> Result<()> {
+        if self.connections[index].state == ConnState::Busy {
+            return self.lose(index, FailureKind::Read);
         }
         self.close(index);
         Ok(())
     }
 }
 
-/// `Retry-After`, where it is a number of seconds.
+/// `Retry-After`, if it is a number of seconds.
 fn retry_after_s(view: &ResponseView<'_>) -> Option<u32> {
     let (_, value) =
         view.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"))?;

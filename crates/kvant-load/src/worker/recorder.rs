@@ -1,28 +1,31 @@
-//! Writes down what one worker sees: a box for each second, which the coordinator gives back empty.
+//! Records what one worker measures, in one `Interval` per second.
 //!
 //! Invariants:
 //! 1. Recording touches memory of this thread only.
-//! 2. A box is cleared by the coordinator, not here: clearing histograms takes longer than a
-//!    request.
+//! 2. The coordinator clears the intervals and returns them: clearing histograms takes longer than
+//!    a request.
 
+use super::CALIBRATION_NS;
 use super::connection::Flight;
-use super::messages::Second;
+use super::messages::ThreadSecond;
 use crate::config::StatusSet;
 use crate::histogram::Histogram;
 use crate::outcome::ThreadOutcome;
-use crate::record::Interval;
+use crate::record::{Interval, OpRecord};
 use crate::source::Expected;
+use kvant_env::Clock;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::mpsc::Receiver;
 
-/// One of so many calls of a source is timed.
-pub(super) const SOURCE_SAMPLE: u64 = 64;
-/// How long a sample of the answers a second is, as in wrk, in nanoseconds.
+/// One of this many calls of a source is timed.
+const SOURCE_SAMPLE: u64 = 64;
+/// Sample length of the response rate, as in wrk, in nanoseconds.
 const RATE_SAMPLE_NS: u64 = 100_000_000;
 
 /// The record of a worker's phase.
 pub(super) struct Recorder {
     pub(super) interval: Box<Interval>,
+    /// Cleared intervals.
     empty: Receiver<Box<Interval>>,
     ok_statuses: StatusSet,
     /// Begin of the current interval, in the clock's time.
@@ -32,13 +35,12 @@ pub(super) struct Recorder {
     planned_before: u64,
     outcome: ThreadOutcome,
     rates: Option<RateSampler>,
-    starts_anew: bool,
+    restarts_histograms: bool,
     /// With `wrk2_exact`, until calibration has taken place.
     calibration: Option<Calibration>,
 }
 
 struct RateSampler {
-    sample_ns: u64,
     start_ns: u64,
     count: u64,
 }
@@ -49,7 +51,7 @@ struct Calibration {
 }
 
 impl Recorder {
-    /// A recorder that gets its boxes from `empty`, and makes what is missing.
+    /// A recorder that takes its intervals from `empty`, and allocates further ones.
     pub(super) fn new(empty: Receiver<Box<Interval>>, ok_statuses: StatusSet) -> Recorder {
         Recorder {
             interval: Box::default(),
@@ -61,12 +63,12 @@ impl Recorder {
             planned_before: 0,
             outcome: ThreadOutcome::default(),
             rates: None,
-            starts_anew: false,
+            restarts_histograms: false,
             calibration: None,
         }
     }
 
-    /// The measured time begins. What was recorded before is forgotten, but for connections and
+    /// Begins the measured time. Discards the record of the warm-up, except for connections and
     /// failures to open them.
     pub(super) fn begin(&mut self, measured_ns: u64, calibrates_after_ns: Option<u64>) {
         let connect = std::mem::take(&mut self.interval.connect);
@@ -79,7 +81,7 @@ impl Recorder {
         self.cpu_start_ns = thread_cpu_ns();
         self.planned_before = 0;
         self.outcome = ThreadOutcome::default();
-        self.starts_anew = false;
+        self.restarts_histograms = false;
         self.calibration = calibrates_after_ns.map(|after_ns| Calibration {
             at_ns: measured_ns + after_ns,
             response: Histogram::new(),
@@ -92,12 +94,12 @@ impl Recorder {
 
     fn sample_rates(&mut self, sample_ns: u64, start_ns: u64) {
         self.outcome.sample_ns = sample_ns;
-        self.rates = Some(RateSampler { sample_ns, start_ns, count: 0 });
+        self.rates = Some(RateSampler { start_ns, count: 0 });
     }
 
-    /// An answer. `is_timed`: its times go to the histograms too.
+    /// Records a response. With `is_timed` its times go to the histograms too.
     #[inline]
-    pub(super) fn answer(
+    pub(super) fn response(
         &mut self,
         flight: &Flight,
         expected: Expected,
@@ -113,39 +115,30 @@ impl Recorder {
         let op = interval.op_mut(expected.op);
         op.count_status(status);
         if is_timed {
-            let response_ns = now_ns.saturating_sub(flight.planned_ns);
-            op.response.record_ns(response_ns);
-            op.service.record_ns(now_ns.saturating_sub(flight.written_ns));
+            let response_ns = record_times(op, flight, now_ns);
             interval.lateness.record_ns(response_ns, flight.lag_ns);
             if let Some(calibration) = &mut self.calibration {
                 calibration.response.record_ns(response_ns);
             }
         }
         if let Some(rates) = &mut self.rates {
-            if now_ns >= rates.start_ns + rates.sample_ns {
-                rates.close(now_ns, &mut self.outcome.rates);
-            }
+            rates.end_samples(now_ns, &mut self.outcome);
             rates.count += 1;
         }
     }
 
-    /// A request whose deadline has passed.
+    /// Records a request whose deadline has passed.
     pub(super) fn timeout(&mut self, flight: &Flight, expected: Expected, now_ns: u64) {
-        let interval = &mut *self.interval;
-        let response_ns = now_ns.saturating_sub(flight.planned_ns);
-        interval.errors.timeout += 1;
-        interval.lateness.record_ns(response_ns, flight.lag_ns);
-        let op = interval.op_mut(expected.op);
-        op.response.record_ns(response_ns);
-        op.service.record_ns(now_ns.saturating_sub(flight.written_ns));
+        self.interval.errors.timeout += 1;
+        let response_ns = record_times(self.interval.op_mut(expected.op), flight, now_ns);
+        self.interval.lateness.record_ns(response_ns, flight.lag_ns);
     }
 
-    /// A call of the source that was timed has ended: it began at `cpu_before_ns` of
-    /// [`thread_cpu_ns`] and took `wall_ns`. Time in which the thread did not run is not the
-    /// source's, and the clock of CPU time takes longer to read than some sources do: the smaller
-    /// of both is nearer to the truth.
-    pub(super) fn source_called(&mut self, cpu_before_ns: u64, wall_ns: u64) {
-        let used_ns = (thread_cpu_ns() - cpu_before_ns).min(wall_ns);
+    /// Ends a call of the source that `call` timed.
+    pub(super) fn end_source_call(&mut self, call: SampledCall, now_ns: u64) {
+        // Time in which the thread did not run is not the source's, and reading the clock of CPU
+        // time takes longer than some sources: the smaller of both is the better estimate.
+        let used_ns = (thread_cpu_ns() - call.cpu_ns).min(now_ns - call.start_ns);
         self.interval.source_ns += used_ns * SOURCE_SAMPLE;
     }
 
@@ -154,31 +147,26 @@ impl Recorder {
         self.calibration.as_ref().map(|calibration| calibration.at_ns)
     }
 
-    /// Calibrates as wrk2 does: histograms start anew, and answers are counted in samples of twice
-    /// the 90th percentile.
+    /// Calibrates as wrk2 does: histograms restart, and the response rate is sampled in intervals
+    /// of twice the 90th percentile.
     pub(super) fn calibrate(&mut self, now_ns: u64) {
         let Some(mut calibration) = self.calibration.take() else {
             return;
         };
         if calibration.response.is_empty() {
-            calibration.at_ns = now_ns + super::CALIBRATION_NS;
+            calibration.at_ns = now_ns + CALIBRATION_NS;
             self.calibration = Some(calibration);
             return;
         }
         self.outcome.calibration_mean_ns = Some(calibration.response.mean_ns());
         let p90_ms = calibration.response.percentile_ns(90.0) / 1_000_000;
         self.sample_rates((2 * p90_ms).max(10) * 1_000_000, now_ns);
-        for op in &mut self.interval.ops {
-            op.response.clear();
-            op.service.clear();
-        }
-        self.interval.lateness.clear();
-        self.starts_anew = true;
+        self.interval.clear_latencies();
+        self.restarts_histograms = true;
     }
 
-    /// Ends the interval: its record. `planned` counts all planned requests since the measured time
-    /// began.
-    pub(super) fn end_interval(&mut self, end_ns: u64, planned: u64, backlog: u64) -> Second {
+    /// Ends the interval. `planned` counts the requests planned since the measured time began.
+    pub(super) fn end_interval(&mut self, end_ns: u64, planned: u64, backlog: u64) -> ThreadSecond {
         let next = self.empty.try_recv().unwrap_or_default();
         let mut interval = std::mem::replace(&mut self.interval, next);
         let cpu_now_ns = thread_cpu_ns();
@@ -186,14 +174,15 @@ impl Recorder {
         interval.end_ns = end_ns.max(self.start_ns) - self.measured_ns;
         interval.planned = planned.saturating_sub(self.planned_before);
         interval.cpu_ns = cpu_now_ns - self.cpu_start_ns;
-        // Scaled from a sample, it may have come out as more than there was.
+        // Scaled from a sample, it may exceed the total.
         interval.source_ns = interval.source_ns.min(interval.cpu_ns);
         self.start_ns = end_ns;
         self.cpu_start_ns = cpu_now_ns;
         self.planned_before = planned;
         self.outcome.cpu_ns += interval.cpu_ns;
         self.outcome.completed += interval.completed;
-        Second { interval, backlog, starts_anew: std::mem::take(&mut self.starts_anew) }
+        let restarts_histograms = std::mem::take(&mut self.restarts_histograms);
+        ThreadSecond { interval, backlog, restarts_histograms }
     }
 
     /// Begin of the current interval, in the clock's time.
@@ -201,33 +190,61 @@ impl Recorder {
         self.start_ns
     }
 
-    /// What the phase came to.
+    /// Ends the phase.
     pub(super) fn finish(&mut self, end_ns: u64) -> ThreadOutcome {
-        if let Some(rates) = &mut self.rates
-            && end_ns >= rates.start_ns + rates.sample_ns
-        {
-            rates.close(end_ns, &mut self.outcome.rates);
+        if let Some(mut rates) = self.rates.take() {
+            rates.end_samples(end_ns, &mut self.outcome);
         }
-        self.rates = None;
         self.calibration = None;
         std::mem::take(&mut self.outcome)
     }
 }
 
 impl RateSampler {
-    /// Ends the samples that are over at `now_ns`. A silence of any length costs one sample for
-    /// each of its parts.
-    fn close(&mut self, now_ns: u64, rates: &mut Vec<f64>) {
-        while now_ns >= self.start_ns + self.sample_ns {
-            rates.push(self.count as f64 * 1e9 / self.sample_ns as f64);
+    /// Ends the samples that are over.
+    #[inline]
+    fn end_samples(&mut self, now_ns: u64, outcome: &mut ThreadOutcome) {
+        while now_ns >= self.start_ns + outcome.sample_ns {
+            outcome.rates.push(self.count as f64 * 1e9 / outcome.sample_ns as f64);
             self.count = 0;
-            self.start_ns += self.sample_ns;
+            self.start_ns += outcome.sample_ns;
         }
     }
 }
 
+/// Records response and service time. Returns the response time.
+#[inline]
+fn record_times(op: &mut OpRecord, flight: &Flight, now_ns: u64) -> u64 {
+    let response_ns = now_ns.saturating_sub(flight.planned_ns);
+    op.response.record_ns(response_ns);
+    op.service.record_ns(now_ns.saturating_sub(flight.written_ns));
+    response_ns
+}
+
+/// Selects the calls of a source that are timed.
+#[derive(Debug, Default)]
+pub(super) struct CallSampler {
+    calls: u64,
+}
+
+/// A call of a source that is timed.
+pub(super) struct SampledCall {
+    cpu_ns: u64,
+    start_ns: u64,
+}
+
+impl CallSampler {
+    /// Begins a call; `Some` if it is timed.
+    #[inline]
+    pub(super) fn begin(&mut self, clock: &dyn Clock) -> Option<SampledCall> {
+        self.calls += 1;
+        let is_sampled = self.calls.is_multiple_of(SOURCE_SAMPLE);
+        is_sampled.then(|| SampledCall { cpu_ns: thread_cpu_ns(), start_ns: clock.monotonic_ns() })
+    }
+}
+
 /// CPU time of the calling thread.
-pub(super) fn thread_cpu_ns() -> u64 {
+fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -1,26 +1,16 @@
-//! Sends requests: which moment, which connection, and the write itself.
+//! Sends requests: selects the planned time and the connection, and writes.
 
 use super::Worker;
-use super::connection::State;
+use super::connection::ConnState;
 use super::pace::Pace;
 use super::phase::Stage;
-use super::recorder::{SOURCE_SAMPLE, thread_cpu_ns};
 use crate::plan::Wrk2Step;
 use crate::source::Fate;
 use kvant_base::Result;
 use std::io;
 
-/// Why a request is sent now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// There is no plan: a connection is free.
-    Free,
-    /// The plan's moment.
-    Planned(u64),
-}
-
 impl Worker {
-    /// Sends what is due on the connections that are free, at most `batches_max` batches.
+    /// Sends due requests on free connections, at most `batches_max` batches.
     #[inline]
     pub(super) fn dispatch(&mut self, batches_max: usize) -> Result<()> {
         let mut batches = 0;
@@ -28,22 +18,21 @@ impl Worker {
             let Some(index) = self.free.first() else {
                 return Ok(());
             };
-            let run = &self.run;
+            let run = &mut self.run;
             if run.stage != Stage::Running || run.is_stopped() || self.now_ns < run.begin_ns {
                 return Ok(());
             }
-            let (now_ns, boundary_ns) = (self.now_ns, self.run.boundary_ns);
-            let cause = match &mut self.run.pace {
-                Pace::Closed => Cause::Free,
+            let (now_ns, boundary_ns) = (self.now_ns, run.boundary_ns);
+            let planned_ns = match &mut run.pace {
+                Pace::Closed => None,
                 Pace::Shared(shared) => match shared.next_ns() {
-                    // What lies behind the boundary belongs to the time after it, which has not
-                    // begun.
+                    // Requests planned after the boundary belong to the next interval.
                     next_ns if next_ns > now_ns || next_ns >= boundary_ns => return Ok(()),
-                    next_ns => Cause::Planned(next_ns),
+                    next_ns => Some(next_ns),
                 },
                 Pace::Private(paces) => match paces[index].ask(now_ns) {
                     Wrk2Step::Send { planned_ns } if planned_ns >= boundary_ns => return Ok(()),
-                    Wrk2Step::Send { planned_ns } => Cause::Planned(planned_ns),
+                    Wrk2Step::Send { planned_ns } => Some(planned_ns),
                     Wrk2Step::Wait { until_ns } => {
                         self.free.remove(&mut self.links, index);
                         self.wait_until(index, until_ns);
@@ -51,31 +40,26 @@ impl Worker {
                     }
                 },
             };
-            if self.is_source_stopped() {
+            if self.is_source_stopped() || self.source_follows && self.is_paused() {
                 return Ok(());
             }
-            if self.source_follows && self.is_paused() {
-                return Ok(());
-            }
-            if self.run.is_limited && self.run.is_measuring && !self.run.quota.take() {
+            if self.run.is_measuring && self.run.quota.take(1) == 0 {
                 return Ok(());
             }
             self.free.remove(&mut self.links, index);
-            self.send(index, cause)?;
+            self.send(index, planned_ns)?;
             self.is_source_stopped();
             batches += 1;
         }
         Ok(())
     }
 
-    /// When [`Worker::dispatch`] has something to do again; `u64::MAX` when that is not a question
-    /// of time.
+    /// When [`Worker::dispatch`] is to be called again; `u64::MAX` if that depends on events.
     pub(super) fn next_send_ns(&self) -> u64 {
         let run = &self.run;
-        let has_no_room = run.is_limited && !run.quota.has_room();
         if run.stage != Stage::Running
             || run.is_stopped()
-            || has_no_room
+            || run.quota.left() == 0
             || self.free.first().is_none()
         {
             return u64::MAX;
@@ -87,8 +71,7 @@ impl Worker {
         due_ns.max(run.paused_until_ns)
     }
 
-    /// When the first connection that waits for a moment of its own is to send, where that is to be
-    /// met precisely.
+    /// The first deadline of a connection in [`ConnState::Waiting`], if it must be met precisely.
     pub(super) fn next_waiting_ns(&mut self) -> u64 {
         if self.config.wrk2_exact {
             return u64::MAX;
@@ -96,7 +79,7 @@ impl Worker {
         self.timers.next_ns().unwrap_or(u64::MAX)
     }
 
-    /// Whether the source has nothing to send at the moment.
+    /// Whether the source has nothing to send now.
     fn is_paused(&mut self) -> bool {
         if self.run.paused_until_ns > self.now_ns {
             return true;
@@ -109,40 +92,30 @@ impl Worker {
         until_ns.is_some()
     }
 
-    /// Writes the next batch on a connection that is in no list.
-    fn send(&mut self, index: usize, cause: Cause) -> Result<()> {
+    /// Writes the next batch on a connection that is in no list. `planned_ns` is `None` in a closed
+    /// loop.
+    fn send(&mut self, index: usize, planned_ns: Option<u64>) -> Result<()> {
         let connection = &mut self.connections[index];
-        self.next_calls += 1;
-        let is_sampled = self.next_calls.is_multiple_of(SOURCE_SAMPLE);
-        let asked_ns = is_sampled.then(|| (thread_cpu_ns(), self.clock.monotonic_ns()));
+        let call = self.next_calls.begin(&*self.clock);
         let batch = self.source.next(connection.target)?;
         let written_ns = self.clock.monotonic_ns();
         self.now_ns = written_ns;
-        if let Some((cpu_ns, wall_ns)) = asked_ns {
-            self.recorder.source_called(cpu_ns, written_ns - wall_ns);
+        if let Some(call) = call {
+            self.recorder.end_source_call(call, written_ns);
         }
 
         let flight = &mut connection.flight;
         flight.expected.clear();
         flight.expected.extend_from_slice(batch.requests);
-        flight.answered = 0;
+        flight.completed = 0;
         flight.is_current = true;
         flight.written_ns = written_ns;
         let count = batch.requests.len();
         let free_ns = connection.free_ns.max(self.run.begin_ns).max(self.run.unpaused_ns);
-        let sendable_ns = match cause {
-            Cause::Free => {
-                flight.planned_ns = written_ns;
-                flight.lag_ns = 0;
-                free_ns
-            }
-            Cause::Planned(at_ns) => {
-                let sendable_ns = at_ns.max(free_ns);
-                flight.planned_ns = at_ns;
-                flight.lag_ns = written_ns.saturating_sub(sendable_ns);
-                sendable_ns
-            }
-        };
+        let sendable_ns = free_ns.max(planned_ns.unwrap_or(0));
+        let lag_ns = written_ns.saturating_sub(sendable_ns);
+        flight.planned_ns = planned_ns.unwrap_or(written_ns);
+        flight.lag_ns = if planned_ns.is_some() { lag_ns } else { 0 };
         flight.is_recorded = self.run.is_measuring && flight.planned_ns >= self.run.measured_ns;
         let is_recorded = flight.is_recorded;
 
@@ -164,54 +137,49 @@ impl Worker {
         if self.source_follows {
             connection.flight.cookie = self.source.cookie();
         }
-        connection.state = State::Busy;
+        connection.state = ConnState::Busy;
         self.busy.push(&mut self.links, index);
         if let Pace::Shared(shared) = &mut self.run.pace {
             shared.take(count);
         }
-        if self.run.is_limited && self.run.is_measuring {
-            // One place was taken before the batch was known. What the warm-up planned needs none.
-            match is_recorded {
-                true => self.run.quota.take_more(count as u64 - 1),
-                false => self.run.quota.give_back(1),
-            }
+        if self.run.is_measuring {
+            // Requests planned in the warm-up do not count.
+            self.run.quota.take_instead_of_one(if is_recorded { count as u64 } else { 0 });
         }
         if is_recorded {
             self.run.tried += count as u64;
         }
         if !is_written {
-            return self.lose(index, Loss::Write);
+            return self.lose(index, FailureKind::Write);
         }
         if is_recorded {
-            let interval = &mut self.recorder.interval;
-            interval.sent += count as u64;
-            interval.send_lag.record_ns(written_ns.saturating_sub(sendable_ns));
+            self.recorder.interval.sent += count as u64;
+            self.recorder.interval.send_lag.record_ns(lag_ns);
         }
         Ok(())
     }
 
-    /// Writes more of what the kernel did not take.
+    /// Writes unwritten bytes, as many as the kernel takes. Errors are left to reading: the server
+    /// may have responded before it closed.
     #[inline]
-    pub(super) fn write_on(&mut self, index: usize) {
+    pub(super) fn continue_writing(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         let Some(stream) = &mut connection.stream else {
             return;
         };
-        // Errors are left to reading: the server may have answered before it closed.
-        let is_flushed = stream.flush().is_ok();
-        if !is_flushed || connection.unwritten.is_empty() {
+        if stream.flush().is_err() {
             return;
         }
         while !connection.unwritten.is_empty() {
             match stream.write(connection.unwritten.bytes()) {
-                Ok(taken) => connection.unwritten.written(taken),
+                Ok(taken) => connection.unwritten.remove_written(taken),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return,
             }
         }
     }
 
-    /// A connection, which is in no list, is open and nothing is in flight on it.
+    /// Makes an open connection, which is in no list and has nothing in flight, free or waiting.
     pub(super) fn ready_to_send(&mut self, index: usize) -> Result<()> {
         self.connections[index].free_ns = self.turn_ns;
         if self.source_delays && self.run.stage == Stage::Running {
@@ -221,7 +189,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Asks the source how long a connection, which is in no list, waits.
+    /// Lets a connection, which is in no list, wait for as long as the source says.
     pub(super) fn delay(&mut self, index: usize) -> Result<()> {
         let delay_ns = u64::try_from(self.source.delay()?.as_nanos()).unwrap_or(u64::MAX);
         if delay_ns == 0 {
@@ -234,43 +202,40 @@ impl Worker {
         Ok(())
     }
 
-    /// Puts an open connection, which is in no list, among the free ones.
+    /// Frees an open connection, which is in no list.
     pub(super) fn set_free(&mut self, index: usize) {
-        self.connections[index].state = State::Free;
+        self.connections[index].state = ConnState::Free;
         self.free.push(&mut self.links, index);
     }
 
-    /// Lets a connection, which is in no list, wait for a moment of its own.
+    /// Lets a connection, which is in no list, wait for its own time.
     pub(super) fn wait_until(&mut self, index: usize, until_ns: u64) {
-        self.connections[index].state = State::Waiting;
+        self.connections[index].state = ConnState::Waiting;
         self.timers.set(index, until_ns);
     }
 
-    /// What connections have waited for has come.
     pub(super) fn fire_timers(&mut self) {
         while let Some(index) = self.timers.pop_due(self.now_ns) {
             match self.connections[index].state {
-                State::Closed => self.to_open.push_back(index),
-                State::Waiting => self.set_free(index),
-                State::Opening | State::Free | State::Busy => {}
+                ConnState::Closed => self.to_open.push_back(index),
+                ConnState::Waiting => self.set_free(index),
+                ConnState::Opening | ConnState::Free | ConnState::Busy => {}
             }
         }
     }
 
-    /// Deadlines that have passed.
+    /// Fails requests and connection attempts whose deadlines have passed.
     pub(super) fn expire(&mut self) -> Result<()> {
+        let (timeout_ns, seen_ns) = (self.timeout_ns, self.poll_progress.seen_ns);
+        let is_expired = |since_ns: u64| since_ns.saturating_add(timeout_ns) <= seen_ns;
         while let Some(index) = self.busy.first() {
-            if self.connections[index].flight.written_ns.saturating_add(self.timeout_ns)
-                > self.looks.seen_ns
-            {
+            if !is_expired(self.connections[index].flight.written_ns) {
                 break;
             }
-            self.lose(index, Loss::Timeout)?;
+            self.lose(index, FailureKind::Timeout)?;
         }
         while let Some(index) = self.opening.first() {
-            if self.connections[index].opening_ns.saturating_add(self.timeout_ns)
-                > self.looks.seen_ns
-            {
+            if !is_expired(self.connections[index].opening_ns) {
                 break;
             }
             self.open_failed(index, &io::ErrorKind::TimedOut.into());
@@ -278,15 +243,15 @@ impl Worker {
         Ok(())
     }
 
-    /// Accounts for requests that will have no answer, and closes their connection.
-    pub(super) fn lose(&mut self, index: usize, loss: Loss) -> Result<()> {
+    /// Records requests that get no response, and closes their connection.
+    pub(super) fn lose(&mut self, index: usize, kind: FailureKind) -> Result<()> {
         let flight = &self.connections[index].flight;
         let count = flight.unanswered().len() as u64;
         if flight.is_recorded {
-            match loss {
-                Loss::Write => self.recorder.interval.errors.write += count,
-                Loss::Read => self.recorder.interval.errors.read += count,
-                Loss::Timeout => {
+            match kind {
+                FailureKind::Write => self.recorder.interval.errors.write += count,
+                FailureKind::Read => self.recorder.interval.errors.read += count,
+                FailureKind::Timeout => {
                     for &expected in flight.unanswered() {
                         self.recorder.timeout(flight, expected, self.now_ns);
                     }
@@ -294,7 +259,7 @@ impl Worker {
             }
         }
         let is_current = flight.is_current;
-        // wrk2 goes on with the plan when an answer comes, and only then.
+        // wrk2 advances the plan with responses only.
         if let Pace::Private(paces) = &mut self.run.pace
             && is_current
             && !self.config.wrk2_exact
@@ -302,7 +267,7 @@ impl Worker {
             paces[index].complete(count);
         }
         if self.source_follows && is_current {
-            for request in flight.answered..flight.expected.len() {
+            for request in flight.completed..flight.expected.len() {
                 self.source.settled(flight.cookie, request, Fate::Lost, self.now_ns);
             }
             self.run.paused_until_ns = self.run.paused_until_ns.min(self.now_ns);
@@ -312,13 +277,11 @@ impl Worker {
     }
 }
 
-/// Why a request has no answer.
+/// Why a request has no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Loss {
-    /// It could not be written.
+pub(super) enum FailureKind {
     Write,
-    /// The answer broke off, or was no HTTP.
+    /// The response was truncated or malformed.
     Read,
-    /// The deadline passed.
     Timeout,
 }

@@ -1,40 +1,38 @@
-//! What connections wait for: at most one moment each.
+//! One timer per connection.
 //!
-//! Invariant: an entry counts only as long as its connection still waits for that very moment, so
-//! that cancelling is forgetting the moment.
+//! Invariant: an entry of the heap counts only while it equals the connection's deadline, so that
+//! cancelling means forgetting the deadline.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Moments, soonest first.
 #[derive(Debug)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(u64, u32)>>,
-    /// By connection: the moment it waits for.
-    waiting_ns: Vec<Option<u64>>,
+    /// By connection.
+    deadlines_ns: Vec<Option<u64>>,
 }
 
 impl Timers {
-    /// For `count` connections.
-    pub(super) fn new(count: usize) -> Timers {
-        Timers { heap: BinaryHeap::with_capacity(count), waiting_ns: vec![None; count] }
+    pub(super) fn new(connection_count: usize) -> Timers {
+        let heap = BinaryHeap::with_capacity(connection_count);
+        Timers { heap, deadlines_ns: vec![None; connection_count] }
     }
 
-    /// Lets a connection wait for `at_ns`, and for nothing else.
+    /// Sets a connection's timer, which replaces the previous one.
     pub(super) fn set(&mut self, index: usize, at_ns: u64) {
-        self.waiting_ns[index] = Some(at_ns);
+        self.deadlines_ns[index] = Some(at_ns);
         self.heap.push(Reverse((at_ns, index as u32)));
     }
 
-    /// Lets a connection wait for nothing.
     pub(super) fn cancel(&mut self, index: usize) {
-        self.waiting_ns[index] = None;
+        self.deadlines_ns[index] = None;
     }
 
-    /// The soonest moment.
+    /// The first deadline.
     pub(super) fn next_ns(&mut self) -> Option<u64> {
         while let Some(&Reverse((at_ns, index))) = self.heap.peek() {
-            if self.waiting_ns[index as usize] == Some(at_ns) {
+            if self.deadlines_ns[index as usize] == Some(at_ns) {
                 return Some(at_ns);
             }
             self.heap.pop();
@@ -42,13 +40,13 @@ impl Timers {
         None
     }
 
-    /// A connection whose moment has come; it does not wait any more.
+    /// Removes and returns a connection whose deadline has passed.
     pub(super) fn pop_due(&mut self, now_ns: u64) -> Option<usize> {
         if self.next_ns()? > now_ns {
             return None;
         }
         let Reverse((_, index)) = self.heap.pop()?;
-        self.waiting_ns[index as usize] = None;
+        self.deadlines_ns[index as usize] = None;
         Some(index as usize)
     }
 }

@@ -4,13 +4,12 @@ use crate::histogram::Histogram;
 use crate::op::OpNames;
 use crate::outcome::ThreadOutcome;
 use crate::record::Interval;
-use crate::worker::messages::{Ended, Second};
+use crate::worker::messages::{ThreadEnd, ThreadSecond};
 use std::time::Duration;
 
 const S: u64 = 1_000_000_000;
 
-/// A second in which there were so many answers.
-fn second(number: u64, completed: u64, starts_anew: bool) -> Second {
+fn second(number: u64, completed: u64, restarts_histograms: bool) -> ThreadSecond {
     let op = OpNames::default().intern("op");
     let mut interval = Interval {
         start_ns: number * S,
@@ -20,18 +19,18 @@ fn second(number: u64, completed: u64, starts_anew: bool) -> Second {
         ..Interval::default()
     };
     interval.op_mut(op).response.record_many_ns(S, completed);
-    Second { interval: Box::new(interval), backlog: 1, starts_anew }
+    ThreadSecond { interval: Box::new(interval), backlog: 1, restarts_histograms }
 }
 
-fn ended(measured_ns: u64, is_stopped: bool) -> Ended {
-    Ended {
+fn ended(measured_ns: u64, is_source_stopped: bool) -> ThreadEnd {
+    ThreadEnd {
         outcome: ThreadOutcome { completed: 1, ..ThreadOutcome::default() },
         planned: 2,
         backlog: 2,
         in_flight: 3,
         unanswered: Histogram::new(),
         measured_ns,
-        is_stopped,
+        is_source_stopped,
     }
 }
 
@@ -43,21 +42,22 @@ const PHASE: Phase = Phase {
 };
 
 #[test]
-fn shows_a_second_when_all_threads_have_reported_it() {
+fn a_second_is_complete_when_all_threads_have_reported_it() {
     let mut tally = Tally::new(2);
     let mut shown = Vec::new();
-    let emptied = tally.add(0, second(0, 10, false));
-    assert_eq!((emptied.completed, emptied.response().count()), (0, 0));
+    let cleared = tally.add(0, second(0, 10, false));
+    assert_eq!((cleared.completed, cleared.response().count()), (0, 0));
     tally.add(0, second(1, 20, false));
-    assert!(tally.complete_seconds(&mut |_| panic!("the other thread has not reported")));
+    let mut show_none = |_: &Interval| panic!("the other thread has not reported");
+    assert_eq!(tally.complete_seconds(&mut show_none), (true, 0));
     tally.add(1, second(0, 1, false));
     let mut show = |second: &Interval| {
         shown.push((second.start_ns, second.end_ns, second.completed, second.response().count()));
         true
     };
-    assert!(tally.complete_seconds(&mut show));
+    assert_eq!(tally.complete_seconds(&mut show), (true, 1));
     tally.end(1, ended(S, false));
-    assert!(tally.complete_seconds(&mut show), "a thread that has ended is not waited for");
+    assert_eq!(tally.complete_seconds(&mut show), (true, 1), "the other thread has ended");
     assert!(!tally.has_ended());
     tally.end(0, ended(2 * S, false));
     assert!(tally.has_ended());
@@ -76,7 +76,7 @@ fn shows_a_second_when_all_threads_have_reported_it() {
 }
 
 #[test]
-fn what_was_before_a_calibration_is_not_in_the_histograms() {
+fn histograms_before_a_calibration_do_not_count() {
     let mut tally = Tally::new(1);
     tally.add(0, second(0, 10, false));
     tally.add(0, second(1, 20, true));
@@ -87,7 +87,7 @@ fn what_was_before_a_calibration_is_not_in_the_histograms() {
 }
 
 #[test]
-fn is_cut_short_when_all_sources_stopped() {
+fn a_phase_is_cut_short_when_all_sources_have_stopped() {
     for (stopped, is_cut_short) in [([true, true], true), ([true, false], false)] {
         let mut tally = Tally::new(2);
         for (thread, is_stopped) in stopped.into_iter().enumerate() {

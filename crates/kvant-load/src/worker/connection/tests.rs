@@ -1,7 +1,7 @@
-use super::{BACK_OFF_MAX_NS, Connection, Unwritten, of_token};
+use super::{BACK_OFF_MAX_NS, Connection, Unwritten, parse_token};
 
 #[test]
-fn failures_in_a_row_double_the_back_off_and_an_answer_ends_it() {
+fn failures_in_a_row_double_the_back_off_and_a_response_resets_it() {
     let mut connection = Connection::new(0, false);
     assert_eq!(connection.back_off_ns(), 0);
     let mut waits = Vec::new();
@@ -11,35 +11,35 @@ fn failures_in_a_row_double_the_back_off_and_an_answer_ends_it() {
     }
     assert_eq!(waits[..11], [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000]);
     assert_eq!(connection.back_off_ns(), BACK_OFF_MAX_NS);
-    connection.has_answered = true;
+    connection.has_response = true;
     connection.count_failure();
-    assert_eq!(connection.back_off_ns(), 0, "a socket that brought an answer is no failure");
+    assert_eq!(connection.back_off_ns(), 0, "a socket with a response is not a failure");
     connection.count_failure();
-    assert_eq!(connection.back_off_ns(), 1_000_000, "the next one has to bring its own");
+    assert_eq!(connection.back_off_ns(), 1_000_000, "each socket needs its own response");
 }
 
 #[test]
-fn an_old_socket_has_another_token() {
+fn each_socket_has_its_own_token() {
     let mut connection = Connection::new(0, false);
     let token = connection.token(7);
-    assert_eq!(of_token(token), (7, 0));
+    assert_eq!(parse_token(token), (7, 0));
     connection.drop_socket();
-    assert_eq!(of_token(connection.token(7)), (7, 1));
+    assert_eq!(parse_token(connection.token(7)), (7, 1));
     connection.generation = u32::MAX;
-    assert_eq!(of_token(connection.token(7)), (7, u32::MAX));
+    assert_eq!(parse_token(connection.token(7)), (7, u32::MAX));
     connection.drop_socket();
-    assert_eq!(of_token(connection.token(7)), (7, 0));
+    assert_eq!(parse_token(connection.token(7)), (7, 0));
 }
 
 #[test]
-fn what_is_unwritten_is_written_in_order() {
+fn unwritten_bytes_stay_in_order() {
     let mut unwritten = Unwritten::default();
     unwritten.add(b"");
     assert!(unwritten.is_empty());
     unwritten.add(b"hello");
-    unwritten.written(2);
+    unwritten.remove_written(2);
     assert_eq!(unwritten.bytes(), b"llo");
-    unwritten.written(3);
+    unwritten.remove_written(3);
     assert!(unwritten.is_empty());
     unwritten.add(b"x");
     assert_eq!(unwritten.bytes(), b"x");

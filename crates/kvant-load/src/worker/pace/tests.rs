@@ -39,36 +39,36 @@ fn paces(arrival: Arrival, wrk2_exact: bool, phase_number: u64) -> Vec<Pace> {
         .collect()
 }
 
-/// All planned moments within `from_ns..to_ns`, in nanoseconds since the begin.
-fn undone(paces: &[Pace], from_ns: u64, to_ns: u64) -> Vec<u64> {
+/// All planned times within `from_ns..to_ns`, in nanoseconds since the beginning.
+fn unsent(paces: &[Pace], from_ns: u64, to_ns: u64) -> Vec<u64> {
     let mut all = Vec::new();
     for pace in paces {
-        pace.each_undone(from_ns, to_ns, |_| 0, |at_ns, _| all.push(at_ns - BEGIN_NS));
+        pace.each_unsent(from_ns, to_ns, |_| 0, |at_ns, _| all.push(at_ns - BEGIN_NS));
     }
     all.sort_unstable();
     all
 }
 
 #[test]
-fn plans_of_connections_together_are_as_even_as_the_shared_one() {
+fn private_plans_together_are_as_even_as_a_shared_one() {
     let even: Vec<u64> = (0..100).map(|number| number * S / 100).collect();
     for arrival in [Arrival::Uniform, Arrival::Wrk2] {
         let paces = paces(arrival, false, 1);
-        assert_eq!(undone(&paces, 0, BEGIN_NS + S), even, "{arrival:?}");
-        assert_eq!(undone(&paces, BEGIN_NS + S / 2, BEGIN_NS + S), even[50..], "{arrival:?}");
+        assert_eq!(unsent(&paces, 0, BEGIN_NS + S), even, "{arrival:?}");
+        assert_eq!(unsent(&paces, BEGIN_NS + S / 2, BEGIN_NS + S), even[50..], "{arrival:?}");
     }
 }
 
 #[test]
-fn counts_what_it_shows() {
+fn counts_equal_the_times_shown() {
     for (arrival, wrk2_exact) in
         [(Arrival::Uniform, false), (Arrival::Poisson, false), (Arrival::Wrk2, true)]
     {
         let mut paces = paces(arrival, wrk2_exact, 1);
         for at_ns in [BEGIN_NS, BEGIN_NS + S / 3, BEGIN_NS + S] {
-            let shown = undone(&paces, 0, at_ns).len() as u64;
-            let counted = paces.iter_mut().map(|pace| pace.undone_before(0, at_ns, |_| 0));
-            let sums: Vec<_> = counted.map(|undone| (undone.of_measured, undone.of_all)).collect();
+            let shown = unsent(&paces, 0, at_ns).len() as u64;
+            let counted = paces.iter_mut().map(|pace| pace.unsent_before(0, at_ns, |_| 0));
+            let sums: Vec<_> = counted.map(|unsent| (unsent.measured, unsent.total)).collect();
             assert_eq!(
                 sums.iter().map(|(measured, _)| measured).sum::<u64>(),
                 shown,
@@ -80,38 +80,42 @@ fn counts_what_it_shows() {
 }
 
 #[test]
-fn what_the_warm_up_left_is_none_of_the_measured_time() {
+fn requests_left_by_the_warm_up_do_not_count_as_measured() {
     for arrival in [Arrival::Uniform, Arrival::Poisson, Arrival::Wrk2] {
         let mut pace = paces(arrival, false, 1).swap_remove(0);
         let measured_ns = BEGIN_NS + S / 2;
         pace.begin_measuring(measured_ns);
-        let undone = pace.undone_before(measured_ns, BEGIN_NS + S, |_| 0);
+        let unsent = pace.unsent_before(measured_ns, BEGIN_NS + S, |_| 0);
         let mut shown = 0;
-        pace.each_undone(measured_ns, BEGIN_NS + S, |_| 0, |_, count| shown += count);
-        assert_eq!(undone.of_measured, shown, "{arrival:?}");
-        assert!(undone.of_all > shown, "{arrival:?}: {undone:?}");
+        pace.each_unsent(measured_ns, BEGIN_NS + S, |_| 0, |_, count| shown += count);
+        assert_eq!(unsent.measured, shown, "{arrival:?}");
+        assert!(unsent.total > shown, "{arrival:?}: {unsent:?}");
     }
 }
 
 #[test]
-fn what_was_taken_or_is_in_flight_is_no_backlog() {
+fn sent_requests_are_not_in_the_backlog() {
     let mut shared = paces(Arrival::Uniform, false, 1).swap_remove(0);
     let Pace::Shared(plan) = &mut shared else { panic!("it is shared") };
     assert_eq!(plan.next_ns(), BEGIN_NS);
     plan.take(3);
-    assert_eq!(plan.next_ns(), BEGIN_NS + 6 * S / 100, "the other thread has every second one");
-    assert_eq!(shared.undone_before(0, BEGIN_NS + S, |_| 0).of_all, 47);
+    assert_eq!(
+        plan.next_ns(),
+        BEGIN_NS + 6 * S / 100,
+        "every second one belongs to the other thread"
+    );
+    assert_eq!(shared.unsent_before(0, BEGIN_NS + S, |_| 0).total, 47);
 
     let mut private = paces(Arrival::Wrk2, false, 1).swap_remove(0);
     let Pace::Private(plans) = &mut private else { panic!("they are private") };
     plans[0].complete(3);
-    let undone = private.undone_before(0, BEGIN_NS + S, |index| u64::from(index == 1));
-    assert_eq!(undone.of_all, 56);
+    let unsent = private.unsent_before(0, BEGIN_NS + S, |index| u64::from(index == 1));
+    assert_eq!(unsent.total, 56);
 }
 
 #[test]
 fn random_arrivals_differ_from_phase_to_phase() {
-    let of_phase = |number| undone(&paces(Arrival::Poisson, false, number), 0, BEGIN_NS + S);
+    let of_phase = |number| unsent(&paces(Arrival::Poisson, false, number), 0, BEGIN_NS + S);
     assert_eq!(of_phase(1), of_phase(1));
     assert_ne!(of_phase(1), of_phase(2));
 }

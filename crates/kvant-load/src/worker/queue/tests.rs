@@ -3,7 +3,7 @@ use kvant_env::rng::{Rng, entropy_seed};
 use std::collections::VecDeque;
 
 #[test]
-fn keeps_the_order_when_any_one_leaves() {
+fn removal_from_the_middle_keeps_the_order() {
     let seed = entropy_seed();
     println!("seed {seed}");
     let mut rng = Rng::new(seed);

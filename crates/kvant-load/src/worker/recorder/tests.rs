@@ -1,5 +1,5 @@
 use super::super::connection::Flight;
-use super::{RATE_SAMPLE_NS, Recorder, thread_cpu_ns};
+use super::{RATE_SAMPLE_NS, Recorder, SampledCall, thread_cpu_ns};
 use crate::config::StatusSet;
 use crate::op::OpNames;
 use crate::record::Interval;
@@ -10,7 +10,6 @@ const S: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
 
 fn recorder() -> Recorder {
-    // Without a stock, boxes are made.
     Recorder::new(mpsc::channel().1, StatusSet::new([404]))
 }
 
@@ -22,17 +21,17 @@ fn flight(planned_ns: u64, written_ns: u64) -> Flight {
     Flight { planned_ns, written_ns, ..Flight::default() }
 }
 
-/// About, as a histogram keeps it.
+/// Whether two values fall into about the same bucket.
 fn is_about(value_ns: u64, expected_ns: u64) -> bool {
     value_ns.abs_diff(expected_ns) <= expected_ns / 500 + 256
 }
 
 #[test]
-fn keeps_response_service_and_status_of_answers() {
+fn responses_are_recorded_with_times_and_status() {
     let mut recorder = recorder();
     recorder.begin(10 * S, None);
     for (status, done_ms) in [(200, 30), (404, 30), (500, 40)] {
-        recorder.answer(
+        recorder.response(
             &flight(10 * S, 10 * S + 10 * MS),
             expected(),
             status,
@@ -61,7 +60,7 @@ fn keeps_response_service_and_status_of_answers() {
 }
 
 #[test]
-fn forgets_a_warm_up_but_for_connections() {
+fn the_warm_up_is_discarded_except_for_connections() {
     let mut recorder = recorder();
     recorder.interval.connect.record_ns(5 * MS);
     recorder.interval.errors.connect = 2;
@@ -74,11 +73,11 @@ fn forgets_a_warm_up_but_for_connections() {
 }
 
 #[test]
-fn samples_the_rate_of_answers_also_while_there_are_none() {
+fn the_response_rate_is_sampled_even_without_responses() {
     let mut recorder = recorder();
     recorder.begin(0, None);
     for at_ms in [10, 20, 130, 450] {
-        recorder.answer(&flight(0, 0), expected(), 200, at_ms * MS, true);
+        recorder.response(&flight(0, 0), expected(), 200, at_ms * MS, true);
     }
     let outcome = recorder.finish(S * 7 / 10);
     assert_eq!(outcome.sample_ns, RATE_SAMPLE_NS);
@@ -86,7 +85,7 @@ fn samples_the_rate_of_answers_also_while_there_are_none() {
 }
 
 #[test]
-fn calibrates_as_wrk2_does() {
+fn calibration_is_that_of_wrk2() {
     let mut recorder = recorder();
     recorder.begin(0, Some(10 * S));
     assert_eq!(recorder.calibrates_ns(), Some(10 * S));
@@ -94,18 +93,18 @@ fn calibrates_as_wrk2_does() {
     assert_eq!(
         recorder.calibrates_ns(),
         Some(20 * S),
-        "without an answer it is tried again 10 s later"
+        "without a response the next attempt is 10 s later"
     );
 
-    recorder.answer(&flight(0, 0), expected(), 200, 40 * MS, true);
+    recorder.response(&flight(0, 0), expected(), 200, 40 * MS, true);
     recorder.calibrate(20 * S);
     assert_eq!(recorder.calibrates_ns(), None);
-    recorder.answer(&flight(20 * S, 20 * S), expected(), 200, 20 * S + MS, true);
+    recorder.response(&flight(20 * S, 20 * S), expected(), 200, 20 * S + MS, true);
     let second = recorder.end_interval(21 * S, 2, 0);
-    assert!(second.starts_anew);
-    assert_eq!(second.interval.completed, 2, "requests are counted all the time");
-    assert_eq!(second.interval.response().count(), 1, "histograms start anew");
-    assert!(!recorder.end_interval(22 * S, 2, 0).starts_anew);
+    assert!(second.restarts_histograms);
+    assert_eq!(second.interval.completed, 2, "counts go on");
+    assert_eq!(second.interval.response().count(), 1, "histograms restart");
+    assert!(!recorder.end_interval(22 * S, 2, 0).restarts_histograms);
     let outcome = recorder.finish(22 * S);
     assert_eq!(outcome.sample_ns, 80 * MS, "twice the 90th percentile");
     assert!(is_about(outcome.calibration_mean_ns.unwrap() as u64, 40 * MS));
@@ -113,17 +112,18 @@ fn calibrates_as_wrk2_does() {
 }
 
 #[test]
-fn time_of_the_source_is_cpu_time_and_at_most_all_of_it() {
+fn source_time_is_cpu_time_and_at_most_the_total() {
     let mut recorder = recorder();
     recorder.begin(10 * S, None);
-    // A second of waiting, say for a disk, in a call that used hardly any CPU.
-    recorder.source_called(thread_cpu_ns(), S);
+    // A call that waited a second, such as for a disk, and used almost no CPU.
+    let call = SampledCall { cpu_ns: thread_cpu_ns(), start_ns: 0 };
+    recorder.end_source_call(call, S);
     let waited = recorder.end_interval(11 * S, 0, 0).interval;
     assert!(waited.source_ns < S && waited.source_ns <= waited.cpu_ns, "{waited:?}");
-    // The one call that was timed was the slow one of its sample.
-    let before_ns = thread_cpu_ns();
-    while thread_cpu_ns() - before_ns < 2 * MS {}
-    recorder.source_called(before_ns, S);
+    // The call that was timed was the slowest one of its sample.
+    let call = SampledCall { cpu_ns: thread_cpu_ns(), start_ns: 0 };
+    while thread_cpu_ns() - call.cpu_ns < 2 * MS {}
+    recorder.end_source_call(call, S);
     let interval = recorder.end_interval(12 * S, 0, 0).interval;
     assert_eq!(interval.source_ns, interval.cpu_ns);
 }

@@ -1,7 +1,7 @@
 use super::Timers;
 
 #[test]
-fn gives_each_connection_its_last_moment_once() {
+fn only_the_last_deadline_of_a_connection_fires() {
     let mut timers = Timers::new(3);
     timers.set(0, 30);
     timers.set(1, 20);
@@ -12,5 +12,5 @@ fn gives_each_connection_its_last_moment_once() {
     assert_eq!(timers.pop_due(4), None);
     assert_eq!(timers.pop_due(5), Some(0));
     assert_eq!(timers.pop_due(100), Some(1));
-    assert_eq!(timers.pop_due(100), None, "neither the cancelled nor the replaced moment comes");
+    assert_eq!(timers.pop_due(100), None, "neither the cancelled nor the replaced deadline fires");
 }
