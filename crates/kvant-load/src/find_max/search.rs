@@ -1,55 +1,63 @@
-//! The search itself: which rate is tried next.
+//! Selects the next rate to try.
 //!
 //! Invariants:
 //! 1. All rates in `good` are below the least of `bad`.
-//! 2. A rate is confirmed by longer runs that held, all of them after the last that failed.
-//! 3. The search ends: phases, repeats for a disturbed machine and returns to a rate that failed
-//!    are limited in number.
+//! 2. A rate is confirmed if longer runs held, all of them after the last failure.
+//! 3. The search ends: the numbers of phases, of repeats for a disturbed machine, and of returns to
+//!    a rate that failed are limited.
 
 use super::judge::{self, Judgement};
 use super::{Attempt, FindMax, FindMaxConfig, Limit, Means, Point, Purpose};
 use crate::config::{Phase, Rate};
+use crate::disturbance::disturbance_of_any_second;
 use crate::outcome::Outcome;
 use kvant_base::Result;
 use std::time::Duration;
 
-/// Steps above the saturation rate, each higher by a tenth, when that held.
+/// The steps, in parts of the saturation rate.
+const STEPS: [f64; 7] = [0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0];
+/// Bisection ends when the rate that held is this close to the one that failed, as a part of the
+/// latter.
+const PRECISION: f64 = 0.03;
+/// A confirmation takes this many times as long as a step.
+const CONFIRMATION_STEPS: u32 = 3;
+/// Steps above the saturation rate, each higher by a tenth, if that held.
 const RAISES_MAX: usize = 8;
-/// Longer runs in which a rate has to hold.
+/// Longer runs that must hold.
 const CONFIRMATIONS: usize = 2;
-/// Rates that are tried in longer runs, but for those of a bisection.
+/// Rates that are tried in longer runs, except those of bisection.
 const CONFIRMATIONS_MAX: usize = 16;
-/// After a rate failed a longer run, the next that is tried is at most this part of it.
+/// After a rate failed a longer run, the next rate is at most this part of it.
 const FAR_PART: f64 = 0.92;
 /// The lowest rate that is tried, as a part of the saturation rate ...
 const FLOOR_PART: f64 = 0.002;
 /// ... but no lower than this many requests in a step.
 const FLOOR_REQUESTS: f64 = 10.0;
-/// Repeats of one rate, each time it is tried, for a disturbed machine ...
+/// Repeats for a disturbed machine, of one attempt ...
 const DISTURBED_REPEATS: usize = 2;
-/// ... and of all rates.
+/// ... and in total.
 const DISTURBED_REPEATS_MAX: usize = 12;
-/// Returns at the end to rates that failed once.
+/// Returns to rates that failed once.
 const RETURNS_MAX: usize = 6;
-/// Failures of a rate, on a machine that was not disturbed, that are beyond doubt.
+/// Failures on an undisturbed machine that prove that a rate is too high.
 const FAILURES_PROVEN: usize = 2;
-/// Bisections between two steps of a tenth, for those who wait.
+/// Expected number of bisections between two steps.
 const BISECTIONS_EXPECTED: f64 = 2.0;
-/// Phases after which nothing new is tried, but for what it takes to find any rate that holds.
+/// Phases after which only rates are tried that are needed to find one that holds.
 const PHASES_MAX: usize = 60;
 
 pub(super) struct Search<'a> {
-    config: &'a FindMaxConfig,
+    config: FindMaxConfig,
     means: Means<'a>,
     points: Vec<Point>,
     saturation_rate: f64,
     /// Rates that held, ascending.
     good: Vec<f64>,
-    /// Rates that failed, ascending: their places in `points`.
+    /// Rates that failed, ascending: their indexes in `points`.
     bad: Vec<usize>,
-    /// Rates that held in a longer run, once for each.
+    /// Rates that held in a longer run, once per run.
     held_long: Vec<f64>,
-    /// Whether short runs have proved too short for this server.
+    /// Whether steps have proved too short for this server.
     is_long: bool,
     is_cut_short: bool,
     disturbed_repeats: usize,
@@ -57,8 +65,7 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// A search that has not begun.
-    pub(super) fn new(config: &'a FindMaxConfig, means: Means<'a>) -> Search<'a> {
+    pub(super) fn new(config: FindMaxConfig, means: Means<'a>) -> Search<'a> {
         Search {
             config,
             means,
@@ -74,7 +81,6 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Searches.
     pub(super) fn run(&mut self) -> Result<FindMax> {
         self.saturate()?;
         let mut is_confirmed = false;
@@ -104,7 +110,7 @@ impl<'a> Search<'a> {
 
     fn saturate(&mut self) -> Result<()> {
         loop {
-            let (at, outcome) = self.measure(Purpose::Saturation, 0.0, self.config.saturate)?;
+            let (at, outcome) = self.measure(Purpose::Saturation, 0.0, self.config.measure)?;
             self.saturation_rate = self.saturation_rate.max(outcome.rate_achieved());
             if self.is_cut_short || at >= DISTURBED_REPEATS || !self.takes_disturbed_repeat(at) {
                 return Ok(());
@@ -112,11 +118,10 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Goes up from the best rate until one fails.
+    /// Tries rates above the best until one fails.
     fn rise(&mut self) -> Result<()> {
         let raises = (1..=RAISES_MAX).map(|n| 1.0 + n as f64 / 10.0);
-        let parts: Vec<f64> = self.config.steps.iter().copied().chain(raises).collect();
-        for part in parts {
+        for part in STEPS.into_iter().chain(raises) {
             let rate = round(self.saturation_rate * part);
             if self.good.last().is_some_and(|good| rate <= *good) {
                 continue;
@@ -128,7 +133,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Looks below the least rate that failed for any that holds, down to the floor.
+    /// Tries rates below the least that failed until one holds, down to the floor.
     fn descend(&mut self) -> Result<()> {
         let top = self.bad_rate().unwrap_or(self.saturation_rate);
         let floor = (self.saturation_rate * FLOOR_PART)
@@ -146,8 +151,7 @@ impl<'a> Search<'a> {
         while let (Some(&good), Some(bad)) = (self.good.last(), self.bad_rate()) {
             let is_far = bad > 2.0 * good;
             let middle = round(if is_far { (good * bad).sqrt() } else { (good + bad) / 2.0 });
-            let is_done =
-                bad - good <= self.config.precision * bad || middle <= good || middle >= bad;
+            let is_done = bad - good <= PRECISION * bad || middle <= good || middle >= bad;
             if is_done || self.is_over() {
                 break;
             }
@@ -156,15 +160,13 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Whether the best rate holds for longer; searches below it, with longer runs only, when it
-    /// does not.
+    /// Confirms the best rate. If it fails, searches below it, with longer runs only.
     fn confirm(&mut self) -> Result<bool> {
         for _ in 0..CONFIRMATIONS_MAX {
             if self.good.is_empty() {
                 self.descend()?;
             }
-            // Where short runs are too short, what held in them is no end of an interval to be
-            // halved.
+            // If steps are too short, bisection needs a rate that held for longer.
             if !self.is_long || self.good.last().is_some_and(|good| self.held_long.contains(good)) {
                 self.bisect()?;
             }
@@ -180,7 +182,7 @@ impl<'a> Search<'a> {
             }
             if !self.try_rate(Purpose::Confirmation, rate)? && !self.is_cut_short {
                 self.is_long = true;
-                // What is near and held for a short time only would hardly say anything else.
+                // A rate close to this one that held for one step only would fail too.
                 let held_long = &self.held_long;
                 self.good.retain(|good| *good <= rate * FAR_PART || held_long.contains(good));
             }
@@ -195,8 +197,8 @@ impl<'a> Search<'a> {
         self.held_long.iter().filter(|held| **held == rate).count() >= CONFIRMATIONS
     }
 
-    /// Tries the rates that failed once more, from the least on, until one fails again or is beyond
-    /// doubt. Whether any holds now.
+    /// Tries rates that failed once more, in ascending order, until one fails again or is proven too
+    /// high. Returns whether any holds now.
     fn returns_to_bad(&mut self) -> Result<bool> {
         let mut holds_any = false;
         while let Some(rate) = self.bad_rate() {
@@ -219,17 +221,17 @@ impl<'a> Search<'a> {
         Ok(holds_any)
     }
 
-    /// Measures a rate, again if what came out may not be its fault, and remembers whether it held.
+    /// Measures a rate, with repeats if something else may be why it failed. Returns whether it
+    /// holds.
     fn try_rate(&mut self, purpose: Purpose, rate: f64) -> Result<bool> {
-        let config = self.config;
         let is_long = self.is_long || purpose == Purpose::Confirmation;
-        let duration = if is_long { config.confirm } else { config.measure };
+        let duration = self.config.measure * if is_long { CONFIRMATION_STEPS } else { 1 };
         let (mut at, _) = self.measure(purpose, rate, duration)?;
         let (mut disturbed, mut close) = (0, 0);
         while !self.points[at].judgement.holds() && !self.is_cut_short {
             if disturbed < DISTURBED_REPEATS && self.takes_disturbed_repeat(at) {
                 disturbed += 1;
-            } else if close == 0 && self.points[at].judgement.is_close() {
+            } else if close == 0 && self.points[at].judgement.is_close {
                 close += 1;
             } else {
                 break;
@@ -250,7 +252,7 @@ impl<'a> Search<'a> {
                 self.held_long.push(rate);
             }
         } else {
-            // What held at this rate or above was luck.
+            // Runs that held at this rate or above were luck.
             self.good.retain(|good| *good < rate);
             self.held_long.retain(|held| *held < rate);
             self.bad.push(at);
@@ -260,7 +262,7 @@ impl<'a> Search<'a> {
         Ok(holds)
     }
 
-    /// Takes one of the repeats that there are for a disturbed machine, if it was one.
+    /// Takes one of the repeats for a disturbed machine, if it was disturbed.
     fn takes_disturbed_repeat(&mut self, at: usize) -> bool {
         let takes =
             self.points[at].disturbance.is_some() && self.disturbed_repeats < DISTURBED_REPEATS_MAX;
@@ -276,7 +278,7 @@ impl<'a> Search<'a> {
         self.bad.first().map(|at| self.points[*at].rate)
     }
 
-    /// Runs a phase and judges it; returns its place in `points`.
+    /// Runs a phase and judges it. Returns its index in `points`.
     fn measure(
         &mut self,
         purpose: Purpose,
@@ -298,10 +300,11 @@ impl<'a> Search<'a> {
         Ok((self.points.len() - 1, outcome))
     }
 
-    /// How long the search goes on if each phase comes out as the ones before it suggest.
+    /// Expected duration of the rest of the search.
     fn time_left(&self, purpose: Purpose) -> Duration {
         let config = self.config;
-        let [short, long] = [config.measure, config.confirm].map(|time| config.settle + time);
+        let short = config.settle + config.measure;
+        let long = config.settle + config.measure * CONFIRMATION_STEPS;
         if purpose == Purpose::At80 {
             return short;
         }
@@ -310,17 +313,17 @@ impl<'a> Search<'a> {
             |part: &&f64| self.saturation_rate == 0.0 || self.saturation_rate * **part > best;
         let steps = match self.bad_rate() {
             Some(_) => 0,
-            None => config.steps.iter().filter(is_above).count(),
+            None => STEPS.iter().filter(is_above).count(),
         };
         let bisections = match self.bad_rate() {
-            Some(bad) => ((bad - best) / (config.precision * bad)).log2().ceil().max(0.0),
+            Some(bad) => ((bad - best) / (PRECISION * bad)).log2().ceil().max(0.0),
             None => BISECTIONS_EXPECTED,
         };
         let held = self.held_long.iter().filter(|held| **held == best).count();
         let confirmations = CONFIRMATIONS.saturating_sub(held) as u32;
         let each = if self.is_long { long } else { short };
         let saturation = match purpose {
-            Purpose::Saturation => config.settle + config.saturate,
+            Purpose::Saturation => short,
             _ => Duration::ZERO,
         };
         saturation + each * (steps as u32 + bisections as u32) + long * confirmations + short
@@ -330,7 +333,7 @@ impl<'a> Search<'a> {
         let response = outcome.response_with_unanswered();
         let judgement = match purpose {
             Purpose::Saturation => Judgement::default(),
-            _ => judge::judge(outcome, self.config, (self.means.slo)(outcome)),
+            _ => judge::judge(outcome, (self.means.slo)(outcome)),
         };
         Point {
             purpose,
@@ -340,11 +343,10 @@ impl<'a> Search<'a> {
             p99_ns: response.percentile_ns(99.0),
             p999_ns: response.percentile_ns(99.9),
             max_ns: response.max_ns(),
-            service_p99_ns: outcome.service().percentile_ns(99.0),
             send_lag_p99_ns: outcome.total.send_lag.percentile_ns(99.0),
             judgement,
-            generator: (self.means.generator)(outcome),
-            disturbance: (self.means.disturbance)(outcome),
+            generator: judge::generator_limit(outcome),
+            disturbance: disturbance_of_any_second(outcome),
         }
     }
 
@@ -366,7 +368,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Rates that people can read: whole numbers, unless they are small.
+/// A rate as a whole number, unless it is small.
 fn round(rate: f64) -> f64 {
     if rate >= 100.0 { rate.round() } else { rate }
 }

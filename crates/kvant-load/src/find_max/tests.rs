@@ -1,4 +1,4 @@
-//! Simulated servers whose knee is known by calculation.
+//! Simulated servers whose knee is computed.
 
 use super::*;
 use crate::config::Rate;
@@ -14,24 +14,27 @@ mod neighbours;
 /// The objective of the tests, in nanoseconds: p99 below 5 ms.
 const SLO_NS: u64 = 5_000_000;
 
-/// A queue with one server, Poisson arrivals and exponential service (M/M/1), and a generator that
-/// sends at most so fast.
+const CONFIG: FindMaxConfig =
+    FindMaxConfig { settle: Duration::from_secs(3), measure: Duration::from_secs(10) };
+
+/// A queue with one server, Poisson arrivals and exponential service (M/M/1), and a generator with
+/// a maximum rate.
 struct Model {
-    /// Requests a second that the server does.
+    /// Maximum rate of the server.
     capacity: f64,
-    /// Requests a second that the generator sends.
+    /// Maximum rate of the generator.
     generator_max: f64,
-    /// Part by which the capacity varies from phase to phase, evenly.
+    /// Part by which the capacity varies from phase to phase, uniformly distributed.
     noise: f64,
-    /// The capacity in phases that are measured for longer than 20 s, as a part of the other.
+    /// The capacity in phases longer than 20 s, as a part of the normal one.
     long_part: f64,
-    /// Part of the requests that fail at any rate.
+    /// Part of the requests that fail.
     errors: f64,
     /// Probability that neighbours take a part of the machine during a phase ...
     neighbours: f64,
-    /// ... and that this can be seen.
+    /// ... and that the machine reports it.
     seen: f64,
-    /// The capacity during some phases, by their number, as a part of the other.
+    /// The capacity during some phases, by their number, as a part of the normal one.
     drop: (std::ops::Range<usize>, f64),
     rng: Rng,
     phases: Vec<Phase>,
@@ -55,13 +58,13 @@ impl Model {
         }
     }
 
-    /// The time in such a queue is exponential with the rate `capacity - rate`: its p99 is ln(100)
-    /// / (capacity - rate).
+    /// The time in the queue has an exponential distribution with the rate `capacity - rate`, and
+    /// the p99 ln(100) / (capacity - rate).
     fn knee(&self) -> f64 {
         self.capacity - 100f64.ln() / (SLO_NS as f64 / 1e9)
     }
 
-    /// Evenly distributed from 0 to 1.
+    /// Uniformly distributed from 0 to 1.
     fn unit(&mut self) -> f64 {
         self.rng.below(1 << 20) as f64 / (1 << 20) as f64
     }
@@ -96,7 +99,7 @@ impl Model {
         };
         let sent = rate.min(self.generator_max);
         if sent >= capacity * 0.999 {
-            // What cannot be served waits longer and longer.
+            // The queue grows without bound.
             let end_ns = ((sent / capacity - 0.99) * phase.duration.as_secs_f64() * 1e9) as u64;
             return self.outcome(phase, rate, capacity, &[end_ns / 2, end_ns], 0.0);
         }
@@ -137,11 +140,7 @@ impl Model {
             planned: planned as u64,
             completed: done as u64,
             backlog: ((planned - done).max(0.0) * (n + 1) as f64) as u64,
-            errors: 0,
-            p50_ns: 0,
-            p99_ns: 0,
-            max_ns: 0,
-            machine: None,
+            ..Second::default()
         };
         Outcome {
             phase: *phase,
@@ -160,10 +159,6 @@ impl Model {
     }
 
     fn search(&mut self) -> FindMax {
-        self.search_with(&FindMaxConfig::default())
-    }
-
-    fn search_with(&mut self, config: &FindMaxConfig) -> FindMax {
         let mut seen = Vec::new();
         let means = Means {
             run: &mut |phase, _| Ok(self.run(phase)),
@@ -171,11 +166,9 @@ impl Model {
                 let p99_ns = outcome.response_with_unanswered().percentile_ns(99.0);
                 (p99_ns >= SLO_NS).then(|| format!("p99 is {p99_ns} ns")).into_iter().collect()
             },
-            generator: &generator_limit,
-            disturbance: &disturbance,
             each_point: &mut |point| seen.push(point.clone()),
         };
-        let found = find_max(config, means).unwrap();
+        let found = find_max(CONFIG, means).unwrap();
         assert_eq!(seen, found.points, "each point is shown once");
         found
     }
@@ -204,28 +197,25 @@ fn the_knee_of_a_queue_is_found_within_three_percent() {
     }
 }
 
-/// Told before each phase; when nothing is repeated it is about right from the first step on.
 #[test]
-fn the_time_that_is_left_is_told() {
+fn the_time_left_is_estimated_within_a_factor_of_two() {
     let mut model = Model::new(20_000.0);
-    let mut told = Vec::new();
+    let mut estimates = Vec::new();
     let means = Means {
         run: &mut |phase, attempt| {
-            told.push((attempt.time_left, phase.warmup + phase.duration));
+            estimates.push((attempt.time_left, phase.warmup + phase.duration));
             Ok(model.run(phase))
         },
         slo: &|_| Vec::new(),
-        generator: &|_| None,
-        disturbance: &|_| None,
         each_point: &mut |_| {},
     };
-    find_max(&FindMaxConfig::default(), means).unwrap();
-    for at in 0..told.len() {
-        let took: Duration = told[at..].iter().map(|(_, time)| *time).sum();
-        let (left, _) = told[at];
+    find_max(CONFIG, means).unwrap();
+    for at in 0..estimates.len() {
+        let took: Duration = estimates[at..].iter().map(|(_, time)| *time).sum();
+        let (left, _) = estimates[at];
         assert!(
             left <= took * 2 && took <= left * 2,
-            "phase {at}: {left:?}, took {took:?}: {told:?}"
+            "phase {at}: {left:?}, took {took:?}: {estimates:?}"
         );
     }
 }
@@ -257,7 +247,7 @@ fn a_noisy_server_is_found_within_its_noise() {
 }
 
 #[test]
-fn without_an_answer_that_is_the_reason() {
+fn a_server_without_responses_is_the_limit() {
     let mut model = Model::new(0.0);
     let found = model.search();
     assert_eq!(found.rate, None);
@@ -285,18 +275,16 @@ fn one_hiccup_does_not_end_the_search() {
             let p99_ns = outcome.response_with_unanswered().percentile_ns(99.0);
             (p99_ns >= SLO_NS).then(|| "slow".into()).into_iter().collect()
         },
-        generator: &generator_limit,
-        disturbance: &disturbance,
         each_point: &mut |_| {},
     };
-    let found = find_max(&FindMaxConfig::default(), means).unwrap();
+    let found = find_max(CONFIG, means).unwrap();
     assert!(found.points[2].rate == 8_000.0 && !found.points[2].judgement.holds());
     assert_eq!((found.points[3].purpose, found.points[3].rate), (Purpose::Repeat, 8_000.0));
     assert!(found.rate.unwrap() >= knee * 0.97, "{:?}", found.rate);
 }
 
 #[test]
-fn a_generator_that_is_too_slow_says_so() {
+fn a_generator_that_is_too_slow_is_the_limit() {
     let mut model = Model::new(100_000.0);
     model.generator_max = 30_000.0;
     let found = model.search();
@@ -307,7 +295,7 @@ fn a_generator_that_is_too_slow_says_so() {
 }
 
 #[test]
-fn what_holds_for_seconds_only_is_not_confirmed_and_searched_below() {
+fn a_rate_that_holds_for_seconds_only_is_not_confirmed() {
     let mut model = Model::new(20_000.0);
     model.long_part = 0.85;
     let found = model.search();
@@ -342,8 +330,8 @@ fn errors_fail_a_rate() {
 }
 
 #[test]
-fn rates_above_a_saturation_that_was_measured_too_low_are_tried() {
-    // The closed loop met a generator at a third of the server's capacity; the plan does not.
+fn rates_above_an_underestimated_saturation_are_tried() {
+    // The closed loop measures two thirds of the capacity.
     let mut model = Model::new(20_000.0);
     let knee = model.knee();
     let means = Means {
@@ -358,17 +346,15 @@ fn rates_above_a_saturation_that_was_measured_too_low_are_tried() {
             let p99_ns = outcome.response().percentile_ns(99.0);
             (p99_ns >= SLO_NS).then(|| "slow".into()).into_iter().collect()
         },
-        generator: &|_| None,
-        disturbance: &|_| None,
         each_point: &mut |_| {},
     };
-    let found = find_max(&FindMaxConfig::default(), means).unwrap();
+    let found = find_max(CONFIG, means).unwrap();
     let rate = found.rate.unwrap();
     assert!(rate <= knee * 1.001 && rate >= knee * 0.97, "{rate} for a knee of {knee}");
 }
 
 #[test]
-fn where_nothing_fails_that_is_said() {
+fn without_a_failure_there_is_no_limit() {
     let mut model = Model::new(1e9);
     let means = Means {
         run: &mut |phase, _| {
@@ -379,13 +365,11 @@ fn where_nothing_fails_that_is_said() {
             Ok(outcome)
         },
         slo: &|_| Vec::new(),
-        generator: &|_| None,
-        disturbance: &|_| None,
         each_point: &mut |_| {},
     };
-    let found = find_max(&FindMaxConfig::default(), means).unwrap();
+    let found = find_max(CONFIG, means).unwrap();
     assert_eq!(found.limit, Limit::None);
-    assert_eq!(found.rate, Some(1_800.0), "the highest that was tried");
+    assert_eq!(found.rate, Some(1_800.0), "the highest rate tried");
 }
 
 #[test]
@@ -395,19 +379,17 @@ fn a_phase_that_is_cut_short_ends_the_search() {
     let found = model.search();
     assert!(found.is_cut_short && !found.is_confirmed && found.at_80.is_none());
     assert_eq!(model.phases.len(), 4);
-    assert_eq!(found.rate, Some(8_000.0), "what held before");
+    assert_eq!(found.rate, Some(8_000.0), "the best rate before");
 }
 
 #[test]
-fn a_failing_phase_is_the_searchs_error() {
+fn the_error_of_a_phase_ends_the_search() {
     let means = Means {
         run: &mut |_, _| Err(kvant_base::Error::invalid("no server")),
         slo: &|_| Vec::new(),
-        generator: &|_| None,
-        disturbance: &|_| None,
         each_point: &mut |_| {},
     };
-    let error = find_max(&FindMaxConfig::default(), means).unwrap_err();
+    let error = find_max(CONFIG, means).unwrap_err();
     assert!(error.to_string().contains("no server"));
 }
 
@@ -420,14 +402,13 @@ fn the_curve_is_sorted_by_rate() {
 }
 
 #[test]
-fn bad_settings_are_named_at_once() {
-    let config = FindMaxConfig {
-        steps: vec![0.5, 0.4],
-        precision: 0.0,
-        measure: Duration::ZERO,
-        errors_max: 2.0,
-        ..FindMaxConfig::default()
+fn steps_that_are_too_short_are_refused() {
+    let means = Means {
+        run: &mut |_, _| panic!("no phase is run"),
+        slo: &|_| Vec::new(),
+        each_point: &mut |_| {},
     };
-    assert_eq!(config.problems().len(), 4);
-    assert_eq!(FindMaxConfig::default().problems(), Vec::<String>::new());
+    let config = FindMaxConfig { measure: Duration::from_millis(99), ..CONFIG };
+    let error = find_max(config, means).unwrap_err();
+    assert!(error.to_string().contains("at least 100ms"), "{error}");
 }

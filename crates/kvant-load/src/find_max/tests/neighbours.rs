@@ -1,9 +1,9 @@
-//! Machines that others use: failures that say nothing of the server, and limits that move.
+//! Shared machines: failures that say nothing about the server, and limits that move.
 
 use super::*;
 
-/// Neighbours that take a tenth to seven tenths of the machine in every third phase, and are seen
-/// in nine of ten.
+/// Neighbours take a tenth to seven tenths of the machine in every third phase, and the machine
+/// reports nine of ten.
 #[test]
 fn neighbours_do_not_keep_the_search_from_its_rate() {
     let seed = kvant_env::rng::entropy_seed();
@@ -29,7 +29,7 @@ fn neighbours_do_not_keep_the_search_from_its_rate() {
     assert!(near * 10 >= ROUNDS * 8, "{near} of {ROUNDS} within 5 %, seed {seed}");
 }
 
-/// Neighbours that no account shows: every fifth phase fails for no reason that is known.
+/// Neighbours disturb every fifth phase, and the machine reports none.
 #[test]
 fn failures_at_random_do_not_keep_the_search_from_a_rate() {
     let seed = kvant_env::rng::entropy_seed();
@@ -55,7 +55,7 @@ fn failures_at_random_do_not_keep_the_search_from_a_rate() {
 }
 
 #[test]
-fn a_limit_that_drops_for_a_while_is_searched_below_and_returned_to() {
+fn a_temporary_drop_of_the_limit_is_recovered_from() {
     let seed = kvant_env::rng::entropy_seed();
     println!("seed {seed}");
     let mut rng = Rng::new(seed);
@@ -80,10 +80,9 @@ fn a_limit_that_drops_for_a_while_is_searched_below_and_returned_to() {
     assert!(returned * 10 >= ROUNDS * 4, "{returned} of {ROUNDS} within 5 %, seed {seed}");
 }
 
-/// Six runs of seven on a busy machine ended with "no rate holds" for this: what held for seconds
-/// failed for longer, again and again, until nothing that had held was left.
+/// Every rate that held for a step fails its confirmation, until none is left.
 #[test]
-fn confirmations_that_fail_make_it_try_lower() {
+fn failed_confirmations_make_the_search_descend() {
     let mut model = Model::new(20_000.0);
     // Less than the first step, which is 20 %.
     model.long_part = 0.15;
@@ -98,12 +97,12 @@ fn confirmations_that_fail_make_it_try_lower() {
 }
 
 #[test]
-fn a_step_that_the_machine_disturbed_is_repeated_and_does_not_count() {
+fn a_disturbed_step_is_repeated_and_does_not_count() {
     let mut model = Model::new(20_000.0);
     let mut count = 0;
     let mut run = |phase: &Phase, _: &Attempt| {
         count += 1;
-        // The third phase, at 40 %, and its first repeat: far from close.
+        // The third phase, at 40 %, and its first repeat fail by far.
         let is_hit = count == 3 || count == 4;
         model.capacity = if is_hit { 4_000.0 } else { 20_000.0 };
         let mut outcome = model.run_undisturbed(phase);
@@ -111,14 +110,8 @@ fn a_step_that_the_machine_disturbed_is_repeated_and_does_not_count() {
         outcome.machine = Some(MachineUse { stolen_part, ..MachineUse::default() });
         Ok(outcome)
     };
-    let means = Means {
-        run: &mut run,
-        slo: &|_| Vec::new(),
-        generator: &generator_limit,
-        disturbance: &disturbance,
-        each_point: &mut |_| {},
-    };
-    let found = find_max(&FindMaxConfig::default(), means).unwrap();
+    let means = Means { run: &mut run, slo: &|_| Vec::new(), each_point: &mut |_| {} };
+    let found = find_max(CONFIG, means).unwrap();
     let tried: Vec<(Purpose, bool)> =
         found.points[2..5].iter().map(|point| (point.purpose, point.judgement.holds())).collect();
     assert_eq!(tried, [(Purpose::Step, false), (Purpose::Repeat, false), (Purpose::Repeat, true)]);
@@ -127,9 +120,8 @@ fn a_step_that_the_machine_disturbed_is_repeated_and_does_not_count() {
     assert!(found.rate.unwrap() >= 19_000.0, "{:?}", found.rate);
 }
 
-/// A machine that is never calm: what holds there is found, and repeats end.
 #[test]
-fn a_machine_that_is_always_disturbed_gets_its_rate_too() {
+fn the_search_ends_on_a_machine_that_is_always_disturbed() {
     let mut model = Model::new(20_000.0);
     (model.neighbours, model.seen) = (1.0, 1.0);
     let found = model.search();

@@ -125,15 +125,8 @@ fn found() -> FindMax {
         p99_ns: 2,
         p999_ns: 3,
         max_ns: 4,
-        service_p99_ns: 5,
         send_lag_p99_ns: 6,
-        judgement: Judgement {
-            reasons: vec!["The backlog grew.".to_owned()],
-            achieved_part: 0.95,
-            errors_part: 0.0,
-            backlog_slope: 100.0,
-            ..Judgement::default()
-        },
+        judgement: Judgement { reasons: vec!["The backlog grew.".to_owned()], is_close: false },
         generator: Some("It was late.".to_owned()),
         disturbance: Some("others took 30 %".to_owned()),
     };

@@ -6,9 +6,7 @@ use super::outputs::print;
 use super::run::Run;
 use kvant_base::Result;
 use kvant_load::assertion::Assertion;
-use kvant_load::find_max::{
-    self, Attempt, FindMax, FindMaxConfig, Limit, Means, Point, generator_limit,
-};
+use kvant_load::find_max::{self, Attempt, FindMax, FindMaxConfig, Limit, Means, Point};
 use kvant_load::report::json::FindMaxFacts;
 use kvant_load::report::progress::clock;
 use kvant_load::units::format_time_ns;
@@ -18,8 +16,6 @@ use std::time::Duration;
 
 /// Load before each measured time, unless `--warmup` says otherwise.
 const SETTLE: Duration = Duration::from_secs(3);
-/// A confirmation is as long as this many steps.
-const CONFIRMATION_STEPS: u32 = 3;
 
 /// Searches, prints each phase as it is judged, and then what was found; the result is the exit
 /// code.
@@ -28,13 +24,8 @@ const CONFIRMATION_STEPS: u32 = 3;
 /// What kept it from running.
 pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
     let settings = run.settings;
-    let config = FindMaxConfig {
-        saturate: settings.duration,
-        settle: settings.warmup.unwrap_or(SETTLE),
-        measure: settings.duration,
-        confirm: settings.duration * CONFIRMATION_STEPS,
-        ..FindMaxConfig::default()
-    };
+    let config =
+        FindMaxConfig { settle: settings.warmup.unwrap_or(SETTLE), measure: settings.duration };
     print(&run.header())?;
     print(&title(goals))?;
     let mut printed = Ok(());
@@ -52,8 +43,6 @@ pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
         let means = Means {
             run: &mut run_phase,
             slo: &|outcome| broken(goals, outcome),
-            generator: &generator_limit,
-            disturbance: &find_max::disturbance,
             each_point: &mut |point| {
                 purposes.push(point.purpose.name());
                 let line = print(&row(point));
@@ -62,7 +51,7 @@ pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
                 }
             },
         };
-        find_max::find_max(&config, means)?
+        find_max::find_max(config, means)?
     };
     printed?;
     for (done, purpose) in phases.iter_mut().zip(purposes) {
