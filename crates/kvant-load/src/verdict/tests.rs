@@ -1,9 +1,10 @@
+use super::text::rounded;
 use super::*;
 use crate::histogram::Histogram;
 use crate::machine::MachineUse;
 use crate::report::testing::{calm, outcome, overloaded};
 
-/// A phase of 10,000 requests: so many of each response time, each late by so much.
+/// A phase of 10,000 requests, in groups of count, response time and send lag.
 fn with_lag(parts: &[(u64, u64, u64)]) -> Outcome {
     let mut outcome = calm(1_000);
     let total = &mut outcome.total;
@@ -41,9 +42,9 @@ fn a_plan_that_was_kept_has_no_limit() {
     assert_eq!(verdict.sentences, [""; 0]);
 }
 
-/// A server of exactly 20 ms, and a generator that was late for one request of twenty.
+/// The generator was late for one request of twenty.
 #[test]
-fn p50_is_the_servers_when_only_p99_is_the_generators() {
+fn p50_is_the_servers_if_only_p99_is_the_generators() {
     let late = with_lag(&[(9_500, 20_380_000, 50_000), (500, 24_100_000, 3_800_000)]);
     let verdict = judge(&late);
     assert_eq!((verdict.bound, verdict.is_valid), (Bound::Generator, false));
@@ -62,14 +63,14 @@ fn p50_is_the_servers_when_only_p99_is_the_generators() {
 }
 
 #[test]
-fn doubts_are_those_of_the_percentile() {
+fn doubt_depends_on_the_percentile() {
     let late = judge(&with_lag(&[(9_500, 20_380_000, 50_000), (500, 24_100_000, 3_800_000)]));
     let doubts = |verdict: &Verdict| {
         [Some(50.0), Some(75.0), Some(90.0), Some(95.0), Some(99.0), Some(99.99), None]
             .map(|percent| verdict.is_doubtful(percent))
     };
     assert_eq!(doubts(&late), [false, false, false, true, true, true, true]);
-    // Only the last one of a thousand was late: that leaves the run valid.
+    // Two requests of a thousand were late: the phase stays valid.
     let rare = judge(&with_lag(&[(9_980, 20_000_000, 10_000), (20, 30_000_000, 10_000_000)]));
     assert!(rare.is_valid, "{rare:?}");
     assert!(says(&rare, "p99.9 20.0"), "{rare:?}");
@@ -83,7 +84,7 @@ fn doubts_are_those_of_the_percentile() {
 }
 
 #[test]
-fn a_generator_that_is_always_late_makes_all_of_a_run_invalid() {
+fn a_generator_that_is_always_late_invalidates_all_percentiles() {
     let verdict = judge(&with_lag(&[(10_000, 5_000_000, 480_000)]));
     assert!(verdict.is_valid, "{verdict:?}");
     let verdict = judge(&with_lag(&[(10_000, 5_000_000, 520_000)]));
@@ -96,10 +97,10 @@ fn a_generator_that_is_always_late_makes_all_of_a_run_invalid() {
     );
 }
 
-/// The 99th percentile of the lag is 600 us, a tenth of that of the response time and more; but not
-/// for the same requests.
+/// The 99th percentile of the lag, 600 us, is more than a tenth of that of the response time, but
+/// other requests were late than those that were slow.
 #[test]
-fn slow_requests_are_the_servers_when_others_were_late() {
+fn slow_requests_are_the_servers_if_other_requests_were_late() {
     let verdict = judge(&with_lag(&[
         (9_000, 1_000_000, 10_000),
         (800, 1_700_000, 600_000),
@@ -113,7 +114,7 @@ fn slow_requests_are_the_servers_when_others_were_late() {
 }
 
 #[test]
-fn a_fast_server_whose_generator_wakes_up_slowly_is_not_called_a_limit() {
+fn slow_wake_ups_of_the_generator_are_not_a_limit_of_the_server() {
     let verdict = judge(&with_lag(&[(9_000, 200_000, 80_000), (1_000, 5_000_000, 80_000)]));
     assert_eq!((verdict.bound, verdict.is_valid), (Bound::Neither, false));
     assert!(
@@ -137,7 +138,7 @@ fn a_server_that_never_answers_is_not_valid() {
     silent.backlog = 1_936;
     silent.in_flight = 64;
     silent.unanswered.record_many_ns(500_000_000, 2_000);
-    // With deadlines that have passed and with none, planned and in a closed loop.
+    // Without and with timeouts, and in a closed loop.
     let mut timed_out = silent.clone();
     timed_out.total.errors.timeout = 64;
     timed_out.total.ops[0].response.record_many_ns(2_000_000_000, 64);
@@ -151,7 +152,7 @@ fn a_server_that_never_answers_is_not_valid() {
 }
 
 #[test]
-fn a_disturbed_machine_makes_a_run_invalid() {
+fn a_disturbed_machine_invalidates_a_phase() {
     let mut disturbed = calm(1_000);
     disturbed.machine =
         Some(MachineUse { stolen_part: 0.12, others_part: 0.3, ..MachineUse::default() });
@@ -170,7 +171,7 @@ fn a_disturbed_machine_makes_a_run_invalid() {
 }
 
 #[test]
-fn an_overloaded_server_is_told_from_an_overloaded_generator() {
+fn an_overloaded_server_is_distinguished_from_an_overloaded_generator() {
     let verdict = judge(&overloaded(20_000, 72));
     assert_eq!((verdict.bound, verdict.is_valid), (Bound::Server, true));
     assert_eq!(
@@ -187,7 +188,7 @@ fn an_overloaded_server_is_told_from_an_overloaded_generator() {
 }
 
 #[test]
-fn a_thread_that_polls_and_is_in_time_is_no_limit() {
+fn a_thread_that_polls_and_is_on_time_is_no_limit() {
     let verdict = judge(&with_cpu(calm(1_000), 0.99));
     assert_eq!((verdict.bound, verdict.is_valid), (Bound::Neither, true));
 }
@@ -202,20 +203,19 @@ fn a_slow_script_is_named() {
     assert!(says(&verdict, "--workload"), "{verdict:?}");
 }
 
-/// What is scaled from a sample is at most the CPU time that there was.
 #[test]
-fn the_script_never_took_more_than_all() {
+fn the_script_takes_at_most_all_of_the_cpu_time() {
     let mut slow = with_cpu(overloaded(20_000, 50), 0.95);
     slow.total.source_ns = slow.total.cpu_ns * 131 / 100;
     let verdict = judge(&slow);
     assert!(says(&verdict, "The script took 100 % of the generator's CPU"), "{verdict:?}");
 }
 
-/// Half a percent may be missing, and what is on its way at any moment.
+/// Half a percent of the plan may be missing, and the requests in flight at any time.
 #[test]
-fn what_is_on_its_way_at_the_end_is_no_backlog() {
+fn requests_in_flight_at_the_end_are_not_missing() {
     let mut slow = calm(1_000);
-    // Answers take 1 s: 1,000 of 10,000 are in flight at any moment.
+    // Requests take 1 s: 1,000 of 10,000 are in flight at any time.
     for op in &mut slow.total.ops {
         op.service.clear();
         op.service.record_many_ns(1_000_000_000, 9_000);
@@ -237,7 +237,7 @@ fn what_is_on_its_way_at_the_end_is_no_backlog() {
 }
 
 #[test]
-fn a_closed_loop_says_what_its_latency_leaves_out() {
+fn a_closed_loop_names_the_omission_in_its_latencies() {
     let mut closed = calm(1_000);
     closed.phase.rate = Rate::Closed;
     let verdict = judge(&closed);
@@ -249,7 +249,7 @@ fn a_closed_loop_says_what_its_latency_leaves_out() {
 }
 
 #[test]
-fn failures_are_put_into_words() {
+fn failures_have_sentences() {
     let mut failing = calm(1_000);
     failing.total.errors.connect = 7;
     failing.total.errors.read = 2;
@@ -262,7 +262,7 @@ fn failures_are_put_into_words() {
 }
 
 #[test]
-fn a_run_without_answers_or_requests_is_not_judged_well() {
+fn a_phase_without_responses_or_requests_is_not_valid() {
     let empty = || outcome(1.0, Histogram::new(), Histogram::new());
     assert!(!judge(&empty()).is_valid);
     let mut refused = empty();
@@ -295,10 +295,8 @@ fn advised_rates_are_round() {
     assert_eq!(rounded(3.27), "3.3");
 }
 
-/// Requests are in flight whenever the time ends: they are no news, unless there are more than the
-/// service time explains.
 #[test]
-fn what_is_normally_in_flight_is_not_without_an_answer() {
+fn only_unanswered_requests_beyond_the_usual_ones_in_flight_are_mentioned() {
     let late = |backlog: u64, in_flight: u64| {
         let mut outcome = calm(20_000);
         outcome.backlog = backlog;
@@ -310,7 +308,7 @@ fn what_is_normally_in_flight_is_not_without_an_answer() {
         assert_eq!(verdict.bound, Bound::Generator);
         verdict
     };
-    // 20,000 a second of 1 ms each: 20 at any moment, and up to twice as many at some.
+    // 20,000 a second of 1 ms each: 20 on average, and at most twice as many.
     assert!(!says(&late(0, 20), "without an answer"));
     assert!(says(&late(1, 20), "1 request is without an answer"));
     assert!(says(&late(7, 20), "7 requests are without an answer"));
