@@ -1,19 +1,17 @@
-//! How much of the response times is the generator's own lateness, for requests of about the same
-//! response time.
+//! The generator's lateness as a part of the response time, by response time.
 //!
-//! The 99th percentile of the send lag does not say that the slowest requests were slow for it:
-//! both are recorded together here, so that a percentile of the response time can be divided
-//! between generator and server.
+//! The 99th percentile of the send lag does not show whether it delayed the slowest requests. Both
+//! are recorded together here, so that a percentile of the response time can be divided between
+//! generator and server.
 //!
 //! Invariant: recording allocates nothing.
 
-/// Bits of a response time that tell classes apart: eight in each power of two, so that a class is
-/// at most an eighth wide.
+/// Each power of two has eight classes, each at most an eighth of its values wide.
 const CLASS_BITS: u32 = 3;
-/// Classes for all numbers of 64 bits.
+/// Classes of all 64-bit numbers.
 const CLASSES: usize = (64 - CLASS_BITS as usize + 1) << CLASS_BITS;
 
-/// Sums by class of response time.
+/// Sums of response time and lateness, by class of response time.
 #[derive(Clone, Debug)]
 pub struct Lateness {
     classes: Vec<Class>,
@@ -33,7 +31,7 @@ impl Default for Lateness {
 }
 
 impl Lateness {
-    /// A request: its response time, and the part of it by which the generator was late.
+    /// Records a request: its response time, and by how much the generator was late.
     #[inline]
     pub fn record_ns(&mut self, response_ns: u64, lag_ns: u64) {
         let class = &mut self.classes[class_of(response_ns)];
@@ -42,7 +40,7 @@ impl Lateness {
         self.is_empty = false;
     }
 
-    /// Adds what another thread, or another interval, recorded.
+    /// Adds the record of another thread or interval.
     pub fn add(&mut self, other: &Lateness) {
         if other.is_empty {
             return;
@@ -54,7 +52,7 @@ impl Lateness {
         self.is_empty = false;
     }
 
-    /// Forgets everything; keeps the memory.
+    /// Resets everything; keeps the memory.
     pub fn clear(&mut self) {
         if !self.is_empty {
             self.classes.fill(Class::default());
@@ -62,8 +60,7 @@ impl Lateness {
         }
     }
 
-    /// How much of a response time of `response_ns` is the generator's, by the requests that took
-    /// about as long.
+    /// The generator's part of `response_ns`, as in the requests that took about as long.
     pub fn of_response_ns(&self, response_ns: u64) -> u64 {
         let Class { response_ns: all_ns, lag_ns } = self.classes[class_of(response_ns)];
         if all_ns == 0 {

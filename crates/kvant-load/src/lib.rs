@@ -1,16 +1,16 @@
-//! A load generator that tells the truth: requests at a planned rate, latency counted from the
-//! plan.
+//! A load generator without coordinated omission: requests follow a plan, and latency counts from
+//! the planned time.
 //!
-//! It knows nothing of the engine or the server: it speaks HTTP/1.1 to an address.
+//! It speaks HTTP/1.1 to an address and depends on neither the engine nor the server.
 //!
-//! The way of a request: [`plan`] says when, a [`source`] (a fixed request, a native workload, a
-//! Lua script) says what, a worker's event loop writes it on a free connection and reads the
-//! answer, [`record`] keeps three histograms of it (response time from the plan, service time from
-//! the write, the generator's own lateness), and [`outcome`] is what a phase of load came to.
-//! [`report`] prints it as wrk2 does, as JSON, as `.hlog` and `.hgrm`.
+//! The way of a request: `plan` sets the time, a [`source`] (a fixed request, a native workload or
+//! a Lua script) makes the bytes, a worker's event loop writes them on a free connection and parses
+//! the response. [`record`] keeps histograms of response time (from the plan), service time (from
+//! the write) and the generator's lateness; [`outcome`] is the result of a phase. [`report`] prints
+//! it in wrk2's format, as JSON, `.hlog` and `.hgrm`.
 //!
-//! Ideas: wrk and wrk2 (command line, Lua interface, text output), Gil Tene's HdrHistogram and his
-//! talks on coordinated omission.
+//! wrk and wrk2 are the models of the command line, the Lua interface and the text output. Gil
+//! Tene's HdrHistogram and his talks on coordinated omission are those of the measurement.
 
 pub mod assertion;
 pub mod compare;

@@ -1,12 +1,12 @@
-//! The kinds of requests that are told apart in histograms: a method and a class of paths, or what
-//! a script calls them.
+//! Kinds of requests, which have histograms of their own: a method and a class of paths, or a name
+//! that a script gives.
 
 use kvant_base::lock::NamedMutex;
 use std::sync::Arc;
 
-/// Most kinds of requests in a run. The rest shares the last one, [`OTHER`].
+/// Most kinds in a run. Further ones share the last, [`OTHER`].
 pub const OPS_MAX: usize = 32;
-/// The name of what exceeds [`OPS_MAX`].
+/// The name of the last kind.
 pub const OTHER: &str = "(other)";
 
 /// A kind of requests: an index below [`OPS_MAX`].
@@ -14,14 +14,14 @@ pub const OTHER: &str = "(other)";
 pub struct OpId(u8);
 
 impl OpId {
-    /// Its place in tables by kind.
+    /// Its index in tables by kind.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// The names of all kinds of requests in a run. Cheap to clone; all clones are the same table.
-/// Callers keep the ids that they got: looking one up takes a lock.
+/// The names of all kinds in a run. Clones share one table. Callers keep the ids: a lookup takes a
+/// lock.
 #[derive(Clone, Debug)]
 pub struct OpNames(Arc<NamedMutex<Vec<String>>>);
 
@@ -32,7 +32,7 @@ impl Default for OpNames {
 }
 
 impl OpNames {
-    /// The kind called `name`, new if there is none yet.
+    /// The kind named `name`, created on first use.
     pub fn intern(&self, name: &str) -> OpId {
         let mut names = self.0.lock();
         if let Some(index) = names.iter().position(|known| known == name) {

@@ -1,10 +1,7 @@
 //! Builds the bytes of requests.
 //!
-//! What does not change from request to request (the headers) is put together once, as a
-//! [`HeaderBlock`]; the functions that append to a buffer allocate nothing when the buffer has
-//! room.
-//!
-//! Threads: plain data; a block may be shared.
+//! The headers, which are the same in all requests, are built once as a [`HeaderBlock`]. Functions
+//! that append to a buffer allocate nothing if the buffer has room.
 
 #[cfg(test)]
 mod tests;
@@ -12,17 +9,17 @@ mod tests;
 use crate::target::Target;
 use kvant_base::{Error, Result};
 
-/// The headers of all requests to a target.
+/// The headers of requests to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderBlock {
-    /// Lines with their ends.
+    /// Lines, each with its end.
     bytes: Vec<u8>,
-    /// Whether the lines say how long the body is.
-    says_length: bool,
+    /// Whether they include the length of the body.
+    has_length: bool,
 }
 
 impl HeaderBlock {
-    /// `Host` of the target unless `headers` has one, then `headers` in their order.
+    /// `Host` of the target, unless `headers` has one, and then `headers`.
     ///
     /// # Errors
     /// `Invalid` when a name or value would break the request.
@@ -36,20 +33,19 @@ impl HeaderBlock {
             check_header(name, value)?;
             append_header(&mut bytes, name, value);
         }
-        let says_length = has("content-length") || has("transfer-encoding");
-        Ok(HeaderBlock { bytes, says_length })
+        let has_length = has("content-length") || has("transfer-encoding");
+        Ok(HeaderBlock { bytes, has_length })
     }
 
-    /// The lines, each with its end, without the empty line after them.
+    /// The lines, each with its end, without the empty line at the end.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// Appends a request. A body gets its `Content-Length` unless the headers say how long it is.
+/// Appends a request. A body gets a `Content-Length` unless the headers have its length.
 ///
-/// `method` and `path` go out as they are: check those that users give with [`check_method`]; a
-/// [`Target`]'s path is checked.
+/// `method` and `path` are not checked: use [`check_method`]; the path of a [`Target`] is valid.
 pub fn append_request(
     out: &mut Vec<u8>,
     method: &str,
@@ -57,23 +53,11 @@ pub fn append_request(
     headers: &HeaderBlock,
     body: Option<&[u8]>,
 ) {
-    append_request_with(out, method, headers, body, |out| out.extend_from_slice(path.as_bytes()));
-}
-
-/// As [`append_request`], with a path that `append_path` appends, such as one with a key in it.
-pub fn append_request_with(
-    out: &mut Vec<u8>,
-    method: &str,
-    headers: &HeaderBlock,
-    body: Option<&[u8]>,
-    append_path: impl FnOnce(&mut Vec<u8>),
-) {
-    out.extend_from_slice(method.as_bytes());
-    out.push(b' ');
-    append_path(out);
-    out.extend_from_slice(b" HTTP/1.1\r\n");
+    for part in [method, " ", path, " HTTP/1.1\r\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
     out.extend_from_slice(&headers.bytes);
-    if let (Some(body), false) = (body, headers.says_length) {
+    if let (Some(body), false) = (body, headers.has_length) {
         out.extend_from_slice(b"Content-Length: ");
         append_decimal(out, body.len() as u64);
         out.extend_from_slice(b"\r\n");
@@ -82,32 +66,15 @@ pub fn append_request_with(
     out.extend_from_slice(body.unwrap_or_default());
 }
 
-/// Appends bytes as part of a query's name or value, or of a path's segment: percent-encoded but
-/// for the unreserved characters of RFC 3986.
-pub fn append_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for &byte in bytes {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            out.push(byte);
-        } else {
-            out.extend_from_slice(&[
-                b'%',
-                DIGITS[usize::from(byte >> 4)],
-                DIGITS[usize::from(byte & 15)],
-            ]);
-        }
-    }
-}
-
 /// Appends a number in decimal digits.
 pub fn append_decimal(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Whether a request may have this method.
+/// Checks a method.
 ///
 /// # Errors
-/// `Invalid` when it is no token (RFC 9110, section 5.6.2).
+/// `Invalid` when it is not a token (RFC 9110, section 5.6.2).
 pub fn check_method(method: &str) -> Result<()> {
     if is_token(method) {
         Ok(())
@@ -116,10 +83,10 @@ pub fn check_method(method: &str) -> Result<()> {
     }
 }
 
-/// Whether a request may have this header.
+/// Checks a header.
 ///
 /// # Errors
-/// `Invalid` when the name is no token, or the value has bytes that end a line.
+/// `Invalid` when the name is not a token, or the value has bytes that end a line.
 pub fn check_header(name: &str, value: &str) -> Result<()> {
     if !is_token(name) {
         return Err(Error::invalid(format!("`{}` is no name of a header", name.escape_debug())));

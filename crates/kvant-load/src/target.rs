@@ -1,60 +1,52 @@
-//! Who is loaded: an `http://` or `https://` URL, or a socket of this machine.
+//! The server under load: an `http://` or `https://` URL, or a Unix socket.
 //!
-//! A unix socket is written as a URL whose host is its path, percent-encoded:
+//! A Unix socket is written as a URL whose host is its path, percent-encoded:
 //! `http+unix://%2Frun%2Fkvant.sock/v0/status`.
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::net::address::Address;
+
 use crate::net::tls::TlsConnector;
 use kvant_base::{Error, ErrorKind, Result};
 use percent_encoding::percent_decode_str;
-use rustix::fd::OwnedFd;
 use rustix::net::sockopt;
 use std::ffi::OsString;
-use std::net::{Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::io;
+use std::net::{Ipv6Addr, ToSocketAddrs};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
-use std::{fmt, io};
 
-/// Longest path of a unix socket, in bytes: what `sockaddr_un` holds, less its final zero.
+/// Longest path of a Unix socket, in bytes: the size of `sockaddr_un` without the final zero.
 const UNIX_PATH_BYTES_MAX: usize = 107;
-/// What a request over a unix socket calls its server.
+/// The host of requests over a Unix socket.
 const UNIX_HOST: &str = "localhost";
 
-/// A URL and where it leads.
+/// A URL and its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// As it was given.
+    /// As given.
     pub url: String,
-    /// Whether TLS is spoken.
+    /// Whether the scheme is `https`.
     pub is_tls: bool,
-    /// Host without port, for TLS and scripts; without the brackets of an IPv6 address. `localhost`
-    /// for a unix socket.
+    /// Host without port, for TLS and scripts; an IPv6 address without brackets. `localhost` for a
+    /// Unix socket.
     pub host: String,
-    /// Port as it was written, if it was.
+    /// Port, if the URL has one.
     pub port: Option<u16>,
-    /// Value of the `Host` header: host, and port where the URL has one.
+    /// Value of the `Host` header: host, and port if the URL has one.
     pub authority: String,
     /// Path and query; at least `/`.
     pub path: String,
-    /// Where to connect; the first is used, the others when it cannot be reached. Empty until
-    /// [`Target::resolve`] was called.
+    /// Connections use the first, and the others if it is unreachable. Empty before
+    /// [`Target::resolve`].
     pub addresses: Vec<Address>,
 }
 
-/// The address of a socket.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// TCP.
-    Tcp(SocketAddr),
-    /// A path in the file system.
-    Unix(PathBuf),
-}
+type Parsed<T> = std::result::Result<T, String>;
 
-/// What a URL begins with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scheme {
     Http,
@@ -63,8 +55,7 @@ enum Scheme {
 }
 
 impl Target {
-    /// Understands a URL. Path and query stay as they are given; a fragment is dropped, as it is
-    /// nothing to a server.
+    /// Parses a URL. Path and query are kept as given; the fragment is dropped.
     ///
     /// # Errors
     /// `Invalid`, with what is wrong with the URL.
@@ -75,8 +66,7 @@ impl Target {
         })
     }
 
-    /// Looks the host up. The order of its addresses is the one that the system prefers, IPv4 and
-    /// IPv6 mixed.
+    /// Resolves the host. The addresses are in the system's order, IPv4 and IPv6 mixed.
     ///
     /// # Errors
     /// `Io` when the host has no address.
@@ -104,51 +94,44 @@ impl Target {
         Ok(self)
     }
 
-    /// Opens a connection and closes it, as wrk does before it begins. The first address that can
-    /// be reached becomes the first.
+    /// Opens and closes a connection, as wrk does before it begins. Moves the first reachable
+    /// address to the front.
     ///
     /// # Errors
-    /// `Io` when none of the addresses can be reached, in wrk's words.
+    /// `Io` when no address is reachable, in wrk's words.
     pub fn reach(mut self, wait_max: Duration) -> Result<Target> {
-        let mut last = None;
+        let mut failure = format!("{} it has no address", self.host);
         for at in 0..self.addresses.len() {
-            match self.addresses[at].reach(wait_max) {
-                Ok(()) => {
+            match self.addresses[at].open(wait_max) {
+                Ok(_socket) => {
                     self.addresses[..=at].rotate_right(1);
                     return Ok(self);
                 }
-                Err(error) => last = Some((at, error)),
+                Err(error) => failure = format!("{} {error}", self.addresses[at]),
             }
         }
-        let (where_to, why) = match last {
-            Some((at, error)) => (self.addresses[at].to_string(), error.to_string()),
-            None => (self.host, "it has no address".to_owned()),
-        };
-        Err(Error::new(ErrorKind::Io, format!("unable to connect to {where_to} {why}")))
+        Err(Error::new(ErrorKind::Io, format!("unable to connect to {failure}")))
     }
-}
 
-impl Target {
-    /// Opens a connection, where it speaks TLS, as far as the first request: what is wrong with a
-    /// certificate would be wrong with that of every connection. `ca_pem` is what certificates are
-    /// checked against, if they are.
+    /// Opens a TLS connection up to the first request, if the target has TLS: an error of the
+    /// certificate would be that of every connection. `ca_pem` has the certificates to check
+    /// against, if any.
     ///
     /// # Errors
-    /// `Io` with the reason for which no connection can be had. `Invalid` when `ca_pem` has no
-    /// certificate.
+    /// `Io` with the reason for the failure. `Invalid` when `ca_pem` has no certificate.
     pub fn shake_hands(&self, ca_pem: Option<&[u8]>, wait_max: Duration) -> Result<()> {
         let Some(address) = self.addresses.first().filter(|_| self.is_tls) else {
             return Ok(());
         };
         let connector = TlsConnector::new(ca_pem)?;
-        let shaken = address.open(wait_max).and_then(|socket| {
+        let is_open = address.open(wait_max).and_then(|socket| {
             sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(wait_max))?;
             let mut tls = connector.start(socket, &self.host).map_err(io::Error::other)?;
             let is_open = tls.handshake()?;
             tls.close_notify();
             Ok(is_open)
         });
-        let why = match shaken {
+        let why = match is_open {
             Ok(true) => return Ok(()),
             Ok(false) => "the server does not answer".to_owned(),
             Err(error) => error.to_string(),
@@ -160,32 +143,7 @@ impl Target {
     }
 }
 
-impl Address {
-    fn reach(&self, wait_max: Duration) -> io::Result<()> {
-        self.open(wait_max).map(drop)
-    }
-
-    /// A socket that blocks.
-    fn open(&self, wait_max: Duration) -> io::Result<OwnedFd> {
-        match self {
-            Address::Tcp(address) => {
-                TcpStream::connect_timeout(address, wait_max).map(OwnedFd::from)
-            }
-            Address::Unix(path) => UnixStream::connect(path).map(OwnedFd::from),
-        }
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Address::Tcp(address) => address.fmt(f),
-            Address::Unix(path) => path.display().fmt(f),
-        }
-    }
-}
-
-/// A URL as it may be shown: a message ends up in logs, where no password belongs.
+/// A URL for messages, which may end up in logs.
 fn without_credentials(url: &str) -> String {
     let host_at = url.find("://").map_or(0, |at| at + 3);
     let authority_bytes = url[host_at..].find(['/', '?', '#']).unwrap_or(url.len() - host_at);
@@ -195,8 +153,8 @@ fn without_credentials(url: &str) -> String {
     }
 }
 
-/// The error says how the URL goes on after its name: "has no host".
-fn parse(url: &str) -> std::result::Result<Target, String> {
+/// The error completes a sentence about the URL, such as "has no host".
+fn parse(url: &str) -> Parsed<Target> {
     if let Some(bad) = url.chars().find(|c| c.is_ascii_control() || c.is_ascii_whitespace()) {
         return Err(format!("has the character {bad:?}, which must be percent-encoded"));
     }
@@ -206,7 +164,7 @@ fn parse(url: &str) -> std::result::Result<Target, String> {
     let (authority, path) = rest.split_at(authority_bytes);
     let path = match path.as_bytes().first() {
         Some(b'/') => path.to_owned(),
-        // A query alone, or nothing.
+        // Empty, or only a query.
         _ => format!("/{path}"),
     };
     if authority.contains('@') {
@@ -236,18 +194,20 @@ fn parse(url: &str) -> std::result::Result<Target, String> {
     Ok(target)
 }
 
-fn scheme(url: &str) -> std::result::Result<(Scheme, &str), String> {
+fn scheme(url: &str) -> Parsed<(Scheme, &str)> {
     const EXPECTED: &str = "expected http://, https:// or http+unix:// (with the path of a socket, percent-encoded, for a host)";
     let (scheme, rest) =
         url.split_once("://").ok_or_else(|| format!("has no scheme; {EXPECTED}"))?;
-    let known = [("http", Scheme::Http), ("https", Scheme::Https), ("http+unix", Scheme::Unix)];
-    match known.iter().find(|(name, _)| scheme.eq_ignore_ascii_case(name)) {
-        Some((_, scheme)) => Ok((*scheme, rest)),
-        None => Err(format!("has the scheme `{scheme}`; {EXPECTED}")),
-    }
+    let known = match scheme.to_ascii_lowercase().as_str() {
+        "http" => Scheme::Http,
+        "https" => Scheme::Https,
+        "http+unix" => Scheme::Unix,
+        _ => return Err(format!("has the scheme `{scheme}`; {EXPECTED}")),
+    };
+    Ok((known, rest))
 }
 
-fn unix_path(authority: &str) -> std::result::Result<PathBuf, String> {
+fn unix_path(authority: &str) -> Parsed<PathBuf> {
     if authority.is_empty() {
         return Err(
             "has no socket: percent-encode its path, as in http+unix://%2Frun%2Fkvant.sock/"
@@ -269,7 +229,7 @@ fn unix_path(authority: &str) -> std::result::Result<PathBuf, String> {
     Ok(PathBuf::from(OsString::from_vec(path)))
 }
 
-fn host_and_port(authority: &str) -> std::result::Result<(String, Option<u16>), String> {
+fn host_and_port(authority: &str) -> Parsed<(String, Option<u16>)> {
     let (host, after_host) = match authority.strip_prefix('[') {
         Some(bracketed) => {
             let (host, after_host) = bracketed.split_once(']').ok_or("has `[` without `]`")?;

@@ -1,15 +1,15 @@
-//! Numbers as wrk reads and prints them: `10k` requests, `1m` of time, `828.07us`, `1.28MB`.
+//! Numbers in wrk's notation: `10k` requests, `1m` of time, `828.07us`, `1.28MB`.
 //!
-//! Read: a whole number and an optional unit, upper or lower case. Beyond wrk, which refuses them:
-//! decimals in rates (`1.5k`), and `ms` and `us` in times.
+//! Input is a whole number and an optional unit, in upper or lower case. Unlike wrk, rates may have
+//! decimals (`1.5k`), and times the units `ms` and `us`.
 //!
-//! Printed: the next unit is taken from 0.85 of it on (`0.93ms`, but `828.07us`), and the last unit
-//! of each list is never reached: two hours are `120m`. Where the third decimal is exactly a half,
-//! the second may be another than wrk's, which computes in 80 bits.
+//! Output changes to the next unit at 0.85 of it (`0.93ms`, but `828.07us`), and never reaches the
+//! last unit of a list: two hours are `120m`. If the third decimal is exactly a half, the second
+//! may differ from wrk's, which computes in 80 bits.
 
 use std::time::Duration;
 
-/// Factors of 1000: requests, connections, keys.
+/// Units of counts.
 const METRIC: [(&str, u64); 6] = [
     ("", 1),
     ("k", 1_000),
@@ -18,7 +18,7 @@ const METRIC: [(&str, u64); 6] = [
     ("t", 1_000_000_000_000),
     ("p", 1_000_000_000_000_000),
 ];
-/// In microseconds.
+/// Units of time, in microseconds.
 const TIME: [(&str, u64); 6] = [
     ("", 1_000_000),
     ("us", 1),
@@ -28,7 +28,7 @@ const TIME: [(&str, u64); 6] = [
     ("h", 3_600_000_000),
 ];
 
-/// What of a unit is enough to change to it.
+/// The part of a unit from which on it is used.
 const NEXT_UNIT_FROM: f64 = 0.85;
 
 /// Parses a whole number such as `64`, `10k`, `1M`.
@@ -41,8 +41,8 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Parses a time such as `30`, `30s`, `1m`, `2h`, `250ms`, `50us`. A bare number is seconds, as in
-/// wrk.
+/// Parses a time such as `30`, `30s`, `1m`, `2h`, `250ms`, `50us`. The default unit is seconds, as
+/// in wrk.
 ///
 /// # Errors
 /// A sentence naming the text and the accepted forms.
@@ -52,7 +52,7 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// Parses requests a second: as [`parse_count`], and decimals (`1.5k`, `0.5`). 0 is a closed loop.
+/// Parses requests a second, such as `500`, `10k`, `1.5k`. 0 is a closed loop.
 ///
 /// # Errors
 /// A sentence naming the text and the accepted forms.
@@ -72,10 +72,10 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
     Ok(number * factor(unit, &METRIC).ok_or_else(problem)? as f64)
 }
 
-/// Parses one rate or several with commas between: `10k`, `10k,20k,40k`.
+/// Parses rates separated by commas: `10k`, `10k,20k,40k`.
 ///
 /// # Errors
-/// As [`parse_rate`]; and when one of several is 0, as a closed loop is no step.
+/// As [`parse_rate`]; and if one of several rates is 0.
 pub fn parse_rates(text: &str) -> Result<Vec<f64>, String> {
     let rates = text.split(',').map(parse_rate).collect::<Result<Vec<f64>, String>>()?;
     if rates.len() > 1 && rates.contains(&0.0) {
@@ -89,7 +89,7 @@ pub fn parse_rates(text: &str) -> Result<Vec<f64>, String> {
 /// Parses a ramp of rates: `0..50k`, `50k..10k`.
 ///
 /// # Errors
-/// A sentence naming the text and the accepted form; and when both ends are 0.
+/// A sentence naming the text and the accepted form; and if both rates are 0.
 pub fn parse_ramp(text: &str) -> Result<(f64, f64), String> {
     let (from, to) = text.split_once("..").ok_or_else(|| {
         format!("`{text}` is not a ramp: write the first and the last rate, such as 0..50k")
@@ -101,7 +101,7 @@ pub fn parse_ramp(text: &str) -> Result<(f64, f64), String> {
     Ok((from, to))
 }
 
-/// A time given in microseconds: `828.07us`, `0.93ms`, `1.37s`, `1.20m`.
+/// A time in microseconds: `828.07us`, `0.93ms`, `1.37s`, `1.20m`.
 pub fn format_time_us(us: f64) -> String {
     if us >= 1_000_000.0 {
         return scaled(us / 1_000_000.0, 60.0, &["s", "m"], 2);
@@ -109,12 +109,12 @@ pub fn format_time_us(us: f64) -> String {
     scaled(us, 1_000.0, &["us", "ms"], 2)
 }
 
-/// A time given in nanoseconds, printed as [`format_time_us`] does.
+/// A time in nanoseconds, in the format of [`format_time_us`].
 pub fn format_time_ns(ns: u64) -> String {
     format_time_us(ns as f64 / 1_000.0)
 }
 
-/// Whole seconds or minutes: `30s`, and `1m` from 51 s on.
+/// Whole seconds or minutes: `30s`, `1m` from 51 s on.
 pub fn format_time_s(seconds: f64) -> String {
     scaled(seconds, 60.0, &["s", "m"], 0)
 }
@@ -129,7 +129,7 @@ pub fn format_binary(bytes: f64) -> String {
     scaled(bytes, 1_024.0, &["", "K", "M", "G", "T"], 2)
 }
 
-/// A count and what is counted: `1 request`, `2 requests`.
+/// A count with its noun: `1 request`, `2 requests`.
 pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
@@ -152,7 +152,7 @@ fn scan(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(factor(unit, units)?)
 }
 
-/// The number and the unit behind it.
+/// Splits a number and its unit.
 fn split(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

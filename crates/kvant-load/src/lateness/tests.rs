@@ -17,7 +17,7 @@ fn classes_ascend_and_are_an_eighth_wide() {
 }
 
 #[test]
-fn the_part_is_that_of_requests_that_took_as_long() {
+fn the_part_is_that_of_requests_of_the_same_class() {
     let mut fast = Lateness::default();
     (0..90).for_each(|_| fast.record_ns(20_000_000, 50_000));
     let mut all = Lateness::default();
@@ -25,8 +25,8 @@ fn the_part_is_that_of_requests_that_took_as_long() {
     all.add(&fast);
     assert_eq!(all.of_response_ns(20_000_000), 50_000);
     assert_eq!(all.of_response_ns(24_000_000), 4_000_000);
-    assert_eq!(all.of_response_ns(1_000_000_000), 0, "nothing took so long");
-    // A lag is at most the whole.
+    assert_eq!(all.of_response_ns(1_000_000_000), 0, "no request took that long");
+    // The lag is at most the response time.
     all.record_ns(1_000, 5_000);
     assert_eq!(all.of_response_ns(1_000), 1_000);
     all.clear();

@@ -1,30 +1,26 @@
-//! The limit on open descriptors: a connection is one, and there are to be thousands.
+//! The limit of open descriptors: each connection needs one.
 
 use kvant_base::{Error, ErrorKind, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors for everything that is no connection: standard streams, files, what the process has
-/// open already.
+/// Descriptors for standard streams, files, and whatever else the process has open.
 const DESCRIPTORS_KEPT: u64 = 64;
-/// Descriptors of a worker: its epoll instance and what wakes it.
+/// Descriptors of a worker: its epoll instance and its waker.
 const DESCRIPTORS_PER_THREAD: u64 = 2;
 
-/// Sees to it that so many connections can be open.
+/// Raises the soft limit as far as these connections need.
 pub(super) fn raise_limit(connection_count: usize, thread_count: usize) -> Result<()> {
-    let Some(limit) =
-        raised(getrlimit(Resource::Nofile), connection_count as u64, thread_count as u64)?
-    else {
+    let limit = getrlimit(Resource::Nofile);
+    let Some(limit) = raised(limit, connection_count as u64, thread_count as u64)? else {
         return Ok(());
     };
     setrlimit(Resource::Nofile, limit).map_err(|error| {
-        Error::new(
-            ErrorKind::Io,
-            format!("cannot raise the limit on open file descriptors: {error}"),
-        )
+        let message = format!("cannot raise the limit on open file descriptors: {error}");
+        Error::new(ErrorKind::Io, message)
     })
 }
 
-/// The limit that has to be set; `None` when the present one is enough.
+/// The limit to set; `None` if the current one suffices.
 fn raised(limit: Rlimit, connection_count: u64, thread_count: u64) -> Result<Option<Rlimit>> {
     let kept = DESCRIPTORS_KEPT + DESCRIPTORS_PER_THREAD * thread_count;
     let needed = connection_count + kept;

@@ -1,5 +1,6 @@
-//! Sockets: readiness, connecting, TLS.
+//! Sockets: addresses, connecting, readiness, TLS.
 
+pub(crate) mod address;
 pub(crate) mod poller;
 pub(crate) mod stream;
 pub(crate) mod tls;

@@ -1,7 +1,7 @@
 //! Non-blocking sockets, plain or with TLS.
 
+use super::address::Address;
 use super::tls::TlsStream;
-use crate::target::Address;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{

@@ -1,25 +1,20 @@
-//! The same request again and again.
-//!
-//! Costs nothing per request: the bytes are made once, for each target, and pipelined batches are
-//! repeated in them.
+//! A source that repeats one request. The bytes of a batch are built once for each target.
 
 use super::{Batch, Expected, RequestSource};
 use crate::op::OpId;
 use kvant_base::Result;
 
-/// One request for each target.
+/// Sends one request for each target.
 #[derive(Clone, Debug)]
 pub struct FixedSource {
-    /// By target: the batch.
+    /// The batch, by target.
     bytes: Vec<Vec<u8>>,
-    /// What comes back, the same for all targets.
     expected: Vec<Expected>,
 }
 
 impl FixedSource {
-    /// Sends `requests[target]` (complete bytes of one request, as [`crate::request`] makes them),
-    /// `pipeline_count` (at least 1) of them at a time. `is_head` says that they are `HEAD`
-    /// requests.
+    /// Sends `requests[target]`, the bytes of one request, `pipeline_count` (at least 1) at a time.
+    /// `is_head` says whether they are `HEAD` requests.
     pub fn new(
         requests: &[Vec<u8>],
         op: OpId,

@@ -13,7 +13,7 @@ fn parts(url: &str) -> (bool, String, Option<u16>, String, String) {
 }
 
 #[test]
-fn urls_are_taken_apart_and_paths_kept_as_given() {
+fn urls_are_parsed_and_paths_kept_as_given() {
     let cases = [
         ("http://localhost", (false, "localhost", None, "localhost", "/")),
         ("http://localhost:8080/", (false, "localhost", Some(8080), "localhost:8080", "/")),
@@ -54,7 +54,7 @@ fn unix_sockets_are_percent_encoded_hosts() {
 }
 
 #[test]
-fn what_is_no_url_is_refused_with_the_reason() {
+fn malformed_urls_are_refused_with_the_reason() {
     let after_http = [
         ("", "has no host"),
         ("/path", "has no host"),
@@ -96,7 +96,7 @@ fn what_is_no_url_is_refused_with_the_reason() {
 }
 
 #[test]
-fn addresses_are_looked_up_with_the_default_port() {
+fn hosts_are_resolved_with_the_default_port() {
     let addresses = |url: &str| parsed(url).resolve().unwrap().addresses;
     assert_eq!(addresses("http://127.0.0.1"), [Address::Tcp("127.0.0.1:80".parse().unwrap())]);
     assert_eq!(addresses("https://127.0.0.1"), [Address::Tcp("127.0.0.1:443".parse().unwrap())]);
@@ -111,7 +111,7 @@ fn addresses_are_looked_up_with_the_default_port() {
 
 #[test]
 fn a_host_without_an_address_is_an_error_that_names_it() {
-    // RFC 2606 promises that this top-level domain has no addresses.
+    // RFC 2606 reserves this top-level domain.
     let host = "kvant.invalid";
     let error = parsed(&format!("http://{host}/")).resolve().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
@@ -119,7 +119,7 @@ fn a_host_without_an_address_is_an_error_that_names_it() {
 }
 
 #[test]
-fn the_first_address_that_can_be_reached_comes_first() {
+fn the_first_reachable_address_comes_first() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let here = Address::Tcp(listener.local_addr().unwrap());
     let gone = {

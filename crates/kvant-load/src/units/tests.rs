@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn counts_are_read_as_wrk_does() {
+fn counts_are_parsed_as_in_wrk() {
     let read = |text| parse_count(text);
     assert_eq!(read("0"), Ok(0));
     assert_eq!(read("64"), Ok(64));
@@ -21,7 +21,7 @@ fn counts_are_read_as_wrk_does() {
 }
 
 #[test]
-fn times_are_read_as_wrk_does_and_below_a_second() {
+fn times_are_parsed_as_in_wrk_and_below_a_second() {
     let read = |text| parse_time(text);
     assert_eq!(read("30"), Ok(Duration::from_secs(30)));
     assert_eq!(read("90s"), Ok(Duration::from_secs(90)));
@@ -36,7 +36,7 @@ fn times_are_read_as_wrk_does_and_below_a_second() {
 }
 
 #[test]
-fn rates_may_have_decimals_lists_and_ramps() {
+fn rates_have_decimals_lists_and_ramps() {
     assert_eq!(parse_rate("1.5k"), Ok(1_500.0));
     assert_eq!(parse_rate("0.5"), Ok(0.5));
     assert_eq!(parse_rate("0"), Ok(0.0));
@@ -56,7 +56,7 @@ fn rates_may_have_decimals_lists_and_ramps() {
 }
 
 #[test]
-fn times_are_printed_as_wrk_does() {
+fn times_are_formatted_as_in_wrk() {
     let cases = [
         (0.0, "0.00us"),
         (650.0, "650.00us"),
@@ -66,8 +66,7 @@ fn times_are_printed_as_wrk_does() {
         (930.0, "0.93ms"),
         (1_210.0, "1.21ms"),
         (489_470.0, "489.47ms"),
-        // From 0.85 of a second on the last unit of this list would come, which is never reached
-        // ...
+        // The last unit of this list is never reached ...
         (907_490.0, "907.49ms"),
         (999_990.0, "999.99ms"),
         // ... but a whole second has a list of its own.
@@ -86,7 +85,7 @@ fn times_are_printed_as_wrk_does() {
 }
 
 #[test]
-fn whole_times_are_printed_as_wrk_does() {
+fn whole_times_are_formatted_as_in_wrk() {
     let cases = [
         (1.0, "1s"),
         (50.0, "50s"),
@@ -102,7 +101,7 @@ fn whole_times_are_printed_as_wrk_does() {
 }
 
 #[test]
-fn numbers_and_bytes_are_printed_as_wrk_does() {
+fn numbers_and_bytes_are_formatted_as_in_wrk() {
     let metric = [
         (0.0, "0.00"),
         (472.48, "472.48"),

@@ -6,7 +6,7 @@ fn limit(current: impl Into<Option<u64>>, maximum: impl Into<Option<u64>>) -> Rl
 }
 
 #[test]
-fn raises_the_soft_limit_as_far_as_needed_and_no_further() {
+fn the_soft_limit_is_raised_as_far_as_needed() {
     assert_eq!(raised(limit(1024, 4096), 900, 2).unwrap(), None);
     assert_eq!(raised(limit(1024, 4096), 1024, 2).unwrap(), Some(limit(1024 + 64 + 4, 4096)));
     assert_eq!(raised(limit(1024, None), 10_000, 1).unwrap(), Some(limit(10_066, None)));
@@ -14,7 +14,7 @@ fn raises_the_soft_limit_as_far_as_needed_and_no_further() {
 }
 
 #[test]
-fn says_how_many_are_needed_and_what_to_do() {
+fn the_error_names_the_need_and_the_remedy() {
     let message = raised(limit(1024, 4096), 10_000, 2).unwrap_err().to_string();
     for part in
         ["10000 connections", "10068 file descriptors", "4096", "ulimit -Hn 10068", "at most 4028"]
