@@ -66,7 +66,7 @@ pub(super) fn check(tree: &Tree, rule: &Rule) -> Vec<Finding> {
 /// Each line of the file that makes one of the calls.
 fn made_by<'a>(file: &File, calls: &'a [WorldCall]) -> Vec<(usize, &'a WorldCall)> {
     let mut made = Vec::new();
-    for path in paths::of(&file.path, &file.tokens) {
+    for path in paths::of(&file.path, &file.tokens).paths {
         made.extend(
             calls.iter().filter(|world| path.names(world.call)).map(|world| (path.line, world)),
         );

@@ -5,8 +5,10 @@
 //! row that no file needs any more is a finding itself: the tables only shrink.
 
 mod calls;
+mod circles;
 mod crates;
 mod files;
+mod imports;
 mod lexer;
 mod licences;
 mod markdown;
@@ -19,6 +21,7 @@ mod text;
 mod tree;
 
 use crate::{Verdict, cargo};
+use imports::CrateImports;
 use std::fmt;
 use tree::Tree;
 
@@ -77,14 +80,35 @@ pub(crate) fn run() -> Verdict {
         tree.files.len(),
         findings.len() - error_count
     );
+    println!("{}", structure(&tree));
     Ok(error_count == 0)
+}
+
+/// How many modules and circles there are, and which module imports from most others.
+fn structure(tree: &Tree) -> String {
+    let crates = CrateImports::of_all(tree);
+    let circle_count: usize = crates.iter().map(|one| circles::of_crate(one).len()).sum();
+    let widths = crates.iter().flat_map(|one| {
+        let modules = modules::used_modules(one).into_iter();
+        modules.map(|(module, used)| (used.len(), format!("{}::{module}", one.name)))
+    });
+    let widths: Vec<(usize, String)> = widths.collect();
+    let (fan_out, widest) = widths.iter().max().cloned().unwrap_or_default();
+    format!(
+        "tidy: {} modules in {} crates, {circle_count} circles of files, fan-out at most {fan_out} ({widest})",
+        widths.len(),
+        crates.len()
+    )
 }
 
 /// All checks that need nothing but the files.
 fn check(tree: &Tree) -> Vec<Finding> {
+    let imports = CrateImports::of_all(tree);
     [
         crates::check(tree, tables::CRATE_ORDER),
-        modules::check(tree, tables::ENGINE_MODULES),
+        circles::check(&imports, tables::CIRCLES),
+        modules::check_order(&imports, tables::MODULES, tables::ORDER_EXCEPTIONS),
+        modules::check_fan_out(&imports, tables::FAN_OUT_EXCEPTIONS),
         files::check_sizes(tree, tables::LONG_FILES),
         files::check_headers(tree),
         files::check_leftovers(tree),

@@ -43,15 +43,27 @@ impl NamedPath {
     }
 }
 
+/// The paths of a file, and the names that it imports.
+pub(super) struct FilePaths {
+    /// The file's own module, as words below `crate`.
+    pub(super) module: Vec<String>,
+    pub(super) paths: Vec<NamedPath>,
+    /// What each imported name stands for.
+    pub(super) imports: HashMap<String, Vec<String>>,
+}
+
 /// All paths and imports in the tokens of the file at `path` (relative to the root).
-pub(super) fn of(path: &str, tokens: &[Token]) -> Vec<NamedPath> {
+pub(super) fn of(path: &str, tokens: &[Token]) -> FilePaths {
     let mut imports = Vec::new();
     let mut mentions = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
         // `use<'a>` is a bound, not an import.
         if tokens[at].text == "use" && tokens.get(at + 1).is_some_and(|next| next.text != "<") {
+            let first = imports.len();
+            let is_reexport = at > 0 && matches!(tokens[at - 1].text.as_str(), "pub" | ")");
             at = read_import(tokens, at + 1, &[], &mut imports);
+            imports[first..].iter_mut().for_each(|import| import.is_reexport = is_reexport);
             continue;
         }
         let (words, end) = read_words(tokens, at);
@@ -61,10 +73,21 @@ pub(super) fn of(path: &str, tokens: &[Token]) -> Vec<NamedPath> {
         at = end.max(at + 1);
     }
     let module = module_of(path);
+    let occurrences = |name: &str| tokens.iter().filter(|token| token.text == name).take(2).count();
     let names: HashMap<&str, &[String]> =
         imports.iter().map(|import| (import.name.as_str(), &import.words[..])).collect();
-    let imported = imports.iter().map(|import| (import.words.clone(), import.line));
-    imported.chain(mentions).map(|(words, line)| follow(words, line, &names, &module)).collect()
+    let used = imports.iter().filter(|import| !import.is_reexport || occurrences(&import.name) > 1);
+    let imported = used.map(|import| (import.words.clone(), import.line));
+    let paths = imported
+        .chain(mentions)
+        .map(|(words, line)| follow(words, line, &names, &module))
+        .collect();
+    let followed = imports.iter().map(|import| {
+        let path = follow(import.words.clone(), import.line, &names, &module);
+        (import.name.clone(), path.words)
+    });
+    let imports = followed.collect();
+    FilePaths { module, paths, imports }
 }
 
 /// What one name of a `use` line stands for.
@@ -72,6 +95,7 @@ struct Import {
     name: String,
     words: Vec<String>,
     line: usize,
+    is_reexport: bool,
 }
 
 /// The longest path that starts at token `at`, and the token after it.
@@ -124,7 +148,7 @@ fn read_import(
         }
         "*" => {
             words.push("*".to_string());
-            imports.push(Import { name: String::new(), words, line });
+            imports.push(Import { name: String::new(), words, line, is_reexport: false });
             at + 1
         }
         _ => {
@@ -137,7 +161,7 @@ fn read_import(
                 name = text_at(at + 1).to_string();
                 at += 2;
             }
-            imports.push(Import { name, words, line });
+            imports.push(Import { name, words, line, is_reexport: false });
             at
         }
     }

@@ -2,7 +2,7 @@ use super::*;
 use crate::tidy::lexer;
 
 fn paths(file: &str, code: &str) -> Vec<String> {
-    of(file, &lexer::tokens(code)).into_iter().map(|path| path.words.join("::")).collect()
+    of(file, &lexer::tokens(code)).paths.into_iter().map(|path| path.words.join("::")).collect()
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn bounds_and_broken_code_are_survived() {
 #[test]
 fn a_path_names_what_it_reaches_or_may_import() {
     let named = |code: &str, target: &str| {
-        of("src/a.rs", &lexer::tokens(code)).iter().any(|path| path.names(target))
+        of("src/a.rs", &lexer::tokens(code)).paths.iter().any(|path| path.names(target))
     };
     assert!(named("use std::fs::File;", "std::fs"));
     assert!(named("use std::thread::*;", "std::thread::spawn"));
