@@ -4,6 +4,7 @@
 //! A chore is a module with a `run` that returns a [`Verdict`]. Arguments are few, so they are
 //! parsed by hand in [`args`]. Findings go to standard output, a closing line last; what kept a
 //! chore from running goes to standard error.
+#![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 #![allow(clippy::print_stdout, reason = "printing is what these chores are for")]
 
 mod args;

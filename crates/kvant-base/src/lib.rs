@@ -14,6 +14,8 @@
 //! - [`tag`]: the calling thread's current activity, for profiles.
 //! - [`wait`]: named waits, for profiles.
 //! - [`log`]: the logging interface: named events with fields.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+#![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 
 pub mod budget;
 pub mod checksum;
@@ -21,6 +23,11 @@ pub mod duration;
 pub mod error;
 pub mod events;
 pub mod limits;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "every other wait goes through these"
+)]
 pub mod lock;
 pub mod log;
 mod named_enum;

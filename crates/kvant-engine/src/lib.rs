@@ -3,6 +3,8 @@
 //! Modules form a DAG, lower ones first: `format`, `cursor` <- `wal`, `memtable`, `table`, `cache` <-
 //! `version` <- `compaction`, `iter`, `commit` <- `db` <- `tools`; all use `options`, `stats` and
 //! `events`. `docs/architecture.md` draws the way of a read and of a write through them.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+#![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 
 mod batch;
 mod cache;

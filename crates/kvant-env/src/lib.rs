@@ -24,15 +24,31 @@
 //! let env = Env { fs: Arc::new(fs.clone()), clock: clock.clone(), spawner: Arc::new(spawner.clone()) };
 //! # assert!(env.fs.exists("/".as_ref()).unwrap());
 //! ```
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+#![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 
+#[expect(clippy::disallowed_methods, reason = "the system's clocks")]
 pub mod clock;
+#[expect(clippy::disallowed_methods, reason = "a slow disk sleeps")]
 pub mod faulty;
 pub mod fs;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "files of the machine and of the binary"
+)]
 pub mod host;
+#[expect(
+    clippy::disallowed_types,
+    reason = "readers of a disk for tests and benchmarks run side by side"
+)]
 pub mod memory;
+#[expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the system's files")]
 #[expect(unsafe_code, reason = "signals, socket queues and mappings have no safe interface")]
 pub mod posix;
+#[expect(clippy::disallowed_types, reason = "a seed that differs from run to run")]
 pub mod rng;
+#[expect(clippy::disallowed_types, reason = "the system's threads")]
 pub mod spawner;
 
 use std::sync::Arc;

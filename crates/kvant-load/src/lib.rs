@@ -11,6 +11,8 @@
 //!
 //! wrk and wrk2 are the models of the command line, the Lua interface and the text output. Gil
 //! Tene's HdrHistogram and his talks on coordinated omission are those of the measurement.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+#![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 
 pub mod assertion;
 pub mod compare;
@@ -20,6 +22,11 @@ pub mod find_max;
 pub mod histogram;
 mod http;
 pub mod lateness;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "an event loop owns its thread; the coordinator waits for many workers"
+)]
 pub mod load;
 pub mod machine;
 mod net;
@@ -29,8 +36,10 @@ mod plan;
 pub mod record;
 pub mod report;
 pub mod request;
+#[expect(clippy::disallowed_types, reason = "tries the addresses of a name")]
 pub mod script;
 pub mod source;
+#[expect(clippy::disallowed_types, reason = "tries the addresses of a name")]
 pub mod target;
 pub mod units;
 pub mod verdict;

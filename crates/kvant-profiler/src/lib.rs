@@ -20,6 +20,8 @@
 //! addr2line maps the files that it reads.
 //!
 //! `docs/profiling.md` explains the pages.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+#![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 
 #[cfg(feature = "collect")]
 pub mod collect;

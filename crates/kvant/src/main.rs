@@ -4,6 +4,8 @@
 //! - [`settings`]: what `serve` can be told, from flags, environment and file.
 //! - [`log`]: one line an event on standard error.
 //! - [`commands`]: one file a command.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+#![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 
 mod cli;
 mod commands;
@@ -94,6 +96,7 @@ fn db(args: &ArgMatches) -> ExitCode {
 }
 
 /// The settings that the flags in `args`, the environment and the file give.
+#[expect(clippy::disallowed_methods, reason = "settings come from the environment")]
 fn read_settings(args: &ArgMatches) -> Result<Config, Vec<Problem>> {
     let raw = |name: &str| args.try_get_one::<std::ffi::OsString>(name).ok().flatten().cloned();
     let sources = Sources {

@@ -1,65 +1,33 @@
-//! Rules for a Rust file as a whole: its size, its header, what must not be left in it, and whether
-//! it may be unsafe.
+//! Rules for a Rust file as a whole: its size, its header, and what its crate's root must deny.
 
 use super::Finding;
-use super::ratchet::Ratchet;
+use super::ratchet::{Exception, Ratchet};
 use super::tree::Tree;
 
 const LINES_WARN: usize = 400;
 const LINES_MAX: usize = 600;
-/// An exemption may stand this far above the file's length before it has to come down.
-const EXEMPTION_SLACK_LINES: usize = 20;
 
-/// A file that may be longer than the rest.
-pub(super) struct LongFile {
-    pub(super) path: &'static str,
-    pub(super) lines_max: usize,
-    pub(super) reason: &'static str,
-}
-
-/// A file that may contain `unsafe`.
-pub(super) struct UnsafeFile {
-    pub(super) path: &'static str,
-    pub(super) reason: &'static str,
-}
-
-/// A file is one concept. The exemptions only shrink.
-pub(super) fn check_sizes(tree: &Tree, exemptions: &[LongFile]) -> Vec<Finding> {
+/// A file is one concept. An exception is a path.
+pub(super) fn check_sizes(tree: &Tree, exceptions: &[Exception]) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let mut exceptions = Ratchet::new(exceptions);
     for file in tree.rust() {
         let line_count = file.text.lines().count();
-        let exemption = exemptions.iter().find(|row| row.path == file.path);
-        let lines_max = exemption.map_or(LINES_MAX, |row| row.lines_max);
-        if line_count > lines_max {
+        if line_count > LINES_MAX && !exceptions.allows(|row| row.what == file.path) {
             let problem =
-                format!("{line_count} lines, more than {lines_max}: divide it by concept");
+                format!("{line_count} lines, more than {LINES_MAX}: divide it by concept");
             findings.push(Finding::error(&file.path, 1, problem));
-        } else if line_count > LINES_WARN && exemption.is_none() {
+        } else if (LINES_WARN + 1..=LINES_MAX).contains(&line_count) {
             let problem =
                 format!("{line_count} lines, more than {LINES_WARN}: does it hold two concepts?");
             findings.push(Finding::warning(&file.path, 1, problem));
         }
     }
-    for row in exemptions {
-        let line_count = tree.find(row.path).map_or(0, |file| file.text.lines().count());
-        if line_count <= LINES_MAX {
-            let problem = format!(
-                "its exemption from the size limit ({}) is not needed any more: remove it from LONG_FILES",
-                row.reason
-            );
-            findings.push(Finding::error(row.path, 1, problem));
-        } else if line_count + EXEMPTION_SLACK_LINES < row.lines_max {
-            let problem = format!(
-                "has come down to {line_count} lines: lower its row in LONG_FILES, so that it does \
-                 not grow again"
-            );
-            findings.push(Finding::error(row.path, 1, problem));
-        }
-    }
+    findings.extend(exceptions.unneeded_findings("LONG_FILES"));
     findings
 }
 
-/// Every file says first what it is for.
+/// Every file starts with what it is for.
 pub(super) fn check_headers(tree: &Tree) -> Vec<Finding> {
     let without = tree.rust().filter(|file| !file.is_test && !file.text.starts_with("//! "));
     without
@@ -73,22 +41,12 @@ pub(super) fn check_headers(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// What is fine while working and not in a commit.
+/// Marks of unfinished work. Clippy denies the macros for it.
 pub(super) fn check_leftovers(tree: &Tree) -> Vec<Finding> {
     // In two parts, so that this file does not find itself.
     let marks = [concat!("FIX", "ME"), concat!("XX", "X"), concat!("TO", "DO")];
-    let macros = ["todo", "unimplemented", "dbg"];
     let mut findings = Vec::new();
     for file in tree.rust() {
-        for window in file.tokens.windows(2) {
-            if macros.contains(&window[0].text.as_str()) && window[1].text == "!" {
-                let problem = format!(
-                    "{}! is left: write what belongs there, or leave the whole item out",
-                    window[0].text
-                );
-                findings.push(Finding::error(&file.path, window[0].line, problem));
-            }
-        }
         for (line, text) in file.lines() {
             let mut words = text.split(|c: char| !c.is_alphanumeric());
             if let Some(mark) = words.find(|word| marks.contains(word)) {
@@ -102,31 +60,29 @@ pub(super) fn check_leftovers(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// `unsafe` stands in few files, each listed; that every block has a SAFETY comment is clippy's
-/// check.
-pub(super) fn check_unsafe(tree: &Tree, allowed: &[UnsafeFile]) -> Vec<Finding> {
+/// What the root of each product crate denies: the calls and types of `clippy.toml`, and dropped
+/// results.
+const ROOT_DENIES: [&str; 2] = [
+    "#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]\n",
+    "#![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]\n",
+];
+
+/// An exception is a crate's directory.
+pub(super) fn check_roots(tree: &Tree, exceptions: &[Exception]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut allowed = Ratchet::new(allowed);
+    let mut exceptions = Ratchet::new(exceptions);
     for file in tree.rust() {
-        let Some(token) = file.tokens.iter().find(|token| token.text == "unsafe") else {
-            continue;
-        };
-        if !allowed.allows(|row| row.path == file.path) {
-            findings.push(Finding::error(
-                &file.path,
-                token.line,
-                "unsafe in a file that is not listed: find a safe way, or list the file with a reason in \
-                 UNSAFE_FILES (xtask/src/tidy/tables.rs)",
-            ));
+        let (name, inside) = file.crate_and_module().unwrap_or_default();
+        if matches!(inside, "lib.rs" | "main.rs")
+            && !file.is_tool()
+            && !ROOT_DENIES.iter().all(|line| file.text.contains(line))
+            && !exceptions.allows(|row| row.what == name)
+        {
+            let problem = format!("a crate's root has the lines\n{}", ROOT_DENIES.concat());
+            findings.push(Finding::error(&file.path, 1, problem.trim_end()));
         }
     }
-    for row in allowed.unneeded() {
-        let problem = format!(
-            "nothing in it is unsafe any more ({}): remove it from UNSAFE_FILES",
-            row.reason
-        );
-        findings.push(Finding::error(row.path, 1, problem));
-    }
+    findings.extend(exceptions.unneeded_findings("ROOT_EXCEPTIONS"));
     findings
 }
 

@@ -36,7 +36,7 @@ impl<'a> CrateImports<'a> {
     pub(super) fn of_all(tree: &'a Tree) -> Vec<CrateImports<'a>> {
         let mut crates: BTreeMap<&str, Vec<&File>> = BTreeMap::new();
         for file in tree.rust().filter(|file| !file.is_test) {
-            if let Some((name, _)) = crate_and_module(&file.path) {
+            if let Some((name, _)) = file.crate_and_module() {
                 crates.entry(name).or_default().push(file);
             }
         }
@@ -51,11 +51,11 @@ impl<'a> CrateImports<'a> {
         let names = Names { read: &read, modules: &modules };
         let mut imports = Vec::new();
         for (from, file) in read.iter().enumerate() {
-            for path in &file.paths {
-                if let Some((to, words)) = names.definition(from, &path.words, 0)
+            for (path, line) in &file.paths {
+                if let Some((to, words)) = names.definition(from, path, 0)
                     && to != from
                 {
-                    imports.push(Import { from, to, words, line: path.line });
+                    imports.push(Import { from, to, words, line: *line });
                 }
             }
         }
@@ -64,7 +64,7 @@ impl<'a> CrateImports<'a> {
 
     /// The top-level module of a file; `lib` or `main` for the root.
     pub(super) fn top_module(&self, file: usize) -> &'a str {
-        let (_, inside) = crate_and_module(&self.files[file].path).expect("files have a module");
+        let (_, inside) = self.files[file].crate_and_module().expect("only such files are read");
         let first = inside.split('/').next().unwrap_or(inside);
         first.strip_suffix(".rs").unwrap_or(first)
     }
@@ -72,13 +72,6 @@ impl<'a> CrateImports<'a> {
     pub(super) fn is_root(&self, file: usize) -> bool {
         matches!(self.top_module(file), "lib" | "main")
     }
-}
-
-/// The crate's directory and the path below `src/`.
-fn crate_and_module(path: &str) -> Option<(&str, &str)> {
-    let (dir, inside) = path.split_once("/src/")?;
-    let name = if dir == "xtask" { dir } else { dir.strip_prefix("crates/")? };
-    Some((name, inside))
 }
 
 /// The modules of a crate, and the names that each of its files imports.

@@ -1,23 +1,21 @@
-//! `cargo xtask tidy`: the rules of the house that no compiler checks.
+//! `cargo xtask tidy`: the rules that neither the compiler nor clippy checks.
 //!
 //! Each check is a pure function from the tracked files (and the tables of [`tables`]) to findings;
 //! only [`run`] reads the disk. A rule with exceptions has a table with a reason in each row, and a
-//! row that no file needs any more is a finding itself: the tables only shrink.
+//! row that nothing needs any more is a finding itself.
 
-mod calls;
 mod circles;
-mod crates;
 mod files;
 mod imports;
-mod lexer;
-mod licences;
 mod markdown;
 mod modules;
+mod packages;
 mod paths;
 mod ratchet;
 mod results;
 mod tables;
 mod text;
+mod tokens;
 mod tree;
 
 use crate::{Verdict, cargo};
@@ -67,7 +65,10 @@ pub(crate) fn run() -> Verdict {
     let tree = Tree::tracked()?;
     let mut findings = check(&tree);
     match cargo::metadata() {
-        Ok(metadata) => findings.extend(licences::check(&tree, &metadata)),
+        Ok(metadata) => {
+            findings.extend(packages::check_order(&metadata, tables::CRATE_ORDER));
+            findings.extend(packages::check_licences(&tree, &metadata));
+        }
         Err(problem) => findings.push(Finding::error("Cargo.lock", 1, problem)),
     }
     findings.sort();
@@ -105,17 +106,14 @@ fn structure(tree: &Tree) -> String {
 fn check(tree: &Tree) -> Vec<Finding> {
     let imports = CrateImports::of_all(tree);
     [
-        crates::check(tree, tables::CRATE_ORDER),
         circles::check(&imports, tables::CIRCLES),
         modules::check_order(&imports, tables::MODULES, tables::ORDER_EXCEPTIONS),
         modules::check_fan_out(&imports, tables::FAN_OUT_EXCEPTIONS),
         files::check_sizes(tree, tables::LONG_FILES),
         files::check_headers(tree),
         files::check_leftovers(tree),
-        files::check_unsafe(tree, tables::UNSAFE_FILES),
-        calls::check(tree, &tables::WORLD),
-        calls::check(tree, &tables::WAITS),
-        results::check(tree, tables::DROPPED_RESULTS),
+        files::check_roots(tree, tables::ROOT_EXCEPTIONS),
+        results::check(tree),
         text::check(tree, tables::URL_HOSTS),
         markdown::check(tree),
     ]

@@ -1,6 +1,6 @@
 //! The tracked files, as the checks see them.
 
-use super::lexer::{self, Token};
+use super::tokens::{self, Token};
 use crate::cargo;
 use std::process::Command;
 
@@ -27,8 +27,7 @@ pub(super) struct File {
 
 impl File {
     fn new(path: &str, text: String) -> File {
-        let tokens =
-            if path.ends_with(".rs") { lexer::tokens(&lexer::mask(&text)) } else { Vec::new() };
+        let tokens = if path.ends_with(".rs") { tokens::of(&text) } else { Vec::new() };
         File {
             path: path.to_string(),
             text,
@@ -43,6 +42,13 @@ impl File {
 
     pub(super) fn is_tool(&self) -> bool {
         TOOLS.iter().any(|dir| self.path.starts_with(dir))
+    }
+
+    /// Of a file below `src/` of a crate: the crate's directory, and the path below `src/`.
+    pub(super) fn crate_and_module(&self) -> Option<(&str, &str)> {
+        let (dir, inside) = self.path.split_once("/src/")?;
+        let name = if dir == "xtask" { dir } else { dir.strip_prefix("crates/")? };
+        (!name.contains('/')).then_some((name, inside))
     }
 
     /// The modules that this file declares with `#[cfg(test)] mod name;`, as paths without `.rs` or
