@@ -1,65 +1,53 @@
-//! `cargo xtask bench NAME [ARG]...`: starts a benchmark of `bench/`. What each measures, it says
-//! itself (`bench/README.md`).
+//! `cargo xtask bench NAME [ARG]...`: starts a benchmark of `bench/`; `bench/README.md` says what
+//! each measures.
 
-use crate::{Verdict, cargo};
-use std::process::Command;
+use crate::process::{self, Verdict};
+use clap::{Arg, ArgMatches, Command};
 
-/// A benchmark: the command, to which the arguments are appended, runs in the root.
-struct Bench {
-    name: &'static str,
-    command: &'static [&'static str],
-    about: &'static str,
-    /// Whether it needs the release binary of `kvant`, which is then built first.
-    needs_kvant: bool,
-}
-
-const BENCHES: &[Bench] = &[
-    Bench {
-        name: "servers",
-        command: &["python3", "bench/servers/run.py"],
-        about: "CPU per request against a raw epoll loop, nginx, Redis, and one-nio with LevelDB",
-        needs_kvant: true,
-    },
-    Bench {
-        name: "limits",
-        command: &["python3", "bench/servers/limits.py"],
-        about: "breaking points against one-nio with LevelDB, 1,024 connections, overload, idle connections: a command each",
-        needs_kvant: true,
-    },
-    Bench {
-        name: "engine",
-        command: &["cargo", "run", "--release", "--manifest-path", "bench/engine/Cargo.toml", "--"],
-        about: "memory, read cost, space amplification and recovery: a command each",
-        needs_kvant: true,
-    },
-    Bench {
-        name: "load",
-        command: &["python3", "bench/load/run.py"],
-        about: "the load generator: CPU per request against wrk, its own lateness, single-connection latency of Kvant",
-        needs_kvant: true,
-    },
+/// The name of each benchmark, the command that it runs in the root, and what it measures.
+const BENCHES: &[(&str, &str, &str)] = &[
+    (
+        "servers",
+        "python3 bench/servers/run.py",
+        "CPU per request against a raw epoll loop, nginx, Redis, and one-nio with LevelDB",
+    ),
+    (
+        "limits",
+        "python3 bench/servers/limits.py",
+        "breaking points against one-nio with LevelDB, 1,024 connections, overload, idle connections: a command each",
+    ),
+    (
+        "engine",
+        "cargo run --release --manifest-path bench/engine/Cargo.toml --",
+        "memory, read cost, space amplification and recovery: a command each",
+    ),
+    (
+        "load",
+        "python3 bench/load/run.py",
+        "the load generator: CPU per request against wrk, its own lateness, single-connection latency of Kvant",
+    ),
 ];
 
-/// Runs one benchmark, or lists them all.
-pub(crate) fn run(arguments: &[String]) -> Verdict {
-    let Some((name, rest)) = arguments.split_first() else {
-        for bench in BENCHES {
-            println!("{:10} {}", bench.name, bench.about);
-        }
-        return Ok(true);
-    };
-    let bench = BENCHES
-        .iter()
-        .find(|bench| bench.name == name)
-        .ok_or_else(|| format!("there is no benchmark {name:?}"))?;
-    if bench.needs_kvant {
-        cargo::run(cargo::cargo().args(["build", "--release", "--bin", "kvant"]))?;
-    }
-    cargo::run(
-        Command::new(bench.command[0])
-            .args(&bench.command[1..])
-            .args(rest)
-            .current_dir(cargo::root()),
-    )?;
+pub(crate) fn command() -> Command {
+    let arguments = Arg::new("ARG").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true);
+    let benches = BENCHES.iter().map(|(name, _, about)| {
+        Command::new(name).about(about).disable_help_flag(true).arg(&arguments)
+    });
+    Command::new("bench")
+        .about("Run a benchmark against the release build of kvant")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(benches)
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Verdict {
+    let (name, matches) = matches.subcommand().expect("clap requires a command");
+    let bench = BENCHES.iter().find(|(known, ..)| *known == name);
+    let (_, line, _) = bench.expect("clap accepts only these names");
+    process::run(process::cargo().args(["build", "--release", "--bin", "kvant"]))?;
+    let mut words = line.split(' ');
+    let mut command = std::process::Command::new(words.next().unwrap_or_default());
+    let arguments = matches.get_many::<String>("ARG").into_iter().flatten();
+    process::run(command.args(words).args(arguments).current_dir(process::root()))?;
     Ok(true)
 }

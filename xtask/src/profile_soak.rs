@@ -1,21 +1,23 @@
-//! `cargo xtask profile-soak`: the profiler on and off in a loop, in a server under load, for an
-//! hour by default.
-//!
-//! What happens meanwhile and what is looked at, `profile_soak.py` says.
+//! `cargo xtask profile-soak`: switches the profiler on and off in a loop, in a server under load.
+//! `profile_soak.py` says what it does and checks.
 
-use crate::{Verdict, args, cargo};
-use std::process::Command;
+use crate::process::{self, Verdict, number};
+use clap::{ArgMatches, Command};
 
-/// `[--minutes M] [--seed S]`.
-pub(crate) fn run(arguments: &[String]) -> Verdict {
-    let given = args::numbers(arguments, &["minutes", "seed"])?;
-    let minutes = given.get("minutes").copied().unwrap_or(60);
-    let seed = given.get("seed").copied().unwrap_or(1);
-    cargo::run(cargo::cargo().args(["build", "--release", "--bin", "kvant"]))?;
-    let status = Command::new("python3")
-        .arg(cargo::root().join("xtask/src/profile_soak.py"))
-        .arg(cargo::target_dir()?.join("release/kvant"))
-        .args([minutes.to_string(), seed.to_string()])
-        .status();
-    Ok(status.map_err(|error| format!("python3: {error}"))?.success())
+pub(crate) fn command() -> Command {
+    Command::new("profile-soak")
+        .about("Switch the profiler on and off in a server under load; needs Python 3")
+        .arg(number("minutes", "How long it runs").default_value("60"))
+        .arg(number("seed", "Seed of the run").default_value("1"))
+}
+
+pub(crate) fn run(matches: &ArgMatches) -> Verdict {
+    let value = |name| matches.get_one::<u64>(name).copied().unwrap_or_default().to_string();
+    process::run(process::cargo().args(["build", "--release", "--bin", "kvant"]))?;
+    let mut python = std::process::Command::new("python3");
+    python
+        .arg(process::root().join("xtask/src/profile_soak.py"))
+        .arg(process::target_dir()?.join("release/kvant"))
+        .args([value("minutes"), value("seed")]);
+    Ok(python.status().map_err(process::about("python3"))?.success())
 }

@@ -1,21 +1,19 @@
-//! A server that lives as long as a chore needs it: a child process on a free port, with its data
-//! and log in a temporary directory.
+//! A `kvant serve` process for a chore, on a free port, with its data and log in a temporary
+//! directory.
 
-use crate::cargo;
+use crate::process::{self, about};
 use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{io, thread};
 
 const START_WAIT_MAX: Duration = Duration::from_secs(30);
-/// More than the 10 s that a server takes at most for requests in flight.
+/// Longer than the 10 s that a server allows for requests in flight.
 const STOP_WAIT_MAX: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A running server. It is killed when dropped, if it was not stopped.
+/// A running server. Dropping it kills the process.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
@@ -24,94 +22,71 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts `binary` with more `arguments` in `work` and waits until it is ready.
+    /// Starts `binary` in `work` and waits until the database is open.
     pub(crate) fn start(binary: &Path, work: &Path, arguments: &[&str]) -> Result<Server, String> {
-        let failed = |error: io::Error| format!("{}: {error}", binary.display());
-        // The port is free until somebody else takes it in the moment before the server does; then
-        // the start fails, loudly.
-        let address = TcpListener::bind("127.0.0.1:0")
-            .and_then(|listener| listener.local_addr())
-            .map_err(failed)?
-            .to_string();
-        let log = File::create(work.join("server.log")).map_err(failed)?;
+        let path = work.join("server.log");
+        let log = File::create(&path).map_err(about(path.display()))?;
         let mut command = Command::new(binary);
-        // The defaults hold, whatever this shell has set.
-        for (name, _) in
-            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("KVANT_"))
-        {
+        // The server runs with its defaults, whatever this shell has set.
+        let variables = std::env::vars_os().map(|(name, _)| name);
+        for name in variables.filter(|name| name.to_string_lossy().starts_with("KVANT_")) {
             command.env_remove(name);
         }
         let child = command
-            .args(["serve", "--listen", &address])
+            .args(["serve", "--listen", "127.0.0.1:0"])
             .args(arguments)
             .current_dir(work)
             .stdin(Stdio::null())
-            .stdout(log.try_clone().map_err(failed)?)
             .stderr(log)
             .spawn()
-            .map_err(failed)?;
-        let mut server = Server { child, address, work: work.to_path_buf() };
-        server
-            .wait_until_ready()
-            .map_err(|problem| format!("{problem}; its log:\n{}", server.log()))?;
-        Ok(server)
+            .map_err(about(binary.display()))?;
+        let mut server = Server { child, address: String::new(), work: work.to_path_buf() };
+        let is_ready = |server: &mut Server| {
+            let log = server.log();
+            let address = log.split_once(" address=").map(|(_, rest)| rest);
+            server.address =
+                address.and_then(|rest| rest.lines().next()).unwrap_or_default().to_owned();
+            log.contains(" ready\n")
+        };
+        match server.wait_until(START_WAIT_MAX, is_ready) {
+            true => Ok(server),
+            false => Err(format!("the server is not ready; its log:\n{}", server.log())),
+        }
     }
 
-    fn wait_until_ready(&mut self) -> Result<(), String> {
+    /// Stops the server, and checks that it ends in time and with exit code 0.
+    pub(crate) fn stop(&mut self) -> Result<(), String> {
+        process::run(Command::new("kill").args(["-TERM", &self.child.id().to_string()]))?;
+        self.wait_until(STOP_WAIT_MAX, |_| false);
+        match self.child.try_wait() {
+            Ok(Some(status)) if status.success() => Ok(()),
+            ended => Err(format!("the server did not stop cleanly: {ended:?}")),
+        }
+    }
+
+    /// Waits until `is_done`, the end of the process, or `wait_max`.
+    fn wait_until(&mut self, wait_max: Duration, is_done: impl Fn(&mut Server) -> bool) -> bool {
         let start = Instant::now();
-        while start.elapsed() < START_WAIT_MAX {
-            if let Some(status) = self.child.try_wait().map_err(|error| error.to_string())? {
-                return Err(format!("the server stopped at its start: {status}"));
-            }
-            if self.is_healthy() {
-                return Ok(());
+        while !is_done(self) {
+            if start.elapsed() > wait_max || !matches!(self.child.try_wait(), Ok(None)) {
+                return false;
             }
             thread::sleep(POLL_INTERVAL);
         }
-        Err(format!("the server was not ready after {START_WAIT_MAX:?}"))
-    }
-
-    /// Whether `/health` answers 200. While the server starts, any failure is a no.
-    fn is_healthy(&self) -> bool {
-        let ask = || -> io::Result<String> {
-            let mut stream = TcpStream::connect(&self.address)?;
-            stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-            write!(stream, "GET /health HTTP/1.0\r\n\r\n")?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer)?;
-            Ok(answer)
-        };
-        ask().is_ok_and(|answer| answer.split(' ').nth(1) == Some("200"))
-    }
-
-    /// Asks the server to stop, and checks that it does so in time and with exit code 0.
-    pub(crate) fn stop(&mut self) -> Result<(), String> {
-        cargo::run(Command::new("kill").args(["-TERM", &self.child.id().to_string()]))?;
-        let start = Instant::now();
-        while start.elapsed() < STOP_WAIT_MAX {
-            match self.child.try_wait().map_err(|error| error.to_string())? {
-                Some(status) if status.success() => return Ok(()),
-                Some(status) => return Err(format!("the server stopped with {status}")),
-                None => thread::sleep(POLL_INTERVAL),
-            }
-        }
-        Err(format!("the server did not stop within {STOP_WAIT_MAX:?}"))
+        true
     }
 
     /// What the server has logged.
     pub(crate) fn log(&self) -> String {
-        fs::read_to_string(self.work.join("server.log"))
-            .unwrap_or_else(|error| format!("(no log: {error})"))
+        let log = fs::read_to_string(self.work.join("server.log"));
+        log.unwrap_or_else(|error| format!("(no log: {error})"))
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            let killed = self.child.kill().and_then(|()| self.child.wait());
-            if let Err(error) = killed {
-                println!("server {} may still run: {error}", self.child.id());
-            }
+        if let Err(error) = self.child.kill().and_then(|()| self.child.wait()) {
+            println!("server {} may still run: {error}", self.child.id());
         }
     }
 }

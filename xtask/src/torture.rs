@@ -1,95 +1,90 @@
-//! `cargo xtask torture` and `cargo xtask soak`: the tests that get better with time, in release
-//! mode, with a seed that replays.
+//! `cargo xtask torture` and `cargo xtask soak`: randomized tests, in release mode, with more
+//! cycles than `cargo test` has time for and a seed that replays them.
 //!
-//! The tests are the same as in `cargo test`; they take the number of cycles and the seed from the
-//! environment. A cycle is one kill -9; the engine's tests repeat in proportion, once for every 20
-//! cycles.
+//! The tests read the number of cycles and the seed from the environment.
 
-use crate::{Verdict, args, cargo};
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use crate::process::{self, Verdict, number};
+use clap::{ArgMatches, Command};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-const CYCLES_DEFAULT: u64 = 1_000;
-/// Cycles of one round of a soak: minutes, so that the end is not overrun by much.
-const SOAK_CYCLES: u64 = 100;
-
-/// A test of `crates/PACKAGE/tests/it/`, by a part of its name.
-struct Long {
-    package: &'static str,
-    filter: &'static str,
-}
-
-const LONG_TESTS: &[Long] = &[
-    Long { package: "kvant", filter: "kill_nine" },
-    Long { package: "kvant-engine", filter: "power_loss" },
-    Long { package: "kvant-engine", filter: "model" },
-];
-
-/// A torture that is asked for by name, and the number that says how long it is.
-struct Named {
+struct Torture {
     name: &'static str,
-    test: Long,
-    number: &'static str,
+    about: &'static str,
+    /// Packages, each with a module of its `tests/it/`.
+    tests: &'static [(&'static str, &'static str)],
+    /// The option that says how long the tests run, its default, and the variable that the tests
+    /// read.
+    option: &'static str,
     default: u64,
     variable: &'static str,
 }
 
-const NAMED_TESTS: &[Named] = &[
-    // A server on a small file system that it and another program fill, empty and fill again.
-    Named {
+const TORTURES: &[Torture] = &[
+    Torture {
+        name: "torture",
+        about: "Run the kill -9, power-loss and model tests; one power loss for every 20 kills",
+        tests: &[("kvant", "kill_nine"), ("kvant-engine", "power_loss"), ("kvant-engine", "model")],
+        option: "cycles",
+        default: 1_000,
+        variable: "KVANT_TORTURE_CYCLES",
+    },
+    Torture {
         name: "brim",
-        test: Long { package: "kvant", filter: "brim::" },
-        number: "minutes",
+        about: "Fill, empty and refill a small file system beside a program that fills it; as root",
+        tests: &[("kvant", "brim")],
+        option: "minutes",
         default: 10,
         variable: "KVANT_BRIM_MINUTES",
     },
-    // Random damage to data directories, against verify, an open and repair; prints what became of
-    // it.
-    Named {
+    Torture {
         name: "mutate",
-        test: Long { package: "kvant-engine", filter: "mutations" },
-        number: "count",
+        about: "Test verify, open and repair on randomly damaged data directories",
+        tests: &[("kvant-engine", "mutations")],
+        option: "count",
         default: 1_000,
         variable: "KVANT_MUTATIONS",
     },
 ];
 
-/// `[--cycles N] [--seed S]`, or a name of [`NAMED_TESTS`] with `[--NUMBER N] [--seed S]`.
-pub(crate) fn run(arguments: &[String]) -> Verdict {
-    if let [name, rest @ ..] = arguments
-        && let Some(named) = NAMED_TESTS.iter().find(|named| named.name == name)
-    {
-        return run_named(named, rest);
-    }
-    let given = args::numbers(arguments, &["cycles", "seed"])?;
-    let cycle_count = given.get("cycles").copied().unwrap_or(CYCLES_DEFAULT);
-    let seed = given.get("seed").copied().unwrap_or_else(seed_of_the_day);
-    round(cycle_count, seed)
+/// Cycles of one round of a soak: minutes, so that the soak ends soon after its time.
+const SOAK_CYCLES: u64 = 100;
+
+pub(crate) fn command() -> Command {
+    let command = |torture: &Torture| {
+        Command::new(torture.name)
+            .about(torture.about)
+            .arg(
+                number(torture.option, "How long it runs")
+                    .default_value(torture.default.to_string()),
+            )
+            .arg(number("seed", "Seed of the run [default: the time]"))
+    };
+    command(&TORTURES[0])
+        .args_conflicts_with_subcommands(true)
+        .subcommands(TORTURES[1..].iter().map(command))
 }
 
-fn run_named(named: &Named, arguments: &[String]) -> Verdict {
-    let Named { name, number, .. } = *named;
-    let given = args::numbers(arguments, &[number, "seed"])?;
-    let value = given.get(number).copied().unwrap_or(named.default);
-    let seed = given.get("seed").copied().unwrap_or_else(seed_of_the_day);
-    println!("torture {name}: {value} {number}, seed {seed}");
-    let passed = passes(&named.test, &[(named.variable, value), ("KVANT_TEST_SEED", seed)])?;
-    let (end, again) = if passed { ("passed", "") } else { ("failed", "; again") };
-    println!(
-        "torture {name}: {end}{again}: cargo xtask torture {name} --{number} {value} --seed {seed}"
-    );
-    Ok(passed)
+pub(crate) fn soak_command() -> Command {
+    Command::new("soak")
+        .about("Run torture in rounds, each with a new seed")
+        .arg(number("minutes", "How long it runs").default_value("60"))
+        .arg(number("seed", "Seed of the first round [default: the time]"))
 }
 
-/// `[--minutes M] [--seed S]`.
-pub(crate) fn soak(arguments: &[String]) -> Verdict {
-    let given = args::numbers(arguments, &["minutes", "seed"])?;
-    let duration = Duration::from_secs(60 * given.get("minutes").copied().unwrap_or(60));
-    let mut seed = given.get("seed").copied().unwrap_or_else(seed_of_the_day);
+pub(crate) fn run(matches: &ArgMatches) -> Verdict {
+    let (name, matches) = matches.subcommand().unwrap_or((TORTURES[0].name, matches));
+    let torture = TORTURES.iter().find(|torture| torture.name == name);
+    let torture = torture.expect("clap accepts only these names");
+    let value = matches.get_one(torture.option).copied().unwrap_or(torture.default);
+    round(torture, value, seed_of(matches))
+}
+
+pub(crate) fn soak(matches: &ArgMatches) -> Verdict {
+    let minutes: u64 = matches.get_one("minutes").copied().unwrap_or_default();
     let start = Instant::now();
-    while start.elapsed() < duration {
-        if !round(SOAK_CYCLES, seed)? {
+    let mut seed = seed_of(matches);
+    while start.elapsed() < Duration::from_secs(60 * minutes) {
+        if !round(&TORTURES[0], SOAK_CYCLES, seed)? {
             return Ok(false);
         }
         seed += 1;
@@ -97,77 +92,31 @@ pub(crate) fn soak(arguments: &[String]) -> Verdict {
     Ok(true)
 }
 
-/// Runs every long test, and says how to run what failed again.
-fn round(cycle_count: u64, seed: u64) -> Verdict {
-    println!("torture: {cycle_count} cycles, seed {seed}");
-    for test in LONG_TESTS {
-        if !passes(test, &[("KVANT_TORTURE_CYCLES", cycle_count), ("KVANT_TEST_SEED", seed)])? {
-            println!(
-                "torture: failed; again: cargo xtask torture --cycles {cycle_count} --seed {seed}"
-            );
+/// Runs the tests of a torture, and prints how to repeat the run.
+fn round(torture: &Torture, value: u64, seed: u64) -> Verdict {
+    let Torture { name, tests, option, variable, .. } = torture;
+    let subcommand = if *name == "torture" { String::new() } else { format!(" {name}") };
+    let repeat = format!("cargo xtask torture{subcommand} --{option} {value} --seed {seed}");
+    for (package, module) in *tests {
+        let mut test = process::cargo();
+        test.args(["test", "--release", "--package", package, "--test", "it", module])
+            .args(["--", "--nocapture"])
+            .env(variable, value.to_string())
+            .env("KVANT_TEST_SEED", seed.to_string());
+        println!("torture: {}", process::shown(&test));
+        if !test.status().map_err(process::about("cargo"))?.success() {
+            println!("torture: failed: {repeat}");
             return Ok(false);
         }
     }
-    println!("torture: passed, seed {seed}");
+    println!("torture: passed: {repeat}");
     Ok(true)
 }
 
-/// Runs a long test with these variables.
-fn passes(test: &Long, variables: &[(&str, u64)]) -> Verdict {
-    let mut command = cargo::cargo();
-    command
-        .args([
-            "test",
-            "--release",
-            "--package",
-            test.package,
-            "--test",
-            "it",
-            test.filter,
-            "--",
-            "--nocapture",
-        ])
-        .envs(variables.iter().map(|(name, value)| (name, value.to_string())));
-    println!("torture: {}", cargo::shown(&command));
-    match passed_tests(&mut command)? {
-        Some(0) => Err(format!(
-            "no test of {} is called {}: nothing was tested",
-            test.package, test.filter
-        )),
-        passed => Ok(passed.is_some()),
-    }
-}
-
-/// Runs a test command with its output shown; the number of tests that passed, or `None` when it
-/// failed.
-fn passed_tests(command: &mut Command) -> Result<Option<u64>, String> {
-    let name = cargo::shown(command);
-    let failed = |error: std::io::Error| format!("{name}: {error}");
-    let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
-    let stdout = child.stdout.take().expect("standard output is piped");
-    let mut passed_count = 0;
-    for line in BufReader::new(stdout).lines() {
-        let line = line.map_err(failed)?;
-        println!("{line}");
-        passed_count += passed_in(&line);
-    }
-    let status = child.wait().map_err(failed)?;
-    Ok(status.success().then_some(passed_count))
-}
-
-/// The number in the test runner's closing line, `test result: ok. 3 passed; ...`; 0 for any other
-/// line.
-fn passed_in(line: &str) -> u64 {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    match words[..] {
-        ["test", "result:", "ok.", count, "passed;", ..] => count.parse().unwrap_or(0),
-        _ => 0,
-    }
-}
-
-/// A seed that differs from run to run; it is printed, so that the run can be repeated.
-fn seed_of_the_day() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
+/// The seed that is given, or one that differs from run to run.
+fn seed_of(matches: &ArgMatches) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    matches.get_one("seed").copied().unwrap_or(now.as_secs())
 }
 
 #[cfg(test)]

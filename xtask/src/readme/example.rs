@@ -1,4 +1,6 @@
-//! The examples of a markdown section, and whether what they print is what is written.
+//! The examples of a Markdown section, and whether they print the expected output.
+
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Parser, Tag, TagEnd};
 
 /// A `sh` block and the `text` block after it.
 #[derive(Debug, PartialEq, Eq)]
@@ -6,7 +8,7 @@ pub(super) struct Example {
     /// Of the opening fence, from 1.
     pub(super) line: usize,
     pub(super) script: String,
-    /// `None` when only success is expected.
+    /// `None` if only success is expected.
     expected: Option<String>,
 }
 
@@ -14,25 +16,26 @@ pub(super) struct Example {
 pub(super) fn of_section(markdown: &str, section: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     let mut in_section = false;
-    let mut lines = markdown.lines().enumerate();
-    while let Some((index, line)) = lines.next() {
-        if let Some(language) = line.strip_prefix("```") {
-            let body: String = lines
-                .by_ref()
-                .map(|(_, line)| line)
-                .take_while(|line| *line != "```")
-                .fold(String::new(), |body, line| body + line + "\n");
-            match (in_section, language, examples.last_mut()) {
-                (true, "sh", _) => {
-                    examples.push(Example { line: index + 1, script: body, expected: None })
-                }
-                (true, "text", Some(example)) if example.expected.is_none() => {
-                    example.expected = Some(body)
-                }
-                _ => {}
+    let mut language = String::new();
+    for (event, range) in Parser::new(markdown).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Heading { level: HeadingLevel::H2, .. }) => {
+                in_section = markdown[range].trim_end() == section;
             }
-        } else if line.starts_with("## ") {
-            in_section = line == section;
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(name))) => {
+                language = name.to_string();
+                if in_section && language == "sh" {
+                    let line = markdown[..range.start].lines().count() + 1;
+                    examples.push(Example { line, script: String::new(), expected: None });
+                }
+            }
+            Event::End(TagEnd::CodeBlock) => language.clear(),
+            Event::Text(text) if in_section => match (language.as_str(), examples.last_mut()) {
+                ("sh", Some(example)) => example.script += &text,
+                ("text", Some(example)) => *example.expected.get_or_insert_default() += &text,
+                _ => {}
+            },
+            _ => {}
         }
     }
     examples
@@ -51,26 +54,23 @@ impl Example {
 
 /// Whether `lines` are as `wanted`, where a line `...` stands for any number of lines.
 fn lines_match(wanted: &[&str], lines: &[&str]) -> bool {
-    match wanted.split_first() {
-        None => lines.is_empty(),
-        Some((&"...", rest)) => {
+    match (wanted, lines) {
+        ([], _) => lines.is_empty(),
+        (["...", rest @ ..], _) => {
             (0..=lines.len()).any(|skipped| lines_match(rest, &lines[skipped..]))
         }
-        Some((first, rest)) => lines
-            .split_first()
-            .is_some_and(|(line, others)| line_matches(first, line) && lines_match(rest, others)),
+        ([first, rest @ ..], [line, others @ ..]) => {
+            line_matches(first, line) && lines_match(rest, others)
+        }
+        _ => false,
     }
 }
 
 /// Whether `line` is as `wanted`, where `...` stands for any characters.
 fn line_matches(wanted: &str, line: &str) -> bool {
-    match wanted.split_once("...") {
-        None => wanted == line,
-        Some((before, after)) => line.strip_prefix(before).is_some_and(|rest| {
-            let ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
-            ends.into_iter().any(|at| line_matches(after, &rest[at..]))
-        }),
-    }
+    let Some((before, after)) = wanted.split_once("...") else { return wanted == line };
+    let Some(rest) = line.strip_prefix(before) else { return false };
+    (0..=rest.len()).filter_map(|at| rest.get(at..)).any(|rest| line_matches(after, rest))
 }
 
 #[cfg(test)]

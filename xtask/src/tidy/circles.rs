@@ -5,25 +5,26 @@
 //! module form a circle if the child uses an item that the parent's file defines (`super::X`) and
 //! the parent's code uses an item of the child; `mod child;` and `pub use child::Y;` alone do not.
 
-use super::Finding;
+use super::config::Ratchet;
+use super::finding::Finding;
 use super::imports::CrateImports;
-use super::ratchet::{Exception, Ratchet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An exception names one file of its circle.
-pub(super) fn check(crates: &[CrateImports<'_>], exceptions: &[Exception]) -> Vec<Finding> {
+/// An exception is the path of one file of a circle.
+pub(super) fn check(
+    crates: &[CrateImports<'_>],
+    exceptions: &BTreeMap<String, String>,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut exceptions = Ratchet::new(exceptions);
     for one in crates {
         for circle in of_crate(one) {
-            let names =
-                |row: &Exception| circle.iter().any(|file| one.files[*file].path == row.what);
-            if !exceptions.allows(names) {
+            if !circle.iter().any(|file| exceptions.allows(&one.files[*file].path)) {
                 findings.push(finding(one, &circle));
             }
         }
     }
-    findings.extend(exceptions.unneeded_findings("CIRCLES"));
+    findings.extend(exceptions.unneeded());
     findings
 }
 
@@ -69,7 +70,7 @@ fn finding(one: &CrateImports<'_>, circle: &[usize]) -> Finding {
         circle.len(),
         arrows.collect::<String>()
     );
-    Finding::error(&one.files[circle[0]].path, 1, problem)
+    Finding::new(&one.files[circle[0]].path, 1, problem)
 }
 
 #[cfg(test)]

@@ -1,47 +1,36 @@
-//! Rules for a Rust file as a whole: its size, its header, and what its crate's root must deny.
+//! Rules for a Rust file as a whole: its size, its header, and what its crate's root denies.
 
-use super::Finding;
-use super::ratchet::{Exception, Ratchet};
+use super::config::Ratchet;
+use super::finding::Finding;
 use super::tree::Tree;
+use std::collections::BTreeMap;
 
-const LINES_WARN: usize = 400;
 const LINES_MAX: usize = 600;
 
 /// A file is one concept. An exception is a path.
-pub(super) fn check_sizes(tree: &Tree, exceptions: &[Exception]) -> Vec<Finding> {
+pub(super) fn check_sizes(tree: &Tree, exceptions: &BTreeMap<String, String>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut exceptions = Ratchet::new(exceptions);
     for file in tree.rust() {
         let line_count = file.text.lines().count();
-        if line_count > LINES_MAX && !exceptions.allows(|row| row.what == file.path) {
+        if line_count > LINES_MAX && !exceptions.allows(&file.path) {
             let problem =
                 format!("{line_count} lines, more than {LINES_MAX}: divide it by concept");
-            findings.push(Finding::error(&file.path, 1, problem));
-        } else if (LINES_WARN + 1..=LINES_MAX).contains(&line_count) {
-            let problem =
-                format!("{line_count} lines, more than {LINES_WARN}: does it hold two concepts?");
-            findings.push(Finding::warning(&file.path, 1, problem));
+            findings.push(Finding::new(&file.path, 1, problem));
         }
     }
-    findings.extend(exceptions.unneeded_findings("LONG_FILES"));
+    findings.extend(exceptions.unneeded());
     findings
 }
 
-/// Every file starts with what it is for.
+/// Every file starts with its purpose.
 pub(super) fn check_headers(tree: &Tree) -> Vec<Finding> {
     let without = tree.rust().filter(|file| !file.is_test && !file.text.starts_with("//! "));
-    without
-        .map(|file| {
-            Finding::error(
-                &file.path,
-                1,
-                "no header: start with `//!` and the file's purpose, invariants and threads",
-            )
-        })
-        .collect()
+    let problem = "no header: start with `//!` and the file's purpose, invariants and threads";
+    without.map(|file| Finding::new(&file.path, 1, problem)).collect()
 }
 
-/// Marks of unfinished work. Clippy denies the macros for it.
+/// Marks of unfinished work in comments. Clippy denies the macros for it.
 pub(super) fn check_leftovers(tree: &Tree) -> Vec<Finding> {
     // In two parts, so that this file does not find itself.
     let marks = [concat!("FIX", "ME"), concat!("XX", "X"), concat!("TO", "DO")];
@@ -53,7 +42,7 @@ pub(super) fn check_leftovers(tree: &Tree) -> Vec<Finding> {
                 let problem = format!(
                     "{mark} is left: do it, or open an issue and say in plain words what is missing"
                 );
-                findings.push(Finding::error(&file.path, line, problem));
+                findings.push(Finding::new(&file.path, line, problem));
             }
         }
     }
@@ -68,21 +57,21 @@ const ROOT_DENIES: [&str; 2] = [
 ];
 
 /// An exception is a crate's directory.
-pub(super) fn check_roots(tree: &Tree, exceptions: &[Exception]) -> Vec<Finding> {
+pub(super) fn check_roots(tree: &Tree, exceptions: &BTreeMap<String, String>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut exceptions = Ratchet::new(exceptions);
     for file in tree.rust() {
         let (name, inside) = file.crate_and_module().unwrap_or_default();
         if matches!(inside, "lib.rs" | "main.rs")
-            && !file.is_tool()
+            && name != "xtask"
             && !ROOT_DENIES.iter().all(|line| file.text.contains(line))
-            && !exceptions.allows(|row| row.what == name)
+            && !exceptions.allows(name)
         {
             let problem = format!("a crate's root has the lines\n{}", ROOT_DENIES.concat());
-            findings.push(Finding::error(&file.path, 1, problem.trim_end()));
+            findings.push(Finding::new(&file.path, 1, problem.trim_end()));
         }
     }
-    findings.extend(exceptions.unneeded_findings("ROOT_EXCEPTIONS"));
+    findings.extend(exceptions.unneeded());
     findings
 }
 

@@ -1,86 +1,72 @@
-//! Rules for markdown: one title, fences that close, and links that lead somewhere.
+//! Rules for Markdown: one title, fences that close, links that lead somewhere, and lines of at
+//! most 100 columns.
 
-use super::Finding;
+use super::finding::Finding;
+use super::text::COLUMNS_MAX;
 use super::tree::{File, Tree};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag};
+use std::ops::Range;
 
-/// Checks every markdown file.
+/// Generated from the help texts of settings.
+const GENERATED: &str = "docs/configuration.md";
+
+/// Checks every Markdown file.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let markdown = tree.files.iter().filter(|file| file.path.ends_with(".md"));
+    markdown.flat_map(|file| check_file(tree, file)).collect()
+}
+
+fn check_file(tree: &Tree, file: &File) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in tree.files.iter().filter(|file| file.path.ends_with(".md")) {
-        let prose: Vec<(usize, &str)> = prose(file);
-        let mut titles = prose.iter().filter(|(_, line)| line.starts_with("# "));
-        match titles.next() {
-            None => findings.push(Finding::error(
-                &file.path,
-                1,
-                "no title: start with a line `# Title`",
-            )),
-            Some((1, _)) => {}
-            Some((line, _)) => findings.push(Finding::error(
-                &file.path,
-                *line,
-                "the title is not the first line: move it up",
-            )),
-        }
-        findings.extend(titles.map(|(line, _)| {
-            Finding::error(&file.path, *line, "second title: use `##`, or another file")
-        }));
-        if prose
-            .last()
-            .is_some_and(|(line, text)| is_fence(text) && *line < file.text.lines().count())
-        {
-            findings.push(Finding::error(
-                &file.path,
-                prose[prose.len() - 1].0,
-                "this fence is not closed",
-            ));
-        }
-        for (line, text) in &prose {
-            for target in link_targets(text) {
-                if let Some(problem) = broken(tree, file, target) {
-                    findings.push(Finding::error(&file.path, *line, problem));
+    let mut found =
+        |line: usize, problem: &str| findings.push(Finding::new(&file.path, line, problem));
+    let line_at = |offset: usize| file.text[..offset].matches('\n').count() + 1;
+    let mut title_count = 0;
+    // Lines of code and tables, as offsets.
+    let mut wide: Vec<Range<usize>> = Vec::new();
+    for (event, range) in events(file) {
+        let line = line_at(range.start);
+        match event {
+            Event::Start(Tag::Heading { level: HeadingLevel::H1, .. }) => {
+                title_count += 1;
+                match (title_count, line) {
+                    (1, 1) => {}
+                    (1, _) => found(line, "the title is not the first line: move it up"),
+                    _ => found(line, "second title: use `##`, or another file"),
                 }
             }
+            Event::Start(Tag::CodeBlock(kind)) => {
+                let is_closed = file.text[range.clone()].trim_end().ends_with("```");
+                if matches!(kind, CodeBlockKind::Fenced(_)) && !is_closed {
+                    found(line, "this fence is not closed");
+                }
+                wide.push(range);
+            }
+            Event::Start(Tag::Table(_) | Tag::HtmlBlock) => wide.push(range),
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+                if let Some(problem) = broken(tree, file, &dest_url) {
+                    found(line, &problem);
+                }
+            }
+            _ => {}
         }
+    }
+    if title_count == 0 {
+        found(1, "no title: start with a line `# Title`");
+    }
+    let mut start = 0;
+    for (index, line) in file.text.split_inclusive('\n').enumerate() {
+        let is_wide = line.contains("://") || wide.iter().any(|range| range.contains(&start));
+        if !is_wide && line.trim_end().chars().count() > COLUMNS_MAX && file.path != GENERATED {
+            found(index + 1, "more than 100 columns: break the line");
+        }
+        start += line.len();
     }
     findings
 }
 
-/// Lines outside fenced code; of a fence the opening line stays.
-fn prose(file: &File) -> Vec<(usize, &str)> {
-    let mut fenced = false;
-    let mut lines = Vec::new();
-    for (line, text) in file.lines() {
-        let was_fenced = fenced;
-        fenced ^= is_fence(text);
-        if !was_fenced {
-            lines.push((line, text));
-        }
-    }
-    lines
-}
-
-fn is_fence(line: &str) -> bool {
-    line.trim_start().starts_with("```")
-}
-
-/// Targets of `[text](target)` and `[name]: target`, code spans left out.
-fn link_targets(line: &str) -> Vec<&str> {
-    let mut targets = Vec::new();
-    if let Some((name, target)) = line.split_once("]: ")
-        && name.starts_with('[')
-    {
-        targets.push(target.trim());
-    }
-    // Every second part is inside backquotes; a link whose text is code is cut there, and its
-    // target follows.
-    for part in line.split('`').step_by(2) {
-        for (at, opening) in part.match_indices("](") {
-            let rest = &part[at + opening.len()..];
-            targets.extend(rest.split_once(')').map(|(target, _)| target));
-        }
-    }
-    targets
+fn events(file: &File) -> impl Iterator<Item = (Event<'_>, Range<usize>)> {
+    Parser::new_ext(&file.text, Options::ENABLE_TABLES).into_offset_iter()
 }
 
 /// What is wrong with a link, if it is relative.
@@ -94,13 +80,11 @@ fn broken(tree: &Tree, from: &File, target: &str) -> Option<String> {
     let directory = format!("{path}/");
     let file = tree.find(&path);
     if file.is_none() && !tree.files.iter().any(|file| file.path.starts_with(&directory)) {
-        return Some(format!("link to {path}, which is not in the repository: mend or remove it"));
+        return Some(format!("link to {path}, which is not in the repository: fix or remove it"));
     }
     let wanted = anchor?;
-    let has_heading = file.is_some_and(|file| {
-        prose(file).iter().any(|(_, line)| heading_anchor(line).as_deref() == Some(wanted))
-    });
-    (!has_heading).then(|| format!("link to #{wanted}, which is no heading of {path}: mend it"))
+    let has_heading = file.is_some_and(|file| anchors(file).any(|anchor| anchor == wanted));
+    (!has_heading).then(|| format!("link to #{wanted}, which is no heading of {path}: fix it"))
 }
 
 /// `target`, relative to the directory of `from`, as a path from the root.
@@ -119,17 +103,17 @@ fn resolve(from: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// The anchor that GitHub gives a heading.
-fn heading_anchor(line: &str) -> Option<String> {
-    let heading =
-        line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))?;
-    let kept = heading.to_lowercase();
-    Some(
-        kept.chars()
-            .filter(|c| c.is_alphanumeric() || "-_ ".contains(*c))
-            .map(|c| if c == ' ' { '-' } else { c })
-            .collect(),
-    )
+/// The anchors that GitHub gives the headings of a file.
+fn anchors(file: &File) -> impl Iterator<Item = String> {
+    let headings = events(file).filter_map(|(event, range)| match event {
+        Event::Start(Tag::Heading { .. }) => Some(&file.text[range]),
+        _ => None,
+    });
+    headings.map(|heading| {
+        let heading = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = heading.chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    })
 }
 
 #[cfg(test)]

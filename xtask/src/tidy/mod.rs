@@ -1,121 +1,81 @@
 //! `cargo xtask tidy`: the rules that neither the compiler nor clippy checks.
 //!
-//! Each check is a pure function from the tracked files (and the tables of [`tables`]) to findings;
-//! only [`run`] reads the disk. A rule with exceptions has a table with a reason in each row, and a
-//! row that nothing needs any more is a finding itself.
+//! Each check is a pure function from the tracked files and the [`config`] to findings; only
+//! [`run`] reads the disk.
 
 mod circles;
+mod config;
 mod files;
+mod finding;
 mod imports;
 mod markdown;
 mod modules;
 mod packages;
 mod paths;
-mod ratchet;
 mod results;
-mod tables;
 mod text;
 mod tokens;
 mod tree;
 
-use crate::{Verdict, cargo};
+use crate::process::{self, Verdict, about};
+use clap::ArgMatches;
+use config::Config;
 use imports::CrateImports;
-use std::fmt;
 use tree::Tree;
 
-/// One violation of a rule.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Finding {
-    path: String,
-    /// From 1.
-    line: usize,
-    /// What, why, and what to do instead.
-    message: String,
-    severity: Severity,
+pub(crate) fn command() -> clap::Command {
+    clap::Command::new("tidy").about(
+        "Check rules that no compiler checks: order of crates and modules, file sizes, Markdown, licences",
+    )
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Severity {
-    Warning,
-    Error,
-}
-
-impl Finding {
-    fn error(path: &str, line: usize, message: impl Into<String>) -> Finding {
-        Finding { path: path.to_string(), line, message: message.into(), severity: Severity::Error }
-    }
-
-    fn warning(path: &str, line: usize, message: impl Into<String>) -> Finding {
-        Finding { severity: Severity::Warning, ..Finding::error(path, line, message) }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let severity = match self.severity {
-            Severity::Warning => "warning: ",
-            Severity::Error => "",
-        };
-        write!(f, "{}:{}: {severity}{}", self.path, self.line, self.message)
-    }
-}
-
-/// Checks every tracked file, prints the findings, and passes if none is an error.
-pub(crate) fn run() -> Verdict {
+/// Checks every tracked file, prints the findings, and passes if there is none.
+pub(crate) fn run(_: &ArgMatches) -> Verdict {
     let tree = Tree::tracked()?;
-    let mut findings = check(&tree);
-    match cargo::metadata() {
-        Ok(metadata) => {
-            findings.extend(packages::check_order(&metadata, tables::CRATE_ORDER));
-            findings.extend(packages::check_licences(&tree, &metadata));
-        }
-        Err(problem) => findings.push(Finding::error("Cargo.lock", 1, problem)),
-    }
+    let config = process::read(&process::root().join(config::FILE))?;
+    let config: Config = toml::from_str(&config).map_err(about(config::FILE))?;
+    let crates = CrateImports::of_all(&tree);
+    let metadata = process::metadata()?;
+    let exceptions = &config.exceptions;
+    let mut findings = [
+        packages::check_order(&metadata, &config.crates),
+        packages::check_licences(&tree, &metadata),
+        modules::check_order(&crates, &config.crates, &exceptions.order),
+        modules::check_fan_out(&crates, &exceptions.fan_out),
+        circles::check(&crates, &exceptions.circles),
+        files::check_sizes(&tree, &exceptions.long_files),
+        files::check_headers(&tree),
+        files::check_leftovers(&tree),
+        files::check_roots(&tree, &exceptions.roots),
+        results::check(&tree),
+        text::check(&tree, &config.url_hosts),
+        markdown::check(&tree),
+    ]
+    .concat();
     findings.sort();
     for finding in &findings {
         println!("{finding}");
     }
-    let error_count = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     println!(
-        "tidy: {} files, {error_count} errors, {} warnings",
+        "tidy: {} files, {}, {} findings",
         tree.files.len(),
-        findings.len() - error_count
+        structure(&crates),
+        findings.len()
     );
-    println!("{}", structure(&tree));
-    Ok(error_count == 0)
+    Ok(findings.is_empty())
 }
 
-/// How many modules and circles there are, and which module imports from most others.
-fn structure(tree: &Tree) -> String {
-    let crates = CrateImports::of_all(tree);
+/// The number of modules and circles, and the module that imports from most others.
+fn structure(crates: &[CrateImports<'_>]) -> String {
     let circle_count: usize = crates.iter().map(|one| circles::of_crate(one).len()).sum();
-    let widths = crates.iter().flat_map(|one| {
+    let used = crates.iter().flat_map(|one| {
         let modules = modules::used_modules(one).into_iter();
         modules.map(|(module, used)| (used.len(), format!("{}::{module}", one.name)))
     });
-    let widths: Vec<(usize, String)> = widths.collect();
-    let (fan_out, widest) = widths.iter().max().cloned().unwrap_or_default();
+    let used: Vec<(usize, String)> = used.collect();
+    let (fan_out, widest) = used.iter().max().cloned().unwrap_or_default();
     format!(
-        "tidy: {} modules in {} crates, {circle_count} circles of files, fan-out at most {fan_out} ({widest})",
-        widths.len(),
-        crates.len()
+        "{} modules, {circle_count} circles of imports, fan-out at most {fan_out} ({widest})",
+        used.len()
     )
-}
-
-/// All checks that need nothing but the files.
-fn check(tree: &Tree) -> Vec<Finding> {
-    let imports = CrateImports::of_all(tree);
-    [
-        circles::check(&imports, tables::CIRCLES),
-        modules::check_order(&imports, tables::MODULES, tables::ORDER_EXCEPTIONS),
-        modules::check_fan_out(&imports, tables::FAN_OUT_EXCEPTIONS),
-        files::check_sizes(tree, tables::LONG_FILES),
-        files::check_headers(tree),
-        files::check_leftovers(tree),
-        files::check_roots(tree, tables::ROOT_EXCEPTIONS),
-        results::check(tree),
-        text::check(tree, tables::URL_HOSTS),
-        markdown::check(tree),
-    ]
-    .concat()
 }

@@ -3,7 +3,8 @@
 //!
 //! The second is the part of `cargo deny check` that must hold on each change.
 
-use super::Finding;
+use super::config::{self, Crate};
+use super::finding::Finding;
 use super::tree::Tree;
 use serde_json::Value;
 use spdx::{Expression, ParseMode};
@@ -12,8 +13,8 @@ use toml::Table;
 /// Packages that the product does not use directly, and what it uses instead.
 const BANNED: &[(&str, &str)] = &[("rand", "kvant_env::rng, which a seed replays")];
 
-/// `order` names the crates of `crates/`, lowest first: each depends only on crates before it.
-pub(super) fn check_order(metadata: &Value, order: &[&str]) -> Vec<Finding> {
+/// `order` lists the crates, lowest first: each depends only on crates before it.
+pub(super) fn check_order(metadata: &Value, order: &[Crate]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in packages(metadata) {
         let name = text(package, "name");
@@ -21,14 +22,14 @@ pub(super) fn check_order(metadata: &Value, order: &[&str]) -> Vec<Finding> {
             continue;
         };
         let manifest = format!("crates/{manifest}");
-        let mut found = |problem: String| findings.push(Finding::error(&manifest, 1, problem));
-        let Some(position) = order.iter().position(|known| *known == name) else {
-            found(format!("{name} has no place in CRATE_ORDER (xtask/src/tidy/tables.rs)"));
+        let mut found = |problem: String| findings.push(Finding::new(&manifest, 1, problem));
+        let Some(position) = order.iter().position(|known| known.name == name) else {
+            found(format!("{name} has no place among the crates of {}", config::FILE));
             continue;
         };
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
             let dependency = text(dependency, "name");
-            if order[position..].contains(&dependency) || dependency == "xtask" {
+            if order[position..].iter().any(|above| above.name == dependency) {
                 found(format!(
                     "{name} depends on {dependency}, which stands above it: crates form a chain, so that \
                      each can be understood from those below it; move the shared part down"
@@ -46,7 +47,7 @@ pub(super) fn check_order(metadata: &Value, order: &[&str]) -> Vec<Finding> {
 pub(super) fn check_licences(tree: &Tree, metadata: &Value) -> Vec<Finding> {
     let allowed = match allowed_licences(tree) {
         Ok(allowed) => allowed,
-        Err(problem) => return vec![Finding::error("deny.toml", 1, problem)],
+        Err(problem) => return vec![Finding::new("deny.toml", 1, problem)],
     };
     let mut findings = Vec::new();
     for package in packages(metadata) {
@@ -56,7 +57,7 @@ pub(super) fn check_licences(tree: &Tree, metadata: &Value) -> Vec<Finding> {
                 "{name} has the licence {licence:?}, which deny.toml does not allow: choose another \
                  package, or add the licence after reading what it asks of us"
             );
-            findings.push(Finding::error("Cargo.lock", 1, problem));
+            findings.push(Finding::new("Cargo.lock", 1, problem));
         }
     }
     findings

@@ -4,7 +4,7 @@
 //! Clippy's `let_underscore_must_use` and `unused_result_ok` and the compiler's `unused_must_use`
 //! find most; this finds `_ = call()` and `drop(call())`.
 
-use super::Finding;
+use super::finding::Finding;
 use super::tokens::{Token, is_word};
 use super::tree::Tree;
 
@@ -25,7 +25,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             };
             if is_dropped {
                 let problem = "drops a result: handle it or pass it on";
-                findings.push(Finding::error(&file.path, token.line, problem));
+                findings.push(Finding::new(&file.path, token.line, problem));
             }
         }
     }

@@ -1,31 +1,37 @@
-//! Rules for every tracked text file: its characters, and nothing in it that only exists on one
-//! machine.
+//! Rules for every tracked text file: its characters, the width of comments, and nothing that only
+//! exists on one machine.
 
-use super::Finding;
+use super::config;
+use super::finding::Finding;
 use super::tree::{File, Tree};
 
-/// Directories that a path starts with on somebody's machine, and never in what is installed.
+/// The widest line of a comment or of prose.
+pub(super) const COLUMNS_MAX: usize = 100;
+
+/// Top directories of paths that differ from machine to machine.
 const MACHINE_DIRS: &[&str] = &["home", "root", "tmp", "work", "Users"];
 
 /// `hosts` are those that a URL may name.
-pub(super) fn check(tree: &Tree, hosts: &[&str]) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree, hosts: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in &tree.files {
         findings.extend(characters(file));
+        findings.extend(wide_comments(file));
         for (line, text) in file.lines() {
             if let Some(dir) = MACHINE_DIRS.iter().find(|dir| starts_path(text, dir)) {
                 let problem = format!(
                     "a path below /{dir}/ exists on one machine only: use a relative path or a temporary \
                      directory"
                 );
-                findings.push(Finding::error(&file.path, line, problem));
+                findings.push(Finding::new(&file.path, line, problem));
             }
-            for host in url_hosts(text).filter(|host| !hosts.contains(host)) {
+            for host in url_hosts(text).filter(|host| hosts.iter().all(|known| known != host)) {
                 let problem = format!(
-                    "URL of {host}, which is not listed: if everybody can reach it and it belongs here, add \
-                     it to URL_HOSTS (xtask/src/tidy/tables.rs)"
+                    "URL of {host}, which is not listed: if it is public and belongs here, add it to \
+                     url-hosts in {}",
+                    config::FILE
                 );
-                findings.push(Finding::error(&file.path, line, problem));
+                findings.push(Finding::new(&file.path, line, problem));
             }
         }
     }
@@ -35,7 +41,7 @@ pub(super) fn check(tree: &Tree, hosts: &[&str]) -> Vec<Finding> {
 fn characters(file: &File) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, line) in file.text.split('\n').enumerate() {
-        let mut found = |problem| findings.push(Finding::error(&file.path, index + 1, problem));
+        let mut found = |problem| findings.push(Finding::new(&file.path, index + 1, problem));
         if line.contains('\r') {
             found("carriage return: lines end with a line feed only");
         } else if line.ends_with(' ') {
@@ -49,11 +55,30 @@ fn characters(file: &File) -> Vec<Finding> {
         }
     }
     if !file.text.is_empty() && !file.text.ends_with('\n') {
-        findings.push(Finding::error(
-            &file.path,
-            file.text.lines().count(),
-            "no line feed at the end of the file: add one",
-        ));
+        let problem = "no line feed at the end of the file: add one";
+        findings.push(Finding::new(&file.path, file.text.lines().count(), problem));
+    }
+    findings
+}
+
+/// Comments that are too wide. Tables, URLs and fenced code may be.
+fn wide_comments(file: &File) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let marker = match file.path.rsplit('.').next() {
+        Some("rs") => "//",
+        Some("toml" | "ci/run") => "#",
+        _ => return findings,
+    };
+    let mut is_fenced = false;
+    for (line, text) in file.lines() {
+        let Some(comment) = text.trim_start().strip_prefix(marker) else { continue };
+        let comment = comment.trim_start_matches(['/', '!', ' ']);
+        is_fenced ^= comment.starts_with("```");
+        let may_be_wide = is_fenced || comment.starts_with('|') || comment.contains("://");
+        if text.chars().count() > COLUMNS_MAX && !may_be_wide {
+            let problem = format!("comment of more than {COLUMNS_MAX} columns: break the line");
+            findings.push(Finding::new(&file.path, line, problem));
+        }
     }
     findings
 }

@@ -1,19 +1,23 @@
 use super::*;
 
 #[test]
-fn passed_tests_are_counted() {
-    assert_eq!(
-        passed_in(
-            "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 9 filtered out; finished in 0.03s"
-        ),
-        3
-    );
-    assert_eq!(passed_in("test result: FAILED. 3 passed; 1 failed"), 0);
-    assert_eq!(passed_in("test a::b ... ok"), 0);
+fn the_tests_exist() {
+    for (package, module) in TORTURES.iter().flat_map(|torture| torture.tests) {
+        let path = format!("crates/{package}/tests/it/{module}.rs");
+        assert!(process::root().join(&path).exists(), "{path}");
+    }
 }
 
 #[test]
-fn mistakes_in_arguments_are_refused() {
-    assert!(run(&["--minutes".into(), "1".into()]).is_err());
-    assert!(soak(&["--cycles".into(), "1".into()]).is_err());
+fn each_torture_has_its_own_options() {
+    let parse = |command: Command, line: &str| command.try_get_matches_from(line.split(' '));
+    for line in ["torture", "torture --cycles 5 --seed 1", "torture mutate --count 200"] {
+        assert!(parse(command(), line).is_ok(), "{line}");
+    }
+    for line in
+        ["torture --minutes 1", "torture mutate --cycles 1", "torture --cycles x", "torture 3"]
+    {
+        assert!(parse(command(), line).is_err(), "{line}");
+    }
+    assert!(parse(soak_command(), "soak --cycles 1").is_err());
 }

@@ -23,7 +23,7 @@ fn relative_links_lead_to_files_directories_and_headings() {
     let target = ("docs/b.md", "# B\n\n## The `two` words, here\n");
     for link in ["docs/b.md", "docs", "docs/b.md#the-two-words-here", "#a", "https://example.org/x"]
     {
-        let text = format!("# A\n[x]({link}) and [`y`]({link})\n[z]: {link}\n");
+        let text = format!("# A\n[x]({link}), [`y`]({link}) and [z]\n\n[z]: {link}\n");
         assert_eq!(findings(&[("a.md", &text), target]), [""; 0], "{link}");
     }
     for link in ["b.md", "docs/c.md", "docs/b.md#one", "#b"] {
@@ -35,4 +35,18 @@ fn relative_links_lead_to_files_directories_and_headings() {
     }
     assert!(findings(&[("docs/a.md", "# A\n[x](../docs/./b.md)\n"), target]).is_empty());
     assert!(findings(&[("a.md", "# A\n`[x](nowhere)` is code\n")]).is_empty());
+}
+
+#[test]
+fn lines_have_at_most_100_columns() {
+    let words = "word ".repeat(20) + "x";
+    let found = findings(&[("a.md", &format!("# A\n\n{words}\n"))]);
+    assert_eq!(found, ["a.md:3: more than 100 columns: break the line"]);
+    let table = format!("# A\n\n| a |\n|---|\n| {words} |\n");
+    let fence = format!("# A\n\n```sh\n{words}\n```\n");
+    let url = format!("# A\n\n{words} <https://example.org>\n");
+    for text in [table, fence, url] {
+        assert_eq!(findings(&[("a.md", &text)]), [""; 0]);
+    }
+    assert_eq!(findings(&[(GENERATED, &format!("# A\n\n{words}\n"))]), [""; 0]);
 }

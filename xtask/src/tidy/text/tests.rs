@@ -1,7 +1,7 @@
 use super::*;
 
 fn findings(path: &str, text: &str) -> Vec<String> {
-    check(&Tree::of(&[(path, text)]), &["example.org"])
+    check(&Tree::of(&[(path, text)]), &["example.org".to_owned()])
         .iter()
         .map(|finding| finding.to_string())
         .collect()
@@ -48,4 +48,25 @@ fn hosts_that_are_not_listed_are_found() {
     assert!(findings("Cargo.lock", &url("example.org/x")).is_empty());
     assert!(findings("Cargo.lock", &url("example.org.")).is_empty());
     assert!(findings("a.rs", &format!("// {}", url("{address}/v0"))).is_empty());
+}
+
+#[test]
+fn comments_have_at_most_100_columns() {
+    let words = "word ".repeat(21);
+    for (path, text) in [
+        ("src/a.rs", format!("// {words}x\n")),
+        ("src/a.rs", format!("    /// {words}x\n")),
+        ("a.toml", format!("# {words}x\n")),
+    ] {
+        let found = findings(path, &text);
+        assert!(found.len() == 1 && found[0].contains("more than 100 columns"), "{found:?}");
+    }
+    for (path, text) in [
+        ("src/a.rs", format!("let x = \"{words}\";\n")),
+        ("src/a.rs", format!("//! | {words}|\n")),
+        ("src/a.rs", format!("//! ```\n//! {words}x\n//! ```\n")),
+        ("a.txt", format!("// {words}x\n")),
+    ] {
+        assert_eq!(findings(path, &text), [""; 0]);
+    }
 }
