@@ -1,24 +1,24 @@
-//! The command line, defined once: parsing, help, the manual pages and the shell completions all
-//! come from [`command`].
+//! The command line: [`command`] defines parsing, help, manual pages and shell completions.
 
 use crate::commands::{load, profile};
-use crate::settings::{DefaultValue, Kind, Presence, SETTINGS, Setting};
-use clap::builder::{PossibleValue, TypedValueParser, ValueParser};
+use crate::settings::{DefaultValue, Kind, SETTINGS, Setting};
+use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgGroup, Command, value_parser};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Commands of the contract that a later version will have, and what they will do.
+pub(crate) use crate::suggested::Suggested;
+
+/// Commands of later versions, and what they will do.
 pub(crate) const PLANNED: [(&str, &str); 1] = [("lab", "Run experiments and write reports")];
 
-/// Settings that the `db` commands which open the database take as flags too.
+/// Settings that are also flags of the `db` commands that open the database.
 const DB_SETTINGS: [&str; 3] = ["memory", "compression", "log-format"];
 
 /// The whole command line.
 pub(crate) fn command() -> Command {
     let planned = PLANNED.map(|(name, about)| {
-        // Whatever follows is taken, so that the answer is that the command does not exist yet and
-        // not that a flag is wrong.
+        // Accepts any arguments, so that the error is about the command and not about a flag.
         let rest = Arg::new("rest").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true);
         Command::new(name).about(about).hide(true).disable_help_flag(true).arg(rest)
     });
@@ -40,11 +40,11 @@ pub(crate) fn command() -> Command {
 
 fn serve() -> Command {
     Command::new("serve")
-        .about("Open the database and answer HTTP requests until SIGTERM or SIGINT")
+        .about("Open the database and serve HTTP requests until SIGTERM or SIGINT")
         .long_about(
-            "Open the database and answer HTTP requests until SIGTERM or SIGINT.\n\nEvery setting can come from its flag, \
-             from its environment variable or from a TOML file with the flag's name as the key, the strongest first. Bad \
-             values are refused at start, all of them at once. Sizes are 64KiB, 4MiB, 1GiB or plain bytes; durations are \
+            "Open the database and serve HTTP requests until SIGTERM or SIGINT.\n\nA setting comes from its flag, \
+             its environment variable or a TOML file with the flag's name as the key, strongest first. Bad \
+             values are rejected at start, all of them at once. Sizes are 64KiB, 4MiB, 1GiB or plain bytes; durations are \
              250us, 10ms, 1s, 2m.\n\nExit codes: 0 stopped by a signal, 1 the database or an address cannot be opened, 2 \
              bad settings, 130 stopped by a second signal without waiting for requests.",
         )
@@ -54,7 +54,7 @@ fn serve() -> Command {
             Arg::new("print-config")
                 .long("print-config")
                 .action(ArgAction::SetTrue)
-                .help("Print each setting and where it came from, as TOML, and exit"),
+                .help("Print each setting and its source, as TOML, and exit"),
         )
 }
 
@@ -72,63 +72,27 @@ fn setting_arg(setting: &'static Setting) -> Arg {
         DefaultValue::Derived { words, .. } => format!("[default: {words}]"),
         DefaultValue::Unset(meaning) => format!("[not set: {meaning}]"),
     };
+    let long_help =
+        format!("{}. {}.\n\n{default} [env: {}]", setting.help, setting.cost, setting.env_name());
     let arg = Arg::new(setting.name)
         .long(setting.name)
         .value_name(setting.kind.value_name())
+        .value_parser(value_parser!(OsString))
         .help(format!("{} {default}", setting.help))
-        .long_help(format!(
-            "{}. {}.\n\n{default} [env: {}]",
-            setting.help,
-            setting.cost,
-            setting.env_name()
-        ));
+        .long_help(long_help);
     match setting.kind {
-        Kind::Switch => {
-            // The flag alone switches on; a value needs `=`, so that what follows the flag is never
-            // taken for it.
-            arg.num_args(0..=1)
-                .require_equals(true)
-                .default_missing_value("true")
-                .value_parser(value_parser!(OsString))
+        // The flag alone means true; a value needs `=`, so that the next argument is not taken for
+        // it.
+        Kind::Switch => arg.num_args(0..=1).require_equals(true).default_missing_value("true"),
+        Kind::Choice(words) => {
+            arg.value_parser(ValueParser::new(Suggested(words()))).hide_possible_values(true)
         }
-        Kind::Choice(choices) => {
-            let words: Vec<&str> = choices
-                .iter()
-                .filter(|choice| choice.presence == Presence::Exists)
-                .map(|choice| choice.word)
-                .collect();
-            arg.value_parser(ValueParser::new(Suggested(words))).hide_possible_values(true)
-        }
-        Kind::Path => {
-            arg.value_parser(value_parser!(OsString)).value_hint(clap::ValueHint::AnyPath)
-        }
-        _ => arg.value_parser(value_parser!(OsString)),
+        Kind::Path => arg.value_hint(clap::ValueHint::AnyPath),
+        _ => arg,
     }
 }
 
-/// Takes any value and offers words to the shell's completion: values are judged with all other
-/// settings, so that all bad ones are reported at once.
-#[derive(Clone)]
-pub(crate) struct Suggested(pub(crate) Vec<&'static str>);
-
-impl TypedValueParser for Suggested {
-    type Value = OsString;
-
-    fn parse_ref(
-        &self,
-        _: &Command,
-        _: Option<&Arg>,
-        value: &OsStr,
-    ) -> Result<OsString, clap::Error> {
-        Ok(value.to_os_string())
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(self.0.iter().map(PossibleValue::new)))
-    }
-}
-
-/// Whether the `db` command opens the database to work on it, and so takes settings.
+/// Whether the `db` command opens the database, and so has settings.
 pub(crate) fn opens_database(db_command: &str) -> bool {
     matches!(db_command, "compact" | "checkpoint")
 }
@@ -143,8 +107,8 @@ fn db() -> Command {
     Command::new("db")
         .about("Check, repair, read and copy a database that is not being served")
         .long_about(
-            "Check, repair, read and copy a database that is not being served.\n\nEach command owns the directory while it \
-             runs: it is refused, naming the owner's process id, while a server or another command has it.\n\nExit codes: 0 \
+            "Check, repair, read and copy a database that is not being served.\n\nEach command locks the directory while it \
+             runs. If a server or another command holds the lock, it fails and names that process.\n\nExit codes: 0 \
              done, 1 failed or damage found, 2 wrong usage, 3 repaired, but something is lost.",
         )
         .subcommand_required(true)
@@ -154,17 +118,17 @@ fn db() -> Command {
         )
         .subcommand(
             Command::new("repair")
-                .about("Make a database of the tables and logs that can be read; sets the others aside in DIR/lost")
+                .about("Rebuild a database from its readable tables and logs; moves the others to DIR/lost")
                 .long_about(
-                    "Make a database of the tables and logs that can be read; sets the others aside in DIR/lost.\n\nEach line \
-                     says what was found `damaged`, `moved` or `lost`. Exit codes: 0 nothing is lost, 1 not repaired, 3 repaired, \
-                     but for what is lost: records are missing, and older or deleted ones may have come back.",
+                    "Rebuild a database from its readable tables and logs; moves the others to DIR/lost.\n\nEach line \
+                     names what is `damaged`, `moved` or `lost`. Exit codes: 0 nothing is lost, 1 not repaired, 3 repaired \
+                     with losses: records are missing, and older or deleted ones may have reappeared.",
                 )
                 .arg(dir()),
         )
         .subcommand(
             Command::new("dump")
-                .about("Print what a database holds, one line an item")
+                .about("Print the contents of a database, one line per item")
                 .arg(dir())
                 .arg(flag("records", "Every record: key and value (the default)"))
                 .arg(flag("manifest", "The version edits of the manifest"))
@@ -209,7 +173,7 @@ fn man() -> Command {
         Arg::new("DIR")
             .value_parser(value_parser!(PathBuf))
             .value_hint(clap::ValueHint::DirPath)
-            .help("Directory for the pages, one file a command; created when there is none"),
+            .help("Directory for the pages, one file per command; created if it does not exist"),
     )
 }
 

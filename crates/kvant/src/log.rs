@@ -1,4 +1,4 @@
-//! The log of the process: one line an event on standard error.
+//! The log of the process: one line per event on standard error.
 //!
 //! ```text
 //! 2026-07-28T12:34:56.789Z info  listening address=127.0.0.1:8080
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Invariants:
-//! 1. An event is exactly one line, whatever its fields hold: line ends in them are escaped.
-//! 2. A line is written by one call, so that lines of several threads do not mix.
+//! 1. An event is exactly one line: line ends in its fields are escaped.
+//! 2. One call writes a line, so that lines of several threads do not mix.
 //!
 //! Threads: any.
 
@@ -16,8 +16,8 @@ use kvant_base::log::{Level, Log};
 use kvant_base::timestamp;
 use kvant_env::Clock;
 use serde_json::Value;
-use std::fmt::{Display, Write as _};
-use std::io::Write as _;
+use std::fmt::Display;
+use std::io::Write;
 use std::sync::Arc;
 
 /// Writes events to standard error.
@@ -37,7 +37,7 @@ impl Log for StderrLog {
     fn event(&self, level: Level, name: &'static str, fields: &[(&str, &dyn Display)]) {
         let line = line(self.format, self.clock.wall_ms(), level, name, fields);
         if std::io::stderr().write_all(line.as_bytes()).is_err() {
-            // There is nowhere left to say so, and serving goes on without a log.
+            // No other output is left; serving continues without a log.
         }
     }
 }
@@ -53,20 +53,17 @@ fn line(
     let time = timestamp::format(wall_ms);
     match format {
         LogFormat::Text => {
-            write!(line, "{time} {level:<5} {name}").expect("writing to a string cannot fail");
+            line += &format!("{time} {level:<5} {name}");
             for (key, value) in fields {
-                write!(line, " {key}={}", text_value(value.to_string()))
-                    .expect("writing to a string cannot fail");
+                line += &format!(" {key}={}", text_value(value.to_string()));
             }
         }
         LogFormat::Json => {
-            // Written by hand, not as a map: the order of fields is part of what makes a log
-            // readable.
-            write!(line, r#"{{"time":"{time}","severity":"{level}","event":{}"#, Value::from(name))
-                .expect("writing to a string cannot fail");
+            // Not a map: fields keep their order, for readability.
+            line +=
+                &format!(r#"{{"time":"{time}","severity":"{level}","event":{}"#, Value::from(name));
             for (key, value) in fields {
-                write!(line, ",{}:{}", Value::from(*key), json_value(value.to_string()))
-                    .expect("writing to a string cannot fail");
+                line += &format!(",{}:{}", Value::from(*key), json_value(value.to_string()));
             }
             line.push('}');
         }
@@ -75,13 +72,13 @@ fn line(
     line
 }
 
-/// As it is where that cannot be misread, else quoted and escaped as a Rust string.
+/// The value, quoted and escaped as a Rust string where it would be ambiguous.
 fn text_value(value: String) -> String {
-    let misread = |c: char| c.is_whitespace() || c.is_control() || "\"=\\".contains(c);
-    if value.is_empty() || value.contains(misread) { format!("{value:?}") } else { value }
+    let is_ambiguous = |c: char| c.is_whitespace() || c.is_control() || "\"=\\".contains(c);
+    if value.is_empty() || value.contains(is_ambiguous) { format!("{value:?}") } else { value }
 }
 
-/// Whole numbers as numbers, everything else, numbers with leading zeros included, as a string.
+/// Whole numbers as numbers; everything else, including numbers with leading zeros, as a string.
 fn json_value(value: String) -> Value {
     match value.parse::<u64>() {
         Ok(number) if number.to_string() == value => Value::from(number),

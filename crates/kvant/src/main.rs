@@ -1,35 +1,30 @@
 //! The `kvant` binary: command line, settings, log and wiring.
 //!
 //! - [`cli`]: the command line, defined once.
-//! - [`settings`]: what `serve` can be told, from flags, environment and file.
-//! - [`log`]: one line an event on standard error.
-//! - [`commands`]: one file a command.
+//! - [`settings`]: the settings of `serve`, from flags, environment and file.
+//! - [`log`]: one line per event on standard error.
+//! - [`commands`]: one file per command.
+//! - [`exit`]: exit codes and error messages.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 #![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 
 mod cli;
 mod commands;
+mod exit;
 mod log;
 mod settings;
+mod suggested;
 
 use clap::ArgMatches;
-use commands::db::Verdict;
-use settings::{Config, Host, Problem, SETTINGS, Sources};
-use std::fmt::Display;
+use exit::{EXIT_FAILED, EXIT_USAGE, complain, finish, refuse};
+use settings::{Config, Host, SETTINGS, Sources};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Looks at some allocations while a profile is recorded, and else only at one number.
+/// Samples allocations while a profile is recorded; otherwise it only checks one counter.
 #[cfg(feature = "profiler")]
 #[global_allocator]
 static ALLOCATOR: kvant_profiler::collect::Allocator = kvant_profiler::collect::Allocator::new();
-
-/// Bad settings or usage.
-const EXIT_USAGE: u8 = 2;
-/// The command was understood and failed.
-const EXIT_FAILED: u8 = 1;
-/// A database was repaired, and not all of it could be saved.
-const EXIT_LOST: u8 = 3;
 
 fn main() -> ExitCode {
     if let Err(error) = kvant_env::posix::ignore_file_size_signal() {
@@ -73,18 +68,14 @@ fn db(args: &ArgMatches) -> ExitCode {
     let (name, args) = args.subcommand().expect("clap requires a command");
     let result = if cli::opens_database(name) {
         match read_settings(args) {
-            Ok(config) => {
-                commands::db::run_open(name, args, &config.settings).map(|()| Verdict::Whole)
-            }
+            Ok(config) => commands::db::run_open(name, args, &config.settings).map(|()| 0),
             Err(problems) => return ExitCode::from(refuse("setting", &problems)),
         }
     } else {
         commands::db::run(name, args)
     };
     match result {
-        Ok(Verdict::Whole) => ExitCode::SUCCESS,
-        Ok(Verdict::Damaged) => ExitCode::from(EXIT_FAILED),
-        Ok(Verdict::Lost) => ExitCode::from(EXIT_LOST),
+        Ok(code) => ExitCode::from(code),
         Err(error) => {
             let advice = commands::db::advice(&error)
                 .map(|advice| format!(": {advice}"))
@@ -95,9 +86,9 @@ fn db(args: &ArgMatches) -> ExitCode {
     }
 }
 
-/// The settings that the flags in `args`, the environment and the file give.
+/// The settings from the flags in `args`, the environment and the file.
 #[expect(clippy::disallowed_methods, reason = "settings come from the environment")]
-fn read_settings(args: &ArgMatches) -> Result<Config, Vec<Problem>> {
+fn read_settings(args: &ArgMatches) -> Result<Config, Vec<String>> {
     let raw = |name: &str| args.try_get_one::<std::ffi::OsString>(name).ok().flatten().cloned();
     let sources = Sources {
         flags: SETTINGS
@@ -113,37 +104,4 @@ fn read_settings(args: &ArgMatches) -> Result<Config, Vec<Problem>> {
         cpu_count: kvant_env::host::cpu_count(),
     };
     settings::read(&sources, &host)
-}
-
-/// Says everything that is wrong with what was given, each a `noun`; returns the exit code.
-fn refuse(noun: &str, problems: &[impl Display]) -> u8 {
-    let count = problems.len();
-    let mut text = match count {
-        1 => format!("1 {noun} is refused:"),
-        _ => format!("{count} {noun}s are refused:"),
-    };
-    for problem in problems {
-        text.push_str(&format!("\n  {problem}"));
-    }
-    complain(&text);
-    EXIT_USAGE
-}
-
-/// The exit code of a command that only writes. A reader that has seen enough (`kvant man | head`)
-/// is no failure.
-fn finish(written: io::Result<()>) -> ExitCode {
-    match written.and_then(|()| io::stdout().flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            complain(&error.to_string());
-            ExitCode::from(EXIT_FAILED)
-        }
-        _ => ExitCode::SUCCESS,
-    }
-}
-
-/// Says on standard error why the command is not done.
-fn complain(text: &str) {
-    if writeln!(io::stderr(), "kvant: {text}").is_err() {
-        // The exit code still tells.
-    }
 }

@@ -1,8 +1,9 @@
-//! `kvant db`: what can be done with a database that nobody serves.
+//! `kvant db`: commands on a database that is not being served.
 //!
-//! Results go to standard output, what is wrong to standard error. Each command owns the data
-//! directory while it runs.
+//! Results go to standard output, errors to standard error. Each command locks the data directory
+//! while it runs.
 
+use crate::exit::{EXIT_FAILED, EXIT_LOST};
 use crate::log::StderrLog;
 use crate::settings::Settings;
 use clap::ArgMatches;
@@ -12,45 +13,37 @@ use kvant_engine::tools::{self, DumpTarget};
 use kvant_engine::{Db, Resources};
 use kvant_env::Env;
 use std::error::Error as _;
+use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Whether what was looked at is as it should be, or can be made so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Whole,
-    Damaged,
-    /// Repaired, but for what is lost.
-    Lost,
-}
-
-/// Runs a command that needs no settings.
-pub(crate) fn run(name: &str, args: &ArgMatches) -> Result<Verdict> {
+/// Runs a command that needs no settings; returns the exit code.
+pub(crate) fn run(name: &str, args: &ArgMatches) -> Result<u8> {
     let env = Env::posix();
     let dir = path(args, "DIR");
     let mut out = BufWriter::new(io::stdout().lock());
-    let verdict = match name {
+    let done = match name {
         "verify" => verify(&env, dir, &mut out),
         "repair" => repair(&env, dir, &mut out),
-        "dump" => dump(&env, dir, dump_target(args), &mut out).map(whole),
-        "stats" => stats(&env, dir, &mut out).map(whole),
-        "restore" => restore(&env, path(args, "CHECKPOINT"), dir, &mut out).map(whole),
+        "dump" => dump(&env, dir, dump_target(args), &mut out).map(|()| 0),
+        "stats" => stats(&env, dir, &mut out).map(|()| 0),
+        "restore" => restore(&env, path(args, "CHECKPOINT"), dir, &mut out).map(|()| 0),
         other => unreachable!("`{other}` is not in the definition of the command line"),
     };
     let flushed = out.flush().map_err(to_stdout);
-    match verdict.and_then(|verdict| flushed.map(|()| verdict)) {
-        // A reader that has seen enough (`kvant db dump DIR | head`) is no failure.
-        Err(error) if is_broken_pipe(&error) => Ok(Verdict::Whole),
+    match done.and_then(|code| flushed.map(|()| code)) {
+        // A reader that closes the pipe early (`kvant db dump DIR | head`) is no failure.
+        Err(error) if is_broken_pipe(&error) => Ok(0),
         result => result,
     }
 }
 
-/// Runs a command that opens the database to work on it.
+/// Runs a command that opens the database.
 pub(crate) fn run_open(name: &str, args: &ArgMatches, settings: &Settings) -> Result<()> {
     let env = Env::posix();
     let dir = path(args, "DIR");
-    existing(&env, dir)?;
+    require_database(&env, dir)?;
     let log: Arc<dyn Log> = Arc::new(StderrLog::new(settings.log_format, Arc::clone(&env.clock)));
     let resources = Resources {
         memory: MemoryBudget::new(settings.memory_bytes),
@@ -64,12 +57,12 @@ pub(crate) fn run_open(name: &str, args: &ArgMatches, settings: &Settings) -> Re
         "checkpoint" => db.checkpoint(path(args, "TARGET")),
         other => unreachable!("`{other}` is not in the definition of the command line"),
     };
-    // What failed first is what the operator needs to know.
+    // The first error is the one to report.
     let closed = db.close();
     done.and(closed)
 }
 
-/// What to do about an error, where there is something to say.
+/// What to do about an error, if known.
 pub(crate) fn advice(error: &Error) -> Option<&'static str> {
     match error.kind() {
         ErrorKind::Locked => Some("stop the process that owns the directory first"),
@@ -83,9 +76,8 @@ pub(crate) fn advice(error: &Error) -> Option<&'static str> {
     }
 }
 
-/// Opening creates what is missing: a tool for a database that exists must not make one where a
-/// name was misspelt.
-fn existing(env: &Env, dir: &Path) -> Result<()> {
+/// Fails if there is no database: opening would create one in a misspelt directory.
+fn require_database(env: &Env, dir: &Path) -> Result<()> {
     let entries = env.fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
     match entries.iter().any(|entry| entry.name.starts_with("MANIFEST-")) {
         true => Ok(()),
@@ -93,42 +85,43 @@ fn existing(env: &Env, dir: &Path) -> Result<()> {
     }
 }
 
-fn verify(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<Verdict> {
-    let mut told = Ok(());
+fn verify(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<u8> {
+    let mut written = Ok(());
     let report = tools::verify(env, dir, &mut |line| {
-        if told.is_ok() {
-            told = writeln!(out, "{line}");
+        if written.is_ok() {
+            written = writeln!(out, "{line}");
         }
     })?;
-    told.map_err(to_stdout)?;
-    writeln!(
+    written.map_err(to_stdout)?;
+    write_line(
         out,
-        "{} tables with {} entries in {}, {} log records, {} bytes torn off by a crash, {} files to remove",
-        report.table_count,
-        report.entry_count,
-        size::format(report.table_bytes),
-        report.wal_record_count,
-        report.wal_torn_bytes,
-        report.orphan_count,
-    )
-    .map_err(to_stdout)?;
+        format_args!(
+            "{} tables with {} entries in {}, {} log records, {} bytes torn off by a crash, {} files to remove",
+            report.table_count,
+            report.entry_count,
+            size::format(report.table_bytes),
+            report.wal_record_count,
+            report.wal_torn_bytes,
+            report.orphan_count
+        ),
+    )?;
     for problem in &report.problems {
-        writeln!(out, "damaged: {problem}").map_err(to_stdout)?;
+        write_line(out, format_args!("damaged: {problem}"))?;
     }
     if report.problems.is_empty() {
-        writeln!(out, "whole").map_err(to_stdout)?;
-        return Ok(Verdict::Whole);
+        write_line(out, format_args!("whole"))?;
+        return Ok(0);
     }
-    Ok(Verdict::Damaged)
+    Ok(EXIT_FAILED)
 }
 
-fn repair(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<Verdict> {
+fn repair(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<u8> {
     let report = tools::repair(env, dir)?;
     let lines = report.problems.iter().map(|problem| format!("damaged: {problem}"));
     let moved = report.moved_files.iter().map(|file| format!("moved: {}", file.display()));
     let lost = report.losses.iter().map(|loss| format!("lost: {loss}"));
     for line in lines.chain(moved).chain(lost) {
-        writeln!(out, "{line}").map_err(to_stdout)?;
+        write_line(out, format_args!("{line}"))?;
     }
     writeln!(
         out,
@@ -143,23 +136,23 @@ fn repair(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<Verdict> {
     )
     .map_err(to_stdout)?;
     if report.losses.is_empty() {
-        writeln!(out, "nothing is lost").map_err(to_stdout)?;
-        return Ok(Verdict::Whole);
+        write_line(out, format_args!("nothing is lost"))?;
+        return Ok(0);
     }
     writeln!(out, "not all was saved; what could not be read is in {}", dir.join("lost").display())
         .map_err(to_stdout)?;
-    Ok(Verdict::Lost)
+    Ok(EXIT_LOST)
 }
 
 fn dump(env: &Env, dir: &Path, target: DumpTarget, out: &mut dyn Write) -> Result<()> {
     if target == DumpTarget::Records {
-        existing(env, dir)?;
+        require_database(env, dir)?;
     }
     tools::dump(env, dir, target, out)
 }
 
 fn stats(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
-    existing(env, dir)?;
+    require_database(env, dir)?;
     let stats = tools::stats(env, dir)?;
     serde_json::to_writer_pretty(&mut *out, &stats).map_err(|error| to_stdout(error.into()))?;
     writeln!(out).map_err(to_stdout)
@@ -167,14 +160,15 @@ fn stats(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
 
 fn restore(env: &Env, from: &Path, to: &Path, out: &mut dyn Write) -> Result<()> {
     let report = tools::restore(env, from, to)?;
-    writeln!(
+    write_line(
         out,
-        "{} files, {}, in {}",
-        report.file_count,
-        size::format(report.bytes),
-        to.display()
+        format_args!(
+            "{} files, {}, in {}",
+            report.file_count,
+            size::format(report.bytes),
+            to.display()
+        ),
     )
-    .map_err(to_stdout)
 }
 
 fn dump_target(args: &ArgMatches) -> DumpTarget {
@@ -191,8 +185,8 @@ fn path<'a>(args: &'a ArgMatches, name: &str) -> &'a Path {
     args.get_one::<PathBuf>(name).expect("clap requires the argument")
 }
 
-fn whole((): ()) -> Verdict {
-    Verdict::Whole
+fn write_line(out: &mut dyn Write, line: fmt::Arguments<'_>) -> Result<()> {
+    writeln!(out, "{line}").map_err(to_stdout)
 }
 
 fn to_stdout(error: io::Error) -> Error {

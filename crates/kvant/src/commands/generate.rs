@@ -1,5 +1,4 @@
-//! `kvant man`, `kvant completions` and the hidden `kvant docs`: texts generated from the
-//! definition of the command line.
+//! `kvant man` and `kvant completions`: texts generated from the definition of the command line.
 
 use clap::Command;
 use clap_complete::Shell;
@@ -32,7 +31,7 @@ fn built(command: Command) -> Command {
     command
 }
 
-/// The page of `command`, then those of its visible commands.
+/// Visits the page of `command`, then those of its visible subcommands.
 fn visit(command: &Command, page: &mut dyn FnMut(Man) -> io::Result<()>) -> io::Result<()> {
     page(Man::new(command.clone()))?;
     command.get_subcommands().filter(|sub| !sub.is_hide_set()).try_for_each(|sub| visit(sub, page))

@@ -1,4 +1,4 @@
-//! The commands, one file or directory each. A command returns the exit code of the process.
+//! The commands, one file or directory each.
 
 pub(crate) mod db;
 pub(crate) mod generate;

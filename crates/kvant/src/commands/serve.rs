@@ -1,11 +1,11 @@
-//! `kvant serve`: wires settings, log, server and engine together and sees to an orderly end.
+//! `kvant serve`: wires settings, log, server and engine together, and shuts them down in order.
 //!
-//! Order of a start: signals are caught, so that none is lost; the server listens, so that
-//! `/health` can show the recovery; the database is opened; the server is given it.
+//! A start installs signal handlers, so that no signal is lost; starts the listeners, so that
+//! `/health` can show the recovery; opens the database; and hands it to the server.
 //!
-//! Threads: the main thread waits here for signals. Opening and stopping block and have threads of
-//! their own, so that a second signal ends the process whatever they wait for. Ending it in the
-//! middle of a recovery loses nothing: the next one repeats it.
+//! Threads: the main thread waits for signals. Opening and stopping block, in threads of their own,
+//! so that a second signal always ends the process. Interrupting a recovery loses nothing: the next
+//! start repeats it.
 
 use crate::log::StderrLog;
 use crate::settings::{Config, SETTINGS, Settings};
@@ -13,7 +13,7 @@ use kvant_base::log::{Level, Log};
 use kvant_base::{Error, ErrorKind, Events, MemoryBudget, duration};
 use kvant_engine::{Db, Options, RecoveryProgress, Resources, tools};
 use kvant_env::Env;
-use kvant_server::{LsmStore, Server, ServerConfig};
+use kvant_server::{LsmStore, Server};
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -21,13 +21,13 @@ use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// What a shell reports for a process that SIGINT ended.
+/// The exit code that shells report for SIGINT.
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// Entries of the ring behind `/v0/events` and `/v0/slow`: several minutes of a busy store.
+/// Capacity of the ring behind `/v0/events` and `/v0/slow`: several minutes of a busy store.
 const EVENTS_KEPT: usize = 4096;
 
-/// Serves until a signal; the result is the exit code.
+/// Serves until a signal; returns the exit code.
 pub(crate) fn serve(config: &Config) -> u8 {
     kvant_env::posix::keep_little_freed_memory();
     let env = Env::posix();
@@ -51,7 +51,7 @@ fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
         let memory = MemoryBudget::new(settings.memory_bytes);
         let events = Events::new(EVENTS_KEPT);
         let server = Server::start(
-            server_config(settings),
+            settings.server.clone(),
             env.clone(),
             Arc::clone(&memory),
             Arc::clone(log),
@@ -86,12 +86,12 @@ fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
         };
         stop(settings, server, stopped_by, &mut signals, log).await
     });
-    // A recovery that a signal interrupted is not waited for.
+    // Does not wait for an interrupted recovery.
     runtime.shutdown_background();
     exit_code
 }
 
-/// Opens the database, damaged or not: what `kvant db repair` can save of it.
+/// Opens the database; a damaged one is repaired first, as by `kvant db repair`.
 fn open_anyway(env: Env, dir: &Path, options: Options, resources: Resources) -> Result<Db, Error> {
     let log = Arc::clone(&resources.log);
     match Db::open(env.clone(), dir, options.clone(), resources.clone()) {
@@ -114,7 +114,7 @@ fn open_anyway(env: Env, dir: &Path, options: Options, resources: Resources) -> 
     Db::open(env, dir, options, resources)
 }
 
-/// Lets requests in flight finish and closes the store; a second signal ends that.
+/// Lets requests in flight finish and closes the store, unless a second signal arrives.
 async fn stop(
     settings: &Settings,
     server: Server,
@@ -144,7 +144,7 @@ async fn stop(
     }
 }
 
-/// What happened first.
+/// The first of two events.
 enum Event<T> {
     Signal(&'static str),
     Done(T),
@@ -157,7 +157,7 @@ struct Signals {
 }
 
 impl Signals {
-    /// From now on the signals no longer end the process by themselves.
+    /// Installs the handlers; the signals no longer end the process.
     fn catch() -> io::Result<Signals> {
         Ok(Signals {
             terminate: signal(SignalKind::terminate())?,
@@ -181,33 +181,12 @@ impl Signals {
         }
     }
 
-    /// The next signal or the end of `work`, whichever comes first.
+    /// The next signal or the end of `work`.
     async fn first_of<T>(&mut self, work: JoinHandle<T>) -> Event<T> {
         tokio::select! {
             name = self.next() => Event::Signal(name),
-            done = work => Event::Done(done.expect("a panic in a blocking task has ended the process, or the test")),
+            done = work => Event::Done(done.expect("a panic in a blocking task ends the process")),
         }
-    }
-}
-
-fn server_config(settings: &Settings) -> ServerConfig {
-    ServerConfig {
-        listen: settings.listen,
-        admin_listen: settings.admin_listen,
-        allowed_hosts: settings.allowed_hosts.clone(),
-        selectors: settings.selector_count,
-        selector_cpus: settings.selector_cpus.clone(),
-        dispatch: settings.dispatch,
-        workers: settings.worker_count,
-        queue_capacity: settings.queue_capacity,
-        overload: settings.overload,
-        value_bytes_max: settings.value_bytes_max,
-        queue_wait_max: settings.queue_wait_max,
-        range_idle_max: settings.range_idle_max,
-        connection_idle_max: settings.connection_idle_max,
-        head_wait_max: settings.head_wait_max,
-        connections_max: settings.connections_max,
-        checkpoints: settings.checkpoints_dir(),
     }
 }
 
@@ -222,7 +201,7 @@ fn log_start(config: &Config, log: &dyn Log) {
     log.event(Level::Info, "settings", &values);
 }
 
-/// Says what failed, where, and what to do about it.
+/// Logs the failure, its place, and what to do about it.
 fn log_open_failed(settings: &Settings, error: &Error, log: &dyn Log) {
     let dir = settings.data.display();
     let advice = match error.kind() {

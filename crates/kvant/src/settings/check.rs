@@ -1,37 +1,11 @@
-//! Checks that need more than one setting, and the engine's own.
+//! Checks of several settings together, and the engine's checks.
 
-use super::{Chosen, Origin, Problem, SETTINGS, Settings};
+use super::{Chosen, Origin, SETTINGS, Settings, problem};
 use kvant_base::{limits, size};
-use kvant_engine::Options;
-use std::path::PathBuf;
 
-impl Settings {
-    /// The directory of checkpoints: as set, or beside the data.
-    pub(crate) fn checkpoints_dir(&self) -> PathBuf {
-        self.checkpoints.clone().unwrap_or_else(|| match self.data.file_name() {
-            Some(_) => self.data.with_file_name("checkpoints"),
-            None => self.data.join("../checkpoints"),
-        })
-    }
-
-    /// The engine's options that follow from these settings.
-    pub(crate) fn engine_options(&self) -> Options {
-        Options {
-            sync: self.sync,
-            value_bytes_max: self.value_bytes_max,
-            compression: [self.compression; limits::LEVELS],
-            ..Options::for_memory(self.memory_bytes)
-        }
-    }
-}
-
-/// What is wrong with the settings together. A setting whose own value was refused takes part in no
-/// check: what is in its place is not what was meant.
-pub(crate) fn cross_check(
-    settings: &Settings,
-    chosen: &[Chosen],
-    refused: &[bool],
-) -> Vec<Problem> {
+/// What is wrong with the settings together. A setting whose own value was rejected takes part in
+/// no check: its place holds another value than the intended one.
+pub(crate) fn cross_check(settings: &Settings, chosen: &[Chosen], refused: &[bool]) -> Vec<String> {
     let origin = |name: &str| -> Option<&Origin> {
         let at = SETTINGS
             .iter()
@@ -40,28 +14,30 @@ pub(crate) fn cross_check(
         (!refused[at]).then(|| &chosen[at].origin)
     };
     let mut problems = Vec::new();
-    let mut refuse =
-        |name: &str, origin: &Origin, sentence| problems.push(Problem::of(name, origin, sentence));
+    let mut refuse = |name: &str, origin: &Origin, sentence: String| {
+        problems.push(problem(name, origin, &sentence));
+    };
+    let server = &settings.server;
 
-    let listeners = [("listen", Some(settings.listen)), ("admin-listen", settings.admin_listen)];
+    let listeners = [("listen", Some(server.listen)), ("admin-listen", server.admin_listen)];
     for (name, addr) in listeners {
         let (Some(addr), Some(from), Some(_)) = (addr, origin(name), origin("insecure")) else {
             continue;
         };
         if !settings.insecure && !addr.ip().to_canonical().is_loopback() {
             let sentence = format!(
-                "{addr} is not a loopback address, and there are no credentials: whoever reaches it can change \
-                 everything; say --insecure if that is meant"
+                "{addr} is not a loopback address, and there are no credentials: any client that reaches it can \
+                 change everything; set --insecure to allow that"
             );
             refuse(name, from, sentence);
         }
     }
     if let (Some(_), Some(from)) = (origin("listen"), origin("admin-listen"))
-        && settings.admin_listen == Some(settings.listen)
-        && settings.listen.port() != 0
+        && server.admin_listen == Some(server.listen)
+        && server.listen.port() != 0
     {
         let sentence =
-            format!("{} is the address of listen: leave it out to share it", settings.listen);
+            format!("{} is the address of listen: leave it out to share it", server.listen);
         refuse("admin-listen", from, sentence);
     }
 
@@ -77,7 +53,7 @@ pub(crate) fn cross_check(
     }
 
     if let Some(from) = origin("selector-cpus")
-        && let Some(sentence) = kvant_server::cpus_problem(&settings.selector_cpus)
+        && let Some(sentence) = kvant_server::cpus_problem(&server.selector_cpus)
     {
         refuse("selector-cpus", from, sentence);
     }
@@ -88,10 +64,10 @@ pub(crate) fn cross_check(
         return problems;
     };
     let value_bytes_limit = (settings.memory_bytes / 4).min(limits::VALUE_BYTES_MAX_LIMIT);
-    if settings.value_bytes_max > value_bytes_limit {
+    if server.value_bytes_max > value_bytes_limit {
         let sentence = format!(
             "{} is more than {}, a quarter of the memory ({}, {memory_from}) or 1GiB, whichever is less",
-            size::format(settings.value_bytes_max),
+            size::format(server.value_bytes_max),
             size::format(value_bytes_limit),
             size::format(settings.memory_bytes),
         );

@@ -1,10 +1,10 @@
-//! What the value of a setting looks like, and the parsers that the size and duration modules do
-//! not have.
+//! Kinds of values, and the parsers that the size and duration modules do not have.
 
 use kvant_base::duration;
 use kvant_engine::SyncLevel;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The shape of a value: its name in help texts and how it is written in TOML.
 #[derive(Clone, Copy, Debug)]
@@ -20,39 +20,15 @@ pub(crate) enum Kind {
     /// A whole number.
     Count,
     /// One of a few words.
-    Choice(&'static [Choice]),
-    /// One of a few forms, shown as given here.
+    Choice(fn() -> Vec<&'static str>),
+    /// One of a few forms, as help texts show them.
     Form(&'static str),
     /// On or off; the flag alone switches it on.
     Switch,
 }
 
-/// A word that a setting accepts, or will.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Choice {
-    pub(crate) word: &'static str,
-    pub(crate) presence: Presence,
-}
-
-/// Whether a word can be used in this version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Presence {
-    Exists,
-    Planned,
-}
-
-/// A word that can be used.
-pub(crate) const fn exists(word: &'static str) -> Choice {
-    Choice { word, presence: Presence::Exists }
-}
-
-/// A word that a later version will know.
-pub(crate) const fn planned(word: &'static str) -> Choice {
-    Choice { word, presence: Presence::Planned }
-}
-
 impl Kind {
-    /// What stands for the value in help texts; words that cannot be used yet are left out.
+    /// The placeholder of the value in help texts.
     pub(crate) fn value_name(self) -> String {
         match self {
             Kind::Addr => "IP:PORT".to_string(),
@@ -60,7 +36,7 @@ impl Kind {
             Kind::Size => "BYTES".to_string(),
             Kind::Duration => "DURATION".to_string(),
             Kind::Count => "N".to_string(),
-            Kind::Choice(choices) => words(choices, Presence::Exists).join("|"),
+            Kind::Choice(words) => words().join("|"),
             Kind::Form(form) => form.to_string(),
             Kind::Switch => "true|false".to_string(),
         }
@@ -70,36 +46,38 @@ impl Kind {
     pub(crate) fn toml_literal(self, text: &str) -> String {
         match (self, text.trim().parse::<u64>()) {
             (Kind::Switch, _) => text.to_string(),
-            // Not as given: `007` is a number to us and an error in TOML.
+            // Normalized: `007` is a number here and an error in TOML.
             (Kind::Count, Ok(number)) => number.to_string(),
             _ => toml::Value::from(text).to_string(),
         }
     }
 }
 
-/// The words of `choices` that are (or are not yet) there.
-pub(crate) fn words(choices: &[Choice], presence: Presence) -> Vec<&'static str> {
-    choices.iter().filter(|choice| choice.presence == presence).map(|choice| choice.word).collect()
+/// The words of `choices`.
+pub(crate) fn words<T>(choices: &[(&'static str, T)]) -> Vec<&'static str> {
+    choices.iter().map(|(word, _)| *word).collect()
 }
 
-/// Finds `text` among `choices`; `what` names them in the refusal.
-pub(crate) fn choose(what: &str, choices: &[Choice], text: &str) -> Result<&'static str, String> {
-    let usable = words(choices, Presence::Exists).join(", ");
-    match choices.iter().find(|choice| choice.word == text) {
-        Some(Choice { word, presence: Presence::Exists }) => Ok(word),
-        Some(_) => Err(format!("{what} `{text}` does not exist yet: use {usable}")),
-        None => Err(format!("there is no {what} `{text}`: use {usable}")),
-    }
+/// The value of `text` among `choices`; `what` names them in the error.
+pub(crate) fn choose<T: Copy>(
+    what: &str,
+    choices: &[(&'static str, T)],
+    text: &str,
+) -> Result<T, String> {
+    let choice = choices.iter().find(|(word, _)| *word == text);
+    choice
+        .map(|(_, value)| *value)
+        .ok_or_else(|| format!("there is no {what} `{text}`: use {}", words(choices).join(", ")))
 }
 
-/// Parses `IP:PORT`. Names are not looked up: what is listened on must not depend on a name server.
+/// Parses `IP:PORT`. Names are not looked up: the listener must not depend on a name server.
 pub(crate) fn addr(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!("`{text}` is not an address: write IP:PORT, such as 127.0.0.1:8080 or [::1]:8080")
     })
 }
 
-/// Any path but the empty one.
+/// A path that is not empty.
 pub(crate) fn path(text: &str) -> Result<PathBuf, String> {
     if text.is_empty() { Err("the path is empty".to_string()) } else { Ok(PathBuf::from(text)) }
 }
@@ -112,7 +90,7 @@ pub(crate) fn count(text: &str, max: usize) -> Result<usize, String> {
 
 /// CPUs: numbers and ranges of numbers, in the order given.
 pub(crate) fn cpus(text: &str) -> Result<Vec<usize>, String> {
-    /// What the masks of Linux hold.
+    /// The largest number in a CPU mask of Linux.
     const CPU_MAX: usize = 1023;
     let number = |text: &str| text.trim().parse().ok().filter(|&cpu| cpu <= CPU_MAX);
     let range = |part: &str| {
@@ -127,19 +105,23 @@ pub(crate) fn cpus(text: &str) -> Result<Vec<usize>, String> {
     Ok(ranges.into_iter().flatten().collect())
 }
 
-/// Names of hosts, with commas between them.
+/// Host names, separated by commas.
 pub(crate) fn hosts(text: &str) -> Result<Vec<String>, String> {
     let names = text.split(',').map(str::trim);
-    let checked = names.map(|name| match kvant_server::allowed_host_problem(name) {
-        Some(problem) => Err(problem),
-        None => Ok(name.to_string()),
-    });
+    let checked = names
+        .map(|name| kvant_server::allowed_host_problem(name).map_or(Ok(name.to_string()), Err));
     checked.collect()
 }
 
 /// `true` or `false`.
 pub(crate) fn switch(text: &str) -> Result<bool, String> {
     text.parse().map_err(|_| format!("`{text}` is neither true nor false"))
+}
+
+/// A duration above zero.
+pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
+    let parsed = duration::parse(text)?;
+    if parsed.is_zero() { Err("must be longer than zero".to_string()) } else { Ok(parsed) }
 }
 
 /// `os`, `interval=DURATION` or `always`.

@@ -1,10 +1,9 @@
 //! Every setting, declared once.
 //!
-//! A row says what the setting is for, its unit, what it costs and when to change it. A setting is
-//! a cost for everyone who has to understand it: one is added when a measurement needs it, not
-//! before.
+//! A row gives the purpose of the setting, its default and its cost. Every user has to understand a
+//! setting: one is added when a measurement requires it, not before.
 
-use super::kind::{self, Choice, Kind, exists, planned};
+use super::kind::{self, Kind};
 use super::{Host, LogFormat, Settings};
 use kvant_base::limits::MEMORY_BYTES_MIN;
 use kvant_base::{duration, size};
@@ -17,21 +16,21 @@ pub(crate) struct Setting {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) default: DefaultValue,
-    /// What it does: one sentence, without the period.
+    /// Its effect: one sentence, without the period.
     pub(crate) help: &'static str,
-    /// What more of it costs, or when to change it.
+    /// The cost of a larger value, or when to change it.
     pub(crate) cost: &'static str,
     /// Parses a value, checks it by itself and stores it.
     pub(crate) apply: fn(&mut Settings, &str) -> Result<(), String>,
 }
 
-/// The value of a setting that no source gives.
+/// The value of a setting that no source contains.
 pub(crate) enum DefaultValue {
     /// This text.
     Text(&'static str),
-    /// Follows from the host.
+    /// Computed from the host.
     Derived { words: &'static str, text: fn(&Host) -> String },
-    /// None: what that means.
+    /// No value, with the resulting behaviour.
     Unset(&'static str),
 }
 
@@ -42,231 +41,264 @@ impl Setting {
     }
 }
 
-/// What the environment variables of all settings begin with.
+/// The prefix of the environment variables of settings.
 pub(crate) const ENV_PREFIX: &str = "KVANT_";
 
-const ENGINES: &[Choice] =
-    &[exists("lsm"), planned("memory"), planned("leveldb"), planned("cassandra")];
-const DISPATCHES: &[Choice] = &[exists("inline"), exists("pool"), exists("hybrid")];
-const OVERLOADS: &[Choice] = &[
-    exists("adaptive"),
-    exists("reject"),
-    exists("discard"),
-    exists("discard-oldest"),
-    exists("caller-runs"),
+const ENGINES: &[(&str, ())] = &[("lsm", ())];
+/// Engines of later versions.
+const PLANNED_ENGINES: [&str; 3] = ["memory", "leveldb", "cassandra"];
+const DISPATCHES: &[(&str, DispatchMode)] = &[
+    ("inline", DispatchMode::Inline),
+    ("pool", DispatchMode::Pool),
+    ("hybrid", DispatchMode::Hybrid),
 ];
-const COMPRESSIONS: &[Choice] = &[exists("none"), exists("lz4"), exists("zstd")];
-const LOG_FORMATS: &[Choice] = &[exists("text"), exists("json")];
-/// Most threads of a kind, the same that [`kvant_server::ServerConfig::problems`] allows.
+const OVERLOADS: &[(&str, Overload)] = &[
+    ("adaptive", Overload::Adaptive),
+    ("reject", Overload::Reject),
+    // Another name of `reject`.
+    ("discard", Overload::Reject),
+    ("discard-oldest", Overload::DiscardOldest),
+    ("caller-runs", Overload::CallerRuns),
+];
+const COMPRESSIONS: &[(&str, Compression)] =
+    &[("none", Compression::None), ("lz4", Compression::Lz4), ("zstd", Compression::Zstd)];
+const LOG_FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
+/// Most threads of a kind, as in [`kvant_server::ServerConfig::problems`].
 const THREAD_COUNT_MAX: usize = 1024;
-/// More of anything than a machine has memory for.
+/// More requests or connections than a machine has memory for.
 const COUNT_MAX: usize = 100_000_000;
 
-/// All settings, in the order in which they are shown. `--config` is not among them: a file cannot
-/// name itself.
+/// All settings, in display order, except `--config`: a file cannot name itself.
 pub(crate) static SETTINGS: &[Setting] = &[
     Setting {
         name: "data",
         kind: Kind::Path,
         default: DefaultValue::Text("./kvant-data"),
-        help: "Directory of the database; created when there is none",
-        cost: "One process owns it at a time. Must be on a local file system",
+        help: "Directory of the database; created if it does not exist",
+        cost: "Only one process can use it at a time. Must be on a local file system",
         apply: |s, text| kind::path(text).map(|path| s.data = path),
     },
     Setting {
         name: "checkpoints",
         kind: Kind::Path,
         default: DefaultValue::Unset("`checkpoints` beside the data directory"),
-        help: "Directory of the checkpoints that `POST /v0/admin/checkpoint` makes; created with the first of them",
-        cost: "Must be on the file system of the data, and not in their directory. Servers that share it need other names for \
-               their checkpoints",
+        help: "Directory of the checkpoints of `POST /v0/admin/checkpoint`; created with the \
+                first one",
+        cost: "Must be on the file system of the data, outside the data directory. Servers that \
+                share it need distinct checkpoint names",
         apply: |s, text| kind::path(text).map(|path| s.checkpoints = Some(path)),
     },
     Setting {
         name: "listen",
         kind: Kind::Addr,
         default: DefaultValue::Text("127.0.0.1:8080"),
-        help: "Address of the HTTP API; port 0 takes a free one, which the log names",
-        cost: "An address that is not loopback is refused without --insecure",
-        apply: |s, text| kind::addr(text).map(|addr| s.listen = addr),
+        help: "Address of the HTTP API; port 0 picks a free port, which the log shows",
+        cost: "An address that is not loopback requires --insecure",
+        apply: |s, text| kind::addr(text).map(|addr| s.server.listen = addr),
     },
     Setting {
         name: "admin-listen",
         kind: Kind::Addr,
-        default: DefaultValue::Unset("the operator API answers on --listen"),
-        help: "Address of its own for the operator API (/health, /metrics, /v0/stats, /v0/admin/...)",
-        cost: "Set it when clients must not reach the operator API",
-        apply: |s, text| kind::addr(text).map(|addr| s.admin_listen = Some(addr)),
+        default: DefaultValue::Unset("the operator API is served on --listen"),
+        help: "Separate address for the operator API (/health, /metrics, /v0/stats, \
+                /v0/admin/...)",
+        cost: "Set it if clients must not reach the operator API",
+        apply: |s, text| kind::addr(text).map(|addr| s.server.admin_listen = Some(addr)),
     },
     Setting {
         name: "insecure",
         kind: Kind::Switch,
         default: DefaultValue::Text("false"),
-        help: "Allow addresses that are not loopback although there are no credentials",
-        cost: "Whoever reaches the address can read, write and delete everything",
+        help: "Allow addresses that are not loopback, without credentials",
+        cost: "Any client that reaches the address can read, write and delete everything",
         apply: |s, text| kind::switch(text).map(|on| s.insecure = on),
     },
     Setting {
         name: "allowed-hosts",
         kind: Kind::Form("LIST"),
-        default: DefaultValue::Unset("addresses and `localhost` alone"),
-        help: "Names under which clients reach the server, such as `kv.example,kv`; requests whose Host or Origin has \
-               another name are answered 403, because a web page may have sent them",
-        cost: "Name only what the network's own name servers answer for: an attacker who answers for a name can make browsers \
-               send requests under it",
-        apply: |s, text| kind::hosts(text).map(|names| s.allowed_hosts = names),
+        default: DefaultValue::Unset("addresses and `localhost` only"),
+        help: "Names under which clients reach the server, such as `kv.example,kv`; a request \
+                with another name in Host or Origin gets 403, because a web page may have sent it",
+        cost: "List only names that the network's own name servers resolve: an attacker who \
+                controls a name can make browsers send requests under it",
+        apply: |s, text| kind::hosts(text).map(|names| s.server.allowed_hosts = names),
     },
     Setting {
         name: "engine",
-        kind: Kind::Choice(ENGINES),
+        kind: Kind::Choice(|| kind::words(ENGINES)),
         default: DefaultValue::Text("lsm"),
         help: "Storage engine",
-        cost: "Only `lsm`, the log-structured merge tree, exists so far",
-        apply: |_, text| kind::choose("engine", ENGINES, text).map(|_| ()),
+        cost: "Only `lsm`, the log-structured merge tree, exists so far; `memory`, `leveldb` and \
+                `cassandra` are planned",
+        apply: |_, text| engine(text),
     },
     Setting {
         name: "dispatch",
-        kind: Kind::Choice(DISPATCHES),
+        kind: Kind::Choice(|| kind::words(DISPATCHES)),
         default: DefaultValue::Text("hybrid"),
-        help: "Which threads do the storage work of a request: the selector that read it (inline), workers (pool), or the \
-               selector where no disk is needed and else workers (hybrid)",
-        cost: "`inline` is the cheapest while reads are cached, but a cold read holds up the other connections of its \
-               selector; `pool` costs a change of threads for each request; `hybrid` pays it for cold reads only",
-        apply: |s, text| dispatch(text).map(|mode| s.dispatch = mode),
+        help: "Threads that do the storage work of a request: the selector that read it \
+                (inline), workers (pool), or the selector unless the request needs the disk, else \
+                workers (hybrid)",
+        cost: "`inline` costs least while reads are cached, but a cold read delays the other \
+                connections of its selector; `pool` costs a thread switch per request; `hybrid` \
+                pays it for cold reads only",
+        apply: |s, text| {
+            kind::choose("dispatch mode", DISPATCHES, text).map(|mode| s.server.dispatch = mode)
+        },
     },
     Setting {
         name: "selectors",
         kind: Kind::Count,
         default: DefaultValue::Derived {
-            words: "one a processor",
+            words: "one per processor",
             text: |host| host.cpu_count.to_string(),
         },
-        help: "Selector threads: event loops over which the connections are spread",
-        cost: "More than there are processors only adds switches between threads; fewer leave processors to others",
-        apply: |s, text| kind::count(text, THREAD_COUNT_MAX).map(|count| s.selector_count = count),
+        help: "Selector threads: event loops that share the connections",
+        cost: "More than one per processor only adds thread switches; fewer leave processors for \
+                other work",
+        apply: |s, text| {
+            kind::count(text, THREAD_COUNT_MAX).map(|count| s.server.selectors = count)
+        },
     },
     Setting {
         name: "selector-cpus",
         kind: Kind::Form("LIST"),
         default: DefaultValue::Unset("the system may move selectors between processors"),
-        help: "CPUs that the selector threads are bound to, one each and in turn, such as `0,2-3`",
-        cost: "Set it on a machine that does nothing else, to keep caches warm; whatever else runs on these CPUs holds \
-               up their selectors, which cannot move away",
-        apply: |s, text| kind::cpus(text).map(|cpus| s.selector_cpus = cpus),
+        help: "CPUs to bind selector threads to, one each in turn, such as `0,2-3`",
+        cost: "Set it on a dedicated machine, to keep caches warm; other work on these CPUs \
+                delays their selectors, which cannot move",
+        apply: |s, text| kind::cpus(text).map(|cpus| s.server.selector_cpus = cpus),
     },
     Setting {
         name: "workers",
         kind: Kind::Count,
         default: DefaultValue::Derived {
-            words: "two a processor, at least 4",
+            words: "two per processor, at least 4",
             text: |host| (2 * host.cpu_count).clamp(4, THREAD_COUNT_MAX).to_string(),
         },
         help: "Worker threads of --dispatch pool and hybrid; inline has none",
-        cost: "More: more reads from disk at a time, until the device is busy; each costs a stack and switches between \
-               threads",
-        apply: |s, text| kind::count(text, THREAD_COUNT_MAX).map(|count| s.worker_count = count),
+        cost: "More: more concurrent disk reads, until the device is saturated; each costs a \
+                stack and thread switches",
+        apply: |s, text| kind::count(text, THREAD_COUNT_MAX).map(|count| s.server.workers = count),
     },
     Setting {
         name: "queue-capacity",
         kind: Kind::Count,
         default: DefaultValue::Text("1024"),
-        help: "Requests that may wait for a worker of --dispatch pool and hybrid; inline has no such queue",
-        cost: "Longer: bursts are taken instead of refused, and those at the end of the queue wait longer",
-        apply: |s, text| kind::count(text, COUNT_MAX).map(|count| s.queue_capacity = count),
+        help: "Requests that may wait for a worker with --dispatch pool or hybrid; inline has no \
+                queue",
+        cost: "Longer: bursts are queued instead of rejected, and the last requests in the queue \
+                wait longer",
+        apply: |s, text| kind::count(text, COUNT_MAX).map(|count| s.server.queue_capacity = count),
     },
     Setting {
         name: "overload",
-        kind: Kind::Choice(OVERLOADS),
+        kind: Kind::Choice(|| kind::words(OVERLOADS)),
         default: DefaultValue::Text("adaptive"),
-        help: "What happens to requests beyond what the server can do: the limit follows the measured latency (adaptive), \
-               or, at a full queue, the new request is refused (reject, discard), the one that has waited longest is \
-               (discard-oldest), or the selector does the work itself (caller-runs)",
-        cost: "Whoever is refused is answered 503 with Retry-After. `discard-oldest` suits clients that give up soon; \
-               `caller-runs` refuses nobody and holds up all connections of the selector",
-        apply: |s, text| overload(text).map(|policy| s.overload = policy),
+        help: "What happens to requests beyond the server's capacity: the limit follows the \
+                measured latency (adaptive), or, at a full queue, the server rejects the new \
+                request (reject, also called discard), rejects the one that has waited longest \
+                (discard-oldest), or does the work in the selector (caller-runs)",
+        cost: "A rejected request gets 503 with Retry-After. `discard-oldest` suits clients that \
+                give up soon; `caller-runs` rejects nothing and delays all connections of the \
+                selector",
+        apply: |s, text| {
+            kind::choose("overload policy", OVERLOADS, text)
+                .map(|policy| s.server.overload = policy)
+        },
     },
     Setting {
         name: "queue-wait-max",
         kind: Kind::Duration,
         default: DefaultValue::Text("1s"),
-        help: "Longest time that a request waits before its storage work, as in a write stall; then it is answered 503",
-        cost: "Longer: fewer refusals in short stalls, more requests that hold memory meanwhile",
-        apply: |s, text| duration::parse(text).map(|wait| s.queue_wait_max = wait),
+        help: "Longest wait of a request before its storage work, as in a write stall; then it \
+                gets 503",
+        cost: "Longer: fewer rejections in short stalls, more requests that hold memory while \
+                they wait",
+        apply: |s, text| duration::parse(text).map(|wait| s.server.queue_wait_max = wait),
     },
     Setting {
         name: "range-idle-max",
         kind: Kind::Duration,
         default: DefaultValue::Text("30s"),
-        help: "Longest time that the reader of a range may take nothing; then its connection is cut",
-        cost: "Longer: forgotten readers keep deleted data on disk for longer, because a range reads one snapshot",
-        apply: |s, text| positive_duration(text).map(|idle| s.range_idle_max = idle),
+        help: "Longest time that the reader of a range may make no progress; then its connection \
+                is closed",
+        cost: "Longer: an abandoned reader keeps deleted data on disk longer, because a range \
+                reads one snapshot",
+        apply: |s, text| kind::positive_duration(text).map(|idle| s.server.range_idle_max = idle),
     },
     Setting {
         name: "connections-max",
         kind: Kind::Count,
         default: DefaultValue::Unset(
-            "the descriptor limit, raised to the hard one, less 1,000 or three quarters of it, whichever is less",
+            "the descriptor limit, raised to the hard limit, minus 1,000 or three quarters of it, whichever is less",
         ),
-        help: "Connections open at once, all listeners together, at most the default; further ones wait in the kernel until one \
-               closes",
-        cost: "Lower it when memory is short: an idle connection holds a few KiB, and the kernel's buffers beside it",
-        apply: |s, text| kind::count(text, COUNT_MAX).map(|count| s.connections_max = Some(count)),
+        help: "Open connections over all listeners, at most the default; further connections \
+                wait in the kernel until one closes",
+        cost: "Lower it if memory is short: an idle connection uses a few KiB, plus the kernel's \
+                buffers",
+        apply: |s, text| {
+            kind::count(text, COUNT_MAX).map(|count| s.server.connections_max = Some(count))
+        },
     },
     Setting {
         name: "connection-idle-max",
         kind: Kind::Duration,
         default: DefaultValue::Text("5m"),
-        help: "Longest time that a connection may be open without a request; then it is closed",
-        cost: "Longer than the idle time of the clients' pools, or they send requests into closing connections; \
-               longer: forgotten connections count against --connections-max for longer",
-        apply: |s, text| positive_duration(text).map(|idle| s.connection_idle_max = idle),
+        help: "Longest time that a connection stays open without a request",
+        cost: "Must be longer than the idle time of the clients' pools, or they send requests \
+                into closing connections; longer: abandoned connections count against \
+                --connections-max longer",
+        apply: |s, text| {
+            kind::positive_duration(text).map(|idle| s.server.connection_idle_max = idle)
+        },
     },
     Setting {
         name: "head-wait-max",
         kind: Kind::Duration,
         default: DefaultValue::Text("10s"),
-        help: "Longest time from the first byte of a request's head to its last; then it is answered 408 and the \
-               connection closed",
-        cost: "Longer for clients behind very slow networks; shorter: connections that only pretend to send a request go \
-               sooner",
-        apply: |s, text| positive_duration(text).map(|wait| s.head_wait_max = wait),
+        help: "Longest time from the first to the last byte of a request's head; then the server \
+                responds 408 and closes the connection",
+        cost: "Longer: for clients on very slow networks; shorter: connections that only pretend \
+                to send a request close sooner",
+        apply: |s, text| kind::positive_duration(text).map(|wait| s.server.head_wait_max = wait),
     },
     Setting {
         name: "stop-wait-max",
         kind: Kind::Duration,
         default: DefaultValue::Text("10s"),
-        help: "Longest time that requests in flight are given to finish after SIGTERM or SIGINT",
-        cost: "Longer: slower restarts when a client hangs",
+        help: "Longest time for requests in flight to finish after SIGTERM or SIGINT",
+        cost: "Longer: slower restarts if a client hangs",
         apply: |s, text| duration::parse(text).map(|wait| s.stop_wait_max = wait),
     },
     Setting {
         name: "sync",
         kind: Kind::Form("os|interval=DURATION|always"),
         default: DefaultValue::Text("interval=1s"),
-        help: "What an acknowledged write has survived: the process (os), all but the last interval of a power loss \
-               (interval=1s), a power loss (always)",
-        cost: "`always`: one fsync for each group of writes that wait together",
+        help: "What an acknowledged write survives: a crash of the process (os), a power loss \
+                except for the last interval (interval=1s), a power loss (always)",
+        cost: "`always`: one fsync per group of writes that wait together",
         apply: |s, text| kind::sync(text).map(|level| s.sync = level),
     },
     Setting {
         name: "recover-anyway",
         kind: Kind::Switch,
         default: DefaultValue::Text("false"),
-        help: "Repair a database that is damaged or lacks files, as `kvant db repair` does, and serve what is left, instead of \
-               refusing to start",
-        cost: "Records may be missing, and older or deleted ones may have come back: the log says what is lost. For one start; \
-               left on, it decides so the next time too",
+        help: "Repair a database that is damaged or lacks files, as `kvant db repair` does, and \
+                serve the rest, instead of refusing to start",
+        cost: "Records may be missing, and older or deleted ones may reappear: the log lists the \
+                losses. Meant for one start; left on, it repairs at every start",
         apply: |s, text| kind::switch(text).map(|on| s.recover_anyway = on),
     },
     Setting {
         name: "memory",
         kind: Kind::Size,
         default: DefaultValue::Derived {
-            words: "a quarter of the machine's memory or of the control group's limit, at least 64MiB",
+            words: "a quarter of the memory of the machine or control group, at least 64MiB",
             text: memory_default,
         },
-        help: "Memory for memtables, block cache, indexes and filters, iterators, compaction, connections and requests \
-               together",
+        help: "Memory for memtables, block cache, indexes and filters, iterators, compaction, \
+                connections and requests together",
         cost: "More: fewer disk reads, fewer and larger flushes, longer recovery. At least 64MiB",
         apply: |s, text| memory(text).map(|bytes| s.memory_bytes = bytes),
     },
@@ -274,79 +306,57 @@ pub(crate) static SETTINGS: &[Setting] = &[
         name: "value-bytes-max",
         kind: Kind::Size,
         default: DefaultValue::Text("16MiB"),
-        help: "Longest value that is accepted; longer ones are answered 413",
-        cost: "A value is in memory as a whole while it is written. At most a quarter of --memory, and 1GiB",
-        apply: |s, text| size::parse(text).map(|bytes| s.value_bytes_max = bytes),
+        help: "Longest accepted value; a longer one gets 413",
+        cost: "A value is in memory as a whole while it is written. At most a quarter of \
+                --memory, and 1GiB",
+        apply: |s, text| size::parse(text).map(|bytes| s.server.value_bytes_max = bytes),
     },
     Setting {
         name: "compression",
-        kind: Kind::Choice(COMPRESSIONS),
+        kind: Kind::Choice(|| kind::words(COMPRESSIONS)),
         default: DefaultValue::Text("lz4"),
-        help: "Compression of tables written from now on; those that exist stay readable",
-        cost: "`zstd`: smaller than `lz4`, slower to read and write. `none`: for values that are compressed already",
-        apply: |s, text| compression(text).map(|method| s.compression = method),
+        help: "Compression of new tables; existing ones stay readable",
+        cost: "`zstd`: smaller than `lz4`, slower to read and write. `none`: for values that are \
+                already compressed",
+        apply: |s, text| {
+            kind::choose("compression", COMPRESSIONS, text).map(|method| s.compression = method)
+        },
     },
     Setting {
         name: "log-format",
-        kind: Kind::Choice(LOG_FORMATS),
+        kind: Kind::Choice(|| kind::words(LOG_FORMATS)),
         default: DefaultValue::Text("text"),
-        help: "Log lines on standard error: for people (text) or one JSON object a line (json)",
-        cost: "JSON lines are longer; take them when a program reads the log",
-        apply: |s, text| log_format(text).map(|format| s.log_format = format),
+        help: "Format of log lines on standard error: for people (text) or one JSON object per \
+                line (json)",
+        cost: "JSON lines are longer; use them if a program reads the log",
+        apply: |s, text| {
+            kind::choose("log format", LOG_FORMATS, text).map(|format| s.log_format = format)
+        },
     },
 ];
-
-fn positive_duration(text: &str) -> Result<std::time::Duration, String> {
-    let parsed = duration::parse(text)?;
-    if parsed.is_zero() { Err("must be longer than zero".to_string()) } else { Ok(parsed) }
-}
 
 fn memory(text: &str) -> Result<u64, String> {
     let bytes = size::parse(text)?;
     match bytes < MEMORY_BYTES_MIN {
-        true => Err(format!("`{text}` is below the least, {}", size::format(MEMORY_BYTES_MIN))),
+        true => Err(format!("`{text}` is below the minimum, {}", size::format(MEMORY_BYTES_MIN))),
         false => Ok(bytes),
     }
 }
 
-/// Where the host does not tell its memory, the least with which the database is comfortable on any
-/// machine.
+/// A quarter of the host's memory; if that is unknown, an amount that suits any machine.
 fn memory_default(host: &Host) -> String {
     const UNKNOWN_HOST_BYTES: u64 = 256 << 20;
     let quarter = host.memory_bytes.map_or(UNKNOWN_HOST_BYTES, |bytes| bytes / 4);
-    // Whole mebibytes: the figure is for people.
+    // Whole mebibytes, for readability.
     size::format((quarter >> 20 << 20).max(MEMORY_BYTES_MIN))
 }
 
-fn dispatch(text: &str) -> Result<DispatchMode, String> {
-    Ok(match kind::choose("dispatch mode", DISPATCHES, text)? {
-        "pool" => DispatchMode::Pool,
-        "hybrid" => DispatchMode::Hybrid,
-        _ => DispatchMode::Inline,
-    })
-}
-
-fn overload(text: &str) -> Result<Overload, String> {
-    Ok(match kind::choose("overload policy", OVERLOADS, text)? {
-        "adaptive" => Overload::Adaptive,
-        "discard" => Overload::Reject,
-        "discard-oldest" => Overload::DiscardOldest,
-        "caller-runs" => Overload::CallerRuns,
-        _ => Overload::Reject,
-    })
-}
-
-fn compression(text: &str) -> Result<Compression, String> {
-    Ok(match kind::choose("compression", COMPRESSIONS, text)? {
-        "none" => Compression::None,
-        "zstd" => Compression::Zstd,
-        _ => Compression::Lz4,
-    })
-}
-
-fn log_format(text: &str) -> Result<LogFormat, String> {
-    Ok(match kind::choose("log format", LOG_FORMATS, text)? {
-        "json" => LogFormat::Json,
-        _ => LogFormat::Text,
-    })
+fn engine(text: &str) -> Result<(), String> {
+    if PLANNED_ENGINES.contains(&text) {
+        return Err(format!(
+            "engine `{text}` does not exist yet: use {}",
+            kind::words(ENGINES).join(", ")
+        ));
+    }
+    kind::choose("engine", ENGINES, text)
 }

@@ -2,6 +2,7 @@ mod hosts;
 mod threads_and_times;
 
 use super::*;
+use kvant_server::{DispatchMode, Overload};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -12,7 +13,7 @@ fn read_all(
     flags: &[(&'static str, &str)],
     env: &[(&str, &str)],
     file: Option<&str>,
-) -> Result<Config, Vec<Problem>> {
+) -> Result<Config, Vec<String>> {
     let file = file.map(str::to_string);
     let read_file = |_: &Path| file.clone().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
     let sources = Sources {
@@ -32,34 +33,34 @@ fn problems_of(
     env: &[(&str, &str)],
     file: Option<&str>,
 ) -> Vec<String> {
-    read_all(flags, env, file).expect_err("bad values").iter().map(ToString::to_string).collect()
+    read_all(flags, env, file).expect_err("bad values")
 }
 
 #[test]
 fn defaults_are_those_of_the_contract() {
     let config = read_all(&[], &[("PATH", "/bin")], None).expect("defaults are usable");
     let settings = config.settings;
-    assert_eq!(settings.listen, "127.0.0.1:8080".parse().expect("an address"));
+    assert_eq!(settings.server.listen, "127.0.0.1:8080".parse().expect("an address"));
     assert_eq!(settings.data, Path::new("./kvant-data"));
     assert_eq!(settings.sync, SyncLevel::Interval(Duration::from_secs(1)));
     assert_eq!(settings.memory_bytes, 2 << 30);
-    assert_eq!(settings.value_bytes_max, 16 << 20);
-    assert_eq!(settings.selector_count, 3);
+    assert_eq!(settings.server.value_bytes_max, 16 << 20);
+    assert_eq!(settings.server.selectors, 3);
     assert_eq!(settings.stop_wait_max, Duration::from_secs(10));
-    assert_eq!(settings.dispatch, DispatchMode::Hybrid);
-    assert_eq!(settings.overload, Overload::Adaptive);
-    assert_eq!(settings.worker_count, 6);
-    assert_eq!(settings.queue_capacity, 1024);
-    assert_eq!(settings.selector_cpus, Vec::<usize>::new());
-    assert_eq!(settings.connections_max, None);
-    assert_eq!(settings.connection_idle_max, Duration::from_secs(300));
-    assert_eq!(settings.head_wait_max, Duration::from_secs(10));
+    assert_eq!(settings.server.dispatch, DispatchMode::Hybrid);
+    assert_eq!(settings.server.overload, Overload::Adaptive);
+    assert_eq!(settings.server.workers, 6);
+    assert_eq!(settings.server.queue_capacity, 1024);
+    assert_eq!(settings.server.selector_cpus, Vec::<usize>::new());
+    assert_eq!(settings.server.connections_max, None);
+    assert_eq!(settings.server.connection_idle_max, Duration::from_secs(300));
+    assert_eq!(settings.server.head_wait_max, Duration::from_secs(10));
     assert!(config.chosen.iter().all(|chosen| chosen.origin == Origin::Default));
 }
 
 #[test]
 fn checkpoints_lie_beside_the_data_and_never_in_them() {
-    let dir_of = |flags| read_all(flags, &[], None).expect("usable").settings.checkpoints_dir();
+    let dir_of = |flags| read_all(flags, &[], None).expect("usable").settings.server.checkpoints;
     assert_eq!(dir_of(&[]), Path::new("./checkpoints"));
     assert_eq!(dir_of(&[("data", "/srv/kvant/")]), Path::new("/srv/checkpoints"));
     assert_eq!(dir_of(&[("data", ".")]), Path::new("./../checkpoints"));
@@ -109,8 +110,8 @@ fn flag_beats_environment_beats_file_beats_default() {
     let env = [("KVANT_STOP_WAIT_MAX", "2s"), ("KVANT_QUEUE_WAIT_MAX", "2ms")];
     let config = read_all(&[("stop-wait-max", "3s")], &env, file).expect("usable");
     assert_eq!(config.settings.stop_wait_max, Duration::from_secs(3));
-    assert_eq!(config.settings.queue_wait_max, Duration::from_millis(2));
-    assert_eq!(config.settings.range_idle_max, Duration::from_secs(60));
+    assert_eq!(config.settings.server.queue_wait_max, Duration::from_millis(2));
+    assert_eq!(config.settings.server.range_idle_max, Duration::from_secs(60));
     let origin = |name: &str| {
         let at = SETTINGS.iter().position(|setting| setting.name == name).expect("a setting");
         config.chosen[at].origin.to_string()
@@ -128,7 +129,7 @@ fn all_problems_are_reported_at_once_with_their_origins() {
     let problems =
         problems_of(&[("listen", "8080"), ("workers", "0"), ("engine", "leveldb")], &env, file);
     let expected = [
-        "file kvant.toml:1: memory: `1000` is below the least, 64MiB",
+        "file kvant.toml:1: memory: `1000` is below the minimum, 64MiB",
         "file kvant.toml:2: there is no setting `listen_on`: see `kvant serve --help`",
         "file kvant.toml:3: there is no setting `admin_listen`: did you mean `admin-listen`?",
         "file kvant.toml:4: sync: write a string, a whole number, true or false",
@@ -228,8 +229,8 @@ fn bare_and_quoted_toml_values() {
     let file = "memory = 268_435_456\nselectors = 2\ninsecure = true\nvalue-bytes-max = \"1MiB\"\nlisten = '0.0.0.0:1'\n";
     let settings = read_all(&[], &[], Some(file)).expect("usable").settings;
     assert_eq!(settings.memory_bytes, 256 << 20);
-    assert_eq!(settings.selector_count, 2);
-    assert_eq!(settings.value_bytes_max, 1 << 20);
+    assert_eq!(settings.server.selectors, 2);
+    assert_eq!(settings.server.value_bytes_max, 1 << 20);
     assert!(settings.insecure);
 }
 

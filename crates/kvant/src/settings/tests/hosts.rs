@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn allowed_hosts_come_from_any_source_and_are_names_alone() {
     let read_hosts =
-        |config: Result<Config, Vec<Problem>>| config.expect("usable").settings.allowed_hosts;
+        |config: Result<Config, Vec<String>>| config.expect("usable").settings.server.allowed_hosts;
     assert_eq!(read_hosts(read_all(&[], &[], None)), Vec::<String>::new());
     let flag = [("allowed-hosts", "kv.example, kv")];
     assert_eq!(read_hosts(read_all(&flag, &[], None)), ["kv.example", "kv"]);

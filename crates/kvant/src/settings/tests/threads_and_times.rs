@@ -11,8 +11,8 @@ fn dispatch_modes_and_overload_policies() {
     ] {
         let flags = [("dispatch", word), ("workers", "3"), ("queue-capacity", "77")];
         let settings = read_all(&flags, &[], None).expect("usable in every mode").settings;
-        assert_eq!(settings.dispatch, mode);
-        assert_eq!((settings.worker_count, settings.queue_capacity), (3, 77));
+        assert_eq!(settings.server.dispatch, mode);
+        assert_eq!((settings.server.workers, settings.server.queue_capacity), (3, 77));
     }
     for (word, policy) in [
         ("adaptive", Overload::Adaptive),
@@ -22,7 +22,7 @@ fn dispatch_modes_and_overload_policies() {
         ("caller-runs", Overload::CallerRuns),
     ] {
         let config = read_all(&[("overload", word)], &[], None).expect("usable");
-        assert_eq!(config.settings.overload, policy);
+        assert_eq!(config.settings.server.overload, policy);
     }
 }
 
