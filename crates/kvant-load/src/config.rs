@@ -1,91 +1,110 @@
-//! What a run is told: who is loaded, how, and for how long. Nothing here parses text.
+//! Configuration of a load. Nothing here parses text.
 
 use crate::target::Target;
+use kvant_base::named_enum;
 use std::time::Duration;
 
-/// Everything that holds for all phases of a run.
+/// Configuration that holds for all phases of a load.
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
-    /// Who is loaded; never empty. Connection `i` belongs to `targets[i % targets.len()]`.
+    /// Never empty in a running load. Connection `i` belongs to `targets[i % targets.len()]`.
     pub targets: Vec<Target>,
     /// Event loops, each on its own thread.
     pub thread_count: usize,
-    /// Connections over all threads: thread `t` of `T` has `i` with `i % T == t`, so that none is
-    /// lost to a division.
+    /// Connections over all threads: thread `t` of `T` has those `i` with `i % T == t`, so that no
+    /// connection is lost to a division.
     pub connection_count: usize,
-    /// How long a request may take from its write to the last byte of its answer. Then its
-    /// connection is closed and opened anew, and it is counted as a timeout.
+    /// Deadline of a request, from its write to the last byte of its response. On expiry it counts
+    /// as a timeout and its connection is closed and reopened.
     pub timeout: Duration,
-    /// How the planned times are spread.
+    /// Distribution of the planned times.
     pub arrival: Arrival,
-    /// Seed of arrivals; scripts and workloads get theirs from their own configuration.
+    /// Seed of arrivals; scripts and workloads have their own.
     pub seed: u64,
     /// Statuses over 399 that count as success.
     pub ok_statuses: StatusSet,
-    /// Record only the last answer of a pipelined batch (`-B`).
+    /// Record only the last response of a pipelined batch (`-B`).
     pub batch_latency: bool,
-    /// wrk2's literal schedule and measurement: private plans that start 5 ms apart, catching up at
-    /// twice the rate, waits rounded up to milliseconds, 10 s of calibration within the duration
-    /// after which histograms start anew.
+    /// wrk2's literal schedule and measurement: connections that start 5 ms apart, each with its
+    /// own plan, catch up at twice the rate; waits are rounded up to milliseconds; histograms start
+    /// anew after 10 s of calibration within the duration.
     pub wrk2_exact: bool,
-    /// How long before a planned time a worker stops sleeping and polls, so that waking late does
-    /// not make it late. No more than [`SPIN_SHARE_MAX`] of the distance between its requests is
-    /// polled away, so that slow plans are met precisely and fast ones, which hardly sleep, do not
-    /// cost a core. [`SPIN_ALWAYS`]: workers never sleep while a phase runs, not even for answers;
-    /// each takes a core of its own.
+    /// How long before a planned time a worker polls instead of sleeping, so that a late wake-up
+    /// does not delay the request. Limited to [`SPIN_SHARE_MAX`] of the interval between the
+    /// worker's requests: slow plans are met precisely, and fast ones, which hardly sleep, do not
+    /// cost a core. With [`SPIN_ALWAYS`] workers never sleep during a phase and take a core each.
     pub spin: Duration,
-    /// Check the server's certificate against this PEM file. `None`: certificates are not checked,
-    /// as in wrk and wrk2.
+    /// CA certificates (PEM) to check the server's certificate against; `None`: certificates are
+    /// not checked, as in wrk and wrk2.
     pub ca_pem: Option<Vec<u8>>,
 }
 
-/// A stretch of load that is measured on its own.
+impl Default for LoadConfig {
+    /// One thread with one connection and no target yet.
+    fn default() -> LoadConfig {
+        LoadConfig {
+            targets: Vec::new(),
+            thread_count: 1,
+            connection_count: 1,
+            timeout: Duration::from_secs(2),
+            arrival: Arrival::Uniform,
+            seed: 1,
+            ok_statuses: StatusSet::default(),
+            batch_latency: false,
+            wrk2_exact: false,
+            spin: Duration::ZERO,
+            ca_pem: None,
+        }
+    }
+}
+
+/// A part of a load that is measured on its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Phase {
-    /// How many requests are planned.
+    /// The planned rate.
     pub rate: Rate,
-    /// Load that is not measured, before the measured time, at the rate with which that starts.
+    /// Load before the measured time, not measured, at the rate with which that starts.
     pub warmup: Duration,
     /// The measured time.
     pub duration: Duration,
-    /// Stop when this many requests have been sent and answered or lost, whatever is left of
-    /// `duration`.
+    /// Ends the phase once so many requests are sent and each is answered or lost.
     pub request_count_max: Option<u64>,
 }
 
-/// Planned requests a second, over all threads.
+/// Planned requests per second over all threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Rate {
-    /// No plan: each connection sends when its answer is there. Response time is then service time,
-    /// and what the server does not answer is not asked (coordinated omission).
+    /// No plan: each connection sends its next request when it has its response. Response time
+    /// equals service time, and a slow server reduces the load (coordinated omission).
     #[default]
     Closed,
-    /// The same rate all the time.
+    /// A constant rate.
     Constant(f64),
-    /// A rate that changes evenly from one to the other over the phase.
+    /// A rate that changes linearly over the phase.
     Ramp {
-        /// Requests a second at the start.
+        /// Requests per second at the start.
         from: f64,
-        /// Requests a second at the end.
+        /// Requests per second at the end.
         to: f64,
     },
 }
 
-/// How planned times are spread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
-    /// At even distances, over all threads together.
-    Uniform,
-    /// At exponentially distributed distances, as independent users arrive.
-    Poisson,
-    /// As wrk2 does: each connection has its own plan and sends only when its own answer is there.
-    Wrk2,
+named_enum! {
+    /// Distribution of the planned times.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Arrival {
+        /// Equal intervals over all threads together.
+        Uniform = "uniform",
+        /// Exponentially distributed intervals, as from independent users.
+        Poisson = "poisson",
+        /// wrk2's: each connection has its own plan and waits for its own responses.
+        Wrk2 = "wrk2",
+    }
 }
 
-/// Polling all the time.
+/// Polling without sleep.
 pub const SPIN_ALWAYS: Duration = Duration::MAX;
-/// The largest share of the time between two planned requests of a thread that it polls before the
-/// second.
+/// Largest share of the interval between two planned requests of a thread that it polls.
 pub const SPIN_SHARE_MAX: f64 = 0.1;
 
 impl LoadConfig {
@@ -99,9 +118,9 @@ impl LoadConfig {
             Rate::Constant(rate) => rate,
             Rate::Ramp { from, to } => from.max(to),
         };
-        let distance_s = self.thread_count as f64 / rate_max;
-        if distance_s.is_finite() {
-            self.spin.min(Duration::from_secs_f64((distance_s * SPIN_SHARE_MAX).min(1.0)))
+        let interval_s = self.thread_count as f64 / rate_max;
+        if interval_s.is_finite() {
+            self.spin.min(Duration::from_secs_f64((interval_s * SPIN_SHARE_MAX).min(1.0)))
         } else {
             self.spin
         }
@@ -121,10 +140,15 @@ impl StatusSet {
         StatusSet(statuses)
     }
 
-    /// All statuses of both sets.
+    /// The union of both sets.
     #[must_use]
     pub fn union(&self, other: &StatusSet) -> StatusSet {
         StatusSet::new(self.0.iter().chain(&other.0).copied())
+    }
+
+    /// The statuses in ascending order.
+    pub fn as_slice(&self) -> &[u16] {
+        &self.0
     }
 
     /// Whether `status` is in the set.
@@ -132,7 +156,7 @@ impl StatusSet {
         self.0.binary_search(&status).is_ok()
     }
 
-    /// Whether an answer with `status` counts as success: up to 399, or in the set.
+    /// Whether a response with `status` is a success: up to 399, or in the set.
     pub fn is_success(&self, status: u16) -> bool {
         status <= 399 || self.contains(status)
     }

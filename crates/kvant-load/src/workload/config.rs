@@ -1,43 +1,43 @@
-//! What a workload is told, and the text forms of its parts.
+//! Configuration of a workload, and the text forms of its parts.
 
 use super::key::{self, KeyBytes};
-use super::value::{self, ValueBytes};
+use super::value::ValueBytes;
 use crate::config::StatusSet;
+use kvant_base::named_enum;
+use std::fmt;
 
-/// Most keys that a workload counts.
-pub const KEYS_MAX: u64 = key::INDEX_MAX + 1;
-/// Most records that a range request may ask for.
-pub const RANGE_RECORDS_MAX: u64 = 1_000_000_000;
+/// Most keys of a workload.
+const KEYS_MAX: u64 = key::INDEX_MAX + 1;
+/// Most records of a range request.
+const RANGE_RECORDS_MAX: u64 = 1_000_000_000;
 /// Largest weight of a kind in a mix.
-pub const WEIGHT_MAX: u32 = 1_000_000;
+const WEIGHT_MAX: u32 = 1_000_000;
 
-/// A workload, already parsed; [`WorkloadConfig::problems`] checks its parts together.
+/// A workload; [`WorkloadConfig::problems`] checks it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadConfig {
-    /// Kinds of requests and how often each comes.
+    /// Kinds of requests and their weights.
     pub mix: Mix,
-    /// Keys `0..key_count` exist after a fill.
+    /// A fill stores the keys `0..key_count`.
     pub key_count: u64,
-    /// Which of them is asked next.
+    /// Which of them the next request has.
     pub key_dist: KeyDist,
     /// Length of keys.
     pub key_bytes: KeyBytes,
-    /// Length of the values that are put.
+    /// Length of the values of `put` requests.
     pub value_bytes: ValueBytes,
     /// Share of `get` and `delete` requests whose key is one of `0..key_count`, from 0 to 1; the
-    /// others ask for keys that are never stored and that sort between those that are.
+    /// others have keys that are never stored and sort between stored ones.
     pub hit_ratio: f64,
-    /// Records that a range request asks for.
+    /// Limit of a range request, in records.
     pub range_records: u64,
-    /// Where the requests go.
-    pub paths: Paths,
-    /// Seed of everything random but the keys themselves.
+    /// Seed of everything random except the bytes of keys.
     pub seed: u64,
 }
 
 impl WorkloadConfig {
-    /// A workload of `mix` with defaults: a million keys of 12 bytes, uniform, values of 12 bytes,
-    /// all hits, ranges of 100.
+    /// A workload with a million keys of 12 bytes, uniform, values of 12 bytes, hits only, and
+    /// ranges of 100 records.
     pub fn new(mix: Mix) -> WorkloadConfig {
         WorkloadConfig {
             mix,
@@ -47,12 +47,11 @@ impl WorkloadConfig {
             value_bytes: ValueBytes::default(),
             hit_ratio: 1.0,
             range_records: 100,
-            paths: Paths::default(),
             seed: 1,
         }
     }
 
-    /// Everything that is wrong with this workload, a sentence each; empty when it can run.
+    /// Every problem of this workload, a sentence each.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = self.mix.problems();
         if !(1..=KEYS_MAX).contains(&self.key_count) {
@@ -69,12 +68,11 @@ impl WorkloadConfig {
         }
         problems.extend(self.key_bytes.problems());
         problems.extend(self.value_bytes.problems());
-        problems.extend(self.paths.problems());
         problems
     }
 
-    /// Statuses over 399 that are no failure of this workload: `404` where keys are asked for that
-    /// do not exist, or where deletes are among the requests.
+    /// Statuses over 399 that are no failures: `404` if requests have keys that do not exist, or
+    /// delete keys.
     pub fn expected_statuses(&self) -> StatusSet {
         let misses =
             self.hit_ratio < 1.0 && (self.mix.has(Kind::Get) || self.mix.has(Kind::Delete));
@@ -82,39 +80,27 @@ impl WorkloadConfig {
     }
 }
 
-/// A kind of request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Stores a value.
-    Put,
-    /// Reads a value.
-    Get,
-    /// Removes a key.
-    Delete,
-    /// Reads records in order of their keys.
-    Range,
-    /// Asks whether the server is alive.
-    Status,
+named_enum! {
+    /// A kind of request. The name is also that of its histograms.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Kind {
+        /// Stores a value.
+        Put = "put",
+        /// Reads a value.
+        Get = "get",
+        /// Removes a key.
+        Delete = "delete",
+        /// Reads records in the order of their keys.
+        Range = "range",
+        /// Reads the server's status.
+        Status = "status",
+    }
 }
 
 impl Kind {
-    /// All kinds, in the order of [`Kind::index`].
-    pub const ALL: [Kind; 5] = [Kind::Put, Kind::Get, Kind::Delete, Kind::Range, Kind::Status];
-
-    /// Its place in tables by kind.
+    /// Its index in [`Kind::ALL`].
     pub(super) fn index(self) -> usize {
         self as usize
-    }
-
-    /// As it is written, which is also its name in histograms.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Put => "put",
-            Kind::Get => "get",
-            Kind::Delete => "delete",
-            Kind::Range => "range",
-            Kind::Status => "status",
-        }
     }
 
     /// The HTTP method.
@@ -129,7 +115,7 @@ impl Kind {
     /// Parses a name.
     ///
     /// # Errors
-    /// A sentence naming the text and what is known.
+    /// A sentence with the text and the known names.
     pub fn parse(text: &str) -> Result<Kind, String> {
         let known = Kind::ALL.into_iter().find(|kind| kind.name() == text);
         known.ok_or_else(|| {
@@ -138,10 +124,16 @@ impl Kind {
     }
 }
 
-/// Kinds of requests and their weights: of `get=90,put=10` nine of ten requests are `get`, in
+/// Kinds of requests and their weights: with `get=90,put=10` nine of ten requests are `get`, in
 /// random order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mix(Vec<(Kind, u32)>);
+
+impl Default for Mix {
+    fn default() -> Mix {
+        Mix(vec![(Kind::Get, 90), (Kind::Put, 10)])
+    }
+}
 
 impl Mix {
     /// Requests of one kind.
@@ -149,20 +141,20 @@ impl Mix {
         Mix(vec![(kind, 1)])
     }
 
-    /// What `--workload WORKLOAD [--mix MIX]` means: one kind, or `mixed` with a mix, which is
-    /// `get=90,put=10` unless given.
+    /// The requests of a workload: the name of a kind, or `mixed` with a mix.
     ///
     /// # Errors
-    /// A sentence about what cannot be read, or about a mix for a workload of one kind.
-    pub fn from_flags(workload: &str, mix: Option<&str>) -> Result<Mix, String> {
+    /// A sentence: the name is unknown, or a mix is given for a single kind.
+    pub fn of_workload(workload: &str, mix: Option<Mix>) -> Result<Mix, String> {
         if workload == "mixed" {
-            return Mix::parse(mix.unwrap_or("get=90,put=10"));
+            return Ok(mix.unwrap_or_default());
         }
         let kind = Kind::parse(workload).map_err(|_| {
             format!("`{workload}` is no workload: write put, get, delete, range, status or mixed")
         })?;
         match mix {
-            Some(mix) => {
+            Some(Mix(parts)) => {
+                let mix = list(&parts);
                 Err(format!("the mix `{mix}` is for the workload mixed, not for {workload}"))
             }
             None => Ok(Mix::only(kind)),
@@ -172,7 +164,7 @@ impl Mix {
     /// Parses `KIND=WEIGHT,...`.
     ///
     /// # Errors
-    /// A sentence naming the part that cannot be read.
+    /// A sentence with the bad part.
     pub fn parse(text: &str) -> Result<Mix, String> {
         let mut parts = Vec::new();
         for part in text.split(',') {
@@ -190,13 +182,13 @@ impl Mix {
         Ok(Mix(parts))
     }
 
-    /// Kinds and weights, as written.
-    pub fn parts(&self) -> &[(Kind, u32)] {
+    /// Kinds and weights.
+    pub(super) fn parts(&self) -> &[(Kind, u32)] {
         &self.0
     }
 
-    /// Whether requests of `kind` come at all.
-    pub fn has(&self, kind: Kind) -> bool {
+    /// Whether there are requests of `kind`.
+    pub(super) fn has(&self, kind: Kind) -> bool {
         self.0.iter().any(|(known, weight)| *known == kind && *weight > 0)
     }
 
@@ -217,107 +209,48 @@ impl Mix {
     }
 }
 
-/// Which key is asked next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyDist {
-    /// All in order, and then again: thread `t` of `T` takes `t`, `t + T`, ...
-    Sequential,
-    /// Each with the same probability.
-    Uniform,
-    /// Few of them most of the time: the key of rank `k` with a probability in proportion to `k` to
-    /// the power of -0.99. Ranks are spread over the keys, so that neighbours are not hot together.
-    Zipfian,
+impl fmt::Display for Mix {
+    /// `get=90,put=10`, or the name of the only kind.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0[..] {
+            [(only, _)] => f.write_str(only.name()),
+            _ => f.write_str(&list(&self.0)),
+        }
+    }
+}
+
+/// `get=90,put=10`.
+fn list(parts: &[(Kind, u32)]) -> String {
+    let part = |(kind, weight): &(Kind, u32)| format!("{}={weight}", kind.name());
+    parts.iter().map(part).collect::<Vec<String>>().join(",")
+}
+
+named_enum! {
+    /// Which key the next request has.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum KeyDist {
+        /// All in order, repeatedly: thread `t` of `T` takes `t`, `t + T`, ...
+        Sequential = "sequential",
+        /// Each with the same probability.
+        Uniform = "uniform",
+        /// The key of rank `k` with a probability proportional to `k` to the power of -0.99. A
+        /// permutation spreads the ranks, so that hot keys are not neighbours.
+        Zipfian = "zipfian",
+    }
 }
 
 impl KeyDist {
     /// Parses `sequential`, `uniform` or `zipfian`.
     ///
     /// # Errors
-    /// A sentence naming the text and what is known.
+    /// A sentence with the text and the known names.
     pub fn parse(text: &str) -> Result<KeyDist, String> {
-        match text {
-            "sequential" => Ok(KeyDist::Sequential),
-            "uniform" => Ok(KeyDist::Uniform),
-            "zipfian" => Ok(KeyDist::Zipfian),
-            _ => Err(format!("`{text}` is no distribution: write sequential, uniform or zipfian")),
-        }
+        let known = KeyDist::ALL.into_iter().find(|dist| dist.name() == text);
+        known.ok_or_else(|| {
+            format!("`{text}` is no distribution: write sequential, uniform or zipfian")
+        })
     }
 }
-
-/// Paths with queries, which are appended to the path of the target's URL. `{key}` stands for the
-/// key, `{limit}` for the number of records.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paths {
-    /// Of one value: put, get, delete.
-    pub entity: String,
-    /// Of a range of records.
-    pub range: String,
-    /// Of the status.
-    pub status: String,
-}
-
-impl Default for Paths {
-    fn default() -> Paths {
-        Paths {
-            entity: "/v0/entity?id={key}".into(),
-            range: "/v0/entities?start={key}&limit={limit}".into(),
-            status: "/v0/status".into(),
-        }
-    }
-}
-
-impl Paths {
-    fn problems(&self) -> Vec<String> {
-        let mut problems = Vec::new();
-        for path in [&self.entity, &self.range, &self.status] {
-            if !path.starts_with('/') {
-                problems.push(format!("the path `{path}` does not begin with a slash"));
-            }
-            if path.bytes().any(|b| b <= b' ' || b >= 0x7f) {
-                problems.push(format!(
-                    "the path `{}` has bytes that need percent-encoding",
-                    path.escape_debug()
-                ));
-            }
-        }
-        for path in [&self.entity, &self.range] {
-            if path.matches("{key}").count() != 1 {
-                problems.push(format!("the path `{path}` does not have {{key}} exactly once"));
-            }
-        }
-        problems
-    }
-}
-
-/// Parses `N` or `A..B` (both ends included), where each number may have a unit of sizes.
-pub(super) fn parse_lengths(text: &str) -> Result<(u64, u64), String> {
-    let one = |text: &str| kvant_base::size::parse(text);
-    match text.split_once("..") {
-        Some((min, max)) => Ok((one(min)?, one(max)?)),
-        None => one(text).map(|length| (length, length)),
-    }
-}
-
-/// The problems of lengths `min..=max` of `what`, which must lie within the bounds.
-pub(super) fn length_problems(
-    what: &str,
-    min: u64,
-    max: u64,
-    least: u64,
-    most: u64,
-) -> Vec<String> {
-    let mut problems = Vec::new();
-    if min > max {
-        problems.push(format!("{what} of {min} to {max} bytes: the first exceeds the second"));
-    }
-    if min.min(max) < least || max.max(min) > most {
-        problems.push(format!("{what} of {min} to {max} bytes are not within {least} and {most}"));
-    }
-    problems
-}
-
-/// The longest value.
-pub use value::BYTES_MAX as VALUE_BYTES_MAX;
 
 #[cfg(test)]
 mod tests;

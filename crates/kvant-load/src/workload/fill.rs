@@ -1,18 +1,18 @@
-//! Stores all keys of a workload through HTTP, as fast as the server takes them: each once, and
-//! again until the server has said that it is stored.
+//! Stores all keys of a workload through HTTP, as fast as the server accepts them, and retries each
+//! until it is acknowledged.
 //!
-//! A source follows its requests ([`RequestSource::follows`]): a key is either not yet sent, in
-//! flight, waiting to be sent again, or acknowledged, and never two of these. What fails (`408`,
-//! `425`, `429`, `5xx`, no answer) waits for the server's `Retry-After`, or twice as long each
-//! time, and is sent again; keys that were not sent yet go on meanwhile, but more slowly while the
-//! server refuses. Any other answer that is no success ends the fill: it would be the same again.
+//! A source tracks its requests ([`RequestSource::follows`]): a key is in one of the states unsent,
+//! in flight, waiting for a retry, and acknowledged. A failed request (`408`, `425`, `429`, `5xx`,
+//! no response) is retried after the server's `Retry-After`, or with exponential backoff. Meanwhile
+//! the source continues with unsent keys, at a lower rate while the server refuses. Any other
+//! unsuccessful response ends the fill: a retry would fail as well.
 //!
 //! Invariants:
-//! 1. A fill that is complete had one success for each of its keys.
-//! 2. Memory is bounded: by keys in flight, and [`WAITING_MAX`] keys that wait in each thread.
+//! 1. A complete fill had one success for each of its keys.
+//! 2. Memory is bounded by the keys in flight and [`WAITING_MAX`] waiting keys per thread.
 //!
-//! Threads: sources belong to their threads and add to the counts of [`FillProgress`], which
-//! anybody may read.
+//! Threads: sources belong to their threads and update the counters of [`FillProgress`], which any
+//! thread may read.
 
 use super::config::{Kind, Mix, WorkloadConfig};
 use super::native::Shared;
@@ -32,26 +32,26 @@ use std::time::Duration;
 
 mod source;
 
-/// Most requests on one connection at once.
+/// Most requests in one write.
 pub const PIPELINE_MAX: usize = 1_024;
-/// Most keys of a thread that wait to be sent again; while there are as many, no other key is sent.
+/// Most keys of a thread that wait for a retry; at this number it sends no unsent key.
 pub const WAITING_MAX: usize = 1 << 16;
 
-/// What a fill is told.
+/// Configuration of a fill.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FillConfig {
-    /// Keys, values, paths and seed; its mix, distribution and hit ratio mean nothing here.
+    /// Keys, values and seed; mix, distribution and hit ratio have no effect.
     pub workload: WorkloadConfig,
-    /// Requests that are written to a connection at once.
+    /// Requests in one write.
     pub pipeline: usize,
-    /// How often a key is sent before the fill gives up.
+    /// After so many tries of a key the fill fails.
     pub tries_max: u32,
-    /// How long the fill may take before it gives up.
+    /// After this time the fill fails.
     pub time_max: Duration,
 }
 
 impl FillConfig {
-    /// A fill with the keys and values of `workload`: 16 requests at once, 100 tries, one hour.
+    /// A fill with the keys and values of `workload`: 16 requests in a write, 100 tries, one hour.
     pub fn new(workload: WorkloadConfig) -> FillConfig {
         FillConfig {
             workload: WorkloadConfig { mix: Mix::only(Kind::Put), ..workload },
@@ -61,7 +61,7 @@ impl FillConfig {
         }
     }
 
-    /// Everything that is wrong with this fill, a sentence each; empty when it can run.
+    /// Every problem of this fill, a sentence each.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = self.workload.problems();
         if !(1..=PIPELINE_MAX).contains(&self.pipeline) {
@@ -80,7 +80,7 @@ impl FillConfig {
     }
 }
 
-/// How far a fill is.
+/// Progress of a running fill.
 #[derive(Debug)]
 pub struct FillProgress {
     stored_keys: AtomicU64,
@@ -103,17 +103,17 @@ impl Default for FillProgress {
 }
 
 impl FillProgress {
-    /// Keys that the server has acknowledged.
+    /// Acknowledged keys.
     pub fn stored_keys(&self) -> u64 {
         self.stored_keys.load(Ordering::Relaxed)
     }
 
-    /// Bytes of keys and values that the server has acknowledged.
+    /// Bytes of acknowledged keys and values.
     pub fn stored_bytes(&self) -> u64 {
         self.stored_bytes.load(Ordering::Relaxed)
     }
 
-    /// Requests that were sent again.
+    /// Retries.
     pub fn resent(&self) -> u64 {
         self.resent.load(Ordering::Relaxed)
     }
@@ -129,22 +129,22 @@ impl FillProgress {
     }
 }
 
-/// What a fill came to.
+/// The result of a fill.
 #[derive(Clone, Debug)]
 pub struct FillReport {
-    /// Keys that were to be stored.
+    /// Keys to store.
     pub key_count: u64,
-    /// Keys that the server acknowledged, each counted once.
+    /// Acknowledged keys, each counted once.
     pub stored_keys: u64,
-    /// Bytes of keys and values that the server acknowledged.
+    /// Bytes of acknowledged keys and values.
     pub stored_bytes: u64,
-    /// Requests that were sent again.
+    /// Retries.
     pub resent: u64,
-    /// How long it took, in nanoseconds.
+    /// Duration of the fill, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Why not all keys are stored; `None` when they are.
+    /// Why not all keys are stored; `None` if they are.
     pub problem: Option<String>,
-    /// The load that it was.
+    /// The measured phase.
     pub outcome: Outcome,
 }
 
@@ -164,14 +164,13 @@ fn per_second(count: u64, elapsed_ns: u64) -> f64 {
     count as f64 * 1e9 / elapsed_ns.max(1) as f64
 }
 
-/// Fills a store. `each_second` sees the interval and how far the fill is; returning `false` from
-/// it ends the fill early.
+/// Fills a store. `each_second` gets each interval and the progress; it returns `false` to end the
+/// fill early.
 ///
-/// A fill that does not store all keys is no error of this function: see [`FillReport::problem`].
+/// A fill that does not store all keys returns a report with a [`FillReport::problem`].
 ///
 /// # Errors
-/// `Invalid` with everything that [`FillConfig::problems`] says; what [`Load::start`] and
-/// [`Load::run`] report.
+/// `Invalid` with all [`FillConfig::problems`]; as [`Load::start`] and [`Load::run`].
 pub fn fill(
     config: &FillConfig,
     headers: &[(String, String)],
@@ -197,7 +196,7 @@ pub fn fill(
     Ok(report(config, &progress, elapsed_ns, result?))
 }
 
-/// The sources of a fill, one a thread, which add to `progress`.
+/// The sources of a fill, one per thread, which update `progress`.
 fn sources(
     config: &FillConfig,
     headers: &[(String, String)],

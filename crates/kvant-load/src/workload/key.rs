@@ -1,17 +1,17 @@
-//! What the bytes of keys are: the same for fills, workloads and scripts.
+//! The bytes of keys, the same for fills, workloads and scripts.
 //!
-//! Key number `i` begins with `i` in decimal, padded with zeros to [`DIGITS`] places:
-//! `000000000042`. So keys sort as numbers do, a run with fewer keys asks for keys that a fill with
-//! more has stored, and people can read them. Where longer keys are asked for, letters and digits
-//! follow that look random but depend on the number alone.
+//! Key number `i` begins with `i` in decimal, padded with zeros to [`DIGITS`] digits:
+//! `000000000042`. Keys therefore sort as numbers, and a workload with fewer keys than a fill reads
+//! keys that the fill stored. In longer keys pseudorandom letters and digits follow, which depend
+//! on the number alone.
 //!
-//! A key that is never stored has the digits of one that is, and a hyphen where that ends or goes
-//! on with a letter or digit: `000000000042-`. It sorts between the keys 42 and 43, so that neither
-//! the bounds of files nor those of blocks tell that it is absent.
+//! A key that is never stored has the digits of a stored one, then a hyphen: `000000000042-`. It
+//! sorts between the keys 42 and 43, so that the key bounds of files and blocks do not reveal that
+//! it is absent.
 //!
-//! All bytes stand for themselves in a URL.
+//! No byte needs percent-encoding in a URL.
 
-use super::config::{length_problems, parse_lengths};
+use super::lengths;
 use super::value::letters;
 use kvant_env::rng::Rng;
 
@@ -22,18 +22,17 @@ pub const INDEX_MAX: u64 = 999_999_999_999;
 /// The longest key, in bytes.
 pub const BYTES_MAX: u64 = 16_384;
 
-/// Positions at which the bytes after the digits may begin in the table: a power of two.
+/// Offsets in the table at which the bytes after the digits may begin: a power of two.
 const WINDOW_BYTES: u64 = 1 << 16;
-/// What is at the place of [`DIGITS`] in a key that is never stored.
+/// Follows the digits in a key that is never stored.
 const ABSENT: u8 = b'-';
 
-/// The length of keys: the same for all, or one between two bounds that depends on the key's
-/// number.
+/// The length of keys; within the bounds it depends on the key's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyBytes {
-    /// Of the shortest.
+    /// The shortest.
     pub min: u64,
-    /// Of the longest.
+    /// The longest.
     pub max: u64,
 }
 
@@ -47,33 +46,33 @@ impl KeyBytes {
     /// Parses `N` or `A..B`.
     ///
     /// # Errors
-    /// A sentence naming the text and the accepted forms.
+    /// A sentence with the text and the accepted forms.
     pub fn parse(text: &str) -> Result<KeyBytes, String> {
-        let (min, max) = parse_lengths(text)?;
+        let (min, max) = lengths::parse(text)?;
         Ok(KeyBytes { min, max })
     }
 
     pub(super) fn problems(self) -> Vec<String> {
-        length_problems("keys", self.min, self.max, DIGITS as u64, BYTES_MAX)
+        lengths::problems("keys", self.min, self.max, DIGITS as u64..=BYTES_MAX)
     }
 }
 
 /// Writes keys.
 #[derive(Debug)]
 pub(super) struct Keys {
-    /// Bytes that may follow the digits, in the shortest key.
+    /// Bytes after the digits in the shortest key.
     padding_min: u64,
-    /// How many lengths there are.
+    /// How many different lengths there are.
     length_count: u64,
     padding: Vec<u8>,
 }
 
 impl Keys {
-    /// Writes keys of these lengths, which must have no [`KeyBytes::problems`].
+    /// Writes keys of these lengths, which have no [`KeyBytes::problems`].
     pub(super) fn new(lengths: KeyBytes) -> Keys {
         let padding_max = lengths.max - DIGITS as u64;
         let table_bytes = if padding_max == 0 { 0 } else { WINDOW_BYTES + padding_max };
-        // A seed of its own: keys are the same in all runs.
+        // A constant seed: keys are the same in all runs.
         let padding = letters(&mut Rng::new(0x6b65_7973), table_bytes as usize);
         Keys {
             padding_min: lengths.min - DIGITS as u64,
@@ -89,7 +88,7 @@ impl Keys {
         out.extend_from_slice(self.padding(index));
     }
 
-    /// Appends the key that is never stored and sorts right after number `index`.
+    /// Appends the key that is never stored and sorts between number `index` and the next.
     #[inline]
     pub(super) fn append_absent(&self, index: u64, out: &mut Vec<u8>) {
         append_digits(index, out);

@@ -1,28 +1,29 @@
 //! Workloads without a script: keys, values and a mix of operations from one seed, at the
 //! generator's full speed.
 //!
-//! A workload is a [`WorkloadConfig`]; [`sources`] turns it into one [`RequestSource`] a thread,
-//! [`fill()`] stores all its keys through HTTP first. Which bytes a key has is told in [`key`].
+//! [`sources`] makes one [`RequestSource`] per thread from a [`WorkloadConfig`]; [`fill()`] stores
+//! all its keys through HTTP. [`key`] specifies the bytes of keys.
 //!
 //! Invariants:
 //! 1. The same configuration, targets and number of threads give the same requests, thread by
 //!    thread.
-//! 2. Keys do not depend on the seed: what one run stored is what the next one reads.
-//! 3. Over one pass of a sequential workload each key is used exactly once over all threads.
+//! 2. Keys do not depend on the seed: a run reads what another one stored.
+//! 3. In one pass of a sequential workload the threads together use each key exactly once.
 //!
-//! Threads: a source belongs to one thread; tables of bytes are shared and never change.
+//! Threads: a source belongs to one thread; the byte tables are shared and immutable.
 
 pub mod config;
 pub mod fill;
 mod head;
 pub mod key;
+mod lengths;
 mod native;
 mod permutation;
 mod pick;
 pub mod value;
 mod zipf;
 
-pub use config::{KeyDist, Kind, Mix, Paths, WorkloadConfig};
+pub use config::{KeyDist, Kind, Mix, WorkloadConfig};
 pub use fill::{FillConfig, FillProgress, FillReport, fill};
 pub use key::KeyBytes;
 pub use value::ValueBytes;
@@ -34,12 +35,11 @@ use kvant_base::{Error, Result};
 use native::{NativeSource, Shared};
 use std::sync::Arc;
 
-/// The sources of a workload, one a thread. `headers` are names and values that each request
-/// carries besides `Host` (which they may replace) and `Content-Length`.
+/// The sources of a workload, one per thread. `headers` are names and values that each request has
+/// besides `Host` (which they may replace) and `Content-Length`.
 ///
 /// # Errors
-/// `Invalid` with everything that [`WorkloadConfig::problems`] says, or when a target's URL has a
-/// query.
+/// `Invalid` with all [`WorkloadConfig::problems`], or if a target's URL has a query.
 pub fn sources(
     config: &WorkloadConfig,
     targets: &[Target],

@@ -1,5 +1,4 @@
-//! The source of a native workload. Makes a request by copying: no allocation, no formatting by the
-//! standard library.
+//! The source of a native workload. Makes requests by copying, without allocation or formatting.
 
 use super::config::{Kind, WorkloadConfig};
 use super::head::{self, Head};
@@ -13,27 +12,26 @@ use kvant_base::Result;
 use kvant_env::rng::Rng;
 use std::sync::Arc;
 
-/// What all threads use and nobody changes.
+/// Immutable tables that all threads share.
 #[derive(Debug)]
 pub(super) struct Shared {
     /// By target and [`Kind::index`].
     heads: Vec<Vec<Head>>,
-    /// By [`Kind::index`]; only kinds of the mix have an entry that means something.
+    /// By [`Kind::index`]; `None` for kinds that are not in the mix.
     ops: [Option<OpId>; Kind::ALL.len()],
     keys: Keys,
     values: Values,
 }
 
 impl Shared {
-    /// The tables of a workload without problems.
+    /// The tables of a workload that has no problems.
     pub(super) fn new(
         config: &WorkloadConfig,
         targets: &[Target],
         headers: &[(String, String)],
         ops: &OpNames,
     ) -> Result<Shared> {
-        let head =
-            |kind, target| Head::new(kind, &config.paths, config.range_records, target, headers);
+        let head = |kind, target| Head::new(kind, config.range_records, target, headers);
         let heads = targets
             .iter()
             .map(|target| Kind::ALL.into_iter().map(|kind| head(kind, target)).collect())
@@ -67,19 +65,19 @@ impl Shared {
     }
 }
 
-/// One thread's part of a workload.
+/// The requests of one thread.
 pub(super) struct NativeSource {
     shared: Arc<Shared>,
     rng: Rng,
     picker: Picker,
     mix: Cumulative,
-    /// Of 2^32 requests, so many ask for a key that exists.
+    /// How many of 2^32 requests have a key that exists.
     hits_of_2_32: u64,
-    /// The last key that has another after it: the absent key after it lies between existing ones.
+    /// The last key but one: the absent key after it lies between stored ones.
     absent_index_max: u64,
-    /// The last key at which a range may begin and still find all its records.
+    /// The last start of a range that has all its records.
     range_index_max: u64,
-    /// The number of the next put over all threads, and the distance to the one after.
+    /// The number of this thread's next put over all threads, and the step to the one after.
     put_number: u64,
     put_step: u64,
     bytes: Vec<u8>,
@@ -110,11 +108,6 @@ impl NativeSource {
             shared,
         }
     }
-
-    #[inline]
-    fn is_hit(&mut self) -> bool {
-        self.hits_of_2_32 >> 32 != 0 || self.rng.next_u64() >> 32 < self.hits_of_2_32
-    }
 }
 
 impl RequestSource for NativeSource {
@@ -140,11 +133,9 @@ impl RequestSource for NativeSource {
             }
             Kind::Get | Kind::Delete => {
                 let index = self.picker.next(&mut self.rng);
-                let is_hit = self.is_hit();
-                let shared = &*self.shared;
-                let head = &shared.heads[target][kind.index()];
+                let (hits, rng) = (self.hits_of_2_32, &mut self.rng);
                 self.bytes.extend_from_slice(&head.before_key);
-                if is_hit {
+                if hits >> 32 != 0 || rng.next_u64() >> 32 < hits {
                     shared.keys.append(index, &mut self.bytes);
                 } else {
                     shared.keys.append_absent(index.min(self.absent_index_max), &mut self.bytes);
@@ -156,13 +147,13 @@ impl RequestSource for NativeSource {
     }
 }
 
-/// The random numbers of a thread.
+/// The generator of random numbers of a thread.
 fn thread_rng(seed: u64, thread: usize) -> Rng {
-    // Mixed, not added: the threads of seed 1 must not be those of seed 2, one further.
+    // With seed + thread, thread 1 of seed 1 would equal thread 0 of seed 2.
     Rng::new(Rng::new(seed).next_u64() ^ Rng::new(!(thread as u64)).next_u64())
 }
 
-/// Kinds with the upper ends of their parts of `0..total`.
+/// Kinds with the ends of their parts of `0..total`.
 #[derive(Clone, Debug)]
 struct Cumulative {
     ends: Vec<(u64, Kind)>,
@@ -180,7 +171,7 @@ impl Cumulative {
         Cumulative { ends, total }
     }
 
-    /// There is one: a mix without weights is a problem.
+    /// The first kind: a mix without weights is a problem.
     fn first(&self) -> Kind {
         self.ends[0].1
     }

@@ -1,7 +1,7 @@
 //! Spreads ranks over keys: a fixed permutation of `0..count`, computed instead of stored.
 //!
 //! Xor-shifts and multiplications by odd numbers are bijections of the numbers below a power of
-//! two; what they map beyond `count` is mapped again until it is within ("cycle walking", Black and
+//! two. A result that is not below `count` is mapped again until it is ("cycle walking", Black and
 //! Rogaway, "Ciphers with arbitrary finite domains", 2002): less than twice on average.
 
 /// A permutation of `0..count`.
@@ -19,7 +19,7 @@ impl Permutation {
         Permutation { count, mask: (1 << bits) - 1, shift: bits.div_ceil(2) }
     }
 
-    /// Where `at`, which is below `count`, goes.
+    /// Maps `at`, which is below `count`.
     #[inline]
     pub(super) fn map(&self, at: u64) -> u64 {
         let mut x = at;

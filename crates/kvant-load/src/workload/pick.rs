@@ -10,9 +10,9 @@ use kvant_env::rng::Rng;
 pub(super) enum Picker {
     /// `next`, `next + step`, ... and from `first` again.
     Sequential { first: u64, next: u64, step: u64, count: u64 },
-    /// Any.
+    /// Each number with the same probability.
     Uniform { count: u64 },
-    /// Hot ones, spread.
+    /// Permuted Zipf ranks.
     Zipfian { ranks: Zipf, spread: Permutation },
 }
 
@@ -21,7 +21,7 @@ impl Picker {
     pub(super) fn new(dist: KeyDist, count: u64, thread: usize, thread_count: usize) -> Picker {
         match dist {
             KeyDist::Sequential => {
-                // More threads than keys: some share one.
+                // With more threads than keys some share a key.
                 let first = thread as u64 % count;
                 Picker::Sequential { first, next: first, step: thread_count as u64, count }
             }

@@ -27,7 +27,7 @@ fn index(text: &str) -> u64 {
 }
 
 #[test]
-fn requests_are_what_the_server_expects() {
+fn requests_follow_the_servers_api() {
     let first = |mix: &str| {
         let config = WorkloadConfig { key_dist: KeyDist::Sequential, ..config(mix) };
         texts(&mut *one(&config), 1).remove(0)
@@ -67,26 +67,20 @@ fn the_length_of_a_value_is_that_of_its_body() {
 }
 
 #[test]
-fn headers_paths_and_targets_are_the_callers() {
-    let headers = [("host".to_string(), "other".to_string()), ("X-A".into(), "{key}".into())];
-    let config = WorkloadConfig {
-        paths: Paths { entity: "/cache/{key}/v".into(), ..Paths::default() },
-        key_dist: KeyDist::Sequential,
-        ..config("get=1")
-    };
+fn headers_and_base_paths_are_the_callers() {
+    let headers = [("host".to_string(), "other".to_string()), ("X-A".into(), "b".into())];
+    let config = WorkloadConfig { key_dist: KeyDist::Sequential, ..config("get=1") };
     let targets = [target("/"), target("/base/")];
     let mut sources = sources(&config, &targets, &headers, 1, &OpNames::default()).unwrap();
     let mut text =
         |target| String::from_utf8(sources[0].next(target).unwrap().bytes.to_vec()).unwrap();
-    assert_eq!(text(0), "GET /cache/000000000000/v HTTP/1.1\r\nhost: other\r\nX-A: {key}\r\n\r\n");
-    assert_eq!(
-        text(1),
-        "GET /base/cache/000000000001/v HTTP/1.1\r\nhost: other\r\nX-A: {key}\r\n\r\n"
-    );
+    let rest = "HTTP/1.1\r\nhost: other\r\nX-A: b\r\n\r\n";
+    assert_eq!(text(0), format!("GET /v0/entity?id=000000000000 {rest}"));
+    assert_eq!(text(1), format!("GET /base/v0/entity?id=000000000001 {rest}"));
 }
 
 #[test]
-fn a_url_with_a_query_and_a_bad_workload_are_refused() {
+fn a_url_with_a_query_and_a_bad_workload_are_rejected() {
     let ops = OpNames::default();
     let error = sources(&config("get=1"), &[target("/?a=b")], &[], 1, &ops).err().unwrap();
     assert!(error.to_string().contains("query"), "{error}");
@@ -112,7 +106,7 @@ fn one_seed_and_number_of_threads_give_the_same_requests() {
     let (seven, eight) = (run(7, 2), run(8, 2));
     assert_ne!(seven, eight);
     assert_ne!(seven[0], seven[1], "threads differ");
-    assert_ne!(seven[1], eight[0], "the threads of one seed are not those of the next, shifted");
+    assert_ne!(seven[1], eight[0], "thread 1 of a seed is not thread 0 of the next seed");
 }
 
 #[test]
@@ -128,7 +122,7 @@ fn a_sequential_pass_uses_each_key_once_over_all_threads() {
 }
 
 #[test]
-fn hits_are_the_asked_part_and_misses_lie_between_stored_keys() {
+fn the_hit_ratio_holds_and_misses_lie_between_stored_keys() {
     for ratio in [0.0, 0.25, 1.0] {
         let config = WorkloadConfig { hit_ratio: ratio, ..config("get=1,delete=1") };
         let texts = texts(&mut *one(&config), 20_000);
@@ -137,16 +131,13 @@ fn hits_are_the_asked_part_and_misses_lie_between_stored_keys() {
         assert!((part - ratio).abs() < 0.02, "{part} of {ratio}");
         assert!(ratio > 0.0 || part == 0.0);
         assert!(ratio < 1.0 || part == 1.0);
-        assert!(
-            misses.iter().all(|text| index(text) < 999),
-            "after the last key nothing is stored"
-        );
+        assert!(misses.iter().all(|text| index(text) < 999), "no key is stored after the last one");
         assert!(texts.iter().all(|text| index(text) < 1_000));
     }
 }
 
 #[test]
-fn ranges_begin_where_all_their_records_exist() {
+fn all_records_of_a_range_exist() {
     let config = WorkloadConfig { range_records: 900, ..config("range=1") };
     let starts: Vec<_> = texts(&mut *one(&config), 2_000).iter().map(|text| index(text)).collect();
     assert!(starts.iter().all(|start| *start <= 100));
@@ -154,7 +145,7 @@ fn ranges_begin_where_all_their_records_exist() {
     let config = WorkloadConfig { range_records: 5_000, ..config };
     assert!(
         texts(&mut *one(&config), 20).iter().all(|text| index(text) == 0),
-        "more than there are"
+        "more records than keys"
     );
 }
 
@@ -202,7 +193,7 @@ fn growing_values_grow_over_all_threads() {
 }
 
 #[test]
-fn a_workload_of_one_key_asks_for_it_alone() {
+fn a_workload_of_one_key_uses_only_that_key() {
     for dist in [KeyDist::Sequential, KeyDist::Uniform, KeyDist::Zipfian] {
         let config = WorkloadConfig { key_count: 1, key_dist: dist, ..config("get=1,range=1") };
         assert!(texts(&mut *one(&config), 50).iter().all(|text| index(text) == 0));

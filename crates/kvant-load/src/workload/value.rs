@@ -1,16 +1,15 @@
-//! Values: slices of one table of random letters and digits, so that a long value costs no more to
-//! make than to copy.
+//! Values: slices of one table of random letters and digits, so that making a value costs one copy.
 //!
-//! What repeats is at least [`WINDOW_BYTES`] of other values apart on average: compression of
-//! blocks finds as little in them as in random text.
+//! Slices overlap, but repetitions are at least [`WINDOW_BYTES`] of other values apart on average:
+//! blocks of them compress as badly as random text.
 
-use super::config::{length_problems, parse_lengths};
+use super::lengths;
 use kvant_env::rng::Rng;
 
 /// The longest value, in bytes.
 pub const BYTES_MAX: u64 = 1 << 30;
 
-/// Positions at which a value may begin in the table: a power of two.
+/// Offsets in the table at which a value may begin: a power of two.
 const WINDOW_BYTES: u64 = 1 << 18;
 
 /// The length of values, in bytes.
@@ -25,8 +24,8 @@ pub enum ValueBytes {
         /// The longest.
         max: u64,
     },
-    /// `min` for the first request, one more for each that follows over all threads, and `min`
-    /// again after `max`.
+    /// `min` for the first put over all threads, one more for each following one, and `min` again
+    /// after `max`.
     Growing {
         /// The shortest.
         min: u64,
@@ -45,13 +44,13 @@ impl ValueBytes {
     /// Parses `N`, `A..B` (random), or `grow:A..B`.
     ///
     /// # Errors
-    /// A sentence naming the text and the accepted forms.
+    /// A sentence with the text and the accepted forms.
     pub fn parse(text: &str) -> Result<ValueBytes, String> {
-        if let Some(lengths) = text.strip_prefix("grow:") {
-            let (min, max) = parse_lengths(lengths)?;
+        if let Some(range) = text.strip_prefix("grow:") {
+            let (min, max) = lengths::parse(range)?;
             return Ok(ValueBytes::Growing { min, max });
         }
-        let (min, max) = parse_lengths(text)?;
+        let (min, max) = lengths::parse(text)?;
         Ok(if text.contains("..") {
             ValueBytes::Random { min, max }
         } else {
@@ -59,7 +58,7 @@ impl ValueBytes {
         })
     }
 
-    /// The longest that comes.
+    /// The longest.
     pub fn max(self) -> u64 {
         match self {
             ValueBytes::Fixed(length) => length,
@@ -72,11 +71,11 @@ impl ValueBytes {
             ValueBytes::Fixed(length) => (length, length),
             ValueBytes::Random { min, max } | ValueBytes::Growing { min, max } => (min, max),
         };
-        length_problems("values", min, max, 0, BYTES_MAX)
+        lengths::problems("values", min, max, 0..=BYTES_MAX)
     }
 }
 
-/// Hands out values.
+/// Makes values.
 #[derive(Debug)]
 pub(super) struct Values {
     lengths: ValueBytes,
@@ -84,13 +83,13 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Values of these lengths, which must have no [`ValueBytes::problems`].
+    /// Values of these lengths, which have no [`ValueBytes::problems`].
     pub(super) fn new(lengths: ValueBytes, seed: u64) -> Values {
         let table_bytes = WINDOW_BYTES + lengths.max();
         Values { lengths, table: letters(&mut Rng::new(seed), table_bytes as usize) }
     }
 
-    /// The next value for the `number`th put over all threads.
+    /// A value for the `number`th put over all threads.
     #[inline]
     pub(super) fn next(&self, number: u64, rng: &mut Rng) -> &[u8] {
         let start = (rng.next_u64() & (WINDOW_BYTES - 1)) as usize;

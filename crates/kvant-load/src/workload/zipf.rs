@@ -2,10 +2,10 @@
 //! Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", ACM
 //! TOMACS 6(3), 1996).
 //!
-//! The probability of rank `k` is in proportion to `h(k) = k^-s`. A point is drawn below a
+//! The probability of rank `k` is proportional to `h(k) = k^-s`. A point is drawn below a
 //! continuous hat over the histogram of `h`, by inversion of its integral `H`, and rounded to a
-//! rank; it is drawn again when it lies above that rank's bar, which for the first rank is cut
-//! exactly. Fewer than one draw in ten is.
+//! rank. A point above the bar of its rank is rejected: less than one draw in ten. The bar of the
+//! first rank is cut exactly.
 
 use kvant_env::rng::Rng;
 
@@ -16,11 +16,11 @@ pub(super) const EXPONENT: f64 = 0.99;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Zipf {
     count: f64,
-    /// `H` where the first rank's bar begins: the integral from there to 3/2 is `h(1)`.
+    /// `H` at the left end of the first rank's bar: the integral from there to 3/2 is `h(1)`.
     area_begin: f64,
     /// `H(count + 1/2)`.
     area_end: f64,
-    /// A point that was rounded up by no more than this is below its bar, whatever the rank.
+    /// A point rounded up by at most this is below its bar, for every rank.
     sure: f64,
 }
 
@@ -55,8 +55,7 @@ fn height(x: f64) -> f64 {
     (-EXPONENT * x.ln()).exp()
 }
 
-/// `H(x)`: the integral of `h` from 1 to `x`. Written so that nothing cancels out while the
-/// exponent is near 1.
+/// `H(x)`: the integral of `h` from 1 to `x`, in a form without cancellation for exponents near 1.
 fn integral(x: f64) -> f64 {
     ((1.0 - EXPONENT) * x.ln()).exp_m1() / (1.0 - EXPONENT)
 }

@@ -4,6 +4,7 @@ pub(crate) mod db;
 pub(crate) mod generate;
 #[expect(clippy::disallowed_methods, reason = "a report shows the command line")]
 pub(crate) mod load;
+mod option;
 pub(crate) mod profile;
 mod reader;
 pub(crate) mod serve;

@@ -1,6 +1,7 @@
-//! Takes values out of the parsed command line and collects what is wrong with them, so that all of
-//! it is said at once.
+//! Reads values from the parsed command line and collects all problems, so that they are reported
+//! together.
 
+use super::option::Parsed;
 use clap::ArgMatches;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,30 +28,28 @@ impl<'a> Reader<'a> {
         self.args.get_flag(id)
     }
 
-    /// The value of an option; `None` where it is not given or wrong.
-    pub(crate) fn optional<T>(
-        &mut self,
-        id: &str,
-        parse: impl Fn(&str) -> Result<T, String>,
-    ) -> Option<T> {
-        let raw = self.args.get_one::<OsString>(id)?;
-        self.parsed(id, raw, parse)
+    /// The value of a row of [`super::option`]; `None` if it is not given and has no default, or is
+    /// bad.
+    pub(crate) fn get<T: Clone + Send + Sync + 'static>(&mut self, id: &str) -> Option<T> {
+        self.list(id).pop()
     }
 
-    /// The value of an option, or `default` where it is not given.
-    pub(crate) fn value<T>(
-        &mut self,
-        id: &str,
-        default: T,
-        parse: impl Fn(&str) -> Result<T, String>,
-    ) -> T {
-        self.optional(id, parse).unwrap_or(default)
+    /// The value of a row with a default, which replaces a bad value.
+    pub(crate) fn value<T: Clone + Send + Sync + 'static>(&mut self, id: &str) -> T {
+        self.get(id).expect("the row has a default")
     }
 
-    /// All values of an option, or of what has no option, in their order.
-    pub(crate) fn all<T>(&mut self, id: &str, parse: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
-        let raws = self.args.get_many::<OsString>(id).into_iter().flatten();
-        raws.filter_map(|raw| self.parsed(id, raw, &parse)).collect()
+    /// All values of a row, in their order.
+    pub(crate) fn list<T: Clone + Send + Sync + 'static>(&mut self, id: &str) -> Vec<T> {
+        let given = self.args.get_many::<Parsed<T>>(id).into_iter().flatten();
+        let mut values = Vec::new();
+        for Parsed { value, problem } in given {
+            if let Some(problem) = problem {
+                self.refuse(id, problem);
+            }
+            values.extend(value.clone());
+        }
+        values
     }
 
     /// The name of a file.
@@ -80,24 +79,5 @@ impl<'a> Reader<'a> {
     /// `value`, unless there was a problem.
     pub(crate) fn finish<T>(self, value: T) -> Result<T, Vec<String>> {
         if self.problems.is_empty() { Ok(value) } else { Err(self.problems) }
-    }
-
-    fn parsed<T>(
-        &mut self,
-        id: &str,
-        raw: &OsString,
-        parse: impl Fn(&str) -> Result<T, String>,
-    ) -> Option<T> {
-        let parsed = match raw.to_str() {
-            Some(text) => parse(text),
-            None => Err(format!("`{}` is not UTF-8", raw.to_string_lossy())),
-        };
-        match parsed {
-            Ok(value) => Some(value),
-            Err(sentence) => {
-                self.refuse(id, sentence);
-                None
-            }
-        }
     }
 }

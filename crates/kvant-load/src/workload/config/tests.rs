@@ -1,24 +1,19 @@
 use super::*;
 
 #[test]
-fn flags_mean_one_kind_or_a_mix() {
-    assert_eq!(Mix::from_flags("put", None), Ok(Mix::only(Kind::Put)));
-    assert_eq!(Mix::from_flags("mixed", None), Mix::parse("get=90,put=10"));
-    assert_eq!(
-        Mix::from_flags("mixed", Some("status=1, range=2")).unwrap().parts(),
-        [(Kind::Status, 1), (Kind::Range, 2)]
-    );
-    for (workload, mix) in [
-        ("post", None),
-        ("put", Some("get=1")),
-        ("mixed", Some("get")),
-        ("mixed", Some("get=+1")),
-        ("mixed", Some("get=")),
-        ("mixed", Some("scan=1")),
-        ("mixed", Some("get=99999999999")),
-    ] {
-        let message = Mix::from_flags(workload, mix).unwrap_err();
-        assert!(message.contains('`'), "{message} names what cannot be read");
+fn a_workload_has_one_kind_or_a_mix() {
+    let mix = |text| Mix::parse(text).unwrap();
+    assert_eq!(Mix::of_workload("put", None), Ok(Mix::only(Kind::Put)));
+    assert_eq!(Mix::of_workload("mixed", None), Ok(mix("get=90,put=10")));
+    let mixed = Mix::of_workload("mixed", Some(mix("status=1, range=2"))).unwrap();
+    assert_eq!(mixed.parts(), [(Kind::Status, 1), (Kind::Range, 2)]);
+    assert_eq!(mixed.to_string(), "status=1,range=2");
+    assert_eq!(mix("get=5").to_string(), "get");
+    assert!(Mix::of_workload("post", None).unwrap_err().contains("`post`"));
+    assert!(Mix::of_workload("put", Some(mix("get=1"))).unwrap_err().contains("`get=1`"));
+    for text in ["get", "get=+1", "get=", "scan=1", "get=99999999999"] {
+        let message = Mix::parse(text).unwrap_err();
+        assert!(message.contains('`'), "{message} names the bad part");
     }
 }
 
@@ -36,18 +31,13 @@ fn lengths_are_one_number_or_two_with_units() {
 }
 
 #[test]
-fn all_bad_values_are_named_at_once() {
+fn all_bad_values_are_reported_together() {
     let config = WorkloadConfig {
         key_count: 0,
         hit_ratio: 1.5,
         range_records: 0,
         key_bytes: KeyBytes { min: 5, max: 3 },
         value_bytes: ValueBytes::Random { min: 9, max: 1 << 40 },
-        paths: Paths {
-            entity: "no key".into(),
-            range: "/a{key}{key}".into(),
-            status: "/\n".into(),
-        },
         ..WorkloadConfig::new(Mix::parse("get=0,get=2000000").unwrap())
     };
     let problems = config.problems().join("\n");
@@ -58,11 +48,6 @@ fn all_bad_values_are_named_at_once() {
         "the first exceeds the second",
         "not within 12",
         "values of",
-        "`no key` does not begin",
-        "`no key` has bytes",
-        "`no key` does not have {key}",
-        "`/a{key}{key}`",
-        "`/\\n`",
         "get more than once",
         "2000000",
     ] {

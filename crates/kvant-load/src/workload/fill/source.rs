@@ -1,4 +1,4 @@
-//! One thread's part of a fill: which keys are sent next, and what became of those in flight.
+//! One thread's part of a fill: chooses the next keys and tracks those in flight.
 
 use super::{FillConfig, FillProgress, WAITING_MAX};
 use crate::op::OpId;
@@ -11,13 +11,13 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The first wait before a key is sent again, in nanoseconds; doubled with each try.
+/// Wait before the first retry of a key, in nanoseconds; doubled with each try.
 const WAIT_FIRST_NS: u64 = 1_000_000;
-/// The longest wait that is not asked for by the server, in nanoseconds.
+/// Longest wait without a `Retry-After`, in nanoseconds.
 const WAIT_MAX_NS: u64 = 1_000_000_000;
-/// The longest `Retry-After` that is believed, in seconds.
+/// A longer `Retry-After`, in seconds, counts as this.
 const RETRY_AFTER_MAX_S: u32 = 30;
-/// The longest pause of the whole thread while the server refuses, in nanoseconds.
+/// Longest pause of the thread after refusals, in nanoseconds.
 const PAUSE_MAX_NS: u64 = 100_000_000;
 
 /// Sends the keys `thread`, `thread + thread_count`, ...
@@ -29,24 +29,24 @@ pub(super) struct FillSource {
     step: u64,
     pipeline: usize,
     tries_max: u32,
-    /// The next key that was never sent.
-    fresh: u64,
-    /// Keys to be sent again, the first due first.
+    /// The next unsent key.
+    unsent: u64,
+    /// Keys that wait for a retry, in order of their due times.
     waiting: BinaryHeap<Reverse<Waiting>>,
     /// By cookie.
-    batches: Vec<Sent>,
-    /// Cookies that name no batch in flight.
+    batches: Vec<SentBatch>,
+    /// Cookies without a batch in flight.
     free: Vec<usize>,
     cookie: usize,
     now_ns: u64,
-    /// Refusals since the last success, and until when nothing is sent because of them.
+    /// Refusals since the last success. They pause the thread until `pause_until_ns`.
     refusals: u32,
     pause_until_ns: u64,
     bytes: Vec<u8>,
     expected: Vec<Expected>,
 }
 
-/// A key and how often it was sent.
+/// A key and its tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Attempt {
     index: u64,
@@ -55,16 +55,16 @@ struct Attempt {
     bytes: u64,
 }
 
-/// A key that is to be sent again.
+/// A key that waits for a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     due_ns: u64,
     attempt: Attempt,
 }
 
-/// The keys of a batch in flight; `None` once it is known what became of one.
+/// The keys of a batch in flight; `None` once settled.
 #[derive(Debug, Default)]
-struct Sent {
+struct SentBatch {
     keys: Vec<Option<Attempt>>,
     open: usize,
 }
@@ -86,7 +86,7 @@ impl FillSource {
             step: thread_count as u64,
             pipeline: config.pipeline,
             tries_max: config.tries_max,
-            fresh: thread as u64,
+            unsent: thread as u64,
             waiting: BinaryHeap::new(),
             batches: Vec::new(),
             free: Vec::new(),
@@ -99,26 +99,25 @@ impl FillSource {
         }
     }
 
-    fn has_fresh(&self) -> bool {
-        self.fresh < self.key_count && self.waiting.len() < WAITING_MAX
+    fn has_unsent(&self) -> bool {
+        self.unsent < self.key_count && self.waiting.len() < WAITING_MAX
     }
 
-    /// The next key to send now, if there is one.
+    /// Takes the next key that is due, if there is one.
     fn take(&mut self) -> Option<Attempt> {
         if self.waiting.peek().is_some_and(|Reverse(first)| first.due_ns <= self.now_ns) {
             self.progress.resent.fetch_add(1, Ordering::Relaxed);
             return self.waiting.pop().map(|Reverse(waiting)| waiting.attempt);
         }
-        if !self.has_fresh() {
+        if !self.has_unsent() {
             return None;
         }
-        let index = self.fresh;
-        self.fresh += self.step;
+        let index = self.unsent;
+        self.unsent += self.step;
         Some(Attempt { index, tries: 0, bytes: 0 })
     }
 
-    /// Appends the request; the value depends on seed and key, so that it is the same when sent
-    /// again.
+    /// Appends the request. The value depends on seed and key only, so that retries repeat it.
     fn append(&mut self, target: usize, attempt: &mut Attempt) {
         let mut rng = Rng::new(self.seed ^ Rng::new(attempt.index).next_u64());
         let value = self.shared.values().next(attempt.index, &mut rng);
@@ -127,13 +126,13 @@ impl FillSource {
         attempt.bytes = self.shared.key_bytes(attempt.index) + value.len() as u64;
     }
 
-    fn stored(&mut self, attempt: Attempt) {
+    fn count_stored(&mut self, attempt: Attempt) {
         self.progress.stored_keys.fetch_add(1, Ordering::Relaxed);
         self.progress.stored_bytes.fetch_add(attempt.bytes, Ordering::Relaxed);
         self.refusals = 0;
     }
 
-    fn failed(&mut self, attempt: Attempt, fate: Fate) {
+    fn schedule_retry(&mut self, attempt: Attempt, fate: Fate) {
         if attempt.tries >= self.tries_max {
             let last = match fate {
                 Fate::Answered { status, .. } => format!("status {status}"),
@@ -144,15 +143,15 @@ impl FillSource {
             return;
         }
         let doubled_ns = WAIT_FIRST_NS << attempt.tries.saturating_sub(1).min(20);
-        let asked_s = match fate {
+        let retry_after_s = match fate {
             Fate::Answered { retry_after_s, .. } => {
                 retry_after_s.unwrap_or(0).min(RETRY_AFTER_MAX_S)
             }
             Fate::Lost => 0,
         };
-        let wait_ns = doubled_ns.min(WAIT_MAX_NS).max(u64::from(asked_s) * 1_000_000_000);
+        let wait_ns = doubled_ns.min(WAIT_MAX_NS).max(u64::from(retry_after_s) * 1_000_000_000);
         self.waiting.push(Reverse(Waiting { due_ns: self.now_ns + wait_ns, attempt }));
-        // The whole thread slows down too, or it would only make the server refuse the next keys.
+        // Without a pause of the thread the server would refuse the next keys as well.
         let pause_ns = (WAIT_FIRST_NS << self.refusals.min(20)).min(PAUSE_MAX_NS);
         if self.pause_until_ns <= self.now_ns {
             self.pause_until_ns = self.now_ns + pause_ns;
@@ -164,7 +163,7 @@ impl FillSource {
 impl RequestSource for FillSource {
     fn next(&mut self, target: usize) -> Result<Batch<'_>> {
         self.cookie = self.free.pop().unwrap_or_else(|| {
-            self.batches.push(Sent::default());
+            self.batches.push(SentBatch::default());
             self.batches.len() - 1
         });
         self.bytes.clear();
@@ -182,7 +181,7 @@ impl RequestSource for FillSource {
     }
 
     fn is_stopped(&self) -> bool {
-        let is_done = self.fresh >= self.key_count
+        let is_done = self.unsent >= self.key_count
             && self.waiting.is_empty()
             && self.free.len() == self.batches.len();
         is_done || self.progress.is_over.load(Ordering::Relaxed)
@@ -206,9 +205,9 @@ impl RequestSource for FillSource {
             self.free.push(cookie);
         }
         match fate {
-            Fate::Answered { status: 200..=299, .. } => self.stored(attempt),
+            Fate::Answered { status: 200..=299, .. } => self.count_stored(attempt),
             Fate::Answered { status: 408 | 425 | 429 | 500.., .. } | Fate::Lost => {
-                self.failed(attempt, fate)
+                self.schedule_retry(attempt, fate)
             }
             Fate::Answered { status, .. } => {
                 let message = format!("key {} was refused with status {status}", attempt.index);
@@ -223,7 +222,7 @@ impl RequestSource for FillSource {
             return Some(self.pause_until_ns);
         }
         let due_ns = self.waiting.peek().map_or(u64::MAX, |Reverse(first)| first.due_ns);
-        (!self.has_fresh() && due_ns > now_ns).then_some(due_ns)
+        (!self.has_unsent() && due_ns > now_ns).then_some(due_ns)
     }
 }
 

@@ -33,7 +33,7 @@ fn absent_keys_are_never_stored_and_lie_between_neighbours() {
             let (here, next, absent) =
                 (key(&keys, index), key(&keys, index + 1), absent(&keys, index));
             assert!(absent < next, "{absent} {next}");
-            // Below or above the key itself, but never it, and above the one before.
+            // It shares the digits of the stored key, but differs from it.
             assert!(absent != here && absent[..DIGITS] == here[..DIGITS]);
             assert!(!key(&keys, index)[DIGITS..].contains('-'));
             assert_eq!(absent.len(), here.len().max(DIGITS + 1));
@@ -42,7 +42,7 @@ fn absent_keys_are_never_stored_and_lie_between_neighbours() {
 }
 
 #[test]
-fn long_keys_have_all_their_lengths_and_are_the_same_in_all_runs() {
+fn long_keys_have_all_lengths_and_are_the_same_in_all_runs() {
     let lengths = KeyBytes { min: 20, max: 29 };
     let keys = Keys::new(lengths);
     let mut seen = [0; 30];
@@ -52,12 +52,12 @@ fn long_keys_have_all_their_lengths_and_are_the_same_in_all_runs() {
         seen[key.len()] += 1;
     }
     assert!(seen[20..30].iter().all(|count| (50..200).contains(count)), "{seen:?}");
-    // What is stored today is read tomorrow.
+    // Databases that were filled earlier stay readable.
     assert_eq!(key(&Keys::new(KeyBytes { min: 24, max: 24 }), 7), "0000000000077FYHHH8bC7BK");
 }
 
 #[test]
-fn lengths_outside_of_the_limits_are_problems() {
+fn lengths_outside_the_limits_are_problems() {
     assert_eq!(KeyBytes { min: 12, max: BYTES_MAX }.problems(), Vec::<String>::new());
     assert_eq!(KeyBytes { min: 11, max: 20 }.problems().len(), 1);
     assert_eq!(KeyBytes { min: 12, max: BYTES_MAX + 1 }.problems().len(), 1);

@@ -25,8 +25,7 @@ fn it_works_at_the_ends_of_its_range() {
 fn neighbours_are_spread() {
     let count = 1_000_000;
     let permutation = Permutation::new(count);
-    // The hottest hundred ranks: in each tenth of the keys there are some, and hardly any two are
-    // near each other.
+    // Each tenth of the keys has some of the hottest hundred ranks, and hardly any two are close.
     let mut hot: Vec<_> = (0..100).map(|at| permutation.map(at)).collect();
     hot.sort_unstable();
     let tenths: Vec<_> =

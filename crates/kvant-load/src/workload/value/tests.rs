@@ -6,7 +6,7 @@ fn lengths(values: &Values, count: u64) -> Vec<usize> {
 }
 
 #[test]
-fn lengths_are_what_was_asked_for() {
+fn lengths_follow_the_configuration() {
     assert_eq!(lengths(&Values::new(ValueBytes::Fixed(0), 1), 2), [0, 0]);
     assert_eq!(lengths(&Values::new(ValueBytes::Fixed(100), 1), 2), [100, 100]);
     let growing = Values::new(ValueBytes::Growing { min: 3, max: 5 }, 1);

@@ -1,9 +1,9 @@
 use super::*;
 
-/// Draws that are compared with their probabilities.
+/// Draws of a test against the probabilities.
 const DRAWS: u64 = 400_000;
 
-/// Pearson's statistic over the first ranks and the rest, against its mean plus five deviations.
+/// Pearson's statistic over the first ranks and the rest is below its mean plus five deviations.
 fn check(count: u64, seed: u64) {
     let mut rng = Rng::new(seed);
     let zipf = Zipf::new(count);
@@ -31,7 +31,7 @@ fn check(count: u64, seed: u64) {
 }
 
 #[test]
-fn ranks_come_as_often_as_the_law_says() {
+fn frequencies_of_ranks_follow_the_law() {
     let seed = kvant_env::rng::entropy_seed();
     println!("seed {seed}");
     for count in [1, 2, 3, 10, 1_000, 100_000] {
@@ -40,11 +40,11 @@ fn ranks_come_as_often_as_the_law_says() {
 }
 
 #[test]
-fn the_highest_rank_comes_too() {
+fn the_highest_ranks_are_drawn() {
     let zipf = Zipf::new(5);
     let mut rng = Rng::new(1);
     assert!((0..1_000).any(|_| zipf.next(&mut rng) == 5));
-    // The largest range: nothing overflows, and the upper half of the ranks is drawn now and then.
+    // The largest range: nothing overflows, and the upper half of the ranks is drawn as well.
     let zipf = Zipf::new(1_000_000_000_000);
     let high = (0..100_000).filter(|_| zipf.next(&mut rng) > 500_000_000_000).count();
     assert!((1_000..5_000).contains(&high), "{high}");

@@ -1,11 +1,12 @@
-//! The command line of `kvant load`: wrk2's options under wrk2's names, and ours as long options
-//! only.
-//!
-//! Values are taken as they are: [`super::settings`] judges all of them together, so that all bad
-//! ones are reported at once.
+//! The command line of `kvant load`, one row an option: wrk2's options under wrk2's names, ours
+//! with long names only.
 
-use crate::cli::Suggested;
+use super::parse;
+use crate::commands::option::{About, argument, file, flag, option, words};
+use clap::builder::ArgPredicate::IsPresent;
 use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
+use kvant_load::workload::{KeyBytes, KeyDist, Mix, ValueBytes};
+use kvant_load::{Arrival, units};
 use std::ffi::OsString;
 
 const ABOUT: &str = "Load a server at a constant rate, as wrk2 does";
@@ -18,13 +19,6 @@ const LONG_ABOUT: &str = "Load a server at a constant rate, as wrk2 does, and sa
 const AFTER_HELP: &str = "Exit codes: 0 done; 1 could not run: the server cannot be reached, a script failed, a file cannot \
     be read or written; 2 wrong usage; 3 an assertion is broken; 4 an assertion failed or cannot be decided, and the \
     generator, not the server, was the limit, or others disturbed the machine: measure again on a quieter or larger one; 130 a second SIGINT.";
-
-/// Help headings.
-const WRK2: &str = "Options of wrk2";
-const PLAN: &str = "Plan";
-const REQUESTS: &str = "Requests";
-const WORKLOAD: &str = "Workload";
-const RESULTS: &str = "Results";
 
 /// The command.
 pub(crate) fn command() -> Command {
@@ -42,184 +36,148 @@ pub(crate) fn command() -> Command {
             "kvant load [OPTIONS] -R RATE URL... [-- ARGS...]\n       kvant load fill [OPTIONS] --keys N URL...\n       \
              kvant load compare A.json B.json",
         )
+        .next_help_heading("Options of wrk2")
         .args(wrk2())
+        .next_help_heading("Plan")
         .args(plan())
+        .next_help_heading("Requests")
         .args(requests())
+        .next_help_heading("Workload")
         .args(workload())
+        .next_help_heading("Results")
         .args(results())
+        .next_help_heading(None::<&str>)
         .arg(urls())
         .arg(
-            text("args", "ARGS", "Arguments of the script's init(), after `--`")
+            argument("args", "ARGS", parse::any)
                 .last(true)
-                .num_args(0..),
+                .num_args(0..)
+                .about("Arguments of the script's init(), after `--`"),
         )
         .subcommand(fill())
         .subcommand(compare())
 }
 
-fn wrk2() -> Vec<Arg> {
-    let args = vec![
+fn wrk2() -> impl IntoIterator<Item = Arg> {
+    [
         threads("2"),
         connections("10"),
-        option(
-            "duration",
-            "T",
-            "How long to measure, for each rate [default: 10s]",
-        )
-        .short('d'),
-        rate(),
-        file(
-            "script",
-            "FILE",
-            "Lua script that makes the requests, as for wrk2 and wrk",
-        )
-        .short('s'),
+        option("duration", "T", "10s", parse::positive_time)
+            .short('d')
+            // A number of requests may take as long as histograms reach.
+            .default_value_ifs([("ramp", IsPresent, "10s"), ("requests", IsPresent, "24h")])
+            .about("How long to measure, for each rate"),
+        option("rate", "RATE,...", "", parse::rates)
+            .short('R')
+            .allow_hyphen_values(true)
+            .about(
+                "Requests a second, over all threads; several are held one after the other; 0 sends as soon as an answer is \
+                 there (closed loop). Required",
+            ),
+        file("script").short('s').about("Lua script that makes the requests, as for wrk2 and wrk"),
         header(),
-        flag("latency", "Print the distribution of the response time").short('L'),
-        flag(
-            "u_latency",
+        flag("latency").short('L').about("Print the distribution of the response time"),
+        flag("u_latency").short('U').about(
             "Print the distribution of the service time too: from the request's write, not from its plan",
-        )
-        .short('U'),
-        flag(
-            "batch_latency",
-            "Record only the last answer of a pipelined batch",
-        )
-        .short('B'),
+        ),
+        flag("batch_latency").short('B').about("Record only the last answer of a pipelined batch"),
         timeout(),
         Arg::new("version")
             .short('v')
             .long("version")
             .action(ArgAction::Version)
             .help("Print the version"),
-    ];
-    headed(WRK2, args)
+    ]
 }
 
-fn plan() -> Vec<Arg> {
-    let args = vec![
-        option(
-            "ramp",
-            "FROM..TO",
-            "A rate that changes evenly over the duration, instead of --rate",
+fn plan() -> impl IntoIterator<Item = Arg> {
+    [
+        option("ramp", "FROM..TO", "", parse::ramp)
+            .about("A rate that changes evenly over the duration, instead of --rate"),
+        words("arrival", &Arrival::ALL.map(Arrival::name), "uniform", parse::arrival).about(
+            "How planned times are spread: evenly over all connections, as independent users arrive, or each connection \
+             for itself",
         ),
-        words(
-            "arrival",
-            &["uniform", "poisson", "wrk2"],
-            "How planned times are spread: evenly over all connections, as independent users arrive, or each \
-             connection for itself [default: uniform]",
-        ),
-        option(
-            "requests",
-            "COUNT",
+        option("requests", "COUNT", "", parse::positive_number).short('n').about(
             "End each rate after so many requests, whatever came of them; without -d that may take any time",
-        )
-        .short('n'),
-        option(
-            "warmup",
-            "T",
-            "Load that is not measured, before each measured time [default: 0s, and 3s with --find-max]",
         ),
-        flag(
-            "wrk2-exact",
+        option("warmup", "T", "0s, and 3s with --find-max", units::parse_time)
+            .default_value_if("find-max", "true", "3s")
+            .about("Load that is not measured, before each measured time"),
+        flag("wrk2-exact").about(
             "wrk2's schedule and its 10 s of calibration within the duration, in place of the better ones",
         ),
         seed(),
-        flag(
-            "find-max",
-            "Find the highest rate that holds --slo; -d is the length of a step. Steps that failed while others disturbed the machine \
-             are repeated",
+        flag("find-max").about(
+            "Find the highest rate that holds --slo; -d is the length of a step. Steps that failed while others disturbed \
+             the machine are repeated",
         ),
-        option(
-            "slo",
-            "EXPR",
-            "What --find-max has to hold; may be repeated [default: p99<5ms]",
-        )
-        .action(ArgAction::Append),
-        option(
-            "spin",
-            "T",
-            "How long before a planned time a thread polls instead of sleeping, at most a tenth of the time between its \
-             requests; `always`: it never sleeps, for a core each [default: 20us; 0s with --wrk2-exact]",
-        ),
-    ];
-    headed(PLAN, args)
+        option("slo", "EXPR", "p99<5ms", parse::assertion)
+            .action(ArgAction::Append)
+            .about("What --find-max has to hold; may be repeated"),
+        // 20us is about the time of a wake-up; wrk2 waits for whole milliseconds.
+        option("spin", "T", "20us; 0s with --wrk2-exact", parse::spin)
+            .default_value_if("wrk2-exact", "true", "0s")
+            .about(
+                "How long before a planned time a thread polls instead of sleeping, at most a tenth of the time between its \
+                 requests; `always`: it never sleeps, for a core each",
+            ),
+    ]
 }
 
-fn requests() -> Vec<Arg> {
-    let args = vec![
-        option("method", "METHOD", "Method of the requests [default: GET, and POST with --body]"),
-        option("body", "TEXT|@FILE", "Body of the requests: a text, or what a file holds")
-            .allow_hyphen_values(true),
-        option("ok", "STATUS,...", "Statuses over 399 that count as success, such as 404"),
-        option("pipeline", "N", "Requests in one write, on each connection [default: 1]"),
+fn requests() -> impl IntoIterator<Item = Arg> {
+    [
+        option("method", "METHOD", "GET, and POST with --body", parse::method)
+            .default_value_if("body", IsPresent, "POST")
+            .about("Method of the requests"),
+        option("body", "TEXT|@FILE", "", parse::body)
+            .allow_hyphen_values(true)
+            .about("Body of the requests: a text, or what a file holds"),
+        option("ok", "STATUS,...", "", parse::statuses)
+            .about("Statuses over 399 that count as success, such as 404"),
+        pipeline("1"),
         cacert(),
-    ];
-    headed(REQUESTS, args)
+    ]
 }
 
-fn workload() -> Vec<Arg> {
-    let args = vec![
-        words(
-            "workload",
-            &["status", "put", "get", "delete", "range", "mixed"],
-            "Requests for Kvant's interface, made without a script",
-        ),
-        option("keys", "N", "How many keys there are [default: 1M]"),
-        words(
-            "key-dist",
-            &["sequential", "uniform", "zipfian"],
-            "Which keys are asked for [default: uniform]",
-        ),
-        option("key-bytes", "N|MIN..MAX", "Length of keys [default: 12]"),
-        option(
-            "value-bytes",
-            "N|MIN..MAX",
-            "Length of values; grow:MIN..MAX for one byte more each time [default: 12]",
-        ),
-        option(
-            "hit-ratio",
-            "0..1",
-            "Share of reads that ask for keys which are there [default: 1]",
-        ),
-        option(
-            "mix",
-            "OP=WEIGHT,...",
-            "Shares of operations of --workload mixed, such as get=90,put=10",
-        ),
-        option("range-records", "N", "Most records that a range asks for [default: 100]"),
-    ];
-    headed(WORKLOAD, args)
+fn workload() -> impl IntoIterator<Item = Arg> {
+    let workloads = ["status", "put", "get", "delete", "range", "mixed"];
+    [
+        words("workload", &workloads, "", parse::any)
+            .about("Requests for Kvant's interface, made without a script"),
+        option("keys", "N", "1M", units::parse_count).about("How many keys there are"),
+        words("key-dist", &KeyDist::ALL.map(KeyDist::name), "uniform", KeyDist::parse)
+            .about("Which keys are asked for"),
+        key_bytes(),
+        value_bytes(),
+        option("hit-ratio", "0..1", "1", parse::ratio)
+            .about("Share of reads that ask for keys which are there"),
+        option("mix", "OP=WEIGHT,...", "", Mix::parse)
+            .about("Shares of operations of --workload mixed, such as get=90,put=10"),
+        option("range-records", "N", "100", units::parse_count)
+            .about("Most records that a range asks for"),
+    ]
 }
 
-fn results() -> Vec<Arg> {
-    let args = vec![
-        option(
-            "assert",
-            "EXPR",
-            "What must hold, such as 'p99<5ms'; else the exit code is 3; may be repeated",
-        )
-        .action(ArgAction::Append),
-        flag(
-            "abort-on-fail",
-            "End the load when an --assert is broken: failures and latencies are looked at each second, all else at the end of a rate",
+fn results() -> impl IntoIterator<Item = Arg> {
+    [
+        option("assert", "EXPR", "", parse::assertion)
+            .action(ArgAction::Append)
+            .about("What must hold, such as 'p99<5ms'; else the exit code is 3; may be repeated"),
+        flag("abort-on-fail").about(
+            "End the load when an --assert is broken: failures and latencies are looked at each second, all else at the end \
+             of a rate",
         ),
-        file("baseline", "FILE", "JSON of an earlier run, for assertions that compare with it"),
-        file("json", "FILE", "Write everything that was measured as JSON"),
-        file("hlog", "FILE", "Write a histogram for each second, as an HdrHistogram log"),
-        file(
-            "hgrm",
-            "FILE",
-            "Write the percentiles of the response time, for HdrHistogram's plotter",
-        ),
-        file(
-            "profile",
-            "FILE",
+        file("baseline").about("JSON of an earlier run, for assertions that compare with it"),
+        file("json").about("Write everything that was measured as JSON"),
+        file("hlog").about("Write a histogram for each second, as an HdrHistogram log"),
+        file("hgrm")
+            .about("Write the percentiles of the response time, for HdrHistogram's plotter"),
+        option("profile", "FILE", "", parse::profile).value_hint(ValueHint::FilePath).about(
             "Record the generator itself while it measures: .html, .kprof, .pb.gz, or .collapsed for CPU time",
         ),
         quiet(),
-    ];
-    headed(RESULTS, args)
+    ]
 }
 
 fn fill() -> Command {
@@ -234,18 +192,20 @@ fn fill() -> Command {
              SIGINT.",
         )
         .args_override_self(true)
-        .arg(option("keys", "N", "How many keys to store; required"))
-        .arg(option("key-bytes", "N|MIN..MAX", "Length of keys [default: 12]"))
-        .arg(option("value-bytes", "N|MIN..MAX", "Length of values; grow:MIN..MAX for one byte more each time [default: 12]"))
-        .arg(option("pipeline", "N", "Requests in one write, on each connection [default: 16]"))
-        .arg(threads("1"))
-        .arg(connections("64"))
-        .arg(timeout())
-        .arg(header())
-        .arg(seed())
-        .arg(cacert())
-        .arg(quiet())
-        .arg(urls())
+        .args([
+            option("keys", "N", "", units::parse_count).about("How many keys to store; required"),
+            key_bytes(),
+            value_bytes(),
+            pipeline("16"),
+            threads("1"),
+            connections("64"),
+            timeout(),
+            header(),
+            seed(),
+            cacert(),
+            quiet(),
+            urls(),
+        ])
 }
 
 fn compare() -> Command {
@@ -265,97 +225,62 @@ fn compare() -> Command {
         .arg(report("B", "JSON of the second run: what it has become"))
 }
 
-fn headed(heading: &'static str, args: Vec<Arg>) -> Vec<Arg> {
-    args.into_iter().map(|arg| arg.help_heading(heading)).collect()
+fn threads(default: &'static str) -> Arg {
+    option("threads", "N", default, parse::positive_count)
+        .short('t')
+        .about("Threads, one event loop each")
 }
 
-fn threads(default: &str) -> Arg {
-    option("threads", "N", &format!("Threads, one event loop each [default: {default}]")).short('t')
-}
-
-fn connections(default: &str) -> Arg {
-    option("connections", "N", &format!("Connections, over all threads [default: {default}]"))
+fn connections(default: &'static str) -> Arg {
+    option("connections", "N", default, parse::positive_count)
         .short('c')
+        .about("Connections, over all threads")
 }
 
-fn rate() -> Arg {
-    option(
-        "rate",
-        "RATE,...",
-        "Requests a second, over all threads; several are held one after the other; 0 sends as soon as an answer is there \
-         (closed loop). Required",
-    )
-    .short('R')
-    .allow_hyphen_values(true)
+fn pipeline(default: &'static str) -> Arg {
+    option("pipeline", "N", default, parse::pipeline)
+        .about("Requests in one write, on each connection")
+}
+
+fn key_bytes() -> Arg {
+    option("key-bytes", "N|MIN..MAX", "12", KeyBytes::parse).about("Length of keys")
+}
+
+fn value_bytes() -> Arg {
+    option("value-bytes", "N|MIN..MAX", "12", ValueBytes::parse)
+        .about("Length of values; grow:MIN..MAX for one byte more each time")
 }
 
 fn header() -> Arg {
-    option("header", "'NAME: VALUE'", "Header of all requests; may be repeated")
+    option("header", "'NAME: VALUE'", "", parse::header)
         .short('H')
         .action(ArgAction::Append)
+        .about("Header of all requests; may be repeated")
 }
 
 fn timeout() -> Arg {
-    option(
-        "timeout",
-        "T",
-        "How long a request may take: then it is counted and its connection replaced [default: 2s]",
-    )
-    .short('T')
+    option("timeout", "T", "2s", parse::positive_time)
+        .short('T')
+        .about("How long a request may take: then it is counted and its connection replaced")
 }
 
 fn seed() -> Arg {
-    option(
-        "seed",
-        "N",
-        "Seed of everything random; each thread has its own from it [default: 1: runs repeat]",
-    )
+    option("seed", "N", "1: runs repeat", parse::seed)
+        .about("Seed of everything random; each thread has its own from it")
 }
 
 fn cacert() -> Arg {
-    file(
-        "cacert",
-        "FILE",
-        "Check the server's certificate against this PEM file [default: not checked]",
-    )
+    file("cacert")
+        .about("Check the server's certificate against this PEM file [default: not checked]")
 }
 
 fn quiet() -> Arg {
-    flag("quiet", "No progress on standard error")
+    flag("quiet").about("No progress on standard error")
 }
 
 fn urls() -> Arg {
-    text(
-        "url",
-        "URL",
+    argument("url", "URL", parse::url).num_args(0..).value_hint(ValueHint::Url).about(
         "http://, https://, or http+unix:// with the socket's path percent-encoded as the host; connections are shared out \
          over several",
     )
-    .num_args(0..)
-    .value_hint(ValueHint::Url)
-}
-
-fn text(id: &'static str, value: &'static str, help: &str) -> Arg {
-    Arg::new(id).value_name(value).value_parser(value_parser!(OsString)).help(help.to_owned())
-}
-
-/// An option with a value. Where a value may begin with a hyphen, it is judged like any other.
-fn option(id: &'static str, value: &'static str, help: &str) -> Arg {
-    text(id, value, help).long(id).allow_hyphen_values(false)
-}
-
-fn file(id: &'static str, value: &'static str, help: &str) -> Arg {
-    option(id, value, help).value_hint(ValueHint::FilePath)
-}
-
-fn flag(id: &'static str, help: &'static str) -> Arg {
-    Arg::new(id).long(id).action(ArgAction::SetTrue).help(help)
-}
-
-/// An option whose words the shell completes.
-fn words(id: &'static str, words: &'static [&'static str], help: &str) -> Arg {
-    option(id, "WORD", help)
-        .value_name(words.join("|"))
-        .value_parser(clap::builder::ValueParser::new(Suggested(words.to_vec())))
-        .hide_possible_values(true)
 }

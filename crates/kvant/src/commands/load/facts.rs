@@ -1,15 +1,14 @@
-//! The JSON of a run: what was asked of whom, on which machine, and what each phase came to.
+//! The JSON of a run: settings, machine and results.
 
 use super::settings::{LoadSettings, Requests};
 use kvant_load::report::json::{ConfigFacts, HostFacts, PhaseResult, ResultFile};
 use kvant_load::verdict::Verdict;
-use kvant_load::workload::WorkloadConfig;
 use kvant_load::{LoadConfig, Outcome};
 
-/// A phase that is over.
+/// A completed phase.
 #[derive(Debug)]
 pub(super) struct Done {
-    /// What it was for, where there are phases of several purposes; else empty.
+    /// Its purpose in a search; else empty.
     pub(super) label: String,
     pub(super) outcome: Outcome,
     pub(super) verdict: Verdict,
@@ -22,30 +21,19 @@ pub(super) fn result(settings: &LoadSettings, config: &LoadConfig) -> ResultFile
     let requests = match &settings.requests {
         Requests::Fixed { method, .. } => method.clone(),
         Requests::Script { file, .. } => format!("script {}", file.display()),
-        Requests::Workload(config) => workload(config),
+        Requests::Workload(config) => {
+            format!("workload {}, {} keys", config.mix, config.key_count)
+        }
     };
     ResultFile::new(command, HostFacts::of_this_machine(), ConfigFacts::of(config, &requests))
 }
 
-/// A phase and how it was judged.
+/// A phase and its verdict.
 pub(super) fn phase(done: &Done) -> PhaseResult {
     PhaseResult::of(&done.outcome, &done.label, Some(&done.verdict))
 }
 
-/// `workload get=90,put=10, 1000000 keys`.
-fn workload(config: &WorkloadConfig) -> String {
-    let parts = config.mix.parts();
-    let mix: Vec<String> = parts
-        .iter()
-        .map(|(kind, weight)| match parts.len() {
-            1 => kind.name().to_owned(),
-            _ => format!("{}={weight}", kind.name()),
-        })
-        .collect();
-    format!("workload {}, {} keys", mix.join(","), config.key_count)
-}
-
-/// An argument of the command line without the value of a header: that may be a password.
+/// An argument of the command line without the value of a header, which may be a password.
 fn without_secret(arg: String, headers: &[(String, String)]) -> String {
     let trimmed = arg.trim_end();
     let header = headers.iter().find(|(name, value)| {

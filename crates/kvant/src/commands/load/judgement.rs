@@ -1,10 +1,10 @@
-//! Assertions held against what the phases came to, and the exit code that follows.
+//! Checks assertions on the outcomes of phases, and derives the exit code.
 //!
-//! What is broken makes the exit code 3. Where the generator was the limit of a phase, or its
-//! machine was disturbed, a broken assertion on its latency or rate says nothing about the server:
-//! the exit code is then 4, unless something else is broken. Of percentiles, only those count as
-//! doubtful that are not the server's. An assertion that holds although the generator was late
-//! holds all the more: its lateness is part of the response time.
+//! A broken assertion makes the exit code 3. If the generator limited the phase, or its machine was
+//! disturbed, a broken assertion about latency or rate says nothing about the server: the exit code
+//! is then 4, unless another assertion is broken as well. A percentile is doubtful only if the
+//! generator contributed to it. An assertion that is met by a late generator stays met: lateness is
+//! part of the response time.
 
 use super::facts::Done;
 use kvant_base::Result;
@@ -18,20 +18,20 @@ use std::path::Path;
 
 /// An assertion is broken.
 pub(super) const EXIT_BROKEN: u8 = 3;
-/// An assertion is broken, and that may be the generator's fault.
+/// An assertion is broken, possibly because of the generator.
 const EXIT_NOT_VALID: u8 = 4;
 
-/// What all phases must hold.
+/// Assertions about all phases.
 pub(super) struct Judge<'a> {
     asserts: &'a [Assertion],
     baseline: Option<ResultFile>,
 }
 
-/// How assertions were met.
+/// The results of the assertions.
 pub(super) struct Judged {
     pub(super) facts: Vec<AssertionFacts>,
     pub(super) exit_code: u8,
-    /// A line each, with a heading; empty when there are none.
+    /// A heading and a line for each; empty if there are no assertions.
     pub(super) text: String,
 }
 
@@ -39,12 +39,12 @@ impl<'a> Judge<'a> {
     /// Reads the baseline, if there is one.
     ///
     /// # Errors
-    /// `Io`, or what is wrong with the file.
+    /// As [`ResultFile::read`].
     pub(super) fn new(asserts: &'a [Assertion], baseline: Option<&Path>) -> Result<Judge<'a>> {
         Ok(Judge { asserts, baseline: baseline.map(ResultFile::read).transpose()? })
     }
 
-    /// What the baseline came to at this rate.
+    /// The outcome of the baseline at this rate.
     ///
     /// # Errors
     /// `Invalid`: one of its histograms cannot be read.
@@ -55,7 +55,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Holds all assertions against all phases from number `first` on.
+    /// Checks all assertions on `phases[first..]`.
     ///
     /// # Errors
     /// `Invalid`: a histogram of the baseline cannot be read.

@@ -1,14 +1,13 @@
-//! `kvant load`: the load generator's command line, and what connects it with kvant-load.
+//! `kvant load`: the load generator's command line, on top of kvant-load.
 //!
-//! - [`definition`]: options, as clap has them.
-//! - [`settings`]: values taken out of it by the [reader](super::reader) and judged, all bad ones
-//!   at once.
-//! - [`signals`]: one signal ends the load, a second one the process.
-//! - [`run`]: phases of load, from [`sources`], printed and written to [`outputs`], the JSON as
-//!   [`facts`] has it.
-//! - [`own_profile`]: what the generator itself did meanwhile.
-//! - [`search`]: the highest rate; [`judgement`]: assertions and the exit code; [`fill`]: filling a
-//!   store.
+//! - [`definition`]: one row an option, with its parser of [`parse`].
+//! - [`settings`]: the values and the checks between them.
+//! - [`signals`]: the first signal ends the load, the second one the process.
+//! - [`run`]: connects to the [`targets`] and runs phases with requests from [`sources`]; prints
+//!   and writes to [`outputs`], JSON by way of [`facts`].
+//! - [`watchdog`]: assertions checked during the load; [`judgement`]: at its end, and the exit code.
+//! - [`own_profile`]: a profile of the generator.
+//! - [`search`]: the highest rate; [`fill`]: filling a store.
 
 pub(crate) mod definition;
 mod facts;
@@ -17,11 +16,13 @@ mod judgement;
 mod outputs;
 #[cfg(feature = "profiler")]
 mod own_profile;
+mod parse;
 mod run;
 mod search;
 mod settings;
 mod signals;
 mod sources;
+mod targets;
 mod watchdog;
 
 use clap::ArgMatches;
@@ -35,20 +36,20 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::Path;
 
-/// Runs the command; the result is the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) fn load(args: &ArgMatches) -> u8 {
     match args.subcommand() {
-        None => judged(LoadSettings::read(args), |settings, stop| run::run(&settings, stop)),
+        None => run_with(LoadSettings::read(args), |settings, stop| run::run(&settings, stop)),
         Some(("fill", args)) => {
-            judged(FillSettings::read(args), |settings, stop| fill::fill(&settings, stop))
+            run_with(FillSettings::read(args), |settings, stop| fill::fill(&settings, stop))
         }
-        Some(("compare", args)) => done(compare(args)),
+        Some(("compare", args)) => exit_code(compare(args)),
         Some((other, _)) => unreachable!("`{other}` is not in the definition of the command line"),
     }
 }
 
-/// Works with settings, unless they are refused.
-fn judged<S: Send + 'static>(
+/// Runs `work` with the settings, unless they are refused.
+fn run_with<S: Send + 'static>(
     settings: std::result::Result<S, Vec<String>>,
     work: fn(S, &Stop) -> Result<u8>,
 ) -> u8 {
@@ -56,18 +57,18 @@ fn judged<S: Send + 'static>(
         Ok(settings) => settings,
         Err(problems) => return crate::refuse("argument", &problems),
     };
-    done(signals::run(move |stop| done(work(settings, &stop))))
+    exit_code(signals::run(move |stop| exit_code(work(settings, &stop))))
 }
 
-/// The exit code; says what went wrong.
-fn done(result: std::result::Result<u8, impl Display>) -> u8 {
+/// The exit code; reports an error.
+fn exit_code(result: std::result::Result<u8, impl Display>) -> u8 {
     result.unwrap_or_else(|error| {
         crate::complain(&error.to_string());
         crate::EXIT_FAILED
     })
 }
 
-/// Two results side by side. Whatever comes out is no failure: `--baseline` is for that.
+/// Prints two results side by side. A difference is not a failure: `--baseline` is for that.
 fn compare(args: &ArgMatches) -> Result<u8> {
     let file =
         |id: &str| Path::new(args.get_one::<OsString>(id).expect("clap requires the argument"));

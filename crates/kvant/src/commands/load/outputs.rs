@@ -1,7 +1,7 @@
-//! Where results go: standard output, and the files that were asked for.
+//! Standard output and the result files.
 //!
-//! Files are created before the load begins: a name that cannot be written is told before an hour
-//! of load, not after it.
+//! Files are created before the load begins, so that a bad path is reported before the load and not
+//! after it.
 
 use super::settings::Results;
 use kvant_base::{Error, Result};
@@ -10,24 +10,20 @@ use kvant_load::report::hlog::HlogWriter;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that is being written.
-pub(super) struct Output {
+type File = Box<dyn Write + Send>;
+
+/// A file that is being written through `W`; errors name it.
+pub(super) struct Output<W> {
     path: PathBuf,
-    file: Box<dyn Write + Send>,
+    writer: W,
 }
 
-/// The files of a run.
-#[derive(Default)]
+/// The result files.
 pub(super) struct Outputs {
-    pub(super) json: Option<Output>,
-    pub(super) hgrm: Option<Output>,
-    pub(super) hlog: Option<HlogOutput>,
-}
-
-/// The log of intervals, which grows while the load goes on.
-pub(super) struct HlogOutput {
-    path: PathBuf,
-    writer: HlogWriter<Box<dyn Write + Send>>,
+    pub(super) json: Option<Output<File>>,
+    pub(super) hgrm: Option<Output<File>>,
+    /// Flushed after each interval.
+    pub(super) hlog: Option<Output<HlogWriter<File>>>,
 }
 
 impl Outputs {
@@ -36,59 +32,47 @@ impl Outputs {
     /// # Errors
     /// `Io` with the file that cannot be created.
     pub(super) fn create(results: &Results) -> Result<Outputs> {
-        let create = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
-        let hlog = create(&results.hlog)?
-            .map(|output| HlogOutput { path: output.path, writer: HlogWriter::new(output.file) });
-        Ok(Outputs { json: create(&results.json)?, hgrm: create(&results.hgrm)?, hlog })
+        Ok(Outputs {
+            hlog: create(results.hlog.as_deref(), HlogWriter::new)?,
+            json: create(results.json.as_deref(), |file| file)?,
+            hgrm: create(results.hgrm.as_deref(), |file| file)?,
+        })
     }
 }
 
-impl Output {
-    fn create(path: &Path) -> Result<Output> {
-        let file = host::create_file(path).map_err(|error| Error::io("create", path, error))?;
-        Ok(Output { path: path.to_path_buf(), file })
-    }
-
-    /// Writes the file.
-    ///
-    /// # Errors
-    /// `Io` with its name.
-    pub(super) fn fill(
-        mut self,
-        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<()> {
-        let written = write(&mut self.file).and_then(|()| self.file.flush());
-        written.map_err(|error| Error::io("write", &self.path, error))
-    }
+fn create<W>(path: Option<&Path>, writer: fn(File) -> W) -> Result<Option<Output<W>>> {
+    let Some(path) = path else {
+        return Ok(None);
+    };
+    let file = host::create_file(path).map_err(|error| Error::io("create", path, error))?;
+    Ok(Some(Output { path: path.to_path_buf(), writer: writer(file) }))
 }
 
-impl HlogOutput {
-    /// Appends with the log's writer.
+impl<W> Output<W> {
+    /// Writes to the file.
     ///
     /// # Errors
-    /// `Io` with the file's name.
-    pub(super) fn append(
-        &mut self,
-        write: impl FnOnce(&mut HlogWriter<Box<dyn Write + Send>>) -> io::Result<()>,
-    ) -> Result<()> {
+    /// `Io` with its path.
+    pub(super) fn write(&mut self, write: impl FnOnce(&mut W) -> io::Result<()>) -> Result<()> {
         write(&mut self.writer).map_err(|error| Error::io("write", &self.path, error))
     }
+}
 
-    /// Writes what is buffered.
+impl Output<File> {
+    /// Writes the whole file.
     ///
     /// # Errors
-    /// `Io` with the file's name.
-    pub(super) fn finish(self) -> Result<()> {
-        let path = self.path;
-        self.writer.finish().map(|_| ()).map_err(|error| Error::io("write", &path, error))
+    /// `Io` with its path.
+    pub(super) fn fill(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
+        self.write(|file| write(file).and_then(|()| file.flush()))
     }
 }
 
-/// Prints on standard output. A reader that has seen enough (`kvant load ... | head`) is no
-/// failure.
+/// Prints on standard output. A reader that closes the pipe early (`kvant load ... | head`) is no
+/// error.
 ///
 /// # Errors
-/// `Io` when it cannot be written.
+/// `Io` if standard output cannot be written.
 pub(super) fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -12,7 +12,7 @@ use kvant_profiler::recording::Recording;
 use kvant_profiler::symbols;
 use std::sync::Arc;
 
-/// A recording that begins with the measured time.
+/// A recording of the measured time.
 pub(super) struct OwnProfile {
     output: Output,
     started: Arc<NamedMutex<Option<std::result::Result<Profiler, StartError>>>>,
@@ -20,7 +20,7 @@ pub(super) struct OwnProfile {
 }
 
 impl OwnProfile {
-    /// Has `load` start the recording.
+    /// Makes `load` start the recording when its measured time begins.
     pub(super) fn new(output: Output, load: &mut Load, env: &Env) -> OwnProfile {
         let started = Arc::new(NamedMutex::new("own_profile", None));
         let (env, starting) = (env.clone(), Arc::clone(&started));
@@ -31,10 +31,10 @@ impl OwnProfile {
         OwnProfile { output, started, recording: None }
     }
 
-    /// The measured time is over.
+    /// Stops the recording at the end of the measured time.
     ///
     /// # Errors
-    /// `Io` when the system has refused to record.
+    /// `Io` if the system refused to record.
     pub(super) fn stop(&mut self) -> Result<()> {
         let started = self.started.lock().take();
         if let Some(started) = started {
@@ -44,7 +44,7 @@ impl OwnProfile {
         Ok(())
     }
 
-    /// Writes the recording, if the measured time has begun at all.
+    /// Writes the recording, if the measured time has begun.
     ///
     /// # Errors
     /// `Io` with the file.

@@ -1,4 +1,4 @@
-//! `--find-max`: the highest rate that holds its objective.
+//! `--find-max`: the highest rate that meets its objectives.
 
 use super::facts::Done;
 use super::judgement::EXIT_BROKEN;
@@ -12,20 +12,15 @@ use kvant_load::report::progress::clock;
 use kvant_load::units::format_time_ns;
 use kvant_load::{Outcome, Phase};
 use std::fmt::Write as _;
-use std::time::Duration;
 
-/// Load before each measured time, unless `--warmup` says otherwise.
-const SETTLE: Duration = Duration::from_secs(3);
 
-/// Searches, prints each phase as it is judged, and then what was found; the result is the exit
-/// code.
+/// Searches; prints each phase as it is judged, and then the result; returns the exit code.
 ///
 /// # Errors
-/// What kept it from running.
+/// What kept the search from running.
 pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
     let settings = run.settings;
-    let config =
-        FindMaxConfig { settle: settings.warmup.unwrap_or(SETTLE), measure: settings.duration };
+    let config = FindMaxConfig { settle: settings.warmup, measure: settings.duration };
     print(&run.header())?;
     print(&title(goals))?;
     let mut printed = Ok(());
@@ -34,7 +29,7 @@ pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
     let found = {
         let mut run_phase = |phase: &Phase, attempt: &Attempt| {
             run.set_note(note(attempt));
-            // How many there will be depends on what they come to.
+            // The number of phases depends on their outcomes.
             let done = run.phase(phase, 0, 1)?;
             let outcome = done.outcome.clone();
             phases.push(done);
@@ -58,7 +53,7 @@ pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
         done.label = purpose.to_owned();
     }
     print(&result(&found))?;
-    // Assertions are for the load that the server is meant to have, not for what found it.
+    // Assertions are about the load that the server is meant to carry, not about the search.
     let mut first_judged = phases.len();
     if found.at_80.is_some()
         && let Some(last) = phases.last()
@@ -84,7 +79,7 @@ fn texts(goals: &[Assertion]) -> Vec<String> {
     goals.iter().map(|goal| goal.text().to_owned()).collect()
 }
 
-/// What a phase did not hold, a sentence each.
+/// The objectives that a phase did not meet, a sentence each.
 fn broken(goals: &[Assertion], outcome: &Outcome) -> Vec<String> {
     let checked = goals.iter().map(|goal| goal.check(outcome, None));
     checked.filter(|checked| !checked.is_met).map(|checked| checked.to_string()).collect()
@@ -169,7 +164,7 @@ fn result(found: &FindMax) -> String {
     text
 }
 
-/// A rate with the digits that matter.
+/// A rate with its significant digits.
 fn short(rate: f64) -> String {
     if rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") }
 }

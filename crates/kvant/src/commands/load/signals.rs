@@ -1,7 +1,7 @@
-//! SIGINT and SIGTERM: the first ends the load early, so that what was measured is printed; the
-//! second ends the process.
+//! SIGINT and SIGTERM: the first ends the load early, and its results are printed; the second ends
+//! the process.
 //!
-//! Threads: the main thread waits here for signals; the command works on another.
+//! Threads: the main thread waits for signals, a second one runs the command.
 
 use kvant_base::lock::NamedMutex;
 use kvant_load::Stopper;
@@ -11,56 +11,59 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::spawn_blocking;
 
-/// What a shell reports for a process that SIGINT ended.
+/// The exit code that shells report for a process killed by SIGINT.
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// Whether a signal has come, and the load that it ends.
+/// A request to end the load early.
 #[derive(Clone, Default)]
 pub(super) struct Stop(Arc<Shared>);
 
 struct Shared {
-    is_asked: AtomicBool,
+    is_requested: AtomicBool,
     stopper: NamedMutex<Option<Stopper>>,
 }
 
 impl Default for Shared {
     fn default() -> Shared {
-        Shared { is_asked: AtomicBool::new(false), stopper: NamedMutex::new("load_stopper", None) }
+        Shared {
+            is_requested: AtomicBool::new(false),
+            stopper: NamedMutex::new("load_stopper", None),
+        }
     }
 }
 
 impl Stop {
-    /// Whether the load is to end early.
-    pub(super) fn is_asked(&self) -> bool {
-        self.0.is_asked.load(Ordering::SeqCst)
+    /// Whether a signal was received.
+    pub(super) fn is_requested(&self) -> bool {
+        self.0.is_requested.load(Ordering::SeqCst)
     }
 
-    /// Ends this load when a signal comes, or at once if one has come.
+    /// Ends this load on the next signal, or at once if one was received.
     pub(super) fn attach(&self, stopper: Stopper) {
         *self.0.stopper.lock() = Some(stopper);
-        if self.is_asked() {
-            self.end();
+        if self.is_requested() {
+            self.stop_load();
         }
     }
 
-    /// A signal has come; returns whether it is not the first.
-    fn ask(&self) -> bool {
-        let is_second = self.0.is_asked.swap(true, Ordering::SeqCst);
-        self.end();
+    /// Handles a signal; returns whether it is not the first.
+    fn request(&self) -> bool {
+        let is_second = self.0.is_requested.swap(true, Ordering::SeqCst);
+        self.stop_load();
         is_second
     }
 
-    fn end(&self) {
+    fn stop_load(&self) {
         if let Some(stopper) = self.0.stopper.lock().as_ref() {
             stopper.stop();
         }
     }
 }
 
-/// Runs `work` on a thread of its own. The result is its exit code, or that of a second signal.
+/// Runs `work` on its own thread; returns its exit code, or that of a second signal.
 ///
 /// # Errors
-/// The system gives no signal handler or thread.
+/// The system provides no signal handler or thread.
 pub(super) fn run(work: impl FnOnce(Stop) -> u8 + Send + 'static) -> io::Result<u8> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let exit_code = runtime.block_on(async {
@@ -77,14 +80,14 @@ pub(super) fn run(work: impl FnOnce(Stop) -> u8 + Send + 'static) -> io::Result<
                     return Ok(exit_code.expect("a panic in a blocking task has ended the process, or the test"));
                 }
                 () = either(&mut interrupt, &mut terminate) => {
-                    if stop.ask() {
+                    if stop.request() {
                         return Ok(EXIT_INTERRUPTED);
                     }
                 }
             }
         }
     });
-    // What a second signal interrupted is not waited for.
+    // After a second signal `work` may still run: do not wait for it.
     runtime.shutdown_background();
     exit_code
 }

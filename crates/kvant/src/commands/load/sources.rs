@@ -1,33 +1,35 @@
-//! Makes the sources of requests, one a thread.
+//! Makes the sources of requests, one per thread.
 
-use super::settings::{Body, LoadSettings, Requests};
+use super::parse::Body;
+use super::settings::{LoadSettings, Requests};
 use kvant_base::{Error, Result};
 use kvant_env::Env;
 use kvant_load::request::{self, HeaderBlock};
 use kvant_load::script::{Options, Script};
 use kvant_load::source::fixed::FixedSource;
-use kvant_load::workload::{self, WorkloadConfig};
+use kvant_load::workload;
 use kvant_load::{OpNames, RequestSource, Target};
 
-/// Where the requests of a run come from.
+/// The sources of a load.
 pub(super) struct Sources {
-    /// One a thread.
+    /// One per thread.
     pub(super) sources: Vec<Box<dyn RequestSource>>,
-    /// What made them, for `done()` at the end.
+    /// The script that the sources call, for its `done()`.
     pub(super) script: Option<Script>,
 }
 
-/// The sources that `settings` ask for.
+/// Makes the sources that `settings` describe.
 ///
 /// # Errors
-/// A script that cannot be read or fails at its start; what a workload does not accept.
+/// A script that cannot be read or fails at its start, or a workload or request that is not valid.
 pub(super) fn make(
     settings: &LoadSettings,
     targets: &[Target],
     ops: &OpNames,
     env: &Env,
 ) -> Result<Sources> {
-    let common = &settings.common;
+    let headers = &settings.common.headers;
+    let load = &settings.common.config;
     let without_script = |sources| Sources { sources, script: None };
     match &settings.requests {
         Requests::Fixed { method, body, pipeline } => {
@@ -35,19 +37,16 @@ pub(super) fn make(
             fixed(settings, targets, method, body.as_deref(), *pipeline, ops).map(without_script)
         }
         Requests::Workload(config) => {
-            let config = WorkloadConfig { seed: common.seed, ..config.clone() };
-            let sources =
-                workload::sources(&config, targets, &common.headers, common.thread_count, ops);
-            sources.map(without_script)
+            workload::sources(config, targets, headers, load.thread_count, ops).map(without_script)
         }
         Requests::Script { file, args } => {
             let options = Options {
                 targets: targets.to_vec(),
-                headers: common.headers.clone(),
+                headers: headers.clone(),
                 args: args.clone(),
-                thread_count: common.thread_count,
-                seed: Some(common.seed),
-                is_wrk2_exact: settings.wrk2_exact,
+                thread_count: load.thread_count,
+                seed: Some(load.seed),
+                is_wrk2_exact: load.wrk2_exact,
                 ops: ops.clone(),
             };
             let mut script = Script::load(file, &options, env)?;
@@ -59,7 +58,7 @@ pub(super) fn make(
     }
 }
 
-/// The bytes of a body.
+/// Reads a body.
 ///
 /// # Errors
 /// `Io` with the file that cannot be read.
@@ -70,7 +69,7 @@ fn read(body: &Body, env: &Env) -> Result<Vec<u8>> {
     }
 }
 
-/// A request of the URL's path, with the headers that were given.
+/// Sources of one request per target: its URL's path with the given headers.
 fn fixed(
     settings: &LoadSettings,
     targets: &[Target],
@@ -79,7 +78,7 @@ fn fixed(
     pipeline: usize,
     ops: &OpNames,
 ) -> Result<Vec<Box<dyn RequestSource>>> {
-    let op = ops.intern(&kind(method, targets));
+    let op = ops.intern(&op_name(method, targets));
     let request = |target: &Target| {
         let headers = HeaderBlock::new(target, &settings.common.headers)?;
         let mut bytes = Vec::new();
@@ -88,14 +87,13 @@ fn fixed(
     };
     let requests = targets.iter().map(request).collect::<Result<Vec<_>>>()?;
     let source = FixedSource::new(&requests, op, method == "HEAD", pipeline);
-    let sources = (0..settings.common.thread_count)
+    let sources = (0..settings.common.config.thread_count)
         .map(|_| -> Box<dyn RequestSource> { Box::new(source.clone()) });
     Ok(sources.collect())
 }
 
-/// What the requests are called: method and path, as those of scripts are; the method alone where
-/// paths differ.
-fn kind(method: &str, targets: &[Target]) -> String {
+/// Method and path, as for requests of scripts; the method alone if the paths differ.
+fn op_name(method: &str, targets: &[Target]) -> String {
     let mut paths = targets.iter().map(|target| target.path.split('?').next().unwrap_or_default());
     let first = paths.next().unwrap_or_default();
     if paths.all(|path| path == first) { format!("{method} {first}") } else { method.to_owned() }

@@ -1,8 +1,7 @@
-//! `--abort-on-fail`: assertions are looked at while the load goes on, and the first that is broken
-//! ends it.
+//! `--abort-on-fail`: checks assertions during the load; the first broken one ends it.
 //!
-//! Each second those are held against what the phase has come to so far that bound failures or
-//! latencies from above; the others say something at the end of a phase only.
+//! Assertions that bound failures or latencies from above are checked each second on the phase so
+//! far, all others at the end of the phase.
 
 use super::facts::Done;
 use super::judgement::Judge;
@@ -12,13 +11,13 @@ use kvant_load::histogram::Histogram;
 use kvant_load::units::format_time_ns;
 use kvant_load::{Interval, OpNames, Outcome, Phase};
 
-/// Looks for broken assertions.
+/// Checks assertions during phases.
 pub(super) struct Watchdog<'a> {
     asserts: &'a [Assertion],
-    /// The phase that runs, as far as it has come.
+    /// The running phase.
     so_far: Option<Outcome>,
     baseline: Option<Outcome>,
-    /// What was found broken.
+    /// The first broken assertion, in words.
     broken: Option<String>,
 }
 
@@ -27,7 +26,7 @@ impl<'a> Watchdog<'a> {
         Watchdog { asserts, so_far: None, baseline: None, broken: None }
     }
 
-    /// A phase begins.
+    /// Starts a phase.
     ///
     /// # Errors
     /// `Invalid`: a histogram of the baseline cannot be read.
@@ -50,7 +49,7 @@ impl<'a> Watchdog<'a> {
         Ok(())
     }
 
-    /// Adds a second of the phase; whether an assertion is broken with it.
+    /// Adds a second of the phase; returns whether an assertion is broken.
     pub(super) fn is_broken_by(&mut self, second: &Interval, ops: &OpNames) -> bool {
         let Some(so_far) = &mut self.so_far else {
             return false;
@@ -67,7 +66,7 @@ impl<'a> Watchdog<'a> {
         self.broken.is_some()
     }
 
-    /// What was found broken in a phase that has ended.
+    /// Checks a completed phase; returns the broken assertion, in words.
     ///
     /// # Errors
     /// `Invalid`: a histogram of the baseline cannot be read.
@@ -84,8 +83,8 @@ impl<'a> Watchdog<'a> {
         Ok(self.broken.as_deref())
     }
 
-    /// Whether something was found broken.
-    pub(super) fn has_barked(&self) -> bool {
+    /// Whether an assertion is broken.
+    pub(super) fn has_broken(&self) -> bool {
         self.broken.is_some()
     }
 }

@@ -11,6 +11,7 @@
 mod client;
 pub(crate) mod definition;
 pub(crate) mod output;
+mod parse;
 mod settings;
 
 use clap::ArgMatches;

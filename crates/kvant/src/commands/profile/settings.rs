@@ -1,18 +1,13 @@
 //! What `kvant profile` was told, judged: all that is wrong is reported at once.
 
-use super::definition::{ENGINES, FORMATS, KINDS, URL};
 use super::output::{Format, Output};
 use crate::commands::reader::Reader;
 use clap::ArgMatches;
 use kvant_base::wait::WaitKind;
-use kvant_load::units;
 use kvant_profiler::recording::Kind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-const DURATION_MIN: Duration = Duration::from_millis(100);
-const DURATION_MAX: Duration = Duration::from_secs(3600);
-const DURATION: Duration = Duration::from_secs(30);
 /// The options of a recording that is made.
 const RECORDING_ONLY: [&str; 5] = ["url", "event", "duration", "rate", "engine"];
 
@@ -53,14 +48,16 @@ impl Settings {
     pub(super) fn read(args: &ArgMatches) -> Result<Settings, Vec<String>> {
         let mut reader = Reader::new(args);
         let wanted = Wanted {
-            server: reader.value("url", String::new(), server),
-            events: reader.value("event", Vec::new(), events),
-            duration: reader.value("duration", DURATION, time),
-            rate_hz: reader.optional("rate", rate_hz),
-            engine: reader.optional("engine", engine),
+            server: reader.value("url"),
+            events: reader
+                .get("event")
+                .unwrap_or_else(|| ["cpu", "alloc", "lock"].map(str::to_owned).to_vec()),
+            duration: reader.value("duration"),
+            rate_hz: reader.get("rate"),
+            engine: reader.get("engine"),
         };
         let source = match (reader.path("file"), reader.path("diff")) {
-            (None, None) => Source::Server(wanted.or_defaults()),
+            (None, None) => Source::Server(wanted),
             (Some(file), None) => Source::File(file),
             (Some(other), Some(base)) => Source::Difference { base, other },
             (None, Some(base)) => {
@@ -79,18 +76,6 @@ impl Settings {
     }
 }
 
-impl Wanted {
-    fn or_defaults(mut self) -> Wanted {
-        if self.server.is_empty() {
-            self.server = server(URL).expect("the default is a URL");
-        }
-        if self.events.is_empty() {
-            self.events = ["cpu", "alloc", "lock"].map(str::to_owned).to_vec();
-        }
-        self
-    }
-}
-
 /// Where to, in which format.
 fn output(reader: &mut Reader<'_>, source: &Source) -> Output {
     let path = reader.path("output").unwrap_or_else(|| match source {
@@ -98,11 +83,8 @@ fn output(reader: &mut Reader<'_>, source: &Source) -> Output {
         Source::File(file) => file.with_extension("html"),
         Source::Difference { .. } => PathBuf::from("difference.html"),
     });
-    let kind = reader.optional("kind", kind);
-    let word = reader.optional("format", |text| match FORMATS.contains(&text) {
-        true => Ok(text.to_owned()),
-        false => Err(format!("`{text}` is none of html, kprof, pprof and collapsed")),
-    });
+    let kind = reader.get("kind");
+    let word: Option<String> = reader.get("format");
     let is_given = reader.has("format");
     let word = word.or_else(|| Output::word_of_name(&path).map(str::to_owned));
     let format = match word.as_deref() {
@@ -150,60 +132,6 @@ fn only_kind(source: &Source) -> Option<Kind> {
         },
         _ => None,
     }
-}
-
-fn server(url: &str) -> Result<String, String> {
-    let form = || format!("`{url}` is not the address of a server, such as {URL}");
-    if url.starts_with("https://") {
-        return Err(format!(
-            "`{url}`: profiles are asked for without encryption: use http:// on the server's machine"
-        ));
-    }
-    let address = url.strip_prefix("http://").unwrap_or(url);
-    let address = address.strip_suffix('/').unwrap_or(address);
-    let is_address = !address.is_empty() && !address.contains(['/', '?', '#', '@', ' ']);
-    // Colons of an IPv6 address are within brackets.
-    let after_host = address.rfind(']').map_or(address, |end| &address[end + 1..]);
-    match after_host.split_once(':') {
-        _ if !is_address => Err(form()),
-        None => Ok(format!("{address}:80")),
-        Some((_, port)) if port.parse::<u16>().is_ok() => Ok(address.to_owned()),
-        Some(_) => Err(form()),
-    }
-}
-
-fn events(text: &str) -> Result<Vec<String>, String> {
-    let event = |word: &str| match word {
-        "cpu" | "alloc" | "lock" => Ok(word.to_owned()),
-        _ => Err(format!("`{word}` is none of cpu, alloc and lock")),
-    };
-    text.split(',').map(event).collect()
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    match units::parse_time(text)? {
-        time if (DURATION_MIN..=DURATION_MAX).contains(&time) => Ok(time),
-        _ => Err(format!("`{text}` is not between 100ms and 60m")),
-    }
-}
-
-fn rate_hz(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(rate_hz @ 1..=1000) => Ok(rate_hz),
-        _ => Err(format!("`{text}` is not a whole number from 1 to 1000")),
-    }
-}
-
-fn engine(text: &str) -> Result<String, String> {
-    match ENGINES.contains(&text) {
-        true => Ok(text.to_owned()),
-        false => Err(format!("`{text}` is neither timer nor perf")),
-    }
-}
-
-fn kind(text: &str) -> Result<Kind, String> {
-    let found = Kind::ALL.into_iter().find(|kind| kind.name() == text);
-    found.ok_or_else(|| format!("`{text}` is none of {}", KINDS.join(", ")))
 }
 
 #[cfg(test)]

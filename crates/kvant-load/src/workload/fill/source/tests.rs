@@ -71,7 +71,7 @@ fn each_key_is_sent_once_over_all_threads() {
 }
 
 #[test]
-fn what_failed_is_sent_again_byte_for_byte() {
+fn a_retry_repeats_the_request_byte_for_byte() {
     let mut fixture = fixture(3, 8, 10);
     let (cookie, first) = fixture.send(0).unwrap();
     assert_eq!(fixture.source.paused_until(0), Some(u64::MAX), "all keys are in flight");
@@ -79,7 +79,7 @@ fn what_failed_is_sent_again_byte_for_byte() {
     fixture.settle(cookie, 1, 503, 0);
     fixture.source.settled(cookie, 2, Fate::Lost, 0);
     assert!(!fixture.source.is_stopped());
-    assert!(fixture.send(0).is_none(), "not at once");
+    assert!(fixture.send(0).is_none(), "not immediately");
     let (again, second) = fixture.send(SECOND_NS).unwrap();
     assert_eq!(second, first[1..], "with the same values");
     assert_eq!(fixture.progress.resent(), 2);
@@ -93,7 +93,7 @@ fn what_failed_is_sent_again_byte_for_byte() {
 }
 
 #[test]
-fn a_server_is_given_the_time_that_it_asks_for() {
+fn retry_after_delays_the_retry() {
     let mut fixture = fixture(1, 1, 10);
     let (cookie, _) = fixture.send(0).unwrap();
     let fate = Fate::Answered { status: 503, retry_after_s: Some(2) };
@@ -103,7 +103,7 @@ fn a_server_is_given_the_time_that_it_asks_for() {
 }
 
 #[test]
-fn other_keys_go_on_while_one_waits() {
+fn other_keys_are_sent_while_one_waits() {
     let mut fixture = fixture(10, 1, 10);
     let (cookie, _) = fixture.send(0).unwrap();
     let fate = Fate::Answered { status: 503, retry_after_s: Some(5) };
@@ -114,7 +114,7 @@ fn other_keys_go_on_while_one_waits() {
 }
 
 #[test]
-fn refusals_in_a_row_slow_down_and_a_success_forgives() {
+fn consecutive_refusals_back_off_and_a_success_resets() {
     let mut fixture = fixture(1_000, 1, 1_000);
     let mut now_ns = 0;
     let mut pauses_ms = Vec::new();
@@ -146,7 +146,7 @@ fn tries_are_bounded() {
 }
 
 #[test]
-fn an_answer_that_would_be_the_same_again_ends_the_fill() {
+fn a_permanent_error_ends_the_fill() {
     let mut fixture = fixture(100, 4, 100);
     let (cookie, _) = fixture.send(0).unwrap();
     fixture.settle(cookie, 0, 404, 0);
@@ -155,7 +155,7 @@ fn an_answer_that_would_be_the_same_again_ends_the_fill() {
 }
 
 #[test]
-fn keys_that_wait_are_bounded() {
+fn waiting_keys_are_bounded() {
     let mut fixture = fixture(10 * WAITING_MAX as u64, 1_024, u32::MAX);
     let mut now_ns = 0;
     while let Some((cookie, requests)) = fixture.send(now_ns) {

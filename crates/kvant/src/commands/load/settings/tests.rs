@@ -1,4 +1,5 @@
-use super::{Body, LoadSettings, Plan, Requests};
+use super::super::parse::Body;
+use super::{LoadPlan, LoadSettings, Requests};
 use kvant_load::{Arrival, Rate};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ fn good(args: &[&str]) -> LoadSettings {
 }
 
 fn urls(settings: &LoadSettings) -> Vec<&str> {
-    settings.common.targets.iter().map(|target| target.url.as_str()).collect()
+    settings.common.config.targets.iter().map(|target| target.url.as_str()).collect()
 }
 
 /// The only problem with `args` begins with `begin`.
@@ -35,12 +36,19 @@ fn refused(args: &[&str], begin: &str) {
 #[test]
 fn defaults_are_wrks() {
     let settings = good(&["-R", "1000", URL]);
-    assert_eq!((settings.common.thread_count, settings.common.connection_count), (2, 10));
+    assert_eq!(
+        (settings.common.config.thread_count, settings.common.config.connection_count),
+        (2, 10)
+    );
     assert_eq!(settings.duration, Duration::from_secs(10));
-    assert_eq!(settings.common.timeout, Duration::from_secs(2));
-    assert_eq!(settings.warmup, None);
-    assert_eq!(settings.plan, Plan::Steps(vec![Rate::Constant(1_000.0)]));
-    assert_eq!((settings.arrival, settings.wrk2_exact), (Arrival::Uniform, false));
+    assert_eq!(settings.common.config.timeout, Duration::from_secs(2));
+    assert_eq!(settings.warmup, Duration::ZERO);
+    assert_eq!(good(&["--find-max", URL]).warmup, Duration::from_secs(3));
+    assert_eq!(settings.plan, LoadPlan::Steps(vec![Rate::Constant(1_000.0)]));
+    let config = &settings.common.config;
+    assert_eq!(config.spin, Duration::from_micros(20));
+    assert_eq!(good(&["-R5", "--wrk2-exact", URL]).common.config.spin, Duration::ZERO);
+    assert_eq!((config.arrival, config.wrk2_exact), (Arrival::Uniform, false));
     assert_eq!((settings.prints_response, settings.prints_service), (false, false));
     assert!(matches!(settings.requests, Requests::Fixed { pipeline: 1, .. }));
     assert_eq!(urls(&settings), [URL]);
@@ -105,13 +113,13 @@ fn values_stand_apart_or_attached_before_and_after_the_url() {
     for line in lines {
         let settings = good(line);
         assert_eq!(
-            (settings.common.thread_count, settings.common.connection_count),
+            (settings.common.config.thread_count, settings.common.config.connection_count),
             (4, 64),
             "{line:?}"
         );
         assert_eq!(settings.duration, Duration::from_secs(30), "{line:?}");
-        assert_eq!(settings.common.timeout, Duration::from_millis(500), "{line:?}");
-        assert_eq!(settings.plan, Plan::Steps(vec![Rate::Constant(10_000.0)]), "{line:?}");
+        assert_eq!(settings.common.config.timeout, Duration::from_millis(500), "{line:?}");
+        assert_eq!(settings.plan, LoadPlan::Steps(vec![Rate::Constant(10_000.0)]), "{line:?}");
         assert!(settings.prints_response && !settings.prints_service, "{line:?}");
         assert_eq!(urls(&settings), [URL], "{line:?}");
         let Requests::Script { file, args } = &settings.requests else {
@@ -142,22 +150,22 @@ fn the_last_of_several_values_holds_and_headers_and_assertions_add_up() {
         URL,
         URL,
     ]);
-    assert_eq!(settings.common.thread_count, 1);
-    assert_eq!(settings.plan, Plan::Steps(vec![Rate::Constant(7.0)]));
+    assert_eq!(settings.common.config.thread_count, 1);
+    assert_eq!(settings.plan, LoadPlan::Steps(vec![Rate::Constant(7.0)]));
     let headers: Vec<String> =
         settings.common.headers.iter().map(|(name, value)| format!("{name}={value}")).collect();
     assert_eq!(headers, ["A=1", "B=2"]);
     assert_eq!(settings.results.asserts.len(), 2);
-    assert_eq!(settings.common.targets.len(), 2);
+    assert_eq!(settings.common.config.targets.len(), 2);
 }
 
 #[test]
 fn plans() {
     let steps = |line: &[&str]| good(&[line, &[URL]].concat()).plan;
-    assert_eq!(steps(&["-R", "0"]), Plan::Steps(vec![Rate::Closed]));
+    assert_eq!(steps(&["-R", "0"]), LoadPlan::Steps(vec![Rate::Closed]));
     assert_eq!(
         steps(&["--rate", "10k,20k,1.5k"]),
-        Plan::Steps(vec![
+        LoadPlan::Steps(vec![
             Rate::Constant(10_000.0),
             Rate::Constant(20_000.0),
             Rate::Constant(1_500.0)
@@ -165,10 +173,10 @@ fn plans() {
     );
     assert_eq!(
         steps(&["--ramp", "0..50k"]),
-        Plan::Steps(vec![Rate::Ramp { from: 0.0, to: 50_000.0 }])
+        LoadPlan::Steps(vec![Rate::Ramp { from: 0.0, to: 50_000.0 }])
     );
-    assert!(matches!(steps(&["--find-max"]), Plan::FindMax(_)));
-    assert!(matches!(steps(&["--find-max", "--slo", "p99.9<20ms"]), Plan::FindMax(_)));
+    assert!(matches!(steps(&["--find-max"]), LoadPlan::FindMax(_)));
+    assert!(matches!(steps(&["--find-max", "--slo", "p99.9<20ms"]), LoadPlan::FindMax(_)));
 }
 
 #[test]
@@ -186,6 +194,7 @@ fn what_is_missing_wrong_or_contradictory_is_refused() {
     refused(&["-R5", "--ramp", "0..5", URL], "--ramp: takes the place");
     refused(&["-R5", "--find-max", URL], "--rate: --find-max looks for the rate");
     refused(&["-R5", "--slo", "p99<5ms", URL], "--slo: ");
+    refused(&["--find-max", "--slo", "p99<base", URL], "--slo: cannot compare");
     refused(&["-R5", "--ok", "404,abc", URL], "--ok: `abc`");
     refused(&["-R5", "--pipeline", "0", URL], "--pipeline: ");
     refused(&["-R5", "--pipeline", "2", "-s", "x.lua", URL], "--pipeline: ");

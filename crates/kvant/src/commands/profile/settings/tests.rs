@@ -1,5 +1,7 @@
 use super::super::definition;
+use super::super::parse::server;
 use super::*;
+use kvant_load::units;
 
 fn read(args: &[&str]) -> Result<Settings, Vec<String>> {
     let args = ["profile"].iter().chain(args);
