@@ -8,12 +8,12 @@
 //! start repeats it.
 
 use crate::log::StderrLog;
-use crate::settings::{Config, SETTINGS, Settings};
+use crate::settings::{Config, Engine, SETTINGS, Settings};
 use kvant_base::log::{Level, Log};
 use kvant_base::{Error, ErrorKind, Events, MemoryBudget, duration};
 use kvant_engine::{Db, Options, RecoveryProgress, Resources, tools};
 use kvant_env::Env;
-use kvant_server::{LsmStore, Server};
+use kvant_server::{LsmStore, MemoryStore, Server, Store};
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -64,13 +64,9 @@ fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
             move || progress.per_cent()
         });
         let opened = {
-            let (dir, options) = (settings.data.clone(), settings.engine_options());
-            let recover_anyway = settings.recover_anyway;
+            let settings = settings.clone();
             let resources = Resources { memory, log: Arc::clone(log), events, progress };
-            spawn_blocking(move || match recover_anyway {
-                true => open_anyway(env, &dir, options, resources),
-                false => Db::open(env, &dir, options, resources),
-            })
+            spawn_blocking(move || open_store(&settings, env, resources))
         };
         let stopped_by = match signals.first_of(opened).await {
             Event::Signal(name) => name,
@@ -78,8 +74,8 @@ fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
                 log_open_failed(settings, &error, log.as_ref());
                 return Ok(crate::EXIT_FAILED);
             }
-            Event::Done(Ok(db)) => {
-                server.set_ready(Arc::new(LsmStore::new(db)));
+            Event::Done(Ok(store)) => {
+                server.set_ready(store);
                 log.event(Level::Info, "ready", &[]);
                 signals.next().await
             }
@@ -89,6 +85,22 @@ fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
     // Does not wait for an interrupted recovery.
     runtime.shutdown_background();
     exit_code
+}
+
+fn open_store(
+    settings: &Settings,
+    env: Env,
+    resources: Resources,
+) -> Result<Arc<dyn Store>, Error> {
+    if settings.engine == Engine::Memory {
+        return Ok(Arc::new(MemoryStore::new(resources.memory)));
+    }
+    let (dir, options) = (&settings.data, settings.engine_options());
+    let db = match settings.recover_anyway {
+        true => open_anyway(env, dir, options, resources)?,
+        false => Db::open(env, dir, options, resources)?,
+    };
+    Ok(Arc::new(LsmStore::new(db)))
 }
 
 /// Opens the database; a damaged one is repaired first, as by `kvant db repair`.

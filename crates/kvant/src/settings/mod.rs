@@ -33,6 +33,7 @@ pub(crate) use table::{DefaultValue, SETTINGS, Setting};
 pub(crate) struct Settings {
     pub(crate) data: PathBuf,
     pub(crate) insecure: bool,
+    pub(crate) engine: Engine,
     pub(crate) server: ServerConfig,
     /// `None`: beside the data. [`ServerConfig::checkpoints`] has the result.
     pub(crate) checkpoints: Option<PathBuf>,
@@ -42,6 +43,14 @@ pub(crate) struct Settings {
     pub(crate) sync: SyncLevel,
     pub(crate) compression: Compression,
     pub(crate) log_format: LogFormat,
+}
+
+/// The storage engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Lsm,
+    /// A sorted map, without persistence.
+    Memory,
 }
 
 /// How log lines look.
@@ -59,6 +68,7 @@ impl Settings {
         Settings {
             data: PathBuf::new(),
             insecure: false,
+            engine: Engine::Lsm,
             server: ServerConfig::default(),
             checkpoints: None,
             stop_wait_max: Duration::ZERO,

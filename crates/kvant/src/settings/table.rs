@@ -4,7 +4,7 @@
 //! setting: one is added when a measurement requires it, not before.
 
 use super::kind::{self, Kind};
-use super::{Host, LogFormat, Settings};
+use super::{Engine, Host, LogFormat, Settings};
 use kvant_base::limits::MEMORY_BYTES_MIN;
 use kvant_base::{duration, size};
 use kvant_engine::Compression;
@@ -44,9 +44,9 @@ impl Setting {
 /// The prefix of the environment variables of settings.
 pub(crate) const ENV_PREFIX: &str = "KVANT_";
 
-const ENGINES: &[(&str, ())] = &[("lsm", ())];
+const ENGINES: &[(&str, Engine)] = &[("lsm", Engine::Lsm), ("memory", Engine::Memory)];
 /// Engines of later versions.
-const PLANNED_ENGINES: [&str; 3] = ["memory", "leveldb", "cassandra"];
+const PLANNED_ENGINES: [&str; 2] = ["leveldb", "cassandra"];
 const DISPATCHES: &[(&str, DispatchMode)] = &[
     ("inline", DispatchMode::Inline),
     ("pool", DispatchMode::Pool),
@@ -128,9 +128,10 @@ pub(crate) static SETTINGS: &[Setting] = &[
         kind: Kind::Choice(|| kind::words(ENGINES)),
         default: DefaultValue::Text("lsm"),
         help: "Storage engine",
-        cost: "Only `lsm`, the log-structured merge tree, exists so far; `memory`, `leveldb` and \
-                `cassandra` are planned",
-        apply: |_, text| engine(text),
+        cost: "`lsm` is the log-structured merge tree. `memory` is a sorted map, for tests and \
+                comparisons: at most half of `memory`, no time to live, no checkpoints, and \
+                nothing survives the process. `leveldb` and `cassandra` are planned",
+        apply: |s, text| engine(text).map(|engine| s.engine = engine),
     },
     Setting {
         name: "dispatch",
@@ -351,7 +352,7 @@ fn memory_default(host: &Host) -> String {
     size::format((quarter >> 20 << 20).max(MEMORY_BYTES_MIN))
 }
 
-fn engine(text: &str) -> Result<(), String> {
+fn engine(text: &str) -> Result<Engine, String> {
     if PLANNED_ENGINES.contains(&text) {
         return Err(format!(
             "engine `{text}` does not exist yet: use {}",

@@ -138,7 +138,7 @@ fn all_problems_are_reported_at_once_with_their_origins() {
         "env KVANT_SYNC: `sometimes` is not a sync level: write os, interval=1s (any duration) or always",
         "flag --listen: `8080` is not an address: write IP:PORT, such as 127.0.0.1:8080 or [::1]:8080",
         "flag --workers: `0` is not a whole number from 1 to 1024",
-        "flag --engine: engine `leveldb` does not exist yet: use lsm",
+        "flag --engine: engine `leveldb` does not exist yet: use lsm, memory",
     ];
     for sentence in expected {
         assert!(
@@ -159,9 +159,8 @@ fn a_value_that_another_source_overrides_is_checked_too() {
 #[test]
 fn engines_that_do_not_exist_yet_are_told_from_typing_errors() {
     for (flag, value, sentence) in [
-        ("engine", "memory", "engine `memory` does not exist yet: use lsm"),
-        ("engine", "cassandra", "engine `cassandra` does not exist yet: use lsm"),
-        ("engine", "rocksdb", "there is no engine `rocksdb`: use lsm"),
+        ("engine", "cassandra", "engine `cassandra` does not exist yet: use lsm, memory"),
+        ("engine", "rocksdb", "there is no engine `rocksdb`: use lsm, memory"),
         ("dispatch", "both", "there is no dispatch mode `both`: use inline, pool, hybrid"),
         (
             "overload",

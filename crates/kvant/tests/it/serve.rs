@@ -40,6 +40,24 @@ fn a_value_outlives_stop_and_start() {
 }
 
 #[test]
+fn the_memory_engine_says_that_nothing_survives_and_writes_no_file() {
+    let dir = TempDir::new();
+    let data = dir.path().join("data");
+    let mut server = TestServer::start_with(&data, &["--engine", "memory"]);
+    assert!(server.wait_for_event("not_persistent").contains("engine=memory"));
+    assert_status(&server.exchange(PUT), "201");
+    assert!(server.exchange(GET).ends_with(b"\r\n\r\nhello"));
+    let health =
+        server.exchange(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let health = String::from_utf8(health).expect("text");
+    assert!(health.contains(r#""persistence":"none"#), "{health}");
+    assert!(!data.exists());
+    server.kill();
+    let server = TestServer::start_with(&data, &["--engine", "memory"]);
+    assert_status(&server.exchange(GET), "404");
+}
+
+#[test]
 fn a_value_outlives_kill() {
     let dir = TempDir::new();
     let server = TestServer::start(dir.path());

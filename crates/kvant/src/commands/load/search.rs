@@ -13,7 +13,6 @@ use kvant_load::units::format_time_ns;
 use kvant_load::{Outcome, Phase};
 use std::fmt::Write as _;
 
-
 /// Searches; prints each phase as it is judged, and then the result; returns the exit code.
 ///
 /// # Errors

@@ -154,12 +154,7 @@ impl Common {
             );
             reader.refuse("connections", sentence);
         }
-        Common {
-            config,
-            headers,
-            ca_file: reader.path("cacert"),
-            is_quiet: reader.flag("quiet"),
-        }
+        Common { config, headers, ca_file: reader.path("cacert"), is_quiet: reader.flag("quiet") }
     }
 }
 
