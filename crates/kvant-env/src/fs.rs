@@ -8,7 +8,7 @@
 //!    good. A later successful sync proves nothing (Rebello et al., "Can Applications Recover from
 //!    fsync Failures?", USENIX ATC 2020).
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,6 +23,11 @@ pub trait File: Send + Sync {
     /// Writes all of `bytes` at `offset_bytes`, extending the file as needed. After an error any
     /// part of them may have been written.
     fn write_all_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()>;
+    /// As [`File::write_all_at`] of all `parts`, one behind the other.
+    fn write_parts_at(&self, parts: &mut [IoSlice<'_>], offset_bytes: u64) -> io::Result<()> {
+        let parts: Vec<&[u8]> = parts.iter().map(|part| &**part).collect();
+        self.write_all_at(&parts.concat(), offset_bytes)
+    }
     /// Makes the contents, and the length needed to read them, durable.
     fn sync_data(&self) -> io::Result<()>;
     /// Truncates the file, or extends it with zeros, to `len_bytes`.

@@ -38,10 +38,6 @@ pub mod fs;
     reason = "files of the machine and of the binary"
 )]
 pub mod host;
-#[expect(
-    clippy::disallowed_types,
-    reason = "readers of a disk for tests and benchmarks run side by side"
-)]
 pub mod memory;
 #[expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the system's files")]
 #[expect(unsafe_code, reason = "signals, socket queues and mappings have no safe interface")]

@@ -17,7 +17,7 @@ use crate::fs::{DirEntry, File, FileLock, Fs};
 use kvant_base::wait::{self, WaitKind};
 use rustix::io::retry_on_intr;
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -29,6 +29,8 @@ mod memory;
 
 pub use memory::{Mapping, keep_little_freed_memory};
 
+/// Parts that one system call takes (`IOV_MAX`).
+const WRITE_PARTS_MAX: usize = 1024;
 /// Mode of new files.
 const FILE_MODE: u32 = 0o600;
 /// Mode of new directories.
@@ -93,6 +95,26 @@ impl File for PosixFile {
     fn write_all_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
         let _waiting = wait::begin(WaitKind::Io, "pwrite");
         self.file.write_all_at(bytes, offset_bytes)
+    }
+
+    fn write_parts_at(
+        &self,
+        mut parts: &mut [IoSlice<'_>],
+        mut offset_bytes: u64,
+    ) -> io::Result<()> {
+        let _waiting = wait::begin(WaitKind::Io, "pwrite");
+        while !parts.is_empty() {
+            let count = parts.len().min(WRITE_PARTS_MAX);
+            match retry_on_intr(|| rustix::io::pwritev(&self.file, &parts[..count], offset_bytes))?
+            {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written_bytes => {
+                    offset_bytes += written_bytes as u64;
+                    IoSlice::advance_slices(&mut parts, written_bytes);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {

@@ -29,6 +29,7 @@ pub mod lateness;
 )]
 pub mod load;
 pub mod machine;
+#[expect(clippy::disallowed_types, reason = "tries the addresses of a name")]
 mod net;
 pub mod op;
 pub mod outcome;
@@ -39,7 +40,6 @@ pub mod request;
 #[expect(clippy::disallowed_types, reason = "tries the addresses of a name")]
 pub mod script;
 pub mod source;
-#[expect(clippy::disallowed_types, reason = "tries the addresses of a name")]
 pub mod target;
 pub mod units;
 pub mod verdict;

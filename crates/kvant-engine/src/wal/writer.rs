@@ -1,24 +1,20 @@
 //! Appends records to one log file.
 //!
 //! Invariants:
-//! 1. every record is written by one `write_all_at` call: a group is in the file completely, or its
+//! 1. every record is written by one `write_parts_at` call: a group is in the file completely, or its
 //!    tail is missing;
 //! 2. after a failed append nothing is written until [`WalWriter::rollback`] has truncated the file
 //!    to the end of its last complete record;
 //! 3. no space is preallocated: the length of the file is the end of its records.
 
-use super::layout::{
-    FILE_HEADER_BYTES, FileHeader, PreviousWal, RECORD_HEADER_BYTES, RecordHeader,
-};
+use super::layout::{FILE_HEADER_BYTES, FileHeader, PreviousWal, RecordHeader};
 use crate::format::{FileNum, SeqNum};
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::{Error, ErrorKind, Result, limits};
 use kvant_env::File;
+use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Largest buffer kept between records.
-const BUFFER_KEPT_BYTES: usize = 256 << 10;
 
 /// Appends to one log file.
 pub(crate) struct WalWriter {
@@ -29,7 +25,6 @@ pub(crate) struct WalWriter {
     end_bytes: u64,
     /// Whether the remains of a failed append have not been truncated yet.
     torn: bool,
-    buffer: Vec<u8>,
 }
 
 impl WalWriter {
@@ -48,7 +43,6 @@ impl WalWriter {
             file_num,
             end_bytes: FILE_HEADER_BYTES as u64,
             torn: false,
-            buffer: Vec::new(),
         })
     }
 
@@ -86,17 +80,11 @@ impl WalWriter {
         };
         assert!(header.is_within_limits(self.end_bytes), "readers reject {header:?}");
 
-        self.buffer.clear();
-        self.buffer.reserve(RECORD_HEADER_BYTES + payload_bytes as usize);
-        self.buffer.extend_from_slice(&header.encode(self.file_num, self.end_bytes));
-        for part in payload_parts {
-            self.buffer.extend_from_slice(part);
-        }
-        let written = self.file.write_all_at(&self.buffer, self.end_bytes);
-        if self.buffer.capacity() > BUFFER_KEPT_BYTES {
-            self.buffer = Vec::new();
-        }
-        written.map_err(|e| {
+        let encoded = header.encode(self.file_num, self.end_bytes);
+        let header_part = std::iter::once(IoSlice::new(&encoded));
+        let payload = payload_parts.iter().map(|part| IoSlice::new(part));
+        let mut parts: Vec<IoSlice<'_>> = header_part.chain(payload).collect();
+        self.file.write_parts_at(&mut parts, self.end_bytes).map_err(|e| {
             self.torn = true;
             Error::io("append to", &self.path, e)
         })?;

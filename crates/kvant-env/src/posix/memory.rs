@@ -92,7 +92,10 @@ impl Drop for Mapping {
 }
 
 fn page_bytes() -> usize {
-    rustix::param::page_size()
+    // Not rustix, which reads a part of the program's image that Valgrind does not map.
+    // SAFETY: the call reads a constant of the system.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).expect("the page size is known")
 }
 
 /// Maps `bytes`, a multiple of the page size.

@@ -43,8 +43,7 @@ fn a_value_outlives_stop_and_start() {
 fn the_memory_engine_says_that_nothing_survives_and_writes_no_file() {
     let dir = TempDir::new();
     let data = dir.path().join("data");
-    let mut server = TestServer::start_with(&data, &["--engine", "memory"]);
-    assert!(server.wait_for_event("not_persistent").contains("engine=memory"));
+    let server = TestServer::start_with(&data, &["--engine", "memory"]);
     assert_status(&server.exchange(PUT), "201");
     assert!(server.exchange(GET).ends_with(b"\r\n\r\nhello"));
     let health =
@@ -52,7 +51,7 @@ fn the_memory_engine_says_that_nothing_survives_and_writes_no_file() {
     let health = String::from_utf8(health).expect("text");
     assert!(health.contains(r#""persistence":"none"#), "{health}");
     assert!(!data.exists());
-    server.kill();
+    assert!(server.stop().line("not_persistent").contains("engine=memory"));
     let server = TestServer::start_with(&data, &["--engine", "memory"]);
     assert_status(&server.exchange(GET), "404");
 }
