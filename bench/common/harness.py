@@ -1,4 +1,4 @@
-"""Starts servers and generators, each pinned to a core and bounded in time, and reads what they used."""
+"""Runs servers and generators, pinned to cores and with time limits; reads their CPU time."""
 
 import contextlib
 import json
@@ -15,13 +15,13 @@ import time
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 20
-# A generator that has not ended this long after its time is stuck.
+# A generator that runs this long after its end time is stuck.
 GRACE_S = 60
 PERCENTILES = ("p50", "p99", "p99_9", "max")
 
 
 class BenchError(Exception):
-    """Something did not do what the measurement stands on."""
+    """A precondition of the measurement does not hold."""
 
 
 def build_package(directory, program):
@@ -31,12 +31,12 @@ def build_package(directory, program):
 
 
 def floor_program():
-    """The raw epoll loop, which answers at once."""
+    """The raw epoll loop, which responds at once."""
     return build_package(os.path.join(REPOSITORY, "bench/servers/epoll-floor"), "epoll-floor")
 
 
 def known_latency_program():
-    """The server that answers after exactly a given time."""
+    """The server that responds after a given time."""
     return build_package(os.path.join(REPOSITORY, "bench/load/known-latency"), "known-latency")
 
 
@@ -48,7 +48,7 @@ def free_port():
 
 @contextlib.contextmanager
 def server(cores, command_of, stdin=subprocess.DEVNULL):
-    """A server on its own port, up while the block runs: yields its port and its process."""
+    """Runs a server on its own port during the block. Yields its port and its process."""
     port = free_port()
     command = ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", cores, *command_of(port)]
     with tempfile.TemporaryFile() as log:
@@ -78,14 +78,14 @@ def _await_port(port, process, log):
 
 
 def run(cores, command, seconds, exit_codes=(0,)):
-    """Runs a generator to its end. Returns its output and the CPU seconds that it used."""
+    """Runs a generator to its end. Returns its output and its CPU seconds."""
     process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "taskset", "-c", str(cores), *command],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     killer = threading.Timer(seconds + GRACE_S, process.kill)
     killer.start()
     try:
         output = process.stdout.read()
-        # wait4 and not wait: it also says what the process used.
+        # wait4 also returns the process's CPU time.
         _, status, usage = os.wait4(process.pid, 0)
     except BaseException:
         process.kill()
@@ -100,7 +100,7 @@ def run(cores, command, seconds, exit_codes=(0,)):
 
 
 def run_wrk(core, seconds, connections, url, *options):
-    """wrk on one thread in a closed loop. Returns requests answered and CPU seconds."""
+    """Runs wrk on one thread in a closed loop. Returns completed requests and CPU seconds."""
     output, cpu_s = run(core, ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", *options, url], seconds)
     found = re.search(r"^\s*(\d+) requests in", output, re.MULTILINE)
     if not found or "Socket errors" in output or "Non-2xx" in output:
@@ -109,7 +109,7 @@ def run_wrk(core, seconds, connections, url, *options):
 
 
 def run_load(kvant, cores, seconds, connections, url, *options, threads=1, prefix=(), seconds_max=None, exit_codes=(0,)):
-    """`kvant load` for some seconds (a step of `--find-max`: `seconds_max` bounds it all). Returns its JSON and CPU seconds."""
+    """Runs `kvant load`; `seconds` is a step with `--find-max`. Returns its JSON and CPU seconds."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         _, cpu_s = run(cores, [*prefix, kvant, "load", f"-t{threads}", f"-c{connections}", f"-d{seconds}s", "--quiet",
                                "--json", file.name, *options, url], seconds_max or seconds, exit_codes)
@@ -118,7 +118,7 @@ def run_load(kvant, cores, seconds, connections, url, *options, threads=1, prefi
 
 
 def figures(outcome):
-    """What is kept of a phase of `kvant load`: all but its histograms."""
+    """A phase of `kvant load` without its histograms."""
     statuses = {}
     for op in outcome["ops"]:
         for status, count in op["statuses"].items():
@@ -131,13 +131,13 @@ def figures(outcome):
         "errors_by_kind": outcome["errors"], "statuses": statuses,
         "is_valid": verdict["is_valid"], "bound": verdict["bound"], "headline": verdict["headline"],
         **{what: {name: outcome[what][f"{name}_ns"] for name in PERCENTILES} for what in ("response", "service", "send_lag")},
-        # With what was not answered: a server that hangs has no good percentiles.
+        # Includes unanswered requests, so that a hanging server has no good percentiles.
         "response_all": {name: outcome["response_with_unanswered"][f"{name}_ns"] for name in PERCENTILES},
     }
 
 
 def spread(values, unit="", digits=2):
-    """Median, least and largest, for a table."""
+    """Median, minimum and maximum, for a table."""
     return (f"{statistics.median(values):.{digits}f}{unit} "
             f"({min(values):.{digits}f}–{max(values):.{digits}f})")
 
@@ -147,12 +147,12 @@ def note(text):
 
 
 def markdown(columns, rows):
-    """A table: names of columns, and rows of texts; all but the first column to the right."""
+    """A Markdown table. All columns but the first are right-aligned."""
     lines = ["| " + " | ".join(columns) + " |", "|---" + "|---:" * (len(columns) - 1) + "|"]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
 def verdict(goal, met, found):
-    """One line about a goal: met, not met, or (`met` is `None`) not measured, or not well enough to tell by what was found."""
+    """A line about a goal: met, not met, or undecided (`met` is `None`)."""
     word = ("not shown" if found else "not measured") if met is None else "met" if met else "NOT met"
     return f"{word:12}  {goal}" + (f": {found}" if found else "")

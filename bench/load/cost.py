@@ -1,4 +1,4 @@
-"""What a request costs the generator: CPU time of `kvant load` against wrk's, closed loop, same server, one core each."""
+"""CPU time per request of `kvant load` against wrk: closed loop, same server, one core each."""
 
 import os
 import statistics
@@ -20,7 +20,7 @@ def add_arguments(parser):
 
 
 def variants(settings):
-    """Name to a function that drives a server and returns requests and CPU seconds."""
+    """Maps a name to a function that loads a server and returns requests and CPU seconds."""
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "put.lua")
     wrk = lambda *options: lambda url: harness.run_wrk(
         settings.client_core, settings.seconds, settings.connections, url, *options)
@@ -49,7 +49,7 @@ def measure(settings):
         url = f"http://127.0.0.1:{port}/v0/status"
         for round_number in range(settings.repeats + 1):
             for name, drive in variants(settings).items():
-                # The native workload appends its own path.
+                # The native workload adds its own path.
                 requests, cpu_s = drive(f"http://127.0.0.1:{port}" if name == "kvant native" else url)
                 if round_number > 0:  # the first round warms up
                     runs[name].append(cpu_s * 1e6 / requests)

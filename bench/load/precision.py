@@ -1,4 +1,4 @@
-"""How late the generator is, what its latency floor is, and how far its percentiles are from a server of known latency."""
+"""The generator's send lag and latency floor, and its error against a server of known latency."""
 
 import statistics
 import subprocess
@@ -7,7 +7,7 @@ import harness
 
 DELAYS_US = (1_000, 5_000, 20_000)
 PERCENTILES = ("p50", "p99")
-# A thread that sleeps has to be woken, one that polls has not.
+# A sleeping thread must be woken; a polling one need not.
 SPINS = ("20us", "always")
 
 

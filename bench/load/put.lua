@@ -1,5 +1,4 @@
--- A PUT a request, as the reports that this project started from made theirs: a counter in the key, wrk.format for the rest.
--- wrk, wrk2 and kvant load run it.
+-- PUTs with a counter in the key, built by wrk.format, for wrk, wrk2 and kvant load.
 
 local counter = 0
 

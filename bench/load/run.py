@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures the load generator itself, and Kvant with it. See ../README.md.
+"""Measures the load generator, and Kvant by means of it. See ../README.md.
 
-`cost`: CPU per request against wrk. `precision`: its own lateness, its latency floor, and its figures against a server of known
-latency. `single`: one connection at a constant rate against `kvant serve`.
+`cost`: CPU per request against wrk. `precision`: its send lag, its latency floor, and its figures
+against a server of known latency. `single`: one connection at a constant rate against `kvant serve`.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""One connection at a constant rate against `kvant serve`: PUT and GET over a million records, beside `/v0/status`."""
+"""One connection at a constant rate: PUT and GET over a million records, beside `/v0/status`."""
 
 import os
 import statistics
@@ -7,9 +7,9 @@ import time
 
 import harness
 
-# What the reports that this project started from drove through one connection, requests a second.
+# Requests per second on one connection in the reports that the goals come from.
 RATES = {"put": (20_000, 30_000), "get": (15_000, 20_000)}
-# Where the machine's one connection carries less, this share of the closed-loop maximum of /v0/status.
+# If one connection reaches less here: this share of the closed-loop maximum of /v0/status.
 SHARE_OF_MAX = 0.7
 FSYNC_COUNT = 4_000
 
@@ -63,7 +63,7 @@ def _round(settings, url, result):
 
 
 def _round_of_fsyncs(settings, url, directory):
-    """The disk's own fsync, then PUTs that wait for one each, at half of what the disk does."""
+    """The disk's own fsync, then PUTs with one fsync each at half of the disk's rate."""
     taken_ns = []
     with open(os.path.join(directory, "fsync-probe"), "wb", buffering=0) as file:
         for _ in range(FSYNC_COUNT):

@@ -1,8 +1,8 @@
-"""The highest rates that Kvant and one-nio with LevelDB hold, in the same run, and Kvant's latency where Java breaks.
+"""The highest rates that Kvant and one-nio with LevelDB sustain, and latency at Java's limit.
 
-Both servers are up and filled; workload by workload and round by round they take turns. A rate holds when the SLO does, 99.5 % of
-the plan is answered, the backlog does not grow and at most 0.1 % fails (`kvant load --find-max`). Then both are driven at the rate
-at which Java broke.
+Both servers run, filled, and take turns for each workload and round. A rate holds if the SLO holds,
+99.5 % of the plan is answered, the backlog does not grow and at most 0.1 % fails (`kvant load
+--find-max`). Then both are loaded at Java's highest rate.
 """
 
 import statistics
@@ -14,8 +14,8 @@ import under_test
 CORES = ("0,1", "0,1")
 THREADS = 2
 
-# The scenarios of the report that the goals come from, as options of `kvant load`, and how many times Java's rate is wanted.
-# Its breaking point in the report itself was found on another machine: it is no goal.
+# The scenarios of the report that the goals come from, as options of `kvant load`, and the goals as
+# multiples of Java's rate. The report's own rates come from another machine and are no goals.
 SCENARIOS = {
     "get-one": (["--workload", "get", "--keys", "1"], None),
     "get-existing": (["--workload", "get"], 1.6),
@@ -25,7 +25,7 @@ SCENARIOS = {
     "put-1-to-10000-bytes": (["--workload", "put", "--value-bytes", "1..10000"], 5.0),
 }
 P99_9_TIMES_LOWER = 20
-# At Java's rate, this many times the length of a step: the tail needs requests.
+# At Java's rate, this many times the length of a step, because the tail needs requests.
 COMPARED_STEPS = 4
 
 
@@ -49,7 +49,7 @@ class Java(peers.OneNioLevelDb):
 
 
 def measure(settings):
-    # LevelDB is not asked for fsyncs: neither is Kvant, unless the command line says so.
+    # LevelDB makes no fsyncs, so neither does Kvant, unless the command line says so.
     kvant, java = under_test.Kvant(settings, defaults={"sync": "os"}), Java(settings)
     result = {"serve_options": kvant.options(), "slo": settings.slo, "connections": settings.connections, "runs": []}
     with under_test.running(kvant, java):
@@ -61,7 +61,7 @@ def measure(settings):
                 seconds = settings.java_warm_up if server is java else 1
                 under_test.drive(settings, server, settings.connections, seconds, "-R0", *_options(settings, name))
             for round_number in range(1, settings.rounds + 1):
-                # Who comes first changes, so that a machine that grows slower favours nobody.
+                # The order alternates, so that a machine that becomes slower favours neither.
                 servers = [kvant, java] if round_number % 2 else [java, kvant]
                 run = _round(settings, name, servers)
                 run["round"] = round_number
@@ -110,7 +110,7 @@ def show(result, _settings):
         rates = {server: [run["found"][server]["rate_max_per_s"] or 0 for run in runs] for server in (kvant, java)}
         ratios = [ours / theirs for ours, theirs in zip(rates[kvant], rates[java]) if theirs]
         compared = [run["at_java_rate"] for run in runs if run["at_java_rate"]]
-        # What was not answered counts with the time that it had waited.
+        # Unanswered requests count with the time that they had waited.
         tails = {server: [run[server]["response_all"]["p99_9"] / 1e6 for run in compared] for server in (kvant, java)}
         lower = [theirs / ours for ours, theirs in zip(tails[kvant], tails[java])]
         rows.append([name, *(harness.spread(rates[server], digits=0) for server in (kvant, java)), _spread(ratios),
@@ -134,7 +134,7 @@ def show(result, _settings):
 
 
 def ends(runs, server):
-    """Who ended the searches upwards: the server, the generator, or nobody."""
+    """What limited the searches: the server, the generator, or neither."""
     found = [run["found"][server]["limit"] for run in runs]
     return ", ".join(f"{limit} {found.count(limit)}" if len(set(found)) > 1 else limit for limit in dict.fromkeys(found))
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Holds connections that do nothing, or nearly nothing: crowd.py PORT COUNT SLOW FIRST_SOURCE
+"""Holds idle and slow connections: crowd.py PORT COUNT SLOW FIRST_SOURCE
 
-Each sends one whole request and reads its answer; then COUNT - SLOW of them fall silent, and SLOW send a head byte by byte, one
-byte a second each, that never ends. What the server closes is opened again. Prints a line when all are open; ends when its standard
-input does, with a line of JSON. Source addresses are 127.0.0.FIRST_SOURCE and up: one address alone runs out of ports.
+Each connection makes one complete request. Then COUNT - SLOW of them are idle, and SLOW send an
+endless head, one byte per second. Connections closed by the server are reopened. Prints a line when
+all are open; ends with its standard input, with a line of JSON. Source addresses are
+127.0.0.FIRST_SOURCE and up, because one address alone runs out of ports.
 """
 
 import contextlib
@@ -46,7 +47,7 @@ class Crowd:
     def open(self, member):
         member.socket = socket.socket()
         member.socket.setblocking(False)
-        # The port is chosen when the other end is known, so that sources share none needlessly.
+        # The port is chosen when the peer is known, so that sources share none needlessly.
         member.socket.setsockopt(socket.SOL_IP, getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24), 1)
         source = self.first_source + member.number // CONNECTIONS_BY_SOURCE
         member.socket.bind((f"127.0.0.{source}", 0))
@@ -67,7 +68,7 @@ class Crowd:
         except OSError:
             data = b""
         if data and not member.answered:
-            # A refusal is an answer too; the answer is small and comes as one piece.
+            # A refusal is a response, too. The response is small and arrives in one piece.
             self.refused += not data.startswith((b"HTTP/1.1 200", b"HTTP/1.1 404"))
             member.answered = True
             self.waiting -= 1
@@ -104,7 +105,7 @@ class Crowd:
         self.ready.register(sys.stdin, selectors.EVENT_READ, None)
         at, next_s = 0, time.monotonic()
         while self.poll(max(0.0, min(next_s - time.monotonic(), 0.5)) if self.slow else 0.5):
-            # One of them after the other, spread over the interval.
+            # One after the other, spread over the interval.
             while self.slow and time.monotonic() >= next_s:
                 self.drip(self.slow[at])
                 at = (at + 1) % len(self.slow)

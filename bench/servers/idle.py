@@ -1,7 +1,8 @@
 """100 active connections with and without 9,900 others that are idle or slow.
 
-Each round measures the active ones alone, then beside the others, on the same server: GETs at a constant rate. The others open, send
-one request, and fall silent; a part of them sends a head byte by byte instead, and comes again whenever the server hangs up.
+Each round measures the active ones alone, then beside the others, on the same server: GETs at a
+constant rate. The others send one request and are then idle; a part of them sends a head byte by
+byte instead, and reconnects whenever the server closes the connection.
 """
 
 import contextlib
@@ -20,7 +21,7 @@ CORES = ("0", "1")
 THREADS = 1
 GOAL_APART = 0.1
 END_TIMEOUT_S = 30
-# Source addresses 127.0.0.x of the crowd: each round has its own, since closed ports rest for a minute.
+# First source addresses 127.0.0.x, one per round, because closed ports are unusable for a minute.
 SOURCES_FIRST, SOURCES_BY_ROUND, SOURCES_END = 10, 5, 250
 FIGURES = {"p50": "p50", "p99": "p99", "p99_9": "p99.9"}
 SERVER_FIGURES = {"p99": 0.99, "p99_9": 0.999}
@@ -70,7 +71,7 @@ def _drive(settings, kvant):
 
 @contextlib.contextmanager
 def _crowd(settings, kvant, round_number):
-    """The others, open while the block runs. Yields a dict that afterwards says what became of them."""
+    """Opens the others during the block. Yields a dict that has their results afterwards."""
     rounds = (SOURCES_END - SOURCES_FIRST) // SOURCES_BY_ROUND
     source = SOURCES_FIRST + (round_number - 1) % rounds * SOURCES_BY_ROUND
     command = ["setpriv", "--pdeathsig", "KILL", "taskset", "-c", settings.client_cores, sys.executable,

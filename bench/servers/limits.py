@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Where servers break, what Kvant does beyond that, and what watching it costs. See ../README.md.
+"""Limits of servers, Kvant's behaviour beyond them, and the cost of profiling. See ../README.md.
 
-`breaking-points`: the highest rates of six workloads, against one-nio with LevelDB. `many-connections`: 10,000 requests a second
-over 1,024 connections. `overload`: up to five times what the server can do. `idle`: 10,000 connections of which 100 are active.
-`profiling`: what the server's own profiler costs.
+`breaking-points`: the highest rates of six workloads, against one-nio with LevelDB.
+`many-connections`: 10,000 requests per second over 1,024 connections. `overload`: up to five times
+the server's limit. `idle`: 10,000 connections, 100 of them active. `profiling`: the cost of the
+server's profiler.
 """
 
 import argparse
@@ -52,14 +53,14 @@ def parse_arguments():
 
 
 def give_up_after(minutes):
-    """Ends the run, and with it all servers, when it takes too long or is told to end."""
+    """Ends the run and all servers after a time limit or on a signal."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     signal.signal(signal.SIGALRM, lambda *_: sys.exit(f"not done after {minutes} minutes"))
     signal.alarm(minutes * 60)
 
 
 def cores_of(text):
-    """The cores of a list such as taskset takes: 0,2-3."""
+    """The cores of a list in taskset's syntax: 0,2-3."""
     ranges = [part.split("-") for part in text.split(",")]
     return {core for ends in ranges for core in range(int(ends[0]), int(ends[-1]) + 1)}
 
@@ -68,21 +69,21 @@ def measure(experiment, settings):
     missing = (cores_of(settings.server_cores) | cores_of(settings.client_cores)) - os.sched_getaffinity(0)
     if missing:
         sys.exit(f"cores {sorted(missing)} are not ours to use")
-    # For the servers, as peers.py names it.
+    # The name that peers.py uses.
     settings.server_core = settings.server_cores
     machine = procfs.machine_facts(peers.REPOSITORY)
-    # The runner keeps to the generator's cores; what it starts is placed anew.
+    # The runner uses the generator's cores; its children are pinned separately.
     os.sched_setaffinity(0, cores_of(settings.client_cores))
     with under_test.directory_of(settings):
         result = experiment.measure(settings)
-    # Not the places of files: they say nothing about the figures.
+    # Without paths of files, which do not affect the figures.
     asked = {name: value for name, value in vars(settings).items()
              if name not in ("directory", "kvant", "json", "from_files", "data_dir", "svg")}
     return {"experiment": settings.experiment, "machine": machine, "settings": asked, "result": result}
 
 
 def earlier(experiment, paths):
-    """What was measured before; several files are shown with the machine and the settings of the first."""
+    """Earlier results. Several files get the machine and the settings of the first."""
     wholes = []
     for path in paths:
         with open(path) as file:

@@ -1,4 +1,4 @@
-"""The client side: fills servers, looks whether they tell the truth, drives them with wrk or redis-benchmark."""
+"""The client side: fills and verifies servers, and loads them with wrk or redis-benchmark."""
 
 import contextlib
 import csv
@@ -12,7 +12,7 @@ SOCKET_TIMEOUT_S = 60
 
 
 class LoadError(Exception):
-    """A server or a generator that did not do what the measurement stands on."""
+    """A server or generator violated a precondition of the measurement."""
 
 
 def key_of(number):
@@ -20,22 +20,22 @@ def key_of(number):
 
 
 def absent_key_of(number):
-    """A key that is never written and sorts between two that are."""
+    """A key that is never written and sorts between two written ones."""
     return f"{number}x"
 
 
 def value_of(number):
-    """What a filled key holds: 12 bytes."""
+    """The value after the fill: 12 bytes."""
     return f"value{number:07d}".encode()
 
 
 def put_value_of(number, round_number):
-    """What a PUT of workload.lua in a round leaves: 12 bytes."""
+    """The value after a PUT of workload.lua in a round: 12 bytes."""
     return f"put{round_number % 100:02d}{number:07d}".encode()
 
 
 def fill_http(port, numbers):
-    """Puts keys in pipelined batches. Every one has to be acknowledged with 201."""
+    """Puts keys in pipelined batches. Each must be acknowledged with 201."""
     def request(number):
         return (f"PUT /v0/entity?id={key_of(number)} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 12\r\n\r\n"
                 f"{value_of(number).decode()}")
@@ -43,7 +43,7 @@ def fill_http(port, numbers):
 
 
 def fill_redis(port, numbers):
-    """Sets keys in pipelined batches, named as redis-benchmark names its random keys."""
+    """Sets keys in pipelined batches, with the names of redis-benchmark's random keys."""
     def request(number):
         return f"*3\r\n$3\r\nSET\r\n$16\r\nkey:{number - 1:012d}\r\n$12\r\n{value_of(number).decode()}\r\n"
     _fill(port, numbers, request, re.compile(rb"([+-][^\r\n]*)\r\n"), b"+OK")
@@ -67,9 +67,9 @@ def _fill(port, numbers, request, answer_pattern, answer_wanted):
 
 
 def check_http(port, numbers, accepted_of):
-    """Reads keys one by one. Returns how many held the first of their values.
+    """Reads keys one by one. Returns how many had the first of their values.
 
-    Each has to hold one of the values `accepted_of(number)`; its neighbour that no workload writes has to be absent.
+    Each must have one of the values `accepted_of(number)`; its never-written neighbour must be absent.
     """
     first_count = 0
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=SOCKET_TIMEOUT_S)) as connection:
@@ -86,7 +86,7 @@ def check_http(port, numbers, accepted_of):
 
 
 def count_absent_http(port, numbers):
-    """How many of the keys are answered 404."""
+    """The number of keys with a 404."""
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=SOCKET_TIMEOUT_S)) as connection:
         return sum(_get(connection, key_of(number))[0] == 404 for number in numbers)
 
@@ -98,7 +98,7 @@ def _get(connection, key):
 
 
 def redis_stat(port, field):
-    """One counter of Redis's INFO."""
+    """A counter of Redis's INFO."""
     done = subprocess.run(["redis-cli", "-p", str(port), "INFO", "stats"], capture_output=True, text=True, timeout=10)
     found = re.search(rf"^{field}:(\d+)", done.stdout, re.MULTILINE)
     if not found:
@@ -107,7 +107,7 @@ def redis_stat(port, field):
 
 
 def run_wrk(core, connections, seconds, script, port, operation, keys_file, round_number):
-    """Drives one operation for some seconds. Returns wrk's own counts as a dict of integers."""
+    """Runs one operation with wrk. Returns wrk's counts as a dict of integers."""
     path = "/v0/status" if operation == "status" else "/v0/entity"
     done = subprocess.run(
         ["taskset", "-c", str(core), "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "10s",
@@ -123,7 +123,7 @@ def run_wrk(core, connections, seconds, script, port, operation, keys_file, roun
 
 
 def run_redis_benchmark(core, connections, requests, keys, port, command, seconds_max):
-    """Sends one command `requests` times. Returns counts under the names that `run_wrk` uses."""
+    """Sends one command `requests` times. Returns counts with the names of `run_wrk`."""
     done = subprocess.run(
         ["taskset", "-c", str(core), "redis-benchmark", "-p", str(port), "-c", str(connections), "-n", str(requests),
          "-r", str(keys), "--csv", *command],

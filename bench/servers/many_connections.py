@@ -1,7 +1,8 @@
-"""10,000 requests a second over 1,024 connections, kind by kind, and the status beside connections that write all they can.
+"""10,000 requests/s over 1,024 connections by kind, and the status beside saturating writers.
 
-Each round is: PUT, GET, range, the status beside writers, DELETE, and the deleted records again; for each number of connections.
-The status has a generator of its own, first in line for its core where that is allowed: its own lateness is not what is asked.
+A round, for each number of connections: PUT, GET, range, the status beside writers, DELETE, and the
+deleted records again. The status has its own generator, with priority on its core if permitted,
+because its lateness must not count.
 """
 
 import statistics
@@ -19,15 +20,16 @@ KINDS = {
     "delete": ["--workload", "delete"],
 }
 ROWS = ["put", "get", "range", "status-beside-writers", "delete"]
-# Most milliseconds by percentile.
+# Limits in milliseconds by percentile.
 GOALS = {"put": ("p99_9", 5), "get": ("p99_9", 5), "delete": ("p99_9", 5), "range": ("p99", 20), "status-beside-writers": ("p99_9", 5)}
-# CPU of a range of about 100 records in the Java reference implementation of the course that the goals come from: measured with wrk2
-# on this project's development machine at another time. It is in no package, so it cannot be in the same run.
+# CPU time of a range of about 100 records in the Java reference implementation that the goals come
+# from, measured with wrk2 on the development machine at another time. It is in no package, so it
+# cannot be in the same run.
 JAVA_RANGE_CPU_US = 900
 RANGE_TIMES_CHEAPER = 10
-# A plan is kept, and nothing waits at its end, when this part of it is answered.
+# A plan is kept, without a backlog, if this share of it is answered.
 KEPT = 0.995
-# Writers begin before the status is measured, and end after it.
+# Writers start before the measurement of the status and end after it.
 WRITERS_AROUND_S = 2
 
 
@@ -109,7 +111,7 @@ def show(result, _settings):
         rows.append([f"{row}, {count}", *(ms([run["response_all"][name] for run in runs]) for name in harness.PERCENTILES),
                      ms([run["service"]["p99_9"] for run in runs]), ms([run["send_lag"]["p99"] for run in runs]),
                      harness.spread([run["achieved"] for run in runs], digits=0), str(sum(run["errors"] for run in runs)),
-                     # Beside writers, the server's CPU time is theirs as well.
+                     # Beside writers, the server's CPU time includes theirs.
                      "–" if whole[0]["writers"] else harness.spread([run["cpu_us"] for run in runs]),
                      f"{sum(run['is_valid'] is True for run in runs)} of {len(runs)}"])
         name, most_ms = GOALS[row]

@@ -1,7 +1,7 @@
-"""Past the limit: goodput, refusals and latency from half to five times the rate that the server holds.
+"""Beyond the limit: goodput, refusals and latency at half to five times the sustained rate.
 
-`slow-store` is Kvant's server with a store that takes a millisecond for whatever it is asked; `sync-always` waits for the disk's own
-fsync.
+`slow-store` is Kvant's server with a store whose every operation takes a millisecond; `sync-always`
+waits for the disk's own fsync.
 """
 
 import collections
@@ -15,8 +15,9 @@ import witness
 
 CORES = ("0", "1")
 THREADS = 1
-# Options of `kvant load`; the kind of request, and of operation in the server's metrics; options of `kvant serve`; whether serving
-# costs ten times a refusal or more, which is what the goals for refusals and for what is admitted are about.
+# Options of `kvant load`; the kind of request, and of operation in the server's metrics; options of
+# `kvant serve`; whether serving costs at least ten times a refusal, which the goals for refusals and
+# admitted requests assume.
 Case = collections.namedtuple("Case", "workload kind fixed is_dear server keys_max", defaults=(under_test.Kvant, None))
 CASES = {
     "point-get": Case(["--workload", "get"], "get", {}, False),
@@ -25,15 +26,15 @@ CASES = {
     "sync-always": Case(["--workload", "put", "--value-bytes", "12"], "put", {"sync": "always"}, True),
     "slow-store": Case(["--workload", "get"], "get", {}, True, under_test.SlowStore, 100_000),
 }
-# What is admitted past the limit, as a part of the most that any step did.
+# Goodput beyond the limit, as a share of the highest of any step.
 GOODPUT_PART = 0.9
 REFUSAL_MS = 5
-# p99 of what is admitted, by its value at this part of the limit.
+# p99 of admitted requests, relative to its value at this share of the limit.
 ADMITTED_FACTOR, ADMITTED_TIMES = 0.8, 3
-# After a step past the limit: half of the limit for this long, of which the second second is looked at.
+# After a step beyond the limit: half of it for this long, of which the second second counts.
 RECOVERY_S = 3
 RECOVERY_FACTOR = 0.5
-# The witness asks for at most this part of what the server holds.
+# The witness sends at most this share of the limit.
 WITNESS_PART = 0.02
 PHASES = ("selector", "body", "queue", "storage", "answer")
 
@@ -77,7 +78,7 @@ def measure(settings):
 
 
 def merge(results):
-    """What several runs measured, as one result: cases of the same name have to have the same limit."""
+    """Merges several results. Cases of the same name must have the same limit."""
     whole = results[0]
     for other in results[1:]:
         for name, limit in other["limits"].items():
@@ -114,7 +115,7 @@ def _step(settings, kvant, name, limit, factor):
         seen.send_no_more()
         grown = {path: count - counters.get(path, 0) for path, count in kvant.counters().items()}
         buckets_after = kvant.phase_buckets()
-        # At once, while the server still feels it.
+        # Immediately, while the overload still has effects.
         recovery = None
         if factor > 1:
             recovery = under_test.drive(settings, kvant, settings.connections, RECOVERY_S, f"-R{int(limit * RECOVERY_FACTOR)}",
@@ -169,7 +170,7 @@ def _bounds(bounds_ms):
 
 
 def summarise(result):
-    """A dict for each case and factor."""
+    """One dict per case and factor."""
     rows = []
     for case, factor in dict.fromkeys((step["case"], step["factor"]) for step in result["steps"]):
         steps = [step for step in result["steps"] if (step["case"], step["factor"]) == (case, factor)]
@@ -203,7 +204,7 @@ def summarise(result):
             **{f"server_{phase}_p99_ms": server_ms(phase) for phase in PHASES},
             "rss_mib": [step["run"]["rss_max_kib"] / 1024 for step in steps],
             "after_p99_ms": ms((step["recovery"]["p99_by_second_ns"] + [None, None])[1] for step in steps if step["recovery"]),
-            # Earlier files do not have it.
+            # Not in earlier files.
             "stolen_part": [step["run"]["stolen_part"] for step in steps if "stolen_part" in step["run"]],
             "valid": sum(step["run"]["is_valid"] is True for step in steps),
         })
@@ -226,7 +227,8 @@ def _verdicts(summary):
                               f"at most {_bounds(bounds)} ms; from the client's write {harness.spread(outside)}" if outside else
                               f"at most {_bounds(bounds)} ms")
         base = by_step.get((row["case"], ADMITTED_FACTOR))
-        # What the server says is known as precisely as its buckets are wide: where the limit lies within one, nothing is shown.
+        # The server's figures are as precise as its buckets: if the limit is within one, there is no
+        # verdict.
         for field, above, clock in (("server_p99_ms", "server_above_ms", "by the server"),
                                     ("admitted_p99_ms", "admitted_p99_ms", "from the client's write")):
             goal = f"{name}: p99 of what is admitted within {ADMITTED_TIMES} x of that at {ADMITTED_FACTOR:g} x, {clock}"

@@ -1,4 +1,4 @@
-"""Draws goodput and latency by offered load: one SVG that needs nothing else."""
+"""Draws goodput and latency by offered load as a self-contained SVG."""
 
 import math
 import statistics
@@ -8,7 +8,7 @@ WIDTH, HEIGHT = 960, 444
 PANEL_WIDTH, PANEL_HEIGHT = 355, 270
 PANELS_X = (70, 560)
 TOP = 84
-# Distinguishable with any kind of colour vision (Okabe and Ito); marks differ too.
+# Distinguishable with any colour vision (Okabe and Ito); marks differ, too.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#000000")
 STYLE = """
 text { font: 12px sans-serif; fill: #222 } .title { font-size: 14px; font-weight: bold } .small { font-size: 11px; fill: #555 }
@@ -17,7 +17,7 @@ text { font: 12px sans-serif; fill: #222 } .title { font-size: 14px; font-weight
 
 
 def svg(summary, subtitle):
-    """The graph of what `overload.summarise` returns."""
+    """The graph of a result of `overload.summarise`."""
     cases = list(dict.fromkeys(row["case"] for row in summary))
     factors = sorted({row["factor"] for row in summary})
     times_ms = [statistics.median(row[field]) for row in summary for field in ("admitted_p99_ms", "server_p99_ms") if row[field]]
@@ -51,7 +51,7 @@ def svg(summary, subtitle):
 
 
 def _decades(values):
-    """The powers of ten around positive values."""
+    """The powers of ten that enclose positive values."""
     values = [value for value in values if value > 0] or [1]
     least, most = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     return [10.0 ** power for power in range(least, max(most, least + 1) + 1)]

@@ -1,4 +1,4 @@
-"""The servers that are compared: how each is built, started, filled, checked, driven and stopped."""
+"""The compared servers: how each is built, started, filled, checked, loaded and stopped."""
 
 import http.client
 import os
@@ -18,13 +18,13 @@ OPERATIONS = ["status", "get", "absent", "put", "delete"]
 CHECKED_KEYS = 200
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 20
-# A server counts as idle below this share of its core; what it does later than this belongs to nobody.
+# A server is idle below this share of its core; later work is not counted.
 IDLE_SHARE = 0.02
 SETTLE_TIMEOUT_S = 30
 
 
 class Peer:
-    """One server process on its own port, pinned to one core, with a directory for its files."""
+    """A server process on its own port, pinned to one core, with a directory for its files."""
 
     name = ""
     programs = []  # to be found on PATH
@@ -40,14 +40,14 @@ class Peer:
         self.log_path = os.path.join(settings.directory, f"{self.name}.log")
 
     def missing(self):
-        """Why this server cannot run here, or `None`."""
+        """The reason why this server cannot run here, or `None`."""
         for program in self.programs:
             if not shutil.which(program):
                 return f"no {program} (apt-get install {self.package})"
         return None
 
     def build(self):
-        """Makes the server's program from its source, where it comes as source."""
+        """Builds the server's program, if it comes as source."""
 
     def command(self):
         raise NotImplementedError
@@ -57,7 +57,7 @@ class Peer:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        # Both wrappers exec, so the process id is the server's. The kernel ends it when the runner dies without a word.
+        # Both wrappers exec, so the process id is the server's. The kernel kills it with the runner.
         wrapped = ["taskset", "-c", str(self.settings.server_core), "setpriv", "--pdeathsig", "KILL", *self.command()]
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(wrapped, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -99,7 +99,7 @@ class Peer:
             load.fill_http(self.port, numbers)
 
     def check_filled(self):
-        """Looks whether a sample of the keys holds what the fill wrote."""
+        """Checks a sample of the keys after the fill."""
         if not self.fixed_answer:
             load.check_http(self.port, self.sample(), lambda number: [load.value_of(number)])
 
@@ -107,7 +107,7 @@ class Peer:
         return random.Random(1).sample(range(1, self.settings.keys + 1), min(CHECKED_KEYS, self.settings.keys))
 
     def measure(self, operation, round_number, keys_file, numbers, seconds):
-        """Drives one operation and says what it cost the server. `numbers` are the keys in `keys_file`'s order."""
+        """Measures the server's CPU time for an operation on the keys `numbers` of `keys_file`."""
         pid = self.process.pid
         core = self.settings.server_core
         split_before = procfs.user_kernel_ticks(pid)
@@ -149,11 +149,11 @@ class Peer:
         return run, problems
 
     def check_after(self, operation, round_number, numbers, request_count):
-        """Whether the operation had its effect; deleted keys are put back, so that every run begins alike."""
+        """Checks the effect of the operation, and restores deleted keys for the next run."""
         if self.fixed_answer:
             return []
         if operation == "put":
-            # Connections advance through the list together: the first quarter of it has surely been answered.
+            # Connections advance through the list together: its first quarter is certainly done.
             touched = numbers[:request_count // 4][:CHECKED_KEYS]
             count = load.check_http(self.port, touched, lambda number: [load.put_value_of(number, round_number)])
             return [] if count == len(touched) else ["PUTs without effect"]
@@ -166,7 +166,7 @@ class Peer:
         return []
 
     def settle(self):
-        """Waits until the server has finished what it put off, such as flushes and compactions."""
+        """Waits until the server has finished deferred work, such as flushes and compactions."""
         deadline = time.monotonic() + SETTLE_TIMEOUT_S
         idle_count = 0
         before = procfs.cpu_ns(self.process.pid)
@@ -245,12 +245,12 @@ http {{
 
 
 class Redis(Peer):
-    """Driven by redis-benchmark, since wrk does not speak its protocol; keys are random with repetition."""
+    """Loaded by redis-benchmark, because wrk only speaks HTTP; keys are random with repetition."""
 
     name = "redis"
     programs = ["redis-server", "redis-benchmark", "redis-cli"]
     package = "redis-server"
-    # redis-benchmark counts requests, not seconds: the rate of the run before tells how many to ask for.
+    # redis-benchmark runs a number of requests: the previous run's rate gives the number.
     rate_first = 50_000
     commands = {
         "status": ["PING"],
@@ -321,7 +321,7 @@ class OneNioLevelDb(Peer):
         _run(["mvn", "-q", "-f", f"{self.directory_of_source}/pom.xml", "package"])
 
     def command(self):
-        # one-nio unpacks its native library where it may leave it behind.
+        # one-nio unpacks its native library into a directory that may be deleted.
         return ["java", f"-Djava.io.tmpdir={self.directory}", *self.settings.java_options.split(), "-jar",
                 f"{self.directory_of_source}/target/one-nio-leveldb.jar", str(self.port),
                 os.path.join(self.directory, "data"), str(self.selectors())]
@@ -336,5 +336,5 @@ def _run(command):
         raise load.LoadError(f"{' '.join(command)} failed: {(done.stdout + done.stderr)[-1000:]}")
 
 
-# In the order in which they take turns.
+# In the order of their turns.
 PEERS = [EpollFloor, Kvant, Nginx, Redis, OneNioLevelDb]

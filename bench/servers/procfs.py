@@ -1,4 +1,4 @@
-"""What the kernel says: CPU time of processes and cores, memory, and the facts of the machine."""
+"""CPU time of processes and cores, memory, and facts of the machine, from the kernel."""
 
 import datetime
 import functools
@@ -11,23 +11,23 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_ns(pid):
-    """CPU time of all threads of a process, ended ones included, in nanoseconds.
+    """CPU time of all threads of a process, including ended ones, in nanoseconds.
 
-    This is the process's own CPU clock (clock_getcpuclockid(3)): the scheduler's run-time sums behind
-    /proc/PID/task/*/schedstat, brought up to the moment of the call, where /proc/PID/stat counts ticks of 10 ms.
+    This is the process's CPU clock (clock_getcpuclockid(3)): the scheduler's exact sums up to the
+    call, whereas /proc/PID/stat counts ticks of 10 ms.
     """
     return time.clock_gettime_ns((~pid << 3) | 2)
 
 
 def user_kernel_ticks(pid):
-    """User and kernel CPU time of a process in ticks: good for the split, too coarse for the sum."""
+    """User and kernel CPU time of a process in ticks: precise enough for their ratio only."""
     with open(f"/proc/{pid}/stat") as file:
         fields = file.read().rpartition(")")[2].split()
     return int(fields[11]), int(fields[12])
 
 
 def core_busy_seconds(core):
-    """Seconds that a core has been busy with anything, interrupts and the hypervisor's other guests included."""
+    """Busy seconds of a core, including interrupts and time stolen by the hypervisor."""
     with open("/proc/stat") as file:
         for line in file:
             if line.startswith(f"cpu{core} "):
@@ -37,7 +37,7 @@ def core_busy_seconds(core):
 
 
 def peak_rss_kib(pid):
-    """The largest resident set that a process has had."""
+    """The peak resident set of a process."""
     return _status_kib(pid, "VmHWM")
 
 
@@ -51,12 +51,12 @@ def _status_kib(pid, field):
         for line in file:
             if line.startswith(f"{field}:"):
                 return int(line.split()[1])
-    # A process that has ended has no memory any more.
+    # An ended process has no memory.
     raise ProcessLookupError(f"no {field} of process {pid}")
 
 
 def _first_line(*command):
-    """First line that a program prints, or `None` where there is no such program."""
+    """The first output line of a program, or `None` if it does not exist."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
@@ -74,7 +74,7 @@ def _cpu_model():
 
 
 def machine_facts(repository):
-    """What has to stand beside figures so that somebody else can judge them."""
+    """The facts that others need to judge the figures."""
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "commit": _first_line("git", "-C", repository, "describe", "--always", "--dirty", "--abbrev=12"),
@@ -89,7 +89,7 @@ def machine_facts(repository):
 
 
 def build_ids(pid):
-    """The build ids, in hexadecimal, of the ELF files that a process runs code of."""
+    """The build ids, in hexadecimal, of the ELF files mapped by a process."""
     with open(f"/proc/{pid}/maps") as file:
         mapped = {line.split(maxsplit=5)[5].strip() for line in file if " r-xp " in line and "/" in line}
     return sorted(filter(None, map(_build_id, mapped)))
@@ -99,13 +99,13 @@ def build_ids(pid):
 def _build_id(path):
     with open(path, "rb") as file:
         data = file.read()
-    # A note of the owner "GNU" and of kind 3: lengths of name and content, the kind, the name, the content.
+    # A note of owner "GNU" and kind 3: lengths of name and content, kind, name, content.
     at = data.find(b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0")
     return data[at + 16:at + 36].hex() if at >= 0 else None
 
 
 def watch_stolen():
-    """A function that says what part of this machine's time other guests of the same host have had, from now on, while it wanted it."""
+    """Returns a function for the share of CPU time stolen by the hypervisor since this call."""
     before_s, started_s = _stolen_s(), time.monotonic()
     return lambda: (_stolen_s() - before_s) / (time.monotonic() - started_s) / os.cpu_count()
 

@@ -1,13 +1,12 @@
-"""What the profiler costs: a build without it, off, and on with all events, at one offered rate, in interleaved pairs.
+"""The profiler's cost: not built, off, and on with all events, at one rate, in interleaved pairs.
 
-Two comparisons, each of pairs of runs in an order that changes by chance: off against on, in the same process; and off against a
-server that was built without the profiler (`--no-default-features`), both up and filled alike.
+Two comparisons, each of pairs of runs in random order: off against on, in the same process; and off
+against a server built without the profiler (`--no-default-features`), both filled equally.
 
-CPU time of off against on also in short windows of one long load, which are nearer to each other than runs: flushes, compactions
-and the host's other guests change from second to second by more than the profiler costs.
+CPU time of off against on is also compared in short windows of one long load, which differ less than
+runs: flushes, compactions and other guests of the host change it by more than the profiler costs.
 
-Pairs during which other guests of the host had too much of this machine's time are made again, or left out, and counted: nothing else of them
-is looked at.
+Pairs with too much stolen time are repeated, or dropped and counted; their figures are not used.
 """
 
 import http.client
@@ -30,15 +29,15 @@ WORKLOADS = {
     "get": ["--workload", "get"],
     "put": ["--workload", "put", "--value-bytes", "12"],
 }
-# How often a disturbed pair of runs is made again before it is left out.
+# How often a disturbed pair of runs is repeated before it is dropped.
 PAIR_TRIES_MAX = 4
-# A recording begins this long before the load and ends as long after it.
+# A recording starts this long before the load and ends this long after it.
 AROUND_S = 0.5
-# A window, and before it: the recording begins, and whatever the last one left behind ends.
+# A window, and the time before it, in which the recording starts and work of the last one ends.
 WINDOW_S, BEFORE_WINDOW_S = 1.5, 0.4
-# What CPU per request may grow by.
+# The permitted increase of CPU time per request.
 ON_MORE, OFF_MORE = 0.02, 0.01
-# Two-sided 95 % of Student's distribution, by degrees of freedom; between two of them the larger one is taken.
+# Two-sided 95 % quantiles of Student's distribution by degrees of freedom, rounded up between.
 STUDENT_95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 7: 2.36, 9: 2.26, 14: 2.14, 19: 2.09, 29: 2.05, 39: 2.02, 59: 2.00, 119: 1.98}
 
 
@@ -59,13 +58,13 @@ def add_arguments(parser):
 
 
 class Plain(under_test.Kvant):
-    """The server that was built without the profiler."""
+    """The server built without the profiler."""
 
     name = "kvant-plain"
 
     def build(self):
         if not os.access(self.settings.plain, os.X_OK):
-            # Nor frame pointers, which profiles need: they are part of the price.
+            # Also without frame pointers, which are part of the profiler's cost.
             without = os.environ | {"RUSTFLAGS": "-Cforce-frame-pointers=no", "CFLAGS": ""}
             subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "kvant", "--no-default-features", "--target-dir",
                             os.path.join(peers.REPOSITORY, "target/plain")], cwd=peers.REPOSITORY, check=True, env=without)
@@ -75,15 +74,15 @@ class Plain(under_test.Kvant):
 
 
 class Recording:
-    """The server's profiler is on while the block runs.
+    """Records a profile of the server during the block.
 
-    Threads: one of its own waits for the recording.
+    Threads: its own thread waits for the recording.
     """
 
     def __init__(self, settings, server, seconds):
         self.server, self.seconds = server, seconds
         self.query = f"event={settings.events}" + (f"&engine={settings.sampling}" if "cpu" in settings.events else "")
-        # The server is to find no names for us: that would be part of whatever is measured next.
+        # The server must not resolve names: that would be part of the next measurement.
         self.known = ",".join(procfs.build_ids(server.process.pid))
         self.bytes, self.failure = None, None
         self.thread = threading.Thread(target=self._fetch, daemon=True)
@@ -140,9 +139,9 @@ def measure(settings):
 
 
 def _pair(settings, what, workload, sides, order):
-    """The runs of both sides by name; `None` where none of all tries was undisturbed."""
+    """The runs of both sides by name; `None` if all tries were disturbed."""
     for _ in range(PAIR_TRIES_MAX):
-        # Who comes first is left to chance: a machine that changes its speed favours nobody.
+        # The order is random, so that a machine that changes its speed favours neither.
         runs = {side: _run(settings, server, workload, is_on) for side, server, is_on in order.sample(sides, 2)}
         stolen_part = max(run["stolen_part"] for run in runs.values())
         if stolen_part <= under_test.STOLEN_PART_MAX:
@@ -157,10 +156,10 @@ def _load_options(settings, workload):
 
 
 def _windows(settings, server, workload, order):
-    """Pairs of windows, off and on, in an order left to chance. Those during which time was stolen are left out, and counted."""
+    """Pairs of windows, off and on, in random order. Drops and counts those with stolen time."""
     server.settle()
     pairs, disturbed = [], 0
-    # With time for recordings to be answered.
+    # Includes the time to deliver recordings.
     seconds = math.ceil(settings.windows * 2 * (WINDOW_S + 2 * BEFORE_WINDOW_S)) + 10
     load_run = []
     load = threading.Thread(target=lambda: load_run.append(
@@ -211,7 +210,7 @@ def _run(settings, server, workload, is_on):
     if not is_on:
         time.sleep(AROUND_S)
         return drive()
-    # The warm-up and the start of the generator are within it.
+    # Includes the generator's start and warm-up.
     with Recording(settings, server, settings.seconds + 4 * AROUND_S + 1) as recording:
         time.sleep(AROUND_S)
         run = drive()
@@ -221,7 +220,7 @@ def _run(settings, server, workload, is_on):
 
 
 def interval(ratios):
-    """Geometric mean of ratios, and the ends of its 95 % interval."""
+    """The geometric mean of ratios and its 95 % interval."""
     logs = [math.log(ratio) for ratio in ratios]
     mean = statistics.fmean(logs)
     if len(logs) < 2:
@@ -260,7 +259,7 @@ def show(result, _settings):
 
 
 def _compare(rows, verdicts, title, name, pairs, other, base, figure, more):
-    """A row and, unless `more` is infinite, a verdict: at most `more`, or (`None`) not significantly more."""
+    """A row and a verdict: at most `more`, or (`None`) not significantly more; none if infinite."""
     ratios = [figure(pair[other]) / figure(pair[base]) for pair in pairs]
     mean, low, high = interval(ratios)
     rows.append([f"{title}: {other} / {base}, {name}", str(len(pairs)), f"{mean:.3f}", f"{low:.3f}–{high:.3f}",

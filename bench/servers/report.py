@@ -1,4 +1,4 @@
-"""From runs to figures: medians, ratios within rounds, the table, and the comparison with the goals."""
+"""Evaluates runs: medians, ratios within rounds, the table, and the comparison with the goals."""
 
 import statistics
 
@@ -6,7 +6,7 @@ FLOOR = "epoll-floor"
 JAVA = "one-nio-leveldb"
 SUBJECT = "kvant"
 
-# What Kvant should cost: at most this many times the floor, and this many times less than the Java peer (or no goal).
+# Goals for Kvant: at most this many times the floor, and this factor below Java (or no goal).
 GOALS = {
     "status": (1.25, None),
     "get": (1.5, 2.5),
@@ -14,7 +14,7 @@ GOALS = {
     "put": (1.6, 2.2),
     "delete": (1.6, 2.2),
 }
-# Kvant should be cheaper than these in every operation.
+# Kvant should need less CPU time than these in every operation.
 CHEAPER_THAN = ["nginx", "redis"]
 OTHERS_SHARE_WARNING = 0.1
 
@@ -41,13 +41,13 @@ class Summary:
         return self.by_pair.get((operation, server), [])
 
     def ratio(self, operation, server, to):
-        """CPU per request of `server` over that of `to`: the median of the rounds' ratios, or `None`."""
+        """CPU per request of `server` by that of `to`: median of the rounds' ratios, or `None`."""
         others = {run["round"]: cpu_us(run) for run in self.runs(operation, to)}
         ratios = [cpu_us(run) / others[run["round"]] for run in self.runs(operation, server) if run["round"] in others]
         return statistics.median(ratios) if ratios else None
 
     def rows(self):
-        """One dict an operation and server: what the table shows, and what goes into the JSON as `summary`."""
+        """One dict per operation and server, for the table and the `summary` in the JSON."""
         for operation in self.operations:
             for server in self.servers:
                 runs = self.runs(operation, server)
@@ -110,7 +110,7 @@ def markdown(summary):
 
 
 def warnings(runs):
-    """What a reader has to know before believing the table."""
+    """Caveats about the table."""
     lines = [f"FAILED {run['operation']} {run['server']} round {run['round']}: {problem}"
              for run in runs for problem in run["problems"]]
     noisy = sum(run["core_others_share"] > OTHERS_SHARE_WARNING for run in runs)
@@ -121,7 +121,7 @@ def warnings(runs):
 
 
 def check(summary):
-    """One line a goal: met, not met, or not measured."""
+    """One line per goal: met, not met, or not measured."""
     for operation, (floor_most, java_least) in GOALS.items():
         yield _verdict(operation, f"at most {floor_most} x {FLOOR}", summary.ratio(operation, SUBJECT, FLOOR),
                        lambda ratio: ratio <= floor_most)

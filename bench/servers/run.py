@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Compares what a request costs on Kvant and on its peers: CPU time of the server process, wrk in a closed loop.
+"""Compares the CPU time per request of Kvant and its peers, with wrk in a closed loop.
 
-Server and generator are pinned to one core each; all servers are up and filled at the same time, and take turns in
-every round, so that the machine's moods hit all of them. See ../README.md.
+Server and generator are pinned to one core each. All servers run, filled, at the same time and take
+turns in every round, so that changes of the machine's speed affect all of them. See ../README.md.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def _positive(text):
 
 
 def usable_peers(settings):
-    """The servers that were asked for and can run here; each of the others gets a line."""
+    """The requested servers that can run here. Prints a line for each of the others."""
     usable = []
     for peer in peers.PEERS:
         if peer.name not in settings.servers:
@@ -89,13 +89,13 @@ def check_machine(settings):
 
 
 def measure_all(settings, usable, deadline):
-    """Every operation, every round, every server in turn."""
+    """Measures every operation in every round on each server in turn."""
     runs = []
     numbers = list(range(1, settings.keys + 1))
     keys_file = os.path.join(settings.directory, "keys")
     for operation in settings.operations:
         for round_number in range(settings.repeats + 1):
-            # The same order for all servers of a round, another one in the next.
+            # The same order for all servers of a round, and a new one in the next.
             random.Random(round_number).shuffle(numbers)
             with open(keys_file, "w") as file:
                 file.writelines(f"{load.key_of(number)}\n" for number in numbers)
@@ -115,7 +115,7 @@ def measure_all(settings, usable, deadline):
 def measure(settings):
     check_machine(settings)
     deadline = time.monotonic() + settings.minutes_max * 60
-    # The runner itself stays off the server's core; generators and builds inherit that.
+    # The runner stays off the server's core; generators and builds inherit that.
     os.sched_setaffinity(0, {settings.client_core})
     settings.directory = tempfile.mkdtemp(prefix="kvant-bench-", dir=settings.data_dir)
     usable = usable_peers(settings)
@@ -165,7 +165,7 @@ def show(result, with_check):
 
 def main():
     settings = parse_arguments()
-    # A polite kill runs the `finally`s too.
+    # SIGTERM also runs the `finally` blocks.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     if settings.from_file:
         with open(settings.from_file) as file:

@@ -1,4 +1,4 @@
-"""The Kvant that an experiment on limits looks at: its options, its CPU time and memory over time, its own figures."""
+"""The server under test: its options, CPU time and memory over time, and its own figures."""
 
 import collections
 import contextlib
@@ -17,10 +17,10 @@ import load
 import peers
 import procfs
 
-# Options of `kvant serve` that are handed on as they are.
+# Options passed on to `kvant serve` unchanged.
 PASSED_ON = ("dispatch", "overload", "selectors", "workers", "queue-capacity", "queue-wait-max", "sync", "memory", "engine")
 WATCH_INTERVAL_S = 0.1
-# A run during which other guests of the host had more of this machine's time than that is made again, so many times at most.
+# A run with more stolen time than this share is repeated, at most this many times.
 STOLEN_PART_MAX, TRIES_MAX = 0.01, 4
 STOLEN = (f"the most that other guests of the host had of this machine's time; a run with more than {STOLEN_PART_MAX:.0%} was made again, "
           f"{TRIES_MAX} times at most.")
@@ -34,7 +34,7 @@ def add_arguments(parser):
 
 
 def options_of(settings, defaults={}, fixed={}):
-    """The options of `kvant serve` that the command line asks for; `defaults` hold where it is silent, `fixed` in any case."""
+    """Options of `kvant serve` from the command line, over `defaults` and under `fixed`."""
     options = []
     for name in PASSED_ON:
         variable = name.replace("-", "_")
@@ -69,7 +69,7 @@ class Kvant(peers.Kvant):
         return body.decode()
 
     def counters(self):
-        """Every number below `server` in /v0/stats, by its path; lists of objects by what names their elements."""
+        """Every number below `server` in /v0/stats by path, with the names of elements of lists."""
         found = {}
 
         def walk(path, value):
@@ -90,7 +90,7 @@ class Kvant(peers.Kvant):
         return found
 
     def phase_buckets(self):
-        """The histograms of requests in /metrics: by operation and phase, cumulated counts by upper bound in seconds."""
+        """Histograms of /metrics by operation and phase: cumulative counts by bound in seconds."""
         buckets = collections.defaultdict(dict)
         for labels, count in re.findall(r"^[a-z_0-9]+_bucket\{([^}]*)\} ([0-9.e+]+)", self.fetch("/metrics"), re.MULTILINE):
             labels = dict(re.findall(r'([a-z_]+)="([^"]*)"', labels))
@@ -101,11 +101,11 @@ class Kvant(peers.Kvant):
 
 
 class SlowStore(Kvant):
-    """Kvant's server in a process of its own, with a store that takes a millisecond for whatever it is asked."""
+    """Kvant's server with a store whose every operation takes a millisecond."""
 
     name = "slow-store"
     directory_of_source = os.path.join(peers.HERE, "slow-store")
-    # What it knows of the options: the engine has its defaults.
+    # The options that it has. The engine uses its defaults.
     known = ("dispatch", "overload", "selectors", "workers", "queue-capacity", "queue-wait-max")
 
     def __init__(self, settings, defaults={}, fixed={}):
@@ -121,14 +121,16 @@ class SlowStore(Kvant):
 
 
 def quantile_s(before, after, share):
-    """What a share of what came between two looks at a histogram did not exceed, and the bounds of its bucket, which are certain; the
-    first is reckoned as if a bucket's values were spread evenly. `None` when nothing came."""
+    """A quantile of the values between two readings of a histogram, and the bounds of its bucket.
+
+    The quantile is interpolated within the bucket. `None` if there are no values.
+    """
     grown = [(bound, count - before.get(bound, 0)) for bound, count in sorted(after.items())]
     total = max((count for _, count in grown), default=0)
     low, below = 0.0, 0
     for bound, count in grown if total else []:
         if count >= share * total:
-            # Beyond the last bound nothing is known but that.
+            # Beyond the last bound.
             reckoned = low + (bound - low) * (share * total - below) / max(count - below, 1) if bound < math.inf else bound
             return {"reckoned_s": reckoned, "above_s": low, "bound_s": bound}
         low, below = bound, count
@@ -136,9 +138,9 @@ def quantile_s(before, after, share):
 
 
 class Watch:
-    """Notes CPU time and resident memory of a process while the block runs.
+    """Samples CPU time and resident memory of a process during the block.
 
-    Threads: one of its own, which only appends; figures are asked for when it has ended.
+    Threads: its own thread only appends; figures are read when it has ended.
     """
 
     def __init__(self, pid):
@@ -175,7 +177,7 @@ class Watch:
         for (time_a, cpu_a, _), (time_b, cpu_b, _) in zip(self.samples, self.samples[1:]):
             if time_a <= wall_ns <= time_b:
                 return cpu_a + (cpu_b - cpu_a) * (wall_ns - time_a) / (time_b - time_a)
-        # The measured time may end a moment after the last look.
+        # The measured time may end shortly after the last sample.
         return self.samples[-1][1] if wall_ns > self.samples[-1][0] else self.samples[0][1]
 
     def rss_max_kib(self):
@@ -183,7 +185,7 @@ class Watch:
 
 
 def drive(settings, server, connections, seconds, *options, cores=None, prefix=()):
-    """One run of `kvant load` against a server. Returns its figures, with the server's CPU time a request."""
+    """Runs `kvant load` against a server. Returns its figures and the server's CPU per request."""
     stolen_part = procfs.watch_stolen()
     with Watch(server.process.pid) as watch:
         result, _ = harness.run_load(settings.kvant, cores or settings.client_cores, seconds, connections,
@@ -199,8 +201,10 @@ def drive(settings, server, connections, seconds, *options, cores=None, prefix=(
 
 
 def undisturbed(what, measure, run_of=lambda figures: figures):
-    """What `measure` returns, again and again while other guests of the host had too much of this machine's time; the last of all tries
-    even so. `run_of` takes what `drive` returned out of it. What is thrown away is told, and looked at for nothing else."""
+    """Repeats `measure` while too much time was stolen, and returns the last try in any case.
+
+    `run_of` extracts the result of `drive`. Discarded runs are reported and not used otherwise.
+    """
     for number in range(1, TRIES_MAX + 1):
         figures = measure()
         stolen_part = run_of(figures)["stolen_part"]
@@ -218,7 +222,7 @@ def fill(settings, server, keys, *options):
 
 
 def find_max(settings, server, connections, seconds, slo, *options):
-    """The highest rate that holds an SLO. Returns the search's own summary with a line for each step."""
+    """Searches the highest rate for an SLO. Returns the search's summary with a line per step."""
     result, _ = harness.run_load(settings.kvant, settings.client_cores, seconds, connections,
                                  f"http://127.0.0.1:{server.port}", "--find-max", "--slo", slo, "--warmup", "1s", *options,
                                  threads=settings.threads, seconds_max=seconds * 120 + 120, exit_codes=(0, 3, 4))
@@ -227,7 +231,7 @@ def find_max(settings, server, connections, seconds, slo, *options):
 
 @contextlib.contextmanager
 def directory_of(settings):
-    """A directory for the servers' files, gone afterwards."""
+    """A temporary directory for the servers' files."""
     directory = tempfile.mkdtemp(prefix="kvant-bench-", dir=settings.data_dir)
     settings.directory = directory
     try:
@@ -238,7 +242,7 @@ def directory_of(settings):
 
 @contextlib.contextmanager
 def running(*servers):
-    """The servers, up while the block runs."""
+    """Runs the servers during the block."""
     try:
         for server in servers:
             reason = server.missing()
@@ -250,12 +254,12 @@ def running(*servers):
     finally:
         for server in servers:
             server.stop()
-            # Another one of the same name may follow.
+            # Another one with the same name may follow.
             shutil.rmtree(server.directory, ignore_errors=True)
 
 
 def priority():
-    """What to put before a generator whose own lateness must not count: first in line for its core, where that is allowed."""
+    """A command prefix that gives a generator priority on its core, if permitted."""
     prefix = ["chrt", "--rr", "1"]
     allowed = shutil.which("chrt") and os.spawnlp(os.P_WAIT, "chrt", *prefix, "true") == 0
     return prefix if allowed else []

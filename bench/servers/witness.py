@@ -1,10 +1,11 @@
-"""A few requests a second, each timed by itself: what an answer of each kind takes while others overload the server.
+"""A few individually timed requests/s: the latency of each kind of response under overload.
 
-`kvant load` keeps one histogram for all answers to a kind of requests. Refusals are answered fast and the rest is not, so
-neither can be read off it. The witness sends the same requests, few enough to change nothing, and notes status and time of each.
+`kvant load` has one histogram for all responses to a kind of requests. Refusals are fast and the
+others are not, so it shows neither. The witness sends the same requests, too few to affect the
+server, and records status and time of each.
 
-Its connections take turns, so that each comes back after a while, as `Retry-After` asks: what the server does to keep those away who
-come back at once, as `kvant load` does, is not what its other clients see.
+Its connections take turns, so that each returns after a while, as `Retry-After` requests. The server
+pauses clients that return at once, as `kvant load` does; other clients are not affected.
 """
 
 import collections
@@ -17,13 +18,13 @@ import threading
 import time
 
 CONNECTIONS = 64
-# No answer after this time is one as well.
+# A request without a response after this time is given up.
 GIVE_UP_S = 10
 PAUSE_AFTER_FAILURE_S = 0.05
 
 
 def request_of(kind, number):
-    """The same requests as `kvant load`'s workloads make."""
+    """The same requests as those of `kvant load`'s workloads."""
     key = f"{number:012d}"
     if kind == "put":
         return f"PUT /v0/entity?id={key} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\n\r\nwitness-data".encode()
@@ -32,7 +33,7 @@ def request_of(kind, number):
 
 
 def parse(received):
-    """Status, reason and connection of a complete answer; `None` while bytes are missing."""
+    """Status, reason and `Connection` of a complete response; `None` if bytes are missing."""
     head, blank, body = received.partition(b"\r\n\r\n")
     if not blank:
         return None
@@ -40,12 +41,12 @@ def parse(received):
     fields = head.lower().split(b"\r\n")[1:]
     headers = {name.strip(): value.strip() for name, _, value in (field.partition(b":") for field in fields)}
     if headers.get(b"transfer-encoding") == b"chunked":
-        # The last chunk: neither keys, values nor sizes have a "0" alone in a line before an empty one.
+        # The last chunk: no key, value or size is a line "0" before an empty line.
         if not body.endswith(b"0\r\n\r\n"):
             return None
     elif len(body) < int(headers.get(b"content-length", 0)):
         return None
-    # The type of the problem, where the answer is one, says what refused it.
+    # The problem's type, if the response is one, gives the reason of a refusal.
     reason = body.partition(b'"type":"')[2].partition(b'"')[0].decode(errors="replace")
     return status, reason, headers.get(b"connection") == b"close"
 
@@ -60,9 +61,9 @@ class Connection:
 
 
 class Witness:
-    """Runs while the block does; `answers` are pairs of (status, reason) and service times in nanoseconds.
+    """Runs during the block. `answers` are pairs of (status, reason) and service time in nanoseconds.
 
-    Threads: one of its own, which only appends; figures are asked for when it has ended.
+    Threads: its own thread only appends; figures are read when it has ended.
     """
 
     def __init__(self, port, kind, rate, keys):
@@ -83,7 +84,7 @@ class Witness:
         return self
 
     def send_no_more(self):
-        """Answers that are on their way are still waited for."""
+        """Stops sending. Responses in flight are still awaited."""
         self.stop.set()
 
     def __exit__(self, *_):
@@ -94,7 +95,7 @@ class Witness:
         self.ready.close()
 
     def _run(self):
-        # First in line for the generator's core, where that is allowed: its own waiting is not the server's time.
+        # With priority on the generator's core, if permitted, so that its own waiting does not count.
         with contextlib.suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
         drawn = random.Random(1)
@@ -110,7 +111,7 @@ class Witness:
         self._drain()
 
     def _drain(self):
-        """What is on its way when the time is over is waited for: it would be the slowest that is missing."""
+        """Waits for requests in flight at the end, so that the slowest are not missing."""
         deadline_s = time.monotonic() + GIVE_UP_S
         while self.busy and time.monotonic() < deadline_s:
             for key, _ in self.ready.select(0.1):
@@ -154,7 +155,7 @@ class Witness:
             self._replace(connection)
 
     def _replace(self, connection):
-        """A connection that is over gives way to a new one; a request on it is lost."""
+        """Replaces a closed connection. A request on it is lost."""
         self.ready.unregister(connection.socket)
         connection.socket.close()
         if connection in self.busy:
@@ -171,7 +172,7 @@ class Witness:
         self.free.append(new)
 
     def figures(self):
-        """By status and reason: how many, and percentiles of the service time."""
+        """Count and percentiles of the service time by status and reason."""
         by_kind = collections.defaultdict(list)
         for kind, taken_ns in self.answers:
             by_kind[kind].append(taken_ns)
@@ -185,7 +186,7 @@ class Witness:
 
 
 def is_admitted(status):
-    """Whether a request was done: what is absent was looked for."""
+    """Whether a request was executed, including those for absent keys."""
     return status < 300 or status == 404
 
 

@@ -1,7 +1,7 @@
 -- One operation over a shuffled list of keys: wrk -s workload.lua URL -- OPERATION KEYS_FILE ROUND
 --
--- Requests are built before the clock starts, so that the generator's own work for each is one table read. `status` sets no
--- request function at all: wrk then repeats one buffer.
+-- Requests are built before the clock starts, so that the generator's work for each is one table
+-- read. `status` sets no request function, so that wrk repeats one buffer.
 
 local requests = {}
 local at = 0
@@ -12,7 +12,7 @@ end
 
 local builders = {
   get = function(key) return head("GET", key) end,
-  -- Between two keys that exist, so that no key range rules it out.
+  -- Between two existing keys, so that no key range excludes it.
   absent = function(key) return head("GET", key .. "x") end,
   put = function(key, round)
     return head("PUT", key, string.format("Content-Length: 12\r\n\r\nput%02d%07d", round % 100, key))
@@ -27,7 +27,7 @@ function init(args)
   for key in io.lines(keys_file) do
     requests[#requests + 1] = build(key, round)
   end
-  -- wrk looks at one request before it connects and throws it away: let that be the last of the list.
+  -- wrk requests one before it connects and discards it: make that the last of the list.
   at = #requests - 1
   request = next_request
   wrk.request = next_request
@@ -39,7 +39,7 @@ function next_request()
   return requests[at]
 end
 
--- One line that load.py reads.
+-- A line for load.py.
 function done(summary, latency)
   local errors = summary.errors
   io.write(string.format(

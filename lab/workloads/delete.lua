@@ -1,4 +1,4 @@
--- DELETE of random keys. What it leaves is no filled store any more.
+-- DELETE of random keys. The store is no longer filled afterwards.
 -- Arguments: KEYS (1000000), SEED (1).
 -- Store: filled with at least KEYS keys.
 

@@ -1,4 +1,4 @@
--- GET of random keys that do not exist and sort between those that do. All answers are 404.
+-- GET of random keys that do not exist and sort between those that do. All responses are 404.
 -- Arguments: KEYS (1000000), SEED (1).
 -- Store: filled with at least KEYS keys.
 

@@ -1,4 +1,4 @@
--- GET of random keys, of which half exist. The others are answered 404.
+-- GET of random keys, half of which exist. The others are 404.
 -- Arguments: KEYS (1000000), SEED (1).
 -- Store: filled with at least KEYS keys.
 

@@ -1,9 +1,10 @@
--- PUT of random keys with values that grow by a byte from request to request, from 1 to 10,000 bytes and again, in each
--- thread.
+-- PUT of random keys with values that grow by a byte per request, from 1 to 10,000 bytes and
+-- again, in each thread.
 -- Arguments: KEYS (1000000), SEED (1).
 -- Store: any.
 
--- Values and keys are parts of one text: making random letters for each request would make the generator the limit.
+-- Values and keys are slices of one text, because random letters for each request would make the
+-- generator the limit.
 local text
 
 local keys = 1000000

@@ -2,7 +2,8 @@
 -- Arguments: KEYS (1000000), SEED (1).
 -- Store: any.
 
--- Values and keys are parts of one text: making random letters for each request would make the generator the limit.
+-- Values and keys are slices of one text, because random letters for each request would make the
+-- generator the limit.
 local text
 
 local keys = 1000000

@@ -1,4 +1,4 @@
--- GET of ranges of 100 records from random keys on.
+-- GET of ranges of 100 records that start at random keys.
 -- Arguments: KEYS (1000000), SEED (1).
 -- Store: filled with at least KEYS keys, which must be 100 or more.
 

@@ -1,4 +1,5 @@
--- PUT of random keys with values of 12 bytes, and the status in one request of ten: is it as fast as when nobody writes?
+-- PUT of random keys with values of 12 bytes, and the status in one request of ten: is it as fast
+-- as without writes?
 -- Arguments: KEYS (1000000), SEED (1).
 -- Store: any.
 

@@ -1,4 +1,4 @@
--- GET of the status: what a request costs that touches no storage.
+-- GET of the status: the cost of a request without storage.
 -- Arguments: none. Store: any.
 
 wrk.path = "/v0/status"

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 const SETTLE_MAX: Duration = Duration::from_secs(900);
 const POLL: Duration = Duration::from_millis(50);
-/// Looks in a row that must find nothing to do.
+/// Consecutive checks that must find no work.
 const QUIET_POLLS: u32 = 10;
 
-/// Opens a database whose acknowledged writes are with the operating system.
+/// Opens a database that acknowledges writes once the operating system has them.
 pub(crate) fn open(dir: &Path, memory_bytes: u64) -> Result<Db, Failure> {
     let mut options = Options::for_memory(memory_bytes);
     options.sync = SyncLevel::Os;
@@ -30,7 +30,9 @@ pub(crate) fn settle(db: &Db) -> Result<Stats, Failure> {
             return Ok(stats);
         }
         if Instant::now() > deadline {
-            return Err(format!("compaction has not caught up after {SETTLE_MAX:?}: {stats:?}").into());
+            return Err(
+                format!("compaction has not caught up after {SETTLE_MAX:?}: {stats:?}").into()
+            );
         }
         std::thread::sleep(POLL);
     }

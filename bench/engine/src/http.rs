@@ -1,4 +1,4 @@
-//! As much of an HTTP/1.1 client as the benchmarks need.
+//! A minimal HTTP/1.1 client for the benchmarks.
 
 use crate::Failure;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,7 +14,7 @@ pub(crate) struct Connection {
     line: String,
 }
 
-/// What the head of an answer says.
+/// The head of a response.
 struct Head {
     status: u16,
     content_bytes: Option<usize>,
@@ -26,14 +26,10 @@ impl Connection {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
-        Ok(Connection {
-            stream: BufReader::new(stream),
-            request: Vec::new(),
-            line: String::new(),
-        })
+        Ok(Connection { stream: BufReader::new(stream), request: Vec::new(), line: String::new() })
     }
 
-    /// Sends a request and reads its answer into `body`. Returns the status.
+    /// Sends a request and reads its response into `body`. Returns the status.
     pub(crate) fn ask(
         &mut self,
         method: &str,
@@ -50,8 +46,7 @@ impl Connection {
         Ok(head.status)
     }
 
-    /// Gets a chunked answer and hands its chunks to `take` one by one. Returns when the last one
-    /// has come.
+    /// Gets a chunked response and passes its chunks to `take` one by one.
     pub(crate) fn stream(
         &mut self,
         target: &str,
@@ -93,21 +88,13 @@ impl Connection {
 
     fn read_head(&mut self) -> Result<Head, Failure> {
         self.read_line()?;
-        let status = self
-            .line
-            .split(' ')
-            .nth(1)
-            .ok_or("an answer without a status")?
-            .parse()?;
+        let status = self.line.split(' ').nth(1).ok_or("an answer without a status")?.parse()?;
         let mut content_bytes = None;
         loop {
             self.read_line()?;
             let line = self.line.trim_end();
             if line.is_empty() {
-                return Ok(Head {
-                    status,
-                    content_bytes,
-                });
+                return Ok(Head { status, content_bytes });
             }
             if let Some((name, value)) = line.split_once(':')
                 && name.eq_ignore_ascii_case("content-length")

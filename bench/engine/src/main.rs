@@ -1,4 +1,4 @@
-//! Figures of the engine that do not depend on the machine's speed alone: memory, read cost, space,
+//! Figures of the engine that depend little on the machine's speed: memory, read cost, space,
 //! recovery.
 //!
 //! Each command prints plain lines `NAME VALUE UNIT TARGET`, tab-separated, with `-` where there is
@@ -19,7 +19,7 @@ mod server;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Anything that ends a benchmark early.
+/// An error that ends a benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const USAGE: &str = "\
@@ -33,7 +33,7 @@ usage: engine-bench COMMAND [--scale X] [--seed N] [--data-dir DIR] [--kvant PAT
   --data-dir  where the database lies while a command runs (the system's directory for such)
   --kvant     the server's binary (target/release/kvant), for memory and recovery";
 
-/// What every command is told.
+/// Arguments of every command.
 struct Settings {
     scale: f64,
     seed: u64,
@@ -50,7 +50,7 @@ impl Settings {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // The part of `recovery` that is killed.
+    // The process of `recovery` that is killed.
     if let [command, dir, memory_bytes, value_bytes] = &arguments[..]
         && command == recovery::FILL_COMMAND
     {

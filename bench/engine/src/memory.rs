@@ -1,7 +1,7 @@
-//! Peak RSS of the real server with many times more data than memory: while loading, reading at
-//! random and streaming everything.
+//! Peak RSS of the real server with many times more data than memory, during loading, random reads
+//! and a full scan.
 //!
-//! Threads: one a connection.
+//! Threads: one per connection.
 
 use crate::figures::{mib, plain, targeted};
 use crate::http::Connection;
@@ -20,7 +20,7 @@ const VALUE_BYTES_MAX: u64 = 10_000;
 const READS: u64 = 500_000;
 const CONNECTIONS: u64 = 64;
 const TARGET: &str = "< 192";
-/// A client that is told to come back later does so after this.
+/// The delay before a refused client retries.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 const RETRIES_MAX: u32 = 1200;
 
@@ -37,12 +37,8 @@ pub(crate) fn run(settings: &Settings) -> Result<(), Failure> {
     plain("records", record_count as f64, "records");
 
     phase(&server, "load", || load(server.address, &records, record_count))?;
-    phase(&server, "random_reads", || {
-        read(server.address, &records, record_count, settings)
-    })?;
-    phase(&server, "full_range", || {
-        stream(server.address, &records, record_count)
-    })
+    phase(&server, "random_reads", || read(server.address, &records, record_count, settings))?;
+    phase(&server, "full_range", || stream(server.address, &records, record_count))
 }
 
 /// Runs one phase and prints its peak.
@@ -54,25 +50,19 @@ fn phase(
     server.reset_peak_rss()?;
     let start = Instant::now();
     work()?;
-    targeted(
-        &format!("rss_peak_{name}"),
-        mib(server.peak_rss_bytes()?),
-        "MiB",
-        TARGET,
-    );
+    targeted(&format!("rss_peak_{name}"), mib(server.peak_rss_bytes()?), "MiB", TARGET);
     plain(&format!("duration_{name}"), start.elapsed().as_secs_f64(), "s");
     Ok(())
 }
 
-/// Puts all records, each connection every 64th.
+/// Puts all records, every 64th on each connection.
 fn load(address: SocketAddr, records: &Records, record_count: u64) -> Result<(), Failure> {
     let refused_count = AtomicU64::new(0);
     let loaded_bytes = AtomicU64::new(0);
     on_connections(address, |index, connection| {
         let mut body = Vec::new();
-        for number in records::shuffled(record_count)
-            .skip(index as usize)
-            .step_by(CONNECTIONS as usize)
+        for number in
+            records::shuffled(record_count).skip(index as usize).step_by(CONNECTIONS as usize)
         {
             let value = records.value(number, 0);
             let mut retries = 0;
@@ -110,22 +100,24 @@ fn read(
             let number = rng.below(record_count);
             let status = connection.ask("GET", &target(number), b"", &mut body)?;
             if status != 200 || body != records.value(number, 0) {
-                return Err(format!("record {number}: status {status}, {} bytes", body.len()).into());
+                return Err(
+                    format!("record {number}: status {status}, {} bytes", body.len()).into()
+                );
             }
         }
         Ok(())
     })
 }
 
-/// Streams everything through one connection and checks every record.
+/// Reads everything through one connection and checks every record.
 fn stream(address: SocketAddr, records: &Records, record_count: u64) -> Result<(), Failure> {
     let mut count = 0;
     Connection::open(address)?.stream("/v0/entities?start=k", |chunk| {
-        let end = chunk
-            .iter()
-            .position(|&byte| byte == b'\n')
-            .ok_or("a record without a line end")?;
-        if records::number_of(&chunk[..end]) != Some(count) || &chunk[end + 1..] != records.value(count, 0) {
+        let end =
+            chunk.iter().position(|&byte| byte == b'\n').ok_or("a record without a line end")?;
+        if records::number_of(&chunk[..end]) != Some(count)
+            || &chunk[end + 1..] != records.value(count, 0)
+        {
             return Err(format!("record {count} of the range is missing or wrong").into());
         }
         count += 1;
@@ -140,13 +132,10 @@ fn stream(address: SocketAddr, records: &Records, record_count: u64) -> Result<(
 
 fn target(number: u64) -> String {
     let key = records::key(number);
-    format!(
-        "/v0/entity?id={}",
-        std::str::from_utf8(&key).expect("digits and letters")
-    )
+    format!("/v0/entity?id={}", std::str::from_utf8(&key).expect("digits and letters"))
 }
 
-/// Runs `work` on all connections at once, each with its index; the first failure is the result.
+/// Runs `work` on all connections concurrently, with their indexes. Returns the first failure.
 fn on_connections(
     address: SocketAddr,
     work: impl Fn(u64, &mut Connection) -> Result<(), Failure> + Sync,

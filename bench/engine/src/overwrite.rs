@@ -1,5 +1,5 @@
-//! Space amplification: every key is overwritten several times at random; then compaction is left
-//! alone until it has caught up.
+//! Space amplification: every key is overwritten several times at random, then compaction runs until
+//! it is idle.
 
 use crate::engine::{open, settle};
 use crate::figures::{mib, plain, share, targeted};
@@ -49,16 +49,11 @@ pub(crate) fn run(settings: &Settings) -> Result<(), Failure> {
     let live_bytes = stats.space.live_bytes;
     plain("logical", mib(logical_bytes), "MiB");
     plain("live", mib(live_bytes), "MiB");
-    targeted(
-        "space_amplification",
-        share(live_bytes, logical_bytes),
-        "live/logical",
-        "<= 1.3",
-    );
+    targeted("space_amplification", share(live_bytes, logical_bytes), "live/logical", "<= 1.3");
     plain("write_amplification", stats.writes.amplification, "written/user");
 
     check(&db, &records, &versions)?;
-    // What the same records take without any waste.
+    // The size of the same records without overhead.
     db.compact()?;
     let compacted_bytes = settle(&db)?.space.live_bytes;
     plain("live_compacted", mib(compacted_bytes), "MiB");
@@ -72,7 +67,7 @@ pub(crate) fn run(settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Every key holds its newest value, and there are no others.
+/// Checks that every key has its newest value and that there are no others.
 fn check(db: &kvant_engine::Db, records: &Records, versions: &[u8]) -> Result<(), Failure> {
     let mut range = db.range(b"", None)?;
     let mut count = 0;

@@ -1,5 +1,5 @@
-//! What a point read costs in data blocks, from cache or disk: counters of the engine, on a tree as
-//! writing has left it.
+//! Data blocks per point read, from cache or disk, by the engine's counters, on a tree as left by the
+//! writes.
 
 use crate::engine::{open, settle};
 use crate::figures::{plain, share, targeted};
@@ -25,22 +25,14 @@ pub(crate) fn run(settings: &Settings) -> Result<(), Failure> {
     let start = Instant::now();
     fill(&db, &records, key_count)?;
     plain("keys", key_count as f64, "keys");
-    plain(
-        "fill_us_per_key",
-        start.elapsed().as_secs_f64() * 1e6 / key_count as f64,
-        "us",
-    );
+    plain("fill_us_per_key", start.elapsed().as_secs_f64() * 1e6 / key_count as f64, "us");
 
     let read_count = settings.scaled(READS);
     measure(&db, &records, "at_once", key_count, read_count, settings.seed)?;
     db.flush()?;
     let stats = settle(&db)?;
     for level in stats.levels.iter().filter(|level| level.table_count > 0) {
-        plain(
-            &format!("level_{}_tables", level.level),
-            level.table_count as f64,
-            "tables",
-        );
+        plain(&format!("level_{}_tables", level.level), level.table_count as f64, "tables");
     }
     measure(&db, &records, "settled", key_count, read_count, settings.seed)?;
     db.close()?;
@@ -72,7 +64,9 @@ fn measure(
     for _ in 0..read_count {
         let number = rng.below(key_count);
         if db.get(&records::absent_key(number))?.is_some() {
-            return Err(format!("a key after record {number} is there, which was never written").into());
+            return Err(
+                format!("a key after record {number} is there, which was never written").into()
+            );
         }
     }
     let absent_us = start.elapsed().as_secs_f64() * 1e6 / read_count as f64;

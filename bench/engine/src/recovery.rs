@@ -1,9 +1,9 @@
-//! Recovery of the fullest log that there can be: every memtable is full and none was flushed when
-//! the process is killed.
+//! Recovery of the largest possible log: the process is killed when every memtable is full and none
+//! was flushed.
 //!
-//! A server that flushes never comes near that. So a process of its own fills the database with an
-//! engine whose background tasks never run, until writes stall; it is killed; the real server
-//! recovers.
+//! A server that flushes never reaches that state. A separate process therefore fills the database
+//! with an engine whose background tasks never run, until writes stall. It is killed, and the real
+//! server recovers.
 
 use crate::figures::{mib, plain, targeted};
 use crate::http::Connection;
@@ -20,12 +20,12 @@ use std::sync::Arc;
 
 /// The hidden command that fills; see [`fill`].
 pub(crate) const FILL_COMMAND: &str = "recovery-fill";
-/// From here on memtables are as large as defaults make them, whatever the machine's memory is.
+/// With this budget, or more, memtables have their maximum default size.
 const MEMORY_BYTES: u64 = 512 << 20;
-/// The smaller the values, the more records fill a memtable.
+/// Smaller values mean more records per memtable.
 const VALUE_BYTES: [u64; 2] = [12, 1000];
 const PUTS_PER_BATCH: u64 = 20;
-/// Records that are read back, and newest ones besides.
+/// Number of sampled records, and of newest ones, that are read back.
 const SAMPLE: u64 = 2000;
 
 pub(crate) fn run(settings: &Settings) -> Result<(), Failure> {
@@ -50,18 +50,14 @@ pub(crate) fn run(settings: &Settings) -> Result<(), Failure> {
         targeted(&named("recovery"), counter("us")? as f64 / 1e6, "s", "< 1");
         plain(&named("start_to_ready"), server.ready_after.as_secs_f64(), "s");
         plain(&named("wal"), mib(counter("wal_bytes")?), "MiB");
-        plain(
-            &named("wal_records"),
-            counter("wal_record_count")? as f64,
-            "records",
-        );
+        plain(&named("wal_records"), counter("wal_record_count")? as f64, "records");
         plain(&named("puts"), record_count as f64, "records");
         check(&server, value_bytes, record_count)?;
     }
     Ok(())
 }
 
-/// Kills a process when it goes out of scope.
+/// Kills a process on drop.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -74,7 +70,7 @@ impl Drop for Killed {
     }
 }
 
-/// Lets another process fill `data` and kills it. Returns how many records were acknowledged.
+/// Has another process fill `data`, and kills it. Returns the number of acknowledged records.
 fn fill_and_kill(data: &Path, memory_bytes: u64, value_bytes: u64) -> Result<u64, Failure> {
     let child = Command::new(std::env::current_exe()?)
         .arg(FILL_COMMAND)
@@ -86,21 +82,16 @@ fn fill_and_kill(data: &Path, memory_bytes: u64, value_bytes: u64) -> Result<u64
     let mut killed = Killed(child);
     let mut line = String::new();
     BufReader::new(killed.0.stdout.take().expect("it was piped")).read_line(&mut line)?;
-    line.trim()
-        .parse()
-        .map_err(|_| format!("the filling process failed: {line:?}").into())
+    line.trim().parse().map_err(|_| format!("the filling process failed: {line:?}").into())
 }
 
-/// Fills a database until writes stall, prints how many records were acknowledged, and waits to be
+/// Fills a database until writes stall, prints the number of acknowledged records, and waits to be
 /// killed.
 pub(crate) fn fill(dir: &str, memory_bytes: &str, value_bytes: &str) -> Result<(), Failure> {
     let mut options = Options::for_memory(memory_bytes.parse()?);
     options.sync = SyncLevel::Os;
     let resources = Resources::new(&options);
-    let env = Env {
-        spawner: Arc::new(IdleSpawner),
-        ..Env::posix()
-    };
+    let env = Env { spawner: Arc::new(IdleSpawner), ..Env::posix() };
     let db = Db::open(env, Path::new(dir), options, resources)?;
     let value_bytes = value_bytes.parse()?;
     let records = Records::new(0, value_bytes, value_bytes);
@@ -114,18 +105,17 @@ pub(crate) fn fill(dir: &str, memory_bytes: &str, value_bytes: &str) -> Result<(
         count += PUTS_PER_BATCH;
     }
     println!("{count}");
-    // Until standard input ends, which it does with the parent at the latest.
+    // Until standard input ends, at the latest with the parent.
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
     std::process::exit(1);
 }
 
-/// A different number for every `number` below a thousand million, in no order: multiples modulo a
-/// prime.
+/// A distinct number for every `number` below 10^9, in pseudorandom order: multiples modulo a prime.
 fn scattered(number: u64) -> u64 {
     number * 618_033_989 % 1_000_000_007
 }
 
-/// Starts tasks that never take a step.
+/// Starts tasks that never run.
 struct IdleSpawner;
 
 struct IdleTask;
@@ -152,21 +142,16 @@ impl TaskHandle for IdleTask {
     fn join(&self) {}
 }
 
-/// Looks for what was acknowledged: a sample, and the newest records.
+/// Checks acknowledged records: a sample, and the newest.
 fn check(server: &ServerProcess, value_bytes: u64, record_count: u64) -> Result<(), Failure> {
     let records = Records::new(0, value_bytes, value_bytes);
     let mut connection = Connection::open(server.address)?;
     let mut body = Vec::new();
     let newest = record_count.saturating_sub(SAMPLE)..record_count;
-    for number in (0..record_count)
-        .step_by((record_count / SAMPLE + 1) as usize)
-        .chain(newest)
-    {
+    for number in (0..record_count).step_by((record_count / SAMPLE + 1) as usize).chain(newest) {
         let key = records::key(scattered(number));
-        let target = format!(
-            "/v0/entity?id={}",
-            std::str::from_utf8(&key).expect("digits and letters")
-        );
+        let target =
+            format!("/v0/entity?id={}", std::str::from_utf8(&key).expect("digits and letters"));
         let status = connection.ask("GET", &target, b"", &mut body)?;
         if status != 200 || body != records.value(number, 0) {
             return Err(format!(

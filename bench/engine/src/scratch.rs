@@ -1,9 +1,9 @@
-//! A directory that is there as long as its benchmark.
+//! A temporary directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A new directory; dropping it removes it with all that is in it.
+/// A new directory that is removed on drop, with its contents.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {

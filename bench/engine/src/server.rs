@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 const READY_MAX: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(2);
 
-/// A running `kvant serve`; dropping it kills it.
+/// A running `kvant serve`, killed on drop.
 pub(crate) struct ServerProcess {
     child: Child,
     pub(crate) address: SocketAddr,
     log: PathBuf,
-    /// From the start of the process until it was ready.
+    /// Time from the start of the process until it was ready.
     pub(crate) ready_after: Duration,
 }
 
@@ -42,8 +42,8 @@ impl ServerProcess {
             )
             .into());
         }
-        // setpriv execs, so the process id is the server's; the kernel ends it when the benchmark
-        // dies without a word.
+        // setpriv execs, so the process id is the server's. The kernel kills it if the benchmark
+        // dies.
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL"])
             .arg(&settings.kvant)
@@ -56,12 +56,7 @@ impl ServerProcess {
             .stdout(log_file.try_clone()?)
             .stderr(log_file)
             .spawn()?;
-        let mut server = ServerProcess {
-            child,
-            address,
-            log,
-            ready_after: Duration::ZERO,
-        };
+        let mut server = ServerProcess { child, address, log, ready_after: Duration::ZERO };
         while !server.is_ready() {
             if let Some(status) = server.child.try_wait()? {
                 return Err(format!(
@@ -90,7 +85,7 @@ impl ServerProcess {
             .is_ok_and(|status| status == 200)
     }
 
-    /// The engine's part of `/v0/stats`.
+    /// The `engine` member of `/v0/stats`.
     pub(crate) fn engine_stats(&self) -> Result<Value, Failure> {
         let mut body = Vec::new();
         let status = Connection::open(self.address)?.ask("GET", "/v0/stats", b"", &mut body)?;
@@ -101,7 +96,7 @@ impl ServerProcess {
         Ok(stats["engine"].take())
     }
 
-    /// The largest resident set since the last call of [`ServerProcess::reset_peak_rss`].
+    /// The peak resident set since the last [`ServerProcess::reset_peak_rss`].
     pub(crate) fn peak_rss_bytes(&self) -> Result<u64, Failure> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status
@@ -112,7 +107,7 @@ impl ServerProcess {
         Ok(kib * 1024)
     }
 
-    /// Makes the kernel forget the peak so far.
+    /// Resets the kernel's peak.
     pub(crate) fn reset_peak_rss(&self) -> Result<(), Failure> {
         Ok(fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")?)
     }

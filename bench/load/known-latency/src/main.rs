@@ -1,11 +1,10 @@
-//! A server whose latency is known: it answers each request a fixed time after having read it.
+//! A server of known latency: it responds to each request a fixed time after reading it.
 //!
-//! One thread, which polls its sockets without ever sleeping, so that what is added to the fixed
-//! time is a turn of its loop, and writes down how late each answer was. A generator's figures are
-//! held against that.
+//! One thread busy-polls its sockets, so that only a turn of its loop is added to the fixed time. It
+//! records the actual time of each response, for comparison with the generator's figures.
 //!
 //! `known-latency PORT DELAY_US`. When standard input ends, it prints the median and the 99th
-//! percentile of the time from reading a request to having written its answer, in nanoseconds, as
+//! percentile of the time from reading a request to writing its response, in nanoseconds, as
 //! `p50_ns=N p99_ns=N count=N`, and exits.
 
 use std::collections::VecDeque;
@@ -22,9 +21,9 @@ static IS_OVER: AtomicBool = AtomicBool::new(false);
 
 struct Connection {
     stream: TcpStream,
-    /// Bytes of [`HEAD_END`] that the stream ended with.
+    /// Bytes of [`HEAD_END`] at the end of the stream so far.
     matched: usize,
-    /// When each unanswered request was read, the oldest first.
+    /// Read times of pending requests, the oldest first.
     read_at: VecDeque<Instant>,
 }
 
@@ -44,17 +43,13 @@ fn main() -> io::Result<()> {
     });
     let mut taken_ns = serve(&listener, Duration::from_micros(delay_us))?;
     taken_ns.sort_unstable();
-    let at = |share: f64| {
-        taken_ns
-            .get((taken_ns.len() as f64 * share) as usize)
-            .copied()
-            .unwrap_or(0)
-    };
+    let at =
+        |share: f64| taken_ns.get((taken_ns.len() as f64 * share) as usize).copied().unwrap_or(0);
     println!("p50_ns={} p99_ns={} count={}", at(0.5), at(0.99), taken_ns.len());
     Ok(())
 }
 
-/// Serves until standard input ends. Returns how long each request took.
+/// Serves until standard input ends. Returns the duration of each request.
 fn serve(listener: &TcpListener, delay: Duration) -> io::Result<Vec<u64>> {
     let mut connections: Vec<Connection> = Vec::new();
     let mut taken_ns = Vec::new();
@@ -63,11 +58,7 @@ fn serve(listener: &TcpListener, delay: Duration) -> io::Result<Vec<u64>> {
             Ok((stream, _)) => {
                 stream.set_nonblocking(true)?;
                 stream.set_nodelay(true)?;
-                connections.push(Connection {
-                    stream,
-                    matched: 0,
-                    read_at: VecDeque::new(),
-                });
+                connections.push(Connection { stream, matched: 0, read_at: VecDeque::new() });
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
@@ -77,7 +68,7 @@ fn serve(listener: &TcpListener, delay: Duration) -> io::Result<Vec<u64>> {
     Ok(taken_ns)
 }
 
-/// Reads what is there, answers what is due. An error means that the connection is done.
+/// Reads available requests and sends due responses. An error ends the connection.
 fn turn(connection: &mut Connection, delay: Duration, taken_ns: &mut Vec<u64>) -> io::Result<()> {
     let mut received = [0; 16 << 10];
     match connection.stream.read(&mut received) {

@@ -1,15 +1,14 @@
-//! The floor: what a request costs when a server does nothing but move its bytes through the
-//! kernel.
+//! The lower bound: a server that only moves bytes through the kernel.
 //!
-//! One thread, edge-triggered epoll, one `recv` and one `send` a request. Nothing is parsed: every
-//! blank line in the stream ends a head, and every head gets the same answer. So pipelined requests
-//! are answered one for one, and a body costs no code: as long as it holds no blank line it reads
-//! like the beginning of the next head.
+//! One thread, edge-triggered epoll, one `recv` and one `send` per request. Nothing is parsed: every
+//! blank line in the stream ends a head, and every head gets the same response. Pipelined requests
+//! therefore get one response each. A body needs no code: without a blank line it looks like the
+//! beginning of the next head.
 //!
 //! Invariants:
 //! 1. A turn ends with a short read, a full socket or the end of the connection, so that no edge is
 //!    lost.
-//! 2. Answers that the kernel did not take are owed; while any are owed, nothing more is read.
+//! 2. Responses that the kernel did not accept are pending; nothing is read while any are.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -17,16 +16,16 @@ use std::os::fd::AsRawFd;
 
 const HEAD_END: &[u8; 4] = b"\r\n\r\n";
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nvalue0000001";
-/// Answers that one `send` can carry: pipelines are answered in bulk.
+/// Responses per `send`, for pipelined requests.
 const ANSWERS_PER_SEND: usize = 256;
 const READ_BYTES: usize = 64 << 10;
 const EVENTS_PER_WAIT: usize = 256;
 
 struct Connection {
     stream: TcpStream,
-    /// Bytes of [`HEAD_END`] that the stream ended with.
+    /// Bytes of [`HEAD_END`] at the end of the stream so far.
     matched: usize,
-    /// Answer bytes that still have to be sent.
+    /// Response bytes still to be sent.
     owed_bytes: usize,
 }
 
@@ -49,7 +48,8 @@ fn serve(listener: &TcpListener) -> io::Result<()> {
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS_PER_WAIT];
     loop {
         // SAFETY: `events` has room for `EVENTS_PER_WAIT` events.
-        let waited = unsafe { libc::epoll_wait(epoll_fd, events.as_mut_ptr(), EVENTS_PER_WAIT as i32, -1) };
+        let waited =
+            unsafe { libc::epoll_wait(epoll_fd, events.as_mut_ptr(), EVENTS_PER_WAIT as i32, -1) };
         let count = match check(waited) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             other => other? as usize,
@@ -61,7 +61,7 @@ fn serve(listener: &TcpListener) -> io::Result<()> {
             } else if let Some(connection) = &mut connections[fd] {
                 match turn(connection, &mut received, &answers) {
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                    // Ended or reset by the peer. Closing the socket takes it out of the epoll set.
+                    // Closed or reset by the peer. Closing the socket removes it from the epoll set.
                     Err(_) => connections[fd] = None,
                     Ok(()) => {}
                 }
@@ -87,26 +87,19 @@ fn accept(
     if connections.len() <= index {
         connections.resize_with(index + 1, || None);
     }
-    connections[index] = Some(Connection {
-        stream,
-        matched: 0,
-        owed_bytes: 0,
-    });
+    connections[index] = Some(Connection { stream, matched: 0, owed_bytes: 0 });
     Ok(())
 }
 
-/// Sends what is owed, then answers all that has arrived. An error ends the connection, but for
-/// `WouldBlock`.
+/// Sends pending responses, then responds to all received requests. Any error but `WouldBlock` ends
+/// the connection.
 fn turn(connection: &mut Connection, received: &mut [u8], answers: &[u8]) -> io::Result<()> {
     send_owed(connection, answers)?;
     loop {
-        // The part of a blank line that arrived earlier goes in front, so that one search finds
-        // every blank line.
+        // An earlier part of a blank line goes in front, so that one search finds every blank line.
         let matched = connection.matched;
         received[..matched].copy_from_slice(&HEAD_END[..matched]);
-        let count = connection
-            .stream
-            .read(&mut received[matched..matched + READ_BYTES])?;
+        let count = connection.stream.read(&mut received[matched..matched + READ_BYTES])?;
         if count == 0 {
             return Err(ErrorKind::UnexpectedEof.into());
         }
@@ -122,7 +115,7 @@ fn turn(connection: &mut Connection, received: &mut [u8], answers: &[u8]) -> io:
 
 fn send_owed(connection: &mut Connection, answers: &[u8]) -> io::Result<()> {
     while connection.owed_bytes > 0 {
-        // How much of an answer the peer already has follows from how much it is owed.
+        // The pending bytes determine how much of a response the peer already has.
         let sent_bytes = (ANSWER.len() - connection.owed_bytes % ANSWER.len()) % ANSWER.len();
         let bytes = &answers[sent_bytes..];
         let bytes = &bytes[..connection.owed_bytes.min(bytes.len())];
@@ -131,48 +124,34 @@ fn send_owed(connection: &mut Connection, answers: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Heads that end in `bytes`, and how much of a blank line stands at its end.
+/// Number of heads that end in `bytes`, and the part of a blank line at its end.
 fn count_heads(mut bytes: &[u8]) -> (usize, usize) {
     let mut heads = 0;
     while let Some(end) = find_head_end(bytes) {
         heads += 1;
         bytes = &bytes[end..];
     }
-    let matched = (1..HEAD_END.len())
-        .rev()
-        .find(|&count| bytes.ends_with(&HEAD_END[..count]));
+    let matched = (1..HEAD_END.len()).rev().find(|&count| bytes.ends_with(&HEAD_END[..count]));
     (heads, matched.unwrap_or(0))
 }
 
-/// Where the first blank line of `bytes` ends.
+/// The end of the first blank line of `bytes`.
 fn find_head_end(bytes: &[u8]) -> Option<usize> {
-    // SAFETY: both pointers go with the lengths of their slices.
+    // SAFETY: both pointers have the lengths of their slices.
     let found = unsafe {
-        libc::memmem(
-            bytes.as_ptr().cast(),
-            bytes.len(),
-            HEAD_END.as_ptr().cast(),
-            HEAD_END.len(),
-        )
+        libc::memmem(bytes.as_ptr().cast(), bytes.len(), HEAD_END.as_ptr().cast(), HEAD_END.len())
     };
     (!found.is_null()).then(|| found as usize - bytes.as_ptr() as usize + HEAD_END.len())
 }
 
 fn watch(epoll_fd: i32, fd: i32, events: i32) -> io::Result<()> {
-    let mut event = libc::epoll_event {
-        events: events as u32,
-        u64: fd as u64,
-    };
+    let mut event = libc::epoll_event { events: events as u32, u64: fd as u64 };
     // SAFETY: the kernel copies `event` during the call.
     check(unsafe { libc::epoll_ctl(epoll_fd, libc::EPOLL_CTL_ADD, fd, &mut event) })?;
     Ok(())
 }
 
-/// The result of a system call, or what it says went wrong.
+/// The result of a system call, or its error.
 fn check(result: i32) -> io::Result<i32> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

@@ -1,13 +1,13 @@
-//! Kvant's server with a store that takes a given time for each read, commit and range, on the
-//! thread that asks for it: a disk of which the speed is known. What is measured with it is the
-//! server: dispatch, queues, refusals.
+//! Kvant's server with a store that takes a given time for each read, commit and range on the
+//! calling thread, like a disk of known speed. It serves to measure the server: dispatch, queues,
+//! refusals.
 //!
-//! The store is Kvant's own engine, behind a pause. It never knows an answer without its disk, so
-//! that `hybrid` sends reads to workers. It serves until a signal ends it.
+//! The store is Kvant's own engine behind a pause. It always needs its disk, so that `hybrid` sends
+//! reads to workers. It runs until a signal.
 //!
 //! `slow-store --data DIR --listen ADDRESS [--pause 1ms] [--dispatch MODE] [--overload POLICY]
-//! [--selectors N] [--workers N] [--queue-capacity N] [--queue-wait-max TIME]`: as `kvant serve`
-//! has them.
+//! [--selectors N] [--workers N] [--queue-capacity N] [--queue-wait-max TIME]`, as for `kvant
+//! serve`.
 
 use bytes::Bytes;
 use kvant_base::{Events, NoLog, Result, duration};
@@ -23,9 +23,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Enough for what is measured: all of it stays in memory.
+/// Enough to keep all data in memory.
 const MEMORY_BYTES: u64 = 512 << 20;
-/// Entries behind `/v0/events`: as many as `kvant serve` keeps.
+/// Entries of `/v0/events`, as in `kvant serve`.
 const EVENTS_KEPT: usize = 4096;
 
 struct Arguments {
@@ -59,9 +59,7 @@ impl Arguments {
 }
 
 fn parse<T: FromStr>(name: &str, value: &str) -> std::result::Result<T, String> {
-    value
-        .parse()
-        .map_err(|_| format!("{name} cannot be `{value}`"))
+    value.parse().map_err(|_| format!("{name} cannot be `{value}`"))
 }
 
 fn dispatch(name: &str) -> std::result::Result<DispatchMode, String> {
@@ -91,7 +89,7 @@ struct SlowStore {
 }
 
 impl SlowStore {
-    /// The disk's part of the time: no CPU is used.
+    /// The disk's time, without CPU use.
     fn wait(&self) {
         thread::sleep(self.pause);
     }
@@ -158,18 +156,12 @@ fn serve(arguments: Arguments) -> std::result::Result<(), String> {
     let Arguments { data, pause, config } = arguments;
     let env = Env::posix();
     let options = Options::for_memory(MEMORY_BYTES);
-    let resources = Resources {
-        events: Events::new(EVENTS_KEPT),
-        ..Resources::new(&options)
-    };
+    let resources = Resources { events: Events::new(EVENTS_KEPT), ..Resources::new(&options) };
     let (memory, events) = (Arc::clone(&resources.memory), Arc::clone(&resources.events));
     let server = Server::start(config, env.clone(), memory, Arc::new(NoLog), events)
         .map_err(|error| error.to_string())?;
     let db = Db::open(env, &data, options, resources).map_err(|error| error.to_string())?;
-    server.set_ready(Arc::new(SlowStore {
-        store: LsmStore::new(db),
-        pause,
-    }));
+    server.set_ready(Arc::new(SlowStore { store: LsmStore::new(db), pause }));
     loop {
         thread::park();
     }
