@@ -79,7 +79,7 @@ impl MemoryBudget {
         Reservation { budget: Arc::clone(self), consumer, bytes }
     }
 
-    /// As [`MemoryBudget::reserve`], but `None` if `consumer` would then hold more than `share_bytes`.
+    /// As [`MemoryBudget::reserve`], but `None` if `consumer` would then exceed `share_bytes`.
     pub fn try_reserve(
         self: &Arc<Self>,
         consumer: Consumer,

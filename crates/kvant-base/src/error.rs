@@ -1,8 +1,7 @@
 //! The error type of the engine and of the crates that use it.
 //!
 //! The kind says what the caller must do; message, file and offset say where the error occurred.
-//! Errors are cheap to clone, because a failed group commit is reported to every request in the
-//! group.
+//! Errors can be cloned, because a failed group commit is reported to every request in the group.
 
 use std::fmt;
 use std::io;

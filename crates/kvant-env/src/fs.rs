@@ -69,7 +69,7 @@ pub trait Fs: Send + Sync {
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Removes a directory with its contents.
     fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
-    /// Adds the name `to` to the file `from`; fails if `to` exists. Both must be on one file system.
+    /// Adds the name `to` to the file `from`; fails if `to` exists. Both must be on one device.
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Creates a directory and its missing parents.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;

@@ -1,5 +1,5 @@
-//! A small seeded random-number generator: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
-//! generators", OOPSLA 2014).
+//! A small seeded generator of random numbers: SplitMix64 (Steele, Lea, Flood, "Fast splittable
+//! pseudorandom number generators", OOPSLA 2014).
 
 /// A seeded generator. The numbers of a seed never change.
 #[derive(Clone, Debug)]

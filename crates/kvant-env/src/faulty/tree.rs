@@ -228,8 +228,8 @@ impl<T> Tree<T> {
         }
     }
 
-    /// Sets the target of a name and returns the old one. Changes in a directory that this tree does
-    /// not know yet are kept, because a later change may link it.
+    /// Sets the target of a name and returns the old one. Changes in a directory that this tree
+    /// does not know yet are kept, because a later change may link it.
     pub(super) fn apply(&mut self, change: &Change<T>) -> Option<Node<T>> {
         if let Some(Node::Dir(child)) = &change.node {
             self.dirs.entry(*child).or_default();

@@ -1,8 +1,8 @@
 //! CPU times, pressure and listening sockets from `/proc`.
 //!
 //! 1. Nothing here fails: data that a kernel or container does not provide is `None` or empty.
-//! 2. Times have an arbitrary origin and the resolution of kernel ticks (10 ms), so only differences
-//!    over a second or more are meaningful.
+//! 2. Times have an arbitrary origin and the resolution of kernel ticks (10 ms), so only
+//!    differences over a second or more are meaningful.
 
 use std::ffi::OsStr;
 use std::fs;
