@@ -31,12 +31,8 @@ pub enum Compression {
 impl Compression {
     /// The inverse of `as u8`; `None` for an unknown byte.
     pub(crate) fn from_byte(byte: u8) -> Option<Compression> {
-        match byte {
-            0 => Some(Compression::None),
-            1 => Some(Compression::Lz4),
-            2 => Some(Compression::Zstd),
-            _ => None,
-        }
+        let all = [Compression::None, Compression::Lz4, Compression::Zstd];
+        all.get(usize::from(byte)).copied()
     }
 }
 

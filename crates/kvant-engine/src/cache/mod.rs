@@ -64,7 +64,6 @@ impl Admission {
     }
 }
 
-/// A cache of blocks of type `V`.
 pub(crate) struct Cache<V> {
     memory: Arc<MemoryBudget>,
     shards: Box<[PaddedShard<V>]>,
@@ -127,7 +126,6 @@ impl<V> Cache<V> {
         block
     }
 
-    /// Evicts until the cache is within its capacity.
     pub(crate) fn shrink_to_capacity(&self) {
         let mut empty_shards = 0;
         while self.used_bytes.load(Ordering::Relaxed) > self.capacity_bytes()
@@ -147,7 +145,6 @@ impl<V> Cache<V> {
         }
     }
 
-    /// Drops all blocks of a deleted file.
     pub(crate) fn erase_file(&self, file_num: FileNum) {
         for shard in &self.shards {
             let erased_bytes = shard.0.lock().erase_file(file_num);
@@ -167,7 +164,6 @@ impl<V> Cache<V> {
         self.memory.subtract(Consumer::BlockCache, bytes);
     }
 
-    /// The current capacity.
     pub(crate) fn capacity_bytes(&self) -> u64 {
         let limit = self.memory.limit_bytes();
         let others = self

@@ -34,7 +34,6 @@ pub(super) struct Queue {
     bytes: u64,
 }
 
-/// A block in the cache.
 struct Resident<V> {
     block: Arc<V>,
     /// Its charge.

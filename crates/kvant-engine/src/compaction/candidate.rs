@@ -61,7 +61,6 @@ impl<'s, 'a> Planner<'s, 'a> {
         Planner { summary, options, shape: TreeShape::new(summary, options) }
     }
 
-    /// The tables of a level that are not being compacted.
     pub(super) fn idle(&self, level: usize) -> impl Iterator<Item = &'s TableSummary<'a>> {
         self.summary.levels[level].iter().filter(|table| !table.being_compacted)
     }

@@ -31,10 +31,6 @@ mod plan;
 pub(crate) mod runner;
 mod shape;
 mod summary;
-#[cfg(test)]
-mod test_support {
-    pub(super) mod simulator;
-}
 
 pub(crate) use candidate::with_overhead;
 pub(crate) use cutter::OutputCutter;
@@ -43,3 +39,8 @@ pub(crate) use picker::{pick, pick_manual};
 pub(crate) use plan::{CompactionPlan, PlanKind, Room};
 pub(crate) use shape::TreeShape;
 pub(crate) use summary::{CompactionOptions, VersionSummary};
+
+#[cfg(test)]
+mod test_support {
+    pub(super) mod simulator;
+}

@@ -38,7 +38,6 @@ named_enum! {
     }
 }
 
-/// One compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CompactionPlan {
     pub(crate) reason: Reason,
@@ -53,7 +52,6 @@ pub(crate) struct CompactionPlan {
     /// Tables of the level beneath the output within the range of the inputs, in key order. See
     /// [`super::OutputCutter`].
     pub(crate) grandparents: Vec<FileNum>,
-    /// Bytes of all inputs.
     pub(crate) input_bytes: u64,
     /// Most space needed at one time by a merge in steps: the tables of the upper level, and the
     /// largest table of the lower one.

@@ -61,7 +61,6 @@ impl Outputs {
     }
 }
 
-/// Writes all `entries`.
 pub(crate) fn write_tables(
     entries: &mut CompactionIter<MergeIter>,
     mut run: Run<'_>,
@@ -122,7 +121,6 @@ fn write_all(
     Ok(outputs)
 }
 
-/// A table being written.
 struct OpenOutput {
     num: FileNum,
     path: PathBuf,

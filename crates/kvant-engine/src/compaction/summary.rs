@@ -38,7 +38,6 @@ impl CompactionOptions {
     }
 }
 
-/// One table of the described tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableSummary<'a> {
     pub(crate) meta: &'a FileMeta,
@@ -74,7 +73,6 @@ impl<'a> VersionSummary<'a> {
         VersionSummary { levels, oldest_snapshot, now_ms }
     }
 
-    /// Bytes of all tables of a level.
     pub(super) fn bytes(&self, level: usize) -> u64 {
         bytes_of(&self.levels[level])
     }

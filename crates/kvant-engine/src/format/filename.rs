@@ -46,22 +46,16 @@ pub(crate) fn file_path(dir: &Path, kind: FileKind, num: FileNum) -> PathBuf {
 
 /// The inverse of [`file_name`]; `None` for other names.
 pub(crate) fn parse_file_name(name: &str) -> Option<(FileKind, FileNum)> {
-    match name {
+    let (kind, digits) = match name {
         "RESERVE" => return Some((FileKind::Reserve, FileNum(0))),
         "LOCK" => return Some((FileKind::Lock, FileNum(0))),
-        _ => {}
-    }
-    let (kind, digits) = if let Some(digits) = name.strip_prefix("MANIFEST-") {
-        (FileKind::Manifest, digits)
-    } else {
-        let (digits, suffix) = name.split_once('.')?;
-        let kind = match suffix {
-            "wal" => FileKind::Wal,
-            "sst" => FileKind::Table,
-            "tmp" => FileKind::Temporary,
-            _ => return None,
-        };
-        (kind, digits)
+        _ => match (name.strip_prefix("MANIFEST-"), name.split_once('.')) {
+            (Some(digits), _) => (FileKind::Manifest, digits),
+            (None, Some((digits, "wal"))) => (FileKind::Wal, digits),
+            (None, Some((digits, "sst"))) => (FileKind::Table, digits),
+            (None, Some((digits, "tmp"))) => (FileKind::Temporary, digits),
+            (None, _) => return None,
+        },
     };
     let plain = digits.len() >= 6 && digits.bytes().all(|b| b.is_ascii_digit());
     let num = FileNum(plain.then(|| digits.parse().ok()).flatten()?);

@@ -5,19 +5,23 @@ use crate::format::{InternalKeyRef, SeqNum};
 use kvant_base::Result;
 
 /// The entries of `inner` with user keys from `from` on and before `to`, if given.
-pub(crate) struct SliceIter<I> {
-    inner: I,
+pub(crate) struct SliceIter {
+    inner: Box<dyn InternalIterator>,
     from: Vec<u8>,
     to: Option<Vec<u8>>,
 }
 
-impl<I: InternalIterator> SliceIter<I> {
-    pub(crate) fn new(inner: I, from: Vec<u8>, to: Option<Vec<u8>>) -> SliceIter<I> {
+impl SliceIter {
+    pub(crate) fn new(
+        inner: Box<dyn InternalIterator>,
+        from: Vec<u8>,
+        to: Option<Vec<u8>>,
+    ) -> SliceIter {
         SliceIter { inner, from, to }
     }
 }
 
-impl<I: InternalIterator> InternalIterator for SliceIter<I> {
+impl InternalIterator for SliceIter {
     fn valid(&self) -> bool {
         let is_before = |to: &Vec<u8>| self.inner.key().user_key < to.as_slice();
         self.inner.valid() && self.to.as_ref().is_none_or(is_before)

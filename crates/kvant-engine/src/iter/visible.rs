@@ -41,7 +41,6 @@ enum State {
     Fresh,
     /// The cursor is at the entry that was returned last.
     Returned,
-    /// The cursor is not valid.
     Failed(Error),
 }
 
@@ -190,7 +189,6 @@ impl<I: InternalIterator> VisibleIter<I> {
     }
 }
 
-/// The kind of an entry read from storage.
 pub(super) fn kind_of(key: InternalKeyRef<'_>) -> Result<ValueKind> {
     key.kind().ok_or_else(|| {
         let message = format!(
@@ -202,7 +200,6 @@ pub(super) fn kind_of(key: InternalKeyRef<'_>) -> Result<ValueKind> {
     })
 }
 
-/// The expiry of an entry read from storage.
 pub(super) fn expiry_of(kind: ValueKind, stored: &[u8]) -> Result<Option<u64>> {
     let (expiry_ms, _) = split_expiry(kind, stored).ok_or_else(|| {
         let message =

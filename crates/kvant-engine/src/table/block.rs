@@ -14,7 +14,6 @@ use std::sync::Arc;
 /// The cache of decoded blocks that all tables share.
 pub(crate) type BlockCache = crate::cache::Cache<Block>;
 
-/// A decoded block.
 pub(crate) enum Block {
     Data(DataBlock),
     Index(Index),
@@ -24,7 +23,6 @@ pub(crate) enum Block {
 const OTHER_KIND: Malformed = Malformed("block is of another kind than its place in the table");
 
 impl Block {
-    /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         match self {
             Block::Data(data) => data.heap_bytes(),

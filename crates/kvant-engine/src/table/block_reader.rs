@@ -19,7 +19,6 @@ const AHEAD_BYTES_MAX: usize = 256 << 10;
 /// First read after a jump when the cache is not filled.
 const AHEAD_BYTES_FIRST: usize = 16 << 10;
 
-/// Reads data blocks of one table.
 pub(super) struct BlockReader {
     fill_cache: bool,
     /// Adjacent blocks as stored, read at once.

@@ -28,7 +28,6 @@ const BLOCK_BUFFER_KEEP_BYTES: usize = 2 << 20;
 const STORED_VALUE_BYTES_MAX: u64 = limits::VALUE_BYTES_MAX_LIMIT + 8;
 const CREATED_BY: &str = concat!("kvant ", env!("CARGO_PKG_VERSION"));
 
-/// How a table is built.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TableOptions {
     /// Size at which a data block is closed, before compression.
@@ -42,7 +41,6 @@ pub(crate) struct TableOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FinishedTable {
     pub(crate) properties: TableProperties,
-    /// Length of the file.
     pub(crate) file_bytes: u64,
 }
 

@@ -42,7 +42,6 @@ const HASHED_RESTARTS_MAX: usize = BUCKET_SHARED as usize;
 const COUNTS_BYTES: usize = 10;
 const RESTART_BYTES: usize = 8;
 
-/// A decoded data block.
 pub(crate) struct DataBlock {
     bytes: Vec<u8>,
     /// Where the tails end and the entries start.
@@ -97,7 +96,6 @@ impl DataBlock {
         Ok(DataBlock { bytes, tails_end, entries_end, restart_count, bucket_count })
     }
 
-    /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         self.bytes.capacity()
     }

@@ -101,7 +101,6 @@ impl Filter {
         Ok(Filter { lines, probe_count: u32::from(probe_count) })
     }
 
-    /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         self.lines.capacity() * LINE_BYTES
     }

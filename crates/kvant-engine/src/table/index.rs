@@ -18,7 +18,6 @@ use std::cmp::Ordering;
 const ENTRY_HEAP_BYTES: u64 = 8 + 4 + 8 + 8;
 const OUT_OF_ORDER: Malformed = Malformed("index keys are out of order");
 
-/// A decoded index.
 pub(crate) struct Index {
     /// The common prefix of all keys.
     prefix: Vec<u8>,
@@ -107,7 +106,6 @@ impl Index {
                 .is_some_and(|rest| rest == self.suffix(last))
     }
 
-    /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         self.prefix.capacity()
             + self.suffixes.capacity()
@@ -223,7 +221,6 @@ fn measure(mut input: &[u8], count: usize) -> Parsed<(Vec<u8>, usize)> {
     Ok((prefix, key_bytes))
 }
 
-/// Encodes an index.
 #[derive(Default)]
 pub(super) struct IndexBuilder {
     payload: Vec<u8>,

@@ -11,13 +11,12 @@ use super::data_block::DataBlockCursor;
 use super::index::Index;
 use super::point_read::{RangeTrace, ReadTrace, Waiting};
 use super::reader::Table;
-use super::stored::{Malformed, Parsed};
+use super::stored::{BlockSpan, Parsed};
 use crate::cursor::InternalIterator;
 use crate::format::InternalKeyRef;
 use kvant_base::{Consumer, Result};
 use std::sync::Arc;
 
-/// A cursor over a table.
 pub(crate) struct TableIter {
     table: Arc<Table>,
     /// The index, if the table has not pinned it.
@@ -25,6 +24,8 @@ pub(crate) struct TableIter {
     reader: BlockReader,
     block: Option<Arc<Block>>,
     block_index: usize,
+    /// The place of `block`.
+    span: BlockSpan,
     cursor: DataBlockCursor,
     /// Receives what this cursor touches.
     trace: Option<Arc<RangeTrace>>,
@@ -42,6 +43,7 @@ impl Table {
             reader: BlockReader::new(self, fill_cache, consumer),
             block: None,
             block_index: 0,
+            span: BlockSpan::default(),
             cursor: DataBlockCursor::default(),
             trace: None,
             entered: false,
@@ -93,6 +95,7 @@ impl TableIter {
         }
         self.block = Some(self.reader.read(&self.table, index, block)?);
         self.block_index = block;
+        self.span = index.span(block);
         let mut trace = std::mem::take(&mut self.reader.trace);
         trace.add(read.0);
         trace.table_count = u32::from(!self.entered);
@@ -108,15 +111,7 @@ impl TableIter {
         place: impl FnOnce(&mut DataBlockCursor, &Block) -> Parsed<()>,
     ) -> Result<()> {
         let Some(block) = &self.block else { return Ok(()) };
-        place(&mut self.cursor, block).map_err(|malformed| self.corruption(malformed))
-    }
-
-    #[cold]
-    fn corruption(&self, malformed: Malformed) -> kvant_base::Error {
-        match index_of(&self.table, &mut self.cached_index.clone(), &mut Waiting::default()) {
-            Ok(index) => self.table.reader().corruption(index.span(self.block_index), malformed),
-            Err(error) => error,
-        }
+        self.table.at(self.span, place(&mut self.cursor, block))
     }
 }
 

@@ -7,10 +7,8 @@ use crate::format::{
 use crate::options::Compression;
 use kvant_base::{Error, Result, limits, varint};
 
-/// Longest `created_by`.
 const CREATED_BY_BYTES_MAX: usize = 64;
 
-/// Counts, ranges and sizes of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableProperties {
     pub(crate) entry_count: u64,
@@ -75,7 +73,6 @@ impl TableProperties {
         ]
     }
 
-    /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         self.smallest.user_key.capacity()
             + self.largest.user_key.capacity()

@@ -36,7 +36,6 @@ pub(crate) struct TableContext {
     pub(crate) stats: Arc<TableStats>,
 }
 
-/// An open table.
 pub(crate) struct Table {
     pub(super) file: Arc<dyn File>,
     pub(super) path: PathBuf,

@@ -30,7 +30,6 @@ const _: () = assert!(limits::KEY_BYTES_MAX as u64 + (1 << 20) < 4 << 20);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed(pub(super) &'static str);
 
-/// Result of decoding stored bytes.
 pub(super) type Parsed<T> = std::result::Result<T, Malformed>;
 
 /// The place of a block: its offset, and its length with type and checksum.

@@ -11,7 +11,6 @@ use super::stored::{Malformed, Parsed};
 use crate::format::{InternalKey, InternalKeyRef, key_hash};
 use kvant_base::{Consumer, Error, Result};
 
-/// Result of [`Table::verify`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VerifyReport {
     pub(crate) file_bytes: u64,
@@ -64,7 +63,6 @@ impl Table {
     }
 }
 
-/// The state of an iteration over all entries.
 struct Verifier<'a> {
     index: &'a Index,
     filter: Option<&'a Filter>,

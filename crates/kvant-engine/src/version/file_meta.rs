@@ -19,9 +19,7 @@ pub(crate) struct ExpirySummary {
 pub(crate) struct FileMeta {
     pub(crate) num: FileNum,
     pub(crate) file_bytes: u64,
-    /// First internal key.
     pub(crate) smallest: InternalKey,
-    /// Last internal key.
     pub(crate) largest: InternalKey,
     pub(crate) seq_min: SeqNum,
     pub(crate) seq_max: SeqNum,

@@ -16,7 +16,6 @@ use std::collections::HashSet;
 /// One list of tables per level.
 pub(crate) type Levels<F> = [Vec<F>; limits::LEVELS];
 
-/// Something that describes a table.
 pub(crate) trait HasMeta {
     fn meta(&self) -> &FileMeta;
 }

@@ -39,17 +39,15 @@ fn encode_record_header(
     offset_bytes: u64,
     payload_bytes: u32,
     payload_crc: u32,
-) -> [u8; RECORD_HEADER_BYTES] {
-    let mut header = [0; RECORD_HEADER_BYTES];
-    header[..4].copy_from_slice(&RECORD_MARKER);
-    header[4..8].copy_from_slice(&payload_bytes.to_le_bytes());
-    header[8..12].copy_from_slice(&payload_crc.to_le_bytes());
-    let crc = record_crc(num, offset_bytes, &header);
-    header[12..].copy_from_slice(&crc.to_le_bytes());
+) -> Vec<u8> {
+    let mut header =
+        [RECORD_MARKER, payload_bytes.to_le_bytes(), payload_crc.to_le_bytes()].concat();
+    header.extend_from_slice(&record_crc(num, offset_bytes, &header).to_le_bytes());
     header
 }
 
-fn record_crc(num: FileNum, offset_bytes: u64, header: &[u8; RECORD_HEADER_BYTES]) -> u32 {
+/// The checksum over the first 12 bytes of a record header and its place.
+fn record_crc(num: FileNum, offset_bytes: u64, header: &[u8]) -> u32 {
     crc32c_masked(&[&num.0.to_le_bytes(), &offset_bytes.to_le_bytes(), &header[..12]])
 }
 

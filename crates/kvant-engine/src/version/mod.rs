@@ -35,7 +35,6 @@ use levels::Tree;
 use std::array;
 use std::sync::Arc;
 
-/// Totals of a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LevelTotals {
     pub(crate) file_bytes: u64,
@@ -43,7 +42,6 @@ pub(crate) struct LevelTotals {
     pub(crate) tombstone_count: u64,
 }
 
-/// The tables of one level.
 struct Level<T> {
     tables: Vec<Arc<TableFile<T>>>,
     /// [`key_prefix`] of each table's largest key: a binary search reads this array and follows

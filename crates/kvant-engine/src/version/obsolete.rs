@@ -58,7 +58,6 @@ impl<T> Drop for TableFile<T> {
     }
 }
 
-/// A file to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObsoleteFile {
     pub(crate) num: FileNum,
@@ -67,10 +66,8 @@ pub(crate) struct ObsoleteFile {
 
 type Wake = Box<dyn Fn() + Send + Sync>;
 
-/// The files to remove.
 pub(crate) struct ObsoleteQueue {
     files: NamedMutex<VecDeque<ObsoleteFile>>,
-    waiting_bytes: AtomicU64,
     pinned_bytes: AtomicU64,
     wake: OnceLock<Wake>,
 }
@@ -79,7 +76,6 @@ impl ObsoleteQueue {
     pub(crate) fn new() -> Arc<ObsoleteQueue> {
         Arc::new(ObsoleteQueue {
             files: NamedMutex::new("obsolete_files", VecDeque::new()),
-            waiting_bytes: AtomicU64::new(0),
             pinned_bytes: AtomicU64::new(0),
             wake: OnceLock::new(),
         })
@@ -100,20 +96,15 @@ impl ObsoleteQueue {
 
     /// Adds a file whose removal failed, without calling `wake`.
     pub(crate) fn put_back(&self, file: ObsoleteFile) {
-        self.waiting_bytes.fetch_add(file.file_bytes, Ordering::Relaxed);
         self.files.lock().push_back(file);
     }
 
-    /// Takes the oldest file.
     pub(crate) fn pop(&self) -> Option<ObsoleteFile> {
-        let file = self.files.lock().pop_front()?;
-        self.waiting_bytes.fetch_sub(file.file_bytes, Ordering::Relaxed);
-        Some(file)
+        self.files.lock().pop_front()
     }
 
-    /// Bytes of the files in the queue.
     pub(crate) fn waiting_bytes(&self) -> u64 {
-        self.waiting_bytes.load(Ordering::Relaxed)
+        self.files.lock().iter().map(|file| file.file_bytes).sum()
     }
 
     /// Bytes of tables marked obsolete and still referenced.

@@ -25,7 +25,6 @@ pub(super) struct FileHeader {
     pub(super) previous: Option<PreviousWal>,
 }
 
-/// Why a file header is not usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileHeaderFault {
     /// Torn or damaged.
@@ -133,7 +132,6 @@ impl RecordHeader {
             && next_seq.is_some_and(|next| next <= SeqNum::MAX.0 + 1)
     }
 
-    /// Bytes of header and payload.
     pub(super) fn record_bytes(&self) -> u64 {
         RECORD_HEADER_BYTES as u64 + u64::from(self.payload_bytes)
     }

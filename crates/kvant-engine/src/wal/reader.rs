@@ -18,7 +18,6 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WalRecord<'a> {
     pub(crate) path: &'a Path,
-    /// Where the record starts in its file.
     pub(crate) offset_bytes: u64,
     pub(crate) first_seq: SeqNum,
     pub(crate) op_count: u32,
@@ -48,13 +47,11 @@ impl WalRecord<'_> {
         SeqNum(self.first_seq.0 + u64::from(self.op_count))
     }
 
-    /// Bytes of the record in its file.
     pub(crate) fn bytes(&self) -> u64 {
         (RECORD_HEADER_BYTES + self.payload.len()) as u64
     }
 }
 
-/// How a log ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WalEnd {
     /// End of the last valid record; 0 when the file header is bad.
@@ -64,7 +61,6 @@ pub(crate) struct WalEnd {
     pub(crate) reason: WalEndReason,
 }
 
-/// Why a log ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WalEndReason {
     /// The file ends after a valid record, or after its header.
@@ -82,7 +78,6 @@ impl fmt::Display for WalEndReason {
     }
 }
 
-/// Reads a log file from start to end.
 pub(crate) struct WalReader {
     window: Window,
     file_num: FileNum,
@@ -148,7 +143,6 @@ impl WalReader {
         self.previous
     }
 
-    /// Length of the file.
     pub(crate) fn len_bytes(&self) -> u64 {
         self.window.len_bytes()
     }

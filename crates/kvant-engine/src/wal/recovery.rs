@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// One log file after recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecoveredWal {
     pub(crate) file_num: FileNum,
@@ -42,7 +41,6 @@ pub(crate) fn recover(
     Ok(chain.recovered)
 }
 
-/// Result of [`salvage`].
 pub(crate) struct Salvaged {
     /// Valid records with operations.
     pub(crate) record_count: u64,
@@ -88,7 +86,6 @@ struct LogChain<'a> {
     nums: &'a [FileNum],
     /// How far each log is known to be synced.
     synced_bytes: Vec<u64>,
-    /// The logs read so far.
     recovered: Vec<RecoveredWal>,
     /// First sequence number of the next record; `None` before the first one if any is accepted.
     next_seq: Option<SeqNum>,

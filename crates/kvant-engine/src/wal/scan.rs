@@ -30,7 +30,6 @@ impl Window {
         &self.path
     }
 
-    /// Length of the file when the window was opened.
     pub(super) fn len_bytes(&self) -> u64 {
         self.len_bytes
     }

@@ -12,7 +12,7 @@ fn keys(text: &str) -> VecIter {
 
 fn slice(text: &str, from: &str, to: Option<&str>) -> String {
     let to = to.map(|to| to.as_bytes().to_vec());
-    let mut iter = SliceIter::new(keys(text), from.as_bytes().to_vec(), to);
+    let mut iter = SliceIter::new(Box::new(keys(text)), from.as_bytes().to_vec(), to);
     iter.seek_to_first().unwrap();
     let entries = collect(&mut iter);
     entries.iter().map(|(key, _)| char::from(key.user_key[0])).collect()
@@ -29,7 +29,7 @@ fn a_slice_includes_its_start_and_excludes_its_end() {
 
 #[test]
 fn a_seek_before_the_slice_finds_its_start() {
-    let mut iter = SliceIter::new(keys("abcdef"), b"c".to_vec(), Some(b"e".to_vec()));
+    let mut iter = SliceIter::new(Box::new(keys("abcdef")), b"c".to_vec(), Some(b"e".to_vec()));
     iter.seek(InternalKeyRef::seek(b"a", SeqNum::MAX)).unwrap();
     assert_eq!(iter.key().user_key, b"c");
     iter.seek(InternalKeyRef::seek(b"d", SeqNum::MAX)).unwrap();

@@ -39,7 +39,6 @@ impl DataBlockCursor {
         self.valid = false;
     }
 
-    /// Moves to the first entry.
     pub(in crate::table) fn seek_to_first(&mut self, block: &DataBlock) -> Parsed<()> {
         self.valid = false;
         self.next = block.restart(0)?;

@@ -135,7 +135,6 @@ fn check_file_header(path: &Path, num: FileNum, contents: &[u8]) -> Result<()> {
 #[derive(Clone, Debug)]
 pub(crate) struct RecoveredManifest {
     pub(crate) state: ManifestState,
-    /// Number of the manifest.
     pub(crate) num: FileNum,
     /// End of its valid records.
     pub(crate) end_bytes: u64,

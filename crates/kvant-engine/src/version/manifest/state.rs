@@ -34,13 +34,11 @@ impl ManifestState {
         }
     }
 
-    /// The live tables.
     pub(crate) fn levels(&self) -> &Levels<FileMeta> {
         &self.levels
     }
 }
 
-/// A state under construction.
 pub(super) struct StateBuilder {
     tree: Tree<FileMeta>,
     /// Next file number, last sequence number, oldest WAL; `None` before the first edit.

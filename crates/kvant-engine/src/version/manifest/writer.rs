@@ -117,7 +117,6 @@ impl ManifestWriter {
         error.with_kind(ErrorKind::OutcomeUnknown)
     }
 
-    /// Length of the manifest.
     pub(crate) fn bytes(&self) -> u64 {
         self.end_bytes
     }
