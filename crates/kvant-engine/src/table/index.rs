@@ -139,8 +139,8 @@ impl Index {
         let mut key = Vec::new();
         let mut block_end = 0u64;
         for entry in 0..count {
-            let decoded = take_entry(&mut input, &mut key)?;
-            let trailer = decoded.trailer.unwrap_or(0);
+            let (block_bytes, own_trailer) = take_entry(&mut input, &mut key)?;
+            let trailer = own_trailer.unwrap_or(0);
             let suffix = key.strip_prefix(index.prefix.as_slice()).ok_or(OUT_OF_ORDER)?;
             if entry > 0 {
                 let before = index.suffix(entry - 1).cmp(suffix);
@@ -148,17 +148,17 @@ impl Index {
                     return Err(OUT_OF_ORDER);
                 }
             }
-            if decoded.trailer.is_some() && index.trailers.is_empty() {
+            if own_trailer.is_some() && index.trailers.is_empty() {
                 index.trailers.reserve_exact(count);
                 index.trailers.resize(entry, 0);
             }
-            if decoded.trailer.is_some() || !index.trailers.is_empty() {
+            if own_trailer.is_some() || !index.trailers.is_empty() {
                 index.trailers.push(trailer);
             }
             index.heads.push(key_prefix(suffix));
             index.suffixes.extend_from_slice(suffix);
             index.suffix_ends.push(index.suffixes.len() as u32);
-            block_end += u64::from(decoded.block_bytes);
+            block_end += u64::from(block_bytes);
             index.block_ends.push(block_end);
         }
         if !input.is_empty() || block_end != data_end_bytes {
@@ -168,14 +168,9 @@ impl Index {
     }
 }
 
-struct DecodedEntry {
-    block_bytes: u32,
-    trailer: Option<u64>,
-}
-
-/// Takes an entry from `input`. `key` is the key of the previous entry and becomes that of this
-/// one.
-fn take_entry(input: &mut &[u8], key: &mut Vec<u8>) -> Parsed<DecodedEntry> {
+/// Takes the block length and the trailer of an entry from `input`. `key` is the key of the
+/// previous entry and becomes that of this one.
+fn take_entry(input: &mut &[u8], key: &mut Vec<u8>) -> Parsed<(u32, Option<u64>)> {
     const CUT: Malformed = Malformed("index entry is cut short");
     let head = varint::take_u32(input).ok_or(CUT)?;
     let shared = (head >> 1) as usize;
@@ -196,7 +191,7 @@ fn take_entry(input: &mut &[u8], key: &mut Vec<u8>) -> Parsed<DecodedEntry> {
             Some(u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
         }
     };
-    Ok(DecodedEntry { block_bytes, trailer })
+    Ok((block_bytes, trailer))
 }
 
 /// The common prefix of all keys, and the sum of their lengths, which is below 4 GiB.

@@ -44,6 +44,10 @@ impl<F: HasMeta> Tree<F> {
         Tree { levels, nums }
     }
 
+    pub(super) fn levels(&self) -> &Levels<F> {
+        &self.levels
+    }
+
     pub(super) fn into_levels(self) -> Levels<F> {
         self.levels
     }

@@ -1,6 +1,5 @@
 //! Reads a manifest: edit by edit, and into a state at open.
 
-use super::state::StateBuilder;
 use super::{
     FILE_HEADER_BYTES, FORMAT_VERSION, MAGIC, ManifestState, RECORD_HEADER_BYTES, RECORD_MARKER,
     record_crc,
@@ -165,14 +164,15 @@ pub(crate) fn recover(fs: &dyn Fs, dir: &Path) -> Result<Option<RecoveredManifes
     let path = file_path(dir, FileKind::Manifest, num);
     let contents = fs.read(&path).map_err(|error| Error::io("read", &path, error))?;
     let mut reader = ManifestReader::new(&path, num, &contents)?;
-    let mut builder = StateBuilder::new();
+    let corrupt = |offset, problem: String| Error::corruption(&path, offset, problem);
+    let Some((offset, snapshot)) = reader.next()? else {
+        return Err(corrupt(FILE_HEADER_BYTES as u64, "a manifest has no snapshot record".into()));
+    };
+    let mut state = ManifestState::first(&snapshot).map_err(|problem| corrupt(offset, problem))?;
     while let Some((offset, edit)) = reader.next()? {
-        builder.apply(&edit).map_err(|problem| Error::corruption(&path, offset, problem))?;
+        state.apply(&edit).map_err(|problem| corrupt(offset, problem))?;
     }
     let discarded_bytes = reader.discarded_bytes();
-    let mut state = builder.finish().ok_or_else(|| {
-        Error::corruption(&path, FILE_HEADER_BYTES as u64, "a manifest has no snapshot record")
-    })?;
     let highest = files.iter().map(|&(_, num)| num.0).max().unwrap_or(0);
     state.next_file_num = FileNum(state.next_file_num.0.max(highest.saturating_add(1)));
     Ok(Some(RecoveredManifest {

@@ -4,6 +4,7 @@ use crate::format::{FileNum, SeqNum};
 use crate::version::levels::Tree;
 use crate::version::{FileMeta, Levels, VersionEdit};
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 /// Existing logs, and the bytes of each that are known to be synced.
 pub(crate) type KnownLogs = BTreeMap<FileNum, u64>;
@@ -11,7 +12,7 @@ pub(crate) type KnownLogs = BTreeMap<FileNum, u64>;
 /// The tree and the counters after a number of edits.
 #[derive(Clone, Debug)]
 pub(crate) struct ManifestState {
-    levels: Levels<FileMeta>,
+    tree: Tree<FileMeta>,
     /// Above the number of every file.
     pub(crate) next_file_num: FileNum,
     /// Largest sequence number in any table.
@@ -25,45 +26,33 @@ pub(crate) struct ManifestState {
 impl ManifestState {
     /// The state of a new database, whose manifest is file 1.
     pub(crate) fn empty() -> ManifestState {
-        ManifestState {
-            levels: Levels::default(),
-            next_file_num: FileNum(2),
-            last_seq: SeqNum(0),
-            oldest_wal: FileNum(0),
-            logs: KnownLogs::new(),
-        }
+        ManifestState::new(FileNum(2), SeqNum(0), FileNum(0))
+    }
+
+    fn new(next_file_num: FileNum, last_seq: SeqNum, oldest_wal: FileNum) -> ManifestState {
+        let (tree, logs) = (Tree::empty(), KnownLogs::new());
+        ManifestState { tree, next_file_num, last_seq, oldest_wal, logs }
     }
 
     pub(crate) fn levels(&self) -> &Levels<FileMeta> {
-        &self.levels
-    }
-}
-
-pub(super) struct StateBuilder {
-    tree: Tree<FileMeta>,
-    /// Next file number, last sequence number, oldest WAL; `None` before the first edit.
-    counters: Option<(FileNum, SeqNum, FileNum)>,
-    logs: KnownLogs,
-}
-
-impl StateBuilder {
-    pub(super) fn new() -> StateBuilder {
-        StateBuilder { tree: Tree::empty(), counters: None, logs: KnownLogs::new() }
+        self.tree.levels()
     }
 
-    /// Applies the next edit. The error says what is wrong; the builder must not be used after it.
+    /// The state after the first edit, which must have all counters.
+    pub(super) fn first(edit: &VersionEdit) -> Result<ManifestState, String> {
+        let new =
+            || Some(ManifestState::new(edit.next_file_num?, edit.last_seq?, edit.oldest_wal?));
+        let mut state = new().ok_or("the first edit lacks a counter")?;
+        state.apply(edit)?;
+        Ok(state)
+    }
+
+    /// Applies an edit. The error says what is wrong; the state must not be used after it.
     pub(super) fn apply(&mut self, edit: &VersionEdit) -> Result<(), String> {
-        let counters = match self.counters {
-            Some((next_file_num, last_seq, oldest_wal)) => (
-                raised("next file number", next_file_num, edit.next_file_num)?,
-                raised("last sequence number", last_seq, edit.last_seq)?,
-                raised("oldest WAL", oldest_wal, edit.oldest_wal)?,
-            ),
-            None => {
-                let all = || Some((edit.next_file_num?, edit.last_seq?, edit.oldest_wal?));
-                all().ok_or("the first edit lacks a counter")?
-            }
-        };
+        raise("next file number", &mut self.next_file_num, edit.next_file_num)?;
+        raise("last sequence number", &mut self.last_seq, edit.last_seq)?;
+        raise("oldest WAL", &mut self.oldest_wal, edit.oldest_wal)?;
+        let counters = (self.next_file_num, self.last_seq, self.oldest_wal);
         let (next_file_num, last_seq, oldest_wal) = counters;
         if last_seq > SeqNum::MAX || oldest_wal >= next_file_num {
             return Err(format!("an edit sets impossible counters: {counters:?}"));
@@ -87,34 +76,22 @@ impl StateBuilder {
             }
         }
         self.logs.retain(|num, _| *num >= oldest_wal);
-        self.tree.apply(edit, |meta, _| Ok(meta.clone()))?;
-        self.counters = Some(counters);
-        Ok(())
-    }
-
-    /// The state; `None` without edits.
-    pub(super) fn finish(self) -> Option<ManifestState> {
-        let (next_file_num, last_seq, oldest_wal) = self.counters?;
-        Some(ManifestState {
-            levels: self.tree.into_levels(),
-            next_file_num,
-            last_seq,
-            oldest_wal,
-            logs: self.logs,
-        })
+        self.tree.apply(edit, |meta, _| Ok(meta.clone()))
     }
 }
 
-fn raised<N: Copy + Ord + std::fmt::Debug>(
+fn raise<N: Copy + Ord + Debug>(
     name: &str,
-    before: N,
+    counter: &mut N,
     after: Option<N>,
-) -> Result<N, String> {
+) -> Result<(), String> {
     match after {
-        Some(after) if after < before => {
-            Err(format!("an edit lowers the {name} from {before:?} to {after:?}"))
+        Some(after) if after < *counter => {
+            Err(format!("an edit lowers the {name} from {counter:?} to {after:?}"))
         }
-        Some(after) => Ok(after),
-        None => Ok(before),
+        _ => {
+            *counter = after.unwrap_or(*counter);
+            Ok(())
+        }
     }
 }
