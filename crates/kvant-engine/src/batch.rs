@@ -1,8 +1,7 @@
-//! Write batches: operations that are committed together, kept in the encoding that the write-ahead
-//! log stores.
+//! Write batches: operations that are committed together, in the encoding of the write-ahead log.
 //!
-//! The encoding is the `payload` of `docs/formats/wal.md`. It is made as operations are added, so
-//! that a commit only copies bytes.
+//! The encoding is the `payload` of `docs/formats/wal.md`. Operations are encoded when they are
+//! added, so that a commit only copies bytes.
 //!
 //! Invariants:
 //! 1. encodings concatenate: the encodings of two batches, one after the other, are the encoding of
@@ -16,11 +15,10 @@ use std::path::Path;
 
 /// Bytes of the expiry in front of a stored value.
 const EXPIRY_BYTES: usize = 8;
-/// Kind and the two lengths of an operation: what its encoding adds to key and stored value at
-/// most.
+/// Kind and two lengths: the most that the encoding of an operation adds to its key and value.
 const OP_OVERHEAD_BYTES_MAX: usize = 1 + 2 * varint::VARINT64_BYTES_MAX;
 
-/// Operations that are committed together: all or none of them survives.
+/// Operations that are committed together: all of them survive, or none.
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
     encoded: Vec<u8>,
@@ -54,7 +52,7 @@ impl WriteBatch {
         self.put_kind_and_key(ValueKind::Delete, key);
     }
 
-    /// Adds the operations of `other` behind those of this batch.
+    /// Adds the operations of `other` after those of this batch.
     pub fn append(&mut self, other: &WriteBatch) {
         self.encoded.extend_from_slice(&other.encoded);
         self.op_count += other.op_count;
@@ -69,8 +67,7 @@ impl WriteBatch {
         self.op_count
     }
 
-    /// Operations that give a key a value. Those that remove one are let through when space runs
-    /// out.
+    /// Operations that give a key a value. Only batches without any pass when space runs out.
     pub(crate) fn put_count(&self) -> usize {
         self.put_count
     }
@@ -85,18 +82,18 @@ impl WriteBatch {
         self.encoded.len()
     }
 
-    /// Removes all operations and keeps the memory for the next ones.
+    /// Removes all operations; keeps the memory.
     pub fn clear(&mut self) {
         self.encoded.clear();
         *self = WriteBatch { encoded: std::mem::take(&mut self.encoded), ..WriteBatch::default() };
     }
 
-    /// Key and value bytes as the user gave them.
+    /// Key and value bytes, as given by the user.
     pub(crate) fn user_bytes(&self) -> u64 {
         self.user_bytes
     }
 
-    /// The operations as the log stores them.
+    /// The operations, as the log stores them.
     pub(crate) fn encoded(&self) -> &[u8] {
         &self.encoded
     }
@@ -106,26 +103,23 @@ impl WriteBatch {
         Ops::new(&self.encoded)
     }
 
-    /// Whether the batch can be committed: keys and values within their limits, and the whole
-    /// within one log record.
+    /// Checks that the batch can be committed: keys and values are within their limits, and the
+    /// whole fits into one log record.
     pub(crate) fn check(&self, value_bytes_max: u64) -> Result<()> {
         if self.key_bad {
-            return Err(Error::invalid(format!(
-                "a key must have 1 to {} bytes",
-                limits::KEY_BYTES_MAX
-            )));
+            let message = format!("a key must have 1 to {} bytes", limits::KEY_BYTES_MAX);
+            return Err(Error::invalid(message));
         }
         if self.value_bytes_longest as u64 > value_bytes_max {
             let longest = self.value_bytes_longest;
-            return Err(Error::invalid(format!(
-                "a value of {longest} bytes is over the limit of {value_bytes_max}"
-            )));
+            let message =
+                format!("a value of {longest} bytes is over the limit of {value_bytes_max}");
+            return Err(Error::invalid(message));
         }
         if self.encoded.len() as u64 > limits::WAL_RECORD_BYTES_MAX {
             let (bytes, max) = (self.encoded.len(), limits::WAL_RECORD_BYTES_MAX);
-            return Err(Error::invalid(format!(
-                "a batch of {bytes} bytes is over the limit of {max}"
-            )));
+            let message = format!("a batch of {bytes} bytes is over the limit of {max}");
+            return Err(Error::invalid(message));
         }
         Ok(())
     }
@@ -167,7 +161,7 @@ pub(crate) struct Op<'a> {
 /// Bytes that are no operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadOp {
-    /// Where in the payload the operation starts.
+    /// Start of the operation in the payload.
     pub(crate) offset: usize,
     pub(crate) what: &'static str,
 }

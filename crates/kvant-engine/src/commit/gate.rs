@@ -1,24 +1,23 @@
 //! Back-pressure: one gate in front of the commit pipeline.
 //!
-//! A write passes, or is told that it would have to wait and why; nothing here sleeps. The gate has
+//! A write passes, or learns that it would have to wait and why; nothing here sleeps. The gate has
 //! three positions:
-//! - **open**: one relaxed load a batch;
-//! - **slowed**: writes spend credits, which compaction earns by the bytes that it keeps. What such
-//!   a byte earns falls in proportion to how far level 0 is between its slow and its stop mark, so
-//!   that writers and compaction meet at a steady level instead of a cliff;
+//! - **open**: one load per batch;
+//! - **slowed**: writes spend credits, which compaction earns by the bytes that it keeps. The credit
+//!   for such a byte falls in proportion to how far level 0 is between its slow and its stop mark,
+//!   so that writers and compaction meet at a steady level instead of a cliff;
 //! - **closed**: nothing passes until the cause is gone.
 //!
 //! Invariants:
-//! 1. whoever was told to wait is notified when the answer may have changed: by a new position or
+//! 1. a writer that was refused is notified when the answer may have changed: by a new position or
 //!    by earned credits;
 //! 2. while a stall lasts its reason is active in the statistics; its time is the time that writers
 //!    were held, counted once whatever their number;
-//! 3. a stall is one event from the first writer that is held until the gate stands open or moves
-//!    for another reason, although writers may pass in between on what compaction earns: those come
-//!    and go too often to be told.
+//! 3. a stall is one event, from the first writer that is held until the gate opens or moves for
+//!    another reason. Writers that pass in between on earned credits do not end it.
 //!
 //! Threads: any. Wakers run on the thread that moved the gate, without the gate's lock; events are
-//! told under it.
+//! reported under it.
 
 use crate::events::{EventSink, Span, text};
 use crate::stats::{STALL_REASONS, StallReason, StallStats};
@@ -32,11 +31,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Called once when a stalled write may succeed.
 pub(crate) type Waker = Box<dyn FnOnce() + Send>;
 
-/// Where the gate should stand, as derived from the state of the tree.
+/// Position of the gate, which follows from the state of the tree.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Position {
     Open,
-    /// Writes spend credits; `earn` of them (0 to 1) are earned a compacted byte.
+    /// Writes spend credits; a compacted byte earns `earn` of them (0 to 1).
     Slowed {
         reason: StallReason,
         earn: f64,
@@ -72,10 +71,10 @@ pub(crate) struct Gate {
 struct State {
     position: Position,
     credits_bytes: i64,
-    /// The stall that holds writers now: its reason and when it began.
-    held: Option<(StallReason, u64)>,
-    /// The event of the stall that has held writers, and its reason.
-    told: Option<(StallReason, Span)>,
+    /// Why writers are held now, and since when.
+    held_since: Option<(StallReason, u64)>,
+    /// The event of the current stall, and its reason.
+    open_event: Option<(StallReason, Span)>,
     wakers: Vec<Waker>,
     totals: [Total; STALL_REASONS.len()],
 }
@@ -96,8 +95,8 @@ impl Gate {
         let state = State {
             position: Position::Open,
             credits_bytes: 0,
-            held: None,
-            told: None,
+            held_since: None,
+            open_event: None,
             wakers: Vec::new(),
             totals: Default::default(),
         };
@@ -112,7 +111,7 @@ impl Gate {
         }
     }
 
-    /// Lets a batch of `bytes` pass, or says why it has to wait.
+    /// Lets a batch of `bytes` pass, or returns why it has to wait.
     #[inline]
     pub(crate) fn admit(&self, bytes: usize) -> Result<(), StallReason> {
         if self.open.load(Ordering::Acquire) { Ok(()) } else { self.admit_slowly(bytes) }
@@ -129,23 +128,22 @@ impl Gate {
             }
             Position::Slowed { reason, .. } | Position::Closed { reason } => reason,
         };
-        if state.held.is_none() {
-            state.held = Some((reason, self.clock.monotonic_ns()));
+        if state.held_since.is_none() {
+            state.held_since = Some((reason, self.clock.monotonic_ns()));
             state.totals[reason as usize].count += 1;
         }
-        if state.told.is_none() {
+        if state.open_event.is_none() {
             let fields = vec![("reason", text(reason.name()))];
-            state.told = Some((reason, self.events.begin(EventKind::Stall, fields)));
+            state.open_event = Some((reason, self.events.begin(EventKind::Stall, fields)));
         }
         Err(reason)
     }
 
-    /// Moves the gate to where `look` wants it. It looks under the gate's lock: of two threads that
-    /// move the gate at once, the later one also sees what made the earlier one move it, so that no
-    /// position stays that was true only for a moment.
-    pub(crate) fn update(&self, look: impl FnOnce() -> Position) {
+    /// Moves the gate to `position()`, which is called under the gate's lock: of two threads that
+    /// move the gate at once, the later one sees the state that made the earlier one move it.
+    pub(crate) fn update(&self, position: impl FnOnce() -> Position) {
         let mut state = self.state.lock();
-        let position = look();
+        let position = position();
         let before = std::mem::replace(&mut state.position, position);
         if before == position {
             return;
@@ -155,7 +153,9 @@ impl Gate {
             state.credits_bytes = self.burst_bytes;
         }
         self.open.store(position == Position::Open, Ordering::Release);
-        if let Some((_, span)) = state.told.take_if(|(told, _)| position.reason() != Some(*told)) {
+        if let Some((_, span)) =
+            state.open_event.take_if(|(reason, _)| position.reason() != Some(*reason))
+        {
             self.events.end(span, Vec::new());
         }
         self.log_change(before, position);
@@ -182,9 +182,9 @@ impl Gate {
         }
     }
 
-    /// Lets writers who wait look again.
+    /// Notifies the writers that wait.
     fn release(&self, mut state: NamedGuard<'_, State>) {
-        if let Some((reason, since_ns)) = state.held.take() {
+        if let Some((reason, since_ns)) = state.held_since.take() {
             state.totals[reason as usize].ns += self.clock.monotonic_ns().saturating_sub(since_ns);
         }
         let wakers = std::mem::take(&mut state.wakers);
@@ -242,7 +242,7 @@ impl Gate {
             .iter()
             .map(|&reason| {
                 let total = state.totals[reason as usize];
-                let running_ns = match state.held {
+                let running_ns = match state.held_since {
                     Some((held, since_ns)) if held == reason => now_ns.saturating_sub(since_ns),
                     _ => 0,
                 };

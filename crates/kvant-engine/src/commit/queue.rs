@@ -1,12 +1,18 @@
-//! The queue in front of the leader.
+//! The queue in front of the leader, and the groups that it takes from it.
 
-use crate::batch::WriteBatch;
+use crate::batch::{Op, WriteBatch};
+use crate::format::{InternalKeyRef, SeqNum};
 use kvant_base::Result;
 use kvant_base::lock::NamedMutex;
 
+/// A group that begins with a small batch: the bytes that may join it.
+const SMALL_BYTES: usize = 128 << 10;
+/// Largest group, unless its first batch alone is larger. It bounds the log writer's buffer.
+const GROUP_BYTES_MAX: usize = 1 << 20;
+
 /// Called exactly once with the outcome of a submitted batch: on the submitting thread, on that of
 /// another writer, or on the log's sync thread. It must not wait, and must not own the last clone
-/// of the database: dropping that closes it, which waits for just these threads.
+/// of the database: dropping that closes it, which waits for these threads.
 pub type Completion = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// A batch that waits for its commit.
@@ -15,21 +21,20 @@ pub(crate) struct Pending {
     pub(crate) done: Completion,
 }
 
-/// Batches in order of arrival, and whether somebody is committing them.
+/// Batches in order of arrival, and whether they have a leader.
 pub(crate) struct CommitQueue {
     inner: NamedMutex<Inner>,
 }
 
 struct Inner {
     pending: Vec<Pending>,
-    led: bool,
+    is_led: bool,
 }
 
 impl CommitQueue {
     pub(crate) fn new() -> CommitQueue {
-        CommitQueue {
-            inner: NamedMutex::new("commit_queue", Inner { pending: Vec::new(), led: false }),
-        }
+        let inner = Inner { pending: Vec::new(), is_led: false };
+        CommitQueue { inner: NamedMutex::new("commit_queue", inner) }
     }
 
     /// Queues a batch. True: the caller is the leader now, and must call [`CommitQueue::take`]
@@ -37,16 +42,76 @@ impl CommitQueue {
     pub(crate) fn push(&self, pending: Pending) -> bool {
         let mut inner = self.inner.lock();
         inner.pending.push(pending);
-        !std::mem::replace(&mut inner.led, true)
+        !std::mem::replace(&mut inner.is_led, true)
     }
 
-    /// Moves everything that is queued into `group`, which must be empty; false when there is
-    /// nothing, which ends the leadership.
-    pub(crate) fn take(&self, group: &mut Vec<Pending>) -> bool {
+    /// Moves all queued batches into `taken`, which must be empty. False when there are none, which
+    /// ends the leadership.
+    pub(crate) fn take(&self, taken: &mut Vec<Pending>) -> bool {
         let mut inner = self.inner.lock();
-        debug_assert!(group.is_empty() && inner.led);
-        std::mem::swap(&mut inner.pending, group);
-        inner.led = !group.is_empty();
-        inner.led
+        debug_assert!(taken.is_empty() && inner.is_led);
+        std::mem::swap(&mut inner.pending, taken);
+        inner.is_led = !taken.is_empty();
+        inner.is_led
+    }
+}
+
+/// Batches that share one log record.
+#[derive(Clone, Copy)]
+pub(crate) struct Group<'a>(&'a [Pending]);
+
+impl<'a> Group<'a> {
+    /// As many batches from the front of `pending` as make one group; at least one.
+    ///
+    /// The limit follows the first batch, as in LevelDB: a small one does not wait for much that
+    /// came after it.
+    pub(crate) fn first_of(pending: &'a [Pending]) -> Group<'a> {
+        let first_bytes = pending[0].batch.bytes();
+        let bytes_max =
+            if first_bytes <= SMALL_BYTES { first_bytes + SMALL_BYTES } else { GROUP_BYTES_MAX };
+        let mut bytes = 0;
+        let fits = |pending: &&Pending| {
+            bytes += pending.batch.bytes();
+            bytes <= bytes_max
+        };
+        let count = pending.iter().take_while(fits).count().max(1);
+        Group(&pending[..count])
+    }
+
+    /// One batch alone.
+    pub(crate) fn of(pending: &'a Pending) -> Group<'a> {
+        Group(std::slice::from_ref(pending))
+    }
+
+    pub(crate) fn batches(self) -> impl Iterator<Item = &'a WriteBatch> + Clone {
+        self.0.iter().map(|pending| &pending.batch)
+    }
+
+    pub(crate) fn batch_count(self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn op_count(self) -> usize {
+        self.batches().map(WriteBatch::len).sum()
+    }
+
+    /// Encoded size.
+    pub(crate) fn bytes(self) -> usize {
+        self.batches().map(WriteBatch::bytes).sum()
+    }
+
+    pub(crate) fn deletes_only(self) -> bool {
+        self.batches().all(|batch| batch.put_count() == 0)
+    }
+
+    /// The entries of the group, the first of which gets the number `first_seq`.
+    pub(crate) fn entries(
+        self,
+        first_seq: SeqNum,
+    ) -> impl Iterator<Item = (InternalKeyRef<'a>, &'a [u8])> {
+        self.batches().flat_map(WriteBatch::ops).zip(first_seq.0..).map(|(op, seq)| {
+            let Op { kind, key, stored } = op.expect("a batch that was built here decodes");
+            (InternalKeyRef::new(key, SeqNum(seq), kind), stored)
+        })
     }
 }

@@ -1,11 +1,11 @@
-//! When the log is synced, and what waits for it.
+//! When the log is synced, and the groups that wait for it.
 //!
-//! One background task syncs for everybody. `always`: as soon as a group has been written; groups
-//! written during one fsync share the next. `interval`: once an interval while there is something
-//! to sync. `os`: never, but at close.
+//! One background task syncs for all writers. `always`: as soon as a group has been written; groups
+//! written during one fsync share the next. `interval`: once per interval while there is something
+//! to sync. `os`: only when the database is closed.
 //!
 //! Invariants:
-//! 1. log files are synced oldest first, so that what is durable is a prefix of the history;
+//! 1. log files are synced oldest first, so that the durable part is a prefix of the history;
 //! 2. a failed sync is never repeated: the state of the pages is unknown (see `kvant_env::fs`), so
 //!    writes are fenced for good.
 //!
@@ -27,6 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A log file that may hold bytes which are not durable.
+#[derive(Clone)]
 pub(crate) struct LogFile {
     pub(crate) num: FileNum,
     pub(crate) path: PathBuf,
@@ -35,8 +36,8 @@ pub(crate) struct LogFile {
     pub(crate) synced_bytes: u64,
 }
 
-/// What waits for a sync: the last sequence number of a group and whom to tell.
-struct Waiting {
+/// A group that waits for a sync.
+struct WaitingGroup {
     last_seq: SeqNum,
     done: Vec<Completion>,
 }
@@ -47,64 +48,52 @@ pub(crate) struct LogSync {
     events: EventSink,
     inner: NamedMutex<Inner>,
     /// When [`LogSync::is_overdue`] becomes true unless a sync ends before; `u64::MAX` for never.
-    /// Every submitted batch asks, so that this is kept outside the lock.
+    /// Outside the lock, because every submitted batch reads it.
     overdue_at_ns: AtomicU64,
-    /// Notified after every sync, and when writes are fenced: then there will be no more.
+    /// Notified after every sync, and when writes are fenced.
     pub(crate) synced: Signal,
 }
 
+#[derive(Default)]
 struct Inner {
     /// Oldest first; the last is being written.
     files: VecDeque<LogFile>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingGroup>,
     /// When the oldest byte that is not durable was written.
     dirty_since_ns: Option<u64>,
     /// When the running sync began.
     syncing_since_ns: Option<u64>,
-    /// A sync that was asked for (close), whatever the level.
-    asked: bool,
-    /// A sync has failed: nothing is known to be durable any more.
+    /// A sync is due whatever the level.
+    requested: bool,
     failed: bool,
-    sync_count: u64,
-    sync_us_total: u64,
-    sync_us_max: u64,
+    /// Only what concerns syncs.
+    stats: WalStats,
 }
 
 /// What one call of [`LogSync::sync_due`] did.
 pub(crate) enum Synced {
-    /// Nothing was due; look again at this time, if any.
+    /// Nothing was due. The next sync is due at this time, if any.
     NotDue(Option<u64>),
     /// Everything written before the call is durable.
     Done { visible: Option<SeqNum>, done: Vec<Completion> },
-    /// An fsync failed: all who waited have to be told that their outcome is unknown.
+    /// An fsync failed: the outcome of all groups that waited is unknown.
     Failed { error: Error, done: Vec<Completion> },
 }
 
 impl LogSync {
     pub(crate) fn new(level: SyncLevel, clock: Arc<dyn Clock>, events: EventSink) -> LogSync {
-        let inner = Inner {
-            files: VecDeque::new(),
-            waiting: Vec::new(),
-            dirty_since_ns: None,
-            syncing_since_ns: None,
-            asked: false,
-            failed: false,
-            sync_count: 0,
-            sync_us_total: 0,
-            sync_us_max: 0,
-        };
         LogSync {
             level,
             clock,
             events,
-            inner: NamedMutex::new("log_sync", inner),
+            inner: NamedMutex::new("log_sync", Inner::default()),
             overdue_at_ns: AtomicU64::new(u64::MAX),
             synced: Signal::new(WaitKind::Io, "log_sync"),
         }
     }
 
-    /// A log file has come into use. Those given before will not be written any more. True: the
-    /// task must be woken, for there is something to sync where there was nothing.
+    /// Adds a log file, which is written from now on; those before it are not. True: there was
+    /// nothing to sync and now there is, so the task must be woken.
     pub(crate) fn add_file(&self, file: LogFile) -> bool {
         let mut inner = self.inner.lock();
         let was_clean = inner.dirty_since_ns.is_none();
@@ -112,11 +101,11 @@ impl LogSync {
             inner.dirty_since_ns.get_or_insert(self.clock.monotonic_ns());
         }
         inner.files.push_back(file);
-        self.note_overdue(&inner);
+        self.update_overdue(&inner);
         was_clean && inner.dirty_since_ns.is_some()
     }
 
-    /// What memtables held of the logs below `oldest` is in tables: they need no sync any more.
+    /// Forgets the logs below `oldest`: what memtables held of them is in tables.
     pub(crate) fn forget_below(&self, oldest: FileNum) {
         self.inner.lock().files.retain(|file| file.num >= oldest);
     }
@@ -132,8 +121,8 @@ impl LogSync {
         self.inner.lock().files.back().map_or(0, |file| file.synced_bytes)
     }
 
-    /// The current log has grown to `written_bytes`. Gives the completions back unless the group
-    /// has to wait for a sync; the second part says whether the task must be woken.
+    /// A group was written, and the current log has grown to `written_bytes`. Returns the group's
+    /// completions unless it has to wait for a sync, and whether the task must be woken.
     pub(crate) fn written(
         &self,
         written_bytes: u64,
@@ -149,49 +138,48 @@ impl LogSync {
                 let was_clean = inner.dirty_since_ns.is_none();
                 if was_clean {
                     inner.dirty_since_ns = Some(self.clock.monotonic_ns());
-                    self.note_overdue(&inner);
+                    self.update_overdue(&inner);
                 }
                 (Some(done), was_clean)
             }
             SyncLevel::Always => {
-                inner.waiting.push(Waiting { last_seq, done });
+                inner.waiting.push(WaitingGroup { last_seq, done });
                 (None, true)
             }
         }
     }
 
-    /// Whether writes have to wait because the interval's promise would break: bytes older than the
-    /// last interval, not yet being synced, or a sync that runs for longer than an interval over
-    /// that.
+    /// Whether writes have to wait because the interval's promise would break: there are bytes older
+    /// than two intervals that are not being synced, or a sync has been running for more than an
+    /// interval.
     #[inline]
     pub(crate) fn is_overdue(&self) -> bool {
         let overdue_at_ns = self.overdue_at_ns.load(Ordering::Relaxed);
         overdue_at_ns != u64::MAX && self.clock.monotonic_ns() > overdue_at_ns
     }
 
-    fn note_overdue(&self, inner: &Inner) {
+    fn update_overdue(&self, inner: &Inner) {
         let SyncLevel::Interval(interval) = self.level else {
             return;
         };
         let interval_ns = duration_ns(interval);
-        let oldest_ns = inner
-            .syncing_since_ns
-            .map(|ns| ns.saturating_sub(interval_ns))
-            .or(inner.dirty_since_ns);
-        let at_ns =
-            oldest_ns.map_or(u64::MAX, |ns| ns.saturating_add(interval_ns.saturating_mul(2)));
+        let at_ns = match (inner.syncing_since_ns, inner.dirty_since_ns) {
+            (Some(syncing_ns), _) => syncing_ns.saturating_add(interval_ns),
+            (None, Some(dirty_ns)) => dirty_ns.saturating_add(interval_ns.saturating_mul(2)),
+            (None, None) => u64::MAX,
+        };
         self.overdue_at_ns.store(at_ns, Ordering::Relaxed);
     }
 
-    /// Asks for a sync of all that has been written, whatever the level.
-    pub(crate) fn ask(&self) {
-        self.inner.lock().asked = true;
+    /// Requests a sync of all that has been written, whatever the level.
+    pub(crate) fn request(&self) {
+        self.inner.lock().requested = true;
     }
 
-    /// Whether everything written so far is durable.
+    /// Whether everything written so far is durable, as far as the level promises it.
     pub(crate) fn is_clean(&self) -> bool {
         let inner = self.inner.lock();
-        !inner.asked
+        !inner.requested
             && !inner.failed
             && inner.syncing_since_ns.is_none()
             && inner.waiting.is_empty()
@@ -205,54 +193,32 @@ impl LogSync {
             if let Some(not_before) = self.not_due(&inner, started_ns) {
                 return Synced::NotDue(not_before);
             }
-            inner.asked = false;
+            inner.requested = false;
             inner.dirty_since_ns = None;
             inner.syncing_since_ns = Some(started_ns);
-            self.note_overdue(&inner);
-            let files: Vec<_> = inner
-                .files
-                .iter()
-                .filter(|file| file.written_bytes > file.synced_bytes)
-                .map(|file| {
-                    (file.num, file.path.clone(), Arc::clone(&file.file), file.written_bytes)
-                })
-                .collect();
+            self.update_overdue(&inner);
+            let is_dirty = |file: &&LogFile| file.written_bytes > file.synced_bytes;
+            let files: Vec<LogFile> = inner.files.iter().filter(is_dirty).cloned().collect();
             (files, std::mem::take(&mut inner.waiting))
         };
-        let outcome: Result<()> = files.iter().try_for_each(|(_, path, file, _)| {
+        let outcome: Result<()> = files.iter().try_for_each(|LogFile { path, file, .. }| {
             self.events
                 .sync("wal", || file.sync_data())
                 .map_err(|source| Error::io("fsync", path, source))
         });
         let us = self.clock.monotonic_ns().saturating_sub(started_ns) / 1000;
-        let visible = waiting.last().map(|waiting| waiting.last_seq);
-        let mut done: Vec<Completion> =
-            waiting.into_iter().flat_map(|waiting| waiting.done).collect();
+        let visible = waiting.last().map(|group| group.last_seq);
+        let done = waiting.into_iter().flat_map(|group| group.done).collect();
         let mut inner = self.inner.lock();
         inner.syncing_since_ns = None;
-        self.note_overdue(&inner);
+        self.update_overdue(&inner);
         let synced = match outcome {
             Ok(()) => {
-                inner.sync_count += 1;
-                inner.sync_us_total += us;
-                inner.sync_us_max = inner.sync_us_max.max(us);
-                for (num, _, _, written_bytes) in &files {
-                    if let Some(file) = inner.files.iter_mut().find(|file| file.num == *num) {
-                        file.synced_bytes = *written_bytes;
-                    }
-                }
-                while inner.files.len() > 1
-                    && inner.files[0].synced_bytes == inner.files[0].written_bytes
-                {
-                    inner.files.pop_front();
-                }
+                inner.note_synced(&files, us);
                 Synced::Done { visible, done }
             }
             Err(error) => {
                 inner.failed = true;
-                done.extend(
-                    std::mem::take(&mut inner.waiting).into_iter().flat_map(|waiting| waiting.done),
-                );
                 Synced::Failed { error, done }
             }
         };
@@ -261,9 +227,9 @@ impl LogSync {
         synced
     }
 
-    /// `None` when a sync is due; else when to look again, if ever.
+    /// `None` when a sync is due; else when the next is, if any.
     fn not_due(&self, inner: &Inner, now_ns: u64) -> Option<Option<u64>> {
-        if inner.asked || !inner.waiting.is_empty() {
+        if inner.requested || !inner.waiting.is_empty() {
             return None;
         }
         match (self.level, inner.dirty_since_ns) {
@@ -275,20 +241,32 @@ impl LogSync {
         }
     }
 
-    /// Takes whoever waits for a sync that will never come.
+    /// Takes the groups that wait for a sync that will never happen.
     pub(crate) fn take_waiting(&self) -> Vec<Completion> {
-        std::mem::take(&mut self.inner.lock().waiting)
-            .into_iter()
-            .flat_map(|waiting| waiting.done)
-            .collect()
+        let waiting = std::mem::take(&mut self.inner.lock().waiting);
+        waiting.into_iter().flat_map(|group| group.done).collect()
     }
 
-    /// Fills in what this part knows of the statistics.
-    pub(crate) fn stats(&self, stats: &mut WalStats) {
-        let inner = self.inner.lock();
-        stats.sync_count = inner.sync_count;
-        stats.sync_us_total = inner.sync_us_total;
-        stats.sync_us_max = inner.sync_us_max;
+    /// The number and the times of the syncs; the rest is 0.
+    pub(crate) fn stats(&self) -> WalStats {
+        self.inner.lock().stats.clone()
+    }
+}
+
+impl Inner {
+    /// Those of `files` that are complete are forgotten.
+    fn note_synced(&mut self, files: &[LogFile], us: u64) {
+        self.stats.sync_count += 1;
+        self.stats.sync_us_total += us;
+        self.stats.sync_us_max = self.stats.sync_us_max.max(us);
+        for synced in files {
+            if let Some(file) = self.files.iter_mut().find(|file| file.num == synced.num) {
+                file.synced_bytes = synced.written_bytes;
+            }
+        }
+        while self.files.len() > 1 && self.files[0].synced_bytes == self.files[0].written_bytes {
+            self.files.pop_front();
+        }
     }
 }
 

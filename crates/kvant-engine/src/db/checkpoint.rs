@@ -1,14 +1,15 @@
 //! Online copies: tables are immutable, so a checkpoint is hard links and a manifest of its own.
 //!
 //! Invariants:
-//! 1. The copy is made inside the data directory, which has no other writer, and renamed to its
-//!    place when it is complete and durable: a directory that has the final name is whole.
-//! 2. Missing parents of the target are made together with it, and come with the same rename: a
-//!    failed checkpoint leaves nothing, neither at its target nor above.
-//! 3. It holds no log: what was in memory has been flushed before.
+//! 1. the copy is made inside the data directory, which has no other writer, and renamed to its
+//!    place when it is complete and durable: a directory with the final name is whole;
+//! 2. missing parents of the target are made with it and moved by the same rename: a failed
+//!    checkpoint leaves nothing, neither at its target nor above;
+//! 3. it holds no log: the memtables have been flushed before.
 
-use super::core::Core;
-use super::recovery::parent_of;
+use super::context::Context;
+use super::directory::parent_of;
+use super::tree::Tree;
 use crate::format::{FileKind, FileNum, file_path};
 use crate::version::ManifestWriter;
 use kvant_base::log::Level;
@@ -16,26 +17,25 @@ use kvant_base::{Error, ErrorKind, Result};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where a checkpoint is made, in the data directory. A crash may leave it: the next open removes
-/// it.
+/// Where a checkpoint is made, in the data directory. The next open removes what a crash leaves.
 const UNFINISHED: &str = "checkpoint.unfinished";
 
 /// Where a checkpoint goes.
 pub(crate) struct Target {
     dir: PathBuf,
-    /// The directory that is made: `dir`, or the first of its parents that does not exist.
+    /// The directory that is created: `dir`, or the first of its parents that does not exist.
     top: PathBuf,
     /// The path from `top` to `dir`.
     below: PathBuf,
 }
 
 impl Target {
-    /// Looks for the place of `dir`.
+    /// Finds the place of `dir`.
     ///
     /// # Errors
-    /// `Invalid` when it exists, lies in the data directory, or can be no directory.
-    pub(crate) fn find(core: &Core, dir: &Path) -> Result<Target> {
-        let fs = &core.env.fs;
+    /// `Invalid` when it exists, lies in the data directory, or cannot be a directory.
+    pub(crate) fn find(context: &Context, dir: &Path) -> Result<Target> {
+        let fs = &context.env.fs;
         let exists = |path: &Path| match fs.exists(path) {
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
                 Err(Error::invalid("a part of the path is no directory").with_file(path))
@@ -64,7 +64,7 @@ impl Target {
         }
         let canonical =
             |path: &Path| fs.canonical(path).map_err(|e| Error::io("resolve the path of", path, e));
-        if canonical(parent_of(&top))?.starts_with(canonical(&core.dir)?) {
+        if canonical(parent_of(&top))?.starts_with(canonical(&context.dir)?) {
             return Err(
                 Error::invalid("a checkpoint may not lie in the data directory").with_file(dir)
             );
@@ -74,45 +74,49 @@ impl Target {
     }
 }
 
-/// Makes a checkpoint of what is in tables.
-pub(crate) fn checkpoint(core: &Core, dir: &Path) -> Result<()> {
-    let _checkpointing = core.checkpointing.lock();
-    let target = Target::find(core, dir)?;
-    remove_unfinished(core)?;
-    let made = make(core, &target);
+/// Makes a checkpoint of what is in tables. Only one call may run at a time: two would remove each
+/// other's files.
+pub(crate) fn checkpoint(tree: &Tree, dir: &Path) -> Result<()> {
+    let context = &*tree.context;
+    let target = Target::find(context, dir)?;
+    remove_unfinished(context)?;
+    let made = make(tree, &target);
     if made.is_err()
-        && let Err(error) = remove_unfinished(core)
+        && let Err(error) = remove_unfinished(context)
     {
         // The next checkpoint or open tries again.
-        core.log.event(Level::Warn, "file_not_removed", &[("error", &error)]);
+        context.log.event(Level::Warn, "file_not_removed", &[("error", &error)]);
     }
     made
 }
 
-/// Removes what an unfinished checkpoint has left.
-pub(crate) fn remove_unfinished(core: &Core) -> Result<()> {
-    let fs = &core.env.fs;
-    let unfinished = core.dir.join(UNFINISHED);
+/// Removes what an unfinished checkpoint left.
+pub(crate) fn remove_unfinished(context: &Context) -> Result<()> {
+    let fs = &context.env.fs;
+    let unfinished = context.dir.join(UNFINISHED);
     if fs.exists(&unfinished).map_err(|e| Error::io("look at", &unfinished, e))? {
         fs.remove_dir_all(&unfinished).map_err(|e| Error::io("remove", &unfinished, e))?;
     }
     Ok(())
 }
 
-fn make(core: &Core, target: &Target) -> Result<()> {
-    let fs = &core.env.fs;
-    // One look at both: the view holds the tables until their links are made.
+fn make(tree: &Tree, target: &Target) -> Result<()> {
+    let context = &*tree.context;
+    let fs = &context.env.fs;
+    // Taken together; the view keeps the tables until their links are made.
     let (view, last_seq) = {
-        let versions = core.versions.lock();
-        (core.views.load_full(), versions.last_seq)
+        let versions = tree.versions.lock();
+        (tree.views.load_full(), versions.last_seq)
     };
-    let unfinished = core.dir.join(UNFINISHED);
+    let unfinished = context.dir.join(UNFINISHED);
     let inner = unfinished.join(&target.below);
     fs.create_dir_all(&inner).map_err(|e| Error::io("create", &inner, e))?;
     for file in view.version.all_tables() {
         let num = file.meta.num;
-        let (from, to) =
-            (file_path(&core.dir, FileKind::Table, num), file_path(&inner, FileKind::Table, num));
+        let (from, to) = (
+            file_path(&context.dir, FileKind::Table, num),
+            file_path(&inner, FileKind::Table, num),
+        );
         fs.hard_link(&from, &to).map_err(|e| Error::io("link", &to, e))?;
     }
     let next = view.version.all_tables().map(|file| file.meta.num.0 + 1).max().unwrap_or(1);
@@ -120,7 +124,7 @@ fn make(core: &Core, target: &Target) -> Result<()> {
     ManifestWriter::create(&**fs, &inner, FileNum(next), &snapshot).map_err(|error| match error
         .kind()
     {
-        // A failed checkpoint is removed: nothing about it is unknown.
+        // A failed checkpoint is removed: its outcome is known.
         ErrorKind::OutcomeUnknown => error.with_kind(ErrorKind::Io),
         _ => error,
     })?;
@@ -134,7 +138,7 @@ fn make(core: &Core, target: &Target) -> Result<()> {
         fs.remove_dir_all(&target.top).map_err(|e| Error::io("remove", &target.top, e))?;
         return Err(Error::io("sync", parent, source));
     }
-    core.log.event(
+    context.log.event(
         Level::Info,
         "checkpoint",
         &[
@@ -156,7 +160,7 @@ fn not_renamed(target: &Target, source: io::Error) -> Error {
             "a checkpoint shares its tables with the database, so it has to be on the same file system",
         )
         .with_file(&target.dir),
-        // Somebody else has made it meanwhile, or it is a symbolic link to nothing.
+        // Another process has created it meanwhile, or it is a dangling symbolic link.
         io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory => {
             occupied(&target.dir)
         }

@@ -1,6 +1,7 @@
-//! Puts the statistics together.
+//! Collects the statistics.
 
-use super::core::{Core, JobCounters};
+use super::core::Core;
+use super::inventory::list;
 use crate::compaction::TreeShape;
 use crate::format::FileKind;
 use crate::stats::{
@@ -12,8 +13,10 @@ use kvant_base::limits::LEVELS;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) fn stats(core: &Core) -> Stats {
-    let view = core.views.load_full();
-    let shape = core.with_summary(|summary| TreeShape::new(summary, &core.compaction_options));
+    let view = core.tree.views.load_full();
+    let shape =
+        core.tree.with_summary(|summary| TreeShape::new(summary, &core.tree.compaction_options));
+    let memory = &core.context.memory;
     let wal = wal(core);
     Stats {
         levels: levels(core, &shape),
@@ -22,36 +25,39 @@ pub(crate) fn stats(core: &Core) -> Stats {
             sealed_count: view.sealed.len() as u64,
             sealed_bytes: view.sealed.iter().map(|sealed| sealed.memtable.memory_bytes()).sum(),
         },
-        block_cache: core.tables.cache.stats(),
+        block_cache: core.tree.tables.cache.stats(),
         reads: reads(core),
         writes: writes(core),
-        flushes: job(&core.counters.flushes, 0),
-        compactions: job(&core.counters.compactions, shape.debt_bytes),
-        stalls: core.gate.stats(),
+        flushes: core.maintenance.flushes.stats.lock().clone(),
+        compactions: JobStats {
+            debt_bytes: shape.debt_bytes,
+            ..core.maintenance.compactions.stats.lock().clone()
+        },
+        stalls: core.admission.gate.stats(),
         space: SpaceStats {
             live_bytes: view.version.all_tables().map(|file| file.meta.file_bytes).sum(),
-            obsolete_bytes: core.obsolete.waiting_bytes(),
-            pinned_bytes: core.obsolete.pinned_bytes(),
+            obsolete_bytes: core.tree.obsolete.waiting_bytes(),
+            pinned_bytes: core.tree.obsolete.pinned_bytes(),
             wal_bytes: wal.bytes,
-            // A device that does not answer is shown as one without space; the next write says why.
-            available_bytes: core.env.fs.available_bytes(&core.dir).unwrap_or(0),
+            // 0 for a device that does not answer; the next write says why.
+            available_bytes: core.context.env.fs.available_bytes(&core.context.dir).unwrap_or(0),
         },
         wal,
         snapshots: snapshots(core),
         memory: MemoryStats {
-            limit_bytes: core.memory.limit_bytes(),
-            used_bytes: core.memory.used_bytes_total(),
-            consumers: CONSUMERS.iter().map(|&c| (c.name(), core.memory.used_bytes(c))).collect(),
+            limit_bytes: memory.limit_bytes(),
+            used_bytes: memory.used_bytes_total(),
+            consumers: CONSUMERS.iter().map(|&c| (c.name(), memory.used_bytes(c))).collect(),
         },
         recovery: core.recovery.clone(),
-        fenced: core.fence.cause().map(ToString::to_string),
-        disk_full: core.space.is_full(),
-        visible_seq: get(&core.visible_seq),
+        fenced: core.context.fence_cause().map(ToString::to_string),
+        disk_full: core.admission.space.is_full(),
+        visible_seq: get(&core.tree.visible_seq),
     }
 }
 
 fn levels(core: &Core, shape: &TreeShape) -> Vec<LevelStats> {
-    let view = core.views.load();
+    let view = core.tree.views.load();
     (0..LEVELS)
         .map(|level| {
             let totals = view.version.totals(level);
@@ -63,16 +69,16 @@ fn levels(core: &Core, shape: &TreeShape) -> Vec<LevelStats> {
                 score: shape.scores[level],
                 entry_count: totals.entry_count,
                 tombstone_count: totals.tombstone_count,
-                written_bytes: get(&core.counters.level_written[level]),
+                written_bytes: get(&core.tree.counters.level_written[level]),
             }
         })
         .collect()
 }
 
 fn reads(core: &Core) -> ReadStats {
-    let counters = &core.counters;
+    let counters = &core.tree.counters;
     let (gets, present) = (get(&counters.gets), get(&counters.present));
-    let tables = &core.tables.stats;
+    let tables = &core.tree.tables.stats;
     ReadStats {
         get_count: gets,
         present_count: present,
@@ -91,12 +97,12 @@ fn reads(core: &Core) -> ReadStats {
 }
 
 fn writes(core: &Core) -> WriteStats {
-    let counters = &core.counters;
+    let (counters, maintenance) = (&core.log.env.counters, &core.maintenance);
     let user_bytes = get(&counters.user_bytes);
     let written_bytes = get(&counters.wal_bytes)
-        + get(&counters.manifest_bytes)
-        + get(&counters.flushes.written_bytes)
-        + get(&counters.compactions.written_bytes);
+        + get(&core.tree.counters.manifest_bytes)
+        + maintenance.flushes.stats.lock().written_bytes
+        + maintenance.compactions.stats.lock().written_bytes;
     WriteStats {
         operation_count: get(&counters.operations),
         group_count: get(&counters.groups),
@@ -107,36 +113,18 @@ fn writes(core: &Core) -> WriteStats {
 
 fn wal(core: &Core) -> WalStats {
     // A directory that cannot be listed shows no logs; writes and flushes report the failure.
-    let files = super::inventory::list(&core.env, &core.dir).unwrap_or_default();
+    let files = list(&core.context.env, &core.context.dir).unwrap_or_default();
     let logs = files.iter().filter(|(kind, ..)| *kind == FileKind::Wal);
     let (file_count, bytes) =
         logs.fold((0, 0), |(count, sum), (_, _, entry)| (count + 1, sum + entry.len_bytes));
-    let mut stats = WalStats {
-        file_count,
-        bytes,
-        written_bytes: get(&core.counters.wal_bytes),
-        ..Default::default()
-    };
-    core.log_sync.stats(&mut stats);
-    stats
-}
-
-fn job(counters: &JobCounters, debt_bytes: u64) -> JobStats {
-    JobStats {
-        running: get(&counters.running),
-        count: get(&counters.count),
-        failed_count: get(&counters.failed),
-        read_bytes: get(&counters.read_bytes),
-        written_bytes: get(&counters.written_bytes),
-        busy_us_total: get(&counters.busy_us),
-        debt_bytes,
-    }
+    let written_bytes = get(&core.log.env.counters.wal_bytes);
+    WalStats { file_count, bytes, written_bytes, ..core.log.sync.stats() }
 }
 
 fn snapshots(core: &Core) -> SnapshotStats {
-    let (open_count, oldest_ns) = core.snapshots.count_and_oldest_ns();
-    let age_ns =
-        oldest_ns.map_or(0, |since_ns| core.env.clock.monotonic_ns().saturating_sub(since_ns));
+    let (open_count, oldest_ns) = core.tree.pinned_seqs.count_and_oldest_ns();
+    let age_ns = oldest_ns
+        .map_or(0, |since_ns| core.context.env.clock.monotonic_ns().saturating_sub(since_ns));
     SnapshotStats { open_count, oldest_age_ms: age_ns / 1_000_000 }
 }
 

@@ -1,39 +1,36 @@
-//! The compaction task: asks the picker, runs the plan, installs the outcome.
+//! Compactions: asks the picker for a plan, runs it, installs the outcome.
 //!
 //! Where there is less room than all inputs take, a merge is done in [`steps`]; where there is not
-//! even room for one, the picker gives a smaller plan, or none: then puts are refused until space
+//! even room for one, the picker returns a smaller plan, or none: then puts are refused until space
 //! returns.
 
-use super::core::Core;
-use super::flush::RETRY_NS;
+use super::maintenance::Maintenance;
 use crate::compaction::runner::Outputs;
 use crate::compaction::{
     CompactionPlan, OutputCutter, PlanKind, Room, pick, pick_manual, pick_small, with_overhead,
 };
 use crate::cursor::InternalIterator;
-use crate::events::{failure, number, text};
+use crate::events::{number, text};
 use crate::format::{FileKind, FileNum, file_name};
 use crate::iter::{CompactionIter, Horizon, LevelIter, MergeIter, TableRun};
 use crate::table::Table;
 use crate::version::{TableFile, Version, VersionEdit};
-use kvant_base::events::{EventKind, Fields};
+use kvant_base::events::Fields;
 use kvant_base::log::Level;
-use kvant_base::tag::{self, Activity};
 use kvant_base::{Consumer, Error, ErrorKind, Result};
-use kvant_env::{Step, Task};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 mod steps;
 
-/// After a compaction that ran out of room, so many looks for one count on half of it, and are
-/// without hope that tombstones make some.
+/// After a compaction that ran out of room, this many searches for one count on half of it, and do
+/// not hope that tombstones free some.
 const CAUTION_MAX: u32 = 8;
 
 /// Levels, ascending, and tables of each in the level's order.
 type Inputs = Vec<(usize, Vec<Arc<TableFile<Table>>>)>;
 
-/// A merge.
+/// What a merge and its steps share.
 struct Merging<'a> {
     plan: &'a CompactionPlan,
     /// Largest user key and size of each.
@@ -41,66 +38,19 @@ struct Merging<'a> {
     output_table_bytes: u64,
 }
 
-pub(crate) struct CompactTask(pub(crate) Arc<Core>);
-
-impl Task for CompactTask {
-    fn name(&self) -> &str {
-        "kvant-compact"
-    }
-
-    /// Where writes do wait for it, the gate has slowed them long before.
-    fn is_background(&self) -> bool {
-        true
-    }
-
-    fn step(&self) -> Step {
-        let _tag = tag::enter(Activity::Compaction);
-        let core = &self.0;
-        if core.is_closed() {
-            return Step::Finished;
-        }
-        if let Some(cause) = core.fence.cause() {
-            core.serve_manual(u64::MAX, Some(cause.clone().with_kind(ErrorKind::Fenced)));
-            return Step::Idle;
-        }
-        let asked = core.manual.lock().asked;
-        match core.compact_step(asked) {
-            Ok(worked) => {
-                core.compaction_failure.note_success();
-                if worked { Step::Worked } else { Step::Idle }
-            }
-            Err(error) if error.kind() == ErrorKind::Closed => Step::Finished,
-            Err(error) => {
-                core.compaction_failure.note(&error, core.env.clock.monotonic_ns());
-                core.counters.compactions.failed.fetch_add(1, Ordering::Relaxed);
-                let is_known = error.kind() == ErrorKind::NoSpace && core.space.is_full();
-                if !is_known {
-                    core.log.event(Level::Error, "compaction_failed", &[("error", &error)]);
-                }
-                core.serve_manual(asked, Some(error.clone()));
-                if error.kind() == ErrorKind::NoSpace {
-                    core.note_disk_full();
-                    core.note_space_freed();
-                }
-                Step::IdleUntil(core.env.clock.monotonic_ns() + RETRY_NS)
-            }
-        }
-    }
-}
-
-impl Core {
+impl Maintenance {
     /// True when there was something to do.
-    fn compact_step(&self, asked: u64) -> Result<bool> {
-        let manual = self.manual.lock().served < asked;
+    pub(crate) fn compact_step(&self, requested: u64) -> Result<bool> {
+        let manual = self.manual.lock().served < requested;
         let caution = self.compaction_caution.load(Ordering::Relaxed);
         let room = |in_distress, is_hopeful| Room {
-            bytes: self.space.room_bytes(in_distress) >> u32::from(caution > 0),
+            bytes: self.admission.space.room_bytes(in_distress) >> u32::from(caution > 0),
             is_hopeful,
         };
         let rooms = [(false, false), (false, true), (true, false), (true, true)];
         let may_try = |is_hopeful: bool| caution == 0 || !is_hopeful;
-        let (wanted, plan, level_0_due) = self.with_summary(|summary| {
-            let options = &self.compaction_options;
+        let (wanted, plan, level_0_due) = self.tree.with_summary(|summary| {
+            let options = &self.tree.compaction_options;
             let pick = if manual { pick_manual } else { pick };
             let level_0_due = summary.levels[0].len() >= options.l0_compact_count;
             let wanted = pick(summary, options);
@@ -114,21 +64,20 @@ impl Core {
             });
             (wanted, plan, level_0_due)
         });
-        self.note_level_0_stuck(wanted.is_none() && level_0_due);
+        self.admission.note_level_0_stuck(wanted.is_none() && level_0_due);
         let has_no_room = wanted.is_some() && plan.is_none();
-        self.space.compaction_has_no_room.store(has_no_room, Ordering::Relaxed);
+        self.admission.compaction_has_no_room.store(has_no_room, Ordering::Relaxed);
         if has_no_room {
-            if self.remove_obsolete_tables() {
+            if self.tree.remove_obsolete_tables() {
                 // What was not needed any more took the room.
                 return Ok(true);
             }
             self.compaction_caution.store(caution.saturating_sub(1), Ordering::Relaxed);
-            return Err(
-                Error::new(ErrorKind::NoSpace, "no room for any compaction").with_file(&self.dir)
-            );
+            return Err(Error::new(ErrorKind::NoSpace, "no room for any compaction")
+                .with_file(&self.context.dir));
         }
         let Some(plan) = plan else {
-            self.serve_manual(asked, None);
+            self.serve_manual(requested, None);
             return Ok(false);
         };
         let result = self.compact(&plan);
@@ -145,34 +94,23 @@ impl Core {
         result.map(|()| true)
     }
 
-    /// Level 0 is too large and yet there is nothing to do: unreadable tables stand in the way. No
-    /// stall of writes would ever end then, so level 0 is left to grow.
-    fn note_level_0_stuck(&self, stuck: bool) {
-        if self.level_0_stuck.swap(stuck, Ordering::Relaxed) != stuck {
-            if stuck {
-                self.log.event(Level::Error, "level_0_stuck", &[]);
-            }
-            self.update_gate();
-        }
-    }
-
-    /// Tells those who asked for a compaction up to `asked` that it has been done, or has failed.
-    fn serve_manual(&self, asked: u64, failure: Option<Error>) {
+    /// Reports success, or a failure, to the manual requests up to `requested`.
+    pub(crate) fn serve_manual(&self, requested: u64, failure: Option<Error>) {
         let mut manual = self.manual.lock();
-        let served = asked.min(manual.asked);
+        let served = requested.min(manual.requested);
         if manual.served < served {
             manual.served = served;
             manual.failure = failure;
             drop(manual);
-            self.progressed.notify_all();
+            self.context.progressed.notify_all();
         }
     }
 
-    /// A table of the plan has an unreadable block: its other keys stay readable where it is, so it
+    /// A table of the plan has an unreadable block. Its other keys stay readable where it is, so it
     /// is not compacted again.
     fn leave_alone(&self, plan: &CompactionPlan, error: &Error) {
         let damaged = error.file().and_then(|path| path.file_name()?.to_str().map(str::to_owned));
-        let mut versions = self.versions.lock();
+        let mut versions = self.tree.versions.lock();
         for &num in plan.inputs.iter().flat_map(|(_, nums)| nums) {
             let name = file_name(FileKind::Table, num);
             if damaged.as_deref().is_none_or(|damaged| damaged == name) {
@@ -182,26 +120,14 @@ impl Core {
     }
 
     fn compact(&self, plan: &CompactionPlan) -> Result<()> {
-        let counters = &self.counters.compactions;
-        let started_ns = self.env.clock.monotonic_ns();
-        counters.running.store(1, Ordering::Relaxed);
-        let span = self.events.begin(EventKind::Compaction, describe(plan));
-        let result = self.run_plan(plan);
-        let end = match &result {
-            Ok((outputs, _)) => vec![("output_bytes", number(outputs.written_bytes))],
-            Err(error) => failure(error),
-        };
-        self.events.end(span, end);
-        counters.running.store(0, Ordering::Relaxed);
-        let (outputs, read_bytes) = result?;
-        let us = (self.env.clock.monotonic_ns() - started_ns) / 1000;
-        counters.count.fetch_add(1, Ordering::Relaxed);
-        counters.busy_us.fetch_add(us, Ordering::Relaxed);
-        counters.read_bytes.fetch_add(read_bytes, Ordering::Relaxed);
-        counters.written_bytes.fetch_add(outputs.written_bytes, Ordering::Relaxed);
-        self.counters.level_written[plan.output_level]
-            .fetch_add(outputs.written_bytes, Ordering::Relaxed);
-        self.log.event(
+        let (outputs, read_bytes, us) = self.run_job(
+            &self.compactions,
+            plan.output_level,
+            describe(plan),
+            || self.run_plan(plan),
+            |outputs| vec![("output_bytes", number(outputs.written_bytes))],
+        )?;
+        self.context.log.event(
             Level::Info,
             "compaction",
             &[
@@ -214,27 +140,26 @@ impl Core {
                 ("us", &us),
             ],
         );
-        self.note_space_freed();
-        self.update_gate();
-        self.progressed.notify_all();
+        self.note_progress();
         Ok(())
     }
 
     fn run_plan(&self, plan: &CompactionPlan) -> Result<(Outputs, u64)> {
-        let room_bytes = self.space.room_bytes(false);
+        let room_bytes = self.admission.space.room_bytes(false);
         let whole_bytes = with_overhead(plan.input_bytes);
         let in_steps = whole_bytes > room_bytes;
         let needed_bytes = match plan.kind {
-            PlanKind::Merge if in_steps => plan.room_bytes.min(self.space.room_bytes(true)),
+            PlanKind::Merge if in_steps => {
+                plan.room_bytes.min(self.admission.space.room_bytes(true))
+            }
             PlanKind::Merge => whole_bytes,
             PlanKind::Move | PlanKind::Drop => 0,
         };
-        let Some(_room) = self.space.make_room(needed_bytes)? else {
-            return Err(
-                Error::new(ErrorKind::NoSpace, "no room for a compaction").with_file(&self.dir)
-            );
+        let Some(_room) = self.admission.space.make_room(needed_bytes)? else {
+            return Err(Error::new(ErrorKind::NoSpace, "no room for a compaction")
+                .with_file(&self.context.dir));
         };
-        let view = self.views.load_full();
+        let view = self.tree.views.load_full();
         let mut edit = VersionEdit::default();
         let mut inputs: Inputs = Vec::new();
         for (level, nums) in &plan.inputs {
@@ -260,8 +185,9 @@ impl Core {
                     .collect();
                 // Removed inputs free their space only once no reader holds them.
                 drop(view);
-                let merging =
-                    Merging { plan, grandparents, output_table_bytes: self.output_table_bytes() };
+                let table_bytes = self.context.options.table_bytes;
+                let output_table_bytes = self.admission.space.output_table_bytes(table_bytes);
+                let merging = Merging { plan, grandparents, output_table_bytes };
                 let outputs = if in_steps && inputs.len() == 2 {
                     self.merge_in_steps(&merging, inputs)?
                 } else {
@@ -289,16 +215,16 @@ impl Core {
             .collect();
         let cutter = OutputCutter::new(merging.output_table_bytes, &grandparents);
         let horizon = Horizon {
-            snapshots: self.snapshots.seqs(),
+            snapshots: self.tree.pinned_seqs.seqs(),
             bottommost: plan.bottommost,
-            now_ms: self.env.clock.wall_ms(),
+            now_ms: self.context.env.clock.wall_ms(),
         };
         let mut kept = CompactionIter::new(MergeIter::new(sources), horizon)?;
         let mut progress = |bytes: u64| {
-            self.gate.earn(bytes);
-            self.check_usable()
+            self.admission.gate.earn(bytes);
+            self.context.check_open()
         };
-        self.write_tables(&mut kept, plan.output_level, Some(cutter), &mut progress)
+        self.tree.write_tables(&mut kept, plan.output_level, Some(cutter), &mut progress)
     }
 
     fn install_compaction(
@@ -306,11 +232,12 @@ impl Core {
         edit: VersionEdit,
         opened: &[Arc<TableFile<Table>>],
     ) -> Result<()> {
-        self.apply(&mut self.versions.lock(), edit, opened, None)
+        let mut versions = self.tree.versions.lock();
+        self.tree.apply(&mut versions, edit, self.log.env.known_logs(), opened, None)
     }
 }
 
-/// What an event says of a compaction when it begins.
+/// The fields of the event of a compaction that begins.
 fn describe(plan: &CompactionPlan) -> Fields {
     let mut fields = vec![
         ("reason", text(plan.reason.name())),

@@ -1,6 +1,7 @@
 //! Changes of the tree: written as tables, logged in the manifest, shown to readers.
 
-use super::core::{Core, VersionState};
+use super::context::Context;
+use super::tree::{Tree, VersionState};
 use super::view::SealedMemtable;
 use crate::compaction::OutputCutter;
 use crate::compaction::runner::{self, Outputs, Run};
@@ -13,7 +14,7 @@ use kvant_base::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-impl Core {
+impl Tree {
     /// Writes what `entries` yields as tables for `level`.
     pub(crate) fn write_tables(
         &self,
@@ -22,40 +23,43 @@ impl Core {
         cutter: Option<OutputCutter<'_>>,
         progress: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<Outputs> {
+        let context = &*self.context;
         let table_options = TableOptions {
-            block_bytes: self.options.block_bytes,
-            compression: self.options.compression[level],
+            block_bytes: context.options.block_bytes,
+            compression: context.options.compression[level],
             filter_bits_per_key: self.filter_bits_per_key[level],
         };
         let run = Run {
-            env: &self.env,
-            dir: &self.dir,
-            log: &*self.log,
-            events: &self.events,
+            env: &context.env,
+            dir: &context.dir,
+            log: &*context.log,
+            events: &context.events,
             tables: &self.tables,
             obsolete: &self.obsolete,
-            new_file_num: &|| self.new_file_num(),
+            new_file_num: &|| context.new_file_num(),
             table_options,
             cutter,
             progress,
-            fence: &|cause| self.fence(cause).with_kind(ErrorKind::Fenced),
+            fence: &|cause| context.fence(cause).with_kind(ErrorKind::Fenced),
         };
         runner::write_tables(entries, run)
     }
 
-    /// Logs an edit durably, then shows it to readers. `opened` holds its new tables; `flushed`
-    /// leaves the sealed memtables with it. On error nothing has changed, and the new tables are
-    /// removed unless the edit may be found after a restart.
+    /// Logs an edit durably, then shows it to readers. `opened` holds its new tables; `flushed` is
+    /// the sealed memtable that is in one of them; `known_logs` are the logs and their synced bytes.
+    /// On error nothing has changed, and the new tables are removed unless a restart may find the
+    /// edit.
     pub(crate) fn apply(
         &self,
         versions: &mut VersionState,
         mut edit: VersionEdit,
+        known_logs: Vec<(FileNum, u64)>,
         opened: &[Arc<TableFile<Table>>],
         flushed: Option<&Arc<SealedMemtable>>,
     ) -> Result<()> {
-        // The logs first: their numbers are below the next one.
-        edit.logs = self.log_changes(versions, edit.oldest_wal.unwrap_or(versions.oldest_wal));
-        edit.next_file_num = Some(FileNum(self.next_file_num.load(Ordering::Relaxed)));
+        let oldest_wal = edit.oldest_wal.unwrap_or(versions.oldest_wal);
+        edit.logs = versions.news_of(known_logs, oldest_wal);
+        edit.next_file_num = Some(self.context.next_file_num());
         let view = self.views.load_full();
         let next = self.log_edit(versions, &view.version, &edit, opened);
         let next = next.inspect_err(|error| {
@@ -64,9 +68,8 @@ impl Core {
             }
         })?;
         versions.last_seq = edit.last_seq.unwrap_or(versions.last_seq);
-        versions.oldest_wal = edit.oldest_wal.unwrap_or(versions.oldest_wal);
+        versions.oldest_wal = oldest_wal;
         versions.logs.extend(edit.logs.iter().copied());
-        let oldest_wal = versions.oldest_wal;
         versions.logs.retain(|num, _| *num >= oldest_wal);
         let removed = view.version.removed_by(&edit);
         self.views.install(Arc::clone(&next), flushed);
@@ -74,61 +77,40 @@ impl Core {
         if versions.manifest.is_overgrown()
             && let Err(error) = self.start_manifest(versions, &next)
         {
-            // The edit is durable in the manifest there is, which goes on unless writes are fenced
-            // now.
-            self.log.event(Level::Warn, "manifest_not_replaced", &[("error", &error)]);
+            // The edit is durable in the current manifest, which stays in use unless writes are
+            // fenced now.
+            self.context.log.event(Level::Warn, "manifest_not_replaced", &[("error", &error)]);
         }
         Ok(())
     }
 
-    /// The logs from `oldest_wal` on that the manifest does not know, or not with all that is
-    /// synced.
-    fn log_changes(&self, versions: &VersionState, oldest_wal: FileNum) -> Vec<(FileNum, u64)> {
-        // The prepared log first: if it comes into use meanwhile, the second field for it has at
-        // least as many synced bytes.
-        let prepared = self.prepared_wal.lock().as_ref().map(|wal| (wal.num, 0));
-        let known = prepared.into_iter().chain(self.log_sync.known_logs());
-        let news = |&(num, synced_bytes): &(FileNum, u64)| {
-            num >= oldest_wal && versions.logs.get(&num).is_none_or(|&before| before < synced_bytes)
-        };
-        known.filter(news).collect()
-    }
-
-    /// Records logs that the manifest does not know, so that recovery misses them when they vanish.
-    pub(crate) fn record_new_logs(&self) {
+    /// Records the logs that the manifest does not know, so that recovery misses them when they
+    /// vanish. With `is_closing` also how far the known ones are synced. No write relies on these
+    /// records: a failure is logged.
+    pub(crate) fn record_logs(
+        &self,
+        known_logs: impl FnOnce() -> Vec<(FileNum, u64)>,
+        is_closing: bool,
+    ) {
         let mut versions = self.versions.lock();
-        let logs = self.log_changes(&versions, versions.oldest_wal);
-        if logs.iter().any(|(num, _)| !versions.logs.contains_key(num)) {
-            self.record_logs(&mut versions, logs);
+        let logs = versions.news_of(known_logs(), versions.oldest_wal);
+        if !logs.iter().any(|(num, _)| is_closing || !versions.logs.contains_key(num)) {
+            return;
         }
-    }
-
-    /// Records how far the logs are synced. At close, they are synced completely.
-    pub(crate) fn record_end_of_logs(&self) {
-        let mut versions = self.versions.lock();
-        let logs = self.log_changes(&versions, versions.oldest_wal);
-        if !logs.is_empty() {
-            self.record_logs(&mut versions, logs);
-        }
-    }
-
-    /// No write relies on these records: a failure is logged, and the database goes on.
-    fn record_logs(&self, versions: &mut VersionState, logs: Vec<(FileNum, u64)>) {
-        let edit = VersionEdit {
-            next_file_num: Some(FileNum(self.next_file_num.load(Ordering::Relaxed))),
-            logs,
-            ..VersionEdit::default()
-        };
+        let next_file_num = Some(self.context.next_file_num());
+        let edit = VersionEdit { next_file_num, logs, ..VersionEdit::default() };
         let view = self.views.load_full();
-        match self.log_edit(versions, &view.version, &edit, &[]) {
+        match self.log_edit(&mut versions, &view.version, &edit, &[]) {
             Ok(_) => versions.logs.extend(edit.logs),
-            // A full disk is logged where writes fail; the next edit carries the logs.
+            // Writes that fail log a full disk; the next edit records the logs.
             Err(error) if error.kind() == ErrorKind::NoSpace => {}
-            Err(error) => self.log.event(Level::Warn, "logs_not_recorded", &[("error", &error)]),
+            Err(error) => {
+                self.context.log.event(Level::Warn, "logs_not_recorded", &[("error", &error)]);
+            }
         }
     }
 
-    /// Makes an edit durable and gives the version after it.
+    /// Makes an edit durable, and returns the version after it.
     fn log_edit(
         &self,
         versions: &mut VersionState,
@@ -136,8 +118,8 @@ impl Core {
         edit: &VersionEdit,
         opened: &[Arc<TableFile<Table>>],
     ) -> Result<Arc<Version<Table>>> {
-        // A fence may mean that another manifest is the current one after a restart.
-        self.check_writable()?;
+        // After a restart another manifest may be the current one.
+        self.context.check_writable()?;
         let next = Arc::new(version.apply(edit, opened)?);
         let before_bytes = versions.manifest.bytes();
         versions.manifest.append(edit).map_err(|error| self.manifest_error(error))?;
@@ -146,33 +128,44 @@ impl Core {
         Ok(next)
     }
 
-    /// Goes on in a new manifest, whose first edit is the whole tree.
+    /// Begins a new manifest, whose first edit is the whole tree.
     fn start_manifest(&self, versions: &mut VersionState, version: &Version<Table>) -> Result<()> {
-        let num = self.new_file_num();
-        let next_file_num = FileNum(self.next_file_num.load(Ordering::Relaxed));
+        let Context { env, dir, .. } = &*self.context;
+        let num = self.context.new_file_num();
+        let next_file_num = self.context.next_file_num();
         let snapshot = VersionEdit {
             logs: versions.logs.clone().into_iter().collect(),
             ..version.snapshot_edit(next_file_num, versions.last_seq, versions.oldest_wal)
         };
-        let created = ManifestWriter::create(&*self.env.fs, &self.dir, num, &snapshot);
+        let created = ManifestWriter::create(&*env.fs, dir, num, &snapshot);
         let manifest = created.map_err(|error| {
             let error = self.manifest_error(error);
             if error.kind() != ErrorKind::Fenced {
-                self.remove_file(&file_path(&self.dir, FileKind::Temporary, num));
+                self.context.remove_file(&file_path(dir, FileKind::Temporary, num));
             }
             error
         })?;
         self.counters.manifest_bytes.fetch_add(manifest.bytes(), Ordering::Relaxed);
         versions.manifest = manifest;
-        crate::version::remove_older(&*self.env.fs, &self.dir, num)?;
-        Ok(())
+        crate::version::remove_older(&*env.fs, dir, num).map(drop)
     }
 
-    /// An edit whose outcome is unknown fences: nothing may rely on it, nor on its absence.
+    /// An edit whose outcome is unknown fences: nothing may rely on it or on its absence.
     fn manifest_error(&self, error: Error) -> Error {
         match error.kind() {
-            ErrorKind::OutcomeUnknown => self.fence(error).with_kind(ErrorKind::Fenced),
+            ErrorKind::OutcomeUnknown => self.context.fence(error).with_kind(ErrorKind::Fenced),
             _ => error,
         }
+    }
+}
+
+impl VersionState {
+    /// Those of `known_logs` from `oldest_wal` on that the manifest does not know, or not with all
+    /// their synced bytes.
+    fn news_of(&self, known_logs: Vec<(FileNum, u64)>, oldest_wal: FileNum) -> Vec<(FileNum, u64)> {
+        let is_news = |&(num, synced_bytes): &(FileNum, u64)| {
+            num >= oldest_wal && self.logs.get(&num).is_none_or(|&before| before < synced_bytes)
+        };
+        known_logs.into_iter().filter(is_news).collect()
     }
 }

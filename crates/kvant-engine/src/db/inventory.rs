@@ -1,7 +1,7 @@
-//! What the manifest relies on: its tables and its logs.
+//! The files that the manifest relies on: its tables and its logs.
 //!
-//! Open, verify, restore and repair all check tables and logs here, so that a database that verify
-//! calls whole is one that opens.
+//! Open, verify, restore and repair all check tables and logs here, so that a database that passes
+//! verify also opens.
 
 use crate::format::{FileKind, FileNum, SeqNum, file_path, parse_file_name};
 use crate::table::{Table, TableContext};
@@ -13,10 +13,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file of ours, as its name and the directory describe it.
+/// A file of the engine, as its name and the directory describe it.
 pub(crate) type Listed = (FileKind, FileNum, DirEntry);
 
-/// The files of ours in `dir`.
+/// The engine's files in `dir`.
 pub(crate) fn list(env: &Env, dir: &Path) -> Result<Vec<Listed>> {
     let entries = env.fs.list(dir).map_err(|e| Error::io("list", dir, e))?;
     let ours = |entry: DirEntry| parse_file_name(&entry.name).map(|(kind, num)| (kind, num, entry));
@@ -58,7 +58,7 @@ pub(crate) fn needed_wals(files: &[Listed], oldest: FileNum) -> Vec<FileNum> {
     logs[..used].iter().map(|(num, _)| *num).collect()
 }
 
-/// The logs that the manifest knows and that are missing or shorter than they were.
+/// The logs that the manifest knows and that are missing or too short.
 pub(crate) fn lost_logs(dir: &Path, files: &[Listed], state: &ManifestState) -> Vec<Error> {
     let oldest =
         Some((state.oldest_wal, 0)).filter(|(num, _)| num.0 > 0 && !state.logs.contains_key(num));
@@ -107,7 +107,7 @@ pub(crate) fn read_logs(
     wal::recover(&*env.fs, dir, &nums, &state.logs, Some(first_seq(state)), visit)
 }
 
-/// What the first record of the oldest needed log starts with.
+/// The sequence number of the first record of the oldest needed log.
 pub(crate) fn first_seq(state: &ManifestState) -> SeqNum {
     SeqNum(state.last_seq.0 + 1)
 }

@@ -1,90 +1,65 @@
-//! The database: the engine's public interface, wired from its parts.
+//! The database: the engine's public interface, assembled from its parts.
 //!
-//! - [`core`]: the parts and what all need; [`recovery`], [`replay`]: how they come to be from the
-//!   files;
-//! - [`inventory`]: checks the files that the manifest relies on;
-//! - [`write`](self::write), [`read`], [`range`], [`snapshot`]: what users do;
-//! - [`flush`], [`compact`], [`tasks`]: what happens behind them;
-//! - [`fence`], [`space`], [`health`]: what happens when the disk fails or is full, and what is
-//!   said of it.
+//! - [`core`]: the three parts, [`tree`], [`log`](self::log) and [`maintenance`], on a [`context`];
+//! - [`view`], [`read`], [`range`], [`pinned_seq`], [`snapshot`], [`edits`]: reads and changes of
+//!   the tree;
+//! - [`admission`], [`space`]: what a write passes before the log, also on a full disk;
+//! - [`flush`], [`compact`], [`tasks`], [`last_failure`]: maintenance;
+//! - [`recovery`], [`replay`], [`inventory`], [`directory`]: opening;
+//! - [`checkpoint`], [`collect`], [`health`]: what else users ask for.
 
+mod admission;
 mod checkpoint;
 mod collect;
 mod compact;
-pub(crate) mod core;
+mod context;
+mod core;
+pub(crate) mod directory;
 mod edits;
-mod fence;
 mod flush;
 mod health;
 pub(crate) mod inventory;
+mod last_failure;
+mod log;
+mod maintenance;
+mod pinned_seq;
 mod range;
 mod read;
-pub(crate) mod recovery;
+mod recovery;
 mod replay;
+mod resources;
 mod snapshot;
 mod space;
 mod tasks;
+mod tree;
 mod view;
-mod write;
 
+pub use self::core::Refused;
 pub use self::health::WriteHealth;
 pub use self::range::{RangeIter, Record};
 pub use self::read::Lookup;
-pub use self::recovery::RecoveryProgress;
+pub use self::resources::{RecoveryProgress, Resources};
 pub use self::snapshot::Snapshot;
-pub use self::write::Refused;
 pub use crate::table::ReadTrace;
 
-use self::core::{Core, Tasks};
-use self::snapshot::PinnedSeq;
+use self::context::TaskName;
+use self::core::Core;
 use crate::batch::WriteBatch;
 use crate::commit::queue::Completion;
 use crate::options::Options;
 use crate::stats::{StallReason, Stats};
 use bytes::Bytes;
 use kvant_base::lock::NamedMutex;
-use kvant_base::log::{Level, Log, NoLog};
 use kvant_base::wait::{self, WaitKind};
-use kvant_base::{Error, ErrorKind, Events, MemoryBudget, Result};
+use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::{Env, Signal};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a database is given besides its settings.
-#[derive(Clone)]
-pub struct Resources {
-    /// The budget that it shares with whoever else is in the process.
-    pub memory: Arc<MemoryBudget>,
-    /// Where its events go, as lines for people.
-    pub log: Arc<dyn Log>,
-    /// Where flushes, compactions, stalls and slow fsyncs go, with their times. Who listens is
-    /// called by the engine's threads, some of which hold its locks, and must not call the
-    /// database.
-    pub events: Arc<Events>,
-    /// Where it says how far recovery is.
-    pub progress: Arc<RecoveryProgress>,
-}
-
-impl Resources {
-    /// A budget of its own, of `options.memory_bytes`, and no log.
-    pub fn new(options: &Options) -> Resources {
-        Resources {
-            memory: MemoryBudget::new(options.memory_bytes),
-            log: Arc::new(NoLog),
-            events: Events::new(1),
-            progress: Arc::default(),
-        }
-    }
-}
-
 /// An open database; clones share it. It is closed by [`Db::close`], or when the last clone is
 /// dropped.
 #[derive(Clone)]
-pub struct Db(Arc<Handle>);
-
-struct Handle {
-    core: Arc<Core>,
-}
+pub struct Db(Arc<Core>);
 
 impl Db {
     /// Opens the database in `dir`, creating it if there is none, and recovers it.
@@ -94,22 +69,11 @@ impl Db {
     /// `Corruption` with file and offset; `Unsupported` for files of a newer version; `Io`,
     /// `NoSpace`.
     pub fn open(env: Env, dir: &Path, options: Options, resources: Resources) -> Result<Db> {
-        let core = recovery::open(env, dir, options, resources)?;
-        let spawn = |task| core.env.spawner.spawn(task);
-        let clean = spawn(Arc::new(tasks::CleanTask(Arc::clone(&core))));
-        let wake_clean = Arc::clone(&clean);
-        core.obsolete.on_push(move || wake_clean.wake());
-        core.set_tasks(Tasks {
-            sync: spawn(Arc::new(tasks::SyncTask(Arc::clone(&core)))),
-            flush: spawn(Arc::new(flush::FlushTask(Arc::clone(&core)))),
-            compact: spawn(Arc::new(compact::CompactTask(Arc::clone(&core)))),
-            clean,
-        });
-        // What they did before they could be woken may be work for the others.
-        core.wake_all();
-        core.check_space();
-        core.update_gate();
-        Ok(Db(Arc::new(Handle { core })))
+        let core = recovery::open(env, dir, options, &resources)?;
+        tasks::spawn(&core.maintenance);
+        core.admission.check_space();
+        core.admission.update_gate();
+        Ok(Db(Arc::new(core)))
     }
 
     /// The newest value of `key`; `None` when absent, deleted or expired.
@@ -118,7 +82,7 @@ impl Db {
     /// `Corruption` or `Io` when a block cannot be read (other keys stay readable); `Closed`.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.0.core.get(key)
+        self.0.tree.get(key)
     }
 
     /// As [`Db::get`]; adds what the read touched to `trace`.
@@ -127,23 +91,23 @@ impl Db {
     /// As [`Db::get`].
     #[inline]
     pub fn get_traced(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Option<Bytes>> {
-        self.0.core.get_traced(key, trace)
+        self.0.tree.get_traced(key, trace)
     }
 
     /// As [`Db::get_traced`], but does not wait for the disk: for event loops. After `NeedsDisk`,
-    /// `trace` has what was touched until then, and nothing has been counted as a get:
-    /// [`Db::get_traced`] does the whole read, on a thread that may wait.
+    /// `trace` has what was touched until then, and no get has been counted: call
+    /// [`Db::get_traced`] on a thread that may block.
     ///
     /// # Errors
     /// As [`Db::get`].
     #[inline]
     pub fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup> {
-        self.0.core.try_get(key, trace)
+        self.0.tree.try_get(key, trace)
     }
 
-    /// As [`Db::get_traced`], but leaves blocks alone that are neither in the block cache nor at
-    /// most `block_bytes_max` long in their file, so that memory for them can be reserved first.
-    /// What is said of `NeedsDisk` for [`Db::try_get`] holds here.
+    /// As [`Db::get_traced`], but returns `NeedsDisk`, as [`Db::try_get`] does, for a block that is
+    /// not in the block cache and longer than `block_bytes_max` in its file, so that the caller can
+    /// reserve memory for it first.
     ///
     /// # Errors
     /// As [`Db::get`].
@@ -154,7 +118,7 @@ impl Db {
         block_bytes_max: u32,
         trace: &mut ReadTrace,
     ) -> Result<Lookup> {
-        self.0.core.get_bounded(key, block_bytes_max, trace)
+        self.0.tree.get_bounded(key, block_bytes_max, trace)
     }
 
     /// Commits a batch and waits until the sync level is reached; waits out stalls.
@@ -162,7 +126,7 @@ impl Db {
     /// # Errors
     /// As [`Db::submit`], but never `Stalled`; `OutcomeUnknown` when the fsync for it failed.
     pub fn write(&self, mut batch: WriteBatch) -> Result<()> {
-        let core = &self.0.core;
+        let (context, gate) = (&*self.0.context, &self.0.admission.gate);
         let outcome = Arc::new((
             NamedMutex::new("write_outcome", None),
             Signal::new(WaitKind::Io, "write_outcome"),
@@ -177,18 +141,17 @@ impl Db {
                 Ok(()) => break,
                 Err(refused) if refused.error.kind() == ErrorKind::Stalled => {
                     batch = refused.batch;
-                    let _waiting = core
-                        .gate
+                    let _waiting = gate
                         .stall()
                         .map(|reason| wait::begin(WaitKind::Backpressure, reason.name()));
-                    let mut writable = || core.gate.stall().is_none() || core.is_closed();
-                    core.env.spawner.wait_until(core.gate.changed(), None, &mut writable);
+                    let mut writable = || gate.stall().is_none() || context.is_closed();
+                    context.env.spawner.wait_until(gate.changed(), None, &mut writable);
                 }
                 Err(refused) => return Err(refused.error),
             }
         }
         let mut result = None;
-        core.env.spawner.wait_until(&outcome.1, None, &mut || {
+        context.env.spawner.wait_until(&outcome.1, None, &mut || {
             result = outcome.0.lock().take();
             result.is_some()
         });
@@ -225,18 +188,18 @@ impl Db {
     /// over their limits; `NoSpace` (deletes alone may pass); `Fenced`; `Closed`.
     #[inline]
     pub fn submit(&self, batch: WriteBatch, done: Completion) -> std::result::Result<(), Refused> {
-        self.0.core.submit(batch, done)
+        self.0.submit(batch, done)
     }
 
-    /// Calls `wake` once as soon as a stalled write may succeed (at once when it may already), on
-    /// whatever thread ends the stall.
+    /// Calls `wake` once as soon as a stalled write may succeed, at once if it already may, on the
+    /// thread that ends the stall.
     pub fn on_writable(&self, wake: Box<dyn FnOnce() + Send>) {
-        self.0.core.gate.on_writable(wake);
+        self.0.admission.gate.on_writable(wake);
     }
 
-    /// What would stall a write now.
+    /// Why a write would stall now.
     pub fn stall(&self) -> Option<StallReason> {
-        self.0.core.gate.stall()
+        self.0.admission.gate.stall()
     }
 
     /// Records with `start <= key`, and `key < end` where an end is given, in key order, from one
@@ -245,12 +208,12 @@ impl Db {
     /// # Errors
     /// As [`Db::get`].
     pub fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<RangeIter> {
-        RangeIter::open(Arc::new(PinnedSeq::now(&self.0.core)), start, end)
+        RangeIter::open(&self.0.tree, self.0.tree.pin(), start, end)
     }
 
-    /// A consistent view that stays as it is whatever is written later.
+    /// A consistent view, which later writes do not change.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(&self.0.core)
+        Snapshot::new(&self.0.tree)
     }
 
     /// Writes everything in memory to tables and waits for it.
@@ -258,33 +221,31 @@ impl Db {
     /// # Errors
     /// `NoSpace`, `Io`, `Fenced`, `Closed`.
     pub fn flush(&self) -> Result<()> {
-        let core = &self.0.core;
-        core.check_usable()?;
-        core.check_writable()?;
+        let Core { context, tree, log, maintenance, .. } = &*self.0;
+        self.0.check_writable()?;
         let newest = {
-            let mut writer = core.writer.lock();
-            if !writer.active.memtable().is_empty() {
-                core.seal(&mut writer)?;
+            let mut leader = log.lock();
+            if !leader.writer.active.memtable().is_empty() {
+                log.env.seal(&mut leader.writer)?;
             }
-            core.views.load().sealed.first().cloned()
+            tree.views.load().sealed.first().cloned()
         };
         let Some(newest) = newest else { return Ok(()) };
-        let failed_before = core.flush_failures.lock().count;
+        let failed_before = maintenance.failed_flushes.lock().0;
         let mut failure = None;
-        core.wake(|tasks| &tasks.flush);
-        core.env.spawner.wait_until(&core.progressed, None, &mut || {
-            let still_sealed = |sealed| Arc::ptr_eq(sealed, &newest);
-            if !core.views.load().sealed.iter().any(still_sealed) {
+        context.wake(TaskName::Flush);
+        context.env.spawner.wait_until(&context.progressed, None, &mut || {
+            let is_newest = |sealed| Arc::ptr_eq(sealed, &newest);
+            if !tree.views.load().sealed.iter().any(is_newest) {
                 return true;
             }
-            let failures = core.flush_failures.lock();
-            if failures.count != failed_before {
-                failure.clone_from(&failures.last);
+            let failed = maintenance.failed_flushes.lock();
+            if failed.0 != failed_before {
+                failure.clone_from(&failed.1);
             }
-            failure.is_some() || core.is_closed() || core.fence.cause().is_some()
+            failure.is_some() || self.0.check_writable().is_err()
         });
-        core.check_usable()?;
-        core.check_writable()?;
+        self.0.check_writable()?;
         failure.map_or(Ok(()), Err)
     }
 
@@ -295,18 +256,18 @@ impl Db {
     /// As [`Db::flush`]; `Corruption` when a table cannot be read.
     pub fn compact(&self) -> Result<()> {
         self.flush()?;
-        let core = &self.0.core;
+        let Core { context, maintenance, .. } = &*self.0;
         let ticket = {
-            let mut manual = core.manual.lock();
-            manual.asked += 1;
-            manual.asked
+            let mut manual = maintenance.manual.lock();
+            manual.requested += 1;
+            manual.requested
         };
-        core.wake(|tasks| &tasks.compact);
-        core.env.spawner.wait_until(&core.progressed, None, &mut || {
-            core.manual.lock().served >= ticket || core.is_closed()
+        context.wake(TaskName::Compact);
+        context.env.spawner.wait_until(&context.progressed, None, &mut || {
+            maintenance.manual.lock().served >= ticket || context.is_closed()
         });
-        core.check_usable()?;
-        match core.manual.lock().failure.clone() {
+        context.check_open()?;
+        match maintenance.manual.lock().failure.clone() {
             Some(failure) => Err(failure),
             None => Ok(()),
         }
@@ -320,25 +281,26 @@ impl Db {
     /// As [`Db::flush`]; `Invalid` when `dir` exists, lies in the data directory or on another file
     /// system.
     pub fn checkpoint(&self, dir: &Path) -> Result<()> {
-        // A target that is no good is refused before anything is done for it.
-        checkpoint::Target::find(&self.0.core, dir)?;
+        // An unusable target is refused before the flush.
+        checkpoint::Target::find(&self.0.context, dir)?;
         self.flush()?;
-        checkpoint::checkpoint(&self.0.core, dir)
+        let _one_at_a_time = self.0.checkpointing.lock();
+        checkpoint::checkpoint(&self.0.tree, dir)
     }
 
-    /// What the engine says about itself.
+    /// Statistics of the engine.
     pub fn stats(&self) -> Stats {
-        collect::stats(&self.0.core)
+        collect::stats(&self.0)
     }
 
     /// Whether writes succeed, and why not.
     pub fn write_health(&self) -> WriteHealth {
-        self.0.core.write_health()
+        self.0.write_health()
     }
 
-    /// The first cause, when writes are fenced.
+    /// The first cause, once writes are fenced.
     pub fn fenced(&self) -> Option<Error> {
-        self.0.core.fence.cause().cloned()
+        self.0.context.fence_cause().cloned()
     }
 
     /// Syncs the log and stops background work. Later calls fail with `Closed`; a second close does
@@ -348,42 +310,5 @@ impl Db {
     /// `Fenced` or `Io` when what was acknowledged could not be synced.
     pub fn close(&self) -> Result<()> {
         self.0.close()
-    }
-}
-
-impl Handle {
-    fn close(&self) -> Result<()> {
-        let core = &self.core;
-        // Waits for a leader, so that nothing is written behind the last sync.
-        let mut writer = core.writer.lock();
-        if core.is_closed() {
-            return Ok(());
-        }
-        core.log_sync.ask();
-        core.wake(|tasks| &tasks.sync);
-        core.env.spawner.wait_until(&core.log_sync.synced, None, &mut || {
-            core.log_sync.is_clean() || core.fence.cause().is_some()
-        });
-        let result = core.check_writable();
-        if result.is_ok() {
-            core.write_closing_record(&mut writer);
-        }
-        core.begin_close();
-        drop(writer);
-        if result.is_ok() {
-            core.record_end_of_logs();
-        }
-        core.update_gate();
-        core.progressed.notify_all();
-        core.end_tasks();
-        result
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        if let Err(error) = self.close() {
-            self.core.log.event(Level::Error, "close_failed", &[("error", &error)]);
-        }
     }
 }

@@ -1,11 +1,12 @@
-//! Ranges: records in key order from one consistent snapshot, for as long as the reader likes.
+//! Ranges: records in key order from one consistent snapshot.
 //!
 //! A range pins a sequence number for its whole life, but memtables and tables only for a while:
 //! when the tree has changed and enough has been read since, it takes the current super-version and
-//! goes on behind its last key. A slow reader therefore holds back neither memory nor the space of
-//! whole tables, only the versions it may still need.
+//! continues after its last key. A slow reader therefore keeps neither memory nor the space of whole
+//! tables, only the versions that it may still need.
 
-use super::snapshot::PinnedSeq;
+use super::pinned_seq::PinnedSeq;
+use super::tree::Tree;
 use super::view::SuperVersion;
 use crate::cursor::InternalIterator;
 use crate::format::SeqNum;
@@ -29,15 +30,16 @@ pub struct Record<'a> {
     pub value: &'a [u8],
 }
 
-/// A range being read. It may be moved between threads from call to call.
+/// A range being read. It may move between threads from call to call.
 pub struct RangeIter {
+    tree: Arc<Tree>,
     pinned: Arc<PinnedSeq>,
     generation: u64,
     records: VisibleIter<MergeIter>,
     end: Option<Vec<u8>>,
     now_ms: u64,
     bytes_since_refresh: usize,
-    /// Where to go on after a refresh: kept once one is due.
+    /// Where to continue after a refresh; set once one is due.
     last_key: Vec<u8>,
     record_count: u64,
     trace: Arc<RangeTrace>,
@@ -45,19 +47,20 @@ pub struct RangeIter {
 
 impl RangeIter {
     pub(crate) fn open(
+        tree: &Arc<Tree>,
         pinned: Arc<PinnedSeq>,
         start: &[u8],
         end: Option<&[u8]>,
     ) -> Result<RangeIter> {
-        let core = Arc::clone(pinned.core());
-        core.check_usable()?;
-        core.counters.ranges.fetch_add(1, Ordering::Relaxed);
-        let view = core.views.load_full();
-        let now_ms = core.env.clock.wall_ms();
+        tree.context.check_open()?;
+        tree.counters.ranges.fetch_add(1, Ordering::Relaxed);
+        let view = tree.views.load_full();
+        let now_ms = tree.context.env.clock.wall_ms();
         let trace = Arc::default();
         let mut records = visible(&view, pinned.seq, now_ms, end, &trace);
-        records.seek(start).inspect_err(|error| core.note_read_error(error))?;
+        records.seek(start).inspect_err(|error| tree.note_read_error(error))?;
         Ok(RangeIter {
+            tree: Arc::clone(tree),
             pinned,
             generation: view.generation,
             records,
@@ -79,8 +82,8 @@ impl RangeIter {
         if self.bytes_since_refresh >= REFRESH_BYTES {
             self.refresh()?;
         }
-        let core = self.pinned.core();
-        let Some(entry) = self.records.next().inspect_err(|error| core.note_read_error(error))?
+        let tree = &self.tree;
+        let Some(entry) = self.records.next().inspect_err(|error| tree.note_read_error(error))?
         else {
             return Ok(None);
         };
@@ -93,17 +96,16 @@ impl RangeIter {
         Ok(Some(Record { key: entry.key, value: entry.value }))
     }
 
-    /// What has been touched so far. A table counts again when the range has taken a newer view of
-    /// the tree and enters it anew.
+    /// What has been touched so far. A table counts again when the range enters it in a newer view
+    /// of the tree.
     pub fn trace(&self) -> ReadTrace {
         self.trace.get()
     }
 
     fn refresh(&mut self) -> Result<()> {
         self.bytes_since_refresh = 0;
-        let core = Arc::clone(self.pinned.core());
-        core.check_usable()?;
-        let view = core.views.load_full();
+        self.tree.context.check_open()?;
+        let view = self.tree.views.load_full();
         if view.generation == self.generation {
             return Ok(());
         }
@@ -111,28 +113,25 @@ impl RangeIter {
         self.note_skipped();
         self.records =
             visible(&view, self.pinned.seq, self.now_ms, self.end.as_deref(), &self.trace);
-        // The least key behind the last one is itself with a zero byte appended.
+        // The successor of a key is the key with a zero byte appended.
         self.last_key.push(0);
-        self.records.seek(&self.last_key).inspect_err(|error| core.note_read_error(error))
+        self.records.seek(&self.last_key).inspect_err(|error| self.tree.note_read_error(error))
     }
 
     fn note_skipped(&self) {
-        self.pinned
-            .core()
-            .counters
-            .range_skipped
-            .fetch_add(self.records.skipped_count(), Ordering::Relaxed);
+        let skipped_count = self.records.skipped_count();
+        self.tree.counters.range_skipped.fetch_add(skipped_count, Ordering::Relaxed);
     }
 }
 
 impl Drop for RangeIter {
     fn drop(&mut self) {
         self.note_skipped();
-        self.pinned.core().counters.range_records.fetch_add(self.record_count, Ordering::Relaxed);
+        self.tree.counters.range_records.fetch_add(self.record_count, Ordering::Relaxed);
     }
 }
 
-/// The records of a super-version as seen at `seq`; to be positioned.
+/// The records of a super-version that are visible at `seq`, not positioned yet.
 fn visible(
     view: &Arc<SuperVersion>,
     seq: SeqNum,

@@ -1,6 +1,6 @@
 //! Point reads: memtables newest first, then level 0 newest first, then one table a level.
 
-use super::core::Core;
+use super::tree::Tree;
 use super::view::SuperVersion;
 use crate::format::{SeqNum, ValueKind, key_hash, split_expiry};
 use crate::table::{
@@ -15,16 +15,15 @@ use kvant_base::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is known of a key without waiting for the disk.
+/// The answer to a lookup that does not wait for the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// Its newest value; `None` when absent, deleted or expired.
+    /// The key's newest value; `None` when absent, deleted or expired.
     Known(Option<Bytes>),
-    /// A block that is not in the block cache has to be read, and the system would wait for the
-    /// disk (or does not tell), or the block is a large one.
+    /// A block has to be read that is not in the block cache, and either the system would wait for
+    /// the disk (or cannot tell), or the block is large.
     NeedsDisk {
-        /// Length of the block in its file: what reading it takes of memory, unless it is
-        /// compressed.
+        /// Length of the block in its file: the memory to read it, unless it is compressed.
         block_bytes: u32,
     },
 }
@@ -35,7 +34,7 @@ enum Source {
     Table,
 }
 
-impl Core {
+impl Tree {
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let (view, seq) = self.newest()?;
         self.get_at(&view, key, seq)
@@ -76,7 +75,7 @@ impl Core {
         trace.add(*read.trace());
         let found = match found {
             Ok(found) => Ok(found),
-            // Not a get that has been answered: it counts when it is repeated.
+            // Counted when it is repeated.
             Err(Stop::NeedsDisk(block_bytes)) => return Ok(Lookup::NeedsDisk { block_bytes }),
             Err(Stop::Failed(error)) => Err(error),
         };
@@ -96,17 +95,17 @@ impl Core {
         Ok(found?.map(|(value, _)| value))
     }
 
-    /// What a read that begins now sees.
+    /// The view of a read that begins now.
     #[inline]
     fn newest(&self) -> Result<(Guard<Arc<SuperVersion>>, SeqNum)> {
-        self.check_usable()?;
+        self.context.check_open()?;
         // The view first, the number second: see `view`.
         let view = self.views.load();
         let seq = SeqNum(self.visible_seq.load(Ordering::Acquire));
         Ok((view, seq))
     }
 
-    /// Counts a get that has come to its end.
+    /// Counts a finished get.
     #[inline]
     fn count_get(&self, found: &Result<Option<(Bytes, Source)>>, touched: ReadTrace) {
         let (counters, block_count) = (&self.counters, u64::from(touched.block_count));
@@ -144,9 +143,9 @@ impl Core {
             }
         }
         tag.stage(Stage::Table);
-        // Level 0 is in order of the newest write of each table, but after a repair ranges of
-        // sequence numbers may overlap: a find counts only when no later table can hold something
-        // newer.
+        // Level 0 is in the order of the newest write of each table. After a repair the ranges of
+        // sequence numbers may overlap: a version counts only when no later table can hold a newer
+        // one.
         let mut newest: Option<(SeqNum, Option<Bytes>)> = None;
         for file in view.version.tables_for_key(0, key) {
             if newest.as_ref().is_some_and(|(found_seq, _)| *found_seq > file.meta.seq_max) {
@@ -182,8 +181,8 @@ impl Core {
         Ok(value.map(|value| entry.value_behind(entry.len() - value.len())))
     }
 
-    /// What a stored value is to a reader now: `Some(None)` when deleted or expired; `None` when
-    /// malformed.
+    /// The value that a reader sees now: `Some(None)` when deleted or expired; `None` when the stored
+    /// value is malformed.
     #[inline]
     fn live_value<'a>(&self, kind: ValueKind, stored: &'a [u8]) -> Option<Option<&'a [u8]>> {
         match kind {
@@ -191,17 +190,17 @@ impl Core {
             ValueKind::Put => Some(Some(stored)),
             ValueKind::PutExpiring => {
                 let (expiry_ms, value) = split_expiry(kind, stored)?;
-                let expired =
-                    expiry_ms.is_some_and(|expiry_ms| expiry_ms <= self.env.clock.wall_ms());
+                let expired = expiry_ms
+                    .is_some_and(|expiry_ms| expiry_ms <= self.context.env.clock.wall_ms());
                 Some((!expired).then_some(value))
             }
         }
     }
 
-    /// Corruption is for a person to see, with file and offset; the request gets the error too.
+    /// Logs corruption, with file and offset. The caller returns the error too.
     pub(crate) fn note_read_error(&self, error: &Error) {
         if error.kind() == ErrorKind::Corruption {
-            self.log.event(Level::Error, "corruption", &[("error", error)]);
+            self.context.log.event(Level::Error, "corruption", &[("error", error)]);
         }
     }
 }

@@ -1,36 +1,39 @@
 //! Opening: manifest, tables, then the log into memtables.
 //!
-//! Steps, in an order that a crash at any point leaves repeatable:
-//! 1. take the directory's lock;
+//! Steps, in an order that can be repeated after a crash at any point:
+//! 1. lock the directory;
 //! 2. read the manifest, open its tables, check that each is the one that the manifest describes;
 //! 3. replay the log files that the manifest needs, oldest first, into memtables; a torn end is cut
 //!    off and reported;
 //! 4. start a new log file and a new manifest, whose first edit is the whole tree;
 //! 5. remove what nothing refers to.
 //!
-//! Memtables are not flushed here, so that opening costs one read of the log: the flush task does
-//! it behind. It does so also with one that is not full when its logs have become many, or restarts
-//! that write little would pile them up.
+//! Memtables are not flushed here, so that opening costs one read of the log. The flush task does
+//! it later; it also flushes one that is not full when its logs have become many, or restarts that
+//! write little would accumulate them.
 //!
-//! On a full disk steps 4 and 5 leave the new files out: the log is begun with the first write that
-//! finds space, and the old manifest goes on. So a database opens for reading without a byte to
-//! spare.
+//! On a full disk steps 4 and 5 leave the new files out: the first write that finds space begins the
+//! log, and the old manifest stays in use. So a database opens for reading without a byte to spare.
 //!
-//! A start that is refused removes what it has made.
+//! A refused start removes what it has created.
 //!
 //! Readers see at once what was replayed. It is therefore synced first where the sync level
 //! promises something: the process that wrote it may have ended before its own sync.
 
-use super::Resources;
+use super::admission::Admission;
 use super::checkpoint;
-use super::core::{Core, Parts, VersionState};
+use super::context::Context;
+use super::core::Core;
+use super::directory::{Created, create_dir, lock};
 use super::inventory::{Listed, list, open_table};
+use super::log::{LogEnv, LogWriter};
+use super::maintenance::Maintenance;
 use super::replay::Replay;
-use super::space::DiskSpace;
+use super::resources::Resources;
+use super::tree::{Tree, VersionState};
 use super::view::{SuperVersion, Views};
-use super::write::Writer;
+use crate::commit::pipeline::Pipeline;
 use crate::commit::sync::{LogFile, LogSync};
-use crate::events::EventSink;
 use crate::format::{FileKind, FileNum, SeqNum, file_path};
 use crate::options::{Options, SyncLevel};
 use crate::stats::RecoveryStats;
@@ -40,177 +43,87 @@ use crate::version::{
     Version, VersionEdit,
 };
 use crate::wal::{PreviousWal, RecoveredWal, WalWriter};
-use kvant_base::log::{Level, Log};
+use kvant_base::lock::NamedMutex;
+use kvant_base::log::Level;
 use kvant_base::tag::{self, Activity, Stage};
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Env;
 use std::collections::HashSet;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where recovery is; shared with whoever shows it.
-#[derive(Debug, Default)]
-pub struct RecoveryProgress {
-    pub(super) done_bytes: AtomicU64,
-    pub(super) total_bytes: AtomicU64,
-}
-
-impl RecoveryProgress {
-    /// Whole per cent of the log that have been replayed: 0 to 100.
-    pub fn per_cent(&self) -> u64 {
-        let total = self.total_bytes.load(Ordering::Relaxed);
-        let done = self.done_bytes.load(Ordering::Relaxed).min(total);
-        (done * 100).checked_div(total).unwrap_or(0)
-    }
-}
-
-pub(crate) fn open(
-    env: Env,
-    dir: &Path,
-    options: Options,
-    resources: Resources,
-) -> Result<Arc<Core>> {
+pub(crate) fn open(env: Env, dir: &Path, options: Options, resources: &Resources) -> Result<Core> {
     let problems = options.problems();
     if !problems.is_empty() {
         return Err(Error::invalid(problems.join("; ")));
     }
-    let made = Made::new(&env, dir)?;
-    let log = Arc::clone(&resources.log);
+    let created = Created::new(&env, dir)?;
     // Held until nothing can fail any more.
-    let mut owner = None;
+    let mut dir_lock = None;
     let opened = create_dir(&env, dir).and_then(|()| lock(&env, dir)).and_then(|lock| {
-        owner = Some(lock);
-        open_owned(env.clone(), dir, options, resources, &mut owner)
+        dir_lock = Some(lock);
+        open_locked(Context::new(env.clone(), dir, options, resources), resources)
     });
-    if opened.is_err() {
-        made.undo(&env, dir, owner.is_some(), &*log);
+    match &opened {
+        Ok(core) => core.context.keep_dir_lock(dir_lock),
+        Err(_) => created.undo(&env, dir, dir_lock.is_some(), &*resources.log),
     }
     opened
 }
 
-/// What a start makes before it may be refused.
-struct Made {
-    dir: bool,
-    lock: bool,
-}
-
-impl Made {
-    fn new(env: &Env, dir: &Path) -> Result<Made> {
-        let is_missing = |path: &Path| {
-            let exists = env.fs.exists(path).map_err(|e| Error::io("look at", path, e));
-            exists.map(|exists| !exists)
-        };
-        Ok(Made {
-            dir: is_missing(dir)?,
-            lock: is_missing(&file_path(dir, FileKind::Lock, FileNum(0)))?,
-        })
-    }
-
-    /// Removes it after a refusal. `is_owner`: the lock was taken, so no other process uses what
-    /// was made.
-    fn undo(self, env: &Env, dir: &Path, is_owner: bool, log: &dyn Log) {
-        if !is_owner {
-            return;
-        }
-        let lock = file_path(dir, FileKind::Lock, FileNum(0));
-        let removed = match (self.lock, self.dir) {
-            (_, true) => env.fs.remove_dir_all(dir),
-            (true, false) => env.fs.remove_file(&lock),
-            (false, false) => Ok(()),
-        };
-        if let Err(error) = removed {
-            let error = Error::io("remove", &lock, error);
-            log.event(Level::Warn, "file_not_removed", &[("error", &error)]);
-        }
-    }
-}
-
-fn open_owned(
-    env: Env,
-    dir: &Path,
-    options: Options,
-    resources: Resources,
-    owner: &mut Option<Box<dyn kvant_env::FileLock>>,
-) -> Result<Arc<Core>> {
+fn open_locked(context: Context, resources: &Resources) -> Result<Core> {
     let tag = tag::enter(Activity::Recovery);
+    let context = Arc::new(context);
+    let Context { env, dir, options, memory, log, .. } = &*context;
     let started_ns = env.clock.monotonic_ns();
     let manifest = match version::recover(&*env.fs, dir)? {
         Some(manifest) => manifest,
-        None => new_database(&env, dir, &*resources.log)?,
+        None => new_database(&context)?,
     };
-    let files = list(&env, dir)?;
     if manifest.discarded_bytes > 0 {
         let fields: &[(&str, &dyn std::fmt::Display)] =
             &[("manifest", &manifest.num.0), ("discarded_bytes", &manifest.discarded_bytes)];
-        resources.log.event(Level::Warn, "manifest_tail_discarded", fields);
+        log.event(Level::Warn, "manifest_tail_discarded", fields);
     }
+    let files = list(env, dir)?;
+    context.set_next_file_num(next_file_num(&files, &manifest));
 
     let tables = Arc::new(TableContext {
-        cache: BlockCache::new(Arc::clone(&resources.memory)),
-        memory: Arc::clone(&resources.memory),
+        cache: BlockCache::new(Arc::clone(memory)),
+        memory: Arc::clone(memory),
         metadata_share_bytes: options.memory_bytes / 4,
         stats: Arc::new(TableStats::default()),
     });
     let obsolete = ObsoleteQueue::new();
     tag.stage(Stage::Table);
     let version = Version::open(&manifest.state, |meta| {
-        let table = open_table(&env, dir, meta, &tables)?;
+        let table = open_table(env, dir, meta, &tables)?;
         Ok(TableFile::new(meta.clone(), table, Arc::clone(&obsolete)))
     })?;
 
     tag.stage(Stage::Wal);
-    let mut replay = Replay::new(&env, dir, &options, &resources, &manifest.state);
+    let mut replay = Replay::new(&context, &resources.progress, &manifest.state);
     let wals = replay.run(&files)?;
     tag.stage(Stage::Sync);
-    let mut next_file_num = next_file_num(&files, &manifest);
-    let mut new_num = || {
-        next_file_num += 1;
-        FileNum(next_file_num - 1)
-    };
-
-    let events = EventSink::new(Arc::clone(&env.clock), resources.events);
-    let log_sync = LogSync::new(options.sync, Arc::clone(&env.clock), events.clone());
-    let previous = give_to_sync(&env, dir, &wals, &manifest.state.logs, &log_sync, options.sync)?;
-    let wal_num = new_num();
-    let log = &*resources.log;
-    let wal = unless_full(start_wal(&env, dir, log, wal_num, previous, &log_sync, options.sync))?;
-    let last_seq = manifest.state.last_seq;
-    // With the old manifest, the logs that it knows go on being needed.
-    let mut oldest_wal = manifest.state.oldest_wal;
-    let mut logs = manifest.state.logs.clone();
-    let mut manifest_num = manifest.num;
-    let last_wal = previous.map_or(oldest_wal, |previous| previous.file_num);
-    let active_wal = replay.active_wal.unwrap_or(if wal.is_some() { wal_num } else { last_wal });
-    let mut manifest_writer = None;
-    if wal.is_some() {
-        let num = new_num();
-        let needed_wal = replay.sealed.first().map_or(active_wal, |sealed| sealed.first_wal);
-        let known = log_sync.known_logs().into_iter();
-        let needed_logs: KnownLogs = known.filter(|(num, _)| *num >= needed_wal).collect();
-        let snapshot = VersionEdit {
-            logs: needed_logs.clone().into_iter().collect(),
-            ..version.snapshot_edit(FileNum(next_file_num), last_seq, needed_wal)
-        };
-        manifest_writer =
-            unless_full(make_manifest(&env, dir, log, num, &snapshot)).inspect_err(|error| {
-                remove_after(error, &env, log, &file_path(dir, FileKind::Wal, wal_num))
+    let sync = Arc::new(LogSync::new(options.sync, Arc::clone(&env.clock), context.events.clone()));
+    let previous = hand_to_sync(&context, &wals, &manifest.state.logs, &sync)?;
+    let wal = unless_full(start_wal(&context, previous, &sync))?;
+    let new_wal = wal.as_ref().map(|wal| wal.as_previous().file_num);
+    let last_wal = previous.map_or(manifest.state.oldest_wal, |previous| previous.file_num);
+    let active_wal = replay.active_wal.or(new_wal).unwrap_or(last_wal);
+    let oldest_wal = replay.sealed.first().map_or(active_wal, |sealed| sealed.first_wal);
+    let (manifest_num, versions) =
+        begin_versions(&context, &manifest, &version, &sync, new_wal.map(|_| oldest_wal))
+            .inspect_err(|error| {
+                if let Some(num) = new_wal {
+                    remove_after(error, &context, &file_path(dir, FileKind::Wal, num));
+                }
             })?;
-        if manifest_writer.is_some() {
-            (manifest_num, oldest_wal, logs) = (num, needed_wal, needed_logs);
-        }
-    }
-    let manifest_writer = match manifest_writer {
-        Some(writer) => writer,
-        None => ManifestWriter::resume(&*env.fs, dir, manifest.num, manifest.end_bytes)?,
-    };
 
     let us = (env.clock.monotonic_ns() - started_ns) / 1000;
-    let recovery = RecoveryStats { us, ..replay.stats };
-    log_done(&*resources.log, &recovery, &version);
-    let Replay { next_seq, sealed, active, .. } = replay;
-    let visible_seq = SeqNum(next_seq.0 - 1);
+    let Replay { next_seq, sealed, active, stats, .. } = replay;
+    let recovery = RecoveryStats { us, ..stats };
+    log_recovered(&context, &recovery, &version);
     let views = Views::new(SuperVersion {
         generation: 0,
         active: Arc::clone(active.memtable()),
@@ -218,107 +131,31 @@ fn open_owned(
         sealed: sealed.into_iter().rev().map(Arc::new).collect(),
         version: Arc::new(version),
     });
-    let space =
-        DiskSpace::new(env.clone(), Arc::clone(&resources.log), dir, options.memtable_bytes);
-    space.open();
-    let owner = owner.take().expect("the lock was taken before");
-    let core = Core::new(Parts {
-        env,
-        dir: dir.to_path_buf(),
-        options,
-        memory: resources.memory,
-        log: resources.log,
-        events,
-        tables,
-        obsolete,
-        views,
-        visible_seq,
-        next_file_num: FileNum(next_file_num),
-        log_sync,
-        space,
-        versions: VersionState {
-            manifest: manifest_writer,
-            last_seq,
-            oldest_wal,
-            logs,
-            unreadable: HashSet::new(),
-        },
-        writer: Writer::new(wal, previous, active, next_seq.0),
-        recovery,
-        owner,
-    });
-    remove_orphans(&core, &files, manifest_num, oldest_wal, &wals);
-    Ok(core)
+    let visible_seq = SeqNum(next_seq.0 - 1);
+    let tree = Tree::new(Arc::clone(&context), tables, obsolete, views, visible_seq, versions);
+    let tree = Arc::new(tree);
+    let admission = Arc::new(Admission::new(&context, &tree, &sync));
+    let log_env = LogEnv::new(&context, &tree, &admission, &sync);
+    let log_writer = LogWriter::new(wal, previous, active);
+    let log = Arc::new(Pipeline::new(log_env, sync, log_writer, next_seq));
+    let maintenance = Arc::new(Maintenance::new(&context, &tree, &admission, &log));
+    remove_orphans(&tree, &files, manifest_num, &wals);
+    let checkpointing = NamedMutex::new("checkpoint", ());
+    Ok(Core { context, tree, admission, log, maintenance, recovery, checkpointing })
 }
 
-/// Creates the directory where there is none, and makes its name durable. Parents that exist are
-/// taken to be.
-fn create_dir(env: &Env, dir: &Path) -> Result<()> {
-    if env.fs.exists(dir).map_err(|e| Error::io("look at", dir, e))? {
-        return Ok(());
-    }
-    env.fs.create_dir_all(dir).map_err(|e| Error::io("create", dir, e))?;
-    let parent = parent_of(dir);
-    env.fs.sync_dir(parent).map_err(|e| Error::io("sync", parent, e))
-}
-
-/// The directory that holds the name of `path`.
-pub(crate) fn parent_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-pub(crate) fn lock(env: &Env, dir: &Path) -> Result<Box<dyn kvant_env::FileLock>> {
-    let path = file_path(dir, FileKind::Lock, FileNum(0));
-    env.fs.lock(&path).map_err(|source| match source.kind() {
-        io::ErrorKind::WouldBlock => {
-            Error::new(ErrorKind::Locked, source.to_string()).with_file(dir)
-        }
-        _ => Error::io("lock", &path, source),
-    })
-}
-
-/// A new database is a manifest of nothing: it comes before the first log, so that a log without a
+/// A new database is an empty manifest: it comes before the first log, so that a log without a
 /// manifest is always damage.
-fn new_database(env: &Env, dir: &Path, log: &dyn Log) -> Result<RecoveredManifest> {
+fn new_database(context: &Context) -> Result<RecoveredManifest> {
     let (num, state) = (FileNum(1), ManifestState::empty());
-    let nothing = VersionEdit {
+    let empty = VersionEdit {
         next_file_num: Some(state.next_file_num),
         last_seq: Some(state.last_seq),
         oldest_wal: Some(state.oldest_wal),
         ..VersionEdit::default()
     };
-    let manifest = make_manifest(env, dir, log, num, &nothing)?;
+    let manifest = create_manifest(context, num, &empty)?;
     Ok(RecoveredManifest { state, num, end_bytes: manifest.bytes(), discarded_bytes: 0 })
-}
-
-/// A manifest; when it cannot be made, its temporary file does not stay.
-fn make_manifest(
-    env: &Env,
-    dir: &Path,
-    log: &dyn Log,
-    num: FileNum,
-    snapshot: &VersionEdit,
-) -> Result<ManifestWriter> {
-    let temporary = file_path(dir, FileKind::Temporary, num);
-    ManifestWriter::create(&*env.fs, dir, num, snapshot)
-        .inspect_err(|error| remove_after(error, env, log, &temporary))
-}
-
-/// Removes what was made in vain, unless it is not known whether it was.
-fn remove_after(error: &Error, env: &Env, log: &dyn Log, path: &Path) {
-    if error.kind() != ErrorKind::OutcomeUnknown
-        && let Err(error) = env.fs.remove_file(path)
-    {
-        log.event(Level::Warn, "file_not_removed", &[("error", &error)]);
-    }
-}
-
-/// What could be made; nothing when the disk is full.
-fn unless_full<T>(made: Result<T>) -> Result<Option<T>> {
-    match made {
-        Err(error) if error.kind() == ErrorKind::NoSpace => Ok(None),
-        made => made.map(Some),
-    }
 }
 
 fn next_file_num(files: &[Listed], manifest: &RecoveredManifest) -> u64 {
@@ -327,26 +164,24 @@ fn next_file_num(files: &[Listed], manifest: &RecoveredManifest) -> u64 {
 }
 
 /// Cuts torn ends off, makes the replayed logs durable unless the level promises nothing, and hands
-/// them to the log sync. Returns the end of the history, for the next log's header to name.
-fn give_to_sync(
-    env: &Env,
-    dir: &Path,
+/// them to the log sync. Returns the end of the history, which the header of the next log names.
+fn hand_to_sync(
+    context: &Context,
     wals: &[RecoveredWal],
     known: &KnownLogs,
     sync: &LogSync,
-    level: SyncLevel,
 ) -> Result<Option<PreviousWal>> {
     let mut previous = None;
     for wal in wals.iter().filter(|wal| wal.end.good_bytes > 0) {
-        let path = file_path(dir, FileKind::Wal, wal.file_num);
-        let file = env.fs.open_writable(&path).map_err(|e| Error::io("open", &path, e))?;
-        if wal.end.discarded_bytes > 0 {
-            file.set_len(wal.end.good_bytes).map_err(|e| Error::io("cut", &path, e))?;
-        }
-        previous = Some(PreviousWal { file_num: wal.file_num, final_bytes: wal.end.good_bytes });
         let (num, written_bytes) = (wal.file_num, wal.end.good_bytes);
+        let path = file_path(&context.dir, FileKind::Wal, num);
+        let file = context.env.fs.open_writable(&path).map_err(|e| Error::io("open", &path, e))?;
+        if wal.end.discarded_bytes > 0 {
+            file.set_len(written_bytes).map_err(|e| Error::io("cut", &path, e))?;
+        }
+        previous = Some(PreviousWal { file_num: num, final_bytes: written_bytes });
         let mut synced_bytes = known.get(&num).copied().unwrap_or(0);
-        if level != SyncLevel::Os {
+        if context.options.sync != SyncLevel::Os {
             file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
             synced_bytes = written_bytes;
         }
@@ -356,51 +191,98 @@ fn give_to_sync(
 }
 
 fn start_wal(
-    env: &Env,
-    dir: &Path,
-    log: &dyn Log,
-    num: FileNum,
+    context: &Context,
     previous: Option<PreviousWal>,
     sync: &LogSync,
-    level: SyncLevel,
 ) -> Result<WalWriter> {
+    let Context { env, dir, .. } = context;
+    let num = context.new_file_num();
     let path = file_path(dir, FileKind::Wal, num);
     let file = env.fs.create(&path).map_err(|e| Error::io("create", &path, e))?;
-    let started = env
-        .fs
-        .sync_dir(dir)
-        .map_err(|e| Error::io("sync", dir, e))
-        .and_then(|()| WalWriter::start(Arc::clone(&file), &path, num, previous))
-        .and_then(|wal| {
-            // The manifest will record this. With `os` the logs before it may not be synced, and a
-            // log with synced bytes claims that they are.
-            let mut synced_bytes = 0;
-            if level != SyncLevel::Os {
-                file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
-                synced_bytes = wal.end_bytes();
-            }
-            Ok((wal, synced_bytes))
-        });
-    let (wal, synced_bytes) = started.inspect_err(|error| remove_after(error, env, log, &path))?;
+    let start = || {
+        env.fs.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
+        let wal = WalWriter::start(Arc::clone(&file), &path, num, previous)?;
+        // The manifest will record the synced bytes. At `os` the logs before this one may not be
+        // synced, and a log with synced bytes claims that they are.
+        if context.options.sync == SyncLevel::Os {
+            return Ok((wal, 0));
+        }
+        file.sync_data().map_err(|e| Error::io("sync", &path, e))?;
+        let synced_bytes = wal.end_bytes();
+        Ok((wal, synced_bytes))
+    };
+    let (wal, synced_bytes) = start().inspect_err(|error| remove_after(error, context, &path))?;
     sync.add_file(LogFile { num, path, file, written_bytes: wal.end_bytes(), synced_bytes });
     Ok(wal)
 }
 
+/// Begins a new manifest where `oldest_wal`, the oldest log it needs, is given and there is space.
+/// Otherwise the old manifest stays in use, and the logs that it knows stay needed.
+fn begin_versions(
+    context: &Context,
+    old: &RecoveredManifest,
+    version: &Version<Table>,
+    sync: &LogSync,
+    oldest_wal: Option<FileNum>,
+) -> Result<(FileNum, VersionState)> {
+    let last_seq = old.state.last_seq;
+    let unreadable = HashSet::new();
+    if let Some(oldest_wal) = oldest_wal {
+        let num = context.new_file_num();
+        let known = sync.known_logs().into_iter();
+        let logs: KnownLogs = known.filter(|(num, _)| *num >= oldest_wal).collect();
+        let snapshot = VersionEdit {
+            logs: logs.clone().into_iter().collect(),
+            ..version.snapshot_edit(context.next_file_num(), last_seq, oldest_wal)
+        };
+        if let Some(manifest) = unless_full(create_manifest(context, num, &snapshot))? {
+            return Ok((num, VersionState { manifest, last_seq, oldest_wal, logs, unreadable }));
+        }
+    }
+    let fs = &*context.env.fs;
+    let manifest = ManifestWriter::resume(fs, &context.dir, old.num, old.end_bytes)?;
+    let (oldest_wal, logs) = (old.state.oldest_wal, old.state.logs.clone());
+    Ok((old.num, VersionState { manifest, last_seq, oldest_wal, logs, unreadable }))
+}
+
+/// Creates a manifest. After a failure its temporary file is removed.
+fn create_manifest(
+    context: &Context,
+    num: FileNum,
+    snapshot: &VersionEdit,
+) -> Result<ManifestWriter> {
+    let temporary = file_path(&context.dir, FileKind::Temporary, num);
+    ManifestWriter::create(&*context.env.fs, &context.dir, num, snapshot)
+        .inspect_err(|error| remove_after(error, context, &temporary))
+}
+
+/// Removes a file after an error, unless the error leaves open whether the file is needed.
+fn remove_after(error: &Error, context: &Context, path: &Path) {
+    if error.kind() != ErrorKind::OutcomeUnknown {
+        context.remove_file(path);
+    }
+}
+
+/// `None` when the disk is full.
+fn unless_full<T>(made: Result<T>) -> Result<Option<T>> {
+    match made {
+        Err(error) if error.kind() == ErrorKind::NoSpace => Ok(None),
+        made => made.map(Some),
+    }
+}
+
 /// Removes what nothing refers to: files being made when the process ended, inputs of compactions,
 /// logs that were flushed.
-fn remove_orphans(
-    core: &Core,
-    files: &[Listed],
-    manifest: FileNum,
-    oldest_wal: FileNum,
-    wals: &[RecoveredWal],
-) {
-    if let Err(error) = checkpoint::remove_unfinished(core) {
-        core.log.event(Level::Warn, "file_not_removed", &[("error", &error)]);
+fn remove_orphans(tree: &Tree, files: &[Listed], manifest: FileNum, wals: &[RecoveredWal]) {
+    let context = &*tree.context;
+    if let Err(error) = checkpoint::remove_unfinished(context) {
+        context.log.event(Level::Warn, "file_not_removed", &[("error", &error)]);
     }
-    let view = core.views.load();
+    let view = tree.views.load();
     let live: HashSet<FileNum> = view.version.all_tables().map(|file| file.meta.num).collect();
-    let known = core.versions.lock().logs.clone();
+    let versions = tree.versions.lock();
+    let (known, oldest_wal) = (versions.logs.clone(), versions.oldest_wal);
+    drop(versions);
     for (kind, num, entry) in files {
         let needed = match kind {
             FileKind::Table => live.contains(num),
@@ -415,13 +297,13 @@ fn remove_orphans(
             FileKind::Reserve | FileKind::Lock => true,
         };
         if !needed {
-            core.remove_file(&core.dir.join(&entry.name));
+            context.remove_file(&context.dir.join(&entry.name));
         }
     }
 }
 
-fn log_done(log: &dyn Log, stats: &RecoveryStats, version: &Version<Table>) {
-    log.event(
+fn log_recovered(context: &Context, stats: &RecoveryStats, version: &Version<Table>) {
+    context.log.event(
         Level::Info,
         "recovered",
         &[

@@ -13,22 +13,19 @@
 //!
 //! Threads: one, before the database is shared.
 
-use super::Resources;
+use super::context::Context;
 use super::inventory::{Listed, first_seq, needed_wals, read_logs};
-use super::recovery::RecoveryProgress;
+use super::resources::RecoveryProgress;
 use super::view::{SealedMemtable, is_full, new_memtable};
 use crate::batch::Op;
 use crate::format::{FileNum, InternalKeyRef, SeqNum};
 use crate::memtable::MemtableWriter;
-use crate::options::Options;
 use crate::stats::RecoveryStats;
 use crate::version::ManifestState;
 use crate::wal::{RecoveredWal, WalRecord};
-use kvant_base::log::{Level, Log};
-use kvant_base::{MemoryBudget, Result};
-use kvant_env::Env;
+use kvant_base::Result;
+use kvant_base::log::Level;
 use sort_buffer::SortBuffer;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -45,12 +42,8 @@ const WALS_PER_MEMTABLE_MAX: usize = 4;
 
 /// What the log becomes.
 pub(super) struct Replay<'a> {
-    env: &'a Env,
-    dir: &'a Path,
-    options: &'a Options,
-    memory: Arc<MemoryBudget>,
-    log: Arc<dyn Log>,
-    progress: Arc<RecoveryProgress>,
+    context: &'a Context,
+    progress: &'a RecoveryProgress,
     state: &'a ManifestState,
     pub(super) next_seq: SeqNum,
     /// Oldest first.
@@ -67,28 +60,23 @@ pub(super) struct Replay<'a> {
 
 impl<'a> Replay<'a> {
     pub(super) fn new(
-        env: &'a Env,
-        dir: &'a Path,
-        options: &'a Options,
-        resources: &Resources,
+        context: &'a Context,
+        progress: &'a RecoveryProgress,
         state: &'a ManifestState,
     ) -> Replay<'a> {
+        let Context { options, memory, .. } = context;
         let buffer_bytes = usize::try_from(options.memtable_bytes).unwrap_or(usize::MAX);
         Replay {
-            env,
-            dir,
-            options,
-            memory: Arc::clone(&resources.memory),
-            log: Arc::clone(&resources.log),
-            progress: Arc::clone(&resources.progress),
+            context,
+            progress,
             state,
             next_seq: first_seq(state),
             sealed: Vec::new(),
-            active: new_memtable(&resources.memory, options),
+            active: new_memtable(memory, options),
             active_wal: None,
             stats: RecoveryStats::default(),
             last_wal: FileNum(0),
-            buffer: SortBuffer::new(&resources.memory, buffer_bytes.min(BUFFER_BYTES_MAX)),
+            buffer: SortBuffer::new(memory, buffer_bytes.min(BUFFER_BYTES_MAX)),
         }
     }
 
@@ -97,7 +85,7 @@ impl<'a> Replay<'a> {
         let nums = needed_wals(files, self.state.oldest_wal);
         let bytes_of = |(_, num, entry): &Listed| nums.contains(num).then_some(entry.len_bytes);
         self.progress.total_bytes.store(files.iter().filter_map(bytes_of).sum(), Ordering::Relaxed);
-        let (env, dir, state) = (self.env, self.dir, self.state);
+        let (state, Context { env, dir, .. }) = (self.state, self.context);
         let wals = read_logs(env, dir, files, state, &mut |num, record| self.apply(num, &record))?;
         self.buffer.insert_into(&mut self.active);
         if let Some(first_wal) = self.active_wal
@@ -147,20 +135,23 @@ impl<'a> Replay<'a> {
     /// Between two files a full memtable is sealed.
     fn begin_file(&mut self) {
         self.buffer.insert_into(&mut self.active);
-        if is_full(self.active.memtable(), self.options) {
+        if is_full(self.active.memtable(), &self.context.options) {
             self.seal();
         }
     }
 
     fn seal(&mut self) {
-        let full = std::mem::replace(&mut self.active, new_memtable(&self.memory, self.options));
+        let full = std::mem::replace(
+            &mut self.active,
+            new_memtable(&self.context.memory, &self.context.options),
+        );
         let memtable = Arc::clone(full.memtable());
         let first_wal = self.active_wal.take().expect("a memtable with entries has a log");
         self.sealed.push(SealedMemtable { memtable, first_wal });
     }
 
     fn note_discarded(&self, wal: &RecoveredWal) {
-        self.log.event(
+        self.context.log.event(
             Level::Warn,
             "log_tail_discarded",
             &[

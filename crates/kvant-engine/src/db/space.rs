@@ -1,46 +1,44 @@
-//! A full disk: puts are refused, deletes and background work go on, and all heals when space
+//! A full disk: puts are refused, deletes and background work proceed, and all heals when space
 //! returns.
 //!
 //! The file `RESERVE` holds space for the time when there is no other. It is used up bit by bit,
-//! and made whole again when there is room:
-//! - one part is for the log records of deletes, which take from the other one last;
-//! - the other lets a flush or a compaction begin, which gives back more than it takes, and is
-//!   filled up first. Where that is not enough for anything, they may take a third of the former,
-//!   too.
+//! and filled again when there is room:
+//! - one part is for the log records of deletes, which use the other part last;
+//! - the other lets a flush or a compaction begin, which frees more than it takes, and is filled
+//!   first. Where that is not enough for anything, they may also take a third of the first part.
 //!
 //! Puts are refused as soon as less is available than the next flush and the next step of
 //! compaction need, so that a database that fills its disk alone never takes the room to work from
-//! itself. They are refused until the reserve is whole and there is room to spare. Writes look
-//! whether that is so, at most once a [`PROBE_INTERVAL_NS`]: nothing polls an idle database.
+//! itself. They are refused until the reserve is whole and there is room to spare. Writes probe for
+//! that, at most once per [`PROBE_INTERVAL_NS`]: nothing polls an idle database.
 //!
 //! Invariants:
-//! 1. flushes and compactions leave two thirds of the part for deletes alone, and the reserve the
-//!    room that they have been lent;
+//! 1. flushes and compactions leave two thirds of the part for deletes alone, and the reserve does
+//!    not grow into room that they have been lent;
 //! 2. while puts are refused for space, no write waits for a flush or a compaction.
 
-use super::core::Core;
 use crate::format::{FileKind, FileNum, file_path};
 use crate::memtable::Memtable;
 use kvant_base::lock::NamedMutex;
 use kvant_base::log::{Level, Log};
-use kvant_base::{Error, ErrorKind, Result};
+use kvant_base::{Error, Result};
 use kvant_env::{Env, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 const PROBE_INTERVAL_NS: u64 = 200_000_000;
-/// How often a database that refuses puts seals its memtable early: deletes free space only in
-/// tables.
+/// Interval at which a database that refuses puts seals its memtable early: deletes free space only
+/// in tables.
 const EARLY_SEAL_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// Largest part of the reserve for the log records of deletes. Two thirds of it are for nothing
-/// else: 100,000 records of one key of 64 bytes each take 10.4 MB. `docs/durability.md` promises
-/// that.
+/// else, as `docs/durability.md` promises: 100,000 records of one key of 64 bytes each take 10.4
+/// MB.
 const DELETES_BYTES_MAX: u64 = 18 << 20;
 /// Largest part of the reserve for flushes and compactions.
 const WORK_BYTES_MAX: u64 = 6 << 20;
-/// The unit in which file systems give space.
+/// The unit in which file systems allocate space.
 const BLOCK_BYTES: u64 = 4096;
 /// What a flush or compaction takes besides its tables: edits of the manifest, the header of a log.
 const EXTRA_BYTES: u64 = 4 * BLOCK_BYTES;
@@ -54,9 +52,7 @@ pub(crate) struct DiskSpace {
     whole: Reserve,
     /// Puts are refused.
     full: AtomicBool,
-    /// Compaction has work to do and no room for any of it.
-    pub(crate) compaction_has_no_room: AtomicBool,
-    /// The active memtable is to be flushed although it is not full.
+    /// The active memtable should be flushed although it is not full.
     early_seal_wanted: AtomicBool,
     /// How many [`LentRoom`]s there are.
     lent_count: AtomicU32,
@@ -77,7 +73,7 @@ impl Reserve {
         self.deletes_bytes + self.work_bytes
     }
 
-    /// What `bytes` are of a reserve that is `whole`.
+    /// The parts of a reserve of `bytes`, `whole` when it is full.
     fn of(bytes: u64, whole: Reserve) -> Reserve {
         let work_bytes = bytes.min(whole.work_bytes);
         Reserve { deletes_bytes: (bytes - work_bytes).min(whole.deletes_bytes), work_bytes }
@@ -88,13 +84,13 @@ struct State {
     file: Option<Arc<dyn File>>,
     /// What is left of the reserve.
     left: Reserve,
-    /// The log says that it is in use: once until space has returned.
-    is_use_told: bool,
+    /// Whether the log says that it is in use: once until space has returned.
+    is_use_logged: bool,
     probed_ns: u64,
     sealed_early_ns: u64,
 }
 
-/// Room that a flush or compaction is using: meanwhile the reserve does not grow into it.
+/// Room that a flush or compaction uses; the reserve does not grow into it.
 pub(crate) struct LentRoom<'a>(&'a AtomicU32);
 
 impl<'a> LentRoom<'a> {
@@ -111,7 +107,9 @@ impl Drop for LentRoom<'_> {
 }
 
 impl DiskSpace {
-    pub(crate) fn new(env: Env, log: Arc<dyn Log>, dir: &Path, memtable_bytes: u64) -> DiskSpace {
+    /// Takes over the reserve of the last owner, and fills it. A database without room for that
+    /// starts as full.
+    pub(crate) fn open(env: Env, log: Arc<dyn Log>, dir: &Path, memtable_bytes: u64) -> DiskSpace {
         // A memtable has a chunk more than its size when it is sealed, and its table more than its
         // data.
         let whole = Reserve {
@@ -122,36 +120,32 @@ impl DiskSpace {
         let state = State {
             file: None,
             left: Reserve::of(0, whole),
-            is_use_told: false,
+            is_use_logged: false,
             probed_ns: now_ns,
             sealed_early_ns: now_ns,
         };
-        DiskSpace {
+        let space = DiskSpace {
             reserve_path: file_path(dir, FileKind::Reserve, FileNum(0)),
             dir: dir.to_path_buf(),
             env,
             log,
             whole,
             full: AtomicBool::new(false),
-            compaction_has_no_room: AtomicBool::new(false),
             early_seal_wanted: AtomicBool::new(false),
             lent_count: AtomicU32::new(0),
             state: NamedMutex::new("disk_space", state),
+        };
+        let mut state = space.state.lock();
+        if let Err(error) = space.take_over(&mut state) {
+            space.log.event(Level::Warn, "disk_reserve_not_opened", &[("error", &error)]);
         }
-    }
-
-    /// Takes over what the last owner kept, and makes it whole; a database without room for that
-    /// starts as full.
-    pub(crate) fn open(&self) {
-        let mut state = self.state.lock();
-        if let Err(error) = self.take_over(&mut state) {
-            self.log.event(Level::Warn, "disk_reserve_not_opened", &[("error", &error)]);
+        space.grow(&mut state);
+        let is_whole = state.left == space.whole;
+        drop(state);
+        if !is_whole {
+            space.note_full();
         }
-        self.grow(&mut state);
-        if state.left != self.whole {
-            drop(state);
-            self.note_full();
-        }
+        space
     }
 
     fn take_over(&self, state: &mut State) -> std::io::Result<()> {
@@ -174,7 +168,7 @@ impl DiskSpace {
         self.full.load(Ordering::Relaxed)
     }
 
-    /// The device has no space for puts. True when that is new.
+    /// The device has no space for puts. True if it had until now.
     pub(crate) fn note_full(&self) -> bool {
         let is_new = !self.full.swap(true, Ordering::AcqRel);
         if is_new {
@@ -183,12 +177,12 @@ impl DiskSpace {
         is_new
     }
 
-    /// Bytes that anybody may write on the device; `None` when it does not say.
-    fn available_bytes(&self) -> Option<u64> {
+    /// Free bytes of the device; `None` when it does not say.
+    pub(crate) fn available_bytes(&self) -> Option<u64> {
         self.env.fs.available_bytes(&self.dir).ok()
     }
 
-    /// What a flush or compaction may take now; in distress, when that is too little for anything.
+    /// What a flush or compaction may take now; more in distress, when that is too little for any.
     pub(crate) fn room_bytes(&self, in_distress: bool) -> u64 {
         let Some(available_bytes) = self.available_bytes() else {
             return u64::MAX;
@@ -199,8 +193,8 @@ impl DiskSpace {
         available_bytes.saturating_add(from_reserve).saturating_sub(EXTRA_BYTES)
     }
 
-    /// Lets a flush or compaction have `bytes`, of the reserve where nothing else is left, for as
-    /// long as the result lives; `None` when there is not as much.
+    /// Lends a flush or compaction `bytes`, from the reserve where nothing else is left, for as long
+    /// as the result lives; `None` when there is not as much.
     pub(crate) fn make_room(&self, bytes: u64) -> Result<Option<LentRoom<'_>>> {
         let mut state = self.state.lock();
         let lent = LentRoom::new(&self.lent_count);
@@ -224,12 +218,12 @@ impl DiskSpace {
         self.shrink(&mut state, left).map(|()| Some(lent))
     }
 
-    /// What flushes and compactions may have of the part for deletes.
+    /// What flushes and compactions may take from the part for deletes.
     fn lendable_of_deletes(&self, left: Reserve) -> u64 {
         left.deletes_bytes.saturating_sub(self.whole.deletes_bytes / 3 * 2)
     }
 
-    /// Gives deletes `bytes` of the reserve; false when nothing is left of it.
+    /// Gives deletes `bytes` of the reserve; false when nothing of it is left.
     pub(crate) fn take_for_deletes(&self, bytes: u64) -> Result<bool> {
         let mut state = self.state.lock();
         if state.left.bytes() == 0 {
@@ -245,8 +239,8 @@ impl DiskSpace {
         self.shrink(&mut state, left).map(|()| true)
     }
 
-    /// Before deletes take a log from `from_bytes` to `to_bytes`: while room is lent, its blocks
-    /// come out of the reserve, and not out of that room.
+    /// Called before deletes grow a log from `from_bytes` to `to_bytes`: while room is lent, the
+    /// log's blocks come out of the reserve instead of that room.
     pub(crate) fn spare_lent_room(&self, from_bytes: u64, to_bytes: u64) -> Result<()> {
         let block_count = to_bytes.div_ceil(BLOCK_BYTES) - from_bytes.div_ceil(BLOCK_BYTES);
         if block_count > 0 && self.is_full() && self.lent_count.load(Ordering::Acquire) > 0 {
@@ -256,7 +250,7 @@ impl DiskSpace {
     }
 
     fn shrink(&self, state: &mut State, left: Reserve) -> Result<()> {
-        if !std::mem::replace(&mut state.is_use_told, true) {
+        if !std::mem::replace(&mut state.is_use_logged, true) {
             self.log.event(Level::Warn, "disk_reserve_in_use", &[("bytes", &state.left.bytes())]);
         }
         if let Some(file) = &state.file {
@@ -270,7 +264,7 @@ impl DiskSpace {
         Ok(())
     }
 
-    /// Makes the reserve whole, or as large as there is space for.
+    /// Fills the reserve, or as much of it as there is space for.
     pub(crate) fn restore_reserve(&self) {
         self.grow(&mut self.state.lock());
     }
@@ -281,7 +275,7 @@ impl DiskSpace {
         }
         let missing_bytes = self.whole.bytes() - state.left.bytes();
         let added_bytes = missing_bytes.min(self.available_bytes().unwrap_or(missing_bytes));
-        // Part of a block could not be taken out again by itself.
+        // A part of a block could not be taken out again.
         let added_bytes = if added_bytes == missing_bytes {
             missing_bytes
         } else {
@@ -310,7 +304,7 @@ impl DiskSpace {
                 };
             }
             Err(error) => {
-                // On a disk that is known to be full this happens again and again.
+                // Expected on a disk that is known to be full.
                 if !self.is_full() {
                     self.log.event(Level::Warn, "disk_reserve_not_made", &[("error", &error)]);
                 }
@@ -318,8 +312,8 @@ impl DiskSpace {
         }
     }
 
-    /// Whether it is time to look if space has returned.
-    fn probe_is_due(&self) -> bool {
+    /// Whether it is time to probe for returned space.
+    pub(crate) fn probe_is_due(&self) -> bool {
         let mut state = self.state.lock();
         let now_ns = self.env.clock.monotonic_ns();
         if now_ns < state.probed_ns + PROBE_INTERVAL_NS {
@@ -333,105 +327,32 @@ impl DiskSpace {
         true
     }
 
-    /// Whether the active memtable is to be sealed now, for what its flush may free. Asked once.
+    /// Whether the active memtable should be sealed now, for what its flush may free. True once per
+    /// interval.
     pub(crate) fn take_early_seal(&self) -> bool {
         self.is_full() && self.early_seal_wanted.swap(false, Ordering::Relaxed)
     }
 
-    /// Accepts puts again if the reserve is whole and `working_bytes` and more are available.
-    fn heal(&self, working_bytes: u64) -> bool {
+    /// Accepts puts again if the reserve is whole and more than `working_bytes` are available.
+    pub(crate) fn heal(&self, working_bytes: u64) -> bool {
         let mut state = self.state.lock();
         self.grow(&mut state);
-        // More than is needed, so that it lasts longer than one write.
+        // A margin, so that it lasts longer than one write.
         let wanted_bytes = working_bytes.saturating_add(self.whole.bytes() / 4);
         let healed = state.left == self.whole
             && self.available_bytes().is_some_and(|bytes| bytes >= wanted_bytes);
         if healed {
-            state.is_use_told = false;
+            state.is_use_logged = false;
             self.full.store(false, Ordering::Release);
             self.log.event(Level::Info, "disk_space_returned", &[]);
         }
         healed
     }
-}
 
-impl Core {
-    /// Refuses puts until space has returned.
-    pub(crate) fn note_disk_full(&self) {
-        if self.space.note_full() {
-            // Deletes wait for nothing from now on; puts that wait are to be refused.
-            self.update_gate();
-        }
-    }
-
-    /// Refuses puts when less is available than the next flush and compaction need.
-    pub(crate) fn check_space(&self) {
-        let available_bytes = self.space.available_bytes();
-        if !self.space.is_full()
-            && available_bytes.is_some_and(|bytes| bytes < self.working_bytes())
-        {
-            self.note_disk_full();
-        }
-    }
-
-    /// What a flush and one step of a compaction need: the largest memtable, and the largest table
-    /// below level 0.
-    fn working_bytes(&self) -> u64 {
-        let view = self.views.load();
-        let sealed = view.sealed.iter().map(|sealed| flush_bytes(&sealed.memtable));
-        let memtable_bytes = sealed.fold(flush_bytes(&view.active), u64::max);
-        let levels = (1..kvant_base::limits::LEVELS).flat_map(|level| view.version.tables(level));
-        let table_bytes = levels.map(|table| table.meta.file_bytes).max().unwrap_or(0);
-        memtable_bytes + table_bytes
-    }
-
-    /// Lets a write pass whatever else it may wait for, unless the disk is full, has not healed,
-    /// and the write puts something.
-    #[inline]
-    pub(crate) fn admit_to_disk(&self, has_put: bool) -> Result<()> {
-        if self.space.is_full() && !self.heals() && has_put {
-            return Err(Error::new(
-                ErrorKind::NoSpace,
-                "no space left on the device: free some; reads and deletes go on",
-            )
-            .with_file(&self.dir));
-        }
-        Ok(())
-    }
-
-    /// Whether puts are accepted again. If not, background work looks what it can free.
-    #[cold]
-    fn heals(&self) -> bool {
-        if !self.space.probe_is_due() {
-            return false;
-        }
-        let level_0_count = self.views.load().version.tables(0).len();
-        let can_work = !self.space.compaction_has_no_room.load(Ordering::Relaxed)
-            && level_0_count < self.options.l0_stop_count;
-        let healed = can_work && self.space.heal(self.working_bytes());
-        if healed {
-            self.update_gate();
-        } else {
-            self.wake(|tasks| &tasks.flush);
-            self.wake(|tasks| &tasks.compact);
-        }
-        healed
-    }
-
-    /// After work that has freed space, or may have.
-    pub(crate) fn note_space_freed(&self) {
-        if self.space.is_full() {
-            self.space.restore_reserve();
-        } else {
-            self.check_space();
-        }
-    }
-
-    /// Where tables that a compaction writes end: the less room, the smaller, so that the next one
-    /// needs less.
-    pub(crate) fn output_table_bytes(&self) -> u64 {
-        let table_bytes = self.options.table_bytes;
-        let room_bytes = self.space.available_bytes().unwrap_or(u64::MAX);
+    /// Size at which a compaction ends its tables: smaller when there is less room, so that the next
+    /// compaction needs less.
+    pub(crate) fn output_table_bytes(&self, table_bytes: u64) -> u64 {
+        let room_bytes = self.available_bytes().unwrap_or(u64::MAX);
         (room_bytes / 16).clamp(table_bytes / 16, table_bytes)
     }
 }

@@ -1,94 +1,131 @@
-//! The small background tasks: syncing the log and removing obsolete tables. Flush and compaction
-//! have files of their own.
+//! The background tasks, each a loop of steps.
 
-use super::core::Core;
-use crate::commit::sync::Synced;
-use crate::format::{FileKind, file_path};
+use super::context::{TaskName, Tasks};
+use super::maintenance::Maintenance;
+use crate::commit::pipeline::SyncStep;
+use kvant_base::ErrorKind;
 use kvant_base::tag::{self, Activity, Stage};
-use kvant_base::{ErrorKind, Result};
 use kvant_env::{Step, Task};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-/// Syncs the log when its level says so, and completes who waited for it.
-pub(crate) struct SyncTask(pub(crate) Arc<Core>);
+/// Starts the background tasks.
+pub(crate) fn spawn(maintenance: &Arc<Maintenance>) {
+    let spawner = &maintenance.context.env.spawner;
+    let spawn = |task| {
+        spawner.spawn(Arc::new(MaintenanceTask { task, maintenance: Arc::clone(maintenance) }))
+    };
+    let tasks: Tasks =
+        [TaskName::Sync, TaskName::Flush, TaskName::Compact, TaskName::Clean].map(spawn);
+    let clean = Arc::clone(&tasks[TaskName::Clean as usize]);
+    maintenance.tree.obsolete.on_push(move || clean.wake());
+    maintenance.context.set_tasks(tasks);
+}
 
-impl Task for SyncTask {
+struct MaintenanceTask {
+    task: TaskName,
+    maintenance: Arc<Maintenance>,
+}
+
+impl Task for MaintenanceTask {
     fn name(&self) -> &str {
-        "kvant-sync"
+        match self.task {
+            TaskName::Sync => "kvant-sync",
+            TaskName::Flush => "kvant-flush",
+            TaskName::Compact => "kvant-compact",
+            TaskName::Clean => "kvant-clean",
+        }
+    }
+
+    /// Where writes do wait for a compaction, the gate has slowed them long before.
+    fn is_background(&self) -> bool {
+        matches!(self.task, TaskName::Compact)
     }
 
     fn step(&self) -> Step {
-        // The last part of writes.
-        let _tag = tag::enter_at(Activity::Put, Stage::Sync);
-        let core = &self.0;
-        let fenced = core.check_writable();
-        if fenced.is_err() {
-            // Groups that were written while the failing sync ran: nothing will make them durable.
-            core.complete(
-                core.log_sync.take_waiting(),
-                &fenced.map_err(|e| e.with_kind(ErrorKind::OutcomeUnknown)),
-            );
-            return if core.is_closed() { Step::Finished } else { Step::Idle };
-        }
-        match core.log_sync.sync_due() {
-            Synced::NotDue(_) if core.is_closed() => Step::Finished,
-            Synced::NotDue(Some(at_ns)) => Step::IdleUntil(at_ns),
-            Synced::NotDue(None) => Step::Idle,
-            Synced::Done { visible, done } => {
-                if let Some(seq) = visible {
-                    core.visible_seq.store(seq.0, Ordering::Release);
-                    core.wake(|tasks| &tasks.flush);
-                }
-                core.complete(done, &Ok(()));
-                core.update_gate();
-                Step::Worked
-            }
-            Synced::Failed { error, done } => {
-                let cause = core.fence(error);
-                let unknown: Result<()> = Err(cause.with_kind(ErrorKind::OutcomeUnknown));
-                core.complete(done, &unknown);
-                core.update_gate();
-                Step::Worked
-            }
+        match self.task {
+            TaskName::Sync => self.maintenance.sync_task(),
+            TaskName::Flush => self.maintenance.flush_task(),
+            TaskName::Compact => self.maintenance.compact_task(),
+            TaskName::Clean => self.maintenance.clean_task(),
         }
     }
 }
 
-/// Removes tables that no version and no reader needs any more.
-pub(crate) struct CleanTask(pub(crate) Arc<Core>);
-
-impl Task for CleanTask {
-    fn name(&self) -> &str {
-        "kvant-clean"
+impl Maintenance {
+    /// Syncs the log, and completes the writes that waited for it.
+    fn sync_task(&self) -> Step {
+        // The last part of writes.
+        let _tag = tag::enter_at(Activity::Put, Stage::Sync);
+        let step = self.log.sync_step();
+        match step {
+            SyncStep::NotDue(_) if self.context.is_closed() => return Step::Finished,
+            SyncStep::NotDue(Some(at_ns)) => return Step::IdleUntil(at_ns),
+            SyncStep::NotDue(None) => return Step::Idle,
+            SyncStep::Synced => self.context.wake(TaskName::Flush),
+            SyncStep::Fenced => self.log.sync.synced.notify_all(),
+        }
+        self.admission.update_gate();
+        match step {
+            SyncStep::Fenced if self.context.is_closed() => Step::Finished,
+            SyncStep::Fenced => Step::Idle,
+            _ => Step::Worked,
+        }
     }
 
-    fn step(&self) -> Step {
-        let _tag = tag::enter(Activity::Housekeeping);
-        let core = &self.0;
-        let has_removed = core.remove_obsolete_tables();
-        if has_removed && core.space.is_full() {
-            core.space.restore_reserve();
-            core.wake(|tasks| &tasks.compact);
+    fn flush_task(&self) -> Step {
+        let _tag = tag::enter(Activity::Flush);
+        if self.context.is_closed() {
+            return Step::Finished;
         }
-        core.tables.cache.shrink_to_capacity();
-        match (has_removed, core.is_closed()) {
+        if self.context.fence_cause().is_some() {
+            return Step::Idle;
+        }
+        match self.flush_step() {
+            Ok(has_worked) => {
+                self.flushes.last_failure.note_success();
+                if has_worked { Step::Worked } else { Step::Idle }
+            }
+            Err(error) => {
+                self.note_failure(&self.flushes, error, |error| self.note_flush_failure(error))
+            }
+        }
+    }
+
+    fn compact_task(&self) -> Step {
+        let _tag = tag::enter(Activity::Compaction);
+        if self.context.is_closed() {
+            return Step::Finished;
+        }
+        if let Some(cause) = self.context.fence_cause() {
+            self.serve_manual(u64::MAX, Some(cause.clone().with_kind(ErrorKind::Fenced)));
+            return Step::Idle;
+        }
+        let requested = self.manual.lock().requested;
+        match self.compact_step(requested) {
+            Ok(has_worked) => {
+                self.compactions.last_failure.note_success();
+                if has_worked { Step::Worked } else { Step::Idle }
+            }
+            Err(error) if error.kind() == ErrorKind::Closed => Step::Finished,
+            Err(error) => self.note_failure(&self.compactions, error, |error| {
+                self.serve_manual(requested, Some(error));
+            }),
+        }
+    }
+
+    /// Removes the tables that no version and no reader needs any more.
+    fn clean_task(&self) -> Step {
+        let _tag = tag::enter(Activity::Housekeeping);
+        let has_removed = self.tree.remove_obsolete_tables();
+        if has_removed && self.admission.space.is_full() {
+            self.admission.space.restore_reserve();
+            self.context.wake(TaskName::Compact);
+        }
+        self.tree.tables.cache.shrink_to_capacity();
+        match (has_removed, self.context.is_closed()) {
             (false, true) => Step::Finished,
             (false, false) => Step::Idle,
             (true, _) => Step::Worked,
         }
-    }
-}
-
-impl Core {
-    /// True when there were any.
-    pub(crate) fn remove_obsolete_tables(&self) -> bool {
-        let mut has_removed = false;
-        while let Some(file) = self.obsolete.pop() {
-            self.tables.cache.erase_file(file.num);
-            self.remove_file(&file_path(&self.dir, FileKind::Table, file.num));
-            has_removed = true;
-        }
-        has_removed
     }
 }

@@ -1,10 +1,10 @@
-//! What a reader sees of the tree: the super-version, swapped as a whole.
+//! The super-version: what readers see of the tree, swapped as a whole.
 //!
 //! Invariants:
-//! 1. a super-version holds every acknowledged write older than its making, each in exactly one of
-//!    its parts;
+//! 1. a super-version holds every write that was acknowledged before it was made, each in exactly
+//!    one of its parts;
 //! 2. a reader takes the super-version first and the visible sequence number second, so that
-//!    nothing compacted away in the former is needed at the latter;
+//!    nothing is needed at the latter that was compacted away in the former;
 //! 3. memtables leave it in the order in which they were sealed.
 //!
 //! Threads: readers take no lock. Changes are made under `installing`, briefly; a new version also
@@ -35,7 +35,7 @@ impl SealedMemtable {
 }
 
 pub(crate) struct SuperVersion {
-    /// Counts changes: a reader that has an older one may refresh.
+    /// Grows with every change.
     pub(crate) generation: u64,
     pub(crate) active: Arc<Memtable>,
     /// The oldest log file that holds the active memtable's writes.
@@ -70,7 +70,7 @@ impl Views {
         self.current.load_full()
     }
 
-    /// The active memtable becomes the newest sealed one; `active` takes its place.
+    /// Makes the active memtable the newest sealed one, and `active` the active one.
     pub(crate) fn seal(&self, active: Arc<Memtable>, active_wal: FileNum) {
         self.change(|now| {
             let sealed =
@@ -87,7 +87,7 @@ impl Views {
         });
     }
 
-    /// A new version of the tables; `flushed`, the oldest sealed memtable, is in it.
+    /// Installs a new version of the tables, which holds `flushed`, the oldest sealed memtable.
     pub(crate) fn install(
         &self,
         version: Arc<Version<Table>>,
@@ -96,7 +96,7 @@ impl Views {
         self.change(|now| {
             let mut sealed = now.sealed.clone();
             if let Some(flushed) = flushed {
-                let oldest = sealed.pop().expect("what was flushed is still sealed");
+                let oldest = sealed.pop().expect("a flushed memtable is still sealed");
                 assert!(
                     Arc::ptr_eq(&oldest, flushed),
                     "memtables are flushed in the order of sealing"
@@ -125,7 +125,7 @@ pub(crate) fn new_memtable(memory: &Arc<MemoryBudget>, options: &Options) -> Mem
     )
 }
 
-/// Whether a memtable is to be sealed before it gets more.
+/// Whether a memtable must be sealed before the next write.
 #[inline]
 pub(crate) fn is_full(memtable: &Memtable, options: &Options) -> bool {
     memtable.memory_bytes() >= options.memtable_bytes

@@ -12,7 +12,7 @@ pub use repair::{RepairReport, repair};
 pub use restore::{RestoreReport, restore};
 pub use verify::{VerifyReport, verify};
 
-use crate::db::recovery;
+use crate::db::directory;
 use crate::db::{Db, Resources};
 use crate::format::{FileKind, FileNum, file_path};
 use crate::options::Options;
@@ -47,7 +47,7 @@ fn lock_existing(env: &Env, dir: &Path) -> Result<Box<dyn FileLock>> {
     if !env.fs.exists(dir).map_err(|e| Error::io("look at", dir, e))? {
         return Err(Error::invalid("there is no such directory").with_file(dir));
     }
-    recovery::lock(env, dir)
+    directory::lock(env, dir)
 }
 
 /// `metadata_share_bytes`: most bytes of pinned indexes and filters; with 0 they are not read at

@@ -1,7 +1,7 @@
 //! Restores a database from a checkpoint.
 
 use super::verify;
-use crate::db::recovery::parent_of;
+use crate::db::directory::parent_of;
 use kvant_base::{Error, Result};
 use kvant_env::{Env, Fs};
 use std::path::Path;

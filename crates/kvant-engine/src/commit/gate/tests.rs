@@ -84,7 +84,7 @@ fn a_stall_is_timed_from_the_first_writer_held_to_the_release() {
         .stats()
         .into_iter()
         .find(|row| row.reason == StallReason::Memtables)
-        .expect("a row a reason");
+        .expect("one row per reason");
     assert_eq!((running.count, running.us_total, running.active), (1, 7_000, true));
     gate.set(Position::Open);
     clock.advance(Duration::from_millis(9));
@@ -92,14 +92,14 @@ fn a_stall_is_timed_from_the_first_writer_held_to_the_release() {
         .stats()
         .into_iter()
         .find(|row| row.reason == StallReason::Memtables)
-        .expect("a row a reason");
+        .expect("one row per reason");
     assert_eq!((over.count, over.us_total, over.active), (1, 7_000, false));
 }
 
-/// Edges and reasons of what has been told.
-fn told(events: &Events) -> Vec<(Edge, Field)> {
-    let told = events.after(0, usize::MAX).into_iter();
-    told.map(|event| (event.edge, event.fields[0].1.clone())).collect()
+/// Edges and reasons of all events.
+fn reported(events: &Events) -> Vec<(Edge, Field)> {
+    let all = events.after(0, usize::MAX).into_iter();
+    all.map(|event| (event.edge, event.fields[0].1.clone())).collect()
 }
 
 #[test]
@@ -107,17 +107,17 @@ fn a_slowed_phase_is_one_event_however_often_writers_are_let_pass() {
     let (gate, clock, events) = gate_and_events();
     let reason = text(StallReason::L0Tables.name());
     gate.set(SLOWED);
-    assert_eq!(told(&events), [], "nobody is held yet");
+    assert_eq!(reported(&events), [], "no writer is held yet");
     for _ in 0..10 {
         while gate.admit(600).is_ok() {}
         clock.advance(Duration::from_millis(1));
         gate.earn(1_000_000);
     }
-    assert_eq!(told(&events), [(Edge::Begin, reason.clone())]);
+    assert_eq!(reported(&events), [(Edge::Begin, reason.clone())]);
     gate.set(Position::Closed { reason: StallReason::L0Tables });
-    assert_eq!(told(&events).len(), 1, "the same stall, only worse");
+    assert_eq!(reported(&events).len(), 1, "the same stall, only worse");
     gate.set(Position::Open);
-    assert_eq!(told(&events), [(Edge::Begin, reason.clone()), (Edge::End, reason)]);
+    assert_eq!(reported(&events), [(Edge::Begin, reason.clone()), (Edge::End, reason)]);
     let end = &events.after(1, usize::MAX)[0];
     assert_eq!((end.start_ns, end.end_ns), (0, Some(10_000_000)));
 }
@@ -131,7 +131,7 @@ fn another_reason_is_another_event() {
     gate.admit(1).expect_err("closed");
     let (memtables, sync) = (text("memtables"), text("sync_overdue"));
     assert_eq!(
-        told(&events),
+        reported(&events),
         [(Edge::Begin, memtables.clone()), (Edge::End, memtables), (Edge::Begin, sync)]
     );
 }

@@ -23,10 +23,10 @@ fn after_a_failed_sync_nothing_counts_as_durable() {
     let disk = FaultyFs::new(1);
     let sync = log_sync(SyncLevel::Os, Arc::new(MockClock::new(0)));
     sync.add_file(log_file(&disk));
-    sync.ask();
+    sync.request();
     disk.fail_next(FaultOp::SyncData, ".wal", io::ErrorKind::Other, 1);
     assert!(matches!(sync.sync_due(), Synced::Failed { .. }));
-    // A closing database looks here before anyone has raised the fence.
+    // A closing database looks here before the fence is set.
     assert!(!sync.is_clean());
 }
 

@@ -1,27 +1,25 @@
 //! A merge in steps, for a disk without room for all of its outputs beside all of its inputs.
 //!
-//! Each step merges one table of the lower level with what the upper level has of its part of the
-//! key space, and puts the outputs in that table's place. So space returns with each step, and what
-//! is needed beside the inputs is one lower table and, step by step, what comes from above.
+//! Each step merges one table of the lower level with the upper level's entries of its key range,
+//! and puts the outputs in that table's place. Space returns with each step, and the room needed
+//! beside the inputs is one lower table and, step by step, what comes from above.
 //!
 //! Invariants:
-//! 1. The upper tables stay in the tree until the last step. Until then, what has gone down is on
-//!    both levels, the same entries: readers find them above first, and later merges drop one of
-//!    the two. Tombstones hide below the same as before.
-//! 2. After each step the tree is whole: a failure leaves what was done, and the steps can be
-//!    repeated.
+//! 1. the upper tables stay in the tree until the last step. Until then, both levels hold the
+//!    entries that have been merged: readers find the upper ones first, and later merges drop one
+//!    of the two. Tombstones hide the same entries as before;
+//! 2. the tree is whole after each step: after a failure the steps can be repeated.
 
 use super::{Inputs, Merging, sources};
 use crate::compaction::runner::Outputs;
 use crate::cursor::InternalIterator;
-use crate::db::core::Core;
+use crate::db::maintenance::Maintenance;
 use crate::iter::SliceIter;
 use crate::version::VersionEdit;
 use kvant_base::Result;
 
-impl Core {
-    /// Merges `inputs`, of two levels, and installs the outcome. The outputs know their sizes, but
-    /// not their tables.
+impl Maintenance {
+    /// Merges `inputs`, of two levels, and installs the outcome.
     pub(super) fn merge_in_steps(&self, merging: &Merging<'_>, inputs: Inputs) -> Result<Outputs> {
         let mut inputs = inputs.into_iter();
         let (Some((upper_level, upper)), Some((output_level, lower))) =
@@ -57,7 +55,7 @@ impl Core {
             all.written_bytes += outputs.written_bytes;
             all.tables.extend(outputs.tables);
             drop(file);
-            self.remove_obsolete_tables();
+            self.tree.remove_obsolete_tables();
             from = to.unwrap_or_default();
         }
         Ok(all)

@@ -1,5 +1,5 @@
-//! The fence: after a failure that leaves unknown what the disk holds, such as one of an fsync, no
-//! write is accepted until the database is opened anew.
+//! The fence: after a failure that leaves unknown what the disk holds, such as a failed fsync, no
+//! write is accepted until the database is opened again.
 
 use kvant_base::{Error, ErrorKind, Result};
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ pub(crate) struct Fence {
 }
 
 impl Fence {
-    /// Fences; later causes change nothing. Returns the first cause.
+    /// Fences, unless that has happened. Returns the first cause.
     pub(crate) fn set(&self, cause: Error) -> Error {
         self.cause.get_or_init(|| cause).clone()
     }
@@ -20,7 +20,8 @@ impl Fence {
         self.cause.get()
     }
 
-    /// `Fenced`, with the first cause in its text, when fenced.
+    /// `Fenced`, with the first cause in its text, once fenced.
+    #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         match self.cause.get() {
             None => Ok(()),

@@ -1,0 +1,159 @@
+//! What all parts of an open database share: its environment and settings, and whether it is open.
+
+use super::resources::Resources;
+use crate::commit::fence::Fence;
+use crate::events::EventSink;
+use crate::format::FileNum;
+use crate::options::Options;
+use kvant_base::lock::NamedMutex;
+use kvant_base::log::{Level, Log};
+use kvant_base::wait::WaitKind;
+use kvant_base::{Error, ErrorKind, MemoryBudget, Result};
+use kvant_env::{Env, FileLock, Signal, TaskHandle};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+pub(crate) struct Context {
+    pub(crate) env: Env,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) memory: Arc<MemoryBudget>,
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) events: EventSink,
+    /// Notified when a flush or compaction ends, and when the database is fenced or closed.
+    pub(crate) progressed: Signal,
+    fence: Fence,
+    next_file_num: AtomicU64,
+    is_closed: AtomicBool,
+    tasks: NamedMutex<Option<Tasks>>,
+    /// Held while the database is open.
+    dir_lock: NamedMutex<Option<Box<dyn FileLock>>>,
+}
+
+/// The background tasks, in the order of [`TaskName`].
+pub(crate) type Tasks = [Arc<dyn TaskHandle>; 4];
+
+#[derive(Clone, Copy)]
+pub(crate) enum TaskName {
+    Sync,
+    Flush,
+    Compact,
+    Clean,
+}
+
+impl Context {
+    pub(crate) fn new(env: Env, dir: &Path, options: Options, resources: &Resources) -> Context {
+        Context {
+            events: EventSink::new(Arc::clone(&env.clock), Arc::clone(&resources.events)),
+            env,
+            dir: dir.to_path_buf(),
+            options,
+            memory: Arc::clone(&resources.memory),
+            log: Arc::clone(&resources.log),
+            progressed: Signal::new(WaitKind::Backpressure, "flush_or_compaction"),
+            fence: Fence::default(),
+            next_file_num: AtomicU64::new(1),
+            is_closed: AtomicBool::new(false),
+            tasks: NamedMutex::new("tasks", None),
+            dir_lock: NamedMutex::new("owner", None),
+        }
+    }
+
+    /// `Closed` once the database has been closed.
+    #[inline]
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.is_closed() {
+            Err(Error::new(ErrorKind::Closed, "the database is closed"))
+        } else {
+            Ok(())
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Refuses everything but the end of background work from now on.
+    pub(crate) fn mark_closed(&self) {
+        self.is_closed.store(true, Ordering::Release);
+    }
+
+    /// `Fenced` after a failure that leaves unknown what the disk holds.
+    #[inline]
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.fence.check()
+    }
+
+    /// The first cause, once writes are fenced.
+    pub(crate) fn fence_cause(&self) -> Option<&Error> {
+        self.fence.cause()
+    }
+
+    /// Fences writes for good and returns the first cause. The sync task tells the writers that
+    /// wait.
+    pub(crate) fn fence(&self, cause: Error) -> Error {
+        let first = self.fence.set(cause);
+        self.log.event(Level::Error, "writes_fenced", &[("cause", &first)]);
+        self.progressed.notify_all();
+        self.wake(TaskName::Sync);
+        self.wake(TaskName::Compact);
+        first
+    }
+
+    pub(crate) fn set_next_file_num(&self, num: u64) {
+        self.next_file_num.store(num, Ordering::Relaxed);
+    }
+
+    pub(crate) fn new_file_num(&self) -> FileNum {
+        FileNum(self.next_file_num.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn next_file_num(&self) -> FileNum {
+        FileNum(self.next_file_num.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn keep_dir_lock(&self, lock: Option<Box<dyn FileLock>>) {
+        *self.dir_lock.lock() = lock;
+    }
+
+    pub(crate) fn set_tasks(&self, tasks: Tasks) {
+        // What the tasks did before they could be woken may be work for the others.
+        self.tasks.lock().insert(tasks).iter().for_each(|task| task.wake());
+    }
+
+    /// Wakes a background task, unless they have ended.
+    pub(crate) fn wake(&self, task: TaskName) {
+        if let Some(tasks) = &*self.tasks.lock() {
+            tasks[task as usize].wake();
+        }
+    }
+
+    /// Ends the background tasks, which see that the database is closed, and unlocks the directory.
+    pub(crate) fn end_tasks(&self) {
+        // The tasks take the lock to wake each other.
+        let tasks = self.tasks.lock().take();
+        if let Some(tasks) = tasks {
+            tasks.iter().for_each(|task| task.wake());
+            tasks.iter().for_each(|task| task.join());
+        }
+        *self.dir_lock.lock() = None;
+    }
+
+    /// Makes names in the data directory durable. A failure fences: what the directory holds is
+    /// unknown from then on.
+    pub(crate) fn sync_dir(&self) -> Result<()> {
+        self.events
+            .sync("directory", || self.env.fs.sync_dir(&self.dir))
+            .map_err(|source| self.fence(Error::io("fsync", &self.dir, source)))
+    }
+
+    /// Removes a file that is not needed. A failure is logged; the next open tries again.
+    pub(crate) fn remove_file(&self, path: &Path) {
+        if let Err(error) = self.env.fs.remove_file(path) {
+            let error = Error::io("remove", path, error);
+            self.log.event(Level::Warn, "file_not_removed", &[("error", &error)]);
+        }
+    }
+}

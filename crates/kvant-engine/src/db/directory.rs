@@ -1,0 +1,71 @@
+//! The data directory: created, locked, and removed again after a refused start.
+
+use crate::format::{FileKind, FileNum, file_path};
+use kvant_base::log::{Level, Log};
+use kvant_base::{Error, ErrorKind, Result};
+use kvant_env::{Env, FileLock};
+use std::io;
+use std::path::Path;
+
+/// What a start creates before it may be refused.
+pub(super) struct Created {
+    dir: bool,
+    lock: bool,
+}
+
+impl Created {
+    /// What a start in `dir` will create.
+    pub(super) fn new(env: &Env, dir: &Path) -> Result<Created> {
+        let is_missing = |path: &Path| {
+            let exists = env.fs.exists(path).map_err(|e| Error::io("look at", path, e));
+            exists.map(|exists| !exists)
+        };
+        Ok(Created {
+            dir: is_missing(dir)?,
+            lock: is_missing(&file_path(dir, FileKind::Lock, FileNum(0)))?,
+        })
+    }
+
+    /// Removes it after a refusal. `is_owner`: the directory is locked, so no other process uses it.
+    pub(super) fn undo(self, env: &Env, dir: &Path, is_owner: bool, log: &dyn Log) {
+        if !is_owner {
+            return;
+        }
+        let lock = file_path(dir, FileKind::Lock, FileNum(0));
+        let removed = match (self.lock, self.dir) {
+            (_, true) => env.fs.remove_dir_all(dir),
+            (true, false) => env.fs.remove_file(&lock),
+            (false, false) => Ok(()),
+        };
+        if let Err(error) = removed {
+            let error = Error::io("remove", &lock, error);
+            log.event(Level::Warn, "file_not_removed", &[("error", &error)]);
+        }
+    }
+}
+
+/// Creates the directory where there is none, and makes its name durable. Parents that exist are
+/// assumed to be durable.
+pub(super) fn create_dir(env: &Env, dir: &Path) -> Result<()> {
+    if env.fs.exists(dir).map_err(|e| Error::io("look at", dir, e))? {
+        return Ok(());
+    }
+    env.fs.create_dir_all(dir).map_err(|e| Error::io("create", dir, e))?;
+    let parent = parent_of(dir);
+    env.fs.sync_dir(parent).map_err(|e| Error::io("sync", parent, e))
+}
+
+/// The directory that holds the name of `path`.
+pub(crate) fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+pub(crate) fn lock(env: &Env, dir: &Path) -> Result<Box<dyn FileLock>> {
+    let path = file_path(dir, FileKind::Lock, FileNum(0));
+    env.fs.lock(&path).map_err(|source| match source.kind() {
+        io::ErrorKind::WouldBlock => {
+            Error::new(ErrorKind::Locked, source.to_string()).with_file(dir)
+        }
+        _ => Error::io("lock", &path, source),
+    })
+}
