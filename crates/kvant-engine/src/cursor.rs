@@ -6,7 +6,7 @@ use kvant_base::Result;
 
 /// A cursor over internal keys in their order. A new one is not positioned: seek first.
 ///
-/// After an error the cursor is not valid and stays so until it is positioned anew.
+/// After an error the cursor is not valid and stays so until it is positioned again.
 pub(crate) trait InternalIterator: Send {
     /// Whether the cursor stands on an entry.
     fn valid(&self) -> bool;

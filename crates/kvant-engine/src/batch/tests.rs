@@ -2,12 +2,12 @@ use super::*;
 use crate::format::split_expiry;
 use kvant_base::ErrorKind;
 
-/// What a user asked for: key, value, expiry; a delete has no value.
-type Asked = (Vec<u8>, Option<(Vec<u8>, Option<u64>)>);
+/// An operation as a user gives it: key, value, expiry; a delete has no value.
+type UserOp = (Vec<u8>, Option<(Vec<u8>, Option<u64>)>);
 
-fn batch_of(asked: &[Asked]) -> WriteBatch {
+fn batch_of(ops: &[UserOp]) -> WriteBatch {
     let mut batch = WriteBatch::new();
-    for (key, put) in asked {
+    for (key, put) in ops {
         match put {
             Some((value, expires_at_ms)) => batch.put(key, value, *expires_at_ms),
             None => batch.delete(key),
@@ -16,7 +16,7 @@ fn batch_of(asked: &[Asked]) -> WriteBatch {
     batch
 }
 
-fn decoded(payload: &[u8]) -> Vec<Asked> {
+fn decoded(payload: &[u8]) -> Vec<UserOp> {
     Ops::new(payload)
         .map(|op| {
             let op = op.unwrap();
@@ -29,7 +29,7 @@ fn decoded(payload: &[u8]) -> Vec<Asked> {
         .collect()
 }
 
-fn sample() -> Vec<Asked> {
+fn sample() -> Vec<UserOp> {
     vec![
         (b"plain".to_vec(), Some((b"value".to_vec(), None))),
         (b"empty".to_vec(), Some((Vec::new(), None))),
@@ -79,7 +79,7 @@ fn clearing_forgets_everything_but_the_memory() {
 
 #[test]
 fn a_batch_outside_the_limits_is_refused() {
-    let check = |asked: Asked| batch_of(&[asked]).check(10);
+    let check = |ops: UserOp| batch_of(&[ops]).check(10);
     let put = |key_bytes: usize, value_bytes: usize, expiry| {
         check((vec![1; key_bytes], Some((vec![2; value_bytes], expiry))))
     };

@@ -76,13 +76,8 @@ struct State {
     /// The event of the current stall, and its reason.
     open_event: Option<(StallReason, Span)>,
     wakers: Vec<Waker>,
-    totals: [Total; STALL_REASONS.len()],
-}
-
-#[derive(Clone, Copy, Default)]
-struct Total {
-    count: u64,
-    ns: u64,
+    /// Number of stalls and nanoseconds held, by reason.
+    totals: [(u64, u64); STALL_REASONS.len()],
 }
 
 impl Gate {
@@ -130,7 +125,7 @@ impl Gate {
         };
         if state.held_since.is_none() {
             state.held_since = Some((reason, self.clock.monotonic_ns()));
-            state.totals[reason as usize].count += 1;
+            state.totals[reason as usize].0 += 1;
         }
         if state.open_event.is_none() {
             let fields = vec![("reason", text(reason.name()))];
@@ -185,7 +180,7 @@ impl Gate {
     /// Notifies the writers that wait.
     fn release(&self, mut state: NamedGuard<'_, State>) {
         if let Some((reason, since_ns)) = state.held_since.take() {
-            state.totals[reason as usize].ns += self.clock.monotonic_ns().saturating_sub(since_ns);
+            state.totals[reason as usize].1 += self.clock.monotonic_ns().saturating_sub(since_ns);
         }
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
@@ -241,18 +236,13 @@ impl Gate {
         STALL_REASONS
             .iter()
             .map(|&reason| {
-                let total = state.totals[reason as usize];
+                let (count, ns) = state.totals[reason as usize];
                 let running_ns = match state.held_since {
                     Some((held, since_ns)) if held == reason => now_ns.saturating_sub(since_ns),
                     _ => 0,
                 };
                 let active = state.position.reason() == Some(reason);
-                StallStats {
-                    reason,
-                    count: total.count,
-                    us_total: (total.ns + running_ns) / 1000,
-                    active,
-                }
+                StallStats { reason, count, us_total: (ns + running_ns) / 1000, active }
             })
             .collect()
     }

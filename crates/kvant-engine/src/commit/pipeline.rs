@@ -32,7 +32,7 @@ use kvant_base::tag::{self, Stage};
 use kvant_base::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
-/// What the pipeline writes to. A test replaces it.
+/// The environment that the pipeline writes to. Tests replace it.
 pub(crate) trait CommitEnv: Send + Sync {
     /// The log and the memtable that are being written. Only the leader uses it.
     type Writer: Send;
@@ -65,7 +65,7 @@ pub(crate) struct Pipeline<E: CommitEnv> {
     leader: NamedMutex<Leader<E::Writer>>,
 }
 
-/// What belongs to the leader.
+/// The state of the leader.
 pub(crate) struct Leader<W> {
     pub(crate) writer: W,
     pub(crate) next_seq: SeqNum,
@@ -123,7 +123,7 @@ impl<E: CommitEnv> Pipeline<E> {
     /// Commits the first group of `pending`.
     fn commit_first(&self, leader: &mut Leader<E::Writer>, pending: &mut Vec<Pending>) {
         let group = Group::first_of(pending);
-        let (count, outcome) = (group.batch_count(), self.write(leader, group));
+        let (count, outcome) = (group.batches().len(), self.write(leader, group));
         let batches = pending.drain(..count);
         match outcome {
             Ok(end_bytes) => {
@@ -138,7 +138,7 @@ impl<E: CommitEnv> Pipeline<E> {
                     }
                 }
             }
-            Err(error) => batches.for_each(|pending| (pending.done)(Err(error.clone()))),
+            Err(error) => fail(batches.map(|pending| pending.done), &error),
         }
     }
 
@@ -149,7 +149,7 @@ impl<E: CommitEnv> Pipeline<E> {
         let Leader { writer, next_seq, .. } = leader;
         self.env.prepare(writer, group)?;
         let first_seq = *next_seq;
-        let after_seq = SeqNum(first_seq.0 + group.op_count() as u64);
+        let after_seq = SeqNum(first_seq.0 + group.op_count as u64);
         assert!(after_seq.0 - 1 <= SeqNum::MAX.0, "sequence numbers are used up");
         let tag = tag::stage(Stage::Wal);
         let end_bytes =
@@ -171,7 +171,7 @@ impl<E: CommitEnv> Pipeline<E> {
         let (done, must_wake_sync) = self.sync.written(end_bytes, last_seq, done);
         if let Some(done) = done {
             self.env.publish(last_seq);
-            complete(done, &Ok(()));
+            done.into_iter().for_each(|done| done(Ok(())));
         }
         if must_wake_sync {
             self.env.wake_sync();
@@ -183,7 +183,7 @@ impl<E: CommitEnv> Pipeline<E> {
     pub(crate) fn sync_step(&self) -> SyncStep {
         if let Err(error) = self.env.check_writable() {
             // Groups that were written while the failing sync ran.
-            complete(self.sync.take_waiting(), &Err(error.with_kind(ErrorKind::OutcomeUnknown)));
+            fail(self.sync.take_waiting(), &error.with_kind(ErrorKind::OutcomeUnknown));
             return SyncStep::Fenced;
         }
         match self.sync.sync_due() {
@@ -192,20 +192,20 @@ impl<E: CommitEnv> Pipeline<E> {
                 if let Some(last_seq) = visible {
                     self.env.publish(last_seq);
                 }
-                complete(done, &Ok(()));
+                done.into_iter().for_each(|done| done(Ok(())));
                 SyncStep::Synced
             }
             Synced::Failed { error, done } => {
                 let cause = self.env.fence(error);
-                complete(done, &Err(cause.with_kind(ErrorKind::OutcomeUnknown)));
+                fail(done, &cause.with_kind(ErrorKind::OutcomeUnknown));
                 SyncStep::Fenced
             }
         }
     }
 }
 
-fn complete(done: Vec<Completion>, outcome: &Result<()>) {
-    done.into_iter().for_each(|done| done(outcome.clone()));
+fn fail(done: impl IntoIterator<Item = Completion>, error: &Error) {
+    done.into_iter().for_each(|done| done(Err(error.clone())));
 }
 
 #[cfg(test)]

@@ -58,7 +58,12 @@ impl CommitQueue {
 
 /// Batches that share one log record.
 #[derive(Clone, Copy)]
-pub(crate) struct Group<'a>(&'a [Pending]);
+pub(crate) struct Group<'a> {
+    pending: &'a [Pending],
+    pub(crate) op_count: usize,
+    /// Encoded size.
+    pub(crate) bytes: usize,
+}
 
 impl<'a> Group<'a> {
     /// As many batches from the front of `pending` as make one group; at least one.
@@ -66,38 +71,28 @@ impl<'a> Group<'a> {
     /// The limit follows the first batch, as in LevelDB: a small one does not wait for much that
     /// came after it.
     pub(crate) fn first_of(pending: &'a [Pending]) -> Group<'a> {
-        let first_bytes = pending[0].batch.bytes();
+        let mut group = Group::of(&pending[0]);
         let bytes_max =
-            if first_bytes <= SMALL_BYTES { first_bytes + SMALL_BYTES } else { GROUP_BYTES_MAX };
-        let mut bytes = 0;
-        let fits = |pending: &&Pending| {
-            bytes += pending.batch.bytes();
-            bytes <= bytes_max
-        };
-        let count = pending.iter().take_while(fits).count().max(1);
-        Group(&pending[..count])
+            if group.bytes <= SMALL_BYTES { group.bytes + SMALL_BYTES } else { GROUP_BYTES_MAX };
+        for (index, Pending { batch, .. }) in pending.iter().enumerate().skip(1) {
+            if group.bytes + batch.bytes() > bytes_max {
+                break;
+            }
+            group.pending = &pending[..=index];
+            group.op_count += batch.len();
+            group.bytes += batch.bytes();
+        }
+        group
     }
 
     /// One batch alone.
     pub(crate) fn of(pending: &'a Pending) -> Group<'a> {
-        Group(std::slice::from_ref(pending))
+        let (op_count, bytes) = (pending.batch.len(), pending.batch.bytes());
+        Group { pending: std::slice::from_ref(pending), op_count, bytes }
     }
 
-    pub(crate) fn batches(self) -> impl Iterator<Item = &'a WriteBatch> + Clone {
-        self.0.iter().map(|pending| &pending.batch)
-    }
-
-    pub(crate) fn batch_count(self) -> usize {
-        self.0.len()
-    }
-
-    pub(crate) fn op_count(self) -> usize {
-        self.batches().map(WriteBatch::len).sum()
-    }
-
-    /// Encoded size.
-    pub(crate) fn bytes(self) -> usize {
-        self.batches().map(WriteBatch::bytes).sum()
+    pub(crate) fn batches(self) -> impl ExactSizeIterator<Item = &'a WriteBatch> {
+        self.pending.iter().map(|pending| &pending.batch)
     }
 
     pub(crate) fn deletes_only(self) -> bool {

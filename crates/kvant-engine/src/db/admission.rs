@@ -121,7 +121,7 @@ impl Admission {
         }
     }
 
-    /// What a flush and one step of a compaction need: the largest memtable, and the largest table
+    /// Room for a flush and one step of a compaction: the largest memtable, and the largest table
     /// below level 0.
     fn working_bytes(&self) -> u64 {
         let view = self.tree.views.load();

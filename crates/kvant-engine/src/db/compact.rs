@@ -9,10 +9,9 @@ use crate::compaction::runner::Outputs;
 use crate::compaction::{
     CompactionPlan, OutputCutter, PlanKind, Room, pick, pick_manual, pick_small, with_overhead,
 };
-use crate::cursor::InternalIterator;
 use crate::events::{number, text};
 use crate::format::{FileKind, FileNum, file_name};
-use crate::iter::{CompactionIter, Horizon, LevelIter, MergeIter, TableRun};
+use crate::iter::{CompactionIter, Horizon, InternalIterator, LevelIter, MergeIter, TableRun};
 use crate::table::Table;
 use crate::version::{TableFile, Version, VersionEdit};
 use kvant_base::events::Fields;
@@ -69,7 +68,7 @@ impl Maintenance {
         self.admission.compaction_has_no_room.store(has_no_room, Ordering::Relaxed);
         if has_no_room {
             if self.tree.remove_obsolete_tables() {
-                // What was not needed any more took the room.
+                // Obsolete tables took the room.
                 return Ok(true);
             }
             self.compaction_caution.store(caution.saturating_sub(1), Ordering::Relaxed);
@@ -201,7 +200,7 @@ impl Maintenance {
         }
     }
 
-    /// Writes what is to be kept of `sources` as tables of the plan's output level.
+    /// Writes the entries of `sources` that must be kept as tables of the plan's output level.
     fn write_merged(
         &self,
         merging: &Merging<'_>,

@@ -119,7 +119,7 @@ impl Context {
     }
 
     pub(crate) fn set_tasks(&self, tasks: Tasks) {
-        // What the tasks did before they could be woken may be work for the others.
+        // The first steps of a task may have made work for the others, which it could not wake yet.
         self.tasks.lock().insert(tasks).iter().for_each(|task| task.wake());
     }
 
@@ -141,7 +141,7 @@ impl Context {
         *self.dir_lock.lock() = None;
     }
 
-    /// Makes names in the data directory durable. A failure fences: what the directory holds is
+    /// Makes names in the data directory durable. A failure fences: the state of the directory is
     /// unknown from then on.
     pub(crate) fn sync_dir(&self) -> Result<()> {
         self.events

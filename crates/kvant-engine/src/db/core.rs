@@ -59,10 +59,11 @@ impl Core {
         batch: WriteBatch,
         done: Completion,
     ) -> std::result::Result<(), Refused> {
-        match self.admission.admit(&batch) {
-            Ok(()) => Ok(self.log.submit(batch, done)),
-            Err(error) => Err(Refused { error, batch, done }),
+        if let Err(error) = self.admission.admit(&batch) {
+            return Err(Refused { error, batch, done });
         }
+        self.log.submit(batch, done);
+        Ok(())
     }
 
     /// Syncs the log and ends background work. A second close does nothing.

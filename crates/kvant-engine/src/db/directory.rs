@@ -7,14 +7,14 @@ use kvant_env::{Env, FileLock};
 use std::io;
 use std::path::Path;
 
-/// What a start creates before it may be refused.
+/// The files that a start creates before it may be refused.
 pub(super) struct Created {
     dir: bool,
     lock: bool,
 }
 
 impl Created {
-    /// What a start in `dir` will create.
+    /// Finds out what a start in `dir` will create.
     pub(super) fn new(env: &Env, dir: &Path) -> Result<Created> {
         let is_missing = |path: &Path| {
             let exists = env.fs.exists(path).map_err(|e| Error::io("look at", path, e));

@@ -34,7 +34,7 @@ impl Maintenance {
         Ok(true)
     }
 
-    /// On a full disk: compactions must see what the active memtable deletes.
+    /// On a full disk: compactions must see the deletes of the active memtable.
     fn seal_early(&self) -> Result<()> {
         let mut leader = self.log.lock();
         let active = leader.writer.active.memtable();
@@ -45,7 +45,7 @@ impl Maintenance {
         Ok(())
     }
 
-    /// Reports to those who wait for a flush.
+    /// Reports the error to callers of [`crate::Db::flush`].
     pub(crate) fn note_flush_failure(&self, error: Error) {
         let mut failed = self.failed_flushes.lock();
         *failed = (failed.0 + 1, Some(error));

@@ -27,14 +27,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SPACE_CHECK_BYTES: u64 = 1 << 20;
 /// More than the header of a log or of a record takes.
 const HEADER_BYTES_MAX: u64 = 64;
-/// What the active memtable may take on a full disk, in memtables: with the sealed ones it stays
-/// below half of the memory.
+/// Largest active memtable on a full disk, in memtables: with the sealed ones it stays below half of
+/// the memory.
 const FULL_DISK_MEMTABLES_MAX: u64 = 4;
 
 /// The log of a database, behind the commit pipeline.
 pub(crate) type Log = Pipeline<LogEnv>;
 
-/// What the commit pipeline writes to in a database.
+/// The environment of the pipeline in a database.
 pub(crate) struct LogEnv {
     context: Arc<Context>,
     tree: Arc<Tree>,
@@ -58,20 +58,10 @@ pub(crate) struct LogCounters {
 /// The log and the memtable that are being written.
 pub(crate) struct LogWriter {
     /// `None` after an open that found no space for a log, until the first write.
-    wal: Option<WalWriter>,
+    pub(crate) wal: Option<WalWriter>,
     /// The end of the history before `wal`, where there is none yet.
-    previous: Option<PreviousWal>,
+    pub(crate) previous: Option<PreviousWal>,
     pub(crate) active: MemtableWriter,
-}
-
-impl LogWriter {
-    pub(crate) fn new(
-        wal: Option<WalWriter>,
-        previous: Option<PreviousWal>,
-        active: MemtableWriter,
-    ) -> LogWriter {
-        LogWriter { wal, previous, active }
-    }
 }
 
 /// A log file whose name is durable.
@@ -220,17 +210,17 @@ impl LogEnv {
         let synced_bytes = self.sync.current_synced_bytes();
         let (single, several): ([&[u8]; 1], Vec<&[u8]>);
         let mut parts = group.batches().map(WriteBatch::encoded);
-        let payload: &[&[u8]] = if group.batch_count() == 1 {
+        let payload: &[&[u8]] = if parts.len() == 1 {
             single = [parts.next().expect("a group has a batch")];
             &single
         } else {
             several = parts.collect();
             &several
         };
-        let op_count = u32::try_from(group.op_count()).expect("an operation takes a byte or more");
+        let op_count = u32::try_from(group.op_count).expect("an operation takes a byte or more");
         let wal = writer.wal.as_mut().expect("a log is begun before a group is written");
         let before = wal.end_bytes();
-        let record_bytes = group.bytes() as u64 + HEADER_BYTES_MAX;
+        let record_bytes = group.bytes as u64 + HEADER_BYTES_MAX;
         self.admission.space.spare_lent_room(before, before + record_bytes)?;
         let end_bytes = self.with_reserve(group, record_bytes, || {
             wal.append(first_seq, op_count, payload, synced_bytes).map_err(|error| {
@@ -290,7 +280,7 @@ impl CommitEnv for LogEnv {
         writer.active.insert(group.entries(first_seq));
         let user_bytes = group.batches().map(WriteBatch::user_bytes).sum();
         self.counters.user_bytes.fetch_add(user_bytes, Ordering::Relaxed);
-        self.counters.operations.fetch_add(group.op_count() as u64, Ordering::Relaxed);
+        self.counters.operations.fetch_add(group.op_count as u64, Ordering::Relaxed);
         self.counters.groups.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -85,8 +85,7 @@ impl Maintenance {
     }
 
     /// Runs a flush or a compaction into `level` as an event, and counts it. `work` returns its
-    /// outputs, the bytes that it read, and what the end of the event adds. Returns the outputs, the
-    /// bytes read and the microseconds that it took.
+    /// outputs and the bytes that it read; the result adds the microseconds that it took.
     pub(crate) fn run_job(
         &self,
         job: &Job,
@@ -123,7 +122,8 @@ impl Maintenance {
         self.context.progressed.notify_all();
     }
 
-    /// A job failed; `report` passes the error to those who requested it. Returns when to retry.
+    /// Handles a failed job; `report` passes the error to the callers that wait for it. Returns when
+    /// to retry.
     pub(crate) fn note_failure(&self, job: &Job, error: Error, report: impl FnOnce(Error)) -> Step {
         job.last_failure.note(&error, self.context.env.clock.monotonic_ns());
         job.stats.lock().failed_count += 1;

@@ -82,20 +82,20 @@ impl Db {
     /// `Corruption` or `Io` when a block cannot be read (other keys stay readable); `Closed`.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.0.tree.get(key)
+        self.0.tree.get(key, &mut ReadTrace::default())
     }
 
-    /// As [`Db::get`]; adds what the read touched to `trace`.
+    /// As [`Db::get`]; adds the blocks and tables that the read touched to `trace`.
     ///
     /// # Errors
     /// As [`Db::get`].
     #[inline]
     pub fn get_traced(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Option<Bytes>> {
-        self.0.tree.get_traced(key, trace)
+        self.0.tree.get(key, trace)
     }
 
     /// As [`Db::get_traced`], but does not wait for the disk: for event loops. After `NeedsDisk`,
-    /// `trace` has what was touched until then, and no get has been counted: call
+    /// `trace` covers the read until then, and no get has been counted: call
     /// [`Db::get_traced`] on a thread that may block.
     ///
     /// # Errors

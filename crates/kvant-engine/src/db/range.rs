@@ -8,9 +8,8 @@
 use super::pinned_seq::PinnedSeq;
 use super::tree::Tree;
 use super::view::SuperVersion;
-use crate::cursor::InternalIterator;
 use crate::format::SeqNum;
-use crate::iter::{LevelIter, MergeIter, TableRun, VisibleIter};
+use crate::iter::{InternalIterator, LevelIter, MergeIter, TableRun, VisibleIter};
 use crate::table::{RangeTrace, ReadTrace, Table, TableIter};
 use crate::version::TableFile;
 use kvant_base::limits::LEVELS;
@@ -96,8 +95,8 @@ impl RangeIter {
         Ok(Some(Record { key: entry.key, value: entry.value }))
     }
 
-    /// What has been touched so far. A table counts again when the range enters it in a newer view
-    /// of the tree.
+    /// The blocks and tables touched so far. A table counts again when the range enters it in a newer
+    /// view of the tree.
     pub fn trace(&self) -> ReadTrace {
         self.trace.get()
     }

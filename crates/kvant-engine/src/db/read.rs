@@ -35,15 +35,20 @@ enum Source {
 }
 
 impl Tree {
-    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+    pub(crate) fn get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Option<Bytes>> {
         let (view, seq) = self.newest()?;
-        self.get_at(&view, key, seq)
+        self.get_at(&view, key, seq, trace)
     }
 
-    pub(crate) fn get_traced(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Option<Bytes>> {
-        let (view, seq) = self.newest()?;
+    pub(crate) fn get_at(
+        &self,
+        view: &SuperVersion,
+        key: &[u8],
+        seq: SeqNum,
+        trace: &mut ReadTrace,
+    ) -> Result<Option<Bytes>> {
         let mut read = Waiting::default();
-        let found = self.find(&view, key, seq, &mut read);
+        let found = self.find(view, key, seq, &mut read);
         trace.add(read.0);
         self.count_get(&found, read.0);
         Ok(found?.map(|(value, _)| value))
@@ -81,18 +86,6 @@ impl Tree {
         };
         self.count_get(&found, *read.trace());
         Ok(Lookup::Known(found?.map(|(value, _)| value)))
-    }
-
-    pub(crate) fn get_at(
-        &self,
-        view: &SuperVersion,
-        key: &[u8],
-        seq: SeqNum,
-    ) -> Result<Option<Bytes>> {
-        let mut read = Waiting::default();
-        let found = self.find(view, key, seq, &mut read);
-        self.count_get(&found, read.0);
-        Ok(found?.map(|(value, _)| value))
     }
 
     /// The view of a read that begins now.

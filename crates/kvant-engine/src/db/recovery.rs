@@ -6,7 +6,7 @@
 //! 3. replay the log files that the manifest needs, oldest first, into memtables; a torn end is cut
 //!    off and reported;
 //! 4. start a new log file and a new manifest, whose first edit is the whole tree;
-//! 5. remove what nothing refers to.
+//! 5. remove unreferenced files.
 //!
 //! Memtables are not flushed here, so that opening costs one read of the log. The flush task does
 //! it later; it also flushes one that is not full when its logs have become many, or restarts that
@@ -17,8 +17,8 @@
 //!
 //! A refused start removes what it has created.
 //!
-//! Readers see at once what was replayed. It is therefore synced first where the sync level
-//! promises something: the process that wrote it may have ended before its own sync.
+//! Readers see replayed writes at once. The logs are therefore synced first where the sync level
+//! promises something: the process that wrote them may have ended before its own sync.
 
 use super::admission::Admission;
 use super::checkpoint;
@@ -136,7 +136,7 @@ fn open_locked(context: Context, resources: &Resources) -> Result<Core> {
     let tree = Arc::new(tree);
     let admission = Arc::new(Admission::new(&context, &tree, &sync));
     let log_env = LogEnv::new(&context, &tree, &admission, &sync);
-    let log_writer = LogWriter::new(wal, previous, active);
+    let log_writer = LogWriter { wal, previous, active };
     let log = Arc::new(Pipeline::new(log_env, sync, log_writer, next_seq));
     let maintenance = Arc::new(Maintenance::new(&context, &tree, &admission, &log));
     remove_orphans(&tree, &files, manifest_num, &wals);
@@ -271,8 +271,7 @@ fn unless_full<T>(made: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Removes what nothing refers to: files being made when the process ended, inputs of compactions,
-/// logs that were flushed.
+/// Removes unreferenced files: unfinished ones, inputs of compactions, logs that were flushed.
 fn remove_orphans(tree: &Tree, files: &[Listed], manifest: FileNum, wals: &[RecoveredWal]) {
     let context = &*tree.context;
     if let Err(error) = checkpoint::remove_unfinished(context) {
@@ -289,7 +288,7 @@ fn remove_orphans(tree: &Tree, files: &[Listed], manifest: FileNum, wals: &[Reco
             FileKind::Wal => {
                 let is_replayed =
                     wals.iter().any(|wal| wal.file_num == *num && wal.end.good_bytes > 0);
-                // What the manifest names must exist even when it holds nothing.
+                // A log that the manifest names must exist even when it is empty.
                 *num == oldest_wal || *num > oldest_wal && (is_replayed || known.contains_key(num))
             }
             FileKind::Manifest => *num == manifest,

@@ -8,8 +8,7 @@
 //! 1. memtables change only between log files, so that a flush frees whole files;
 //! 2. when [`Replay::run`] returns, every good record is in a memtable, and `sealed` and `active`
 //!    follow the order of the log;
-//! 3. memory beyond the memtables is bounded by [`BUFFER_BYTES_MAX`] and by what the log's reader
-//!    needs.
+//! 3. memory beyond the memtables is bounded by [`BUFFER_BYTES_MAX`] and the log reader's buffers.
 //!
 //! Threads: one, before the database is shared.
 
@@ -40,7 +39,7 @@ const VALUE_BYTES_MAX: usize = 64 << 10;
 /// Logs that one memtable may keep from restart to restart.
 const WALS_PER_MEMTABLE_MAX: usize = 4;
 
-/// What the log becomes.
+/// A replay, and the memtables that the log becomes.
 pub(super) struct Replay<'a> {
     context: &'a Context,
     progress: &'a RecoveryProgress,
@@ -80,7 +79,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Replays the log files that are needed, and returns those that go on being needed.
+    /// Replays the log files that are needed, and returns them.
     pub(super) fn run(&mut self, files: &[Listed]) -> Result<Vec<RecoveredWal>> {
         let nums = needed_wals(files, self.state.oldest_wal);
         let bytes_of = |(_, num, entry): &Listed| nums.contains(num).then_some(entry.len_bytes);

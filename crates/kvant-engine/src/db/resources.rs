@@ -1,4 +1,4 @@
-//! What a database is given besides its settings.
+//! What the process shares with a database.
 
 use crate::options::Options;
 use kvant_base::log::{Log, NoLog};
@@ -6,7 +6,7 @@ use kvant_base::{Events, MemoryBudget};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a database is given besides its settings.
+/// What the process shares with a database.
 #[derive(Clone)]
 pub struct Resources {
     /// The memory budget, which other parts of the process share.

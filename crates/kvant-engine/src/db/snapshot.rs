@@ -3,6 +3,7 @@
 use super::pinned_seq::PinnedSeq;
 use super::range::RangeIter;
 use super::tree::Tree;
+use crate::table::ReadTrace;
 use bytes::Bytes;
 use kvant_base::Result;
 use std::sync::Arc;
@@ -26,7 +27,8 @@ impl Snapshot {
     /// `Corruption` or `Io` when a block cannot be read; `Closed`.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         self.tree.context.check_open()?;
-        self.tree.get_at(&self.tree.views.load(), key, self.pinned.seq)
+        let view = self.tree.views.load();
+        self.tree.get_at(&view, key, self.pinned.seq, &mut ReadTrace::default())
     }
 
     /// Records with `start <= key`, and `key < end` where an end is given, in key order.

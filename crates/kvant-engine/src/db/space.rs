@@ -40,7 +40,7 @@ const DELETES_BYTES_MAX: u64 = 18 << 20;
 const WORK_BYTES_MAX: u64 = 6 << 20;
 /// The unit in which file systems allocate space.
 const BLOCK_BYTES: u64 = 4096;
-/// What a flush or compaction takes besides its tables: edits of the manifest, the header of a log.
+/// Room for a flush or compaction besides its tables: edits of the manifest, the header of a log.
 const EXTRA_BYTES: u64 = 4 * BLOCK_BYTES;
 
 pub(crate) struct DiskSpace {
@@ -82,7 +82,7 @@ impl Reserve {
 
 struct State {
     file: Option<Arc<dyn File>>,
-    /// What is left of the reserve.
+    /// The rest of the reserve.
     left: Reserve,
     /// Whether the log says that it is in use: once until space has returned.
     is_use_logged: bool,
@@ -182,7 +182,7 @@ impl DiskSpace {
         self.env.fs.available_bytes(&self.dir).ok()
     }
 
-    /// What a flush or compaction may take now; more in distress, when that is too little for any.
+    /// Room for a flush or compaction; more in distress, when that is too little for any of them.
     pub(crate) fn room_bytes(&self, in_distress: bool) -> u64 {
         let Some(available_bytes) = self.available_bytes() else {
             return u64::MAX;

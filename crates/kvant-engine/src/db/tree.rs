@@ -84,7 +84,7 @@ impl Tree {
         }
     }
 
-    /// Keeps what is visible now readable.
+    /// Keeps the current state readable.
     pub(crate) fn pin(&self) -> Arc<PinnedSeq> {
         let now_ns = self.context.env.clock.monotonic_ns();
         Arc::new(self.pinned_seqs.pin(&self.visible_seq, now_ns))

@@ -12,6 +12,7 @@ mod slice;
 mod test_support;
 mod visible;
 
+pub(crate) use crate::cursor::InternalIterator;
 pub(crate) use compaction::{CompactionIter, Horizon, KeptEntry};
 pub(crate) use level::{LevelIter, TableRun};
 pub(crate) use merge::MergeIter;

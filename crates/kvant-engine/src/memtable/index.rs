@@ -27,7 +27,7 @@ pub(super) struct HashIndex {
     overflowed: AtomicBool,
 }
 
-/// What the index knows of a key.
+/// The result of a lookup.
 pub(super) enum Known {
     /// The address of its newest node.
     Node(u64),

@@ -271,8 +271,8 @@ impl Inserter {
         });
     }
 
-    /// Whether `target` belongs directly after the last entry, which makes a search needless: keys
-    /// that ascend. On higher levels nothing lies between `before` and the last entry.
+    /// Whether `target` belongs directly after the last entry, as ascending keys do: then a search is
+    /// unnecessary, because on higher levels nothing lies between `before` and the last entry.
     fn is_at(&self, target: Target<'_>) -> bool {
         let before = self.before[0];
         // SAFETY: the node is linked in level 0 of a list that is alive.
@@ -433,7 +433,7 @@ unsafe fn find(
         // linked in it.
         let after = unsafe { next_of(before, level) };
         if level > 0 {
-            // The search goes on there when `after` is too far. The two cache misses overlap.
+            // The search continues there when `after` is too far. The two cache misses overlap.
             // SAFETY: a node that has a level has all below it.
             prefetch(unsafe { next_of(before, level - 1) });
         }

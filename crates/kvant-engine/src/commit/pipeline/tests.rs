@@ -12,11 +12,11 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 
-/// Writes down what the pipeline does.
+/// Records the calls of the pipeline.
 struct FakeEnv {
     journal: Journal,
     fence: Fence,
-    /// What the next appends return, and what they do before.
+    /// Called by the next appends, which fail if these do.
     appends: NamedMutex<VecDeque<Append>>,
     /// Whether groups that put something find no space.
     disk_full: bool,
@@ -49,7 +49,7 @@ impl CommitEnv for FakeEnv {
         if let Some(append) = planned {
             append()?;
         }
-        *end_bytes += group.bytes() as u64;
+        *end_bytes += group.bytes as u64;
         self.note(format!("log {} at {}", keys(group), first_seq.0));
         Ok(*end_bytes)
     }

@@ -12,9 +12,8 @@
 
 use super::{Inputs, Merging, sources};
 use crate::compaction::runner::Outputs;
-use crate::cursor::InternalIterator;
 use crate::db::maintenance::Maintenance;
-use crate::iter::SliceIter;
+use crate::iter::{InternalIterator, SliceIter};
 use crate::version::VersionEdit;
 use kvant_base::Result;
 

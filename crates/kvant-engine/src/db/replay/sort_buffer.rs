@@ -79,7 +79,7 @@ impl SortBuffer {
         }
     }
 
-    /// Whether the buffer and its handles take what the buffer was made for.
+    /// Whether operations and handles take `bytes_max`.
     pub(super) fn is_full(&self) -> bool {
         self.ops.len() + self.op_count * size_of::<Handle>() >= self.bytes_max
     }

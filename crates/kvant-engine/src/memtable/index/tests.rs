@@ -16,7 +16,7 @@ fn find(index: &HashIndex, hash: u64, key: u64) -> Option<u64> {
 }
 
 #[test]
-fn the_newest_node_of_a_key_is_found_whatever_the_order_of_publishing() {
+fn the_newest_node_of_a_key_is_found_in_any_order_of_publishing() {
     let index = HashIndex::new(64);
     for address in [7_001, 7_005, 7_003] {
         publish(&index, 5, address);
@@ -26,7 +26,7 @@ fn the_newest_node_of_a_key_is_found_whatever_the_order_of_publishing() {
 }
 
 #[test]
-fn keys_of_one_hash_are_told_apart() {
+fn keys_with_the_same_hash_are_distinguished() {
     let index = HashIndex::new(64);
     for key in 1..=20 {
         publish(&index, 9, key * 1000);
@@ -38,7 +38,7 @@ fn keys_of_one_hash_are_told_apart() {
 }
 
 #[test]
-fn only_an_overflow_makes_the_index_say_that_it_knows_nothing() {
+fn only_an_overflow_makes_a_miss_inconclusive() {
     let index = HashIndex::new(64);
     for key in 1..=PROBE_SLOTS_MAX as u64 {
         publish(&index, 3, key * 1000);
