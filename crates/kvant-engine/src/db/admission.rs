@@ -36,12 +36,7 @@ impl Admission {
         );
         Admission {
             gate,
-            space: DiskSpace::open(
-                context.env.clone(),
-                Arc::clone(&context.log),
-                &context.dir,
-                context.options.memtable_bytes,
-            ),
+            space: DiskSpace::open(context),
             level_0_stuck: AtomicBool::new(false),
             compaction_has_no_room: AtomicBool::new(false),
             context: Arc::clone(context),

@@ -184,8 +184,7 @@ impl Maintenance {
                     .collect();
                 // Removed inputs free their space only once no reader holds them.
                 drop(view);
-                let table_bytes = self.context.options.table_bytes;
-                let output_table_bytes = self.admission.space.output_table_bytes(table_bytes);
+                let output_table_bytes = self.admission.space.output_table_bytes();
                 let merging = Merging { plan, grandparents, output_table_bytes };
                 let outputs = if in_steps && inputs.len() == 2 {
                     self.merge_in_steps(&merging, inputs)?

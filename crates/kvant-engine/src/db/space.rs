@@ -17,13 +17,14 @@
 //!    not grow into room that they have been lent;
 //! 2. while puts are refused for space, no write waits for a flush or a compaction.
 
+use super::context::Context;
 use crate::format::{FileKind, FileNum, file_path};
 use crate::memtable::Memtable;
 use kvant_base::lock::NamedMutex;
-use kvant_base::log::{Level, Log};
+use kvant_base::log::Level;
 use kvant_base::{Error, Result};
-use kvant_env::{Env, File};
-use std::path::{Path, PathBuf};
+use kvant_env::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -44,9 +45,7 @@ const BLOCK_BYTES: u64 = 4096;
 const EXTRA_BYTES: u64 = 4 * BLOCK_BYTES;
 
 pub(crate) struct DiskSpace {
-    env: Env,
-    log: Arc<dyn Log>,
-    dir: PathBuf,
+    context: Arc<Context>,
     reserve_path: PathBuf,
     /// The reserve when it is whole.
     whole: Reserve,
@@ -109,14 +108,15 @@ impl Drop for LentRoom<'_> {
 impl DiskSpace {
     /// Takes over the reserve of the last owner, and fills it. A database without room for that
     /// starts as full.
-    pub(crate) fn open(env: Env, log: Arc<dyn Log>, dir: &Path, memtable_bytes: u64) -> DiskSpace {
+    pub(crate) fn open(context: &Arc<Context>) -> DiskSpace {
         // A memtable has a chunk more than its size when it is sealed, and its table more than its
         // data.
+        let memtable_bytes = context.options.memtable_bytes;
         let whole = Reserve {
             deletes_bytes: (memtable_bytes.saturating_mul(9) / 2).min(DELETES_BYTES_MAX),
             work_bytes: memtable_bytes.saturating_mul(3).div_ceil(2).min(WORK_BYTES_MAX),
         };
-        let now_ns = env.clock.monotonic_ns();
+        let now_ns = context.env.clock.monotonic_ns();
         let state = State {
             file: None,
             left: Reserve::of(0, whole),
@@ -125,10 +125,8 @@ impl DiskSpace {
             sealed_early_ns: now_ns,
         };
         let space = DiskSpace {
-            reserve_path: file_path(dir, FileKind::Reserve, FileNum(0)),
-            dir: dir.to_path_buf(),
-            env,
-            log,
+            reserve_path: file_path(&context.dir, FileKind::Reserve, FileNum(0)),
+            context: Arc::clone(context),
             whole,
             full: AtomicBool::new(false),
             early_seal_wanted: AtomicBool::new(false),
@@ -137,7 +135,7 @@ impl DiskSpace {
         };
         let mut state = space.state.lock();
         if let Err(error) = space.take_over(&mut state) {
-            space.log.event(Level::Warn, "disk_reserve_not_opened", &[("error", &error)]);
+            space.context.log.event(Level::Warn, "disk_reserve_not_opened", &[("error", &error)]);
         }
         space.grow(&mut state);
         let is_whole = state.left == space.whole;
@@ -149,10 +147,10 @@ impl DiskSpace {
     }
 
     fn take_over(&self, state: &mut State) -> std::io::Result<()> {
-        if !self.env.fs.exists(&self.reserve_path)? {
+        if !self.context.env.fs.exists(&self.reserve_path)? {
             return Ok(());
         }
-        let file = self.env.fs.open_writable(&self.reserve_path)?;
+        let file = self.context.env.fs.open_writable(&self.reserve_path)?;
         let bytes = file.len_bytes()?;
         state.left = Reserve::of(bytes, self.whole);
         if bytes > self.whole.bytes() {
@@ -172,14 +170,18 @@ impl DiskSpace {
     pub(crate) fn note_full(&self) -> bool {
         let is_new = !self.full.swap(true, Ordering::AcqRel);
         if is_new {
-            self.log.event(Level::Error, "disk_full", &[("dir", &self.dir.display())]);
+            self.context.log.event(
+                Level::Error,
+                "disk_full",
+                &[("dir", &self.context.dir.display())],
+            );
         }
         is_new
     }
 
     /// Free bytes of the device; `None` when it does not say.
     pub(crate) fn available_bytes(&self) -> Option<u64> {
-        self.env.fs.available_bytes(&self.dir).ok()
+        self.context.env.fs.available_bytes(&self.context.dir).ok()
     }
 
     /// Room for a flush or compaction; more in distress, when that is too little for any of them.
@@ -211,11 +213,7 @@ impl DiskSpace {
         if from_deletes > self.lendable_of_deletes(state.left) {
             return Ok((bytes == 0).then_some(lent));
         }
-        let left = Reserve {
-            deletes_bytes: state.left.deletes_bytes - from_deletes,
-            work_bytes: state.left.work_bytes - from_work,
-        };
-        self.shrink(&mut state, left).map(|()| Some(lent))
+        self.shrink(&mut state, from_deletes, from_work).map(|()| Some(lent))
     }
 
     /// What flushes and compactions may take from the part for deletes.
@@ -232,11 +230,7 @@ impl DiskSpace {
         let taken_bytes = bytes.max(1).next_multiple_of(BLOCK_BYTES);
         let from_deletes = taken_bytes.min(state.left.deletes_bytes);
         let from_work = (taken_bytes - from_deletes).min(state.left.work_bytes);
-        let left = Reserve {
-            deletes_bytes: state.left.deletes_bytes - from_deletes,
-            work_bytes: state.left.work_bytes - from_work,
-        };
-        self.shrink(&mut state, left).map(|()| true)
+        self.shrink(&mut state, from_deletes, from_work).map(|()| true)
     }
 
     /// Called before deletes grow a log from `from_bytes` to `to_bytes`: while room is lent, the
@@ -249,17 +243,25 @@ impl DiskSpace {
         Ok(())
     }
 
-    fn shrink(&self, state: &mut State, left: Reserve) -> Result<()> {
+    fn shrink(&self, state: &mut State, from_deletes: u64, from_work: u64) -> Result<()> {
         if !std::mem::replace(&mut state.is_use_logged, true) {
-            self.log.event(Level::Warn, "disk_reserve_in_use", &[("bytes", &state.left.bytes())]);
+            self.context.log.event(
+                Level::Warn,
+                "disk_reserve_in_use",
+                &[("bytes", &state.left.bytes())],
+            );
         }
+        let left = Reserve {
+            deletes_bytes: state.left.deletes_bytes - from_deletes,
+            work_bytes: state.left.work_bytes - from_work,
+        };
         if let Some(file) = &state.file {
             file.set_len(left.bytes())
                 .map_err(|source| Error::io("cut", &self.reserve_path, source))?;
         }
         state.left = left;
         if left.bytes() == 0 {
-            self.log.event(Level::Error, "disk_reserve_spent", &[]);
+            self.context.log.event(Level::Error, "disk_reserve_spent", &[]);
         }
         Ok(())
     }
@@ -286,7 +288,7 @@ impl DiskSpace {
         }
         let file = match &state.file {
             Some(file) => Ok(Arc::clone(file)),
-            None => self.env.fs.create(&self.reserve_path),
+            None => self.context.env.fs.create(&self.reserve_path),
         };
         let bytes = state.left.bytes() + added_bytes;
         let grown = file.and_then(|file| {
@@ -306,7 +308,11 @@ impl DiskSpace {
             Err(error) => {
                 // Expected on a disk that is known to be full.
                 if !self.is_full() {
-                    self.log.event(Level::Warn, "disk_reserve_not_made", &[("error", &error)]);
+                    self.context.log.event(
+                        Level::Warn,
+                        "disk_reserve_not_made",
+                        &[("error", &error)],
+                    );
                 }
             }
         }
@@ -315,7 +321,7 @@ impl DiskSpace {
     /// Whether it is time to probe for returned space.
     pub(crate) fn probe_is_due(&self) -> bool {
         let mut state = self.state.lock();
-        let now_ns = self.env.clock.monotonic_ns();
+        let now_ns = self.context.env.clock.monotonic_ns();
         if now_ns < state.probed_ns + PROBE_INTERVAL_NS {
             return false;
         }
@@ -344,14 +350,15 @@ impl DiskSpace {
         if healed {
             state.is_use_logged = false;
             self.full.store(false, Ordering::Release);
-            self.log.event(Level::Info, "disk_space_returned", &[]);
+            self.context.log.event(Level::Info, "disk_space_returned", &[]);
         }
         healed
     }
 
     /// Size at which a compaction ends its tables: smaller when there is less room, so that the next
     /// compaction needs less.
-    pub(crate) fn output_table_bytes(&self, table_bytes: u64) -> u64 {
+    pub(crate) fn output_table_bytes(&self) -> u64 {
+        let table_bytes = self.context.options.table_bytes;
         let room_bytes = self.available_bytes().unwrap_or(u64::MAX);
         (room_bytes / 16).clamp(table_bytes / 16, table_bytes)
     }
