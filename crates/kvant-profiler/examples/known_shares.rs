@@ -1,8 +1,8 @@
-//! Prints what each engine says of a program whose shares of CPU time are known, at several loads,
-//! beside the truth.
+//! Prints the shares of CPU time that each engine measures of a known program, at several loads,
+//! beside the true shares.
 //!
-//! Arguments, all of them numbers: seconds a run, samples a second of CPU time, neighbours (0 or
-//! 1), whether waits are announced (0 or 1), the only load in per cent (0: 5, 30 and 90).
+//! Arguments, all numbers: seconds per run, samples per second of CPU time, competing processes (0
+//! or 1), whether waits are announced (0 or 1), the load in per cent (0 for 5, 30 and 90).
 #![allow(clippy::print_stdout, reason = "what it prints is its purpose")]
 
 #[path = "../tests/support/mod.rs"]
@@ -28,7 +28,7 @@ fn main() {
     println!("| load | engine | {} | all | samples | waits |", PARTS.join(" | "));
     println!("|---|---|{}---|---|---|", "---|".repeat(PARTS.len()));
     for load in loads {
-        // As many samples of each load.
+        // About the same number of samples for each load.
         let worker_count = (60 / load).clamp(1, 8);
         for engine in [Engine::Timer, Engine::Perf] {
             let outcome = known::run(Plan {

@@ -1,5 +1,4 @@
-//! Programs whose allocations are known: what the profiler says of them, against what they counted
-//! themselves.
+//! Compares the profiler's figures with those of programs that count their own allocations.
 
 mod support;
 
@@ -12,8 +11,8 @@ use support::{Names, assert_within, is_in, turn, weight};
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator::new();
 
-/// Runs `program` while its allocations are sampled; once more if the machine stood still for so
-/// long that samples found no room.
+/// Runs `program` while its allocations are sampled; again if the machine stalled for so long that
+/// samples were dropped.
 fn profile<T>(mean_bytes: u64, program: impl Fn() -> T) -> (Recording, T) {
     const ATTEMPTS_MAX: usize = 5;
     let _turn = turn();
@@ -36,7 +35,7 @@ fn profile<T>(mean_bytes: u64, program: impl Fn() -> T) -> (Recording, T) {
     panic!("samples were dropped in each of {ATTEMPTS_MAX} attempts");
 }
 
-/// Lets the profiler take away what it has sampled: a ring has room for a few hundred samples.
+/// Gives the drain time to empty the ring, which has room for a few hundred samples.
 struct Pace {
     bytes_between_rests: usize,
     left_bytes: usize,
@@ -57,7 +56,7 @@ impl Pace {
     }
 }
 
-/// Sizes from `smallest` to `largest`, each octave as often as any other.
+/// Sizes from `smallest` to `largest`, with all octaves equally likely.
 struct Sizes {
     state: u64,
     smallest: f64,
@@ -83,7 +82,7 @@ impl Sizes {
     }
 }
 
-// Each of these functions has a number of its own, or the linker may fold them into one.
+// Each of these functions has its own number, or the linker may merge them.
 #[inline(never)]
 fn allocate_small(bytes: usize) -> Vec<u8> {
     black_box(1);
@@ -115,7 +114,7 @@ fn grow(buffer: &mut Vec<u8>, bytes: usize) {
 }
 
 #[test]
-fn bytes_are_where_they_were_allocated() {
+fn bytes_are_attributed_to_their_allocating_functions() {
     const SEED: u64 = 1;
     const MEAN_BYTES: u64 = 128 << 10;
     const THREAD_COUNT: u64 = 4;
@@ -157,7 +156,7 @@ fn bytes_are_where_they_were_allocated() {
         "share of the small ones {share}, in truth {true_share}"
     );
     let others = 1.0 - (of("allocate_small") + of("allocate_large")) / total_bytes;
-    // What the profiler's and the test's own threads allocate meanwhile, and stacks that were lost.
+    // The rest are allocations of the profiler's and the test's threads, and lost stacks.
     assert!(others.abs() < 0.03, "{others} belongs to neither");
     assert!(recording.samples.iter().all(|sample| !sample.is_live || sample.weight > 0));
     let live = weight(&recording, Kind::Alloc, |s| {
@@ -169,7 +168,7 @@ fn bytes_are_where_they_were_allocated() {
 }
 
 #[test]
-fn what_was_not_freed_is_live_wherever_it_was_to_be_freed() {
+fn unfreed_memory_is_live_whichever_thread_frees_the_rest() {
     const SEED: u64 = 11;
     const MEAN_BYTES: u64 = 32 << 10;
     let (recording, (kept, grown)) = profile(MEAN_BYTES, || {
@@ -201,7 +200,7 @@ fn what_was_not_freed_is_live_wherever_it_was_to_be_freed() {
     let kept_bytes: usize = kept.iter().map(Vec::capacity).sum();
     assert_within(5.0, live("allocate_and_keep"), kept_bytes as f64, "kept bytes");
     assert_eq!(live("allocate_and_free"), 0.0);
-    // A reallocation is a free and an allocation: all of it belongs to who asked for more.
+    // A reallocation is a free and an allocation: all bytes belong to its caller.
     assert_within(1.0, live("grow"), grown.capacity() as f64, "grown bytes");
     let freed = weight(&recording, Kind::Alloc, |s| {
         !s.is_live && is_in(&mut names, &recording, s, "allocate_and_free")

@@ -1,5 +1,4 @@
-//! A program whose CPU time is known: two threads spend it in two functions, about 70 to 30, each
-//! of which measures itself.
+//! Two threads use CPU time in two functions, about 70 to 30; each function measures itself.
 
 mod support;
 
@@ -14,7 +13,7 @@ use support::{FOUND_WITHIN, MS, Names, burn, only_cpu, random, shares, thread_cp
 /// Per thread.
 const BURNT_NS: u64 = 1_500 * MS;
 
-/// What each function measured of itself.
+/// CPU time of each function, as measured by itself.
 #[derive(Clone, Copy, Debug, Default)]
 struct Burnt {
     long_ns: u64,
@@ -30,12 +29,12 @@ fn burn_long(ns: u64) -> u64 {
 #[inline(never)]
 fn burn_short(ns: u64) -> u64 {
     let spent_ns = burn(ns);
-    // Other code than that of `burn_long`, or the linker may fold the two into one.
+    // Code that differs from `burn_long`, or the linker may merge the two.
     black_box(spent_ns + 1) - 1
 }
 
-/// In turns of tens of milliseconds: many samples each, so that few decide by chance. Of random
-/// length, so that they do not keep step with the sampling.
+/// Alternates in turns of tens of milliseconds, each with many samples. Their length is random, so
+/// that they are not in step with the sampling.
 #[inline(never)]
 fn burn_both(mut seed: u64) -> Burnt {
     let mut burnt = Burnt::default();
@@ -53,8 +52,7 @@ fn profile(engine: Engine, rate_hz: u32, seed: u64) -> (Recording, Burnt) {
         .map(|index| {
             let burner = thread::Builder::new().name(format!("burner-{index}"));
             let burn = move || {
-                // A thread is sampled from the first look at the list of threads on: five times a
-                // second.
+                // Threads are listed five times a second; then their sampling starts.
                 thread::sleep(FOUND_WITHIN);
                 burn_both(seed + index)
             };
@@ -70,14 +68,14 @@ fn profile(engine: Engine, rate_hz: u32, seed: u64) -> (Recording, Burnt) {
     (profiler.stop(), burnt)
 }
 
-/// What samples of the burners say.
+/// The samples of the burning threads.
 #[derive(Debug, Default)]
 struct Seen {
     sample_count: u64,
     total_ns: u64,
     long_ns: u64,
     short_ns: u64,
-    /// Of stacks that begin where the standard library begins a thread.
+    /// Weight of stacks that reach the thread's start function in the standard library.
     deep_ns: u64,
 }
 
@@ -105,8 +103,8 @@ impl Seen {
     }
 }
 
-/// Profiles the burners and checks what is seen of them, again if the machine stood still while
-/// they were to be found.
+/// Profiles the burning threads and checks the samples; again if the machine stalled before the
+/// threads were listed.
 fn check(engine: Engine, rate_hz: u32, check_recording: impl Fn(&Recording)) {
     let share = |part: u64, whole: u64| part as f64 / whole as f64 * 100.0;
     for seed in [7, 17, 27] {
@@ -123,7 +121,7 @@ fn check(engine: Engine, rate_hz: u32, check_recording: impl Fn(&Recording)) {
         let long_error = share(seen.long_ns, seen.total_ns) - share(burnt.long_ns, burnt_ns);
         let short_error = share(seen.short_ns, seen.total_ns) - share(burnt.short_ns, burnt_ns);
         assert!(long_error.abs() <= 3.0 && short_error.abs() <= 3.0, "{text}");
-        // On a machine that stood still, threads may have been found later.
+        // If the machine stalled, threads may have been listed later.
         if account >= 90.0 {
             return;
         }
@@ -132,7 +130,7 @@ fn check(engine: Engine, rate_hz: u32, check_recording: impl Fn(&Recording)) {
 }
 
 #[test]
-fn timers_see_the_true_shares() {
+fn timers_measure_the_true_shares() {
     let _turn = turn();
     check(Engine::Timer, 2000, |recording| {
         let cpu = recording.facts.cpu.as_ref().expect("CPU time was sampled");
@@ -141,22 +139,22 @@ fn timers_see_the_true_shares() {
 }
 
 #[test]
-fn perf_events_see_the_true_shares() {
+fn perf_events_measure_the_true_shares() {
     let _turn = turn();
     let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     let is_lenient =
         level.is_ok_and(|level| level.trim().parse().is_ok_and(|level: i32| level <= 1));
     if !is_lenient && !rustix::process::geteuid().is_root() {
-        // Not permitted here.
+        // Not permitted on this system.
         return;
     }
-    // A container may refuse what the system permits.
+    // A container may refuse it although the system permits it.
     if Profiler::start(only_cpu(Engine::Perf, 1000), &Env::posix(), None).is_err() {
         return;
     }
     check(Engine::Perf, 1000, |recording| {
         let cpu = recording.facts.cpu.as_ref().expect("CPU time was sampled");
-        // The burners read clocks, which takes them into the kernel now and then.
+        // Reading clocks takes the burning threads into the kernel.
         assert_eq!((cpu.engine.as_str(), cpu.has_kernel_frames), ("perf", true));
     });
 }
@@ -175,10 +173,10 @@ fn late_in_the_millisecond() {
     }
 }
 
-/// A timer that the kernel looks at in its tick, every 1, 4 or 10 ms, would see only one of the two
+/// A timer that the kernel checks at its tick, every 1, 4 or 10 ms, would sample only one of the two
 /// functions.
 #[test]
-fn work_in_step_with_the_clock_is_seen_at_all_its_moments() {
+fn work_in_step_with_the_clock_is_sampled_at_all_its_phases() {
     let _turn = turn();
     let functions = ["early_in_the_millisecond", "late_in_the_millisecond"];
     let [early, late] = shares(functions, || {
@@ -188,6 +186,6 @@ fn work_in_step_with_the_clock_is_seen_at_all_its_moments() {
             late_in_the_millisecond();
         }
     });
-    // A function may begin a little late, and the last of its turns end late.
+    // A function may start slightly late, and its last turn may end late.
     assert!((early - 70.0).abs() <= 5.0 && (late - 30.0).abs() <= 5.0, "{early} and {late} %");
 }

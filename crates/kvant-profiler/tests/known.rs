@@ -1,4 +1,4 @@
-//! Programs that make system calls and sleep, whose shares of CPU time and whose moments are known.
+//! Programs that make system calls and sleep, with known shares of CPU time at known times.
 
 mod support;
 
@@ -13,8 +13,7 @@ use std::time::Duration;
 use support::known::{self, LONG, Neighbours, Plan};
 use support::{FOUND_WITHIN, MS, burn, only_cpu, turn};
 
-/// A guard against gross errors: how near each engine comes is printed by the example
-/// `known_shares`.
+/// Guards against gross errors; the example `known_shares` prints the accuracy of each engine.
 #[test]
 fn short_and_long_system_calls_have_their_true_shares() {
     let _turn = turn();
@@ -29,22 +28,20 @@ fn short_and_long_system_calls_have_their_true_shares() {
             seed: 7,
         };
         if Profiler::start(only_cpu(engine, 999), &Env::posix(), None).is_err() {
-            // Perf events are not permitted everywhere.
+            // Perf events may not be permitted.
             assert_eq!(engine, Engine::Perf);
             continue;
         }
-        // Again if the machine did something else meanwhile: of some 1,200 samples a share may be
-        // three points off by chance.
+        // Repeated if disturbed: of about 1,200 samples a share may be three points off by chance.
         let outcomes: Vec<_> =
             (0..3).map(|_| known::run(plan)).take_while(|outcome| outcome.error() > 6.0).collect();
         assert!(outcomes.len() < 3, "{engine:?}: {outcomes:#?}");
     }
 }
 
-/// Long calls are where a thread most often loses its processor: what came before that in the call
-/// counts.
+/// A thread loses its processor mostly in long calls: CPU time of the call before that counts.
 #[test]
-fn long_calls_keep_their_share_beside_processes_that_take_the_processors() {
+fn long_calls_keep_their_share_beside_competing_processes() {
     let _turn = turn();
     let plan = Plan {
         engine: Engine::Timer,
@@ -56,7 +53,7 @@ fn long_calls_keep_their_share_beside_processes_that_take_the_processors() {
         seed: 7,
     };
     let _neighbours = Neighbours::begin();
-    // On average: of some 1,400 samples the share may be three points off by chance.
+    // An average: of about 1,400 samples the share may be three points off by chance.
     let outcomes: Vec<_> = (0..3).map(|_| known::run(plan)).collect();
     let missing: f64 =
         outcomes.iter().map(|outcome| outcome.truth[LONG] - outcome.seen[LONG]).sum();
@@ -67,13 +64,13 @@ const BURST_COUNT: u64 = 5;
 const BURST_NS: u64 = 40 * MS;
 const NEAR_NS: u64 = 40 * MS;
 
-/// When each burst began and ended.
+/// Start and end of each burst.
 fn bursts() -> Vec<(u64, u64)> {
     let sleep = |duration_ms| {
         lock::park(WaitKind::Idle, "test", Some(Duration::from_millis(duration_ms)));
     };
     let burst = |_| {
-        // Little work now and then, between bursts.
+        // A little work between bursts.
         for _ in 0..20 {
             sleep(15);
         }
@@ -84,7 +81,7 @@ fn bursts() -> Vec<(u64, u64)> {
     (0..BURST_COUNT).map(burst).collect()
 }
 
-/// Of the weight of a thread that works in bursts: how much is when it worked, in per cent.
+/// The share of a bursty thread's weight near its bursts, in per cent.
 fn share_near_bursts(engine: Engine) -> Option<f64> {
     // The default rate of a profile.
     let profiler = Profiler::start(only_cpu(engine, 99), &Env::posix(), None).ok()?;
@@ -104,7 +101,7 @@ fn share_near_bursts(engine: Engine) -> Option<f64> {
         let start_ns = sample.time_ns + started_ns;
         let end_ns = start_ns + sample.duration_ns;
         total += sample.weight as f64;
-        // A weight is spread over the time of its sample.
+        // A weight is spread over the interval of its sample.
         for (from_ns, to_ns) in &bursts {
             let (from_ns, to_ns) = (from_ns - NEAR_NS, to_ns + NEAR_NS);
             if sample.duration_ns == 0 {
@@ -121,15 +118,15 @@ fn share_near_bursts(engine: Engine) -> Option<f64> {
 }
 
 #[test]
-fn bursts_are_seen_when_they_were() {
+fn bursts_are_sampled_when_they_happen() {
     let _turn = turn();
     for engine in [Engine::Timer, Engine::Perf] {
         let Some(first) = share_near_bursts(engine) else {
-            // Perf events are not permitted everywhere.
+            // Perf events may not be permitted.
             assert_eq!(engine, Engine::Perf);
             continue;
         };
-        // Once more where chance took one of the few samples between the bursts.
+        // Repeated, as a single sample between the bursts may decide.
         let share = if first < 95.0 {
             share_near_bursts(engine).map_or(first, |again| again.max(first))
         } else {

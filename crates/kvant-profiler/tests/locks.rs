@@ -1,5 +1,4 @@
-//! Programs whose waits are known: what the profiler says of them, against what they measured
-//! themselves.
+//! Compares the profiler's figures with those of programs that measure their own waits.
 
 mod support;
 
@@ -13,8 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use support::{Names, assert_within, is_in, turn, weight};
 
-/// Runs `program` while its waits are sampled: nearly all that are longer than a tenth of a
-/// millisecond.
+/// Runs `program` while its waits are sampled: nearly all of those above 0.1 ms.
 fn profile<T>(program: impl FnOnce() -> T) -> (Recording, T) {
     let _turn = turn();
     let options = Options {
@@ -59,7 +57,7 @@ fn hold_briefly(lock: &NamedMutex<u64>, waited: &AtomicU64) -> u64 {
 }
 
 #[test]
-fn contention_is_with_the_lock_that_is_wanted_and_holders_are_named() {
+fn contention_and_holders_are_attributed_to_their_lock() {
     const ROUNDS: u64 = 150;
     let (recording, waited_truth_ns) = profile(|| {
         let (wanted, unwanted) = (NamedMutex::new("wanted", 0), NamedMutex::new("unwanted", 0));
@@ -68,7 +66,7 @@ fn contention_is_with_the_lock_that_is_wanted_and_holders_are_named() {
             scope.spawn(|| {
                 for _ in 0..ROUNDS {
                     hold_for_long(&wanted);
-                    // The other one's turn: a mutex is not fair.
+                    // Lets the other thread take the lock, as a mutex is not fair.
                     thread::sleep(Duration::from_millis(1));
                 }
             });
@@ -98,8 +96,7 @@ fn contention_is_with_the_lock_that_is_wanted_and_holders_are_named() {
         "{held_for_long_ns} of {held_ns} ns are with who held the lock"
     );
     let contended_ns = waited_ns(&recording, WaitKind::Contention, "wanted");
-    // From the lock's being given up to its being taken nobody holds it: waiting for that is not on
-    // any holder.
+    // Between unlock and the next lock there is no holder to blame.
     assert!(
         held_ns <= 1.02 * contended_ns && held_ns >= 0.8 * contended_ns,
         "held for {held_ns} ns, waited for {contended_ns} ns"
@@ -107,7 +104,7 @@ fn contention_is_with_the_lock_that_is_wanted_and_holders_are_named() {
 }
 
 #[test]
-fn who_has_nothing_to_do_is_idle_and_a_full_queue_is_backpressure() {
+fn a_thread_without_work_is_idle_and_a_full_queue_is_backpressure() {
     const ITEM_COUNT: usize = 60;
     const CAPACITY: usize = 4;
     let (recording, (idle_truth_ns, full_truth_ns, parked_truth_ns)) = profile(|| {
@@ -163,7 +160,7 @@ fn who_has_nothing_to_do_is_idle_and_a_full_queue_is_backpressure() {
             "{name} is no contention"
         );
     }
-    // A share of what all three waited: taking the queue's lock is a matter of microseconds.
+    // A share of all three sums, since taking the queue's lock takes microseconds.
     let contended_ns = weight(&recording, Kind::Wait(WaitKind::Contention), |_| true);
     assert!(
         contended_ns < 0.03 * (idle_ns + full_ns + parked_ns),
@@ -172,7 +169,7 @@ fn who_has_nothing_to_do_is_idle_and_a_full_queue_is_backpressure() {
 }
 
 #[test]
-fn a_call_for_a_file_is_a_wait_when_it_had_to_wait() {
+fn a_file_system_call_is_a_wait_if_it_is_slow() {
     let (recording, ()) = profile(|| {
         for _ in 0..1_000 {
             drop(wait::begin(WaitKind::Io, "in_memory"));
@@ -182,13 +179,13 @@ fn a_call_for_a_file_is_a_wait_when_it_had_to_wait() {
     });
     assert!(waited_ns(&recording, WaitKind::Io, "on_disk") >= 3e6);
     let in_memory = |sample: &&Sample| is_named(&recording, sample, "in_memory");
-    // Unless the machine stood still between beginning and end.
+    // Unless the machine stalled in between.
     let mut short = recording.samples.iter().filter(in_memory);
     assert!(short.all(|sample| sample.duration_ns >= 100_000));
 }
 
 #[test]
-fn a_wait_that_began_in_an_earlier_recording_counts_from_the_beginning_of_this_one() {
+fn a_wait_that_began_in_an_earlier_recording_counts_from_the_start_of_this_one() {
     let (tell, told) = std::sync::mpsc::channel::<()>();
     let (_, waiter) = profile(|| {
         let wait = move || {

@@ -1,5 +1,5 @@
-//! Sessions come and go while threads do: nothing is left behind, nothing is mixed up, and no
-//! signal ends the process.
+//! Sessions and threads start and end concurrently: nothing leaks, samples are not mixed up, and no
+//! signal terminates the process.
 
 mod support;
 
@@ -73,9 +73,9 @@ fn observation(kind: Kind, weight: u64, address: usize) -> Observation {
 }
 
 #[test]
-fn many_sessions_leave_nothing_behind_while_threads_come_and_go() {
+fn sessions_leak_nothing_while_threads_start_and_end() {
     let _turn = turn();
-    // Whatever is set up once.
+    // One-time initialization.
     drop(start(only_cpu(Engine::Timer, 1000)));
     let before = (descriptor_count(), timer_count(), perf_mapping_count());
 
@@ -96,11 +96,11 @@ fn many_sessions_leave_nothing_behind_while_threads_come_and_go() {
         }
         for cycle in 0..50 {
             let engine = [Engine::Perf, Engine::Timer][cycle % 2];
-            // Perf events are not permitted everywhere.
+            // Perf events may not be permitted.
             let profiler = Profiler::start(only_cpu(engine, 2000), &Env::posix(), None)
                 .unwrap_or_else(|_refused| start(only_cpu(Engine::Timer, 2000)));
             let born_before = born_count.load(Ordering::Relaxed);
-            // By events, not by time: threads are born and die during every session.
+            // Threads start and end during every session.
             while born_count.load(Ordering::Relaxed) < born_before + 5 {
                 thread::yield_now();
             }
@@ -119,7 +119,7 @@ fn many_sessions_leave_nothing_behind_while_threads_come_and_go() {
 }
 
 #[test]
-fn two_sessions_at_once_are_refused() {
+fn a_second_session_is_refused() {
     let _turn = turn();
     let first = start(no_cpu());
     let second = Profiler::start(no_cpu(), &Env::posix(), None);
@@ -129,7 +129,7 @@ fn two_sessions_at_once_are_refused() {
 }
 
 #[test]
-fn what_does_not_fit_is_counted_as_dropped() {
+fn records_that_do_not_fit_are_counted_as_dropped() {
     let _turn = turn();
     let profiler = start(no_cpu());
     // More than twice the capacity of a ring, in less time than between two drains.
@@ -144,7 +144,7 @@ fn what_does_not_fit_is_counted_as_dropped() {
 }
 
 #[test]
-fn a_recording_that_grows_too_large_is_thinned_out() {
+fn a_recording_above_its_limit_is_thinned_out() {
     const MIB: u64 = 1 << 20;
 
     let _turn = turn();
@@ -159,9 +159,9 @@ fn a_recording_that_grows_too_large_is_thinned_out() {
     let mean_bytes = recording.facts.alloc_mean_bytes.expect("allocations are sampled");
     assert!(mean_bytes >= 8 * MIB, "one in {mean_bytes} bytes");
     let weight: u64 = recording.samples.iter().map(|sample| sample.weight).sum();
-    // Some 50 to 100 samples of 16 MiB: four standard deviations are less than half.
+    // 50 to 100 samples of 16 MiB: four standard deviations are less than half.
     let share = weight as f64 / (written_count * MIB) as f64;
-    assert!((0.5..1.5).contains(&share), "{share} of what there was");
+    assert!((0.5..1.5).contains(&share), "{share} of the true sum");
 }
 
 #[inline(never)]
@@ -171,7 +171,7 @@ fn observe_in_a_known_function(kind: Kind) {
 }
 
 #[test]
-fn a_thread_that_was_just_born_can_hand_over_what_it_sees() {
+fn a_new_thread_can_record_samples() {
     let _turn = turn();
     let profiler = start(no_cpu());
     let newborn = thread::Builder::new().name("newborn".to_owned());
@@ -202,7 +202,7 @@ fn live_allocations_are_those_that_no_thread_freed() {
     }
     thread::spawn(|| {
         record_free(0x2000);
-        // The address is used again.
+        // The address is reused.
         record_free(0x3000);
         record(&observation(Kind::Alloc, 8, 0x3000));
         // Not sampled.
@@ -217,9 +217,9 @@ fn live_allocations_are_those_that_no_thread_freed() {
 }
 
 #[test]
-fn signals_that_are_not_ours_change_nothing() {
+fn foreign_signals_are_ignored() {
     let _turn = turn();
-    // Late signals of a session that is over.
+    // Installs the handler; late signals of this session may arrive, too.
     start(only_cpu(Engine::Timer, 1000)).stop();
     for _ in 0..100 {
         kill_process(getpid(), Signal::PROF).expect("our own process");
@@ -232,10 +232,10 @@ fn signals_that_are_not_ours_change_nothing() {
 }
 
 #[test]
-fn waits_for_processors_come_from_the_kernels_account() {
+fn waits_for_processors_come_from_scheduler_statistics() {
     let _turn = turn();
     let profiler = start(Options { wait_mean_ns: Some([1_000_000; 5]), ..no_cpu() });
-    // More threads than processors: some have to wait.
+    // More threads than processors, so that some must wait.
     let burners: Vec<_> = (0..2 * kvant_env::host::cpu_count() + 2)
         .map(|_| thread::spawn(|| burn(100_000_000)))
         .collect();
@@ -277,15 +277,11 @@ fn events_become_spans() {
     assert_eq!(spans, [("compaction", true, number("1")), ("stall", false, number("3"))]);
 }
 
-/// Spends its time in code without frame pointers that uses their register for something else, as a
-/// C library would.
-#[expect(
-    unsafe_code,
-    reason = "only assembly leaves the frame pointer alone or not as a test wants it"
-)]
+/// Runs code without frame pointers that uses their register for other values, like a C library.
+#[expect(unsafe_code, reason = "only assembly controls the use of the frame pointer's register")]
 #[inline(never)]
 fn burn_without_frame_pointer(rounds: u64) {
-    // SAFETY: the register is put back, and the loop touches nothing else.
+    // SAFETY: the register is restored, and the loop changes nothing else.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::asm!(
@@ -310,7 +306,7 @@ fn call_with_an_anchor() {
 }
 
 #[test]
-fn a_stack_goes_on_at_the_anchor_where_frame_pointers_end() {
+fn a_stack_continues_at_the_anchor_where_frame_pointers_end() {
     let _turn = turn();
     let profiler = start(only_cpu(Engine::Timer, 1000));
     let (send, receive) = channel();
@@ -336,7 +332,7 @@ fn a_stack_goes_on_at_the_anchor_where_frame_pointers_end() {
             deep += if is_deep { sample.weight } else { 0 };
         }
     }
-    assert!(total >= 100_000_000, "only {total} ns were seen");
+    assert!(total >= 100_000_000, "only {total} ns were sampled");
     let share = deep as f64 / total as f64;
     assert!(share >= 0.95, "{share} of the time reaches the thread's entry");
 }

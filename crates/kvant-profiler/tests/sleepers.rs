@@ -1,5 +1,5 @@
-//! Threads that wait and sleep: what signals do to them, and what waits cost, against what the
-//! threads measured themselves.
+//! Threads that wait and sleep: the effect of signals, and the CPU time of waits compared with the
+//! threads' own measurements.
 
 mod support;
 
@@ -18,7 +18,7 @@ fn burn_busily(ns: u64) -> u64 {
     black_box(burn(ns))
 }
 
-/// In calls that a signal ends, and in one that is made again after it.
+/// Sleeps in calls that a signal ends, and in one that is restarted.
 #[inline(never)]
 fn sleep_in_the_kernel(turn: u64, mut peer: &UnixStream) {
     match turn % 3 {
@@ -29,14 +29,14 @@ fn sleep_in_the_kernel(turn: u64, mut peer: &UnixStream) {
             peer.read_exact(&mut [0]).expect("an answer");
         }
     }
-    // Or the calls that are the last would take its place on the stack.
+    // Without this a tail call would take its place on the stack.
     black_box(turn);
 }
 
-/// Burns and sleeps in turns; which share of its CPU time the latter takes, in per cent.
+/// Burns and sleeps alternately; returns the CPU time of sleeping, in per cent.
 fn burn_and_sleep() -> f64 {
     let (peer, mut other) = UnixStream::pair().expect("two sockets");
-    // Of another name than the worker.
+    // Not named like the worker.
     let answerer = thread::Builder::new().name("answerer".to_owned());
     let answer = move || {
         while other.read_exact(&mut [0]).is_ok() {
@@ -55,11 +55,11 @@ fn burn_and_sleep() -> f64 {
     asleep_ns as f64 / (burnt_ns + asleep_ns) as f64 * 100.0
 }
 
-/// The signal wakes threads that sleep: what they slept in must not look as if it ran.
+/// Signals wake sleeping threads: the call in which they slept must not seem to have run.
 #[test]
-fn system_calls_that_sleep_are_no_cpu_time() {
+fn sleeping_system_calls_are_no_cpu_time() {
     let _turn = turn();
-    // Undisturbed: what signals add, which the program itself would not do, does not count.
+    // Measured without signals, whose cost must not count.
     let truth = burn_and_sleep();
     let [asleep, burning] = shares(["sleep_in_the_kernel", "burn_busily"], || {
         burn_and_sleep();
@@ -81,15 +81,14 @@ fn burn_awake() -> u64 {
     black_box(burn(0) + burn(0) + burn(0))
 }
 
-/// What waits cost is measured by themselves, one in a few: it must come out as what it is.
+/// The CPU time of waits is measured at one wait in a few; the estimate must be right.
 #[test]
-fn what_waiting_costs_is_cpu_time() {
+fn the_cost_of_waiting_is_cpu_time() {
     let _turn = turn();
     let (tell, told) = std::sync::mpsc::channel();
     let [waiting, awake] = shares(["burn_in_a_wait", "burn_awake"], move || {
         let (mut waiting_ns, mut awake_ns) = (0, 0);
-        // Long enough for many measurements: each stands for 16, and what the machine does
-        // meanwhile is in it.
+        // Long enough for many measurements: each stands for 16 waits, disturbances included.
         while waiting_ns + awake_ns < 8_000 * MS {
             waiting_ns += burn_in_a_wait();
             awake_ns += burn_awake();
@@ -114,10 +113,9 @@ fn work_before_the_wait(ns: u64) -> u64 {
     black_box(burn(ns) + 3) - 3
 }
 
-/// Work that takes less than any gap between two samples, with waits before it that are longer than
-/// any.
+/// Work that takes less than any gap between two samples, after waits that are longer than any.
 #[test]
-fn short_work_between_long_waits_is_seen() {
+fn short_work_between_long_waits_is_sampled() {
     let _turn = turn();
     let (tell, told) = std::sync::mpsc::channel();
     let [after, before] = shares(["work_after_the_wait", "work_before_the_wait"], move || {
@@ -138,7 +136,7 @@ fn short_work_between_long_waits_is_seen() {
     );
 }
 
-/// How often the calling thread has gone to sleep.
+/// How often the calling thread has fallen asleep.
 fn sleep_count() -> u64 {
     let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux");
     let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
@@ -146,7 +144,7 @@ fn sleep_count() -> u64 {
 }
 
 #[test]
-fn a_thread_that_has_said_that_it_waits_sleeps_on() {
+fn a_thread_in_an_announced_wait_is_not_woken() {
     let _turn = turn();
     let (tell, told) = std::sync::mpsc::channel();
     shares([], move || {
@@ -160,13 +158,13 @@ fn a_thread_that_has_said_that_it_waits_sleeps_on() {
         tell.send((sleep_count() - before, wait_count)).expect("somebody listens");
     });
     let (sleep_count, wait_count) = told.recv().expect("it was told");
-    // Its timer fires once in a wait, and then not before the end of the wait.
+    // Its timer fires once in a wait and then rests until the end of the wait.
     assert!(sleep_count <= 2 * wait_count, "{sleep_count} sleeps in {wait_count} waits");
 }
 
-/// Also when it does say so elsewhere.
+/// Even if it announces other waits.
 #[test]
-fn a_thread_that_sleeps_without_saying_so_is_soon_left_alone() {
+fn a_thread_that_sleeps_unannounced_is_soon_woken_rarely() {
     let _turn = turn();
     let (tell, told) = std::sync::mpsc::channel();
     shares([], move || {
@@ -176,6 +174,6 @@ fn a_thread_that_sleeps_without_saying_so_is_soon_left_alone() {
         tell.send(sleep_count() - before).expect("somebody listens");
     });
     let sleep_count = told.recv().expect("it was told");
-    // At the full rate it would be 3,000.
+    // At the full rate it would be woken 3,000 times.
     assert!(sleep_count <= 100, "woken {sleep_count} times");
 }

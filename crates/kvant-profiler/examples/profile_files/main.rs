@@ -1,5 +1,5 @@
-//! Prints the pages of made-up recordings as one JSON object, and what is in the recordings, so
-//! that `cargo xtask profile-check` can compare what a browser shows with sums of its own.
+//! Prints the pages and the contents of synthetic recordings as one JSON object, so that `cargo
+//! xtask profile-check` can compare what a browser shows with its own sums.
 #![allow(clippy::print_stdout, reason = "what it prints is its purpose")]
 
 mod synthetic;
@@ -28,8 +28,7 @@ fn main() {
     println!("{files}");
 }
 
-/// A recording without any encoding: of stacks the caller's and the names at the address, the
-/// outermost first.
+/// A recording as plain JSON: a stack is its parent and the names at its address, outermost first.
 fn plain(recording: &Recording) -> Value {
     let names = |frame: u32| -> Vec<&str> {
         let functions = &recording.symbols[frame as usize];

@@ -1,9 +1,8 @@
-//! Recordings of a server that never ran, for tests: shaped like those of a loaded server, the same
-//! for the same seed.
+//! Synthetic recordings for tests, shaped like those of a loaded server and determined by a seed.
 //!
-//! A program is made up first: functions, and for each kind of work a tree of calls that starts
-//! like real threads do. Samples are then drawn along the time axis; flushes and compactions come
-//! and go, and change what is sampled meanwhile.
+//! First a program is generated: functions, and for each kind of work a call tree that starts like
+//! that of a real thread. Samples are then drawn along the time axis; flushes and compactions
+//! change what is sampled while they run.
 
 use kvant_base::tag::{Activity, Stage, Tag};
 use kvant_base::wait::WaitKind;
@@ -16,20 +15,20 @@ const MS_NS: u64 = 1_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 const CPU_PERIOD_NS: u64 = 4 * MS_NS;
 const CPU_COUNT: u64 = 2;
-/// Calls below the entry of a thread, without inlined ones.
+/// Depth of calls below a thread's start, without inlined ones.
 const DEPTH_MAX: u32 = 24;
-/// For one in so many nanoseconds of sampled CPU time there is another that no sample stands for.
+/// Per this many nanoseconds of sampled CPU time there is one that no sample accounts for.
 const NOT_SAMPLED_PART: u64 = 25;
 const ALLOC_MEAN_BYTES: u64 = 512 << 10;
 
-/// What is made.
+/// What to generate.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) seconds: u64,
-    /// Kinds of places in the code that each kind of work has, about.
+    /// Approximate number of code locations of each kind of work.
     pub(crate) places_per_work: u64,
-    /// How much more often the engine compacts.
+    /// Factor of the compaction rate.
     pub(crate) compaction_factor: u64,
 }
 
@@ -41,14 +40,14 @@ impl Plan {
     }
 }
 
-/// What some threads do.
+/// The work of some threads.
 struct Work {
     threads: Vec<u32>,
     tag: Tag,
-    /// Out of 100 samples of CPU time while the engine has nothing else to do.
+    /// Share of CPU samples in per cent while the engine does no background work.
     cpu_share: u64,
     crate_name: &'static str,
-    /// Stacks, the common ones first.
+    /// Stacks, most frequent first.
     stacks: Vec<u32>,
 }
 
@@ -81,7 +80,7 @@ const NAMES: &[&str] = &[
     "pread",
 ];
 
-/// Makes a recording.
+/// Generates a recording.
 pub(crate) fn recording(plan: Plan) -> Recording {
     let mut maker = Maker {
         rng: Rng::new(plan.seed),
@@ -114,7 +113,7 @@ fn facts(plan: Plan) -> Facts {
         version: "0.1.0".to_owned(),
         process_id: 4242,
         cpu_count: u32::try_from(CPU_COUNT).expect("small"),
-        // Filled in when the samples are known.
+        // Set when the samples are known.
         process_cpu_ns: 0,
         cpu: Some(CpuSampling {
             engine: "perf".to_owned(),
@@ -171,7 +170,7 @@ const MODULES: &[&str] = &[
 ];
 
 impl Maker {
-    /// An address with functions, the innermost first.
+    /// Adds an address with functions, innermost first.
     fn frame(&mut self, functions: &[(&str, &str, u32)], is_kernel: bool) -> u32 {
         let number = self.recording.frames.len();
         let base = if is_kernel { 0xffff_ffff_8100_0000 } else { 0x5555_5540_0000 };
@@ -198,7 +197,7 @@ impl Maker {
         all[usize::try_from(self.rng.below(all.len() as u64)).expect("small")]
     }
 
-    /// Small numbers are common: about 1 / (n + 1).
+    /// A random number in which small values are frequent: about 1 / (n + 1).
     fn skewed(&mut self, bound: usize) -> usize {
         let uniform = (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         (((bound + 1) as f64).powf(uniform) as usize - 1).min(bound - 1)
@@ -222,7 +221,7 @@ impl Maker {
         works
     }
 
-    /// The threads of a name, made when it is new.
+    /// The threads with a name; adds them if it is new.
     fn threads(&mut self, name: &str) -> Vec<u32> {
         let count = if name == "worker" {
             4
@@ -242,7 +241,7 @@ impl Maker {
         of_name.map(|(index, _)| index as u32).collect()
     }
 
-    /// What every stack of a thread begins with.
+    /// The outermost frames of every stack of a thread.
     fn entry(&mut self, thread_name: &str, crate_name: &str) -> u32 {
         let run = format!("{crate_name}::{thread_name}::run");
         let file = format!("crates/{}/src/{thread_name}.rs", crate_name.replace('_', "-"));
@@ -266,14 +265,14 @@ impl Maker {
         })
     }
 
-    /// A random tree of calls below `entry`; its nodes that end samples go to the work's stacks.
+    /// Generates a random call tree below `entry`; nodes that end samples become the work's stacks.
     fn grow(&mut self, work: &mut Work, entry: u32, stage: Stage, place_count: u64) {
         let stage = self.function(work.crate_name, stage.name());
         let frame = self.frame(&[(&stage.0, &stage.1, 77)], false);
         let mut nodes = vec![(self.stack(entry, frame), 0)];
         let mut callable = Vec::new();
         for _ in 0..place_count {
-            // A new call is made from a late node mostly, so that stacks become deep.
+            // Most calls start from a recent node, so that stacks become deep.
             let back = if self.rng.one_in(2) {
                 self.rng.below(nodes.len() as u64) as usize
             } else {
@@ -312,7 +311,7 @@ impl Maker {
             };
             let node = self.stack(parent, frame);
             if is_kernel {
-                // The kernel calls nothing of ours.
+                // The kernel does not call the program.
                 work.stacks.push(node);
             } else {
                 callable.push(frame);
@@ -324,7 +323,7 @@ impl Maker {
         }
     }
 
-    /// A name and a file; a third are libraries'.
+    /// A name and a file; a third belong to libraries.
     fn function(&mut self, crate_name: &str, verb: &str) -> (String, String) {
         let (module, noun) = (self.of(MODULES), self.of(NOUNS));
         let other = self.of(NOUNS);
@@ -421,11 +420,11 @@ impl Maker {
         for slot in 0..plan.seconds * SECOND_NS / CPU_PERIOD_NS {
             for cpu in 0..CPU_COUNT {
                 let time_ns = slot * CPU_PERIOD_NS + self.rng.below(CPU_PERIOD_NS);
-                // The load goes up and down a little.
+                // The load varies slightly.
                 if self.rng.one_in(if time_ns / (4 * SECOND_NS) % 3 == 1 { 4 } else { 12 }) {
                     continue;
                 }
-                // A stall leaves little to do.
+                // A stall leaves little work.
                 if self.is_during("stall", time_ns) && !self.rng.one_in(5) {
                     continue;
                 }
@@ -491,7 +490,7 @@ impl Maker {
     }
 
     fn waits(&mut self, plan: Plan, works: &[Work]) {
-        // Kind, a second's count, longest in ms, mean of the sampling in ms, names.
+        // Kind, number per second, maximum in ms, sampling mean in ms, names.
         let kinds: [(WaitKind, u64, u64, f64, &[u32]); 5] = [
             (WaitKind::Contention, 40, 12, 1.0, &[1, 1, 1, 2, 3, 4]),
             (WaitKind::Idle, 60, 90, 20.0, &[5, 6]),
@@ -520,7 +519,7 @@ impl Maker {
                 }
             }
         }
-        // The scheduler's have no stack.
+        // Scheduler waits have no stack.
         for sample in &mut self.recording.samples {
             if sample.kind == Kind::Wait(WaitKind::Scheduler) {
                 sample.stack = 0;

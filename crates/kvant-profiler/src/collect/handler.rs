@@ -88,13 +88,8 @@ extern "C" fn on_signal(_signal: c_int, info: *mut libc::siginfo_t, context: *mu
         // Other timers carry other values. Our timers signal only the owner of their lane.
         if let Some(lane) = lane::at(value) {
             let now_mono_ns = clock::monotonic_ns();
-            if let Some(sampled) = timer::fired(lane, registers, now_mono_ns) {
-                let sample = CpuSample {
-                    time_mono_ns: sampled.since_mono_ns,
-                    duration_ns: now_mono_ns.saturating_sub(sampled.since_mono_ns),
-                    weight_ns: sampled.cpu_ns,
-                };
-                write_sample(lane, registers, &sample, std::iter::empty());
+            if let Some(sample) = timer::fired(lane, registers, now_mono_ns) {
+                write_sample(lane, registers, sample, std::iter::empty());
             }
         }
     } else if DESCRIPTOR_CODES.contains(&info.si_code)
@@ -111,34 +106,24 @@ extern "C" fn on_signal(_signal: c_int, info: *mut libc::siginfo_t, context: *mu
 /// them; so all have the same user frames.
 fn take_perf_samples(lane: &Lane, registers: Registers) {
     perf::with_page(lane, |page| {
-        let (sample_count, lost_count) = page.count();
-        lane.signal.count_dropped(lost_count);
-        if sample_count == 0 {
-            return;
-        }
-        page.consume(|sample| {
-            let cpu_sample = CpuSample {
+        let lost_count = page.consume(|sample| {
+            let header = Header {
                 time_mono_ns: sample.time_mono_ns(),
-                duration_ns: 0,
                 // Not the CPU clock: in a long system call it has advanced since the sample.
-                weight_ns: sample.period_ns(),
+                weight: sample.period_ns(),
+                ..Header::default()
             };
-            write_sample(lane, registers, &cpu_sample, sample.kernel_frames());
+            write_sample(lane, registers, header, sample.kernel_frames());
         });
+        lane.signal.count_dropped(lost_count);
     });
 }
 
-/// The time that a sample stands for.
-struct CpuSample {
-    time_mono_ns: u64,
-    duration_ns: u64,
-    weight_ns: u64,
-}
-
+/// Writes a sample with the time and weight of `sample`.
 fn write_sample(
     lane: &Lane,
     registers: Registers,
-    sample: &CpuSample,
+    sample: Header,
     kernel_frames: impl Iterator<Item = u64>,
 ) {
     let mut entry = lane.signal.begin();
@@ -156,10 +141,6 @@ fn write_sample(
         has_interrupted_frame: true,
         kernel_frame_count,
         tag: Tag::current_code(),
-        time_mono_ns: sample.time_mono_ns,
-        weight: sample.weight_ns,
-        duration_ns: sample.duration_ns,
-        name: "",
-        address: 0,
+        ..sample
     });
 }

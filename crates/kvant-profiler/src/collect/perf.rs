@@ -250,40 +250,28 @@ pub(super) struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Numbers of available and of lost samples.
-    pub(super) fn count(&self) -> (u64, u64) {
-        let (mut sample_count, mut lost_count) = (0, 0);
-        self.walk(|kind, at| match kind {
-            RECORD_SAMPLE => sample_count += 1,
-            // The record is the event's id and the count.
-            RECORD_LOST => lost_count += self.word(at + 16),
-            _ => {}
-        });
-        (sample_count, lost_count)
-    }
-
-    /// Passes all samples to `take`, and returns their memory to the kernel.
-    pub(super) fn consume(&self, mut take: impl FnMut(PageSample<'_>)) {
-        self.walk(|kind, at| {
-            if kind == RECORD_SAMPLE {
-                take(PageSample { page: self, at });
-            }
-        });
-        self.position(PAGE_TAIL_OFFSET_BYTES).store(self.end, Ordering::Release);
-    }
-
-    /// Calls `visit` with the kind and position of each record.
-    fn walk(&self, mut visit: impl FnMut(u32, u64)) {
-        let mut at = self.position(PAGE_TAIL_OFFSET_BYTES).load(Ordering::Relaxed);
+    /// Passes all samples to `take`, and returns their memory to the kernel. Returns the number of
+    /// lost samples.
+    pub(super) fn consume(&self, mut take: impl FnMut(PageSample<'_>)) -> u64 {
+        let mut lost_count = 0;
+        let tail = self.position(PAGE_TAIL_OFFSET_BYTES);
+        let mut at = tail.load(Ordering::Relaxed);
         while at < self.end {
             let header = self.word(at);
+            match header as u32 {
+                RECORD_SAMPLE => take(PageSample { page: self, at }),
+                // The record is the event's id and the count.
+                RECORD_LOST => lost_count += self.word(at + 16),
+                _ => {}
+            }
             let bytes = header >> 48;
             if bytes == 0 {
                 break;
             }
-            visit(header as u32, at);
             at += bytes;
         }
+        tail.store(self.end, Ordering::Release);
+        lost_count
     }
 
     fn position(&self, offset_bytes: usize) -> &AtomicU64 {

@@ -29,6 +29,7 @@
 use super::arch::Registers;
 use super::lane::{Lane, SIGNAL};
 use super::pace::{NO_TIMER, Pace};
+use super::ring::Header;
 use super::{chance, clock, thread_waits};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
@@ -46,16 +47,6 @@ const GAPS_MAX: usize = 8;
 const WAIT_SHARE_MAX: f64 = 0.95;
 /// A thread that runs outside of the kernel gets its signal within this time.
 const LATE_NS_MIN: u64 = 50_000;
-
-/// The interval that a sample taken now stands for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SampledInterval {
-    /// Its earliest possible start: the previous sample, or later if the thread has waited since or
-    /// used less CPU time.
-    pub(super) since_mono_ns: u64,
-    /// CPU time of the thread since the previous sample, less that of its waits.
-    pub(super) cpu_ns: u64,
-}
 
 /// The thread has stopped waiting: restarts the timer that rested.
 pub(super) fn resume(pace: &Pace) {
@@ -221,13 +212,9 @@ fn random_moment_ns(now_ns: u64, mean_gap_ns: f64) -> u64 {
     now_ns + (mean_gap_ns * gaps) as u64
 }
 
-/// Signal handler: the timer of the thread has fired. Returns what a sample taken now stands for;
-/// `None` if the thread was not running.
-pub(super) fn fired(
-    lane: &'static Lane,
-    registers: Registers,
-    now_mono_ns: u64,
-) -> Option<SampledInterval> {
+/// Signal handler: the timer of the thread has fired. Returns the interval and weight of a sample
+/// taken now; `None` if the thread was not running.
+pub(super) fn fired(lane: &'static Lane, registers: Registers, now_mono_ns: u64) -> Option<Header> {
     let pace = &lane.pace;
     if thread_waits::rest_if_waiting(pace) {
         return None;
@@ -259,9 +246,19 @@ pub(super) fn fired(
         // All CPU time is since the timer fired: the next sample stands for it.
         return None;
     }
-    let sampled_mono_ns = pace.sampled_mono_ns.swap(now_mono_ns, Ordering::Relaxed);
-    let earliest_mono_ns = now_mono_ns.saturating_sub(cpu_ns).max(thread_waits::last_end_mono_ns());
-    Some(SampledInterval { since_mono_ns: sampled_mono_ns.max(earliest_mono_ns), cpu_ns })
+    // The interval starts at the previous sample, or later if the thread has waited since or used
+    // less CPU time.
+    let start_mono_ns = pace
+        .sampled_mono_ns
+        .swap(now_mono_ns, Ordering::Relaxed)
+        .max(now_mono_ns.saturating_sub(cpu_ns))
+        .max(thread_waits::last_end_mono_ns());
+    Some(Header {
+        time_mono_ns: start_mono_ns,
+        duration_ns: now_mono_ns.saturating_sub(start_mono_ns),
+        weight: cpu_ns,
+        ..Header::default()
+    })
 }
 
 #[cfg(test)]

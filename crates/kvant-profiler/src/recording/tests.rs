@@ -103,7 +103,7 @@ fn example() -> Recording {
 }
 
 #[test]
-fn the_worked_example_is_what_is_written_and_read() {
+fn the_worked_example_is_written_and_read_byte_for_byte() {
     let encoded = encode(&example());
     let hex: String =
         (0..).step_by(16).zip(encoded.chunks(16)).fold(String::new(), |text, (offset, line)| {
@@ -115,7 +115,7 @@ fn the_worked_example_is_what_is_written_and_read() {
 }
 
 #[test]
-fn a_recording_of_nothing_is_read_with_its_root() {
+fn an_empty_recording_is_read_with_its_root() {
     let nothing = decode(&encode(&Recording::default())).unwrap();
     assert_eq!(nothing.names, [""]);
     assert_eq!(nothing.stacks, [Stack { parent: 0, frame: 0 }]);
@@ -123,7 +123,7 @@ fn a_recording_of_nothing_is_read_with_its_root() {
 }
 
 #[test]
-fn random_recordings_come_back_as_they_were() {
+fn random_recordings_survive_a_round_trip() {
     let seed = entropy_seed();
     println!("seed {seed}");
     let mut rng = Rng::new(seed);
@@ -133,7 +133,7 @@ fn random_recordings_come_back_as_they_were() {
     }
 }
 
-/// Makes the checksums of a damaged file right again, as far as its sections can be followed.
+/// Corrects the checksums of a damaged file, as far as its sections can be found.
 fn mend_checksums(file: &mut [u8]) {
     if file.len() < 16 {
         return;
@@ -168,7 +168,7 @@ fn assert_valid(recording: &Recording) {
 }
 
 #[test]
-fn damage_is_an_error_and_never_more() {
+fn damage_is_an_error_and_never_a_panic() {
     let seed = entropy_seed();
     println!("seed {seed}");
     let mut rng = Rng::new(seed);
@@ -185,7 +185,7 @@ fn damage_is_an_error_and_never_more() {
                 _ => file.insert(at, rng.next_u64() as u8),
             }
         }
-        // Every other round the damage gets past the checksums, to the grammar.
+        // In every other round the damage passes the checksums and reaches the grammar.
         let is_mended = round % 2 == 0;
         if is_mended {
             mend_checksums(&mut file);
@@ -209,7 +209,7 @@ fn damage_is_an_error_and_never_more() {
 }
 
 #[test]
-fn a_newer_version_is_refused_by_its_number() {
+fn a_newer_version_is_refused_with_its_number() {
     let mut file = encode(&example());
     file[8] = 9;
     mend_checksums(&mut file);
@@ -219,7 +219,7 @@ fn a_newer_version_is_refused_by_its_number() {
 }
 
 #[test]
-fn errors_say_where() {
+fn errors_have_offsets() {
     let file = encode(&example());
     let error = decode(b"<!DOCTYPE html>").unwrap_err();
     assert!(error.message().contains("not a recording"), "{error}");
@@ -233,9 +233,9 @@ fn errors_say_where() {
     assert_eq!(decode(&longer).unwrap_err().offset_bytes(), Some(file.len() as u64));
 }
 
-/// A section that inflates to 200 MiB of zeros is read as far as it says it goes, and no farther.
+/// A section that inflates to 200 MiB of zeros is inflated only up to its stated length.
 #[test]
-fn a_bomb_does_not_go_off() {
+fn a_decompression_bomb_is_refused() {
     use std::io::Write;
     let file = encode(&Recording::default());
     let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -256,9 +256,9 @@ fn a_bomb_does_not_go_off() {
     }
 }
 
-/// A short file with one long name, which all frames have.
+/// A short file with one long name that all frames use.
 #[test]
-fn names_do_not_multiply_without_end() {
+fn repeated_names_are_limited() {
     let mut recording = example();
     recording.symbols = vec![Vec::new(), Vec::new()];
     let function = Function { name: "x".repeat(4 << 20), file: String::new(), line: 0 };
@@ -269,13 +269,13 @@ fn names_do_not_multiply_without_end() {
 }
 
 #[test]
-fn cpu_time_without_samples_is_what_the_kernel_counts_more() {
+fn not_sampled_cpu_time_is_the_kernels_figure_minus_the_samples() {
     let mut recording = Recording::default();
     recording.facts.process_cpu_ns = 241;
     let sample = |kind, weight| Sample { weight, ..Sample::of(kind) };
     recording.samples =
         vec![sample(Kind::Cpu, 100), sample(Kind::Alloc, 4096), sample(Kind::Cpu, 58)];
-    // Without samples of CPU time nothing is missing.
+    // If CPU time was not sampled, none is missing.
     assert_eq!(recording.not_sampled_ns(), 0);
     recording.facts.cpu =
         Some(CpuSampling { engine: "timer".into(), period_ns: 1, has_kernel_frames: false });
@@ -285,7 +285,7 @@ fn cpu_time_without_samples_is_what_the_kernel_counts_more() {
 }
 
 #[test]
-fn perf_events_without_the_kernel_say_what_they_cannot_see() {
+fn perf_events_without_the_kernel_state_their_blind_spot() {
     let blind_spot = |engine: &str, has_kernel_frames| {
         CpuSampling { engine: engine.into(), period_ns: 1, has_kernel_frames }.blind_spot()
     };

@@ -1,11 +1,11 @@
-// Checks of what helps to read a page: folding, searching, removing, noise, help, narrow screens.
-// Figures are compared with sums that no code of the page makes.
+// Checks of the reading aids: folding, searching, removing, noise, help, narrow screens.
+// Figures are compared with sums that are computed without code of the page.
 
 import { join } from 'node:path';
 import { chance, notSampled, total, weight } from './truth.mjs';
 
 const GAP = '[not sampled]';
-// The program's own code in made-up recordings.
+// The program's own code in synthetic recordings.
 const isOwn = (name) => /^<?kvant_/.test(name);
 // A stack as "own code only" shows it: own frames, and the innermost one.
 const folded = (stack) => stack.filter((name, index) => isOwn(name) || index === stack.length - 1);
@@ -16,7 +16,7 @@ function blockWeight(recording, block, isWanted) {
   return weight(recording, 'cpu', block * 2e4, (block + 1) * 2e4, isWanted);
 }
 
-// Sums of CPU time by a key of stacks, the largest first.
+// Sums of CPU time by a key of stacks, largest first.
 function sums(recording, keyOf) {
   const found = new Map();
   for (const sample of recording.samples.filter(({ kind }) => kind === 'cpu')) {
@@ -26,7 +26,7 @@ function sums(recording, keyOf) {
   return [...found].sort((a, b) => b[1] - a[1]);
 }
 
-// Three significant digits, as texts have them.
+// Three significant digits, as in texts.
 const isShownAs = (text, ns) => {
   const [, number, unit] = text.match(/([\d.,]+) (s|ms|µs|ns)/) ?? [];
   const shown = Number(number?.replaceAll(',', '')) * { s: 1e9, ms: 1e6, 'µs': 1e3, ns: 1 }[unit];
@@ -38,7 +38,7 @@ export function additions({ dir, base, other, expect, expectNear }) {
   const whole = total(base, 'cpu');
 
   return {
-    async 'CPU time that no sample stands for is a box and a row of its own'(open) {
+    async 'CPU time without samples has its own box and row'(open) {
       const page = await open(made);
       const gap = notSampled(base);
       expect('there is some', gap > 0);
@@ -58,7 +58,7 @@ export function additions({ dir, base, other, expect, expectNear }) {
         && isShownAs(both.find((line) => line.startsWith('B:')), notSampled(other)));
     },
 
-    async 'own code only is on, and folds the frames of libraries'(open) {
+    async 'own code only is on and folds library frames'(open) {
       const page = await open(made);
       expect('it is on', await page.option('own code only').isChecked());
       for (const depth of [1, 2, 3]) {
@@ -117,7 +117,7 @@ export function additions({ dir, base, other, expect, expectNear }) {
       }
     },
 
-    async 'boxes whose difference may be chance are faded'(open) {
+    async 'boxes whose difference may be due to chance are faded'(open) {
       const page = await open(made);
       const [a, b] = [[8e6, 10e6], [20e6, 22e6]];
       await page.drag(8, 9.98);
@@ -139,7 +139,7 @@ export function additions({ dir, base, other, expect, expectNear }) {
       expect('some are chance, some not', seen.size === 2);
     },
 
-    async 'the reversed graph is in the order of weights'(open) {
+    async 'the reversed graph is sorted by weight'(open) {
       const page = await open(made);
       await page.page.click('#tab-reversed');
       const heaviest = [...sums(base, (stack) => stack.at(-1)), [GAP, notSampled(base)]].sort((x, y) => y[1] - x[1]);
@@ -148,7 +148,7 @@ export function additions({ dir, base, other, expect, expectNear }) {
       expect(`${names.slice(0, 6)}; expected ${wanted}`, names.slice(0, 6).join('\n') === wanted.join('\n'));
     },
 
-    async 'help tells the keys and what the views mean'(open) {
+    async 'help explains the keys and the views'(open) {
       const page = await open(made);
       await page.page.click('#help-button');
       const help = page.page.locator('#help');
@@ -172,7 +172,7 @@ export function additions({ dir, base, other, expect, expectNear }) {
       expect(`bytes: ${text.slice(0, 200)}`, !/\d{7}/.test(text) && sized.some((size) => text.includes(`input_bytes ${size}`)));
     },
 
-    async 'a function can be removed and brought back'(open) {
+    async 'a function can be removed and restored'(open) {
       const page = await open(made);
       const name = 'kvant_server::selector::run';
       const isLeft = (sample, stack) => !stack.includes(name);
@@ -202,7 +202,7 @@ export function additions({ dir, base, other, expect, expectNear }) {
       expectNear('all again', (await page.weights())[0], whole);
     },
 
-    async 'matches are visited one after the other'(open) {
+    async 'matches are visited one by one'(open) {
       const page = await open(made);
       await page.showAllFrames();
       await page.search('memtable::');
@@ -221,7 +221,7 @@ export function additions({ dir, base, other, expect, expectNear }) {
       expect('Enter goes on', (await page.page.locator('#matched').getAttribute('data-match')) === `1 of ${count}`);
     },
 
-    async 'a narrow screen has nothing beyond its edge'(open) {
+    async 'a narrow screen needs no horizontal scrolling'(open) {
       for (const path of [made, difference, short]) {
         const page = await open(path, { viewport: { width: 390, height: 844 } });
         const fits = async (what) => {

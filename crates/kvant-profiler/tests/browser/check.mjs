@@ -1,8 +1,9 @@
-// Opens pages of the profiler in a real browser and holds what they show against sums of their recordings.
+// Opens pages of the profiler in a browser and compares what they show with sums over their
+// recordings.
 //
-// Usage: node check.mjs DIR [PART OF A CHECK'S NAME], with what `cargo xtask profile-check` makes
-// in DIR. Leaves pictures beside DIR. Exits with 0 when all agrees, with 1 and the differences when
-// not.
+// Usage: node check.mjs DIR [PART OF A CHECK'S NAME], with the files of `cargo xtask profile-check`
+// in DIR. Writes pictures beside DIR. Exits with 0 if everything agrees, otherwise prints the
+// differences and exits with 1.
 
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -28,7 +29,7 @@ function expect(what, isTrue) {
   }
 }
 
-// Sums in other orders differ in their last digits.
+// Sums in different orders differ in their last digits.
 function expectNear(what, found, wanted) {
   expect(`${what}: found ${found}, expected ${wanted}`, Math.abs(found - wanted) <= 1e-9 * Math.abs(wanted) + 1e-3);
 }
@@ -61,7 +62,7 @@ const CHECKS = {
     }
   },
 
-  async 'a search finds what matches'(open) {
+  async 'a search finds matching samples'(open) {
     const page = await open(pagePath);
     for (const id of ['cpu', 'alloc', 'contention']) {
       await page.choose(id);
@@ -82,7 +83,7 @@ const CHECKS = {
     expectNear('only matching', (await page.weights())[0], weight(base, 'cpu', 0, Infinity, names(/compaction|flush/)));
   },
 
-  async 'a click zooms and Escape goes back'(open) {
+  async 'a click zooms in and Escape zooms out'(open) {
     const page = await open(pagePath);
     await page.showAllFrames();
     const name = 'kvant_server::selector::run';
@@ -96,7 +97,7 @@ const CHECKS = {
     expect('back', !(await page.summary()).includes('zoomed'));
   },
 
-  async 'frames stand under threads and activities'(open) {
+  async 'stacks are grouped by thread and activity'(open) {
     const page = await open(pagePath);
     const group = page.page.locator('label', { hasText: 'Group by' }).locator('select');
     await group.selectOption('activity');
@@ -108,7 +109,7 @@ const CHECKS = {
     await page.find(1, 'worker-0 (4245)');
   },
 
-  async 'a reversed graph begins with what ran'(open) {
+  async 'a reversed graph starts with the innermost functions'(open) {
     const page = await open(pagePath);
     await page.page.click('#tab-reversed');
     const heaviest = new Map();
@@ -161,7 +162,7 @@ const CHECKS = {
     expect('one range again', (await page.weights()).length === 1);
   },
 
-  async 'columns of a minute and of five have larger blocks'(open) {
+  async 'columns of one and five minutes have larger blocks'(open) {
     const page = await open(pagePath);
     const column = page.page.locator('label', { hasText: 'Column' }).locator('select');
     for (const [scale, blockUs] of [['minute', 1e6], ['five', 5e6], ['second', 2e4]]) {
@@ -175,7 +176,7 @@ const CHECKS = {
     }
   },
 
-  async 'every control draws and leaves the weights alone'(open) {
+  async 'every control redraws without changing the weights'(open) {
     const page = await open(pagePath);
     const whole = total(base, 'cpu');
     for (const [label, values] of [['Colours', ['linear', 'log', 'auto']], ['Narrowest', ['0.02', '0']], ['Group by', ['activity', 'none']]]) {
@@ -192,7 +193,7 @@ const CHECKS = {
     }
   },
 
-  async 'a difference by shares is not one by amounts'(open) {
+  async 'shares and amounts give different comparisons'(open) {
     const page = await open(pagePath);
     await page.drag(8, 9.98);
     await page.page.click('text=Compare');
@@ -210,7 +211,7 @@ const CHECKS = {
     expect(`by amounts "${perSecond}", by shares "${shares}"`, perSecond !== shares);
   },
 
-  async 'rows of tables lead to the graph'(open) {
+  async 'rows of tables link to the graph'(open) {
     const page = await open(pagePath);
     await page.page.click('#tab-table');
     const event = page.page.locator('#tables table').last().locator('tr', { has: page.page.locator('button') }).first();
@@ -228,7 +229,7 @@ const CHECKS = {
       : weight(base, 'cpu', 0, Infinity, (sample, stack) => stack.includes(text)));
   },
 
-  async 'it can be used without a mouse'(open) {
+  async 'the page can be used without a mouse'(open) {
     const page = await open(pagePath);
     const { keyboard } = page.page;
     await page.page.focus('canvas.heat');

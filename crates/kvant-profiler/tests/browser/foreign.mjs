@@ -1,7 +1,8 @@
-// Has pprof files and collapsed stacks read by programs that are not ours, and compares what they find with each other and with the page.
+// Reads pprof files and collapsed stacks with other programs, and compares their figures with each
+// other and with the page.
 //
-// Usage: node foreign.mjs DIR, with what `cargo xtask profile-check` makes in DIR.
-// Exits with 0 when all agrees, with 1 and the differences when not.
+// Usage: node foreign.mjs DIR, with the files of `cargo xtask profile-check` in DIR. Exits with 0
+// if everything agrees, otherwise prints the differences and exits with 1.
 
 import { execFileSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -13,7 +14,8 @@ import { Profile } from 'pprof-format';
 import { ProfilePage, launch } from './page.mjs';
 
 const dir = process.argv[2];
-// View of the page, kind of the collapsed stacks, value of the pprof file. Live bytes are a part of a kind.
+// View of the page, kind of the collapsed stacks, value of the pprof file. Live bytes are part of a
+// kind.
 const VIEWS = [
   ['cpu', 'cpu', 'cpu'], ['alloc', 'alloc', 'alloc_space'], ['live', null, 'inuse_space'], ['contention', 'contention', 'delay'],
   ['idle', 'idle', 'idle'], ['backpressure', 'backpressure', 'backpressure'], ['io', 'io', 'io'], ['scheduler', 'scheduler', 'scheduler'],
@@ -22,7 +24,7 @@ const VIEWS = [
 const problems = [];
 let comparedCount = 0;
 
-// The sum of each value, and of each function the CPU time that it is on the stack of.
+// The sum of each value, and for each function the CPU time of stacks that contain it.
 async function readPprof(name) {
   const bytes = await readFile(join(dir, `${name}.pb.gz`)).catch(async () =>
     Buffer.from(await readFile(join(dir, `${name}.pb.gz.base64`), 'utf8'), 'base64'));
@@ -41,7 +43,7 @@ async function readPprof(name) {
   return { bytes, sums, cpu };
 }
 
-// What `go tool pprof` prints, by function: the CPU time of stacks with it. Null where there is no
+// The output of `go tool pprof` by function: the CPU time of stacks that contain it. Null without
 // Go.
 async function readWithGo(bytes) {
   const path = join(dir, 'go.pb.gz');
@@ -64,7 +66,8 @@ async function readWithGo(bytes) {
   return cpu;
 }
 
-// Opens collapsed stacks in speedscope, and reads what it exports: the sum of all weights, and by function those of stacks with it.
+// Opens collapsed stacks in speedscope and reads its export: the sum of all weights, and by function
+// the weight of stacks that contain it.
 async function readCollapsed(browser, path) {
   const release = join(dirname(createRequire(import.meta.url).resolve('speedscope/package.json')), 'dist', 'release');
   const context = await browser.newContext({ acceptDownloads: true });
@@ -72,7 +75,7 @@ async function readCollapsed(browser, path) {
   await page.goto(pathToFileURL(join(release, 'index.html')).href);
   await page.setInputFiles('input[type=file]', path);
   await page.waitForSelector('canvas');
-  // It draws before it has read the file, and passes over keys until then.
+  // It draws before it has read the file, and ignores keys until then.
   let download = null;
   for (let press = 0; press < 60 && download === null; press += 1) {
     [download] = await Promise.all([page.waitForEvent('download', { timeout: 1000 }).catch(() => null), page.keyboard.press('Control+s')]);
@@ -92,7 +95,7 @@ async function readCollapsed(browser, path) {
       at = event.at;
     }
     if (event.type === 'O') {
-      // Marks of inlined functions and of the kernel's are part of the names here.
+      // Marks of inlined and kernel functions are part of the names here.
       open.push(shared.frames[event.frame].name.replace(/_\[[ik]\]$/, ''));
     } else {
       open.pop();
@@ -114,7 +117,7 @@ for (const name of ['made-up', 'real']) {
   const go = await readWithGo(pprof.bytes);
   console.log(`  ${name}: go tool pprof ${go === null ? 'is not here' : `shows ${go.size} functions`}`);
   if (go !== null) {
-    // One name in several files is several functions there.
+    // There, equal names in different files are different functions.
     [...pprof.cpu].filter(([, weight]) => weight > 0).forEach(([called, weight]) => compare(`${called} in go tool pprof`, go.get(called) ?? 0, weight));
   }
   const page = await ProfilePage.open(browser, join(dir, `${name}.html`));

@@ -1,5 +1,5 @@
-// A page of the profiler in a browser, and how a person works with it. Any request but for the page itself, any message of the
-// console and any error that nobody caught is a problem.
+// A page of the profiler in a browser, driven like a user would. Any request other than for the page
+// itself, any console message and any uncaught error is a problem.
 
 import { pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
@@ -53,12 +53,12 @@ export class ProfilePage {
     return this.page.locator('#graph-tools label', { hasText: label }).locator('input');
   }
 
-  // Frames of libraries too.
+  // Shows library frames, too.
   showAllFrames() {
     return this.option('own code only').uncheck();
   }
 
-  // The exact weights that the summary states: of A and B when two ranges are compared.
+  // The exact weights in the summary: of A and B when two ranges are compared.
   async weights() {
     return JSON.parse(await this.page.locator('#summary').getAttribute('data-weights'));
   }
@@ -67,7 +67,7 @@ export class ProfilePage {
     return this.page.locator('#summary').textContent();
   }
 
-  // How many colours a canvas shows.
+  // The number of colours on a canvas.
   colors(selector) {
     return this.page.locator(selector).first().evaluate((canvas) => {
       const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
@@ -96,7 +96,7 @@ export class ProfilePage {
     return [bounds.x + (Math.floor(seconds) + 0.5) * (bounds.width / columns), bounds.y + (row + 0.5) * (bounds.height / 50)];
   }
 
-  // Drags from the block at a time to the one at another.
+  // Drags from the block at one time to the block at another.
   async drag(from, to, { isSecond = false, map = 0 } = {}) {
     const { mouse, keyboard } = this.page;
     await mouse.move(...(await this.block(from, map)));
@@ -112,13 +112,13 @@ export class ProfilePage {
     }
   }
 
-  // The range in microseconds that the inputs of A or B state.
+  // The range in microseconds in the inputs of A or B.
   async range(name) {
     const [from, to] = await Promise.all(['fromUs', 'toUs'].map((end) => this.page.inputValue(`#${name}-${end}`)));
     return [Number(from) * 1e6, Number(to) * 1e6];
   }
 
-  // The names of a row of the flame graph, from the left; boxes of a few pixels may be left out.
+  // The names in a row of the flame graph, from the left; boxes of a few pixels may be missing.
   async row(level) {
     const canvas = this.page.locator('#flame');
     await canvas.scrollIntoViewIfNeeded();
@@ -136,7 +136,7 @@ export class ProfilePage {
     return boxes;
   }
 
-  // Red, green and blue of a canvas at a place of its own.
+  // Red, green and blue of a canvas at a position.
   pixel(selector, x, y) {
     return this.page.locator(selector).first().evaluate((canvas, place) => {
       const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
@@ -146,13 +146,14 @@ export class ProfilePage {
     }, [x, y]);
   }
 
-  // What is said about a block of the heat map under the mouse.
+  // The description of the heat map's block under the pointer.
   async preview(seconds) {
     await this.page.mouse.move(...(await this.block(seconds)));
     return this.page.locator('#preview').textContent();
   }
 
-  // Moves along a row of the flame graph until the tooltip's title is `name`; returns the tooltip's lines and where that was.
+  // Moves along a row of the flame graph until the tooltip's title is `name`; returns the tooltip's
+  // lines and the position.
   async find(level, name) {
     const canvas = this.page.locator('#flame');
     await canvas.scrollIntoViewIfNeeded();

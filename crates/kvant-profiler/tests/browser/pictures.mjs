@@ -1,4 +1,4 @@
-// Pictures of pages for people to look at: wide and narrow, light and dark.
+// Pictures of pages for visual inspection: wide and narrow, light and dark.
 
 import { access, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,8 +1,8 @@
-// What a recording holds, summed the plain way from its samples: no code of the page is used.
+// Sums over a recording's samples, computed without code of the page.
 
 import { readFile } from 'node:fs/promises';
 
-// The recordings of a file, with stacks as lists of names, the outermost first.
+// The recordings of a file, with stacks as lists of names, outermost first.
 export async function readRecordings(path) {
   const recordings = JSON.parse(await readFile(path, 'utf8'));
   for (const recording of recordings) {
@@ -22,7 +22,8 @@ export function view(id) {
   };
 }
 
-// The part of a sample in a range: of a wait its overlap, of others all or nothing. Cut to microseconds, as pages are.
+// The part of a sample in a range: of a wait its overlap, of others all or nothing. Rounded to
+// microseconds like pages.
 function part(sample, fromUs, toUs) {
   const start = Math.floor(sample.start_ns / 1000);
   const end = Math.floor(sample.end_ns / 1000);
@@ -32,7 +33,7 @@ function part(sample, fromUs, toUs) {
   return Math.max(0, Math.min(end, toUs) - Math.max(start, fromUs)) / (end - start);
 }
 
-// The weight of a view in a range, of those samples that `isWanted(sample, names of its stack)`.
+// The weight of a view in a range, of the samples that pass `isWanted(sample, names of its stack)`.
 export function weight(recording, id, fromUs = 0, toUs = Infinity, isWanted = () => true) {
   const { kind, isWanted: isOfView } = view(id);
   let sum = 0;
@@ -44,18 +45,17 @@ export function weight(recording, id, fromUs = 0, toUs = Infinity, isWanted = ()
   return sum;
 }
 
-// CPU time of the process that no sample stands for; the whole recording has it, ranges of it do
-// not.
+// CPU time of the process that no sample accounts for: for the whole recording, not for ranges.
 export function notSampled(recording) {
   return recording.process_cpu_ns - weight(recording, 'cpu');
 }
 
-// What the page shows of a whole recording.
+// What the page shows for a whole recording.
 export function total(recording, id) {
   return weight(recording, id) + (id === 'cpu' ? notSampled(recording) : 0);
 }
 
-// The numbers of samples, and of their weights the sum of the squares: how much of a sum is chance.
+// The number of samples and the sum of their squared weights, which estimate the noise of a sum.
 export function chance(recording, id, fromUs, toUs, isWanted) {
   const { kind, isWanted: isOfView } = view(id);
   const found = { samples: 0, square: 0 };

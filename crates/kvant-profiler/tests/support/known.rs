@@ -1,5 +1,5 @@
-//! A program whose shares of CPU time are known: a thread answers requests that another one makes
-//! at random moments, and measures with its CPU clock what each part of its work takes.
+//! A program with known shares of CPU time: a thread answers requests that another thread makes at
+//! random times, and measures each part of its work with its CPU clock.
 
 use super::{Names, thread_cpu_ns};
 use kvant_base::wait::{self, WaitKind};
@@ -17,7 +17,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// The functions that do the work, one for each part of it.
+/// The functions that do the parts of the work.
 pub(crate) const PARTS: [&str; 5] = [
     "work_outside_of_the_kernel",
     "make_short_calls",
@@ -32,16 +32,16 @@ pub(crate) const LONG: usize = 2;
 const WRITE: usize = 3;
 const WAIT: usize = 4;
 
-/// One request in so many is measured: reading the CPU clock is a system call, too.
+/// One request in this many is measured, since reading the CPU clock is a system call, too.
 const MEASURED_ONE_IN: u64 = 8;
-/// One request in so many makes a long call.
+/// One request in this many makes a long system call.
 const LONG_ONE_IN: u64 = 16;
 const LONG_BYTES: usize = 1 << 20;
 const WRITE_BYTES: usize = 16 << 10;
-/// What a request takes, about.
+/// Approximate CPU time of a request.
 const SERVICE_NS: u64 = 32_000;
 
-/// A number in `0..below`: the finalizer of splitmix64, so that no draw tells anything of the next.
+/// A number in `0..below`, by the finalizer of splitmix64, so that draws are independent.
 fn chance(state: &mut u64, below: u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut number = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -49,17 +49,17 @@ fn chance(state: &mut u64, below: u64) -> u64 {
     (number ^ number >> 31) % below
 }
 
-/// What is to be run, and how it is sampled.
+/// What to run, and how to sample it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) engine: Engine,
     pub(crate) rate_hz: u32,
-    /// Which part of the time the thread works, in per cent.
+    /// The share of time in which the thread works, in per cent.
     pub(crate) load: u64,
     pub(crate) duration: Duration,
-    /// How many threads there are of it.
+    /// Number of worker threads.
     pub(crate) worker_count: u64,
-    /// Whether the thread says that it waits for requests.
+    /// Whether the threads announce their waits for requests.
     pub(crate) is_wait_said: bool,
     pub(crate) seed: u64,
 }
@@ -69,16 +69,16 @@ pub(crate) struct Plan {
 pub(crate) struct Outcome {
     pub(crate) truth: [f64; PART_COUNT],
     pub(crate) seen: [f64; PART_COUNT],
-    /// What samples stand for, in per cent of the thread's CPU time.
+    /// Total weight of the samples, in per cent of the thread's CPU time.
     pub(crate) seen_of_all: f64,
-    /// The thread's CPU time, in per cent of the time.
+    /// The thread's CPU time, in per cent of wall clock time.
     pub(crate) load: f64,
     pub(crate) sample_count: usize,
     pub(crate) wait_count: u64,
 }
 
 impl Outcome {
-    /// The greatest difference of a part, in points.
+    /// The largest deviation of a part, in percentage points.
     pub(crate) fn error(&self) -> f64 {
         let errors = self.truth.iter().zip(self.seen).map(|(truth, seen)| (truth - seen).abs());
         errors.fold(0.0, f64::max)
@@ -122,7 +122,7 @@ fn write_in_a_wait(files: &Files, bytes: &[u8]) {
     black_box(bytes);
 }
 
-/// How many have come.
+/// Number of requests made.
 #[inline(never)]
 fn wait_for_requests(files: &Files, is_wait_said: bool) -> usize {
     let mut bytes = [0; 64];
@@ -148,7 +148,7 @@ struct Files {
     requests: UnixStream,
 }
 
-/// What the thread measured of itself.
+/// The thread's own measurements.
 #[derive(Debug)]
 struct Measured {
     by_part_ns: [u64; PART_COUNT],
@@ -157,7 +157,7 @@ struct Measured {
     wait_count: u64,
 }
 
-/// How much a reading of the CPU clock adds to what is measured.
+/// CPU time that a reading of the CPU clock adds to a measurement.
 fn clock_cost_ns() -> u64 {
     let cost = |_| {
         let start_ns = thread_cpu_ns();
@@ -168,7 +168,7 @@ fn clock_cost_ns() -> u64 {
     costs[50]
 }
 
-/// Answers requests of some 30 us, until there are no more.
+/// Answers requests of about 30 us until there are no more.
 fn answer(files: &Files, plan: &Plan, mut seed: u64) -> Measured {
     let mut bytes = vec![1; LONG_BYTES];
     let clock_ns = clock_cost_ns();
@@ -186,7 +186,7 @@ fn answer(files: &Files, plan: &Plan, mut seed: u64) -> Measured {
                     if !is_measured {
                         return work();
                     }
-                    // Twice: the first time may take longer.
+                    // Twice, as the first time may take longer.
                     thread_cpu_ns();
                     let before_ns = thread_cpu_ns();
                     work();
@@ -211,13 +211,12 @@ fn answer(files: &Files, plan: &Plan, mut seed: u64) -> Measured {
     }
     let wall_ns = monotonic_ns() - start_ns;
     let total_ns = (thread_cpu_ns() - start_cpu_ns).saturating_sub(clocks_ns);
-    // All else is waiting.
+    // The rest is waiting.
     by_part_ns[WAIT] = total_ns.saturating_sub(by_part_ns.iter().sum());
     Measured { by_part_ns, total_ns, wall_ns, wait_count }
 }
 
-/// Makes requests at random moments, so that the thread that answers them has `load` per cent to
-/// do.
+/// Makes requests at random times, so that the answering thread is busy for `load` per cent.
 fn make_requests(mut to: UnixStream, plan: &Plan, mut seed: u64) {
     let gap_ns = SERVICE_NS * 100 / plan.load;
     let mut due_ns = monotonic_ns();
@@ -233,7 +232,7 @@ fn make_requests(mut to: UnixStream, plan: &Plan, mut seed: u64) {
     }
 }
 
-/// Runs the program while it is sampled.
+/// Runs the program and samples it.
 pub(crate) fn run(plan: Plan) -> Outcome {
     let options = super::only_cpu(plan.engine, plan.rate_hz);
     let profiler = Profiler::start(options, &Env::posix(), None).expect("permitted");
@@ -295,7 +294,7 @@ pub(crate) fn run(plan: Plan) -> Outcome {
     }
 }
 
-/// Processes that do nothing but run, one for each processor.
+/// Busy processes, one per processor.
 pub(crate) struct Neighbours(Vec<Child>);
 
 impl Neighbours {

@@ -1,5 +1,4 @@
-//! What the tests of known programs share: work, names of the functions in a stack, and CPU time as
-//! the program itself measures it.
+//! Shared by the tests of known programs: work, names of functions on stacks, measured CPU time.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 pub(crate) mod known;
@@ -16,10 +15,10 @@ use std::thread;
 use std::time::Duration;
 
 pub(crate) const MS: u64 = 1_000_000;
-/// A thread that has begun is known to the profiler.
+/// The profiler finds a new thread within this time.
 pub(crate) const FOUND_WITHIN: Duration = Duration::from_millis(600);
 
-/// One session at a time in a process: tests of one binary take turns.
+/// Serializes the tests of a binary, as a process runs one session at a time.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -31,7 +30,7 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
-/// Spends CPU time, and says how much it was.
+/// Uses CPU time; returns how much it was.
 #[inline(always)]
 pub(crate) fn burn(ns: u64) -> u64 {
     let start_ns = thread_cpu_ns();
@@ -62,8 +61,8 @@ pub(crate) fn only_cpu(engine: Engine, rate_hz: u32) -> Options {
     }
 }
 
-/// Runs `work` on a thread of its own, while timers sample it; the shares of the thread's CPU time
-/// in functions whose names contain each of `functions`, in per cent.
+/// Runs `work` on its own thread while timers sample it. Returns the shares of its CPU time in
+/// functions whose names contain each of `functions`, in per cent.
 pub(crate) fn shares<const N: usize>(
     functions: [&str; N],
     work: impl FnOnce() + Send + 'static,
@@ -118,8 +117,7 @@ impl Names {
         }
     }
 
-    /// The functions of a sample's stack, the innermost first; empty names for code of libraries
-    /// and of the kernel.
+    /// The functions of a sample's stack, innermost first; empty names for library and kernel code.
     pub(crate) fn of(&mut self, recording: &Recording, sample: &Sample) -> Vec<String> {
         let mut names = Vec::new();
         let mut node = sample.stack;
@@ -141,7 +139,7 @@ impl Names {
     }
 }
 
-/// The weight of all samples of a kind for which `is_meant` is true.
+/// The weight of all samples of a kind that pass `is_meant`.
 pub(crate) fn weight(
     recording: &Recording,
     kind: Kind,
@@ -161,7 +159,7 @@ pub(crate) fn is_in(
     names.of(recording, sample).iter().any(|name| name.contains(function))
 }
 
-/// Fails unless `seen` is within `per_cent` of `truth`.
+/// Panics unless `seen` is within `per_cent` of `truth`.
 pub(crate) fn assert_within(per_cent: f64, seen: f64, truth: f64, what: &str) {
     let off = (seen - truth).abs() / truth * 100.0;
     assert!(off <= per_cent, "{what}: {seen} where {truth} is true: {off:.1} % off");

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn gaps_have_the_mean_and_the_spread_of_an_exponential_distribution() {
+fn gaps_have_the_mean_and_variance_of_an_exponential_distribution() {
     let count = 200_000;
     let gaps: Vec<f64> = (0..count).map(|_| exponential()).collect();
     let mean = gaps.iter().sum::<f64>() / f64::from(count);
@@ -12,7 +12,7 @@ fn gaps_have_the_mean_and_the_spread_of_an_exponential_distribution() {
 }
 
 #[test]
-fn samples_of_any_size_stand_for_all_of_it() {
+fn weights_are_unbiased_for_all_sizes() {
     for size in [16, 1_000, 40_000, 1 << 20] {
         let (mean, count) = (64 << 10, 100_000);
         let total = size * count;
@@ -30,14 +30,14 @@ fn samples_of_any_size_stand_for_all_of_it() {
 }
 
 #[test]
-fn what_has_no_size_stands_for_nothing() {
+fn an_item_without_size_has_no_weight() {
     assert_eq!(unbiased(0, 1_000), 0);
     let points = SamplePoints::new();
     assert!((0..1_000).all(|_| !points.pass(0, 1_000)));
 }
 
 #[test]
-fn a_new_mean_is_followed_at_once() {
+fn a_new_mean_takes_effect_immediately() {
     let points = SamplePoints::new();
     assert!(!points.pass(1, u64::MAX));
     let sampled = (0..10_000).filter(|_| points.pass(1_000, 1)).count();
@@ -45,7 +45,7 @@ fn a_new_mean_is_followed_at_once() {
 }
 
 #[test]
-fn one_in_sixteen_is_one_in_sixteen() {
+fn is_one_in_has_its_probability() {
     let count = (0..160_000).filter(|_| is_one_in(16)).count();
     // Seven standard deviations.
     assert!((9_320..=10_680).contains(&count), "{count}");

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_cpu_clock_of_a_thread_number_is_the_threads_own() {
+fn the_cpu_clock_of_a_thread_id_is_that_threads() {
     let own = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
     let before_ns = own_cpu_ns();
     let by_number_ns = cpu_ns_of(own).expect("this thread lives");
@@ -11,7 +11,7 @@ fn the_cpu_clock_of_a_thread_number_is_the_threads_own() {
 }
 
 #[test]
-fn a_thread_that_never_was_has_no_cpu_clock() {
-    // Linux gives numbers below 2^22 only.
+fn a_nonexistent_thread_has_no_cpu_clock() {
+    // Thread ids of Linux are below 2^22.
     assert_eq!(cpu_ns_of(1 << 23), None);
 }

@@ -1,9 +1,9 @@
-//! Stacks are built by hand, in an array: return addresses are those of real functions.
+//! Stacks are built by hand in an array, with return addresses of real functions.
 
 use super::*;
 use std::ptr;
 
-/// Room for a stack; the address of a word is its index from the start.
+/// Memory for a stack, addressed by word.
 struct Fake {
     words: Box<[usize; 64]>,
 }
@@ -27,7 +27,7 @@ impl Fake {
         Extent { start: self.address(0), end: self.address(64) }
     }
 
-    /// A frame at a word, whose caller's frame is at another.
+    /// Stores a frame at a word, whose caller's frame is at another.
     fn frame(&mut self, at: usize, caller_at: usize, caller: usize) {
         self.words[at] = self.address(caller_at);
         self.words[at + 1] = caller;
@@ -39,12 +39,12 @@ impl Fake {
             callers.push(address);
             true
         };
-        // SAFETY: the array is what the extent says, and nobody changes it.
+        // SAFETY: the extent is that of the array, which does not change.
         unsafe { from_frame(frame, self.extent(), innermost, &mut take) };
         callers
     }
 
-    /// Puts an anchor at a word: its frame, an address in its function, and the next one out.
+    /// Stores an anchor at a word: its frame, an address in its function, the next outer anchor.
     fn anchor(&mut self, at: usize, frame_at: usize, code: usize, outer_at: Option<usize>) {
         self.words[at] = self.address(frame_at);
         self.words[at + 1] = code;
@@ -62,7 +62,7 @@ fn a_chain_of_frames_is_followed_to_its_end() {
 }
 
 #[test]
-fn what_is_no_frame_ends_the_walk() {
+fn an_invalid_frame_ends_the_walk() {
     let mut fake = Fake::new();
     let (end, here) = (fake.address(64), fake.address(4));
     fake.frame(4, 10, code_at(1));
@@ -81,9 +81,9 @@ fn what_is_no_frame_ends_the_walk() {
 }
 
 #[test]
-fn a_walk_that_breaks_goes_on_at_the_nearest_anchor() {
+fn a_broken_walk_continues_at_the_nearest_anchor() {
     let mut fake = Fake::new();
-    // Rust, C, Rust, C: the frame pointers of both C functions are nonsense.
+    // Rust, C, Rust, C: both C functions have other values in the register.
     fake.frame(30, 40, code_at(8));
     fake.frame(40, 0, code_at(9));
     fake.anchor(26, 30, code_at(7), None);
@@ -91,12 +91,12 @@ fn a_walk_that_breaks_goes_on_at_the_nearest_anchor() {
     fake.frame(4, 14, code_at(3));
     fake.anchor(10, 14, code_at(3), Some(26));
     let innermost = fake.address(10) as *const Anchor;
-    // The register is nonsense.
+    // The register has another value.
     let expected = [3, 4, 7, 8, 9].map(code_at);
     assert_eq!(fake.walk(12345, innermost), expected);
     // It leads past the anchor.
     assert_eq!(fake.walk(fake.address(40), innermost), expected);
-    // It is a frame that leads to the anchor's: nothing is missing.
+    // It is a frame that leads to the anchor's: no caller is lost.
     assert_eq!(fake.walk(fake.address(4), innermost), expected);
 }
 
@@ -107,14 +107,14 @@ fn anchors_that_are_not_on_the_stack_are_ignored() {
     fake.frame(10, 0, code_at(2));
     let elsewhere = Anchor { frame: fake.address(10), code: code_at(5), outer: ptr::null() };
     assert_eq!(fake.walk(fake.address(4), &raw const elsewhere), [1, 2].map(code_at));
-    // One that leads to itself.
+    // An anchor that leads to itself.
     fake.anchor(20, 22, code_at(5), Some(20));
     let innermost = fake.address(20) as *const Anchor;
     assert_eq!(fake.walk(fake.address(4), innermost), [1, 2, 5].map(code_at));
 }
 
 #[test]
-fn a_walk_ends_when_nothing_more_is_wanted() {
+fn a_walk_ends_when_take_returns_false() {
     let mut fake = Fake::new();
     fake.frame(4, 10, code_at(1));
     fake.frame(10, 20, code_at(2));
@@ -123,12 +123,12 @@ fn a_walk_ends_when_nothing_more_is_wanted() {
         callers.push(address);
         false
     };
-    // SAFETY: the array is what the extent says, and nobody changes it.
+    // SAFETY: the extent is that of the array, which does not change.
     unsafe { from_frame(fake.address(4), fake.extent(), ptr::null(), &mut take) };
     assert_eq!(callers, [code_at(1)]);
 }
 
-/// An address that a call of this file returns to.
+/// A return address in this file.
 #[inline(never)]
 fn real_caller() -> usize {
     let frame = arch::frame_pointer();
@@ -138,7 +138,7 @@ fn real_caller() -> usize {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn a_c_function_that_uses_the_frame_pointers_register_is_searched_for_its_caller() {
+fn the_caller_of_a_c_function_without_frame_pointer_is_found() {
     let mut fake = Fake::new();
     code::refresh();
     let caller = std::hint::black_box(real_caller());
@@ -152,13 +152,13 @@ fn a_c_function_that_uses_the_frame_pointers_register_is_searched_for_its_caller
     // Our function and its callers.
     fake.frame(20, 30, code_at(5));
     fake.frame(30, 0, libc::getppid as *const () as usize);
-    // What lies beyond the C library's start of a thread is nobody's caller.
+    // There are no callers beyond the C library's thread start function.
     fake.words[40] = fake.address(50);
     fake.words[41] = caller;
     fake.frame(50, 0, code_at(9));
     let expected = [caller, code_at(5), libc::getppid as *const () as usize];
     assert_eq!(fake.walk(12345, ptr::null()), expected);
-    // A return address that was left behind has no frame pointer below: the next one counts.
+    // A stale return address has no frame pointer below it: the next one counts.
     fake.words[7] = 0;
     assert_eq!(fake.walk(12345, ptr::null()), [caller, code_at(9)]);
 }

@@ -6,7 +6,7 @@ use crate::recording::{
 use kvant_base::tag::{Activity, Stage, Tag};
 use kvant_env::rng::Rng;
 
-/// A recording that keeps the invariants, with numbers of all sizes.
+/// A random recording that keeps the invariants, with numbers of all sizes.
 pub(super) fn random_recording(rng: &mut Rng) -> Recording {
     fn number(rng: &mut Rng) -> u64 {
         let bits = rng.below(64);

@@ -1,4 +1,4 @@
-//! How large files become.
+//! The size of files.
 
 use crate::recording::{Frame, Function, Kind, Recording, Sample, Stack, Thread, decode, encode};
 use kvant_base::tag::{Activity, Stage, Tag};

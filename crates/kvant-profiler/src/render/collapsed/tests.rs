@@ -3,7 +3,7 @@ use super::*;
 use kvant_base::wait::WaitKind;
 
 #[test]
-fn a_line_is_a_stack_with_its_weight() {
+fn each_line_is_a_stack_with_its_weight() {
     assert_eq!(
         collapsed(&recording(), Kind::Cpu),
         "worker,0;get/table;main;get;read::<[u8, 4]>_[i] 7\n\
@@ -16,7 +16,7 @@ fn a_line_is_a_stack_with_its_weight() {
 }
 
 #[test]
-fn what_has_no_frames_is_its_thread_and_tag() {
+fn a_sample_without_frames_is_its_thread_and_tag() {
     assert_eq!(
         collapsed(&recording(), Kind::Wait(WaitKind::Contention)),
         "thread 8;none/none 40\n"

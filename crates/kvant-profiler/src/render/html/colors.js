@@ -1,4 +1,5 @@
-// Colours. Scales differ in lightness all the way, so that they are read without telling red from green.
+// Colours. Scales vary monotonically in lightness, so that they can be read without distinguishing
+// red from green.
 
 const DARK = matchMedia('(prefers-color-scheme: dark)');
 
@@ -24,7 +25,8 @@ export function themeColor(name) {
 // Viridis, from dark to light.
 const SCALE = [[68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129], [92, 200, 99], [170, 220, 50], [253, 231, 37]];
 
-// More stands out more from the page: darker on a light one, lighter on a dark one. `part` is 0 to 1.
+// Larger values contrast more with the page: darker on a light page, lighter on a dark one. `part`
+// is 0 to 1.
 export function heatColor(part) {
   const at = (isDark() ? 0.08 + 0.92 * part : 0.94 * (1 - part)) * (SCALE.length - 1);
   const low = SCALE[Math.floor(at)];
@@ -33,13 +35,13 @@ export function heatColor(part) {
   return `rgb(${mixed.join(' ')})`;
 }
 
-// By origin (see ORIGINS): hue, saturation and lightness in per cent, on light and dark pages.
+// Hue, and saturation and lightness in per cent, by origin (see ORIGINS), for light and dark pages.
 const ORIGIN_COLORS = {
   light: [[36, 92, 68], [203, 68, 74], [328, 48, 79], [162, 42, 64], [0, 0, 80], [48, 14, 86], [54, 88, 68]],
   dark: [[28, 72, 36], [206, 55, 34], [325, 32, 38], [164, 48, 25], [0, 0, 32], [48, 8, 27], [48, 78, 31]],
 };
 
-// Neighbours of one origin differ a little; inlined functions are paler.
+// Functions of one origin differ slightly; inlined ones are paler.
 export function originColor(origin, name, isInlined) {
   const [hue, saturation, lightness] = ORIGIN_COLORS[isDark() ? 'dark' : 'light'][origin];
   let hash = 0;
@@ -51,7 +53,7 @@ export function originColor(origin, name, isInlined) {
   return `hsl(${hue} ${isInlined ? saturation * 0.75 : saturation}% ${lightness + shade + pale}%)`;
 }
 
-// Of a difference: blue is less, orange is more, grey the same; `change` is -1 to 1.
+// For comparisons: blue is less, orange more, grey the same. `change` is -1 to 1.
 export function changeColor(change) {
   const strength = Math.abs(change);
   const [hue, saturation] = change > 0 ? [22, 95] : [210, 85];

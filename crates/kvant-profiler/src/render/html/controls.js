@@ -1,8 +1,9 @@
-// Small pieces of a page: elements, labelled inputs, the tooltip.
+// Building blocks of the page: elements, labelled inputs, the tooltip.
 
 export const byId = (id) => document.getElementById(id);
 
-// element('td', { class: 'words' }, 'text', child ...): attributes, properties that are functions as listeners, contents.
+// Makes an element: element('td', { class: 'words' }, 'text', child ...). Attributes that are
+// functions become listeners.
 export function element(tag, attributes, ...contents) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {

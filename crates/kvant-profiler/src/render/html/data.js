@@ -1,7 +1,7 @@
-// What was recorded, decoded: columns of numbers and tables of names. Nothing here knows how it is drawn.
+// The decoded recording: columns of numbers and tables of names. Independent of how it is drawn.
 
-// What a page can show. The weight of `cpu` is CPU time, of `alloc` bytes, of the others time
-// waited; times in nanoseconds. `means`: what a large number says.
+// The views of a page. The weight of `cpu` is CPU time, that of `alloc` bytes, that of the others
+// time waited; times are in nanoseconds. `means` explains a large number.
 export const VIEWS = [
   { id: 'cpu', kind: 'cpu', unit: 'time', title: 'CPU', what: 'CPU time', rate: 'CPUs busy', means: 'this code ran' },
   { id: 'alloc', kind: 'alloc', unit: 'bytes', title: 'Allocations', what: 'bytes allocated',
@@ -10,29 +10,31 @@ export const VIEWS = [
     means: 'of that memory, what was not freed before the end of the recording' },
   { id: 'contention', kind: 'contention', unit: 'time', title: 'Contention', what: 'time waited for locks', rate: 'threads waiting',
     means: 'threads waited for a lock that another thread held' },
-  { id: 'holder', kind: 'holder', unit: 'time', title: 'Holders', what: 'time in which somebody waited, by who held the lock', rate: 'locks wanted',
-    means: 'this code held the lock meanwhile: usually the place to change' },
-  { id: 'backpressure', kind: 'backpressure', unit: 'time', title: 'Backpressure', what: 'time waited for someone slower', rate: 'threads waiting',
-    means: 'something slower had to catch up first: a full queue, a write stall' },
+  { id: 'holder', kind: 'holder', unit: 'time', title: 'Holders', what: 'time others waited for a lock, by its holder', rate: 'locks wanted',
+    means: 'this code held a lock while others waited: usually the place to change' },
+  { id: 'backpressure', kind: 'backpressure', unit: 'time', title: 'Backpressure', what: 'time waited for a slower stage', rate: 'threads waiting',
+    means: 'a slower stage had to catch up first: a full queue, a write stall' },
   { id: 'io', kind: 'io', unit: 'time', title: 'I/O', what: 'time waited for the disk', rate: 'threads waiting',
-    means: 'calls for files that took 0.1 ms or more' },
-  { id: 'idle', kind: 'idle', unit: 'time', title: 'Idle', what: 'time with nothing to do', rate: 'threads idle',
+    means: 'file system calls that took 0.1 ms or more' },
+  { id: 'idle', kind: 'idle', unit: 'time', title: 'Idle', what: 'time without work', rate: 'threads idle',
     means: 'there was no work; large in a healthy server' },
   { id: 'scheduler', kind: 'scheduler', unit: 'time', title: 'Scheduler', what: 'time ready to run without a processor', rate: 'threads waiting',
     means: 'ready to run, but no processor was free; without stacks' },
 ];
 
-// Where code comes from, in the order of the numbers in the data. The last two stand for no code: threads, activities; locks.
+// Origins of code, in the order of their numbers in the data. The last two are no code: threads and
+// activities; locks.
 export const ORIGINS = ['own', 'library', 'kernel', 'native', 'unknown', 'group', 'waited'];
 export const OWN = 0;
 export const UNKNOWN = 4;
 export const GROUP = 5;
 export const WAITED = 6;
 
-// CPU time of the process that no sample stands for, as a box and a row.
+// The name for CPU time of the process that no sample accounts for.
 export const NOT_SAMPLED = '[not sampled]';
 
-// Functions of all recordings of a page under one number each, so that trees of two recordings can be compared.
+// Gives each function of all recordings of a page one id, so that trees of two recordings can be
+// compared.
 export class Frames {
   constructor() {
     this.names = [];
@@ -55,7 +57,8 @@ export class Frames {
   }
 }
 
-// Takes apart what `html/data.rs` wrote: the length of a JSON text, the text, and columns of variable-length numbers.
+// Decodes the output of `html/data.rs`: the length of a JSON text, the text, and columns of LEB128
+// numbers.
 export async function decodeRecording(base64, frames) {
   const letters = atob(base64);
   const packed = new Uint8Array(letters.length);
@@ -75,7 +78,7 @@ export async function decodeRecording(base64, frames) {
   return new Recording(meta, columns, frames);
 }
 
-// Seven bits a byte, the lowest first; the highest bit says that more follow.
+// LEB128: seven bits a byte, low bits first; the high bit means that more follow.
 function numbers(bytes, count) {
   const values = new Float64Array(count);
   let at = 0;
@@ -110,7 +113,7 @@ export class Recording {
     this.hasSymbols = meta.hasSymbols;
     const functions = meta.functions.map((name, index) =>
       frames.intern(name, meta.files[columns['function.file'][index]], columns['function.origin'][index]));
-    // The tree of calls; the root, 0, stands for no frame.
+    // The call tree; node 0 is the root, which has no frame.
     this.nodes = {
       parent: Uint32Array.from(columns['node.distance'], (distance, index) => index - distance),
       frame: Uint32Array.from(columns['node.function'], (number) => functions[number]),
@@ -123,12 +126,12 @@ export class Recording {
     }
   }
 
-  // What no sample stands for has no time: it belongs to the whole recording only.
+  // CPU time without samples has no timestamp: it belongs only to the whole recording.
   notSampled(view, fromUs, toUs) {
     return view.id === 'cpu' && fromUs <= 0 && toUs >= this.durationUs ? this.notSampledNs : 0;
   }
 
-  // The samples of a view, and their number there: those of live bytes are a part of the allocations.
+  // Whether a view has samples. Those of live bytes are a part of the allocations.
   has(view) {
     const samples = this.samples[view.kind];
     return samples !== undefined && (!view.isLive || samples.live.includes(1));
@@ -155,7 +158,8 @@ function samplesOf(kind, columns) {
   };
 }
 
-// Calls `take(sample's index, weight)` for what of the view's samples lies in [fromUs, toUs): of a wait the part that overlaps.
+// Calls `take(sample's index, weight)` for the view's samples in [fromUs, toUs). Of a wait the
+// overlapping part counts.
 export function eachSample(recording, view, fromUs, toUs, take) {
   const samples = recording.samples[view.kind];
   if (samples === undefined) {
@@ -176,7 +180,7 @@ export function eachSample(recording, view, fromUs, toUs, take) {
   }
 }
 
-// The frames that stand above a stack when samples are grouped.
+// The frames above a stack when samples are grouped.
 export function framesAbove(frames, recording, samples, index, roots) {
   if (roots === 'thread') {
     const { id, name } = recording.threads[samples.thread[index]];
@@ -190,7 +194,7 @@ export function framesAbove(frames, recording, samples, index, roots) {
   return [];
 }
 
-// For each node of the recording's tree whether it or a caller of it matches.
+// For each node of the recording's tree, whether it or one of its callers matches.
 export function matchingNodes(recording, isFrameMatching) {
   const { parent, frame } = recording.nodes;
   const matches = new Uint8Array(parent.length);

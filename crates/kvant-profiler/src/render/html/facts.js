@@ -1,9 +1,9 @@
-// The head of the page: what was recorded, when and how.
+// The header of the page: what was recorded, when and how.
 
 import { amount, percent, seconds } from './format.js';
 import { element } from './controls.js';
 
-// `name`: of the recording, when there are two.
+// `name`: which of two recordings this is, or null.
 export function factsOf(recording, name) {
   const { facts, notSampledNs } = recording;
   const { cpu } = facts;
@@ -16,9 +16,9 @@ export function factsOf(recording, name) {
   add('started', new Date(facts.startedWallNs / 1e6).toISOString().replace('T', ' ').replace(/\.\d+Z$/, ' UTC'));
   add('lasted', seconds(recording.durationUs));
   add('process', `${facts.processId}, Kvant ${facts.version}`);
-  add('its CPU time', `${amount(facts.processCpuNs, 'time')}, ${busy.toFixed(2)} of ${facts.cpuCount} CPUs`);
+  add('CPU time', `${amount(facts.processCpuNs, 'time')}, ${busy.toFixed(2)} of ${facts.cpuCount} CPUs`);
   if (notSampledNs > 0) {
-    add('not sampled', `${amount(notSampledNs, 'time')} of it, ${percent(notSampledNs, facts.processCpuNs)}`);
+    add('not sampled', `${amount(notSampledNs, 'time')}, ${percent(notSampledNs, facts.processCpuNs)}`);
   }
   add('CPU samples', cpu === null ? 'off'
     : `${cpu.engine}, ${Math.round(1e9 / cpu.periodNs)} Hz, ${cpu.hasKernelFrames ? 'with' : 'without'} kernel frames`);
@@ -30,7 +30,7 @@ export function factsOf(recording, name) {
     add('not seen', recording.blindSpot, true);
   }
   if (!recording.hasSymbols) {
-    add('names of functions', 'not resolved', true);
+    add('function names', 'not resolved', true);
   }
   return element('div', {}, element('h1', {}, name === null ? 'Kvant profile' : `Kvant profile ${name}`), list);
 }

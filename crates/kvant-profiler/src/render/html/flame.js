@@ -1,10 +1,11 @@
-// A flame graph on a canvas: layout, drawing, zoom, focus by keyboard. What a node says and which colour it has is told by others.
+// A flame graph on a canvas: layout, drawing, zoom, keyboard focus. Hooks supply texts and colours
+// of nodes.
 
 import { shortName } from './format.js';
 import { themeColor } from './colors.js';
 
 const BOX_HEIGHT = 19;
-// The band at the upper edge of a box that says that frames are folded away above it.
+// The band at the upper edge of a box with frames folded above it.
 const FOLD_HEIGHT = 3;
 const NARROWEST = 0.4;
 const CANVAS_HEIGHT_MAX = 16000;
@@ -29,7 +30,7 @@ export class FlameGraph {
     canvas.addEventListener('blur', () => this.setFocus(null));
   }
 
-  // Shows a new tree; a zoom stays where the new tree has the same path.
+  // Shows a new tree. The zoom is kept as far as the new tree has the same path.
   show(root) {
     const path = this.zoomed === null ? [] : pathOf(this.zoomed);
     this.root = root;
@@ -65,8 +66,8 @@ export class FlameGraph {
     return node.frame < 0 ? 'all' : this.frames.names[node.frame];
   }
 
-  // Children in the order of their names, so that a function stays in its place when the range
-  // changes; or the heaviest first.
+  // Children sorted by name, so that functions keep their places when the range changes; or
+  // heaviest first.
   sorted(node) {
     const byName = (a, b) => (this.nameOf(a) < this.nameOf(b) ? -1 : 1);
     node.sorted ??= [...node.children.values()].sort((a, b) => (this.isByWeight && b.total - a.total) || byName(a, b));
@@ -77,7 +78,7 @@ export class FlameGraph {
     return this.isMatching !== null && node.frame >= 0 && (node.hasFoldedMatch || this.isMatching(node.frame));
   }
 
-  // The boxes that match, the heaviest first.
+  // The matching boxes, heaviest first.
   matches() {
     const found = [];
     const open = [this.root];
@@ -91,7 +92,7 @@ export class FlameGraph {
     return found.sort((a, b) => b.total - a.total);
   }
 
-  // Brings a box into view, out of a zoom or into one where it is not drawn.
+  // Brings a node's box into view, changing the zoom if it is not drawn.
   reveal(node) {
     const box = () => this.boxes.find((candidate) => candidate.node === node);
     for (const zoomed of [this.root, node]) {
@@ -184,8 +185,8 @@ export class FlameGraph {
     if (width > 24) {
       context.font = `${2 * node.inlined > node.total + node.baseTotal ? 'italic ' : ''}${isMatch ? '600 ' : ''}12px system-ui, sans-serif`;
       context.fillStyle = themeColor('text');
-      // A label is cut by the mean width of its letters: what is still too wide is drawn a little
-      // narrower.
+      // Labels are cut by the mean width of their letters; the last argument compresses those that
+      // are still too wide.
       context.fillText(this.label(context, node, width - 7), x + 3, y + BOX_HEIGHT / 2, width - 6);
     }
   }
@@ -194,7 +195,7 @@ export class FlameGraph {
     return (this.isRootAtBottom ? this.levels - 1 - level : level) * BOX_HEIGHT;
   }
 
-  // The longest form of the name that fits: whole, its end, its beginning with dots.
+  // The longest form of the name that fits: whole, short, or cut with an ellipsis.
   label(context, node, space) {
     const name = this.nameOf(node);
     const short = shortName(name);
@@ -245,7 +246,7 @@ export class FlameGraph {
     }
   }
 
-  // Up and down are towards the root and away from it as they are drawn.
+  // Up and down follow the drawing: towards the root or away from it.
   key(event) {
     const at = this.focused ?? this.zoomed;
     const shown = new Set(this.boxes.map((box) => box.node));

@@ -1,18 +1,18 @@
-// Own code only: a recording's tree without the frames of libraries between those of the program.
+// "Own code only": a recording's tree without library frames.
 //
-// A stack keeps its frames of own code and its innermost frame, which is what ran, allocated or
-// waited. The others are folded away.
+// A stack keeps its frames of own code and its innermost frame, which ran, allocated or waited. The
+// others are folded.
 
 import { OWN } from './data.js';
 
-// The tree as it is; `of` leads from a recording's node to the one that stands for it.
+// The unchanged tree. `of` maps a node of the recording to its node in the result.
 export function wholeTree({ nodes }) {
   const count = nodes.parent.length;
   return { ...nodes, of: Uint32Array.from({ length: count }, (_, node) => node), folded: new Uint32Array(count) };
 }
 
-// The tree of own code. `folded`: how many frames are folded away between a node and its parent, at
-// most.
+// The tree of own code. `folded`: the largest number of frames folded between a node and its
+// parent.
 export function ownTree(frames, { nodes }) {
   const count = nodes.parent.length;
   const tree = { parent: [0], frame: [0], line: [0], isInlined: [0], folded: [0], of: new Uint32Array(count) };
@@ -32,7 +32,7 @@ export function ownTree(frames, { nodes }) {
     tree.folded[made] = Math.max(tree.folded[made], skippedCount);
     return made;
   };
-  // The innermost own frame of each stack, and how many others stand below it.
+  // The innermost own frame of each stack, and the number of other frames below it.
   const own = new Uint32Array(count);
   const others = new Uint32Array(count);
   for (let node = 1; node < count; node += 1) {
@@ -45,7 +45,7 @@ export function ownTree(frames, { nodes }) {
   return tree;
 }
 
-// Of each node of `tree`, whether a frame that is folded away above it matches.
+// For each node of `tree`, whether a frame folded above it matches.
 export function foldedMatches(frames, { nodes }, tree, isMatching) {
   const matches = new Uint8Array(tree.parent.length);
   const isOpen = new Uint8Array(nodes.parent.length);

@@ -1,4 +1,4 @@
-// Numbers as people read them: three significant digits and a unit.
+// Numbers for display: three significant digits and a unit.
 
 const TIME_STEPS = [['s', 1e9], ['ms', 1e6], ['\u00b5s', 1e3], ['ns', 1]];
 const BYTE_STEPS = [['TiB', 2 ** 40], ['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10], ['B', 1]];
@@ -20,7 +20,7 @@ export function amount(value, unit) {
 
 const FIELD_UNITS = { bytes: ['bytes', 1], ns: ['time', 1], us: ['time', 1e3], ms: ['time', 1e6], s: ['time', 1e9] };
 
-// A field of an event, whose name ends with its unit.
+// A field of an event. Its name ends with its unit.
 export function fieldText([name, value]) {
   const unit = FIELD_UNITS[name.split('_').at(-1)];
   if (unit === undefined || !/^\d+$/.test(value)) {
@@ -30,7 +30,7 @@ export function fieldText([name, value]) {
   return `${shown}${shown === '' ? '' : ' '}${amount(Number(value) * unit[1], unit[0])}`;
 }
 
-// An amount per second of the selected time: of time per time no unit is left.
+// An amount per second of the selected time. Time per time has no unit.
 export function perSecond(value, view, seconds) {
   if (seconds <= 0) {
     return '';
@@ -38,7 +38,7 @@ export function perSecond(value, view, seconds) {
   return view.unit === 'bytes' ? `${amount(value / seconds, 'bytes')}/s` : `${digits(value / seconds / 1e9)} ${view.rate}`;
 }
 
-// The same, short, for comparisons.
+// The same in short form, for comparisons.
 export function rate(value, unit) {
   return unit === 'bytes' ? `${amount(value, 'bytes')}/s` : `${amount(value, 'time')}/s`;
 }
@@ -59,7 +59,8 @@ export function wallClock(recording, us) {
   return new Date(recording.facts.startedWallNs / 1e6 + us / 1e3).toISOString().slice(11, 23);
 }
 
-// The end of a path of names, without type parameters: what a narrow box can show. Of `<A as B>::f` the type A.
+// The end of a path, without type parameters, for narrow boxes. In `<A as B>::f` the type A is
+// used.
 export function shortName(name) {
   const implemented = name.startsWith('<') ? name.slice(1, closing(name)) : '';
   const rest = implemented === '' ? name : name.slice(implemented.length + 2);
@@ -69,7 +70,7 @@ export function shortName(name) {
   return parts.slice(-kept).join('::');
 }
 
-// Where the bracket that opens the text is closed.
+// The position at which the text's opening bracket is closed.
 function closing(text) {
   let depth = 0;
   for (let at = 0; at < text.length; at += 1) {

@@ -1,4 +1,5 @@
-// A heat map as a calendar: time runs down a column, then on to the next; a block's colour is the weight in its time.
+// A heat map as a calendar: time runs down each column, then to the next; a block's colour is its
+// weight.
 
 import { eachSample } from './data.js';
 import { heatColor, laneColor, themeColor } from './colors.js';
@@ -16,8 +17,8 @@ export function scaleFor(durationUs) {
   return SCALES.find((scale) => durationUs <= scale.untilUs);
 }
 
-// The weight of each block. A wait is spread over the blocks that it overlaps. `isWanted`, if
-// given, says which samples count.
+// The weight of each block. A wait is spread over the blocks that it overlaps. `isWanted` selects
+// samples; null selects all.
 export function blockWeights(recording, view, scale, isWanted) {
   const blockUs = scale.columnUs / scale.rows;
   const weights = new Float64Array(Math.max(1, Math.ceil(recording.durationUs / blockUs)));
@@ -44,7 +45,8 @@ export function blockWeights(recording, view, scale, isWanted) {
   return weights;
 }
 
-// From weights to colours: linear or logarithmic, up to what all but 1 in 200 blocks stay below when few stand far out.
+// The scale from weights to colours, linear or logarithmic. If there are outliers, its top is the
+// 99.5th percentile.
 export function colorScale(weightLists, isLogarithmic) {
   const sorted = weightLists.flatMap((weights) => [...weights.filter((weight) => weight > 0)]).sort((a, b) => a - b);
   const most = sorted.at(-1) ?? 0;
@@ -59,7 +61,7 @@ export function colorScale(weightLists, isLogarithmic) {
   return { bottom, top, most, partOf, valueAt, isCut: most > top };
 }
 
-// Columns as wide as the space allows; where that is too narrow the map scrolls.
+// Columns fill the space; if that makes them too narrow, the map scrolls.
 export function columnWidth(durationUs, scale, spaceWidth) {
   const width = Math.floor(spaceWidth / Math.max(1, Math.ceil(durationUs / scale.columnUs)));
   return Math.max(COLUMN_MIN, width);
@@ -89,7 +91,7 @@ export class HeatMap {
     return this.scale.rows * BLOCK_HEIGHT;
   }
 
-  // isWanted: which samples the weights are of, or null.
+  // isWanted: the test by which the weights' samples were selected, or null.
   show({ scale, weights, isWanted, colors, columnWidth }) {
     Object.assign(this, { scale, weights, isWanted, colors, columnWidth });
     this.columns = Math.ceil(weights.length / scale.rows);
@@ -97,7 +99,7 @@ export class HeatMap {
     this.draw();
   }
 
-  // The blocks, once; selections are drawn over a copy.
+  // Paints the blocks; selections are drawn over a copy.
   paint() {
     const { image, columnWidth, scale, weights } = this;
     const ratio = devicePixelRatio;
@@ -116,7 +118,7 @@ export class HeatMap {
     this.paintSpans(context);
   }
 
-  // The left edge of blocks during an event has the colour of its lane.
+  // Marks blocks during an event at their left edge, in the colour of its lane.
   paintSpans(context) {
     const { columnWidth, scale } = this;
     const width = Math.max(2, Math.min(4, columnWidth / 6));
@@ -184,7 +186,7 @@ export class HeatMap {
     return [Math.floor(block / this.scale.rows) * this.columnWidth, (block % this.scale.rows) * BLOCK_HEIGHT];
   }
 
-  // A range in the calendar: a part of the first column, whole columns, a part of the last.
+  // The outline of a range: part of the first column, whole columns, part of the last.
   outline({ fromUs, toUs }) {
     const first = Math.floor(fromUs / this.blockUs);
     const last = Math.max(first, Math.min(this.weights.length, Math.ceil(toUs / this.blockUs)) - 1);
@@ -228,7 +230,7 @@ export class HeatMap {
       return;
     }
     const block = this.blockAt(event);
-    // Shift goes on from where the last selection began.
+    // Shift extends the last selection.
     this.anchor = event.shiftKey && this.latest !== undefined ? this.latest : block;
     this.isSecond = event.ctrlKey || event.metaKey;
     this.canvas.setPointerCapture(event.pointerId);
@@ -252,7 +254,8 @@ export class HeatMap {
     this.hooks.onSelect(this, fromUs, toUs, isSecond);
   }
 
-  // Arrows move a block, with Shift they select; Enter takes the range, with Ctrl as the second.
+  // Arrows move by a block, with Shift they select; Enter confirms the range, with Ctrl as the
+  // second.
   key(event) {
     const steps = { ArrowUp: -1, ArrowDown: 1, ArrowLeft: -this.scale.rows, ArrowRight: this.scale.rows };
     if (event.key in steps) {
@@ -271,7 +274,7 @@ export class HeatMap {
     }
   }
 
-  // The block's heaviest function: [frame, weight], or null.
+  // The heaviest function of a block: [frame, weight], or null.
   topFrame(view, block) {
     const weights = new Map();
     const { nodes, samples } = this.recording;

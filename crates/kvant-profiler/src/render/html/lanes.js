@@ -1,4 +1,4 @@
-// What the engine and the server did meanwhile, as bars on the heat map's axis; below them the axis itself.
+// Activities of the engine and the server as bars along the heat map's time axis, and the axis.
 
 import { laneColor, themeColor } from './colors.js';
 import { element } from './controls.js';
@@ -27,7 +27,7 @@ export class Lanes {
     });
   }
 
-  // The lanes' names and where they stand, from the top.
+  // The lanes' names with their distances from the top.
   get labels() {
     return this.lanes.map((lane) => ({ text: lane.kind, y: lane.row * BAR }));
   }
@@ -88,7 +88,7 @@ export class Lanes {
     const bounds = this.canvas.getBoundingClientRect();
     const x = event.clientX - bounds.left;
     const y = event.clientY - bounds.top;
-    // Two pixels of grace: many bars are as narrow.
+    // Two pixels of tolerance, as many bars are that narrow.
     return this.bars?.find((bar) => x >= bar.x - 2 && x < bar.x + bar.width + 2 && y >= bar.y && y < bar.y + BAR)?.span;
   }
 }
@@ -100,7 +100,7 @@ function timeLabel(time, step) {
   return step < 3600 ? `${time / 60} min` : `${time / 3600} h`;
 }
 
-// A lane for each kind; spans of a kind that overlap go to rows of their own.
+// Assigns spans to lanes by kind. Overlapping spans of a kind get separate rows.
 function arrange(spans) {
   const kinds = [...KINDS, ...spans.map((span) => span.kind)].filter((kind, index, all) => all.indexOf(kind) === index);
   const lanes = [];
@@ -124,7 +124,7 @@ function arrange(spans) {
   return lanes;
 }
 
-// Left of a heat map: times within a column, and the lanes' names below.
+// Labels the space left of a heat map: times within a column, and the lanes' names below.
 export function showGutter(gutter, heat, lanes) {
   const { scale, height, blockUs } = heat;
   const [unit, factor] = scale.id === 'second' ? ['ms', 1e3] : ['s', 1e6];

@@ -1,7 +1,8 @@
-// The page: what is chosen, and what has to be drawn anew when that changes.
+// The page: the user's choices, and what to redraw when they change.
 //
-// Two ranges of time, A and B, can be selected: with A alone the graph shows A; with both it shows B against A. On a page of two
-// recordings A is a range of the first and B of the second, and the graph always compares.
+// Two ranges of time can be selected, A and B. With A alone the graph shows A; with both it
+// compares B with A. On a page of two recordings, A is a range of the first and B of the second,
+// and the graph always compares.
 
 import { Frames, OWN, VIEWS, decodeRecording } from './data.js';
 import { amount, percent } from './format.js';
@@ -26,15 +27,15 @@ class Page {
     this.views = VIEWS.filter((view) => recordings.some((recording) => recording.has(view)));
     this.view = this.views[0] ?? VIEWS[0];
     this.scale = scaleFor(Math.max(...recordings.map((recording) => recording.durationUs)));
-    // Selected ranges: { map's number, fromUs, toUs } or null.
+    // Selected ranges: { fromUs, toUs }, or null for the whole recording.
     this.ranges = { A: null, B: null };
     this.isSecondNext = false;
     this.tab = 'flame';
-    // A recording without names has no own code.
+    // A recording without names has no known own code.
     this.options = { roots: 'none', hasLines: false, hasNames: true, isReversed: false, isOwnOnly: frames.origins.includes(OWN) };
     this.query = '';
     this.isOnlyMatching = false;
-    // Functions whose stacks are left out.
+    // Functions whose stacks are hidden.
     this.removed = [];
     this.trees = new Map();
     this.match = -1;
@@ -53,7 +54,7 @@ class Page {
     this.update();
   }
 
-  // What is compared: the ranges of the graph, the base first when there are two.
+  // The ranges that the graph shows; of two the base comes first.
   get shown() {
     const range = (name, index) => {
       const recording = this.recordings[index];
@@ -70,7 +71,7 @@ class Page {
     return this.isPair || this.ranges.B !== null;
   }
 
-  // ---- Building, once.
+  // ---- Building.
 
   build() {
     byId('loading').hidden = true;
@@ -236,7 +237,7 @@ class Page {
     byId('views').replaceChildren(...buttons);
   }
 
-  // The samples that are shown, and those of them that match; null: all.
+  // Tests for the samples that are shown and for those that match; null passes all.
   get filters() {
     const test = (isMeant) => sampleTest(this.frames, this.recordings, isMeant, this.options);
     const isMatching = frameMatcher(this.frames, this.query);
@@ -251,14 +252,14 @@ class Page {
     };
   }
 
-  // The weight that no sample stands for, where the filters leave it.
+  // The CPU time without samples, unless the filters exclude it.
   notSampled({ recording, fromUs, toUs }, isMatching) {
     const frame = notSampledFrame(this.frames);
     const isLeftOut = this.removed.includes(frame) || (isMatching !== null && !isMatching(frame));
     return { frame, weight: isLeftOut ? 0 : recording.notSampled(this.view, fromUs, toUs) };
   }
 
-  // The recording's tree as the graph has it; tables have all functions.
+  // The recording's tree for the graph. Tables always have all functions.
   treeOf(recording) {
     const isOwnOnly = this.options.isOwnOnly && this.tab !== 'table';
     const known = this.trees.get(recording) ?? new Map();
@@ -269,7 +270,7 @@ class Page {
     return known.get(isOwnOnly);
   }
 
-  // The map shows the weight of what matches while something is searched for.
+  // During a search the maps show only matching samples.
   showMaps() {
     const { view, scale } = this;
     const { shown, matching } = this.filters;
@@ -277,7 +278,7 @@ class Page {
     const weights = this.recordings.map((recording) => blockWeights(recording, view, scale, isWanted));
     this.colors = colorScale(weights, this.isLogarithmic ?? view.kind !== 'cpu');
     this.maps.forEach(({ heat, lanes, gutter, scroller }, number) => {
-      // All maps have the longest one's.
+      // All maps use the width of the longest.
       const width = columnWidth(Math.max(...this.recordings.map((each) => each.durationUs)), scale, scroller.clientWidth);
       heat.show({ scale, weights: weights[number], isWanted, colors: this.colors, columnWidth: width });
       lanes.draw(scale.columnUs, heat.columnWidth, heat.columns);
@@ -296,7 +297,7 @@ class Page {
     for (const [name, range] of Object.entries(this.ranges)) {
       for (const end of ['fromUs', 'toUs']) {
         const input = byId(`${name}-${end}`);
-        // The ends of the recording need not be typed.
+        // The ends of the recording are placeholders.
         const limit = end === 'fromUs' ? 0 : this.recordings.at(name === 'A' ? 0 : -1).durationUs;
         input.value = range === null || range[end] === limit ? '' : String(Number((range[end] / 1e6).toFixed(3)));
         input.placeholder = String(Number((limit / 1e6).toFixed(2)));
@@ -312,7 +313,7 @@ class Page {
 
   showGraph() {
     const { isMatching, shown, matching } = this.filters;
-    // Waits for a processor have no stack: threads are all there is to see.
+    // Waits for a processor have no stacks: group them by thread.
     const roots = this.view.id === 'scheduler' && this.options.roots === 'none' ? 'thread' : this.options.roots;
     const ranges = this.shown.map((range) => {
       const tree = this.treeOf(range.recording);

@@ -1,15 +1,15 @@
-// What a box of the flame graph means: its colour, and what is said about it.
+// The meaning of flame graph boxes: colours and descriptions.
 
 import { NOT_SAMPLED, ORIGINS } from './data.js';
 import { amount, percent, rate } from './format.js';
 import { changeColor, newColor, originColor } from './colors.js';
 import { element } from './controls.js';
 
-// Changes below this part are shown as the same.
+// Smaller relative changes are shown as no change.
 const SAME = 0.05;
-// A difference of fewer standard deviations than this may be chance.
+// A difference of fewer standard deviations may be due to chance.
 const NOISE_DEVIATIONS = 2;
-const ORIGIN_TEXTS = ["Kvant's own", 'std and libraries', 'kernel', 'C', 'unknown', 'thread, activity', 'what was waited for'];
+const ORIGIN_TEXTS = ["Kvant's own", 'std and libraries', 'kernel', 'C', 'unknown', 'thread, activity', 'lock or queue waited for'];
 
 export class Meaning {
   // `comparison`: null, or { lengthsS: [of A, of B], isPerTotal }.
@@ -24,8 +24,8 @@ export class Meaning {
     return this.comparison !== null && node.baseTotal === 0;
   }
 
-  // Whether the difference may be chance. Samples come at random: the variance of a sum is about
-  // that of the squares of their weights.
+  // Whether the difference may be due to chance. Samples are random: the variance of a sum is about
+  // the sum of the squares of their weights.
   isNoise(node) {
     if (this.comparison === null || node.samples + node.baseSamples === 0) {
       return false;
@@ -47,7 +47,7 @@ export class Meaning {
     return node.frame < 0 ? originColor(5, '', false) : originColor(frames.origins[node.frame], frames.names[node.frame], this.isInlined(node));
   }
 
-  // From -1 (gone) to 1 (many times more).
+  // From -1 (gone) to 1 (many times as much).
   change(node) {
     const base = node.baseTotal / this.norms[0];
     const now = node.total / this.norms[1];
@@ -63,7 +63,7 @@ export class Meaning {
       lines.push(this.placeOf(node));
     }
     if (node.folded > 0) {
-      lines.push(`${node.folded === 1 ? '1 frame' : `up to ${node.folded} frames`} of libraries folded between it and its caller`);
+      lines.push(`${node.folded === 1 ? '1 frame' : `up to ${node.folded} frames`} of libraries folded between this function and its caller`);
     }
     if (this.comparison === null) {
       lines.push(this.weights(node.total, node.self, root.total));
@@ -80,7 +80,7 @@ export class Meaning {
   placeOf(node) {
     const { names, files, origins } = this.frames;
     if (names[node.frame] === NOT_SAMPLED) {
-      return 'CPU time of the process, by the kernel\'s account, that no sample stands for';
+      return 'CPU time of the process, as the kernel accounts it, that no sample accounts for';
     }
     const file = files[node.frame];
     return `${file === '' ? '' : `${file}${lineOf(node)}, `}${ORIGINS[origins[node.frame]]}${this.isInlined(node) ? ', inlined' : ''}`;
@@ -89,8 +89,8 @@ export class Meaning {
   weights(total, self, whole) {
     const { unit } = this.view;
     const text = `${amount(total, unit)} (${percent(total, whole)})`;
-    // Reversed, the innermost function is at the root: what ends elsewhere says nothing.
-    return this.isReversed ? text : `${text}, in itself ${amount(self, unit)} (${percent(self, whole)})`;
+    // In a reversed graph only the root level has a meaningful self weight.
+    return this.isReversed ? text : `${text}, self ${amount(self, unit)} (${percent(self, whole)})`;
   }
 
   changeText(node) {
@@ -107,7 +107,7 @@ export class Meaning {
     if (this.comparison !== null) {
       const changes = [[1, 'more than in A'], [0.4, 'a little more'], [0, 'the same'], [-0.4, 'a little less'], [-0.9, 'less']];
       const meaning = this.comparison.isPerTotal ? 'the share of the total' : 'the amount per second';
-      return [...changes.map(([change, text]) => swatch(changeColor(change), text)), swatch(newColor(), 'new: not in A (hatched)'), element('span', {}, 'faded: may be chance'),
+      return [...changes.map(([change, text]) => swatch(changeColor(change), text)), swatch(newColor(), 'new: not in A (hatched)'), element('span', {}, 'faded: may be due to chance'),
         inlined,
         element('span', {}, `width: B; colour: how ${meaning} changed`)];
     }
@@ -117,11 +117,11 @@ export class Meaning {
   }
 }
 
-// Of a node with several lines the heaviest.
+// The line of a node; of several lines the heaviest.
 function lineOf(node) {
   if (node.lines === null) {
     return node.line > 0 ? `:${node.line}` : '';
   }
   const [line] = [...node.lines].sort((a, b) => b[1] - a[1])[0];
-  return `:${line} and ${node.lines.size - 1} more lines`;
+  return `:${line} and ${node.lines.size - 1} other lines`;
 }

@@ -1,9 +1,9 @@
-// Which samples and boxes match: a regular expression over names, or a set of functions.
+// Which samples and boxes match: by a regular expression over names, or a set of functions.
 
 import { NOT_SAMPLED, UNKNOWN, WAITED, eachSample, framesAbove, matchingNodes } from './data.js';
 
-// Whether a frame's name matches `query`; null when nothing is searched for or the expression is
-// not finished.
+// Returns a test whether a frame's name matches `query`; null if the query is empty or no valid
+// expression.
 export function frameMatcher(frames, query) {
   if (query === '') {
     return null;
@@ -23,8 +23,8 @@ export function frameMatcher(frames, query) {
   };
 }
 
-// Tells of samples whether one of their frames is meant: of the stack, folded ones too, of the
-// groups above it, or what was waited for.
+// Returns a test whether `isMeant` holds for one of a sample's frames: on its stack, folded ones
+// included, in the groups above it, or the lock waited for.
 export function sampleTest(frames, recordings, isMeant, { hasNames, roots }) {
   const known = new Map(recordings.map((recording) => [recording, {
     nodes: matchingNodes(recording, isMeant),
@@ -41,7 +41,7 @@ export function notSampledFrame(frames) {
   return frames.intern(NOT_SAMPLED, '', UNKNOWN);
 }
 
-// The weight of a range's samples that pass `isWanted`; null: all.
+// The weight of a range's samples that pass `isWanted`; null passes all.
 export function weightOf({ recording, fromUs, toUs }, view, isWanted) {
   const samples = recording.samples[view.kind];
   let sum = 0;

@@ -1,4 +1,4 @@
-// Tables: what the process did by activity and stage, where most was spent, which locks were waited for, which events there were.
+// Tables: weights by activity and stage, the heaviest functions, locks, events.
 
 import { NOT_SAMPLED, OWN, VIEWS, eachSample } from './data.js';
 import { amount, fieldText, percent, seconds } from './format.js';
@@ -29,7 +29,7 @@ function share(part, whole) {
   return `${((100 * part) / whole).toFixed(1)} %`;
 }
 
-// All views of a range side by side; a stage stands under its activity.
+// All views of a range side by side, with stages below their activities.
 export function activityTable({ recording, fromUs, toUs }) {
   const views = VIEWS.filter((view) => recording.has(view));
   const sums = new Map();
@@ -67,7 +67,7 @@ export function activityTable({ recording, fromUs, toUs }) {
   return table([['activity / stage', true], ...heads], [row(true, words('all'), ...cells(totals)), ...rows, ...gapRows]);
 }
 
-// The functions in which most of the view's weight ends. `onSearch(name)` is called for the chosen one.
+// The functions with the largest self weights. Choosing one calls `onSearch(name)`.
 export function frameTable(frames, root, view, onSearch) {
   const weights = frameWeights(root).filter((entry) => entry.self > 0).sort((a, b) => b.self - a.self);
   const rows = weights.slice(0, ROWS_MAX).map((entry) => row(false,
@@ -78,7 +78,7 @@ export function frameTable(frames, root, view, onSearch) {
   return table([['self'], ['%'], ['total'], ['%'], ['function', true], ['file', true]], rows);
 }
 
-// What was waited for longest: by waiters and by holders.
+// The locks with the longest waits, with their main waiters and holders.
 export function lockTable(frames, { recording, fromUs, toUs }) {
   const locks = new Map();
   const collect = (id, side) => {
@@ -105,10 +105,10 @@ export function lockTable(frames, { recording, fromUs, toUs }) {
   const rows = [...locks].sort((a, b) => b[1].waiter.weight - a[1].waiter.weight).slice(0, ROWS_MAX).map(([name, lock]) => row(false,
     words(name || 'without a name'), number(lock.waiter.weight, amount(lock.waiter.weight, 'time')),
     number(lock.waiter.weight, percent(lock.waiter.weight, all)), words(most(lock.waiter)), words(most(lock.holder))));
-  return table([['lock', true], ['waited'], ['%'], ['most by', true], ['held most by', true]], rows);
+  return table([['lock', true], ['waited'], ['%'], ['main waiter', true], ['main holder', true]], rows);
 }
 
-// The innermost frame that is the program's own; else the innermost of all.
+// The innermost frame of own code, or else the innermost frame.
 function ownFrame(frames, recording, leaf) {
   const { parent, frame } = recording.nodes;
   for (let node = leaf; node !== 0; node = parent[node]) {
@@ -119,12 +119,12 @@ function ownFrame(frames, recording, leaf) {
   return frame[leaf];
 }
 
-// The longest events of a range; `onSelect(span)` is called for the chosen one.
+// The longest events of a range. Choosing one calls `onSelect(span)`.
 export function spanTable({ recording, fromUs, toUs }, onSelect) {
   const spans = recording.spans.filter((span) => span.startUs < toUs && span.endUs > fromUs);
   const rows = spans.sort((a, b) => b.endUs - b.startUs - (a.endUs - a.startUs)).slice(0, ROWS_MAX).map((span) => row(false,
     words(element('button', { click: () => onSelect(span), title: 'select its time' }, span.kind)),
-    number(1, seconds(span.startUs)), number(1, span.isOpen ? 'goes on' : amount((span.endUs - span.startUs) * 1e3, 'time')),
+    number(1, seconds(span.startUs)), number(1, span.isOpen ? 'in progress' : amount((span.endUs - span.startUs) * 1e3, 'time')),
     words(span.fields.map(fieldText).join(', '))));
   return table([['event', true], ['from'], ['lasted'], ['', true]], rows);
 }

@@ -8,8 +8,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::io::Read;
 
-/// Two calls: `main` calls `outer`, into which `inner` was inlined; two addresses in it at the same
-/// line.
+/// `main` calls `outer`, into which `inner` is inlined, with two addresses at the same line.
 fn recording() -> Recording {
     let function = |name: &str, line| Function {
         name: name.to_owned(),
@@ -56,7 +55,7 @@ fn recording() -> Recording {
     }
 }
 
-/// What a page carries: the JSON text, and the columns by name.
+/// The data of a page: the JSON text, and the columns by name.
 fn unpack(page: &str) -> (Value, HashMap<String, Vec<u64>>) {
     let (_, rest) = page.split_once("class=\"recording\">").expect("a recording");
     let (base64, _) = rest.split_once("</script>").expect("its end");
@@ -91,12 +90,12 @@ fn addresses_become_a_tree_of_functions_at_lines() {
     assert_eq!(columns["node.distance"], [0, 1, 1, 1]);
     assert_eq!(columns["node.line"], [0, 1, 5, 9]);
     assert_eq!(columns["node.inlined"], [0, 0, 0, 1]);
-    // Both addresses are the same place.
+    // Both addresses are at the same line.
     assert_eq!(columns["cpu.node"], [3, 3]);
 }
 
 #[test]
-fn samples_are_cut_to_microseconds_and_keep_their_weight() {
+fn samples_are_rounded_to_microseconds_and_keep_their_weight() {
     let (meta, columns) = unpack(&html(&recording()));
     assert_eq!(meta["kinds"], serde_json::json!(["cpu", "io"]));
     assert_eq!(columns["cpu.gap_us"], [1, 1]);
@@ -110,7 +109,7 @@ fn samples_are_cut_to_microseconds_and_keep_their_weight() {
 }
 
 #[test]
-fn the_whole_range_has_the_samples_of_its_last_microsecond() {
+fn the_whole_range_includes_its_last_microsecond() {
     let range_us = |last_ns: u64| {
         let mut recording = recording();
         recording.facts.duration_ns = 10_500;
@@ -120,7 +119,7 @@ fn the_whole_range_has_the_samples_of_its_last_microsecond() {
     };
     assert_eq!(range_us(1_000), 11);
     assert_eq!(range_us(10_400), 11);
-    // Half open: the eleventh microsecond is within.
+    // The range is half open: the eleventh microsecond is inside.
     assert_eq!(range_us(11_000), 12);
 }
 
@@ -141,7 +140,7 @@ fn nothing_in_a_recording_becomes_markup() {
 }
 
 #[test]
-fn a_page_says_what_no_sample_stands_for_and_what_is_not_seen() {
+fn a_page_states_unsampled_cpu_time_and_blind_spots() {
     let mut recording = recording();
     recording.facts.process_cpu_ns = 10_000_000;
     recording.facts.cpu =
@@ -153,7 +152,7 @@ fn a_page_says_what_no_sample_stands_for_and_what_is_not_seen() {
 }
 
 #[test]
-fn a_difference_carries_both() {
+fn a_difference_contains_both_recordings() {
     let base = recording();
     let mut other = recording();
     other.samples.clear();

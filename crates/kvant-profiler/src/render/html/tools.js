@@ -1,4 +1,4 @@
-// The toolbars: what can be chosen, and which part of the page that changes.
+// The toolbars: the choices, and the parts of the page that they change.
 
 import { SCALES } from './heat.js';
 import { byId, checkbox, element, select } from './controls.js';
@@ -10,7 +10,7 @@ export function buildTimeTools(page) {
   });
   const range = (name) => element('span', { class: 'group', id: `range-${name}` }, `${name} `, field(name, 'fromUs'), '\u2013',
     field(name, 'toUs'), ' s');
-  page.compareButton = element('button', { title: 'the next selection is B (like Ctrl)', 'aria-pressed': 'false', click: () => {
+  page.compareButton = element('button', { title: 'make the next selection B (like Ctrl)', 'aria-pressed': 'false', click: () => {
     page.isSecondNext = !page.isSecondNext;
     page.showRanges();
   } }, 'Compare');
@@ -40,14 +40,14 @@ export function buildGraphTools(page) {
   };
   byId('graph-tools').append(
     searchTools(page),
-    checkbox('only matching', 'leave out stacks without a match, in the heat map too', false, (isOn) => {
+    checkbox('only matching', 'hide stacks without a match, in the heat map too', false, (isOn) => {
       page.isOnlyMatching = isOn;
       page.update();
     }),
-    checkbox('own code only', 'fold the frames of libraries, but for the innermost of a stack', page.options.isOwnOnly, option('isOwnOnly')),
+    checkbox('own code only', 'fold library frames, except the innermost of a stack', page.options.isOwnOnly, option('isOwnOnly')),
     select('Group by', [['none', 'nothing'], ['thread', 'thread'], ['activity', 'activity and stage']], 'none', option('roots')),
-    checkbox('lines', 'a frame for each line of code', false, option('hasLines')),
-    checkbox('names', 'what was waited for as a frame of its own', true, option('hasNames')),
+    checkbox('lines', 'one frame per line of code', false, option('hasLines')),
+    checkbox('names', 'show the lock or queue waited for as a frame', true, option('hasNames')),
     select('Narrowest', [['0', 'all'], ['0.001', '0.1 %'], ['0.005', '0.5 %'], ['0.02', '2 %']], '0', (value) => {
       page.flame.leastPart = Number(value);
       page.flame.draw();
@@ -61,7 +61,7 @@ export function buildGraphTools(page) {
       page.showGraph();
     })),
     element('button', { id: 'unzoom', click: () => page.flame.zoom(page.flame.root) }, 'Zoom out'),
-    element('button', { id: 'remove', title: 'leave out all stacks with this function (Alt+click on a box, or Delete)',
+    element('button', { id: 'remove', title: 'hide all stacks with this function (Alt+click on a box, or Delete)',
       click: () => page.remove(page.flame.zoomed.frame) }, 'Remove'),
     element('span', { id: 'removed', class: 'group' }));
 }
@@ -79,11 +79,11 @@ function searchTools(page) {
     step('next-match', '\u2193', 'next match (N)', 1), element('output', { id: 'matched', 'aria-live': 'polite' }));
 }
 
-// What was removed, each with a button that brings it back.
+// Lists the removed functions, each with a button that restores it.
 export function showRemoved(page) {
   const { names } = page.frames;
-  const chips = page.removed.map((frame) => element('button', { title: `bring back ${names[frame]}`, class: 'chip', click: () =>
+  const chips = page.removed.map((frame) => element('button', { title: `restore ${names[frame]}`, class: 'chip', click: () =>
     page.restore([frame]) }, `${names[frame]} \u00d7`));
-  const all = chips.length > 1 ? [element('button', { id: 'restore', click: () => page.restore(page.removed) }, 'Bring back all')] : [];
+  const all = chips.length > 1 ? [element('button', { id: 'restore', click: () => page.restore(page.removed) }, 'Restore all')] : [];
   byId('removed').replaceChildren(...(chips.length > 0 ? ['removed: ', ...chips, ...all] : []));
 }

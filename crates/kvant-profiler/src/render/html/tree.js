@@ -1,12 +1,13 @@
-// The tree of weights that a flame graph draws, made from the samples of a time range; or of two, for a difference.
+// The tree of weights that a flame graph draws, from the samples of one time range, or of two to
+// compare.
 
 import { WAITED, eachSample, framesAbove } from './data.js';
 
 const LINES_MAX = 0x100000;
 
-// A box. `total` and `self` are weights; `square` is the sum of the squares of its samples'
-// weights, `samples` their count: how much is chance. Those of the first range of a comparison are
-// `base...`; without one they stay 0.
+// A box. `total` and `self` are weights; `square` (the sum of the squares of the samples' weights)
+// and `samples` (their number) estimate the noise. In a comparison `base...` are those of the first
+// range.
 export class Node {
   constructor(frame, parent) {
     this.frame = frame;
@@ -57,7 +58,7 @@ export class Node {
     }
   }
 
-  // Most nodes have one line: a map only for those with more.
+  // Most nodes have one line: only others get a map.
   addLine(line, weight) {
     if (this.lines !== null) {
       this.lines.set(line, (this.lines.get(line) ?? 0) + weight);
@@ -69,7 +70,7 @@ export class Node {
   }
 }
 
-// What samples come to: their weights, the squares of these, and their count.
+// Sums over samples: weights, their squares, and the number of samples.
 class Sums {
   constructor(rowCount) {
     this.weight = new Float64Array(rowCount);
@@ -88,10 +89,10 @@ class Sums {
   }
 }
 
-// `ranges`: [{ recording, fromUs, toUs, isBase, tree, foldedMatches, notSampled }], `tree` as fold.js
-// makes it, `notSampled` { frame, weight }. `options`: roots (`none`, `thread`, `activity`), isReversed,
-// hasLines, hasNames (what was waited for as a frame of its own), and isWanted(recording, samples,
-// index) to leave samples out.
+// `ranges`: [{ recording, fromUs, toUs, isBase, tree, foldedMatches, notSampled }], with `tree`
+// from fold.js and `notSampled` { frame, weight }. `options`: roots (`none`, `thread`, `activity`),
+// isReversed, hasLines, hasNames (locks and queues waited for become frames), and
+// isWanted(recording, samples, index), which selects samples.
 export function buildTree(frames, view, ranges, options) {
   const root = new Node(-1, null);
   for (const range of ranges) {
@@ -107,8 +108,8 @@ export function buildTree(frames, view, ranges, options) {
   return root;
 }
 
-// What ends in each node of the range's tree, by what stands above the stacks:
-// `{ above: [frame ...], ends, named }`. What ends in something waited for is in `named`, by node and then by the
+// The self weights of the range's nodes, grouped by the frames above the stacks:
+// `{ above: [frame ...], ends, named }`. Waits with a name are in `named`, by node and then by the
 // name's frame.
 function groupsOf(frames, view, { recording, fromUs, toUs, tree }, options) {
   const groups = new Map();
@@ -140,7 +141,7 @@ function groupsOf(frames, view, { recording, fromUs, toUs, tree }, options) {
   return groups.values();
 }
 
-// Parents come before their children in the range's tree: each node is visited once.
+// Parents precede their children in the range's tree, so each node is visited once.
 function insertTree(root, range, { above, ends, named }, options) {
   const { tree, isBase } = range;
   const totals = new Sums(tree.parent.length);
@@ -164,7 +165,7 @@ function insertTree(root, range, { above, ends, named }, options) {
     descend(made[node], [nameFrame], sum, isBase).end(sum.weight, isBase)));
 }
 
-// From where samples ended up to the root: each such place is a path of its own.
+// From the innermost frames up to the root: each innermost node is a path of its own.
 function insertReversed(root, range, { above, ends, named }, options) {
   const { tree, isBase } = range;
   const insert = (leaf, nameFrame, sum) => {
@@ -186,7 +187,7 @@ function enter(root, above, sum, isBase) {
   return descend(root, above, sum, isBase);
 }
 
-// Adds to a path of frames that stand for no code; its last node.
+// Adds a sum to a path of frames that are no code; returns the path's last node.
 function descend(from, path, sum, isBase) {
   let at = from;
   for (const frame of path) {
@@ -211,7 +212,8 @@ function step(from, { tree, isBase, foldedMatches }, place, sum, options) {
   return node;
 }
 
-// By frame: the weight that ends in it (`self`), and that of all paths with it (`total`, recursion counted once).
+// By frame: its own weight (`self`), and that of all paths that contain it (`total`, recursion
+// counted once).
 export function frameWeights(root) {
   const weights = new Map();
   const onPath = new Set();

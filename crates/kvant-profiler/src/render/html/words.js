@@ -1,5 +1,4 @@
-// What the page says in words: the summary, the scale, the block under the mouse, events, and the
-// tables.
+// The texts of the page: summary, scale, the block under the pointer, events, tables.
 
 import { amount, fieldText, percent, perSecond, seconds, wallClock } from './format.js';
 import { heatColor } from './colors.js';
@@ -16,7 +15,7 @@ export function showLegend(page) {
   }
   const most = colors.isCut ? `, at most ${amount(colors.most, view.unit)}` : '';
   byId('legend').replaceChildren(
-    element('span', {}, `${view.what} in ${page.scale.label}${page.query === '' ? '' : ', of what matches'}${most}`), ramp,
+    element('span', {}, `${view.what} in ${page.scale.label}${page.query === '' ? '' : ', matching samples only'}${most}`), ramp,
     element('span', {}, element('span', { class: 'swatch', style: 'background: var(--zero)' }), 'none'));
 }
 
@@ -32,7 +31,7 @@ export function showSummary(page) {
   const { zoomed } = page.flame;
   const zoom = zoomed === page.root ? '' : `; zoomed into ${page.flame.nameOf(zoomed)}: ${amount(zoomed.total, page.view.unit)}, ` +
     `${percent(zoomed.total, page.root.total)}`;
-  // Exact, for programs.
+  // The exact weights, for programs.
   byId('summary').dataset.weights = JSON.stringify(page.isDifference ? [page.root.baseTotal, page.root.total] : [page.root.total]);
   byId('summary').textContent = `${page.view.title}. ${ranges.join('; ')}${zoom}`;
   byId('unzoom').disabled = zoomed === page.root;
@@ -47,7 +46,7 @@ export function showPreview(page, map, block) {
   }
   const fromUs = block * map.blockUs;
   const top = map.topFrame(page.view, block);
-  const name = top === null ? '' : `, most in ${page.frames.names[top[0]] || 'the kernel, ready to run'} (${amount(top[1], page.view.unit)})`;
+  const name = top === null ? '' : `, most in ${page.frames.names[top[0]] || 'the scheduler'} (${amount(top[1], page.view.unit)})`;
   const during = map.recording.spans.filter((span) => span.startUs < fromUs + map.blockUs && span.endUs >= fromUs).map((span) => span.kind);
   const events = during.length === 0 ? '' : `; during ${[...new Set(during)].join(', ')}`;
   box.textContent = `${(fromUs / 1e6).toFixed(2)} s (${wallClock(map.recording, fromUs)} UTC): ` +
@@ -59,7 +58,7 @@ export function showTables(page) {
   const section = (title, content) => [element('h2', {}, page.isDifference ? `${title}, B` : title), content];
   byId('tables').replaceChildren(
     ...section('By activity and stage', activityTable(range)),
-    ...section(`Functions by ${page.view.what} in them`, frameTable(page.frames, page.root, page.view, (name) => {
+    ...section(`Functions by ${page.view.what}`, frameTable(page.frames, page.root, page.view, (name) => {
       page.setQuery(`^${name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`);
       page.setTab('flame');
     })),
@@ -73,7 +72,7 @@ export function showSpan(page, span, event) {
     page.tooltip.hide();
     return;
   }
-  const lasted = span.isOpen ? 'goes on' : amount((span.endUs - span.startUs) * 1e3, 'time');
+  const lasted = span.isOpen ? 'in progress' : amount((span.endUs - span.startUs) * 1e3, 'time');
   page.tooltip.show([`${span.kind}, ${lasted}`, `from ${seconds(span.startUs)}`, ...span.fields.map(fieldText)],
     event.clientX, event.clientY);
 }

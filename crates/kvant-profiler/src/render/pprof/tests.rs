@@ -5,7 +5,7 @@ use kvant_base::varint::{take_bytes, take_u64};
 use std::collections::HashMap;
 use std::io::Read;
 
-/// The fields of a message: numbers of fields with their values.
+/// The fields of a message: field numbers with values.
 struct Fields(Vec<(u64, Value)>);
 
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +44,7 @@ impl Fields {
         self.bytes(field).into_iter().map(Fields::of).collect()
     }
 
-    /// 0 where it is absent.
+    /// 0 if absent.
     fn number(&self, field: u64) -> u64 {
         match self.0.iter().find(|(number, _)| *number == field) {
             Some((_, Value::Number(number))) => *number,
@@ -135,7 +135,7 @@ fn samples_have_values_labels_and_stacks_with_inlined_functions() {
 }
 
 #[test]
-fn times_and_programs_are_told() {
+fn times_and_programs_are_included() {
     let (profile, texts) = profile(&recording());
     let text = |number: u64| &texts[number as usize][..];
     assert_eq!(profile.number(field::TIME_NANOS), 1_700_000_000_000_000_000);
@@ -147,12 +147,12 @@ fn times_and_programs_are_told() {
     let numbers: Vec<u64> = [1, 2, 3, 4, 7, 10].map(|field| mapping.number(field)).to_vec();
     assert_eq!(numbers, [1, 0x1000, 0x9000, 0x400, 1, 1]);
     assert_eq!((text(mapping.number(5)), text(mapping.number(6))), ("/kvant", "abcd"));
-    // A return address is where the call is.
+    // A return address is moved into the call.
     assert_eq!(profile.messages(field::LOCATION)[0].number(3), 0x10ff);
 }
 
 #[test]
-fn without_symbols_a_reader_may_look_for_them_itself() {
+fn without_symbols_readers_may_resolve_addresses() {
     let mut recording = recording();
     recording.symbols.clear();
     let (profile, texts) = profile(&recording);
@@ -177,8 +177,7 @@ fn cpu_time_without_samples_is_a_sample_of_its_own() {
     assert_eq!(texts[function.number(2) as usize], "[not sampled]");
 }
 
-/// Go's reader takes a system name that is the name for mangled C++, and cuts off what is between
-/// angle brackets.
+/// Go's reader takes a system name equal to the name for mangled C++, and cuts type parameters off.
 #[test]
 fn functions_have_whole_names_and_no_system_names() {
     let (profile, texts) = profile(&recording());

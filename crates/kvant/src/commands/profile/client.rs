@@ -1,9 +1,9 @@
-//! Asks a server for a recording.
+//! Requests a recording from a server.
 //!
-//! A signal closes the sending side of the connection: the server takes that as the end of the
-//! recording and answers with what there is.
+//! A signal closes the sending side of the connection: the server then ends the recording early and
+//! responds with it.
 
-use super::settings::Wanted;
+use super::settings::RecordingRequest;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::client::conn::http1;
@@ -24,33 +24,36 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How long a server may take to accept a connection.
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(10);
-/// The longest answer that is believed.
-const ANSWER_BYTES_MAX: usize = 512 << 20;
+/// The longest response that is accepted.
+const RESPONSE_BYTES_MAX: usize = 512 << 20;
 
-/// What came of it.
-pub(super) enum Answer {
+/// The result of a request.
+pub(super) enum Received {
     /// The bytes of a recording.
     Recording(Bytes),
-    /// A second signal: nobody waits any more.
-    GivenUp,
+    /// A second signal arrived.
+    Interrupted,
 }
 
-/// Has the server record, and waits for the recording. `begins` is called before it begins, when a
-/// signal would end it early already.
+/// Requests a recording and waits for it. `on_start` is called once signals are caught, before the
+/// recording starts.
 ///
 /// # Errors
-/// A sentence for people.
-pub(super) fn ask(wanted: &Wanted, begins: &dyn Fn()) -> Result<Answer, String> {
+/// A sentence for the user.
+pub(super) fn request_recording(
+    wanted: &RecordingRequest,
+    on_start: &dyn Fn(),
+) -> Result<Received, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
-    let answer = runtime.block_on(exchange(wanted, begins));
+    let received = runtime.block_on(exchange(wanted, on_start));
     runtime.shutdown_background();
-    answer
+    received
 }
 
-async fn exchange(wanted: &Wanted, begins: &dyn Fn()) -> Result<Answer, String> {
+async fn exchange(wanted: &RecordingRequest, on_start: &dyn Fn()) -> Result<Received, String> {
     let mut signals = Signals::catch().map_err(|error| error.to_string())?;
     let server = &wanted.server;
     let connecting = tokio::time::timeout(CONNECT_WAIT_MAX, TcpStream::connect(&server[..]));
@@ -63,28 +66,28 @@ async fn exchange(wanted: &Wanted, begins: &dyn Fn()) -> Result<Answer, String> 
         .await
         .map_err(|error| error.to_string())?;
     let connection = tokio::spawn(connection);
-    begins();
-    let answering = async {
+    on_start();
+    let responding = async {
         let response = sender.send_request(request(wanted)?).await;
         let response = response.map_err(|error| lost(server, &error))?;
         read(server, response).await
     };
-    let mut answering = std::pin::pin!(answering);
-    let answer = tokio::select! {
-        answer = &mut answering => answer,
+    let mut responding = std::pin::pin!(responding);
+    let received = tokio::select! {
+        received = &mut responding => received,
         () = signals.next() => {
             rustix::net::shutdown(&socket, Shutdown::Write).map_err(|error| lost(server, &error))?;
             tokio::select! {
-                answer = &mut answering => answer,
-                () = signals.next() => return Ok(Answer::GivenUp),
+                received = &mut responding => received,
+                () = signals.next() => return Ok(Received::Interrupted),
             }
         }
     };
     connection.abort();
-    answer.map(Answer::Recording)
+    received.map(Received::Recording)
 }
 
-fn request(wanted: &Wanted) -> Result<Request<Empty<Bytes>>, String> {
+fn request(wanted: &RecordingRequest) -> Result<Request<Empty<Bytes>>, String> {
     let mut target = format!(
         "/v0/profile?format=kprof&event={}&duration={}&known={}",
         wanted.events.join(","),
@@ -103,10 +106,10 @@ fn request(wanted: &Wanted) -> Result<Request<Empty<Bytes>>, String> {
         .map_err(|error| error.to_string())
 }
 
-/// The body of an answer that is a recording; what else it says as an error.
+/// The body of a successful response; otherwise the server's problem as an error.
 async fn read(server: &str, response: Response<hyper::body::Incoming>) -> Result<Bytes, String> {
     let (head, body) = response.into_parts();
-    let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+    let body = Limited::new(body, RESPONSE_BYTES_MAX).collect().await;
     let body = body.map_err(|error| lost(server, &error))?.to_bytes();
     if head.status == StatusCode::OK {
         return Ok(body);
@@ -160,7 +163,7 @@ impl Signals {
     }
 }
 
-/// A socket as hyper's I/O object.
+/// Adapts a socket to hyper's traits.
 struct Stream {
     stream: TcpStream,
     buffer: Vec<u8>,

@@ -1,12 +1,12 @@
-//! `kvant profile`: has a server record itself, reads recordings, and writes what people and other
-//! tools look at.
+//! `kvant profile`: requests a recording from a server or reads one, and writes it in the format of
+//! the output.
 //!
-//! - [`definition`]: options, as clap has them; [`settings`]: values taken out of it and judged.
-//! - [`client`]: the recording that a server makes.
-//! - [`output`]: what is written.
+//! - [`definition`]: the options for clap; [`settings`]: their values, validated.
+//! - [`client`]: requests a recording from a server.
+//! - [`output`]: formats and writes recordings.
 //!
-//! The server is always asked for the recording itself: names, where this machine has them, and the
-//! page are made here, so that the server's processors are the server's.
+//! The server always sends the recording itself: names that this machine can resolve, and the page,
+//! are made here, which leaves the server's processors to the server.
 
 mod client;
 pub(crate) mod definition;
@@ -15,20 +15,20 @@ mod parse;
 mod settings;
 
 use clap::ArgMatches;
-use client::Answer;
+use client::Received;
 use kvant_base::{Error, duration};
 use kvant_env::host;
 use kvant_profiler::recording::{self, CpuSampling, Recording};
 use kvant_profiler::symbols;
-use settings::{Settings, Source, Wanted};
+use settings::{RecordingRequest, Settings, Source};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// What a shell reports for a process that SIGINT ended.
+/// What shells report for a process that SIGINT terminated.
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// Runs the command; the result is the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) fn profile(args: &ArgMatches) -> u8 {
     let settings = match Settings::read(args) {
         Ok(settings) => settings,
@@ -42,61 +42,60 @@ pub(crate) fn profile(args: &ArgMatches) -> u8 {
 
 fn run(settings: &Settings) -> Result<u8, String> {
     let output = &settings.output;
-    let sentence = |error: Error| error.to_string();
     match &settings.source {
         Source::Difference { base, other } => {
             let (base, other) = (read(base)?, read(other)?);
-            output.write_difference(&base, &other).map_err(sentence)?;
+            output.write_difference(&base, &other).map_err(|error| error.to_string())?;
         }
-        Source::File(file) => output.write(&read(file)?).map_err(sentence)?,
+        Source::File(file) => output.write(&read(file)?).map_err(|error| error.to_string())?,
         Source::Server(wanted) => {
             let Some(recording) = record(wanted)? else {
                 return Ok(EXIT_INTERRUPTED);
             };
-            output.write(&recording).map_err(sentence)?;
-            tell(&summary(&recording));
+            output.write(&recording).map_err(|error| error.to_string())?;
+            print_note(&summary(&recording));
             if let Some(blind_spot) = recording.facts.cpu.as_ref().and_then(CpuSampling::blind_spot)
             {
-                tell(&format!("not seen: {blind_spot}"));
+                print_note(&format!("not seen: {blind_spot}"));
             }
         }
     }
     if !output.is_stdout() {
-        tell(&format!("written to {}", output.path.display()));
+        print_note(&format!("written to {}", output.path.display()));
     }
     Ok(0)
 }
 
-/// A recording that the server makes; `None` when a second signal came.
-fn record(wanted: &Wanted) -> Result<Option<Recording>, String> {
-    let begins = || {
+/// Requests a recording from the server; `None` after a second signal.
+fn record(wanted: &RecordingRequest) -> Result<Option<Recording>, String> {
+    let on_start = || {
         let time = duration::format(wanted.duration);
-        tell(&format!("{} records for {time}; SIGINT ends it early", wanted.server));
+        print_note(&format!("{} records for {time}; SIGINT ends it early", wanted.server));
     };
-    let bytes = match client::ask(wanted, &begins)? {
-        Answer::Recording(bytes) => bytes,
-        Answer::GivenUp => return Ok(None),
+    let bytes = match client::request_recording(wanted, &on_start)? {
+        Received::Recording(bytes) => bytes,
+        Received::Interrupted => return Ok(None),
     };
     let mut recording = recording::decode(&bytes)
         .map_err(|error| format!("what {} sent cannot be read: {error}", wanted.server))?;
-    name(&mut recording);
+    resolve(&mut recording);
     Ok(Some(recording))
 }
 
-/// Reads a file.
+/// Reads a recording from a file.
 fn read(file: &Path) -> Result<Recording, String> {
     let bytes =
         host::read_bytes(file).map_err(|error| Error::io("read", file, error).to_string())?;
     let mut recording =
         recording::decode(&bytes).map_err(|error| error.with_file(file).to_string())?;
-    name(&mut recording);
+    resolve(&mut recording);
     Ok(recording)
 }
 
-/// Names what has no name yet.
-fn name(recording: &mut Recording) {
+/// Resolves symbols that are not resolved yet.
+fn resolve(recording: &mut Recording) {
     for problem in symbols::resolve(recording).problems {
-        tell(&format!("no names for {problem}"));
+        print_note(&format!("no names for {problem}"));
     }
 }
 
@@ -113,8 +112,8 @@ fn summary(recording: &Recording) -> String {
     )
 }
 
-/// Says on standard error how things stand. A courtesy: where it cannot be said, the work goes on.
-fn tell(text: &str) {
+/// Prints a note on standard error. The command succeeds even if that fails.
+fn print_note(text: &str) {
     let written = writeln!(io::stderr(), "{text}");
     drop(written);
 }

@@ -1,4 +1,4 @@
-//! What is written of a recording, and where.
+//! The output: format and destination.
 
 use kvant_base::{Error, Result};
 use kvant_env::host;
@@ -14,7 +14,7 @@ pub(crate) struct Output {
     pub(crate) format: Format,
 }
 
-/// In which format.
+/// The format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Html,
@@ -24,7 +24,7 @@ pub(crate) enum Format {
 }
 
 impl Output {
-    /// A file whose name tells the format; collapsed stacks are those of CPU time.
+    /// An output whose format follows from the file name; collapsed stacks are those of CPU time.
     pub(crate) fn of_name(path: PathBuf) -> Option<Output> {
         let format = match Output::word_of_name(&path)? {
             "kprof" => Format::Kprof,
@@ -35,7 +35,7 @@ impl Output {
         Some(Output { path, format })
     }
 
-    /// The format that the end of a name tells, as `--format` calls it.
+    /// The format that a file name's ending implies, as a word of `--format`.
     pub(crate) fn word_of_name(path: &Path) -> Option<&'static str> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let words = [
@@ -70,7 +70,7 @@ impl Output {
         self.write_bytes(&bytes)
     }
 
-    /// Writes a page about two recordings.
+    /// Writes a page that compares two recordings.
     ///
     /// # Errors
     /// `Io` with the file.
@@ -85,7 +85,7 @@ impl Output {
         }
         let mut out = io::stdout().lock();
         match out.write_all(bytes).and_then(|()| out.flush()) {
-            // A reader that has seen enough is no failure.
+            // A reader that stops reading is no failure.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 Err(Error::io("write to", Path::new("standard output"), error))
             }

@@ -22,7 +22,7 @@ pub(super) struct Settings {
 #[derive(Debug, PartialEq)]
 pub(super) enum Source {
     /// A server makes it.
-    Server(Wanted),
+    Server(RecordingRequest),
     /// It is there already.
     File(PathBuf),
     /// Two are compared.
@@ -31,7 +31,7 @@ pub(super) enum Source {
 
 /// A recording that a server is asked for.
 #[derive(Debug, PartialEq)]
-pub(super) struct Wanted {
+pub(super) struct RecordingRequest {
     /// Host and port.
     pub(super) server: String,
     pub(super) events: Vec<String>,
@@ -47,7 +47,7 @@ impl Settings {
     /// Everything that is wrong with them, a sentence each.
     pub(super) fn read(args: &ArgMatches) -> Result<Settings, Vec<String>> {
         let mut reader = Reader::new(args);
-        let wanted = Wanted {
+        let wanted = RecordingRequest {
             server: reader.value("url"),
             events: reader
                 .get("event")

@@ -3,12 +3,12 @@ use std::collections::HashSet;
 use std::thread;
 
 #[test]
-fn what_was_inserted_is_there_until_it_is_removed() {
+fn addresses_are_found_until_removed() {
     static LIVE: LiveSet = LiveSet::new();
     let addresses: Vec<usize> = (1..=20_000).map(|n| n * 48).collect();
     let added: Vec<usize> =
         addresses.iter().copied().filter(|address| LIVE.insert(*address)).collect();
-    // Buckets fill up unevenly, but not that much.
+    // Buckets fill unevenly, but not that much.
     assert!(added.len() > addresses.len() * 99 / 100, "{}", added.len());
     assert!(added.iter().all(|address| LIVE.may_contain(*address)));
     let added_set: HashSet<usize> = added.iter().copied().collect();
@@ -16,12 +16,12 @@ fn what_was_inserted_is_there_until_it_is_removed() {
         assert_eq!(LIVE.remove(*address), added_set.contains(address));
     }
     assert!(!added.iter().any(|address| LIVE.remove(*address)));
-    // Each count is 0 again, or no free would ever be cheap again.
+    // All counts are 0 again, so that the filter works.
     assert!(!addresses.iter().any(|address| LIVE.may_contain(*address)));
 }
 
 #[test]
-fn the_filter_spares_most_others_a_look() {
+fn the_filter_excludes_most_other_addresses() {
     static LIVE: LiveSet = LiveSet::new();
     (1..=500).for_each(|n| assert!(LIVE.insert(n * 4_096)));
     let others = (1..=10_000_usize).map(|n| 0x7000_0000_0000 + n * 64);
@@ -30,7 +30,7 @@ fn the_filter_spares_most_others_a_look() {
 }
 
 #[test]
-fn a_full_bucket_refuses() {
+fn a_full_bucket_rejects_addresses() {
     static LIVE: LiveSet = LiveSet::new();
     let one = 1 << 20;
     let bucket =
@@ -48,7 +48,7 @@ fn a_full_bucket_refuses() {
 }
 
 #[test]
-fn threads_find_what_others_inserted() {
+fn threads_find_addresses_of_other_threads() {
     static LIVE: LiveSet = LiveSet::new();
     const COUNT: usize = 2_000;
     thread::scope(|scope| {

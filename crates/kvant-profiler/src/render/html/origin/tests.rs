@@ -1,7 +1,7 @@
 use super::{Origin, of};
 
 #[test]
-fn a_function_is_of_the_crate_that_its_name_begins_with() {
+fn a_function_belongs_to_the_crate_that_its_name_starts_with() {
     let own = "crates/kvant-engine/src/table/reader.rs";
     let std = "/rustc/0123/library/core/src/ops/function.rs";
     let package = "registry/src/index/hyper-1.12.0/src/proto/h1/conn.rs";
@@ -28,7 +28,7 @@ fn a_function_is_of_the_crate_that_its_name_begins_with() {
 }
 
 #[test]
-fn the_kernel_is_the_kernel_whatever_the_name() {
+fn kernel_frames_are_kernel_with_any_name() {
     assert_eq!(of("vfs_write", "kernel", false), Origin::Kernel);
     assert_eq!(of("0xffffffff81000000", "", true), Origin::Kernel);
 }

@@ -13,9 +13,9 @@ fn output(path: &str, format: Format) -> Output {
 }
 
 #[test]
-fn without_arguments_the_server_at_the_usual_address_is_recorded_into_a_page() {
+fn without_arguments_the_default_server_is_recorded_into_a_page() {
     let settings = read(&[]).unwrap();
-    let wanted = Wanted {
+    let wanted = RecordingRequest {
         server: "127.0.0.1:8080".into(),
         events: vec!["cpu".into(), "alloc".into(), "lock".into()],
         duration: Duration::from_secs(30),
@@ -27,11 +27,11 @@ fn without_arguments_the_server_at_the_usual_address_is_recorded_into_a_page() {
 }
 
 #[test]
-fn a_recording_is_described_by_options() {
+fn options_describe_a_recording() {
     let args =
         "--url http://[::1]:9000/ --event cpu --duration 2m --rate 99 --engine perf -o x.collapsed";
     let settings = read(&args.split(' ').collect::<Vec<_>>()).unwrap();
-    let wanted = Wanted {
+    let wanted = RecordingRequest {
         server: "[::1]:9000".into(),
         events: vec!["cpu".into()],
         duration: Duration::from_secs(120),
@@ -43,7 +43,7 @@ fn a_recording_is_described_by_options() {
 }
 
 #[test]
-fn names_tell_formats_and_format_overrules_them() {
+fn file_names_imply_formats_and_format_overrides_them() {
     for (args, expected) in [
         (&["-o", "x.PB.GZ"][..], output("x.PB.GZ", Format::Pprof)),
         (&["-o", "x.kprof"], output("x.kprof", Format::Kprof)),
@@ -90,7 +90,7 @@ fn addresses_are_hosts_with_ports() {
 }
 
 #[test]
-fn all_that_is_wrong_is_said_at_once() {
+fn all_problems_are_reported_together() {
     let args = "--url https://localhost --event wall --duration soon --rate 0 -o x.svg --kind cpu";
     let problems = read(&args.split(' ').collect::<Vec<_>>()).unwrap_err();
     assert_eq!(problems.len(), 5, "{problems:#?}");
@@ -110,7 +110,7 @@ fn all_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
-fn durations_have_the_forms_that_kvant_load_takes() {
+fn durations_have_the_forms_of_kvant_load() {
     for (text, seconds) in
         [("30", 30.0), ("30s", 30.0), ("5m", 300.0), ("1h", 3600.0), ("1M", 60.0), ("250ms", 0.25)]
     {
