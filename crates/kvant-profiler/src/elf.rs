@@ -3,12 +3,11 @@
 //!
 //! Only the beginning of a file is read: linkers place the headers and notes there.
 
-use crate::maps::Mapping;
 use kvant_env::Fs;
 use kvant_env::posix::PosixFs;
+use object::Endianness;
 use object::elf::{FileHeader64, NT_GNU_BUILD_ID, PT_LOAD};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
-use object::{Endianness, Object as _, ObjectSymbol as _};
 use std::io;
 use std::path::Path;
 
@@ -78,25 +77,4 @@ impl Layout {
             (distance < segment.file_bytes).then(|| segment.address.checked_add(distance))?
         })
     }
-}
-
-/// The functions of `[vdso]`, the code that the kernel maps into every process, with their offsets:
-/// read from this process, as it is the same in all.
-pub(crate) fn vdso_functions() -> io::Result<Vec<(u64, String)>> {
-    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
-    let mappings = Mapping::read_all()?;
-    let vdso = mappings.iter().find(|mapping| mapping.name == "[vdso]");
-    let vdso = vdso.ok_or_else(|| invalid("this process has no [vdso]"))?;
-    let mut image = vec![0; vdso.end - vdso.start];
-    let memory = PosixFs::new().open(Path::new("/proc/self/mem"))?;
-    memory.read_exact_at(&mut image, vdso.start as u64)?;
-    let file = object::File::parse(&image[..]).map_err(|error| invalid(&error.to_string()))?;
-    let symbols = file.dynamic_symbols().filter(|symbol| symbol.is_definition());
-    let mut functions: Vec<(u64, String)> = symbols
-        .filter_map(|symbol| Some((symbol.address(), symbol.name().ok()?.to_owned())))
-        .collect();
-    functions.sort_unstable();
-    // Most have an alias; the first name has the prefix `__vdso`.
-    functions.dedup_by_key(|(address, _)| *address);
-    Ok(functions)
 }

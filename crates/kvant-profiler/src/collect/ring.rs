@@ -14,8 +14,9 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a ring. At 304 bytes for a stack of 30 callers it holds the allocations of one thread
-/// at 1 GB/s until the next drain, and the CPU samples of four seconds at the default rate.
+/// Words of a ring, of 128 KiB. At 304 bytes for a stack of 30 callers it holds the allocations of
+/// one thread at 1 GB/s until the next drain, and the CPU samples of four seconds at the default
+/// rate.
 pub(super) const RING_WORDS: usize = (128 << 10) / size_of::<u64>();
 const _: () = assert!(RING_WORDS.is_power_of_two());
 

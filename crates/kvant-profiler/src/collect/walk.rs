@@ -236,8 +236,9 @@ unsafe fn search(stack: Extent) -> Option<FoundCaller> {
 
 /// Whether an address is plausible as a return address in our own code.
 fn is_caller(address: usize) -> bool {
-    // SAFETY: inside of our own code, which begins with more than seven bytes before any call.
-    code::is_own_code(address) && unsafe { arch::follows_call(address) }
+    let is_own_code = code::is_own_code(address) && code::is_own_code(address.wrapping_sub(7));
+    // SAFETY: the seven bytes before the address are own code, too.
+    is_own_code && unsafe { arch::follows_call(address) }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod kernel;
 mod modules;
 mod program;
 mod sampler;
+mod vdso;
 
 pub use heap::give_back;
 pub use identity::{Identities, visible};

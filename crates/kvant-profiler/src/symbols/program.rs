@@ -1,7 +1,7 @@
 //! The functions of one file: an executable, a library, or `[vdso]`.
 
-use super::identity;
-use crate::elf::{self, Layout};
+use super::{identity, vdso};
+use crate::elf::Layout;
 use crate::recording::{Function, Module};
 use addr2line::Loader;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ impl Program {
     ) -> Result<Program, String> {
         let path = &module.path;
         if path == "[vdso]" {
-            return elf::vdso_functions()
+            return vdso::functions()
                 .map(Program::Vdso)
                 .map_err(|error| format!("{path}: {error}"));
         }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::elf::{Layout, vdso_functions};
+use crate::elf::Layout;
 use crate::maps;
 use crate::recording::{Facts, Frame, Function, Stack};
 use kvant_env::host::read_text;
@@ -105,7 +105,7 @@ fn memmove_is_not_resolved_to_another_name() {
 #[test]
 fn vdso_functions_have_names() {
     let vdso = maps::own_modules().into_iter().find(|module| module.path == "[vdso]").unwrap();
-    let (offset, name) = vdso_functions().unwrap().remove(0);
+    let (offset, name) = vdso::functions().unwrap().remove(0);
     let mut recording = recording(&[(vdso.start + offset, false)]);
     assert_eq!(resolve(&mut recording).named_count, 1);
     assert_eq!(names(&recording.symbols[0]), [name]);
