@@ -10,14 +10,14 @@
 //! Without the cargo feature `collect` there are no samplers; recordings can still be read and
 //! rendered.
 //!
-//! Time, files and threads come from kvant-env, with these exceptions in `collect`, which no fault
-//! injection or simulated clock could replace: `clock` reads clocks in signal handlers and CPU
-//! clocks of other threads; `chance` draws random numbers inside of the allocator; `threads` keeps
-//! descriptors of `/proc/self/task` open and tells a thread that has ended from other errors;
-//! `timer`, `handler` and `perf` set timers, handle their
-//! signal and open perf events; `lane` and `perf` map memory that signal handlers write. `perf`
-//! also yields the processor until a signal handler has left its memory. In `symbols` the crate
-//! addr2line maps the files that it reads.
+//! Time, files and threads come from kvant-env, with these exceptions, which neither a simulated
+//! clock nor injected faults could replace. In `collect`: `clock` reads clocks in signal handlers
+//! and CPU clocks of other threads; `chance` draws random numbers inside of the allocator; `threads`
+//! keeps descriptors of `/proc/self/task` open and distinguishes ended threads from other errors;
+//! `timer`, `handler` and `perf` set timers, handle their signal and open perf events; `lane` and
+//! `perf` map memory that signal handlers write; `perf` yields the processor until a signal handler
+//! has left its memory. `maps` reads the link `/proc/self/exe`, and the crate addr2line maps the
+//! files that `symbols` reads.
 //!
 //! `docs/profiling.md` explains the pages.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]

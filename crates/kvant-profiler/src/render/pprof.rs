@@ -9,8 +9,8 @@
 //! Functions have no system name: `go tool pprof` takes a system name equal to the name for mangled
 //! C++ and cuts type parameters off.
 //!
-//! The encoder is written by hand: the eight messages with their 38 fields would take 100 lines as
-//! declarations for `prost`, twice the lines of [`Message`] and [`field`], and four more packages.
+//! The encoder is written by hand: declared for `prost`, the eight messages with their 38 fields
+//! would take 100 lines, nearly twice those of [`Message`] and [`field`], and further packages.
 
 use super::names;
 use crate::recording::{Function, Kind, Module, Recording, Sample};
