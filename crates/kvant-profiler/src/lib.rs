@@ -12,8 +12,9 @@
 //!
 //! Time, files and threads come from kvant-env, with these exceptions, which neither a simulated
 //! clock nor injected faults could replace. In `collect`: `clock` reads clocks in signal handlers
-//! and CPU clocks of other threads; `chance` draws random numbers inside of the allocator; `threads`
-//! keeps descriptors of `/proc/self/task` open and distinguishes ended threads from other errors;
+//! and CPU clocks of other threads; `chance` draws random numbers inside of the allocator;
+//! `threads` keeps descriptors of `/proc/self/task` open and distinguishes ended threads from other
+//! errors;
 //! `timer`, `handler` and `perf` set timers, handle their signal and open perf events; `lane` and
 //! `perf` map memory that signal handlers write; `perf` yields the processor until a signal handler
 //! has left its memory. `maps` reads the link `/proc/self/exe`, and the crate addr2line maps the

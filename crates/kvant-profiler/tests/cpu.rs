@@ -173,8 +173,8 @@ fn late_in_the_millisecond() {
     }
 }
 
-/// A timer that the kernel checks at its tick, every 1, 4 or 10 ms, would sample only one of the two
-/// functions.
+/// A timer that the kernel checks at its tick, every 1, 4 or 10 ms, would sample only one of the
+/// two functions.
 #[test]
 fn work_in_step_with_the_clock_is_sampled_at_all_its_phases() {
     let _turn = turn();

@@ -9,7 +9,8 @@
 //!    synchronous samples to the other. The drain empties all lanes, so nothing is lost.
 //! 3. Lanes below [`PREPARED_COUNT`] have memory.
 //!
-//! Threads: any finds and takes lanes; one at a time (a session's drain) prepares and releases them.
+//! Threads: any finds and takes lanes; one at a time (a session's drain) prepares and releases
+//! them.
 
 use super::pace::Pace;
 use super::ring::{RING_WORDS, Ring};

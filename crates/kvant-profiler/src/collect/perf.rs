@@ -113,8 +113,8 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// Lets the kernel sample the thread that owns `lane` after each `period_ns` of its CPU time, in
-    /// the kernel too or only outside of it.
+    /// Lets the kernel sample the thread that owns `lane` after each `period_ns` of its CPU time,
+    /// in the kernel too or only outside of it.
     ///
     /// # Errors
     /// The thread has ended, or the system refuses.

@@ -70,8 +70,8 @@ impl Thinning {
     }
 }
 
-/// The threshold that keeps `room` of `weights` on average, or a few less: all large ones, and small
-/// ones in proportion to their weight.
+/// The threshold that keeps `room` of `weights` on average, or a few less: all large ones, and
+/// small ones in proportion to their weight.
 fn threshold_for(room: usize, weights: impl Iterator<Item = u64> + Clone) -> u64 {
     let mut threshold = u64::MAX;
     // Each round finds more large weights and approaches the threshold from above.

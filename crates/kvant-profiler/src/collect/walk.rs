@@ -107,8 +107,8 @@ pub(super) unsafe fn from_frame(
     unsafe { climb(frame, stack, stack.anchor(innermost), true, take) };
 }
 
-/// `is_trusted`: `frame` comes from our own code. A frame of a C function must lead to our own code:
-/// the register may contain anything.
+/// `is_trusted`: `frame` comes from our own code. A frame of a C function must lead to our own
+/// code: the register may contain anything.
 ///
 /// # Safety
 /// As for [`from_registers`].
@@ -205,9 +205,9 @@ struct FoundCaller {
     end: usize,
 }
 
-/// Searches for the caller of C functions that use the frame pointer's register for themselves, from
-/// the start of `stack` on. C functions save the register first, so the caller's frame pointer lies
-/// just below the return address; both must be plausible.
+/// Searches for the caller of C functions that use the frame pointer's register for themselves,
+/// from the start of `stack` on. C functions save the register first, so the caller's frame pointer
+/// lies just below the return address; both must be plausible.
 ///
 /// # Safety
 /// As for [`from_registers`].

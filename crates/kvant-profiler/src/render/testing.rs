@@ -6,8 +6,8 @@ use crate::recording::{
 use kvant_base::tag::{Activity, Stage, Tag};
 use kvant_base::wait::WaitKind;
 
-/// `main` calls `get`, into which `read` is inlined and which calls the kernel; a second thread only
-/// waits.
+/// `main` calls `get`, into which `read` is inlined and which calls the kernel; a second thread
+/// only waits.
 pub(super) fn recording() -> Recording {
     let frame = |address, is_kernel, is_return| Frame { address, is_kernel, is_return };
     let function = |name: &str, line| Function { name: name.into(), file: "main.rs".into(), line };

@@ -66,8 +66,8 @@ async function readWithGo(bytes) {
   return cpu;
 }
 
-// Opens collapsed stacks in speedscope and reads its export: the sum of all weights, and by function
-// the weight of stacks that contain it.
+// Opens collapsed stacks in speedscope and reads its export: the sum of all weights, and by
+// function the weight of stacks that contain it.
 async function readCollapsed(browser, path) {
   const release = join(dirname(createRequire(import.meta.url).resolve('speedscope/package.json')), 'dist', 'release');
   const context = await browser.newContext({ acceptDownloads: true });

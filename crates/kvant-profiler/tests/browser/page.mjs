@@ -1,5 +1,5 @@
-// A page of the profiler in a browser, driven like a user would. Any request other than for the page
-// itself, any console message and any uncaught error is a problem.
+// A page of the profiler in a browser, driven like a user would. Any request other than for the
+// page itself, any console message and any uncaught error is a problem.
 
 import { pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';

@@ -1,8 +1,8 @@
 use super::*;
 use crate::collect::{clock, handler};
 
-/// Samples the calling thread while it uses this much CPU time: the number of samples, their weight,
-/// and how many have kernel frames.
+/// Samples the calling thread while it uses this much CPU time: the number of samples, their
+/// weight, and how many have kernel frames.
 fn sample(cpu_ns: u64, with_kernel: bool) -> io::Result<(u64, u64, u64)> {
     handler::install()?;
     lane::keep_ready(4)?;
