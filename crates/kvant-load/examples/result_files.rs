@@ -1,8 +1,8 @@
-//! Prints the files of a made-up run as one JSON object: `hlog`, `result` (its JSON), `hgrm` (of
-//! all response times). `cargo xtask hlog-check` has them read by programs that are not ours.
+//! Prints the files of an artificial run as one JSON object: `hlog`, `result` (its JSON), `hgrm`
+//! (of all response times). `cargo xtask hlog-check` reads them with other programs.
 //!
-//! The run has two phases, kinds with awkward names, a second without answers, values from 0 to
-//! beyond the upper bound, and counts large enough for three bytes.
+//! The run has two phases, kinds with awkward names, a second without responses, values from 0 to
+//! beyond the upper bound, and counts of three bytes.
 #![allow(clippy::print_stdout, reason = "what it prints is its purpose")]
 
 use kvant_load::config::{Arrival, LoadConfig, Phase, Rate, StatusSet};
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One second: nothing in the third; the third kind comes late.
+/// One second. The third is empty; the third kind appears late.
 fn interval(names: &OpNames, phase: u64, second: u64) -> Interval {
     let kinds = ["GET /v0/entity", "put, 100 % gr\u{f6}\u{df}e\n", "late/kind:x"]
         .map(|name| names.intern(name));
@@ -72,7 +72,7 @@ fn interval(names: &OpNames, phase: u64, second: u64) -> Interval {
         } else {
             0
         }];
-        // From 0 to seconds, in no order.
+        // From 0 to seconds, unordered.
         let ns = (i * 7_919 % 5_003).pow(2) * (1 + second * 40 + phase);
         let op = interval.op_mut(kind);
         op.response.record_ns(ns);

@@ -197,8 +197,8 @@ impl<'a> Search<'a> {
         self.held_long.iter().filter(|held| **held == rate).count() >= CONFIRMATIONS
     }
 
-    /// Tries rates that failed once more, in ascending order, until one fails again or is proven too
-    /// high. Returns whether any holds now.
+    /// Tries rates that failed once more, in ascending order, until one fails again or is proven
+    /// too high. Returns whether any holds now.
     fn returns_to_bad(&mut self) -> Result<bool> {
         let mut holds_any = false;
         while let Some(rate) = self.bad_rate() {

@@ -1,9 +1,8 @@
 //! Many connections.
 
 //!
-//! Ten thousand need ten thousand descriptors on either side, more than many systems let one
-//! process have: the server is then this program once more, as a child that runs
-//! [`serve_for_a_parent`] alone.
+//! Ten thousand need as many descriptors on both sides, more than many systems allow one process.
+//! The server is then this program again, as a child that runs [`serve_for_a_parent`] alone.
 
 use crate::harness::{Setup, ensure, experiment, text};
 use crate::server::{Behaviour, Server};
@@ -14,21 +13,21 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 const ROLE: &str = "KVANT_LOAD_IT_SERVES";
-/// What the child writes before its URL.
+/// The child writes this before its URL.
 const URL: &str = "serving at ";
 
 #[test]
 fn a_thousand_connections_are_busy_at_once() {
     raise_descriptor_limit();
     experiment(|| {
-        // Each is busy for 0.5 s with a request: at 1,900 a second, 950 are busy at any time.
+        // A request takes 0.5 s: at 1,900 a second, 950 connections are busy at any time.
         let server = Server::start(Behaviour::After(Duration::from_millis(500)));
         let setup = Setup::new(server.url()).connections(1_024).threads(3);
         let outcome = setup.run(1_900.0, Duration::from_millis(1_500));
         assert_eq!(outcome.total.errors, Errors::default(), "{}", text(&outcome));
         let connections = server.counts.connections();
         assert!(connections <= 1_024, "{connections}");
-        // The server may not have come to accept them all.
+        // The server may not have accepted all.
         ensure!(connections == 1_024, "{connections} connections");
         ensure!(outcome.total.completed >= 1_500, "{}", text(&outcome));
         ensure!(outcome.response().percentile_ns(50.0) < 700_000_000, "{}", text(&outcome));
@@ -42,7 +41,7 @@ fn ten_thousand_connections_are_busy_at_once() {
     experiment(|| {
         let server = ChildServer::start();
         let setup = Setup::new(server.url.as_str()).connections(10_000).threads(2);
-        // Answers take 0.9 s: at 10,000 a second, 9,000 are busy at any time.
+        // A request takes 0.9 s: at 10,000 a second, 9,000 connections are busy at any time.
         let outcome = setup.run(10_000.0, Duration::from_secs(3));
         drop(server);
         assert_eq!(outcome.total.errors, Errors::default(), "{}", text(&outcome));
@@ -52,7 +51,7 @@ fn ten_thousand_connections_are_busy_at_once() {
     });
 }
 
-/// The server of a parent process: not a test.
+/// The server of a parent process, not a test.
 #[test]
 #[ignore = "is the server of another test"]
 fn serve_for_a_parent() {
@@ -62,14 +61,14 @@ fn serve_for_a_parent() {
     raise_descriptor_limit();
     let server = Server::start(Behaviour::After(Duration::from_millis(900)));
     println!("{URL}{}", server.url());
-    // Until the parent closes its end, or is no more.
+    // Until the parent closes its end.
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
 }
 
-/// A server in a process of its own, which ends with this.
+/// A server in another process, which ends when this is dropped.
 struct ChildServer {
     child: Child,
-    /// Open as long as the child may write to it.
+    /// Keeps the child's output open.
     output: BufReader<ChildStdout>,
     url: String,
 }
@@ -107,7 +106,7 @@ impl Drop for ChildServer {
     }
 }
 
-/// As many descriptors as the system lets us have.
+/// Raises the limit as far as the system allows.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();

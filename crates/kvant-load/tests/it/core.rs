@@ -1,4 +1,4 @@
-//! The event loop against servers that behave, and servers that do not.
+//! The event loop.
 
 use crate::harness::{check_sums, ensure, experiment, text};
 use kvant_env::Env;
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(crate) const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 pub(crate) const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// A server that hands each connection to `serve` on a thread of its own. It lives as long as the
+/// A server that calls `serve` with each connection on a new thread. It runs until the end of the
 /// test.
 pub(crate) fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -31,8 +31,8 @@ pub(crate) fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Socke
     address
 }
 
-/// Calls `answer` for each request (a head without a body) until it says `false` or the client is
-/// gone.
+/// Calls `answer` for each request (a head without a body) until it returns `false` or the client
+/// closes.
 pub(crate) fn each_request(mut stream: TcpStream, mut answer: impl FnMut(&mut TcpStream) -> bool) {
     stream.set_nodelay(true).unwrap();
     let mut unread = Vec::new();
@@ -76,7 +76,7 @@ pub(crate) fn config(
         targets: vec![target(address)],
         thread_count,
         connection_count,
-        // A machine that stands still for a while makes no timeouts.
+        // Long enough for a machine that stalls.
         timeout: Duration::from_secs(30),
         arrival: Arrival::Uniform,
         seed: 1,
@@ -132,7 +132,7 @@ fn a_closed_loop_keeps_every_connection_busy() {
 }
 
 #[test]
-fn a_constant_rate_is_kept_to_the_request() {
+fn a_constant_rate_is_kept_exactly() {
     experiment(|| {
         let outcome = run(config(instant(), 2, 4), phase(Rate::Constant(500.0), SECOND * 2));
         check_sums(&outcome);
@@ -140,7 +140,7 @@ fn a_constant_rate_is_kept_to_the_request() {
         assert_eq!(outcome.seconds.len(), 2);
         ensure!(outcome.total.completed >= 990, "{}", text(&outcome));
         let lag_ns = outcome.total.send_lag.percentile_ns(50.0);
-        ensure!(lag_ns < 1_000_000, "half of the requests are {lag_ns} ns late");
+        ensure!(lag_ns < 1_000_000, "the median send lag is {lag_ns} ns");
         Ok(())
     });
 }
@@ -165,7 +165,7 @@ fn a_ramp_plans_the_mean_of_its_rates() {
 }
 
 #[test]
-fn connections_with_plans_of_their_own_make_the_whole_rate() {
+fn private_plans_add_up_to_the_rate() {
     experiment(|| {
         let mut config = config(instant(), 2, 7);
         config.arrival = Arrival::Wrk2;
@@ -178,7 +178,7 @@ fn connections_with_plans_of_their_own_make_the_whole_rate() {
 }
 
 #[test]
-fn the_literal_schedule_opens_connections_after_each_other() {
+fn the_exact_schedule_staggers_connections() {
     experiment(|| {
         let mut config = config(instant(), 1, 20);
         config.arrival = Arrival::Wrk2;
@@ -216,7 +216,7 @@ fn a_warm_up_is_sent_and_not_recorded() {
             check_sums(&outcome);
             assert_eq!(outcome.measured_ns, 500_000_000);
             let connects = outcome.total.connect.count();
-            assert_eq!(connects, 2, "connections are recorded though");
+            assert_eq!(connects, 2, "connections of the warm-up are recorded");
             if rate != Rate::Closed {
                 assert_eq!(outcome.total.planned, 100);
             }
@@ -238,7 +238,7 @@ fn a_number_of_requests_is_met_exactly() {
 }
 
 #[test]
-fn lost_requests_count_among_a_number_of_requests() {
+fn lost_requests_count_towards_a_number_of_requests() {
     let asked = AtomicU64::new(0);
     let address = server(move |stream| {
         each_request(stream, |stream| {
@@ -253,8 +253,7 @@ fn lost_requests_count_among_a_number_of_requests() {
     assert_eq!((outcome.total.sent, outcome.total.completed + read, read), (300, 300, 30));
 }
 
-/// A server too slow for the plan: what is planned is the number, and not what the plan would have
-/// asked for meanwhile.
+/// With a server too slow for the plan, the number of requests limits what is planned.
 #[test]
 fn a_number_of_requests_ends_the_plan() {
     let address = server(|stream| {
@@ -271,7 +270,7 @@ fn a_number_of_requests_ends_the_plan() {
     assert_eq!((total.planned, total.sent, total.completed), (40, 40, 40));
     assert_eq!((outcome.backlog, outcome.in_flight), (0, 0));
     assert!(outcome.unanswered.is_empty() && !outcome.is_cut_short);
-    // And where the time is over first.
+    // The time ends first.
     let outcome =
         run(config(address, 2, 4), Phase { duration: Duration::from_millis(200), ..limited });
     check_sums(&outcome);
@@ -281,7 +280,7 @@ fn a_number_of_requests_ends_the_plan() {
 }
 
 #[test]
-fn each_second_is_shown_and_may_be_the_last() {
+fn each_second_is_reported_and_can_end_the_phase() {
     let mut load = load(config(instant(), 2, 2), 1);
     let mut seen = Vec::new();
     let see = &mut |second: &Interval| {
@@ -297,7 +296,7 @@ fn each_second_is_shown_and_may_be_the_last() {
 }
 
 #[test]
-fn a_run_can_be_stopped_from_elsewhere_at_any_time() {
+fn any_thread_can_stop_a_run() {
     let mut load = load(config(instant(), 2, 2), 1);
     let stopper = load.stopper();
     let thread = std::thread::spawn(move || {
@@ -342,13 +341,13 @@ fn all_targets_are_loaded() {
 }
 
 #[test]
-fn with_batch_latency_only_the_last_answer_of_a_batch_is_timed() {
+fn with_batch_latency_only_the_last_response_of_a_batch_is_timed() {
     experiment(|| {
         let mut config = config(instant(), 1, 2);
         config.batch_latency = true;
         let outcome =
             load(config, 4).run(&phase(Rate::Constant(400.0), SECOND / 2), &mut |_| true).unwrap();
-        // At the end, each of the two connections may have up to three answers of a batch.
+        // At the end, each of the two connections may have up to three responses of a batch.
         let of_whole_batches = outcome.response().count() * 4;
         assert!(
             (of_whole_batches..=of_whole_batches + 6).contains(&outcome.total.completed),
@@ -361,7 +360,7 @@ fn with_batch_latency_only_the_last_answer_of_a_batch_is_timed() {
 }
 
 #[test]
-fn a_configuration_that_contradicts_itself_is_refused() {
+fn a_contradictory_configuration_is_refused() {
     let refuse = |config: LoadConfig, source_count: usize| {
         let mut sources = fixed(&config, &OpNames::default(), 1);
         sources.truncate(source_count);

@@ -1,4 +1,4 @@
-//! Runs load against a server and checks what holds for every run.
+//! Runs load against a server, with the checks that hold for every run.
 
 use kvant_env::Env;
 use kvant_load::request::{HeaderBlock, append_request};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) const MS: u64 = 1_000_000;
 
-/// Ends an experiment whose timing was not as it should be.
+/// Ends an experiment whose timing failed.
 macro_rules! ensure {
     ($holds:expr, $($text:tt)+) => {
         if !$holds {
@@ -23,13 +23,12 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
-/// Makes an experiment whose timing must be right. It is for `ensure!` alone: what must hold on any
-/// machine is asserted and fails at once.
+/// Runs an experiment that checks timing with `ensure!`. What must hold on any machine is asserted
+/// instead, and fails at once.
 ///
-/// A machine that is busy with other things spoils timing without anybody's fault. So a watch runs
-/// beside each try: one that failed while threads were kept from running is no judgement, and is
-/// made again. Where that does not end, the experiment is given up and says so; on a machine that
-/// lets threads run it fails.
+/// A busy machine spoils timing. So a watch runs during each try, and a try that failed while
+/// threads were delayed is repeated. If the machine stays busy, the experiment ends without a
+/// verdict, and says so.
 pub(crate) fn experiment(make: impl Fn() -> Result<(), String>) {
     const TRIES: usize = 5;
     const DISTURBED_TRIES: usize = 8;
@@ -51,10 +50,10 @@ pub(crate) fn experiment(make: impl Fn() -> Result<(), String>) {
     }
 }
 
-/// Threads that are kept from running for so long make timing meaningless.
+/// Threads that are delayed for longer than this make timing meaningless.
 const DISTURBANCE: Duration = Duration::from_millis(10);
 
-/// Threads that sleep for a millisecond again and again, and see how much later they wake up.
+/// Threads that repeatedly sleep for a millisecond and measure how late they wake up.
 struct Watch {
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Duration>>,
@@ -64,8 +63,7 @@ impl Watch {
     fn start() -> Watch {
         const NAP: Duration = Duration::from_millis(1);
         let is_over = Arc::new(AtomicBool::new(false));
-        // From here on and without a gap: what keeps a watch from beginning, or from going on,
-        // counts too.
+        // The time before a watch thread starts, and between its sleeps, counts too.
         let begin = Instant::now();
         let watch = move |is_over: Arc<AtomicBool>| {
             let (mut last, mut worst) = (begin, Duration::ZERO);
@@ -92,7 +90,7 @@ impl Watch {
     }
 }
 
-/// Who is loaded and how.
+/// The configuration of a load.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) url: String,
@@ -191,8 +189,7 @@ pub(crate) fn run(load: &mut Load, rate: f64, duration: Duration) -> Outcome {
     outcome
 }
 
-/// What was planned is answered, failed, in flight or unsent: nothing is lost, nothing counted
-/// twice.
+/// Each planned request is completed, failed, in flight or unsent, exactly once.
 pub(crate) fn check_sums(outcome: &Outcome) {
     let total = &outcome.total;
     let errors = &total.errors;
@@ -213,8 +210,8 @@ pub(crate) fn check_sums(outcome: &Outcome) {
     assert_eq!(by_thread, total.completed, "{}", text(outcome));
 }
 
-/// The generator slept most of the time. Generous: a spinning thread uses all of it, a good one a
-/// few hundredths. A system that is itself kept from running may charge a thread for that.
+/// Checks that the generator slept most of the time. A spinning thread uses all of it, a sleeping
+/// one a few per cent; a guest system may charge a thread for time that the hypervisor took.
 pub(crate) fn check_no_spin(outcome: &Outcome) -> Result<(), String> {
     let threads = outcome.threads.len() as u64;
     ensure!(outcome.total.cpu_ns * 2 < outcome.measured_ns * threads, "{}", text(outcome));

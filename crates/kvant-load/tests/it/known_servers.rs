@@ -1,11 +1,11 @@
-//! Servers with known latency: what is reported is what can be computed.
+//! Servers with known latency: the reported figures equal the computed ones.
 
 use crate::harness::{MS, Setup, check_no_spin, ensure, experiment, text};
 use crate::server::{Behaviour, CHUNKED_ANSWER, Server};
 use kvant_load::{Errors, Histogram, Outcome, Phase, Rate};
 use std::time::Duration;
 
-/// Whether `percent` of the values lie where they should, within a tenth.
+/// Checks that a percentile is within a tenth of the expected value.
 fn check_percentile(
     histogram: &Histogram,
     percent: f64,
@@ -18,8 +18,7 @@ fn check_percentile(
     Ok(())
 }
 
-/// The server has seen what was sent, on so many connections. At the end of a run it may not have
-/// come to see all.
+/// Checks that the server has received what was sent. It may not have read all of it at the end.
 fn check_counts(server: &Server, outcome: &Outcome, connections: u64) -> Result<(), String> {
     let seen = (server.counts.requests(), server.counts.connections());
     let wanted = (outcome.total.sent, connections);
@@ -29,7 +28,7 @@ fn check_counts(server: &Server, outcome: &Outcome, connections: u64) -> Result<
 }
 
 #[test]
-fn a_server_that_answers_after_20_ms_has_that_latency() {
+fn a_server_of_20_ms_has_that_latency() {
     experiment(|| {
         let server = Server::start(Behaviour::After(Duration::from_millis(20)));
         let outcome = Setup::new(server.url()).connections(32).run(200.0, Duration::from_secs(1));
@@ -37,20 +36,20 @@ fn a_server_that_answers_after_20_ms_has_that_latency() {
         check_counts(&server, &outcome, 32)?;
         check_no_spin(&outcome)?;
         for histogram in [outcome.response(), outcome.service()] {
-            // Three digits: the bucket of 20 ms may begin a thousandth below.
+            // The bucket of 20 ms may begin a thousandth below.
             assert!(histogram.min_ns() >= 20 * MS - 20 * MS / 1_000, "{}", histogram.min_ns());
             check_percentile(&histogram, 50.0, 20 * MS, "latency")?;
         }
-        // 4 are on their way at any time.
+        // 4 are in flight at any time.
         ensure!(outcome.backlog + outcome.in_flight <= 8, "{}", text(&outcome));
         Ok(())
     });
 }
 
-/// 0.4 s without answers in 2 s, and 2 s of load.
+/// 2 s of load with a stall of 0.4 s.
 ///
 /// A share `f = S / P = 0.2` of all requests is planned within the stall, evenly, and waits from
-/// `S` (planned at its start) to nothing (planned at its end). So `P(response > x) = f (1 - x /
+/// `S` (planned at its start) to 0 (planned at its end). So `P(response > x) = f (1 - x /
 /// S)`, and the percentile `p` over `1 - f` is `x(p) = S (1 - (1 - p) / f)`: `x(0.99) = 0.95 S =
 /// 380 ms`, `x(0.9) = 0.5 S = 200 ms`; below 0.8 there is no wait.
 const STALL: Behaviour = Behaviour::Stall {
@@ -71,19 +70,19 @@ fn check_shows_the_stall(latency: &Histogram, what: &str) -> Result<(), String> 
 }
 
 #[test]
-fn a_stall_is_in_the_response_time_of_all_that_was_planned_within_it() {
+fn a_stall_is_in_the_response_time_of_all_requests_planned_within_it() {
     experiment(|| {
         let server = Server::start(STALL);
         let outcome = Setup::new(server.url()).connections(2).run(1_000.0, PERIOD);
         assert_eq!(outcome.total.errors, Errors::default());
         check_no_spin(&outcome)?;
         check_shows_the_stall(&outcome.response(), "response")?;
-        // Two requests of 2,000 met the stall; the others were sent when it was over.
+        // Two requests of 2,000 were sent during the stall, the others afterwards.
         let service = outcome.service();
         let p99_ns = service.percentile_ns(99.0);
         ensure!(p99_ns < STALL_NS / 20, "service: p99 is {} us", p99_ns / 1_000);
         check_percentile(&service, 100.0, STALL_NS, "service")?;
-        // And it was not the generator that was late.
+        // The generator was not late.
         let lag_ns = outcome.total.send_lag.percentile_ns(99.0);
         ensure!(lag_ns < STALL_NS / 20, "send lag: p99 is {} us", lag_ns / 1_000);
         let backlog_max = outcome.seconds.iter().map(|second| second.backlog).max();
@@ -93,7 +92,7 @@ fn a_stall_is_in_the_response_time_of_all_that_was_planned_within_it() {
 }
 
 #[test]
-fn a_stall_is_in_the_service_time_too_when_there_are_connections_enough() {
+fn with_enough_connections_a_stall_is_in_the_service_time_too() {
     experiment(|| {
         let server = Server::start(STALL);
         let outcome = Setup::new(server.url()).connections(300).run(500.0, PERIOD);
@@ -126,9 +125,9 @@ fn a_stall_is_nearly_invisible_in_a_closed_loop() {
 }
 
 #[test]
-fn what_is_not_answered_at_the_end_is_counted_with_its_age() {
+fn unanswered_requests_count_with_their_age() {
     experiment(|| {
-        // The stall begins after 0.6 s and lasts longer than the run.
+        // The stall begins after 0.6 s and outlasts the run.
         let server = Server::start(Behaviour::Stall {
             period: Duration::from_secs(60),
             from: Duration::from_millis(600),
@@ -138,17 +137,17 @@ fn what_is_not_answered_at_the_end_is_counted_with_its_age() {
         assert!(outcome.in_flight <= 10, "{}", text(&outcome));
         ensure!(outcome.in_flight == 10, "{}", text(&outcome));
         ensure!((370..=391).contains(&outcome.backlog), "{}", text(&outcome));
-        // They are planned evenly over the last 0.4 s.
+        // They were planned evenly over the last 0.4 s.
         check_percentile(&outcome.unanswered, 50.0, 200 * MS, "age")?;
         check_percentile(&outcome.unanswered, 100.0, 400 * MS, "age")?;
         let answered_ns = outcome.response().percentile_ns(75.0);
-        ensure!(answered_ns < 20 * MS, "p75 of what was answered is {} us", answered_ns / 1_000);
+        ensure!(answered_ns < 20 * MS, "p75 of the responses is {} us", answered_ns / 1_000);
         check_percentile(&outcome.response_with_unanswered(), 99.0, 390 * MS, "response of all")
     });
 }
 
 #[test]
-fn answers_that_come_byte_by_byte_are_understood() {
+fn responses_that_arrive_byte_by_byte_are_parsed() {
     experiment(|| {
         let distance = Duration::from_micros(100);
         let server = Server::start(Behaviour::Bytewise(CHUNKED_ANSWER, distance));
@@ -156,7 +155,7 @@ fn answers_that_come_byte_by_byte_are_understood() {
         let total = &outcome.total;
         assert_eq!(total.errors, Errors::default());
         let answer_bytes = CHUNKED_ANSWER.len() as u64;
-        // What is in flight may have been read in part.
+        // Responses in flight may have been received in part.
         let least_bytes = total.completed * answer_bytes;
         let most_bytes = (total.completed + outcome.in_flight) * answer_bytes;
         assert!(
@@ -174,7 +173,7 @@ fn answers_that_come_byte_by_byte_are_understood() {
 }
 
 #[test]
-fn pipelined_requests_are_answered_each() {
+fn each_pipelined_request_has_a_response() {
     experiment(|| {
         let server = Server::start(Behaviour::After(Duration::from_millis(1)));
         let outcome = Setup::new(server.url())

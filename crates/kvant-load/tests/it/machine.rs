@@ -1,4 +1,4 @@
-//! What a run says of the machine that it ran on, and of how much of its latencies is the server's.
+//! The machine's CPU use in a result, and the server's part of the latencies.
 
 use crate::core::{GET, SECOND, config, instant, phase};
 use crate::harness::{MS, Setup, ensure, experiment, run, text};
@@ -11,7 +11,7 @@ use kvant_load::{Batch, Expected, Load, OpNames, Outcome, Phase, Rate, RequestSo
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// A process that uses a CPU whenever it gets one.
+/// A process that uses all the CPU time it gets.
 struct Neighbour(Child);
 
 impl Neighbour {
@@ -33,10 +33,10 @@ impl Drop for Neighbour {
     }
 }
 
-/// What the neighbours used in about the same time is the least that all others did, in all and by
+/// The CPU time of the neighbours is a lower bound of that of all other processes, in total and by
 /// second.
 #[test]
-fn processes_beside_a_run_show_up_in_it() {
+fn other_processes_appear_in_the_result() {
     let server = Server::start(Behaviour::After(Duration::from_millis(1)));
     let mut load = Setup::new(server.url()).start().unwrap();
     load.watch_machine(ProcFs::system());
@@ -47,7 +47,7 @@ fn processes_beside_a_run_show_up_in_it() {
         let outcome = run(&mut load, 100.0, Duration::from_secs(2));
         (outcome, (used() - before_ns) as f64)
     };
-    // On a machine with much else to do they may get no CPU in a run.
+    // On a busy machine they may get no CPU.
     let (mut outcome, mut used_ns) = run_beside();
     for _ in 0..4 {
         if used_ns == 0.0 {
@@ -63,12 +63,12 @@ fn processes_beside_a_run_show_up_in_it() {
     let by_second_ns: f64 =
         seconds.map(|second| others_ns(second.others_part, second.time_ns)).sum();
     assert!(by_second_ns > 0.5 * used_ns, "{used_ns} ns, {:?}", outcome.seconds);
-    // The server is in this process, and so in its share.
+    // The server is in this process.
     assert_eq!((whole.server_part, whole.others_include_server), (None, false));
 }
 
 #[test]
-fn nobody_looks_at_the_machine_unless_asked() {
+fn the_machine_is_sampled_only_on_request() {
     let server = Server::start(Behaviour::After(Duration::ZERO));
     let outcome = Setup::new(server.url()).run(100.0, Duration::from_millis(300));
     assert_eq!(outcome.machine, None);
@@ -117,10 +117,9 @@ fn run_sleepy(
     outcome
 }
 
-/// A server of 20 ms, and a generator that stands still for 10 ms before every fiftieth request: of
-/// 200 a second, a few are late.
+/// The generator stalls for 10 ms before every fiftieth of 200 requests a second.
 #[test]
-fn a_generator_that_is_late_now_and_then_leaves_p50_to_the_server() {
+fn p50_of_a_generator_that_is_sometimes_late_is_the_servers() {
     experiment(|| {
         let server = Server::start(Behaviour::After(Duration::from_millis(20)));
         let phase = phase(Rate::Constant(200.0), SECOND);
@@ -138,10 +137,9 @@ fn a_generator_that_is_late_now_and_then_leaves_p50_to_the_server() {
     });
 }
 
-/// 2 ms in each call, of which one in 64 is timed: half a second of waiting, and a few milliseconds
-/// of CPU time.
+/// Each call waits 2 ms, and one in 64 is timed: half a second of waiting in total.
 #[test]
-fn a_source_that_waits_takes_no_cpu_time() {
+fn a_source_that_waits_uses_no_cpu_time() {
     let outcome =
         run_sleepy(instant(), &phase(Rate::Constant(250.0), SECOND), 1, Duration::from_millis(2));
     let total = &outcome.total;
@@ -150,7 +148,7 @@ fn a_source_that_waits_takes_no_cpu_time() {
 }
 
 #[test]
-fn a_server_that_says_nothing_is_not_valid() {
+fn a_phase_without_responses_is_not_valid() {
     let server = Server::start(Behaviour::Silent);
     let outcome = Setup::new(server.url())
         .timeout(Duration::from_millis(100))

@@ -1,4 +1,4 @@
-//! Load over real sockets, against servers whose behaviour is known.
+//! Load over real sockets against servers with known behaviour.
 
 mod connections;
 mod core;

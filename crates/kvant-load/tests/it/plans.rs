@@ -1,4 +1,4 @@
-//! The plans other than a constant rate for all connections together.
+//! Plans other than a constant rate.
 
 use crate::harness::{MS, Setup, check_sums, ensure, experiment, text};
 use crate::server::{Behaviour, Server};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const AT_ONCE: Behaviour = Behaviour::After(Duration::ZERO);
 
-/// One phase of 1 s against a server that is new.
+/// Runs one phase of 1 s against a new server.
 fn run(behaviour: Behaviour, arrival: Arrival, rate: Rate) -> Outcome {
     let server = Server::start(behaviour);
     let setup = Setup::new(server.url()).connections(4).threads(2).arrival(arrival);
@@ -36,14 +36,14 @@ fn a_ramp_sends_the_area_under_it() {
 }
 
 #[test]
-fn random_arrivals_come_to_the_rate() {
+fn random_arrivals_add_up_to_the_rate() {
     let outcome = run(AT_ONCE, Arrival::Poisson, Rate::Constant(900.0));
-    // Six standard deviations of 30; the seed is fixed, but not the plan that is made of it.
+    // Six standard deviations of 30; a change of the plan may change the draws of the fixed seed.
     assert!(outcome.total.planned.abs_diff(900) <= 180, "{}", text(&outcome));
 }
 
 #[test]
-fn pipelined_requests_add_up_although_batches_lie_across_the_ends_of_the_measured_time() {
+fn batches_across_the_ends_of_the_measured_time_add_up() {
     for arrival in [Arrival::Uniform, Arrival::Wrk2] {
         let server = Server::start(AT_ONCE);
         let setup = Setup::new(server.url()).connections(3).threads(2).pipeline(7).arrival(arrival);
@@ -57,7 +57,7 @@ fn pipelined_requests_add_up_although_batches_lie_across_the_ends_of_the_measure
         let outcome = load.run(&phase, &mut |_| true).unwrap();
         load.stop();
         check_sums(&outcome);
-        // Within a batch for each thread or connection at either end.
+        // Up to a batch for each thread or connection at either end.
         assert!(outcome.total.planned.abs_diff(53) <= 42, "{}", text(&outcome));
         let by_second: u64 = outcome.seconds.iter().map(|second| second.planned).sum();
         assert_eq!(by_second, outcome.total.planned, "{}", text(&outcome));
@@ -65,7 +65,7 @@ fn pipelined_requests_add_up_although_batches_lie_across_the_ends_of_the_measure
 }
 
 #[test]
-fn with_plans_of_their_own_connections_keep_the_rate_together() {
+fn private_plans_keep_the_rate() {
     experiment(|| {
         let outcome = run(AT_ONCE, Arrival::Wrk2, Rate::Constant(400.0));
         assert!(outcome.total.planned.abs_diff(400) <= 4, "{}", text(&outcome));
@@ -75,10 +75,10 @@ fn with_plans_of_their_own_connections_keep_the_rate_together() {
 }
 
 #[test]
-fn with_plans_of_their_own_slow_connections_fall_behind_and_say_so() {
+fn slow_connections_with_private_plans_have_a_backlog() {
     experiment(|| {
-        // Each connection makes 20 a second of its 50: 30 are missing after a second, and the last
-        // to be answered was planned when 40 % of the time had passed, warm-up included.
+        // Each connection completes 20 of its 50 requests a second: 30 are missing after a second,
+        // and the last one completed was planned at 40 % of the time, warm-up included.
         let outcome =
             run(Behaviour::After(Duration::from_millis(50)), Arrival::Wrk2, Rate::Constant(200.0));
         assert!(outcome.total.completed <= 84, "{}", text(&outcome));

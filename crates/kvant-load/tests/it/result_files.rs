@@ -1,4 +1,4 @@
-//! What is written of real runs: the interval log and the JSON hold what was printed.
+//! The interval log and the JSON of real runs contain the printed figures.
 
 use crate::harness::{Setup, check_sums, ensure, experiment, text};
 use crate::server::{Behaviour, Server};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const PERCENTILES: [f64; 7] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 100.0];
 
-/// Two phases with warm-up, on several threads, and their log.
+/// Runs two phases with warm-up on several threads. Returns their outcomes and log.
 fn run(server: &Server, rates: [Rate; 2]) -> (Vec<Outcome>, Vec<u8>) {
     let setup =
         Setup::new(server.url()).connections(8).threads(2).timeout(Duration::from_millis(400));
@@ -59,8 +59,8 @@ fn sum<'a>(outcomes: &'a [Outcome], of: impl Fn(&'a Outcome) -> Histogram) -> Hi
 #[test]
 fn a_log_merges_to_the_printed_percentiles() {
     experiment(|| {
-        // Half a second of each second nothing is answered, and requests meet their deadline: those
-        // are in the log too.
+        // The server stalls for half of each second, so that requests miss their deadlines: the
+        // log has those too.
         let behaviour = Behaviour::Stall {
             period: Duration::from_secs(1),
             from: Duration::from_millis(200),
@@ -87,7 +87,7 @@ fn a_log_merges_to_the_printed_percentiles() {
 }
 
 #[test]
-fn a_result_brings_back_the_printed_percentiles() {
+fn a_result_file_restores_the_printed_percentiles() {
     let server = Server::start(Behaviour::After(Duration::from_millis(1)));
     let (outcomes, _) = run(&server, [Rate::Constant(400.0), Rate::Ramp { from: 0.0, to: 800.0 }]);
     for outcome in &outcomes {
@@ -104,9 +104,9 @@ fn a_result_brings_back_the_printed_percentiles() {
 }
 
 #[test]
-fn a_server_that_hangs_passes_no_assertion() {
+fn a_hanging_server_passes_no_assertion() {
     let server = Server::start(Behaviour::Silent);
-    // The deadline is beyond the end, so that no request fails: they only wait.
+    // The deadline is after the end, so that requests do not fail but wait.
     let outcome = Setup::new(server.url()).connections(2).run(100.0, Duration::from_millis(500));
     assert_eq!(outcome.total.completed, 0);
     for text in [

@@ -1,7 +1,7 @@
-//! Servers whose behaviour is known exactly: what a load generator says about them can be computed.
+//! Servers with exact behaviour, whose figures can be computed.
 //!
-//! One thread with one epoll loop for all connections of a server, so that a thousand of them
-//! answer as punctually as one. Requests are told apart by their empty lines: they have no bodies.
+//! A server has one thread with one epoll loop, so that a thousand connections are as punctual as
+//! one. Requests end with their empty lines: they have no bodies.
 
 use crate::tls::ServerSide;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -20,46 +20,45 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The answer to everything.
+/// The response to every request.
 pub(crate) const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-/// An answer with every kind of framing that has to be followed.
+/// A response with every element of framing.
 pub(crate) const CHUNKED_ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\nTrailer: x\r\n\r\n";
 
 const LISTENER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
-/// What a server does with requests.
+/// How a server responds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Behaviour {
-    /// Answers this long after the request was read.
+    /// This long after reading the request.
     After(Duration),
-    /// Answers at once, but nothing from `from` to `to` of each period since the first request.
+    /// At once, except from `from` to `to` of each period since the first request.
     Stall { period: Duration, from: Duration, to: Duration },
-    /// Every so many requests (over all connections) the connection ends; the others are answered
-    /// at once.
+    /// At once; but every so many requests (over all connections) the connection ends.
     Drop { every: u64, place: Place },
-    /// One byte at a time, this long after each other.
+    /// Byte by byte, with this delay between bytes.
     Bytewise(&'static [u8], Duration),
-    /// Reads, and says nothing.
+    /// Never.
     Silent,
-    /// Says that it sends no more after so many answers of a connection, but neither closes it nor
-    /// stops reading.
+    /// At once; shuts down its sending side after so many responses of a connection, but neither
+    /// closes it nor stops reading.
     HalfClose { answers: u64 },
 }
 
-/// Where a connection is dropped.
+/// When a connection is dropped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
-    /// Before the answer.
+    /// Before the response.
     Before,
-    /// Within it.
+    /// Within the response.
     Within,
-    /// After all of it, which did not say so.
+    /// After the response, without announcement.
     After,
 }
 
-/// What happened, as the server saw it.
+/// The server's counts.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) connections: AtomicU64,
@@ -67,7 +66,7 @@ pub(crate) struct Counts {
     pub(crate) dropped: AtomicU64,
 }
 
-/// A running server. Ends when it is dropped.
+/// A running server, which ends when it is dropped.
 pub(crate) struct Server {
     pub(crate) counts: Arc<Counts>,
     address: Option<SocketAddr>,
@@ -76,11 +75,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens on a port of its own.
+    /// Listens on a free port.
     pub(crate) fn start(behaviour: Behaviour) -> Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        // The library's backlog is shorter than a thousand connections at once.
+        // The default backlog is too short for a thousand connections at once.
         rustix::net::listen(&listener, 4_096).unwrap();
         listener.set_nonblocking(true).unwrap();
         Server::with_listener(listener.into(), Some(address), behaviour, None)
@@ -94,7 +93,7 @@ impl Server {
         Server::with_listener(listener.into(), Some(address), behaviour, Some(Arc::new(config)))
     }
 
-    /// Listens on a unix socket.
+    /// Listens on a Unix socket.
     pub(crate) fn start_unix(behaviour: Behaviour, path: &Path) -> Server {
         let listener = UnixListener::bind(path).unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -125,12 +124,10 @@ impl Server {
         Server { counts, address, stop, thread: Some(thread) }
     }
 
-    /// `http://` and where it listens.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/", self.address.expect("it listens on TCP"))
     }
 
-    /// Where it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address.expect("it listens on TCP")
     }
@@ -159,7 +156,7 @@ impl Counts {
     }
 }
 
-/// What is to be done at its time: in the order of time, then of making.
+/// A scheduled action, ordered by time and then by creation.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Instant,
@@ -184,16 +181,16 @@ struct Serving {
 struct Connection {
     socket: OwnedFd,
     tls: Option<ServerSide>,
-    /// Bytes at the end of what was read that may begin an empty line.
+    /// Bytes at the end of the input that may begin an empty line.
     newlines: u8,
     answered: u64,
-    /// Nothing is sent any more.
+    /// The sending side is shut down.
     is_mute: bool,
 }
 
 impl Serving {
     fn run(&mut self) {
-        // Refused in some sandboxes: answers are then a little later.
+        // Some sandboxes refuse it: responses are then slightly later.
         rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).ok();
         let add = |fd: &OwnedFd, token| {
             epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN)
@@ -234,7 +231,7 @@ impl Serving {
         while let Ok(socket) =
             rustix::net::accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)
         {
-            // No matter for a unix socket.
+            // It fails for a Unix socket.
             rustix::net::sockopt::set_tcp_nodelay(&socket, true).ok();
             self.counts.connections.fetch_add(1, Ordering::Relaxed);
             let id = self.next_id;
@@ -297,7 +294,7 @@ impl Serving {
         }
     }
 
-    /// Sends an answer, or its next byte; does what the behaviour does at an answer.
+    /// Sends a response, or its next byte, according to the behaviour.
     fn answer(&mut self, due: Due) {
         let Some(connection) = self.connections.get_mut(&due.connection) else {
             return;
@@ -345,7 +342,7 @@ impl Serving {
 }
 
 impl Connection {
-    /// Sends bytes, and what TLS wants to say. A client that is gone is found out by reading.
+    /// Sends bytes, and pending TLS records. Reading detects a closed connection.
     fn send(&mut self, bytes: &[u8]) {
         let encrypted;
         let bytes = match &mut self.tls {

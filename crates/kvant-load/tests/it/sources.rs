@@ -1,4 +1,4 @@
-//! What the event loop promises to sources of requests.
+//! The contract between the event loop and sources of requests.
 
 use crate::core::{GET, OK, SECOND, config, each_request, instant, phase, server};
 use crate::harness::{check_sums, ensure, experiment, text};
@@ -16,12 +16,12 @@ use std::time::Duration;
 
 type Observe = dyn FnMut(&ResponseView<'_>) -> Result<()> + Send;
 
-/// A source made of closures.
+/// A source of closures.
 struct Scripted {
     next: Box<dyn FnMut() -> Result<&'static [u8]> + Send>,
     observe: Box<Observe>,
     delay: Duration,
-    /// It stops when it has seen so many answers.
+    /// Stops after this many responses.
     answers_max: u64,
     answers: u64,
     expected: Vec<Expected>,
@@ -81,18 +81,16 @@ impl RequestSource for Scripted {
     }
 }
 
-/// A request of the only kind that there is.
 fn expected(ops: &OpNames) -> Expected {
     Expected { op: ops.intern("op"), is_head: false }
 }
 
-/// On one connection, until the source ends it: machines that stand still for a while only make it
-/// longer.
+/// Runs on one connection until the source stops: on a machine that stalls it only takes longer.
 fn run(address: SocketAddr, rate: Rate, source: Scripted) -> Result<Outcome> {
     run_phase(config(address, 1, 1), &phase(rate, SECOND * 60), source)
 }
 
-/// On one thread.
+/// Runs on one thread.
 fn run_phase(config: LoadConfig, phase: &Phase, mut source: Scripted) -> Result<Outcome> {
     let ops = OpNames::default();
     source.expected = vec![expected(&ops)];
@@ -140,7 +138,7 @@ fn a_source_that_stops_ends_the_phase() {
 }
 
 #[test]
-fn a_source_that_stops_leaves_what_was_due_until_then() {
+fn a_source_that_stops_leaves_the_backlog_of_its_time() {
     for warmup in [Duration::ZERO, SECOND / 2] {
         let address = server(|stream| {
             each_request(stream, |stream| {
@@ -150,17 +148,17 @@ fn a_source_that_stops_leaves_what_was_due_until_then() {
         });
         let source = Scripted::default().stopping_after(25);
         let phase = Phase { warmup, ..phase(Rate::Constant(100.0), SECOND * 60) };
-        // After the warm-up its backlog is sent, and told to nobody.
+        // After the warm-up its backlog is sent and not recorded.
         let outcome = run_phase(config(address, 1, 1), &phase, source).unwrap();
         assert!(outcome.is_cut_short && outcome.backlog > 50, "{}", text(&outcome));
-        // One each 10 ms until then, not until the end of the phase.
+        // One every 10 ms until the source stopped, not until the end of the phase.
         let due = outcome.measured_ns / 10_000_000 + 1;
         assert!(outcome.total.planned <= due, "{due}, {}", text(&outcome));
     }
 }
 
 #[test]
-fn answers_that_wait_while_the_generator_is_held_up_are_no_timeouts() {
+fn responses_that_wait_for_a_stalled_generator_are_not_timeouts() {
     experiment(|| {
         let address = server(|stream| {
             each_request(stream, |stream| {
@@ -176,7 +174,7 @@ fn answers_that_wait_while_the_generator_is_held_up_are_no_timeouts() {
             }
             Ok(GET)
         });
-        // Many more are in flight than one look at the sockets takes.
+        // More requests are in flight than one poll returns.
         let config = LoadConfig { timeout: Duration::from_millis(600), ..config(address, 1, 120) };
         let outcome =
             run_phase(config, &phase(Rate::Constant(1_000.0), SECOND * 2), source).unwrap();
@@ -186,7 +184,7 @@ fn answers_that_wait_while_the_generator_is_held_up_are_no_timeouts() {
 }
 
 #[test]
-fn a_delay_comes_before_each_request() {
+fn each_request_has_a_delay() {
     experiment(|| {
         let source = Scripted { delay: Duration::from_millis(20), ..Scripted::default() };
         let outcome =
@@ -195,14 +193,14 @@ fn a_delay_comes_before_each_request() {
         ensure!(outcome.total.completed >= 5, "{}", text(&outcome));
         let (response_ns, lag_ns) =
             (outcome.response().percentile_ns(50.0), outcome.total.send_lag.percentile_ns(50.0));
-        ensure!(response_ns < 20_000_000, "the delay is no latency: {response_ns} ns");
-        ensure!(lag_ns < 10_000_000, "nor is it the generator's: {lag_ns} ns");
+        ensure!(response_ns < 20_000_000, "the delay counts as latency: {response_ns} ns");
+        ensure!(lag_ns < 10_000_000, "the delay counts as send lag: {lag_ns} ns");
         Ok(())
     });
 }
 
 #[test]
-fn a_source_sees_headers_and_bodies() {
+fn a_source_observes_headers_and_bodies() {
     let address = server(|stream| {
         let answer = b"HTTP/1.1 404 no\r\nX-A: 1\r\nTransfer-Encoding: chunked\r\n\r\n\
             2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n";
@@ -219,7 +217,7 @@ fn a_source_sees_headers_and_bodies() {
     assert_eq!(outcome.total.errors.status, 30);
 }
 
-/// Sends ten requests, and again those that were refused or lost.
+/// Sends ten requests, and repeats those that were refused or lost.
 struct Following {
     left: u64,
     in_flight: u64,
@@ -275,7 +273,7 @@ impl RequestSource for Following {
 }
 
 #[test]
-fn a_source_that_follows_its_requests_hears_of_each_and_may_wait() {
+fn a_source_that_follows_its_requests_learns_their_fates_and_may_pause() {
     let asked = AtomicU64::new(0);
     let address = server(move |stream| {
         each_request(stream, |stream| match asked.fetch_add(1, Ordering::Relaxed) {
@@ -306,7 +304,7 @@ fn a_source_that_follows_its_requests_hears_of_each_and_may_wait() {
     assert!(outcome.measured_ns < 30_000_000_000);
 }
 
-/// A `PUT` of 32 MiB, more than sockets hold.
+/// A `PUT` of 32 MiB, more than a socket buffers.
 fn large_request() -> &'static [u8] {
     const BODY_BYTES: usize = 32 << 20;
     let mut request =
@@ -316,12 +314,12 @@ fn large_request() -> &'static [u8] {
 }
 
 #[test]
-fn a_large_request_is_written_as_the_server_takes_it() {
+fn a_large_request_is_written_in_pieces() {
     let request = large_request();
     let address = server(move |mut stream| {
         let mut received = vec![0; request.len()];
         while stream.read_exact(&mut received).is_ok() {
-            assert!(received == request, "the request arrives as it was made");
+            assert!(received == request, "the request arrives unchanged");
             stream.write_all(OK).unwrap();
         }
     });
@@ -332,13 +330,13 @@ fn a_large_request_is_written_as_the_server_takes_it() {
 }
 
 #[test]
-fn an_answer_before_the_request_is_written_counts_and_ends_the_connection() {
+fn a_response_before_the_end_of_the_request_counts_and_ends_the_connection() {
     let request = large_request();
     let address = server(|mut stream| {
         let mut some = [0; 1_000];
         if stream.read(&mut some).is_ok_and(|count| count > 0) {
             stream.write_all(b"HTTP/1.1 413 no\r\nContent-Length: 0\r\n\r\n").unwrap();
-            // The client leaves first, however slow it is: nothing is read any more.
+            // The client closes first: the server reads nothing more.
             std::thread::sleep(SECOND * 60);
         }
     });
@@ -351,13 +349,13 @@ fn an_answer_before_the_request_is_written_counts_and_ends_the_connection() {
 }
 
 #[test]
-fn a_server_that_closes_idle_connections_costs_nothing_but_connections() {
+fn a_server_that_closes_idle_connections_causes_only_reconnects() {
     let farewell = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n";
     for last_words in [b"".as_slice(), farewell] {
         let address = server(move |mut stream| {
             stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
             each_request(stream.try_clone().unwrap(), |stream| stream.write_all(OK).is_ok());
-            // The client may be gone.
+            // The client may have closed.
             drop(stream.write_all(last_words));
         });
         experiment(|| {
@@ -365,11 +363,11 @@ fn a_server_that_closes_idle_connections_costs_nothing_but_connections() {
             let outcome = run_phase(config(address, 1, 1), &phase, Scripted::default()).unwrap();
             let errors = &outcome.total.errors;
             assert_eq!(errors.connect, 0, "{}", text(&outcome));
-            // About one each 20 ms, not as fast as possible.
+            // About one every 20 ms, not as fast as possible.
             let connects = outcome.total.connect.count();
             assert!(connects < 100, "{connects}");
-            // Where both wake up late, last words may meet a request on its way and pass for its
-            // answer.
+            // If both wake up late, the 408 may arrive while a request is in flight, and count as
+            // its response.
             ensure!(errors.status == 0, "{}", text(&outcome));
             ensure!(errors.read + errors.write <= 2, "{}", text(&outcome));
             ensure!(outcome.total.completed >= 3, "{}", text(&outcome));

@@ -1,8 +1,6 @@
-//! A small store over HTTP that keeps what it was sent, and can be made to fail in the ways that a
-//! fill must survive.
+//! A small store over HTTP, which can fail in the ways that a fill must survive.
 //!
-//! One thread a connection; blocking. Threads end when their connections do, or the store is
-//! dropped.
+//! Each connection has a blocking thread, which ends with the connection or the store.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,23 +9,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// What goes wrong.
+/// How the store fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     Nothing,
-    /// Of each so many requests one is refused, one fails, one is lost before and one after it was
-    /// done.
+    /// Of this many requests, one is refused, one fails, one is lost before and one after its
+    /// execution.
     Now(u64),
-    /// This answer to everything.
+    /// This response to every request.
     Always(&'static str),
-    /// No answer.
+    /// No response.
     Silence,
 }
 
-/// What the store has seen.
+/// The store's counts.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// Keys and the lengths of their values, with the number of times that they were stored.
+    /// Keys, the lengths of their values, and how often they were stored.
     pub(crate) stored: Mutex<BTreeMap<String, (usize, u64)>>,
     pub(crate) requests: AtomicU64,
     trouble: AtomicU64,
@@ -70,7 +68,7 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         self.seen.is_over.store(true, Ordering::Relaxed);
-        // Wakes the acceptor.
+        // Wakes up the acceptor.
         drop(TcpStream::connect(self.address));
         self.acceptor.take().unwrap().join().unwrap();
     }
@@ -87,7 +85,7 @@ fn accept(listener: &TcpListener, trouble: Trouble, seen: &Arc<Seen>) {
         connections.push((stream, std::thread::spawn(move || serve(own, trouble, &seen))));
     }
     for (stream, thread) in connections {
-        // Already closed by the other side, perhaps.
+        // The client may have closed it.
         stream.shutdown(Shutdown::Both).ok();
         thread.join().unwrap();
     }
@@ -151,7 +149,7 @@ fn serve(mut stream: TcpStream, trouble: Trouble, seen: &Seen) {
             break;
         }
     }
-    // The load generator may have closed it already.
+    // The client may have closed it.
     stream.shutdown(Shutdown::Both).ok();
 }
 

@@ -1,4 +1,4 @@
-//! The server's side of TLS, with a certificate of its own.
+//! The server's side of TLS, with a self-signed certificate.
 
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::{ServerConfig, ServerConnection};
@@ -20,7 +20,7 @@ pub(crate) fn server_config() -> (ServerConfig, String) {
     (config, made.cert.pem())
 }
 
-/// Turns what a socket has into what was meant, and back.
+/// Decrypts what a socket receives and encrypts what it sends.
 pub(crate) struct ServerSide(ServerConnection);
 
 impl ServerSide {
@@ -28,7 +28,7 @@ impl ServerSide {
         ServerSide(ServerConnection::new(config).unwrap())
     }
 
-    /// What came, without TLS. A client that breaks the protocol says nothing.
+    /// Decrypts received bytes; nothing after a protocol error.
     pub(crate) fn received(&mut self, mut encrypted: &[u8]) -> Vec<u8> {
         let mut plain = Vec::new();
         while !encrypted.is_empty() {
@@ -37,13 +37,13 @@ impl ServerSide {
             if !is_fine {
                 break;
             }
-            // The end of what there is is an error of the reader.
+            // The reader ends with an error.
             drop(self.0.reader().read_to_end(&mut plain));
         }
         plain
     }
 
-    /// `plain` with TLS, and what TLS itself has to say.
+    /// Encrypts `plain`; includes pending TLS records.
     pub(crate) fn sending(&mut self, plain: &[u8]) -> Vec<u8> {
         self.0.writer().write_all(plain).unwrap();
         let mut encrypted = Vec::new();

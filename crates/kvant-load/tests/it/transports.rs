@@ -1,4 +1,4 @@
-//! The ways to a server that are not plain TCP.
+//! Transports other than plain TCP.
 
 use crate::harness::{Setup, ensure, experiment, text};
 use crate::server::{Behaviour, CHUNKED_ANSWER, Server};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const AT_ONCE: Behaviour = Behaviour::After(Duration::ZERO);
 
-/// Load that must be answered, all but a little on a busy machine.
+/// Runs load and checks that almost all of it is completed.
 fn check(setup: &Setup) -> Result<(), String> {
     let outcome = setup.run(200.0, Duration::from_millis(500));
     assert_eq!(outcome.total.errors, Errors::default(), "{}", text(&outcome));
@@ -17,7 +17,7 @@ fn check(setup: &Setup) -> Result<(), String> {
 }
 
 #[test]
-fn tls_works_with_any_certificate_and_with_one_that_is_asked_for() {
+fn tls_works_with_any_certificate_and_with_a_ca_file() {
     let (config, pem) = tls::server_config();
     let server = Server::start_tls(AT_ONCE, config);
     let setup = Setup::new(format!("https://{}/", server.address())).connections(4).threads(2);
@@ -26,7 +26,7 @@ fn tls_works_with_any_certificate_and_with_one_that_is_asked_for() {
 }
 
 #[test]
-fn a_certificate_that_is_not_believed_is_a_connection_that_cannot_be_opened() {
+fn connections_with_an_untrusted_certificate_fail_to_open() {
     let (config, _) = tls::server_config();
     let (_, other_pem) = tls::server_config();
     let server = Server::start_tls(AT_ONCE, config);
@@ -38,7 +38,7 @@ fn a_certificate_that_is_not_believed_is_a_connection_that_cannot_be_opened() {
 }
 
 #[test]
-fn the_reason_for_which_no_tls_can_be_had_is_told_beforehand() {
+fn the_reason_of_a_failing_handshake_is_reported_beforehand() {
     let wait_max = Duration::from_secs(30);
     let reason = |server: &Server, ca_pem: Option<&str>| {
         let target = Target::parse(&format!("https://{}/", server.address())).unwrap();
@@ -58,7 +58,7 @@ fn the_reason_for_which_no_tls_can_be_had_is_told_beforehand() {
 }
 
 #[test]
-fn tls_answers_that_come_byte_by_byte_are_understood() {
+fn tls_responses_that_arrive_byte_by_byte_are_parsed() {
     let (config, _) = tls::server_config();
     let server =
         Server::start_tls(Behaviour::Bytewise(CHUNKED_ANSWER, Duration::from_micros(100)), config);
@@ -67,7 +67,7 @@ fn tls_answers_that_come_byte_by_byte_are_understood() {
 }
 
 #[test]
-fn unix_sockets_are_spoken_to() {
+fn unix_sockets_work() {
     let directory = std::env::temp_dir().join(format!("kvant-load-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let path = directory.join("it.sock");
@@ -80,8 +80,8 @@ fn unix_sockets_are_spoken_to() {
 }
 
 #[test]
-fn an_address_that_refuses_is_passed_over_for_the_next() {
-    // `localhost` may be ::1 first, where nobody listens.
+fn after_an_address_that_refuses_the_next_is_used() {
+    // `localhost` may resolve to ::1 first, where no server listens.
     let server = Server::start(AT_ONCE);
     let setup = Setup::new(format!("http://localhost:{}/", server.address().port())).connections(2);
     experiment(|| {

@@ -1,4 +1,4 @@
-//! Servers that fail: failures are counted once each, the rate is kept, and no core spins.
+//! Servers that fail: each failure counts once, the rate is kept, and no thread spins.
 
 use crate::harness::{MS, Setup, check_no_spin, ensure, experiment, run, text};
 use crate::server::{Behaviour, Place, Server};
@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
 #[test]
-fn a_server_that_never_answers_makes_timeouts_and_a_backlog() {
+fn a_server_that_never_responds_causes_timeouts_and_a_backlog() {
     experiment(|| {
         let server = Server::start(Behaviour::Silent);
         let setup = Setup::new(server.url()).connections(4).timeout(Duration::from_millis(250));
@@ -15,28 +15,28 @@ fn a_server_that_never_answers_makes_timeouts_and_a_backlog() {
         let total = &outcome.total;
         assert_eq!(total.completed, 0, "{}", text(&outcome));
         assert_eq!((total.errors.read, total.errors.write, total.errors.status), (0, 0, 0));
-        // Each connection meets a deadline each 250 ms, and opens anew: at most 6 in 1.6 s.
+        // Each connection times out every 250 ms and is reopened: at most 6 times in 1.6 s.
         assert!(total.errors.timeout <= 24, "{}", text(&outcome));
         ensure!(total.errors.timeout >= 16, "{}", text(&outcome));
-        // What timed out is in the histograms with what it had waited.
+        // Timeouts are in the histograms with the time they waited.
         assert!(outcome.service().min_ns() >= 249 * MS, "{}", outcome.service().min_ns());
         assert!(outcome.response().max_ns() >= outcome.service().max_ns());
         assert!(outcome.backlog >= 130, "{}", text(&outcome));
-        // The last may have been closed before the server looked.
+        // The last one may have been closed before the server accepted it.
         let requests = server.counts.requests();
         assert!(requests <= total.sent, "{requests} requests, {}", text(&outcome));
         check_no_spin(&outcome)
     });
 }
 
-/// Every 10th request is met by the end of its connection.
+/// The connection of every 10th request is dropped.
 fn drops(place: Place) -> Result<(Outcome, Server), String> {
     let server = Server::start(Behaviour::Drop { every: 10, place });
     let outcome = Setup::new(server.url()).connections(8).run(500.0, Duration::from_secs(1));
     let errors = outcome.total.errors;
     assert_eq!((errors.timeout, errors.status, errors.connect), (0, 0, 0), "{}", text(&outcome));
     check_no_spin(&outcome)?;
-    // The plan is kept although connections come and go.
+    // The plan is kept although connections are lost.
     ensure!(outcome.backlog + outcome.in_flight <= 50, "{}", text(&outcome));
     let connections = server.counts.connections();
     ensure!(connections > 40, "{connections} connections");
@@ -44,7 +44,7 @@ fn drops(place: Place) -> Result<(Outcome, Server), String> {
 }
 
 #[test]
-fn a_server_that_drops_connections_before_or_within_the_answer_makes_an_error_each() {
+fn each_connection_dropped_before_or_within_the_response_is_an_error() {
     for place in [Place::Before, Place::Within] {
         experiment(|| {
             let (outcome, server) = drops(place)?;
@@ -64,12 +64,12 @@ fn a_server_that_drops_connections_before_or_within_the_answer_makes_an_error_ea
 }
 
 #[test]
-fn a_server_that_closes_after_the_answer_costs_a_connection_and_little_else() {
+fn a_server_that_closes_after_the_response_causes_few_errors() {
     experiment(|| {
         let (outcome, server) = drops(Place::After)?;
         let errors = outcome.total.errors;
         let dropped = server.counts.dropped();
-        // The answer counts. A request that crosses the end on its way fails.
+        // The response counts. A request sent before the close arrives fails.
         assert!(errors.read + errors.write <= dropped, "{}", text(&outcome));
         ensure!(errors.read + errors.write <= 15, "{}", text(&outcome));
         ensure!(dropped >= 40, "{dropped} dropped");
@@ -78,7 +78,7 @@ fn a_server_that_closes_after_the_answer_costs_a_connection_and_little_else() {
 }
 
 #[test]
-fn a_server_that_ends_its_side_is_left_for_a_new_connection() {
+fn a_half_closed_connection_is_replaced() {
     experiment(|| {
         let server = Server::start(Behaviour::HalfClose { answers: 5 });
         let outcome = Setup::new(server.url()).connections(4).run(200.0, Duration::from_secs(1));
@@ -94,13 +94,13 @@ fn a_server_that_ends_its_side_is_left_for_a_new_connection() {
 }
 
 #[test]
-fn a_server_that_ends_its_side_instead_of_answering_makes_errors_and_no_spin() {
+fn a_half_close_instead_of_a_response_causes_errors_and_no_spin() {
     experiment(|| {
         let server = Server::start(Behaviour::HalfClose { answers: 0 });
         let outcome = Setup::new(server.url()).connections(4).run(1_000.0, Duration::from_secs(1));
         let errors = outcome.total.errors;
         assert_eq!(outcome.total.completed, 0);
-        // A connection that brings nothing backs off, 1 ms to 1 s: ten attempts a second, not
+        // Connections without a response back off, 1 ms to 1 s: ten attempts a second, not
         // thousands.
         assert!(errors.read <= 80, "{}", text(&outcome));
         assert!(server.counts.connections() <= 100, "{}", server.counts.connections());
@@ -110,8 +110,8 @@ fn a_server_that_ends_its_side_instead_of_answering_makes_errors_and_no_spin() {
 }
 
 #[test]
-fn a_server_that_refuses_is_asked_again_with_patience() {
-    // A port that was free a moment ago, and to which nothing listens.
+fn connects_to_a_server_that_refuses_back_off() {
+    // A free port, where no server listens.
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
     experiment(|| {
         let outcome = Setup::new(format!("http://{address}/"))
@@ -119,7 +119,7 @@ fn a_server_that_refuses_is_asked_again_with_patience() {
             .run(100.0, Duration::from_millis(1_500));
         let errors = outcome.total.errors;
         assert_eq!((outcome.total.completed, outcome.backlog), (0, 150), "{}", text(&outcome));
-        // The first attempts come before the plan begins, whatever happens then.
+        // The first attempts precede the plan.
         assert!((1..=80).contains(&errors.connect), "{}", text(&outcome));
         assert_eq!(errors.read + errors.write + errors.timeout, 0, "{}", text(&outcome));
         check_no_spin(&outcome)
@@ -127,7 +127,7 @@ fn a_server_that_refuses_is_asked_again_with_patience() {
 }
 
 #[test]
-fn what_is_left_of_a_phase_is_not_in_the_next() {
+fn the_backlog_of_a_phase_is_not_in_the_next() {
     experiment(|| {
         let server = Server::start(Behaviour::After(Duration::from_millis(300)));
         let mut load = Setup::new(server.url()).connections(3).start().unwrap();
@@ -136,8 +136,8 @@ fn what_is_left_of_a_phase_is_not_in_the_next() {
         let next = run(&mut load, 4.0, Duration::from_secs(1));
         load.stop();
         let connections = server.counts.connections();
-        assert!(connections <= 3, "{connections}: they are kept from phase to phase");
-        // With anything of the backlog before them, they would have waited for seconds.
+        assert!(connections <= 3, "{connections}: connections outlive phases");
+        // Behind the backlog of the first phase they would wait for seconds.
         ensure!(next.response().max_ns() < 500 * MS, "{} us", next.response().max_ns() / 1_000);
         ensure!(next.total.completed >= 2, "{}", text(&next));
         Ok(())

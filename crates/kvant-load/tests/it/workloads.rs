@@ -73,7 +73,7 @@ fn a_fill_survives_refusals_failures_and_broken_connections() {
 }
 
 #[test]
-fn a_fill_of_a_server_that_knows_no_such_path_ends_at_once() {
+fn a_fill_of_an_unknown_path_ends_at_once() {
     let store = Store::start(Trouble::Always("404 Not Found"));
     let report = run_fill(&fill_config(1_000_000), &store);
     assert!(report.problem.unwrap().contains("404"));
@@ -82,7 +82,7 @@ fn a_fill_of_a_server_that_knows_no_such_path_ends_at_once() {
 }
 
 #[test]
-fn a_fill_gives_up_after_so_many_tries() {
+fn a_fill_gives_up_after_the_last_try() {
     let store = Store::start(Trouble::Always("503 Busy"));
     let config = FillConfig { tries_max: 3, ..fill_config(10) };
     let problem = run_fill(&config, &store).problem.unwrap();
@@ -98,7 +98,7 @@ fn a_fill_gives_up_when_its_time_is_over() {
 }
 
 #[test]
-fn a_fill_ends_when_its_caller_says_so() {
+fn a_caller_can_end_a_fill() {
     let store = Store::start(Trouble::Silence);
     let load = load_config(&store.url(), 1, 1);
     let report = fill(&fill_config(10), &[], load, Env::posix(), &mut |_, progress| {
@@ -127,7 +127,7 @@ fn run_workload(config: &WorkloadConfig, store: &Store) -> Outcome {
     outcome
 }
 
-/// Answers with this status to requests of this kind.
+/// The number of responses of this kind with this status.
 fn answers(outcome: &Outcome, kind: &str, status: u16) -> u64 {
     let index = outcome.op_names.iter().position(|name| name == kind).unwrap();
     let statuses = &outcome.total.ops[index].statuses;
@@ -135,7 +135,7 @@ fn answers(outcome: &Outcome, kind: &str, status: u16) -> u64 {
 }
 
 #[test]
-fn workloads_find_what_a_fill_has_stored_and_miss_what_they_should() {
+fn workloads_find_the_keys_of_a_fill_and_miss_the_others() {
     let store = Store::start(Trouble::Nothing);
     assert_eq!(run_fill(&fill_config(2_000), &store).problem, None);
     let config = WorkloadConfig {
@@ -148,7 +148,7 @@ fn workloads_find_what_a_fill_has_stored_and_miss_what_they_should() {
     assert_eq!(outcome.total.errors.status, 0, "absent keys are no failures");
     let (hits, misses) = (answers(&outcome, "get", 200), answers(&outcome, "get", 404));
     assert!(hits > 0 && misses > 0, "{hits} {misses}");
-    // Half and half: beyond six deviations something is wrong.
+    // Half and half, within six standard deviations.
     let deviation = ((hits + misses) as f64 / 4.0).sqrt();
     assert!(hits.abs_diff(misses) as f64 / 2.0 < 6.0 * deviation, "{hits} {misses}");
     assert!(answers(&outcome, "range", 200) > 0 && answers(&outcome, "status", 200) > 0);

@@ -36,7 +36,7 @@ fn server_config(identity: &Identity) -> ServerConfig {
 
 type ServerStream = rustls::StreamOwned<ServerConnection, UnixStream>;
 
-/// Our end of a connection to a TLS server that does `serve`.
+/// The client's end of a connection to a TLS server that runs `serve`.
 fn server<T: Send + 'static>(
     config: ServerConfig,
     serve: impl FnOnce(&mut ServerStream) -> T + Send + 'static,
@@ -86,7 +86,7 @@ fn read_all(stream: &mut TlsStream) -> Vec<u8> {
 }
 
 #[test]
-fn any_certificate_will_do_when_none_is_asked_for() {
+fn without_a_ca_file_any_certificate_is_accepted() {
     let (socket, served) = server(server_config(&identity()), |stream| {
         let mut request = [0; 4];
         stream.read_exact(&mut request).unwrap();
@@ -121,8 +121,7 @@ fn with_a_ca_file_chain_and_name_are_checked() {
             let mut byte = [0];
             stream.read(&mut byte).is_ok_and(|read| read == 1)
         });
-        // Open until the server has read: it may have sent what nobody reads, which makes a close a
-        // reset.
+        // Open until the server has read: a close with unread input would be a reset.
         let mut met = connect(Some(ca_pem), socket, host);
         match (&mut met, refusal) {
             (Ok(stream), None) => assert_eq!(stream.write(b"x").unwrap(), 1, "{host}"),
@@ -136,7 +135,7 @@ fn with_a_ca_file_chain_and_name_are_checked() {
 }
 
 #[test]
-fn several_certificates_in_a_ca_file_are_all_believed() {
+fn all_certificates_in_a_ca_file_are_trusted() {
     let (one, two) = (identity(), identity());
     let (socket, served) =
         server(server_config(&two), |stream| stream.conn.complete_io(&mut stream.sock).is_ok());
@@ -157,7 +156,7 @@ fn unusable_ca_files_and_hosts_are_refused() {
 }
 
 #[test]
-fn much_goes_both_ways_when_the_kernel_takes_little_at_a_time() {
+fn large_transfers_in_both_directions_survive_full_socket_buffers() {
     const BYTES: usize = 3 << 20;
     let (is_full, until_full) = std::sync::mpsc::channel();
     let (socket, served) = server(server_config(&identity()), move |stream| {
@@ -194,7 +193,7 @@ fn much_goes_both_ways_when_the_kernel_takes_little_at_a_time() {
 }
 
 #[test]
-fn the_end_of_the_connection_reads_as_nothing_with_or_without_notice() {
+fn the_end_of_the_connection_reads_as_0_with_or_without_close_notify() {
     for gives_notice in [true, false] {
         let (socket, served) = server(server_config(&identity()), move |stream| {
             stream.write_all(b"the end").unwrap();
@@ -210,17 +209,17 @@ fn the_end_of_the_connection_reads_as_nothing_with_or_without_notice() {
 }
 
 #[test]
-fn our_leaving_is_announced() {
+fn close_notify_is_sent() {
     let (socket, served) = server(server_config(&identity()), |stream| stream.read(&mut [0; 10]));
     let mut stream = connect(None, socket, "localhost").unwrap();
     stream.close_notify();
-    // The connection is still open: only the announcement ends the server's read.
+    // The socket is still open: only the close_notify ends the server's read.
     assert_eq!(served.join().unwrap().unwrap(), 0);
     drop(stream);
 }
 
 #[test]
-fn what_speaks_no_tls_is_an_error_not_a_wait() {
+fn a_peer_without_tls_is_an_error() {
     for (text, kind) in [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n".as_slice(), io::ErrorKind::InvalidData),
         (b"", io::ErrorKind::UnexpectedEof),
