@@ -1,26 +1,27 @@
-//! What a run must hold: `p99<5ms`, `rate>=99%`, `errors<0.1%`, `put:p99.9<=base*1.1`.
+//! Assertions about a run: `p99<5ms`, `rate>=99%`, `errors<0.1%`, `put:p99.9<=base*1.1`.
 //!
 //! ```text
 //! assertion = [KIND ":"] measure comparison bound
-//! measure   = [("response" | "service" | "lag" | "connect") "."] ("pNUMBER" | "max" | "min" | "mean" | "stdev")
+//! measure   = [("response" | "service" | "lag" | "connect") "."]
+//!             ("pNUMBER" | "max" | "min" | "mean" | "stdev")
 //!           | "rate" | "errors" | "timeouts" | "backlog" | "completed"
 //! comparison= "<" | "<=" | ">" | ">=" | "=="
 //! bound     = TIME | NUMBER | NUMBER "%" | "base" ["*" NUMBER]
 //! ```
 //!
-//! `KIND` is a kind of requests, upper or lower case; names hold blanks, slashes and colons, so it
-//! ends at the last colon: `GET /v0/entity:p99<2ms`. Blanks are allowed between all parts.
+//! `KIND` is a kind of requests, in upper or lower case. Names of kinds may have blanks, slashes
+//! and colons: the name ends at the last colon, as in `GET /v0/entity:p99<2ms`. Blanks are allowed
+//! between all parts.
 //!
 //! Invariants:
-//! 1. A hang passes no assertion. What was not answered when the time was over counts with the time
-//!    that it had waited: the least that its response time can be. Where values without it would be
-//!    higher (many waited for a moment only), they hold. Where nothing was answered, or a kind has
-//!    no values, nothing is decided, which is not met. Which kind a request that was not answered
-//!    is of is not known: each kind counts all of them.
-//! 2. Service times, send lag and connect times are of what was sent and ended; of `errors`, each
-//!    is counted once.
-//! 3. Shares: `rate` of what was planned (answers for each planned request), `backlog` and
-//!    `completed` likewise; `errors` and `timeouts` of what was sent.
+//! 1. A hanging server meets no assertion. Requests that are unanswered at the end count with their
+//!    age, a lower bound of their response time, unless the value is higher without them. Without
+//!    any response, or any value of the kind, the assertion is undecided, which is not met. The
+//!    kind of an unanswered request is unknown: each kind counts all of them.
+//! 2. Service times, send lag and connect times cover completed requests and connections. An error
+//!    counts once.
+//! 3. Shares of `rate`, `backlog` and `completed` are of planned requests; shares of `errors` and
+//!    `timeouts` are of sent requests.
 //! 4. `base` is the same measure of an earlier run at the same rate.
 
 mod check;
@@ -31,7 +32,9 @@ mod tests;
 pub use check::Checked;
 pub use parse::ParseError;
 
-/// Something that a phase of load must hold.
+use kvant_base::named_enum;
+
+/// An assertion about a phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assertion {
     text: String,
@@ -42,27 +45,29 @@ pub struct Assertion {
     bound: Bound,
 }
 
-/// What is looked at.
+/// The asserted value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Measure {
     /// In nanoseconds.
     Latency(Series, Statistic),
-    /// Answers a second.
+    /// Responses per second.
     Rate,
     /// A number of requests.
     Count(Counter),
 }
 
-/// Which latency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Series {
-    Response,
-    Service,
-    SendLag,
-    Connect,
+named_enum! {
+    /// A recorded latency.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Series {
+        Response = "response",
+        Service = "service",
+        SendLag = "lag",
+        Connect = "connect",
+    }
 }
 
-/// What of a latency.
+/// A statistic of a latency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Statistic {
     /// 0..=100.
@@ -73,13 +78,15 @@ enum Statistic {
     Stdev,
 }
 
-/// What is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Counter {
-    Errors,
-    Timeouts,
-    Backlog,
-    Completed,
+named_enum! {
+    /// A number of requests.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Counter {
+        Errors = "errors",
+        Timeouts = "timeouts",
+        Backlog = "backlog",
+        Completed = "completed",
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,40 +98,39 @@ enum Comparison {
     Equal,
 }
 
-/// What it is compared with.
+/// The right side of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Bound {
-    /// In the unit of the measure: nanoseconds, answers a second, requests.
+    /// In the unit of the measure: nanoseconds, responses per second, requests.
     Value(f64),
-    /// Of what was planned or sent, 0..=1 or more.
+    /// A fraction of the planned or sent requests.
     Share(f64),
-    /// This many times the value of the baseline.
+    /// A multiple of the value of the baseline.
     Base(f64),
 }
 
 impl Assertion {
-    /// Reads an assertion.
+    /// Parses an assertion.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The problem and its place.
     pub fn parse(text: &str) -> Result<Assertion, ParseError> {
         parse::parse(text)
     }
 
-    /// As it was given.
+    /// The assertion as given.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it is about failures alone: a slow generator makes none, so that it means the same
-    /// in a run that is not valid.
+    /// Whether it is about failures. A slow generator causes none, so that the assertion is
+    /// meaningful even in an invalid run.
     pub fn is_about_failures(&self) -> bool {
         matches!(self.measure, Measure::Count(Counter::Errors | Counter::Timeouts))
     }
 
-    /// Whether it can be looked at while the load goes on: it bounds failures or a latency from
-    /// above, so that what is over the bound is no matter of what comes later. A rate is known at
-    /// the end.
+    /// Whether it can be checked during the phase: it bounds failures or a latency from above. All
+    /// other values are known at the end only.
     pub fn is_known_early(&self) -> bool {
         let has_upper_bound = match self.comparison {
             Comparison::Less | Comparison::AtMost => true,
@@ -135,7 +141,7 @@ impl Assertion {
             && (self.is_about_failures() || matches!(self.measure, Measure::Latency(..)))
     }
 
-    /// Which percentile of the response time it is about, if it is about one.
+    /// The percentile of the response time that it is about, if any.
     pub fn response_percent(&self) -> Option<f64> {
         match self.measure {
             Measure::Latency(Series::Response, Statistic::Percentile(percent)) => Some(percent),

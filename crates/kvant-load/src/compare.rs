@@ -1,17 +1,17 @@
-//! Two results side by side: what was, and what has become of it.
+//! Compares two results, the older one with the newer one.
 //!
-//! Phases are compared with those of the same rate. Where a file has several of one rate (repeats),
-//! each of their figures counts as one observation: the median is compared, and whether the two
-//! ranges overlap is said. Percentiles are never averaged, and histograms of repeats never merged
-//! before a comparison, as that would hide how far repeats differ.
+//! Phases are compared with phases of the same rate. If a file has several of a rate (repeats),
+//! each is one observation: the medians are compared, and the ranges checked for overlap.
+//! Percentiles are never averaged, nor histograms of repeats merged, as that would hide how much
+//! repeats differ.
 //!
 //! Invariants:
 //! 1. No difference is called significant. With one run each, a note says that repeats differ as
-//!    well; with several, "apart" says that every run of one side lies beyond every run of the
-//!    other, and nothing more.
-//! 2. Whatever makes the two not comparable is a warning: other configuration, another machine, a
-//!    run that is not valid, a plan that was not kept.
-//! 3. A percentile beyond which fewer than [`TAIL_VALUES_MIN`] values lie is marked.
+//!    well; with several, "apart" means that every run of one side lies beyond every run of the
+//!    other, and no more.
+//! 2. Everything that makes the runs incomparable is a warning: another configuration or machine,
+//!    an invalid run, a plan that was not kept.
+//! 3. A percentile with fewer than [`TAIL_VALUES_MIN`] values beyond it is marked.
 
 mod figures;
 #[cfg(test)]
@@ -21,26 +21,25 @@ mod warnings;
 
 use crate::config::Rate;
 use crate::outcome::Outcome;
-use crate::record::Interval;
 use crate::report::json::{PhaseResult, ResultFile};
 use kvant_base::{Error, Result};
 use std::path::Path;
 
-/// As few values beyond a percentile make it a matter of luck.
+/// A percentile with fewer values beyond it depends on chance.
 pub const TAIL_VALUES_MIN: u64 = 10;
-/// Rates that differ by less are the same: they were typed or computed in different ways.
+/// Rates that differ by less are equal up to rounding.
 const SAME_RATE_PART: f64 = 0.001;
 
 /// Two results, A and B, compared. `Display` is the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// What A and B are called.
+    /// Names of A and B.
     pub names: [String; 2],
     /// By rate, in the order of A.
     pub rates: Vec<RateComparison>,
-    /// What makes the comparison doubtful.
+    /// Reasons to doubt the comparison.
     pub warnings: Vec<String>,
-    /// How it is to be read.
+    /// Explanations.
     pub notes: Vec<String>,
 }
 
@@ -49,9 +48,9 @@ pub struct Comparison {
 pub struct RateComparison {
     /// The rate, as A has it.
     pub rate: Rate,
-    /// How many phases A and B have of it; at least one each.
+    /// Numbers of phases in A and B, each at least 1.
     pub run_counts: [usize; 2],
-    /// Figures of all kinds together, then by kind.
+    /// Figures of all kinds of requests together, then by kind.
     pub rows: Vec<Row>,
 }
 
@@ -60,24 +59,24 @@ pub struct RateComparison {
 pub struct Row {
     /// The kind of requests; empty for all together.
     pub kind: String,
-    /// What is compared: `response p99`, `errors`.
+    /// The name of the figure: `response p99`, `errors`.
     pub what: String,
     /// Its unit.
     pub unit: Unit,
-    /// The figures of A and B; `None` where there are none.
+    /// The figures of A and B.
     pub sides: [Option<Spread>; 2],
-    /// Whether fewer than [`TAIL_VALUES_MIN`] values lie beyond it in one of the runs.
+    /// Whether one of the runs has fewer than [`TAIL_VALUES_MIN`] values beyond it.
     pub is_thin: bool,
 }
 
-/// What a figure is.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds.
     Ns,
-    /// Requests a second.
+    /// Requests per second.
     PerSecond,
-    /// A part of 1.
+    /// A fraction of 1.
     Part,
     /// Requests.
     Count,
@@ -92,27 +91,23 @@ pub struct Spread {
     pub median: f64,
     /// The highest.
     pub max: f64,
-    /// How many runs.
+    /// The number of runs.
     pub count: usize,
 }
 
-/// Compares two results, `a` the older one. `names` is what they are called: the files' names.
+/// Compares two results, of which `a` is the older one. `names` are those of the files.
 ///
 /// # Errors
-/// `Invalid`: a histogram in one of them cannot be read.
+/// `Invalid`: a histogram in one of them is malformed.
 pub fn compare(a: &ResultFile, b: &ResultFile, names: [&str; 2]) -> Result<Comparison> {
     let named = |index: usize| move |error: Error| error.with_file(Path::new(names[index]));
     let sides = [outcomes(a).map_err(named(0))?, outcomes(b).map_err(named(1))?];
-    let mut rates = Vec::new();
-    let mut seen: Vec<Rate> = Vec::new();
+    let mut rates: Vec<RateComparison> = Vec::new();
     for outcome in &sides[0] {
         let rate = outcome.phase.rate;
-        if seen.iter().any(|known| is_same(*known, rate)) {
-            continue;
-        }
-        seen.push(rate);
+        let is_new = !rates.iter().any(|known| is_same(known.rate, rate));
         let of_rate = sides.each_ref().map(|side| with_rate(side, rate));
-        if of_rate.iter().all(|runs| !runs.is_empty()) {
+        if is_new && !of_rate[1].is_empty() {
             rates.push(RateComparison {
                 rate,
                 run_counts: of_rate.each_ref().map(Vec::len),
@@ -131,11 +126,11 @@ pub fn compare(a: &ResultFile, b: &ResultFile, names: [&str; 2]) -> Result<Compa
     Ok(comparison)
 }
 
-/// What an earlier run came to at `rate`, for assertions that compare with it: all its phases of
-/// that rate together. `None` when it has none.
+/// The sum of an earlier run's phases of this rate, for assertions that compare with it; `None`
+/// without such phases.
 ///
 /// # Errors
-/// `Invalid`: a histogram in it cannot be read.
+/// `Invalid`: a histogram in it is malformed.
 pub fn baseline(file: &ResultFile, rate: Rate) -> Result<Option<Outcome>> {
     let all = outcomes(file)?;
     let mut of_rate = with_rate(&all, rate).into_iter();
@@ -149,7 +144,7 @@ pub fn baseline(file: &ResultFile, rate: Rate) -> Result<Option<Outcome>> {
     Ok(Some(sum))
 }
 
-/// Whether two rates are the same plan.
+/// Whether two rates are equal up to rounding.
 pub fn is_same(a: Rate, b: Rate) -> bool {
     let near = |a: f64, b: f64| (a - b).abs() <= SAME_RATE_PART * a.abs().max(b.abs());
     match (a, b) {
@@ -160,8 +155,8 @@ pub fn is_same(a: Rate, b: Rate) -> bool {
     }
 }
 
-/// A rate as people say it: `20000/s`, `closed loop`, `0/s to 50000/s`.
-pub fn rate_text(rate: Rate) -> String {
+/// A rate in words: `20000/s`, `closed loop`, `0/s to 50000/s`.
+fn rate_text(rate: Rate) -> String {
     match rate {
         Rate::Closed => "closed loop".to_owned(),
         Rate::Constant(rate) => format!("{rate}/s"),
@@ -170,7 +165,7 @@ pub fn rate_text(rate: Rate) -> String {
 }
 
 impl Row {
-    /// B in parts of A, by their medians; `None` where one has no figure or A's is 0.
+    /// The ratio B/A of the medians; `None` if one is absent or A is 0.
     pub fn ratio(&self) -> Option<f64> {
         let [Some(a), Some(b)] = self.sides else {
             return None;
@@ -178,7 +173,8 @@ impl Row {
         (a.median != 0.0).then(|| b.median / a.median)
     }
 
-    /// Whether both have several runs and every run of one lies beyond every run of the other.
+    /// Whether both sides have several runs and every run of one lies beyond every run of the
+    /// other.
     pub fn is_apart(&self) -> bool {
         let [Some(a), Some(b)] = self.sides else {
             return false;
@@ -188,7 +184,7 @@ impl Row {
 }
 
 impl Spread {
-    /// The spread of some figures; `None` of none.
+    /// The spread of `figures`; `None` without any.
     fn of(mut figures: Vec<f64>) -> Option<Spread> {
         figures.sort_by(f64::total_cmp);
         let (&min, &max) = (figures.first()?, figures.last()?);
@@ -206,10 +202,9 @@ fn with_rate(outcomes: &[Outcome], rate: Rate) -> Vec<&Outcome> {
     outcomes.iter().filter(|outcome| is_same(outcome.phase.rate, rate)).collect()
 }
 
-/// Adds a repeat. Both are of one run, whose kinds have the same numbers in all phases.
+/// Adds a repeat. Kinds have the same index in all phases of a file.
 fn add(sum: &mut Outcome, other: &Outcome) {
-    let added: &Interval = &other.total;
-    sum.total.add(added);
+    sum.total.add(&other.total);
     sum.measured_ns += other.measured_ns;
     sum.backlog += other.backlog;
     sum.in_flight += other.in_flight;

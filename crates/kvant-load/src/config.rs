@@ -67,7 +67,7 @@ pub struct Phase {
     pub warmup: Duration,
     /// The measured time.
     pub duration: Duration,
-    /// Ends the phase once so many requests are sent and each is answered or lost.
+    /// Ends the phase once so many requests are sent and settled.
     pub request_count_max: Option<u64>,
 }
 

@@ -7,7 +7,7 @@ use crate::record::Interval;
 use serde::{Deserialize, Serialize};
 
 /// The measured part of one phase, over all threads.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The phase as configured.
     pub phase: Phase,
@@ -63,20 +63,21 @@ pub struct Second {
     pub machine: Option<MachineUse>,
 }
 
-/// The result of one thread.
-#[derive(Clone, Debug, Default)]
+/// The result of one thread; written as JSON in this order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadOutcome {
+    /// Requests completed.
+    pub completed: u64,
+    /// CPU time, in nanoseconds.
+    pub cpu_ns: u64,
     /// Responses a second, in samples of `sample_ns`: wrk's `Req/Sec`.
+    #[serde(rename = "rates_per_s")]
     pub rates: Vec<f64>,
     /// Length of a sample, in nanoseconds.
     pub sample_ns: u64,
     /// With `wrk2_exact`: the mean latency during calibration, in nanoseconds; `None` if there was
     /// no calibration.
     pub calibration_mean_ns: Option<f64>,
-    /// CPU time, in nanoseconds.
-    pub cpu_ns: u64,
-    /// Requests completed.
-    pub completed: u64,
 }
 
 impl Outcome {

@@ -38,17 +38,16 @@ const SHARES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 /// ... and the highest of them that a valid phase needs.
 const VALID_PERCENT: f64 = 99.0;
 
-kvant_base::named_enum! {
-    /// What limited a phase.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Bound {
-        /// This program, or its machine.
-        Generator = "generator",
-        /// The server, or the network to it.
-        Server = "server",
-        /// The plan was kept.
-        Neither = "neither",
-    }
+/// What limited a phase; written as JSON in lower case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bound {
+    /// This program, or its machine.
+    Generator,
+    /// The server, or the network to it.
+    Server,
+    /// The plan was kept.
+    Neither,
 }
 
 /// How much of a percentile of the response time is the generator's; written as JSON under these
@@ -65,19 +64,22 @@ pub struct Share {
     pub is_server: bool,
 }
 
-/// The judgement of a phase, with advice.
-#[derive(Clone, Debug, PartialEq)]
+/// The judgement of a phase, with advice; written as JSON in this order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// What limited it.
     pub bound: Bound,
     /// Whether its latencies are those of the server.
     pub is_valid: bool,
-    /// If only some percentiles are invalid, because the generator was late: which.
-    pub late_percents: Vec<f64>,
-    /// How much of some percentiles is the generator's; empty without responses.
-    pub shares: Vec<Share>,
     /// What disturbed the machine, if anything did.
+    #[serde(default)]
     pub disturbance: Option<String>,
+    /// How much of some percentiles is the generator's; empty without responses.
+    #[serde(default)]
+    pub shares: Vec<Share>,
+    /// If only some percentiles are invalid, because the generator was late: which.
+    #[serde(skip)]
+    pub late_percents: Vec<f64>,
     /// The most important reason, without a final period; short.
     pub headline: String,
     /// Further findings and advice, in whole sentences.

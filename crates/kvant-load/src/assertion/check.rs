@@ -1,4 +1,4 @@
-//! Holds assertions against what a phase came to.
+//! Checks assertions on the outcome of a phase.
 
 use super::{Assertion, Bound, Counter, Measure, Series, Statistic};
 use crate::histogram::Histogram;
@@ -6,17 +6,17 @@ use crate::outcome::Outcome;
 use crate::record::OpRecord;
 use std::fmt;
 
-/// An assertion that was checked.
+/// The result of an assertion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// As it was given.
+    /// The assertion as given.
     pub text: String,
-    /// What was met, with its unit, and what it was compared with where the assertion does not say;
-    /// empty when it could not be decided.
+    /// The measured value with its unit and, for shares and baselines, the value it was compared
+    /// with; empty if undecided.
     pub value: String,
-    /// Whether it holds. What cannot be decided does not.
+    /// Whether it holds; false if undecided.
     pub is_met: bool,
-    /// Why it could not be decided, if it could not.
+    /// Why it is undecided, if it is.
     pub undecided: Option<String>,
 }
 
@@ -32,20 +32,14 @@ impl fmt::Display for Checked {
 }
 
 impl Assertion {
-    /// Holds the assertion against a phase. `baseline` is what an earlier run at the same rate came
-    /// to ([`crate::compare::baseline`] finds it).
+    /// Checks the assertion on a phase. `baseline` is the outcome of an earlier run at the same
+    /// rate, from [`crate::compare::baseline`].
     pub fn check(&self, outcome: &Outcome, baseline: Option<&Outcome>) -> Checked {
-        match self.decide(outcome, baseline) {
-            Ok((is_met, value)) => {
-                Checked { text: self.text.clone(), value, is_met, undecided: None }
-            }
-            Err(why) => Checked {
-                text: self.text.clone(),
-                value: String::new(),
-                is_met: false,
-                undecided: Some(why),
-            },
-        }
+        let (is_met, value, undecided) = match self.decide(outcome, baseline) {
+            Ok((is_met, value)) => (is_met, value, None),
+            Err(why) => (false, String::new(), Some(why)),
+        };
+        Checked { text: self.text.clone(), value, is_met, undecided }
     }
 
     fn decide(
@@ -80,7 +74,7 @@ impl Assertion {
             Measure::Rate => Ok(completed(outcome, op) as f64 * 1e9 / outcome.measured_ns as f64),
             Measure::Count(counter) => {
                 let count = count(outcome, op, counter);
-                // No failure among no answers says nothing.
+                // Zero failures mean nothing without a response.
                 if count == 0 && counter != Counter::Completed && outcome.total.completed == 0 {
                     return Err("no request was answered".to_owned());
                 }
@@ -89,7 +83,7 @@ impl Assertion {
         }
     }
 
-    /// What a share is of, in the unit of the measure.
+    /// The whole of a share, in the unit of the measure.
     fn whole(&self, outcome: &Outcome) -> Result<f64, String> {
         let total = &outcome.total;
         let (what, requests) = match self.measure {
@@ -118,7 +112,7 @@ impl Assertion {
     }
 }
 
-/// The kind called `name`: exactly, or the only one that differs in upper and lower case alone.
+/// The kind with this name: exactly, or the only one that differs in case.
 fn find<'a>(outcome: &'a Outcome, name: &str) -> Result<&'a OpRecord, String> {
     let names = &outcome.op_names;
     let index = names.iter().position(|known| known == name).or_else(|| {
@@ -169,7 +163,7 @@ fn latency_ns(
 fn statistic_ns(histogram: &Histogram, statistic: Statistic) -> f64 {
     match statistic {
         Statistic::Percentile(percent) => histogram.percentile_ns(percent) as f64,
-        // The end of its unit of resolution, as of percentiles: `max<20ms` does not pass 20.00 ms.
+        // The highest value of the bucket, as for percentiles: 20.00 ms does not meet `max<20ms`.
         Statistic::Max => histogram.as_hdr().max() as f64,
         Statistic::Min => histogram.min_ns() as f64,
         Statistic::Mean => histogram.mean_ns(),
@@ -185,19 +179,15 @@ fn completed(outcome: &Outcome, op: Option<&OpRecord>) -> u64 {
 }
 
 fn count(outcome: &Outcome, op: Option<&OpRecord>, counter: Counter) -> u64 {
-    let errors = &outcome.total.errors;
     match counter {
-        Counter::Errors => {
-            errors.connect + errors.read + errors.write + errors.status + errors.timeout
-        }
-        Counter::Timeouts => errors.timeout,
+        Counter::Errors => outcome.total.errors.total(),
+        Counter::Timeouts => outcome.total.errors.timeout,
         Counter::Backlog => outcome.backlog,
         Counter::Completed => completed(outcome, op),
     }
 }
 
-/// With more digits than reports have: a bound that was missed by little must not look as if it had
-/// been met.
+/// With more digits than in reports: a bound that is missed by little must not look met.
 fn shown_ns(ns: f64) -> String {
     match ns {
         1e9.. => format!("{:.4}s", ns / 1e9),

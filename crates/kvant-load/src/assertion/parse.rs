@@ -1,9 +1,9 @@
-//! Reads assertions from left to right; what is wrong is said with its place.
+//! Parses assertions from left to right. An error has its place.
 
 use super::{Assertion, Bound, Comparison, Counter, Measure, Series, Statistic};
 use std::fmt;
 
-/// Comparisons; the longer ones first.
+/// Comparisons, the longer ones first.
 const COMPARISONS: [(&str, Comparison); 6] = [
     ("<=", Comparison::AtMost),
     (">=", Comparison::AtLeast),
@@ -12,23 +12,11 @@ const COMPARISONS: [(&str, Comparison); 6] = [
     (">", Comparison::Greater),
     ("=", Comparison::Equal),
 ];
-const SERIES: [(&str, Series); 4] = [
-    ("response", Series::Response),
-    ("service", Series::Service),
-    ("lag", Series::SendLag),
-    ("connect", Series::Connect),
-];
 const STATISTICS: [(&str, Statistic); 4] = [
     ("max", Statistic::Max),
     ("min", Statistic::Min),
     ("mean", Statistic::Mean),
     ("stdev", Statistic::Stdev),
-];
-const COUNTERS: [(&str, Counter); 4] = [
-    ("errors", Counter::Errors),
-    ("timeouts", Counter::Timeouts),
-    ("backlog", Counter::Backlog),
-    ("completed", Counter::Completed),
 ];
 /// In nanoseconds.
 const TIME_UNITS: [(&str, f64); 6] =
@@ -39,14 +27,14 @@ const COUNT_UNITS: [(&str, f64); 6] =
 const MEASURES: &str = "p50, p99, p99.9, max, min, mean or stdev (also of service, lag or connect: `service.p99`), rate, \
     errors, timeouts, backlog or completed";
 
-/// Why a text is no assertion.
+/// Why a text is not an assertion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// The text.
     pub text: String,
-    /// Where it is wrong: an offset in `text`, in bytes, at the begin of a character or at the end.
+    /// The place of the error: a byte offset in `text`, on a character boundary.
     pub at_bytes: usize,
-    /// What is wrong there, and what would be right.
+    /// What is wrong, and what is expected.
     pub message: String,
 }
 
@@ -65,166 +53,131 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// A part of the text, with its place.
-#[derive(Clone, Copy)]
-struct Part<'a> {
-    text: &'a str,
-    at_bytes: usize,
-}
+/// A result, or the part of the text that is wrong, with a message.
+type Parsed<'a, T> = Result<T, (&'a str, String)>;
 
-impl<'a> Part<'a> {
-    fn trimmed(self) -> Part<'a> {
-        let trimmed = self.text.trim_start();
-        let at_bytes = self.at_bytes + self.text.len() - trimmed.len();
-        Part { text: trimmed.trim_end(), at_bytes }
-    }
-
-    /// What follows the first `length` bytes.
-    fn after(self, length: usize) -> Part<'a> {
-        Part { text: &self.text[length..], at_bytes: self.at_bytes + length }
-    }
-
-    fn before(self, length: usize) -> Part<'a> {
-        Part { text: &self.text[..length], at_bytes: self.at_bytes }
-    }
-}
-
-type Parsed<T> = Result<T, (usize, String)>;
-
-/// Reads an assertion.
+/// Parses an assertion.
 pub(super) fn parse(text: &str) -> Result<Assertion, ParseError> {
-    assertion(text).map_err(|(at_bytes, message)| ParseError {
+    assertion(text).map_err(|(part, message)| ParseError {
         text: text.to_owned(),
-        at_bytes,
+        // The part is a slice of the text.
+        at_bytes: part.as_ptr() as usize - text.as_ptr() as usize,
         message,
     })
 }
 
-fn assertion(text: &str) -> Parsed<Assertion> {
-    let whole = Part { text, at_bytes: 0 };
-    // Nothing behind the name of a kind has a colon.
-    let (kind, rest) = match text.rfind(':') {
-        Some(colon) => (Some(whole.before(colon).trimmed()), whole.after(colon + 1).trimmed()),
-        None => (None, whole.trimmed()),
+fn assertion(text: &str) -> Parsed<'_, Assertion> {
+    // Only the name of a kind may contain a colon.
+    let (kind, rest) = match text.rsplit_once(':') {
+        Some((kind, rest)) => (Some(trim(kind)), trim(rest)),
+        None => (None, trim(text)),
     };
-    if let Some(kind) = kind.filter(|kind| kind.text.is_empty()) {
-        return Err((kind.at_bytes, "a kind of requests stands before the colon".to_owned()));
+    if let Some(kind) = kind.filter(|kind| kind.is_empty()) {
+        return wrong(kind, "a kind of requests stands before the colon");
     }
-    let end = rest.text.find(['<', '>', '=']).unwrap_or(rest.text.len());
-    let left = rest.before(end).trimmed();
-    let measure = measure(left)?;
+    let (left, right) = rest.split_at(rest.find(['<', '>', '=']).unwrap_or(rest.len()));
+    let measure = measure(trim(left))?;
     if let Some(kind) = kind {
         check_kind(kind, measure)?;
     }
-    let right = rest.after(end);
-    let Some((sign, comparison)) =
-        COMPARISONS.iter().find(|(sign, _)| right.text.starts_with(sign))
-    else {
-        return Err((right.at_bytes, "a comparison must follow: <, <=, >, >= or ==".to_owned()));
+    let known = COMPARISONS
+        .iter()
+        .find_map(|(sign, comparison)| Some((right.strip_prefix(sign)?, *comparison)));
+    let Some((bound_text, comparison)) = known else {
+        return wrong(right, "a comparison must follow: <, <=, >, >= or ==");
     };
-    if *comparison == Comparison::Equal && !matches!(measure, Measure::Count(_)) {
-        let message = "only counts are exact: compare with <, <=, > or >=";
-        return Err((right.at_bytes, message.to_owned()));
+    if comparison == Comparison::Equal && !matches!(measure, Measure::Count(_)) {
+        return wrong(right, "only counts are exact: compare with <, <=, > or >=");
     }
-    let bound = bound(right.after(sign.len()).trimmed(), measure)?;
     Ok(Assertion {
         text: text.trim().to_owned(),
-        kind: kind.map(|kind| kind.text.to_owned()),
+        kind: kind.map(str::to_owned),
         measure,
-        comparison: *comparison,
-        bound,
+        comparison,
+        bound: bound(trim(bound_text), measure)?,
     })
 }
 
-fn measure(part: Part<'_>) -> Parsed<Measure> {
-    let (series, statistic) = match part.text.split_once('.') {
-        Some((name, _)) if SERIES.iter().any(|(known, _)| *known == name.trim_end()) => {
-            let series = SERIES.iter().find(|(known, _)| *known == name.trim_end());
-            (series.map(|(_, series)| *series), part.after(name.len() + 1).trimmed())
-        }
-        _ => (None, part),
-    };
+fn measure(text: &str) -> Parsed<'_, Measure> {
+    let named = |name: &str| Series::ALL.into_iter().find(|known| known.name() == name.trim_end());
+    let prefixed =
+        text.split_once('.').and_then(|(name, rest)| Some((Some(named(name)?), trim(rest))));
+    let (series, statistic) = prefixed.unwrap_or((None, text));
     let latency = |statistic| Measure::Latency(series.unwrap_or(Series::Response), statistic);
-    if let Some(number) = statistic.text.strip_prefix('p')
+    if let Some(number) = statistic.strip_prefix('p')
         && number.starts_with(|c: char| c.is_ascii_digit() || c == '.')
     {
         return match number.parse::<f64>() {
             Ok(percent) if (0.0..=100.0).contains(&percent) => {
                 Ok(latency(Statistic::Percentile(percent)))
             }
-            _ => Err((
-                statistic.at_bytes + 1,
-                "a percentile is a number from 0 to 100, such as p99.9".to_owned(),
-            )),
+            _ => wrong(number, "a percentile is a number from 0 to 100, such as p99.9"),
         };
     }
-    if let Some((_, known)) = STATISTICS.iter().find(|(name, _)| *name == statistic.text) {
+    if let Some((_, known)) = STATISTICS.iter().find(|(name, _)| *name == statistic) {
         return Ok(latency(*known));
     }
     if series.is_some() {
-        let message = "a latency has p50, p99, p99.9 and so on, max, min, mean and stdev";
-        return Err((statistic.at_bytes, message.to_owned()));
+        return wrong(
+            statistic,
+            "a latency has p50, p99, p99.9 and so on, max, min, mean and stdev",
+        );
     }
-    if part.text == "rate" {
+    if text == "rate" {
         return Ok(Measure::Rate);
     }
-    match COUNTERS.iter().find(|(name, _)| *name == part.text) {
-        Some((_, counter)) => Ok(Measure::Count(*counter)),
-        None => Err((part.at_bytes, format!("what is asserted must be one of {MEASURES}"))),
+    match Counter::ALL.into_iter().find(|counter| counter.name() == text) {
+        Some(counter) => Ok(Measure::Count(counter)),
+        None => wrong(text, format!("what is asserted must be one of {MEASURES}")),
     }
 }
 
-fn check_kind(kind: Part<'_>, measure: Measure) -> Parsed<()> {
-    let is_kept = match measure {
-        Measure::Latency(Series::Response | Series::Service, _) | Measure::Rate => true,
-        Measure::Count(counter) => counter == Counter::Completed,
-        Measure::Latency(..) => false,
-    };
-    if is_kept {
-        return Ok(());
+fn check_kind(kind: &str, measure: Measure) -> Parsed<'_, ()> {
+    match measure {
+        Measure::Latency(Series::Response | Series::Service, _) | Measure::Rate => Ok(()),
+        Measure::Count(Counter::Completed) => Ok(()),
+        Measure::Latency(..) | Measure::Count(_) => wrong(
+            kind,
+            "by kind of requests there are response and service times, rate and completed",
+        ),
     }
-    let message = "by kind of requests there are response and service times, rate and completed";
-    Err((kind.at_bytes, message.to_owned()))
 }
 
-fn bound(part: Part<'_>, measure: Measure) -> Parsed<Bound> {
-    if let Some(factor) = part.text.strip_prefix("base") {
-        return base(part.after(part.text.len() - factor.len()), measure);
+fn bound(text: &str, measure: Measure) -> Parsed<'_, Bound> {
+    if let Some(rest) = text.strip_prefix("base") {
+        if matches!(measure, Measure::Count(_)) {
+            return wrong(
+                text,
+                "counts of two runs are not comparable: assert a share, such as errors<0.1%",
+            );
+        }
+        return base(trim(rest));
     }
-    let digits =
-        part.text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
-    let number = part.before(digits);
-    let Ok(value) = number.text.parse::<f64>() else {
-        return Err((part.at_bytes, format!("expected {}", wanted(measure))));
+    let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    let (number, unit) = (&text[..digits], trim(&text[digits..]));
+    let Ok(value) = number.parse::<f64>() else {
+        return wrong(text, format!("expected {}", wanted(measure)));
     };
-    let unit = part.after(digits).trimmed();
-    if unit.text == "%" && !matches!(measure, Measure::Latency(..)) {
-        return Ok(Bound::Share(value / 100.0));
-    }
     let (units, unit_text): (&[(&str, f64)], &str) = match measure {
-        Measure::Latency(..) => (&TIME_UNITS, unit.text),
-        Measure::Rate => (&COUNT_UNITS, unit.text.strip_suffix("/s").unwrap_or(unit.text)),
-        Measure::Count(_) => (&COUNT_UNITS, unit.text),
+        Measure::Rate | Measure::Count(_) if unit == "%" => return Ok(Bound::Share(value / 100.0)),
+        Measure::Latency(..) => (&TIME_UNITS, unit),
+        Measure::Rate => (&COUNT_UNITS, unit.strip_suffix("/s").unwrap_or(unit)),
+        Measure::Count(_) => (&COUNT_UNITS, unit),
     };
     match units.iter().find(|(name, _)| *name == unit_text) {
         Some((_, factor)) => Ok(Bound::Value(value * factor)),
-        None => Err((unit.at_bytes, format!("expected {}", wanted(measure)))),
+        None => wrong(unit, format!("expected {}", wanted(measure))),
     }
 }
 
-fn base(rest: Part<'_>, measure: Measure) -> Parsed<Bound> {
-    if matches!(measure, Measure::Count(_)) {
-        let message = "counts of two runs are not comparable: assert a share, such as errors<0.1%";
-        return Err((rest.at_bytes - "base".len(), message.to_owned()));
-    }
-    let rest = rest.trimmed();
-    if rest.text.is_empty() {
+/// Parses the factor after `base`.
+fn base(text: &str) -> Parsed<'_, Bound> {
+    if text.is_empty() {
         return Ok(Bound::Base(1.0));
     }
-    let factor = rest.text.strip_prefix('*').and_then(|factor| factor.trim().parse::<f64>().ok());
-    match factor {
+    match text.strip_prefix('*').and_then(|factor| factor.trim().parse::<f64>().ok()) {
         Some(factor) if factor.is_finite() && factor > 0.0 => Ok(Bound::Base(factor)),
-        _ => Err((rest.at_bytes, "`base` stands alone or with a factor: base*1.1".to_owned())),
+        _ => wrong(text, "`base` stands alone or with a factor: base*1.1"),
     }
 }
 
@@ -236,4 +189,13 @@ fn wanted(measure: Measure) -> &'static str {
         Measure::Rate => "answers a second (20k), a part of the plan (99%), or base, base*0.95",
         Measure::Count(_) => "a number of requests (0, 10k) or a part of them (0.1%)",
     }
+}
+
+/// Trims both ends. Blank text becomes the empty slice at its end.
+fn trim(text: &str) -> &str {
+    text.trim_start().trim_end()
+}
+
+fn wrong<T>(part: &str, message: impl Into<String>) -> Parsed<'_, T> {
+    Err((part, message.into()))
 }

@@ -4,11 +4,10 @@ use crate::histogram::Histogram;
 use crate::op::OpNames;
 use crate::outcome::Outcome;
 use crate::record::Interval;
-use std::time::Duration;
 
 const MS: u64 = 1_000_000;
 
-/// Ten seconds at 100/s: 900 GETs of 1 to 9 ms, 100 PUTs of 20 ms; service takes half of it.
+/// Ten seconds at 100/s: 900 GETs of 1 to 9 ms, 100 PUTs of 20 ms; service takes half of that.
 fn outcome() -> Outcome {
     let names = OpNames::default();
     let (get, put) = (names.intern("GET /v0/entity"), names.intern("put"));
@@ -28,23 +27,11 @@ fn outcome() -> Outcome {
     }
     total.errors.status = 2;
     Outcome {
-        phase: Phase {
-            rate: Rate::Constant(100.0),
-            warmup: Duration::ZERO,
-            duration: Duration::from_secs(10),
-            request_count_max: None,
-        },
-        start_wall_ms: 0,
+        phase: Phase { rate: Rate::Constant(100.0), ..Phase::default() },
         measured_ns: 10_000 * MS,
         op_names: names.all(),
         total,
-        seconds: Vec::new(),
-        backlog: 0,
-        in_flight: 0,
-        unanswered: Histogram::new(),
-        threads: Vec::new(),
-        machine: None,
-        is_cut_short: false,
+        ..Outcome::default()
     }
 }
 
@@ -98,7 +85,7 @@ fn assertions_hold_or_break() {
 }
 
 #[test]
-fn what_is_said_has_the_value_that_was_met() {
+fn the_text_has_the_measured_value() {
     let outcome = outcome();
     assert_eq!(check("p99<5ms", &outcome, None).to_string(), "p99<5ms: broken (20.005ms)");
     assert_eq!(
@@ -112,9 +99,9 @@ fn what_is_said_has_the_value_that_was_met() {
 }
 
 #[test]
-fn a_hang_passes_no_assertion() {
+fn a_hang_meets_no_assertion() {
     let mut hung = outcome();
-    // The server answered for nine seconds, then hung for one: 100 requests wait.
+    // The server responded for nine seconds, then hung for one: 100 requests wait.
     hung.unanswered = (0..100_u64).fold(Histogram::new(), |mut ages, i| {
         ages.record_ns(i * 10 * MS);
         ages
@@ -132,7 +119,7 @@ fn a_hang_passes_no_assertion() {
         let checked = check(text, &hung, None);
         assert!(!checked.is_met && checked.undecided.is_none(), "{checked}");
     }
-    // It answered nothing at all: no value, so nothing holds.
+    // No response at all: no value, so nothing is met.
     let mut dead = outcome();
     dead.total = Interval { planned: 1_000, sent: 64, ..Interval::default() };
     dead.unanswered.record_many_ns(10, 1_000);
@@ -156,7 +143,7 @@ fn a_hang_passes_no_assertion() {
 }
 
 #[test]
-fn requests_that_wait_for_a_moment_only_make_nothing_better() {
+fn young_unanswered_requests_do_not_improve_a_value() {
     let mut outcome = outcome();
     let before = check("put:p50<1ms", &outcome, None).value;
     outcome.unanswered.record_many_ns(10, 500);
@@ -198,10 +185,10 @@ fn a_baseline_bounds_its_own_measure() {
 }
 
 #[test]
-fn a_kind_that_is_not_there_is_named_with_those_that_are() {
+fn an_unknown_kind_is_reported_with_the_known_ones() {
     let undecided = check("delete:p99<1s", &outcome(), None).undecided.unwrap();
     assert!(undecided.contains("\"delete\"") && undecided.contains("\"put\""), "{undecided}");
-    // Two kinds that differ in case alone are told apart only by writing them exactly.
+    // Two kinds that differ in case need an exact match.
     let mut both = outcome();
     both.op_names[0] = "PUT".to_owned();
     assert!(check("PUT:p99<10ms", &both, None).is_met);

@@ -1,59 +1,54 @@
-//! The figures that are compared.
+//! The compared figures.
 
 use super::{Row, Spread, TAIL_VALUES_MIN, Unit};
 use crate::histogram::Histogram;
 use crate::outcome::Outcome;
+use crate::record::OpRecord;
 
-/// Of all kinds together.
-const PERCENTILES: &[(&str, f64)] = &[
-    ("p50", 50.0),
-    ("p90", 90.0),
-    ("p99", 99.0),
-    ("p99.9", 99.9),
-    ("p99.99", 99.99),
-    ("max", 100.0),
-];
-/// Of each kind, and of what explains the response time.
-const FEW_PERCENTILES: &[(&str, f64)] =
-    &[("p50", 50.0), ("p99", 99.0), ("p99.9", 99.9), ("max", 100.0)];
+/// Percentiles of all kinds together.
+const PERCENTS: &[f64] = &[50.0, 90.0, 99.0, 99.9, 99.99, 100.0];
+/// Percentiles of each kind, and of service times.
+const FEW_PERCENTS: &[f64] = &[50.0, 99.0, 99.9, 100.0];
 
 /// The rows of the phases of one rate.
 pub(super) fn rows(sides: &[Vec<&Outcome>; 2]) -> Vec<Row> {
     let mut rows = vec![
         row(sides, "answers", Unit::PerSecond, |outcome| Some(outcome.rate_achieved())),
         row(sides, "of the plan", Unit::Part, |outcome| {
-            part(outcome.total.completed, outcome.total.planned)
+            ratio(outcome.total.completed, outcome.total.planned)
         }),
-        row(sides, "errors", Unit::Part, |outcome| part(error_count(outcome), outcome.total.sent)),
+        row(sides, "errors", Unit::Part, |outcome| {
+            ratio(outcome.total.errors.total(), outcome.total.sent)
+        }),
         row(sides, "timeouts", Unit::Count, |outcome| Some(outcome.total.errors.timeout as f64)),
         row(sides, "backlog", Unit::Count, |outcome| Some(outcome.backlog as f64)),
         row(sides, "generator CPU", Unit::Ns, |outcome| {
-            let answers = outcome.total.completed;
-            (answers > 0).then(|| outcome.total.cpu_ns as f64 / answers as f64)
+            ratio(outcome.total.cpu_ns, outcome.total.completed)
         }),
     ];
-    rows.extend(latency(sides, "", "response", PERCENTILES, &Outcome::response_with_unanswered));
-    rows.extend(latency(sides, "", "service", FEW_PERCENTILES, &Outcome::service));
-    rows.extend(latency(sides, "", "send lag", &[("p99", 99.0), ("max", 100.0)], &|outcome| {
+    rows.extend(latency(sides, "", "response", PERCENTS, &Outcome::response_with_unanswered));
+    rows.extend(latency(sides, "", "service", FEW_PERCENTS, &Outcome::service));
+    rows.extend(latency(sides, "", "send lag", &[99.0, 100.0], &|outcome| {
         outcome.total.send_lag.clone()
     }));
     let kinds = kinds(sides);
     if kinds.len() > 1 {
         for kind in &kinds {
-            rows.extend(latency(sides, kind, "response", FEW_PERCENTILES, &|outcome| {
-                of_kind(outcome, kind, |op| &op.response)
-            }));
-            rows.extend(latency(sides, kind, "service", FEW_PERCENTILES, &|outcome| {
-                of_kind(outcome, kind, |op| &op.service)
-            }));
+            let mut add = |series, histogram: fn(&OpRecord) -> &Histogram| {
+                rows.extend(latency(sides, kind, series, FEW_PERCENTS, &|outcome| {
+                    of_kind(outcome, kind).map_or_else(Histogram::new, |op| histogram(op).clone())
+                }));
+            };
+            add("response", |op| &op.response);
+            add("service", |op| &op.service);
         }
     }
-    // A figure that no run has, or that is zero in all, says nothing.
+    // A figure that is absent or zero in all runs is left out.
     rows.retain(|row| row.sides.iter().flatten().any(|spread| spread.max != 0.0));
     rows
 }
 
-/// The kinds that either side has values of, in the order of the first.
+/// The kinds with values in either side, in the order of the first.
 fn kinds(sides: &[Vec<&Outcome>; 2]) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     for outcome in sides.iter().flatten() {
@@ -66,16 +61,9 @@ fn kinds(sides: &[Vec<&Outcome>; 2]) -> Vec<String> {
     kinds
 }
 
-fn of_kind(
-    outcome: &Outcome,
-    kind: &str,
-    histogram: impl Fn(&crate::record::OpRecord) -> &Histogram,
-) -> Histogram {
-    let index = outcome.op_names.iter().position(|name| name == kind);
-    match index.and_then(|index| outcome.total.ops.get(index)) {
-        Some(op) => histogram(op).clone(),
-        None => Histogram::new(),
-    }
+fn of_kind<'a>(outcome: &'a Outcome, kind: &str) -> Option<&'a OpRecord> {
+    let index = outcome.op_names.iter().position(|name| name == kind)?;
+    outcome.total.ops.get(index)
 }
 
 fn row(
@@ -100,39 +88,37 @@ fn latency(
     sides: &[Vec<&Outcome>; 2],
     kind: &str,
     series: &str,
-    percentiles: &[(&str, f64)],
+    percents: &[f64],
     histogram: &dyn Fn(&Outcome) -> Histogram,
 ) -> Vec<Row> {
     let histograms = sides.each_ref().map(|side| {
         let all = side.iter().map(|&outcome| histogram(outcome));
         all.filter(|histogram| !histogram.is_empty()).collect::<Vec<_>>()
     });
-    let row = |&(name, percent): &(&str, f64)| Row {
+    let row = |&percent: &f64| Row {
         kind: kind.to_owned(),
-        what: format!("{series} {name}"),
+        what: match percent {
+            100.0 => format!("{series} max"),
+            _ => format!("{series} p{percent}"),
+        },
         unit: Unit::Ns,
         sides: histograms.each_ref().map(|side| {
             Spread::of(
                 side.iter().map(|histogram| histogram.percentile_ns(percent) as f64).collect(),
             )
         }),
-        // A maximum is what it is.
+        // A maximum is never thin.
         is_thin: percent < 100.0
             && histograms.iter().flatten().any(|histogram| is_thin(histogram, percent)),
     };
-    percentiles.iter().map(row).collect()
+    percents.iter().map(row).collect()
 }
 
 fn is_thin(histogram: &Histogram, percent: f64) -> bool {
-    // A little more than the exact part, as the percentage is not an exact number.
+    // The addend covers the rounding of the percentage.
     histogram.count() as f64 * (100.0 - percent) / 100.0 + 1e-6 < TAIL_VALUES_MIN as f64
 }
 
-fn error_count(outcome: &Outcome) -> u64 {
-    let errors = &outcome.total.errors;
-    errors.connect + errors.read + errors.write + errors.status + errors.timeout
-}
-
-fn part(part: u64, whole: u64) -> Option<f64> {
+fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }

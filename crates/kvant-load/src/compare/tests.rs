@@ -1,27 +1,14 @@
 use super::*;
-use crate::config::{Arrival, LoadConfig, Phase, StatusSet};
-use crate::histogram::Histogram;
+use crate::config::{LoadConfig, Phase};
 use crate::op::OpNames;
+use crate::record::Interval;
 use crate::report::json::{ConfigFacts, HostFacts};
 use crate::verdict::{Bound, Verdict};
-use std::time::Duration;
 
 const MS: u64 = 1_000_000;
 
 fn config() -> ConfigFacts {
-    let config = LoadConfig {
-        targets: Vec::new(),
-        thread_count: 2,
-        connection_count: 64,
-        timeout: Duration::from_secs(2),
-        arrival: Arrival::Uniform,
-        seed: 1,
-        ok_statuses: StatusSet::default(),
-        batch_latency: false,
-        wrk2_exact: false,
-        spin: Duration::ZERO,
-        ca_pem: None,
-    };
+    let config = LoadConfig { thread_count: 2, connection_count: 64, ..LoadConfig::default() };
     ConfigFacts::of(&config, "workload mixed")
 }
 
@@ -44,23 +31,11 @@ fn outcome(rate: Rate, get_ms: u64, put_ms: u64) -> Outcome {
     }
     total.send_lag.record_many_ns(20_000, 1_000);
     Outcome {
-        phase: Phase {
-            rate,
-            warmup: Duration::ZERO,
-            duration: Duration::from_secs(10),
-            request_count_max: None,
-        },
-        start_wall_ms: 0,
+        phase: Phase { rate, ..Phase::default() },
         measured_ns: 10_000 * MS,
         op_names: names.all(),
         total,
-        seconds: Vec::new(),
-        backlog: 0,
-        in_flight: 0,
-        unanswered: Histogram::new(),
-        threads: Vec::new(),
-        machine: None,
-        is_cut_short: false,
+        ..Outcome::default()
     }
 }
 
@@ -92,7 +67,7 @@ fn row<'a>(comparison: &'a Comparison, kind: &str, what: &str) -> &'a Row {
 }
 
 #[test]
-fn figures_stand_side_by_side_with_their_ratio() {
+fn rows_have_both_figures_and_their_ratio() {
     let rate = Rate::Constant(100.0);
     let comparison = compared(&file(&[outcome(rate, 1, 10)]), &file(&[outcome(rate, 2, 5)]));
     assert!((row(&comparison, "", "response p50").ratio().unwrap() - 2.0).abs() < 0.01);
@@ -108,7 +83,7 @@ fn figures_stand_side_by_side_with_their_ratio() {
 }
 
 #[test]
-fn one_run_each_claims_nothing() {
+fn one_run_each_may_be_chance() {
     let rate = Rate::Constant(100.0);
     let comparison = compared(&file(&[outcome(rate, 1, 1)]), &file(&[outcome(rate, 9, 9)]));
     assert!(comparison.notes[0].contains("may be chance"), "{:?}", comparison.notes);
@@ -116,7 +91,7 @@ fn one_run_each_claims_nothing() {
 }
 
 #[test]
-fn repeats_are_observations_and_apart_when_their_ranges_are() {
+fn repeats_are_observations_and_apart_if_their_ranges_are() {
     let rate = Rate::Constant(100.0);
     let runs = |get_ms: [u64; 3]| file(&get_ms.map(|get_ms| outcome(rate, get_ms, 50)));
     let comparison = compared(&runs([10, 14, 11]), &runs([22, 20, 15]));
@@ -151,7 +126,7 @@ fn rates_are_compared_with_the_same_rates() {
 }
 
 #[test]
-fn what_makes_it_doubtful_is_said() {
+fn reasons_to_doubt_are_warnings() {
     let rate = Rate::Constant(100.0);
     let a = file(&[outcome(rate, 1, 1)]);
     let mut saturated = outcome(rate, 500, 500);
@@ -164,9 +139,10 @@ fn what_makes_it_doubtful_is_said() {
     b.config.connection_count = 1;
     b.config.requests = "script put.lua".to_owned();
     b.host.name = Some("other".to_owned());
-    b.phases[0].verdict = Some(crate::report::json::VerdictFacts {
-        bound: "generator".to_owned(),
+    b.phases[0].verdict = Some(Verdict {
+        bound: Bound::Generator,
         is_valid: false,
+        late_percents: Vec::new(),
         disturbance: None,
         shares: Vec::new(),
         headline: "send lag was 40 % of latency".to_owned(),
@@ -186,12 +162,12 @@ fn what_makes_it_doubtful_is_said() {
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
-    // What was not answered is in: 360 of 1,360 waited for three seconds.
+    // Unanswered requests are included: 360 of 1,360 waited for three seconds.
     assert!(row(&comparison, "", "response p90").ratio().unwrap() > 2_900.0);
 }
 
 #[test]
-fn a_histogram_that_cannot_be_read_names_its_file() {
+fn a_malformed_histogram_names_its_file() {
     let good = file(&[outcome(Rate::Closed, 1, 1)]);
     let mut bad = good.clone();
     bad.phases[0].ops[0].service.histogram.truncate(40);
@@ -224,7 +200,7 @@ fn a_baseline_is_all_phases_of_the_rate_together() {
 }
 
 #[test]
-fn a_kind_of_one_side_alone_has_no_ratio() {
+fn a_kind_of_one_side_has_no_ratio() {
     let rate = Rate::Constant(100.0);
     let mut renamed = outcome(rate, 1, 1);
     renamed.op_names[1] = "post".to_owned();

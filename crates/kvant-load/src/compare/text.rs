@@ -26,7 +26,7 @@ impl fmt::Display for Comparison {
 fn write_rate(f: &mut fmt::Formatter<'_>, rate: &RateComparison) -> fmt::Result {
     let [a, b] = rate.run_counts;
     let is_repeated = a > 1 || b > 1;
-    // Medians with their ranges need more room.
+    // A median with its range needs more columns.
     let width = if is_repeated { 30 } else { 12 };
     let runs = |count: usize| format!("{count} run{}", if count == 1 { "" } else { "s" });
     writeln!(f, "{}: A {}, B {}", rate_text(rate.rate), runs(a), runs(b))?;

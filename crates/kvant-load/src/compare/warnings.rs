@@ -1,14 +1,14 @@
-//! What makes a comparison doubtful, and how it is to be read.
+//! Warnings and explanations of a comparison.
 
 use super::{Comparison, SAME_RATE_PART, TAIL_VALUES_MIN, is_same, rate_text};
 use crate::config::Rate;
 use crate::outcome::Outcome;
 use crate::report::json::{ConfigFacts, ResultFile};
-use crate::verdict;
+use crate::verdict::{self, Bound};
 
-/// Less of the plan than this was answered: latency was that of a growing queue.
+/// If less of the plan was answered, latency was that of a growing queue.
 const KEPT_PART_MIN: f64 = 0.99;
-/// Runs whose lengths differ by more saw different maxima.
+/// A longer run has a higher maximum: lengths that differ by more are not comparable.
 const LENGTH_RATIO_MAX: f64 = 1.5;
 
 /// Every reason to doubt the comparison, a sentence each.
@@ -35,7 +35,7 @@ pub(super) fn of(
     warnings
 }
 
-/// How to read it.
+/// Explanations, a sentence each.
 pub(super) fn notes(comparison: &Comparison, sides: &[Vec<Outcome>; 2]) -> Vec<String> {
     let mut notes = Vec::new();
     if comparison.rates.is_empty() {
@@ -71,39 +71,28 @@ pub(super) fn notes(comparison: &Comparison, sides: &[Vec<Outcome>; 2]) -> Vec<S
     notes
 }
 
+/// The name of a setting, and the setting as text.
+type Facet = (&'static str, fn(&ConfigFacts) -> String);
+
 fn differences(a: &ConfigFacts, b: &ConfigFacts) -> Vec<String> {
-    let mut differences = Vec::new();
-    let mut differ = |what: &str, a: String, b: String| {
-        if a != b {
-            differences.push(format!("Different {what}: A {a}, B {b}."));
-        }
+    let facets: [Facet; 9] = [
+        ("requests", |config| config.requests.clone()),
+        ("URLs", |config| config.urls.join(" ")),
+        ("connections", |config| config.connection_count.to_string()),
+        ("threads", |config| config.thread_count.to_string()),
+        ("arrival", |config| config.arrival.clone()),
+        ("timeout", |config| format!("{} ms", config.timeout_ns / 1_000_000)),
+        ("statuses that are no errors", |config| format!("{:?}", config.ok_statuses)),
+        ("measurement of batches", |config| {
+            if config.batch_latency { "the last answer" } else { "each answer" }.to_owned()
+        }),
+        ("schedule", |config| if config.wrk2_exact { "wrk2's own" } else { "ours" }.to_owned()),
+    ];
+    let difference = |(what, of): &Facet| {
+        let (a, b) = (of(a), of(b));
+        (a != b).then(|| format!("Different {what}: A {a}, B {b}."))
     };
-    differ("requests", a.requests.clone(), b.requests.clone());
-    differ("URLs", a.urls.join(" "), b.urls.join(" "));
-    differ("connections", a.connection_count.to_string(), b.connection_count.to_string());
-    differ("threads", a.thread_count.to_string(), b.thread_count.to_string());
-    differ("arrival", a.arrival.clone(), b.arrival.clone());
-    differ(
-        "timeout",
-        format!("{} ms", a.timeout_ns / 1_000_000),
-        format!("{} ms", b.timeout_ns / 1_000_000),
-    );
-    differ(
-        "statuses that are no errors",
-        format!("{:?}", a.ok_statuses),
-        format!("{:?}", b.ok_statuses),
-    );
-    differ("measurement of batches", batches(a), batches(b));
-    differ("schedule", schedule(a), schedule(b));
-    differences
-}
-
-fn batches(config: &ConfigFacts) -> String {
-    if config.batch_latency { "the last answer" } else { "each answer" }.to_owned()
-}
-
-fn schedule(config: &ConfigFacts) -> String {
-    if config.wrk2_exact { "wrk2's own" } else { "ours" }.to_owned()
+    facets.iter().filter_map(difference).collect()
 }
 
 fn hosts(files: [&ResultFile; 2]) -> Option<String> {
@@ -122,19 +111,14 @@ fn hosts(files: [&ResultFile; 2]) -> Option<String> {
 }
 
 fn validity(file: &ResultFile, index: usize, outcome: &Outcome) -> Option<String> {
-    let (is_valid, bound, why) =
-        match file.phases.get(index).and_then(|phase| phase.verdict.as_ref()) {
-            Some(verdict) => (verdict.is_valid, verdict.bound.clone(), verdict.headline.clone()),
-            None => {
-                let verdict = verdict::judge(outcome);
-                (verdict.is_valid, verdict.bound.name().to_owned(), verdict.headline)
-            }
-        };
-    if !is_valid {
-        return Some(format!("it is not valid: {why}."));
+    let written = file.phases.get(index).and_then(|phase| phase.verdict.clone());
+    let verdict = written.unwrap_or_else(|| verdict::judge(outcome));
+    let why = &verdict.headline;
+    match verdict.bound {
+        _ if !verdict.is_valid => Some(format!("it is not valid: {why}.")),
+        Bound::Generator => Some(format!("the generator was the limit: {why}.")),
+        Bound::Server | Bound::Neither => None,
     }
-    (bound == verdict::Bound::Generator.name())
-        .then(|| format!("the generator was the limit: {why}."))
 }
 
 fn kept(outcome: &Outcome) -> Option<String> {

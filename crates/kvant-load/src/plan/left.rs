@@ -1,19 +1,16 @@
-//! What is left of a plan at the end: the moments that were not taken.
+//! The planned times that were not taken at the end of a phase.
 //!
-//! Somebody who asks for more than any server can do leaves more of them than can be gone through
-//! one by one. Where they are many, they are counted in stretches of time, each so short that a
-//! histogram has one place for all the ages in it.
-//!
-//! Threads: none of its own.
+//! A plan far above the server's capacity leaves too many of them to enumerate. They are then
+//! counted in spans of time, each so short that all ages in it fall into one histogram bucket.
 
-/// So many moments are shown one by one.
+/// The largest number of times that is enumerated.
 const SINGLE_MAX: u64 = 100_000;
-/// A stretch is this part of the age at its start: less than three significant digits tell apart.
+/// A span is the age at its start divided by this: less than three significant digits resolve.
 const PARTS_OF_AGE: u64 = 2_048;
 
-/// Shows the moments number `taken` and following that lie within `from_ns..to_ns`, with how many
-/// there are. `count_before` says how many moments lie before a time, `time_of_ns` when a number is
-/// due.
+/// Calls `show` with the planned times number `taken` and following within `from_ns..to_ns`, each
+/// with a count. `count_before` returns how many times lie before a given one, `time_of_ns` the
+/// time with a given number.
 pub(super) fn each(
     taken: u64,
     from_ns: u64,
@@ -32,9 +29,9 @@ pub(super) fn each(
         let Some(at_ns) = time_of_ns(number) else {
             return;
         };
-        let stretch_ns = (to_ns.saturating_sub(at_ns) / PARTS_OF_AGE).max(1);
-        // A stretch has one moment at least, whatever rounding says.
-        let next = count_before(at_ns.saturating_add(stretch_ns).min(to_ns)).max(number + 1);
+        let span_ns = (to_ns.saturating_sub(at_ns) / PARTS_OF_AGE).max(1);
+        // A span has at least one time, in spite of rounding.
+        let next = count_before(at_ns.saturating_add(span_ns).min(to_ns)).max(number + 1);
         show(at_ns, next - number);
         number = next;
     }

@@ -1,18 +1,18 @@
-//! When requests are due: rates and ramps turned into planned times.
+//! The planned times of requests, from rates and ramps.
 //!
-//! All threads together follow one plan. Where requests come at even distances, its positions are
-//! numbered and thread `t` of `T` takes `t`, `t + T`, ...: the distances are even however many
-//! threads there are, and no request is lost to a division. Where they come as a Poisson process,
-//! each thread has a process of its own, because the sum of such processes is one.
+//! All threads follow one plan. With uniform arrivals its positions are numbered, and thread `t` of
+//! `T` takes `t`, `t + T`, ...: intervals are equal for any number of threads, and no request is
+//! lost to a division. With Poisson arrivals each thread has its own process, as the sum of Poisson
+//! processes is one.
 //!
 //! Invariants:
-//! 1. Planned times never decrease, and lie before the end of the phase.
-//! 2. The time of a position is computed from its number, not from the time before: no error adds
-//!    up.
-//! 3. At even distances, exactly `rate * duration` requests are planned (rounded up), and for the
-//!    warm-up likewise.
+//! 1. Planned times never decrease and lie before the end of the phase.
+//! 2. The time of a position is computed from its number, not from the previous time: errors do not
+//!    accumulate.
+//! 3. With uniform arrivals exactly `rate * duration` requests are planned (rounded up), and for
+//!    the warm-up likewise.
 //!
-//! Threads: none of its own; each worker has its plan.
+//! Threads: each worker owns its plan.
 
 mod curve;
 mod left;
@@ -20,7 +20,7 @@ mod left;
 mod tests;
 mod wrk2;
 
-pub(crate) use wrk2::{Pace as Wrk2Step, Wrk2Pace, stagger};
+pub(crate) use wrk2::{Wrk2Pace, Wrk2Step, stagger};
 
 use crate::config::{Arrival, Rate};
 use curve::Curve;
@@ -32,17 +32,16 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     taker: Process,
-    /// Counts ahead of `taker` where that takes steps.
+    /// Counts ahead of `taker` if counting takes steps.
     scout: Process,
 }
 
 impl Plan {
-    /// The plan of thread `thread_index` of `thread_count`. A warm-up has the rate with which the
-    /// measured time starts.
+    /// The plan of thread `thread_index` of `thread_count`. A warm-up has the rate at the start of
+    /// the measured time.
     ///
-    /// A closed loop has no plan: nothing is ever due. Of [`Arrival::Wrk2`] only [`Wrk2Pace`] knows
-    /// when requests are due; a plan for it is one at even distances. Phases that are to differ in
-    /// their random arrivals need different seeds.
+    /// A closed loop has an empty plan. For [`Arrival::Wrk2`] the plan is uniform, and [`Wrk2Pace`]
+    /// decides when to send. Phases with the same seed have the same random arrivals.
     pub(crate) fn new(
         rate: Rate,
         warmup: Duration,
@@ -66,7 +65,7 @@ impl Plan {
         let arrivals = match arrival {
             Arrival::Uniform | Arrival::Wrk2 => Arrivals::Even { next_position: thread_index },
             Arrival::Poisson => Arrivals::Poisson {
-                // Neighbouring seeds are hashed apart.
+                // Hashing makes the sequences of neighbouring seeds independent.
                 rng: Rng::new(
                     Rng::new(seed ^ thread_index.wrapping_mul(0xd134_2543_de82_ef95)).next_u64(),
                 ),
@@ -77,29 +76,29 @@ impl Plan {
         Plan { scout: taker.clone(), taker }
     }
 
-    /// When the next request is due; `None` when nothing is planned any more.
+    /// The planned time of the next request; `None` at the end of the plan.
     pub(crate) fn peek_ns(&self) -> Option<u64> {
         self.taker.next_ns
     }
 
-    /// Goes on to the request after the next.
+    /// Takes the next request.
     pub(crate) fn advance(&mut self) {
         self.taker.advance();
     }
 
-    /// How many requests this thread has gone past with [`Plan::advance`].
+    /// How many requests [`Plan::advance`] has taken.
     pub(crate) fn taken(&self) -> u64 {
         self.taker.taken
     }
 
-    /// How many requests of this thread are planned before `before_ns`, taken or not: less
-    /// [`Plan::taken`], the backlog. Must not be asked for a time before that of the last question.
-    /// Constant time at even distances; else a step for each request since the last question.
+    /// How many requests of this thread are planned before `before_ns`, taken or not; the backlog
+    /// is this less [`Plan::taken`]. `before_ns` must not decrease from call to call. Takes
+    /// constant time with uniform arrivals, else a step for each request since the last call.
     pub(crate) fn planned_before(&mut self, before_ns: u64) -> u64 {
         match self.scout.arrivals {
             Arrivals::Even { .. } => self.scout.even_before(before_ns),
             Arrivals::Poisson { .. } => {
-                // What was taken need not be counted again.
+                // Requests that were taken need not be counted again.
                 if self.scout.taken < self.taker.taken {
                     self.scout = self.taker.clone();
                 }
@@ -111,7 +110,7 @@ impl Plan {
         }
     }
 
-    /// Shows the planned times within `from_ns..to_ns` that were not taken, as [`left::each`] does.
+    /// Calls `show` with the untaken planned times within `from_ns..to_ns`, as [`left::each`].
     pub(crate) fn each_left(&self, from_ns: u64, to_ns: u64, mut show: impl FnMut(u64, u64)) {
         match self.taker.arrivals {
             Arrivals::Even { .. } => {
@@ -135,7 +134,7 @@ impl Plan {
     }
 }
 
-/// Goes from one planned time of a thread to the next.
+/// Iterates over the planned times of a thread.
 #[derive(Clone, Debug)]
 struct Process {
     phase: PhaseCurve,
@@ -150,8 +149,7 @@ struct Process {
 enum Arrivals {
     /// At whole numbers of requests.
     Even { next_position: u64 },
-    /// At exponentially distributed distances, counted in requests of all threads, of which this
-    /// one makes its share.
+    /// At exponentially distributed intervals, measured in requests of all threads.
     Poisson { rng: Rng, at: f64 },
 }
 
@@ -175,7 +173,7 @@ impl Process {
         self.draw();
     }
 
-    /// Computes the next planned time; a random distance is drawn.
+    /// Computes the next planned time; draws a random interval if needed.
     fn draw(&mut self) {
         self.next_ns = match &mut self.arrivals {
             Arrivals::Even { next_position } => self.phase.time_of_position_ns(*next_position),
@@ -214,7 +212,7 @@ impl PhaseCurve {
         }
     }
 
-    /// The time at which `at` requests should have been made, with fractions.
+    /// The time of request `at`, which may be fractional.
     fn time_at_ns(&self, at: f64) -> Option<u64> {
         let of_measured = at - self.warmup.total();
         if of_measured < 0.0 {
@@ -231,7 +229,7 @@ impl PhaseCurve {
 
 /// An exponentially distributed number with mean 1.
 fn exponential(rng: &mut Rng) -> f64 {
-    // 53 bits and never 0, whose logarithm is infinite.
+    // 53 bits, and never 0.
     let uniform = ((rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
     -uniform.ln()
 }

@@ -16,7 +16,7 @@ fn plans(
         .collect()
 }
 
-/// The times before `before_ns` that a thread has not taken.
+/// The untaken times of a thread before `before_ns`.
 fn left(plan: &Plan, before_ns: u64) -> Vec<u64> {
     let mut times = Vec::new();
     plan.each_left(0, before_ns, |at_ns, count| times.extend((0..count).map(|_| at_ns)));
@@ -38,7 +38,7 @@ fn seed() -> u64 {
 }
 
 #[test]
-fn all_threads_together_are_evenly_spaced() {
+fn intervals_over_all_threads_are_equal() {
     for threads in [1, 2, 3, 7, 64, 1_000] {
         let plans =
             plans(Rate::Constant(250.0), Duration::ZERO, 2 * S, Arrival::Uniform, 0, threads);
@@ -81,7 +81,7 @@ fn nothing_is_planned_for_a_closed_loop_or_a_rate_of_0() {
 }
 
 #[test]
-fn random_plans_have_all_requests_in_order_and_count_right() {
+fn random_plans_are_complete_ordered_and_counted_exactly() {
     let seed = seed();
     let mut rng = Rng::new(seed);
     for round in 0..300 {
@@ -111,7 +111,7 @@ fn random_plans_have_all_requests_in_order_and_count_right() {
                 "{what}"
             );
         }
-        // Counting agrees with going through, at any moment and whatever has been taken.
+        // Counting agrees with iteration at any time, whatever has been taken.
         for plan in &mut plans {
             let all = left(plan, u64::MAX);
             assert!(all.is_sorted(), "{what}");
@@ -119,7 +119,7 @@ fn random_plans_have_all_requests_in_order_and_count_right() {
             let mut taken = 0;
             while moment_ns < end_ns {
                 moment_ns += 1 + rng.below(ns(duration));
-                // Often the very moment of a request.
+                // Often exactly a planned time.
                 if rng.one_in(2) && !all.is_empty() {
                     moment_ns = moment_ns.max(all[rng.below(all.len() as u64) as usize]);
                 }
@@ -138,7 +138,7 @@ fn random_plans_have_all_requests_in_order_and_count_right() {
 }
 
 #[test]
-fn poisson_arrivals_have_exponential_distances() {
+fn poisson_arrivals_have_exponential_intervals() {
     let seed = seed();
     let rate = 20_000.0;
     for threads in [1, 5] {
@@ -165,7 +165,7 @@ fn poisson_arrivals_follow_a_ramp() {
     let seed = seed();
     let ramp = Rate::Ramp { from: 0.0, to: 20_000.0 };
     let times = merged(&plans(ramp, Duration::ZERO, 10 * S, Arrival::Poisson, seed, 3));
-    // Of 100,000, a quarter in the first half; 6 standard deviations allowed.
+    // A quarter of 100,000 in the first half, within 6 standard deviations.
     let early = times.iter().filter(|time| **time < 5_000_000_000).count();
     assert!(early.abs_diff(25_000) < 950, "{early}");
     assert!(times.len().abs_diff(100_000) < 1_900, "{}", times.len());
@@ -180,7 +180,7 @@ fn random_arrivals_differ_between_threads_and_seeds_and_repeat_with_a_seed() {
         (0..100).flat_map(|seed| (0..100).map(move |thread| first_ns(seed, thread))).collect();
     all.sort_unstable();
     all.dedup();
-    // Equal by chance: a fraction of one pair is expected.
+    // Less than one equal pair is expected by chance.
     assert!(all.len() > 9_900, "{}", all.len());
     assert_eq!(first_ns(7, 3), first_ns(7, 3));
 }

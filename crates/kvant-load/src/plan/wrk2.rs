@@ -1,29 +1,29 @@
-//! wrk2's schedule: each connection has a plan of its own, made for `--arrival wrk2` and
+//! wrk2's schedule, in which each connection has its own plan, for `--arrival wrk2` and
 //! `--wrk2-exact`.
 //!
-//! With R requests a second over t threads of c connections each, a connection is to make `r = R /
-//! t / c` a second from the moment it starts. What is due is decided by the number of answers it
-//! has had, so that one that waits for an answer falls behind; then it sends at most at twice the
-//! rate until it is back on its plan. Twice the rate counts from the last send for which the
-//! connection had not to wait any more: after a late answer to a punctual request all is sent at
-//! once that was due in the meantime. Connections of a thread start 5 ms apart. wrk2 waits by a
-//! timer of 1 ms that is rounded up, which [`Wrk2Pace`] does too when it is asked for.
+//! With R requests per second over t threads of c connections each, a connection makes `r = R / t /
+//! c` requests per second from its start. The number of its responses decides which request is due:
+//! a connection that waits for a response falls behind, and then sends at most at twice the rate
+//! until it is back on its plan. Twice the rate counts from the first send behind the plan: after a
+//! late response to a punctual request, all requests that became due in the meantime are sent at
+//! once. Connections of a thread start 5 ms apart. wrk2's timer rounds waits up to full
+//! milliseconds, and so does [`Wrk2Pace`] on request.
 
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
-/// How much faster than the plan a connection may be that is behind.
+/// Rate of a connection that is behind, relative to its plan.
 const CATCH_UP_FACTOR: f64 = 2.0;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// How long after its thread the connection with this index within the thread starts.
+/// Delay of the start of the connection with this index within its thread.
 pub(crate) fn stagger(index_in_thread: usize) -> Duration {
     Duration::from_millis(5).saturating_mul(u32::try_from(index_in_thread).unwrap_or(u32::MAX))
 }
 
-/// Tells one connection when to send. Times are in nanoseconds of any one clock.
+/// The schedule of one connection. Times are in nanoseconds of one clock.
 #[derive(Clone, Debug)]
 pub(crate) struct Wrk2Pace {
     start_ns: u64,
@@ -31,19 +31,19 @@ pub(crate) struct Wrk2Pace {
     period_ns: f64,
     rounds_to_ms: bool,
     completed: u64,
-    /// Since when, and since how many answers, the connection has been behind its plan.
+    /// Time and number of responses at which the connection fell behind its plan.
     behind_since: Option<(u64, u64)>,
 }
 
-/// What a connection without a request in flight does.
+/// The next action of a connection without requests in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum Wrk2Step {
     /// Send; the corrected latency counts from `planned_ns`.
     Send {
         /// When the request was due.
         planned_ns: u64,
     },
-    /// Ask again at `until_ns`, which is later than now.
+    /// Wait until `until_ns`, which is later than now.
     Wait {
         /// The end of the wait.
         until_ns: u64,
@@ -51,8 +51,8 @@ pub(crate) enum Pace {
 }
 
 impl Wrk2Pace {
-    /// The plan of a connection that starts at `start_ns` and is to make `rate_per_connection`
-    /// requests a second. `rounds_to_ms`: waits are full milliseconds and never 0, as wrk2's.
+    /// The schedule of a connection that starts at `start_ns` and makes `rate_per_connection`
+    /// requests per second. With `rounds_to_ms` waits are rounded up as in wrk2, and never 0.
     pub(crate) fn new(rate_per_connection: f64, start_ns: u64, rounds_to_ms: bool) -> Wrk2Pace {
         Wrk2Pace {
             start_ns,
@@ -63,8 +63,8 @@ impl Wrk2Pace {
         }
     }
 
-    /// Whether the connection may send at `now_ns`; to be asked only when nothing is in flight.
-    pub(crate) fn ask(&mut self, now_ns: u64) -> Pace {
+    /// The action at `now_ns`. Requires that no request is in flight.
+    pub(crate) fn ask(&mut self, now_ns: u64) -> Wrk2Step {
         let due_ns = self.planned_ns(self.completed);
         if due_ns > now_ns {
             self.behind_since = None;
@@ -76,10 +76,10 @@ impl Wrk2Pace {
         if due_ns > now_ns {
             return self.wait(now_ns, due_ns);
         }
-        Pace::Send { planned_ns: self.planned_ns(self.completed) }
+        Wrk2Step::Send { planned_ns: self.planned_ns(self.completed) }
     }
 
-    /// `count` answers have come: all of a pipelined batch, or one by one.
+    /// Counts responses: all of a pipelined batch, or single ones.
     pub(crate) fn complete(&mut self, count: u64) {
         self.completed += count;
     }
@@ -90,18 +90,18 @@ impl Wrk2Pace {
         (since_start_ns as f64 / self.period_ns).ceil() as u64
     }
 
-    /// How many answers have come.
+    /// The number of responses.
     pub(crate) fn completed(&self) -> u64 {
         self.completed
     }
 
-    /// When the request number `index` is planned.
+    /// The planned time of request number `index`.
     pub(crate) fn planned_ns(&self, index: u64) -> u64 {
         after(self.start_ns, index, self.period_ns)
     }
 
-    /// Shows the planned moments number `taken` and following within `from_ns..to_ns`, with how
-    /// many there are; many as one.
+    /// Calls `show` with the planned times number `taken` and following within `from_ns..to_ns`, as
+    /// [`super::left::each`].
     pub(crate) fn each_left(
         &self,
         taken: u64,
@@ -114,16 +114,16 @@ impl Wrk2Pace {
         super::left::each(taken, from_ns, to_ns, count_before, time_of_ns, show);
     }
 
-    fn wait(&self, now_ns: u64, due_ns: u64) -> Pace {
+    fn wait(&self, now_ns: u64, due_ns: u64) -> Wrk2Step {
         let wait_ns = due_ns - now_ns;
         let wait_ns =
             if self.rounds_to_ms { (wait_ns / NS_PER_MS + 1) * NS_PER_MS } else { wait_ns };
-        Pace::Wait { until_ns: now_ns.saturating_add(wait_ns) }
+        Wrk2Step::Wait { until_ns: now_ns.saturating_add(wait_ns) }
     }
 }
 
 fn after(start_ns: u64, count: u64, period_ns: f64) -> u64 {
-    // Without the first case, nothing at a rate of 0 would be at no time at all.
+    // At a rate of 0 the period is infinite, and 0 * infinity is NaN.
     let since_start_ns = if count == 0 { 0.0 } else { count as f64 * period_ns };
     start_ns.saturating_add(since_start_ns as u64)
 }

@@ -2,10 +2,9 @@
 //! HdrHistogram library reads it.
 //!
 //! Invariants:
-//! 1. What [`decode`] makes of [`encode`]'s text has the same counts in the same units of
-//!    resolution, so every percentile, the mean and the maximum are the same.
-//! 2. Reading bounds what it unpacks: text that lies about its size costs [`UNPACKED_BYTES_MAX`] at
-//!    most.
+//! 1. [`decode`] restores the buckets and counts that [`encode`] was given, and with them all
+//!    percentiles, the mean and the maximum.
+//! 2. [`decode`] inflates at most [`INFLATED_BYTES_MAX`], whatever the text says about its size.
 
 #[cfg(test)]
 mod tests;
@@ -17,79 +16,70 @@ use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram as Hdr;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use kvant_base::{Error, Result};
+use std::fmt::Display;
 use std::io::Read;
 
 /// First bytes of a deflated V2 histogram.
 const COOKIE_DEFLATED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
-/// First bytes of a V2 histogram that is not deflated; also found inside of a deflated one.
+/// First bytes of a V2 histogram that is not deflated, also inside a deflated one.
 const COOKIE_PLAIN: [u8; 4] = [0x1c, 0x84, 0x93, 0x13];
 /// Bytes before the counts of a V2 histogram: cookie, length of counts, normalizing offset, digits,
 /// bounds, ratio.
 const HEADER_BYTES: usize = 40;
-/// Most bytes that a histogram may unpack to: more than five digits over all of `u64` come to.
-pub const UNPACKED_BYTES_MAX: u64 = 64 << 20;
+/// More than a histogram with five digits over all of `u64` takes.
+const INFLATED_BYTES_MAX: u64 = 64 << 20;
 
-/// Writes histograms as text; keeps its buffers.
-pub struct Encoder {
+/// Encodes histograms; reuses its buffers.
+pub(super) struct Encoder {
     serializer: V2DeflateSerializer,
     bytes: Vec<u8>,
 }
 
-impl Default for Encoder {
-    fn default() -> Self {
-        Encoder::new()
-    }
-}
-
 impl Encoder {
     /// An encoder with empty buffers.
-    pub fn new() -> Encoder {
+    pub(super) fn new() -> Encoder {
         Encoder { serializer: V2DeflateSerializer::new(), bytes: Vec::new() }
     }
 
     /// Appends `histogram` to `text`.
-    pub fn append(&mut self, histogram: &Histogram, text: &mut String) {
+    pub(super) fn append(&mut self, histogram: &Histogram, text: &mut String) {
         self.bytes.clear();
         self.serializer
             .serialize(histogram.as_hdr(), &mut self.bytes)
-            .expect("counts fit and memory takes all that is written to it");
+            .expect("counts fit, and writing to memory cannot fail");
         STANDARD.encode_string(&self.bytes, text);
     }
 }
 
-/// `histogram` as text.
+/// Encodes a histogram.
 pub fn encode(histogram: &Histogram) -> String {
     let mut text = String::new();
     Encoder::new().append(histogram, &mut text);
     text
 }
 
-/// The histogram that `text` holds, deflated or not. One of another resolution than ours, or beyond
-/// our bounds, loses what ours cannot tell apart.
+/// Decodes a histogram, deflated or not. Values are recorded at this program's resolution and
+/// within its bounds.
 ///
 /// # Errors
-/// `Invalid`: the text is no base64 or no V2 histogram.
+/// `Invalid`: the text is not base64 or not a V2 histogram.
 pub fn decode(text: &str) -> Result<Histogram> {
     let bytes = STANDARD
         .decode(text.trim_end())
-        .map_err(|error| Error::invalid(format!("a histogram is not base64: {error}")))?;
+        .map_err(|error| invalid(format_args!("is not base64: {error}")))?;
     let plain = match bytes.first_chunk() {
         Some(&COOKIE_DEFLATED) => inflate(&bytes[4..])?,
         Some(&COOKIE_PLAIN) => bytes,
-        _ => {
-            return Err(Error::invalid(
-                "a histogram does not start as HdrHistogram's V2 encoding does",
-            ));
-        }
+        _ => return Err(invalid("does not start as HdrHistogram's V2 encoding does")),
     };
     let counts_bytes =
         plain.get(4..8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
     if plain.len() < HEADER_BYTES || plain.len() - HEADER_BYTES < counts_bytes as usize {
-        return Err(Error::invalid("a histogram is cut off"));
+        return Err(invalid("is cut off"));
     }
     let hdr: Hdr<u64> = Deserializer::new()
         .deserialize(&mut plain.as_slice())
-        .map_err(|error| Error::invalid(format!("a histogram cannot be read: {error}")))?;
+        .map_err(|error| invalid(format_args!("cannot be read: {error}")))?;
     let mut histogram = Histogram::new();
     for step in hdr.iter_recorded() {
         histogram.record_many_ns(step.value_iterated_to(), step.count_at_value());
@@ -97,21 +87,25 @@ pub fn decode(text: &str) -> Result<Histogram> {
     Ok(histogram)
 }
 
+/// Inflates the bytes after the cookie.
 fn inflate(bytes: &[u8]) -> Result<Vec<u8>> {
-    let (length, deflated) =
-        bytes.split_first_chunk().ok_or_else(|| Error::invalid("a histogram is cut off"))?;
-    let deflated = deflated
-        .get(..u32::from_be_bytes(*length) as usize)
-        .ok_or_else(|| Error::invalid("a histogram is cut off"))?;
+    let deflated = bytes
+        .split_first_chunk()
+        .and_then(|(length, rest)| rest.get(..u32::from_be_bytes(*length) as usize))
+        .ok_or_else(|| invalid("is cut off"))?;
     let mut plain = Vec::new();
     ZlibDecoder::new(deflated)
-        .take(UNPACKED_BYTES_MAX)
+        .take(INFLATED_BYTES_MAX)
         .read_to_end(&mut plain)
-        .map_err(|error| Error::invalid(format!("a histogram cannot be unpacked: {error}")))?;
+        .map_err(|error| invalid(format_args!("cannot be unpacked: {error}")))?;
     if !plain.starts_with(&COOKIE_PLAIN) {
         return Err(Error::invalid(
             "an unpacked histogram does not start as HdrHistogram's V2 encoding does",
         ));
     }
     Ok(plain)
+}
+
+fn invalid(problem: impl Display) -> Error {
+    Error::invalid(format!("a histogram {problem}"))
 }

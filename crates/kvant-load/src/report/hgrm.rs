@@ -1,8 +1,8 @@
 //! Percentile distributions as text, as HdrHistogram plotters read them: the rows of
-//! [`Histogram::spectrum`] in milliseconds, and what the histogram is made of behind `#`.
+//! [`Histogram::spectrum`] in milliseconds, and statistics in comments (`#`).
 //!
-//! wrk2's classic block has the same rows; this one stands alone in a file and says what its values
-//! are.
+//! wrk2's block has the same rows; this format is a file of its own, with a comment about its
+//! values.
 
 #[cfg(test)]
 mod tests;
@@ -12,11 +12,11 @@ use std::io::{self, Write};
 
 const NS_PER_MS: f64 = 1e6;
 
-/// Writes the distribution of `histogram`, in milliseconds. `what` says in a comment what the
-/// values are.
+/// Writes the distribution of `histogram`, in milliseconds, after a comment that names the values:
+/// `what`.
 ///
 /// # Errors
-/// What writing met.
+/// Any error of `out`.
 pub fn write(out: &mut impl Write, histogram: &Histogram, what: &str) -> io::Result<()> {
     for line in what.lines() {
         writeln!(out, "# {line}")?;
@@ -32,8 +32,8 @@ pub fn write(out: &mut impl Write, histogram: &Histogram, what: &str) -> io::Res
             let (quantile, count, inverse) = (row.quantile, row.count, row.inverse());
             writeln!(out, "{value_ms:12.3} {quantile:14.12} {count:10} {inverse:14.2}")?;
         } else {
-            // As the reference implementation ends: plotters leave out a row without the fourth
-            // column, or place it themselves.
+            // As the reference implementation: plotters skip a row without the fourth column, or
+            // place it themselves.
             writeln!(out, "{value_ms:12.3} {:14.12} {:10}", row.quantile, row.count)?;
         }
     }
@@ -45,13 +45,13 @@ pub fn write(out: &mut impl Write, histogram: &Histogram, what: &str) -> io::Res
     writeln!(out, "#[Buckets = {buckets:12}, SubBuckets     = {sub_buckets:12}]")
 }
 
-/// Into how many values each bucket is split: enough for the significant digits, a power of two.
-pub fn sub_bucket_count() -> u64 {
+/// Values per bucket: the power of two that the significant digits need.
+fn sub_bucket_count() -> u64 {
     (2 * 10_u64.pow(u32::from(SIGNIFICANT_DIGITS))).next_power_of_two()
 }
 
-/// How many buckets, each of twice the range of the one before, reach the highest value.
-pub fn bucket_count() -> u32 {
+/// Buckets up to the highest value, each of twice the range of the previous one.
+fn bucket_count() -> u32 {
     let first_ns = sub_bucket_count() * LOWEST_NS;
     (0..)
         .find(|&doublings| (first_ns << doublings) > HIGHEST_NS)

@@ -1,25 +1,20 @@
-//! HdrHistogram interval logs (format 1.3): one line a second and tag, from which any percentile
-//! over any stretch of time follows. `HistogramLogProcessor` and the libraries of other languages
-//! read them.
+//! HdrHistogram interval logs (format 1.3): one line per second and tag, which give any percentile
+//! over any range of time. `HistogramLogProcessor` and the HdrHistogram libraries read them.
 //!
 //! Tags: `KIND/response` and `KIND/service` for each kind of requests, `send-lag` and `connect` for
-//! the generator. Names of kinds are percent-encoded where the format has no room for them (blanks,
-//! commas, line ends, whatever is not ASCII), so that they come back as they were.
+//! the generator. In the name of a kind, characters that the format does not allow (blanks, commas,
+//! control characters, non-ASCII) are percent-encoded.
 //!
 //! Invariants:
-//! 1. Values are nanoseconds; `Interval_Max` is in milliseconds, as readers expect of a log of
-//!    nanoseconds.
-//! 2. `StartTime` and `BaseTime` are both in the header, so that no reader guesses what a timestamp
-//!    counts from.
-//! 3. From the first second in which a tag has a value on, it has a line each second: a second in
-//!    which nothing was answered is a line without values, not a gap.
+//! 1. Values are nanoseconds; `Interval_Max` is in milliseconds, as readers expect.
+//! 2. The header has both `StartTime` and `BaseTime`, so that readers need not guess the base of
+//!    timestamps.
+//! 3. A tag has a line for each second since its first value: a second without responses is a line
+//!    without values, not a gap.
 //! 4. The lines of a tag add up to exactly the histogram of the whole run.
 
-mod read;
 #[cfg(test)]
 mod tests;
-
-pub use read::{Log, LogInterval, read};
 
 use super::encoded::Encoder;
 use crate::histogram::Histogram;
@@ -28,36 +23,25 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use std::io::{self, Write};
 
 /// Tag of the generator's own lateness.
-pub const SEND_LAG: &str = "send-lag";
-/// Tag of the time that opening connections took.
-pub const CONNECT: &str = "connect";
+const SEND_LAG: &str = "send-lag";
+/// Tag of the durations of connection attempts.
+const CONNECT: &str = "connect";
 
-/// What a tag cannot hold: readers end it at a blank, a comma or the end of the line.
+/// Characters not allowed in a tag: readers end it at a blank, a comma or the end of the line.
 const UNSAFE: &AsciiSet = &CONTROLS.add(b' ').add(b',').add(b'%');
-/// `Interval_Max` is the largest value divided by this.
 const NS_PER_MS: f64 = 1e6;
 
-/// The tag of the response times of a kind of requests, as [`Log`] has it.
-pub fn response_tag(op_name: &str) -> String {
-    format!("{op_name}/response")
-}
-
-/// The tag of the service times of a kind of requests, as [`Log`] has it.
-pub fn service_tag(op_name: &str) -> String {
-    format!("{op_name}/service")
-}
-
-/// Writes a log as a run goes on.
+/// Writes a log during a run.
 pub struct HlogWriter<W: Write> {
     out: W,
     encoder: Encoder,
     line: String,
-    /// Tags that have had a line.
+    /// Tags that have a line already.
     known: Vec<String>,
     clock: Option<PhaseClock>,
 }
 
-/// What places the intervals of a phase in the log.
+/// Places the intervals of a phase in the log.
 struct PhaseClock {
     /// Wall time at which the log's first phase began, in milliseconds since 1970.
     base_wall_ms: u64,
@@ -68,7 +52,7 @@ struct PhaseClock {
 }
 
 impl<W: Write> HlogWriter<W> {
-    /// A writer that has written nothing: the header needs the time of the first interval.
+    /// A writer. It writes the header with the first interval, whose time it needs.
     pub fn new(out: W) -> HlogWriter<W> {
         HlogWriter {
             out,
@@ -79,14 +63,14 @@ impl<W: Write> HlogWriter<W> {
         }
     }
 
-    /// Writes the lines of one interval, as it ends. `op_names` are those of the intervals' kinds,
-    /// by [`crate::OpId::index`]; `now_wall_ms` is the wall time of this call, in milliseconds
-    /// since 1970: it places the first interval of each phase, the others follow by the monotonic
-    /// clock. An interval that begins before the last one ended begins a new phase, whose lines
-    /// follow those of the phase before.
+    /// Writes and flushes the lines of one interval at its end. `op_names` are the kinds of
+    /// requests by [`crate::OpId::index`]. `now_wall_ms`, in milliseconds since 1970, places the
+    /// first interval of each phase; the others follow by the monotonic clock. An interval that
+    /// begins before the end of the last one begins a new phase, whose lines follow those of the
+    /// previous phase.
     ///
     /// # Errors
-    /// What writing met.
+    /// Any error of the sink.
     pub fn write(
         &mut self,
         interval: &Interval,
@@ -95,38 +79,38 @@ impl<W: Write> HlogWriter<W> {
     ) -> io::Result<()> {
         let begin_ms = self.begin_ms(interval, now_wall_ms)?;
         let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
-        let nothing = OpRecord::default();
-        // A kind that has nothing in this interval may be missing in it.
+        let empty = OpRecord::default();
+        // A kind without requests in this interval may have no record in it.
         for index in 0..interval.ops.len().max(op_names.len()) {
             let name = op_names.get(index).cloned().unwrap_or_else(|| format!("kind {index}"));
-            let op = interval.ops.get(index).unwrap_or(&nothing);
-            self.write_line(&response_tag(&name), begin_ms, length_ns, &op.response)?;
-            self.write_line(&service_tag(&name), begin_ms, length_ns, &op.service)?;
+            let op = interval.ops.get(index).unwrap_or(&empty);
+            self.write_line(&format!("{name}/response"), begin_ms, length_ns, &op.response)?;
+            self.write_line(&format!("{name}/service"), begin_ms, length_ns, &op.service)?;
         }
         self.write_line(SEND_LAG, begin_ms, length_ns, &interval.send_lag)?;
         self.write_line(CONNECT, begin_ms, length_ns, &interval.connect)?;
-        // Who follows a log sees each second as it ends.
+        // Readers that follow the log see each second at its end.
         self.out.flush()
     }
 
-    /// The sink, with all that was written.
+    /// Flushes and returns the sink.
     ///
     /// # Errors
-    /// What flushing met.
+    /// Any error of the sink.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
     }
 
-    /// The interval's begin in milliseconds since the log's base; writes the header before the
-    /// first.
+    /// The interval's begin in milliseconds since the log's base. Writes the header first, if
+    /// needed.
     fn begin_ms(&mut self, interval: &Interval, now_wall_ms: u64) -> io::Result<f64> {
         let phase_wall_ms = now_wall_ms.saturating_sub(interval.end_ns / 1_000_000);
         let clock = match &mut self.clock {
             Some(clock) => {
                 if interval.start_ns < clock.last_end_ns {
                     let last_end_ms = clock.phase_ms + clock.last_end_ns.div_ceil(1_000_000);
-                    // The wall clock may have been set back; lines never go back.
+                    // The wall clock may have been set back; timestamps never decrease.
                     clock.phase_ms =
                         phase_wall_ms.saturating_sub(clock.base_wall_ms).max(last_end_ms);
                 }

@@ -1,60 +1,59 @@
-//! What a run came to as JSON, whole: `docs/load-result.schema.json` describes every field.
+//! The result of a run as JSON. `docs/load-result.schema.json` describes every field.
 //!
 //! Invariants:
-//! 1. Nothing is lost that another program needs to merge or compare runs: histograms are in it as
-//!    they were recorded, in the text that every HdrHistogram library reads.
-//!    [`PhaseResult::outcome`] is the way back.
+//! 1. A file has all that another program needs to merge or compare runs: histograms are complete,
+//!    in the text format of the HdrHistogram libraries. [`PhaseResult::outcome`] reads them back.
 //! 2. Units stand last in names: `_ns` nanoseconds, `_ms` milliseconds, `_per_s` a second,
 //!    `_bytes`.
-//! 3. Fields are added, never renamed or given another meaning, within a version. Readers ignore
-//!    fields that they do not know, and refuse a later version.
+//! 3. Within a version fields are added, but never renamed or redefined. Readers ignore unknown
+//!    fields and refuse a later version.
 
 mod parts;
 mod phase;
 #[cfg(test)]
-mod schema;
-#[cfg(test)]
 mod tests;
 
-pub use parts::{Latency, OpResult, RateFacts, ThreadResult, VerdictFacts};
+pub use parts::{Latency, OpResult, RateFacts};
 pub use phase::PhaseResult;
 
 use crate::assertion::Checked;
-use crate::config::{Arrival, LoadConfig, StatusSet};
+use crate::config::LoadConfig;
 use crate::find_max::{FindMax, Limit, Point};
 use kvant_base::{Error, ErrorKind, Result};
+use kvant_env::host;
+use parts::{duration_ns, finite};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// What `format` says in every file.
-pub const FORMAT: &str = "kvant-load-result";
+/// The value of `format` in every file.
+const FORMAT: &str = "kvant-load-result";
 /// The version of the fields.
-pub const VERSION: u32 = 1;
+const VERSION: u32 = 1;
 
-/// A whole run: what was asked, and what each of its phases came to.
+/// A run: its configuration and the results of its phases.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultFile {
-    /// Always [`FORMAT`].
+    /// Always `kvant-load-result`.
     pub format: String,
-    /// Version of the fields: [`VERSION`].
+    /// Version of the fields.
     pub version: u32,
     /// Version of the program that wrote the file.
     pub program_version: String,
-    /// The command line, without values that are secrets.
+    /// The command line, without secret values.
     pub command: Vec<String>,
-    /// The machine that the generator ran on.
+    /// The machine of the generator.
     pub host: HostFacts,
-    /// What holds for all phases.
+    /// Configuration of all phases.
     pub config: ConfigFacts,
     /// One for each rate or repeat, in order; at least one.
     pub phases: Vec<PhaseResult>,
-    /// What a search for the highest rate found; its steps are the phases.
+    /// The result of a search for the highest rate; its steps are the phases.
     pub find_max: Option<FindMaxFacts>,
-    /// What was asserted, and whether it holds.
+    /// The assertions and their results.
     pub assertions: Vec<AssertionFacts>,
 }
 
-/// A machine, as far as it tells.
+/// A machine. What the system does not report is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostFacts {
     /// Its name.
@@ -69,18 +68,18 @@ pub struct HostFacts {
     pub memory_bytes: Option<u64>,
 }
 
-/// [`LoadConfig`] with what makes the requests.
+/// The configuration of a load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConfigFacts {
-    /// Who was loaded.
+    /// The targets.
     pub urls: Vec<String>,
-    /// What made the requests: `GET`, `script put.lua`, `workload get --keys 1M`.
+    /// What makes the requests: `GET`, `script put.lua`, `workload get --keys 1M`.
     pub requests: String,
     /// Event loops.
     pub thread_count: usize,
     /// Connections over all threads.
     pub connection_count: usize,
-    /// How long a request may take, in nanoseconds.
+    /// Deadline of a request, in nanoseconds.
     pub timeout_ns: u64,
     /// `uniform`, `poisson` or `wrk2`.
     pub arrival: String,
@@ -88,41 +87,41 @@ pub struct ConfigFacts {
     pub seed: u64,
     /// Statuses over 399 that count as success.
     pub ok_statuses: Vec<u16>,
-    /// Whether only the last answer of a pipelined batch is recorded.
+    /// Whether only the last response of a pipelined batch is recorded.
     pub batch_latency: bool,
-    /// Whether schedule and measurement are literally those of wrk2.
+    /// Whether schedule and measurement are wrk2's.
     pub wrk2_exact: bool,
     /// How long before a planned time a worker polls instead of sleeping, in nanoseconds.
     pub spin_ns: u64,
 }
 
-/// What a search for the highest rate found.
+/// The result of a search for the highest rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FindMaxFacts {
-    /// What every step had to meet, as it was given.
+    /// The objectives, as given.
     pub goals: Vec<String>,
-    /// The highest rate that met it, in requests a second; `None` when none did.
+    /// The highest rate that met them, in requests per second; `None` if none did.
     pub rate_max_per_s: Option<f64>,
     /// Whether it held in the longer runs too.
     pub is_confirmed: bool,
-    /// Answers a second of the closed loop at the start.
+    /// Responses per second of the closed loop at the start.
     pub saturation_per_s: f64,
-    /// What ended the search upwards: `server`, `generator`, or `none` when nothing failed.
+    /// What ended the search upwards: `server`, `generator`, or `none` if no rate failed.
     pub limit: String,
     /// Why the next rate failed, in sentences.
     pub reasons: Vec<String>,
-    /// How each phase was judged, in the order of the phases.
+    /// The judgement of each phase, in the order of the phases.
     pub points: Vec<PointFacts>,
 }
 
-/// How a phase of a search was judged.
+/// The judgement of a phase of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointFacts {
-    /// Why it was run.
+    /// Its purpose.
     pub purpose: String,
-    /// Planned requests a second; 0 for the closed loop.
+    /// Planned requests per second; 0 for the closed loop.
     pub rate_per_s: f64,
-    /// Answers a second.
+    /// Responses per second.
     pub achieved_per_s: f64,
     /// Whether the rate held.
     pub is_met: bool,
@@ -130,28 +129,28 @@ pub struct PointFacts {
     pub reasons: Vec<String>,
     /// How the generator limited it, if it did.
     pub generator: Option<String>,
-    /// What disturbed the machine for a second at least, if something did.
+    /// What disturbed the machine for at least a second, if anything did.
     #[serde(default)]
     pub disturbance: Option<String>,
 }
 
-/// One assertion that was checked.
+/// The result of an assertion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AssertionFacts {
-    /// As it was given.
+    /// The assertion as given.
     pub text: String,
-    /// The phase that it was checked on, counted from 0.
+    /// The phase that it was checked on, from 0.
     pub phase: usize,
-    /// What was met, with its unit; empty when it could not be decided.
+    /// The measured value with its unit; empty if undecided.
     pub value: String,
-    /// Whether it holds. What could not be decided does not.
+    /// Whether it holds; false if undecided.
     pub is_met: bool,
-    /// Why it could not be decided, if it could not.
+    /// Why it is undecided, if it is.
     pub undecided: Option<String>,
 }
 
 impl ResultFile {
-    /// A run that is to be written: `phases` are added as they end.
+    /// A result without phases.
     pub fn new(command: Vec<String>, host: HostFacts, config: ConfigFacts) -> ResultFile {
         ResultFile {
             format: FORMAT.to_owned(),
@@ -166,7 +165,7 @@ impl ResultFile {
         }
     }
 
-    /// The text of the file, with line ends.
+    /// The text of the file.
     pub fn to_json(&self) -> String {
         let mut text =
             serde_json::to_string_pretty(self).expect("all keys are strings, all numbers finite");
@@ -174,12 +173,12 @@ impl ResultFile {
         text
     }
 
-    /// Reads a file's text. `file` is what errors name.
+    /// Parses the text of a file; errors name `file`.
     ///
     /// # Errors
-    /// `Invalid`: no such file, or cut off. `Unsupported`: a later version.
+    /// `Invalid`: another format, or truncated. `Unsupported`: a later version.
     pub fn parse(text: &str, file: &Path) -> Result<ResultFile> {
-        /// What is looked at before anything else.
+        /// The fields that are read first.
         #[derive(Deserialize)]
         struct Head {
             format: String,
@@ -204,38 +203,36 @@ impl ResultFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// `Io` when it cannot be read; as [`ResultFile::parse`].
+    /// `Io`; as [`ResultFile::parse`].
     pub fn read(file: &Path) -> Result<ResultFile> {
-        let text =
-            kvant_env::host::read_text(file).map_err(|error| Error::io("read", file, error))?;
+        let text = host::read_text(file).map_err(|error| Error::io("read", file, error))?;
         ResultFile::parse(&text, file)
     }
 }
 
 impl HostFacts {
-    /// The machine that this process runs on.
+    /// The machine of this process.
     pub fn of_this_machine() -> HostFacts {
-        let line = |path: &str| {
-            let text = kvant_env::host::read_text(Path::new(path)).ok()?;
-            text.lines().next().map(|line| line.trim().to_owned())
+        let line = |path: &str, start: &str| {
+            let text = host::read_text(Path::new(path)).ok()?;
+            text.lines().find(|line| line.starts_with(start)).map(|line| line.trim().to_owned())
         };
         let cpu_model = || {
-            let text = kvant_env::host::read_text(Path::new("/proc/cpuinfo")).ok()?;
-            let row = text.lines().find(|row| row.starts_with("model name"))?;
-            Some(row.split_once(':')?.1.trim().to_owned())
+            let line = line("/proc/cpuinfo", "model name")?;
+            Some(line.split_once(':')?.1.trim().to_owned())
         };
         HostFacts {
-            name: line("/proc/sys/kernel/hostname"),
-            kernel: line("/proc/sys/kernel/osrelease").map(|release| format!("Linux {release}")),
+            name: line("/proc/sys/kernel/hostname", ""),
+            kernel: line("/proc/sys/kernel/osrelease", "").map(|text| format!("Linux {text}")),
             cpu_model: cpu_model(),
-            cpu_count: kvant_env::host::cpu_count(),
-            memory_bytes: kvant_env::host::memory_bytes(),
+            cpu_count: host::cpu_count(),
+            memory_bytes: host::memory_bytes(),
         }
     }
 }
 
 impl FindMaxFacts {
-    /// What `found` says; `goals` are the objectives as they were given.
+    /// The facts of `found`; `goals` are the objectives as given.
     pub fn of(found: &FindMax, goals: &[String]) -> FindMaxFacts {
         let (limit, reasons) = match &found.limit {
             Limit::Server { reasons, .. } => ("server", reasons.clone()),
@@ -246,8 +243,8 @@ impl FindMaxFacts {
         };
         let point = |point: &Point| PointFacts {
             purpose: point.purpose.name().to_owned(),
-            rate_per_s: phase::finite(point.rate),
-            achieved_per_s: phase::finite(point.achieved),
+            rate_per_s: finite(point.rate),
+            achieved_per_s: finite(point.achieved),
             is_met: point.judgement.holds(),
             reasons: point.judgement.reasons.clone(),
             generator: point.generator.clone(),
@@ -257,7 +254,7 @@ impl FindMaxFacts {
             goals: goals.to_vec(),
             rate_max_per_s: found.rate,
             is_confirmed: found.is_confirmed,
-            saturation_per_s: phase::finite(found.saturation_rate),
+            saturation_per_s: finite(found.saturation_rate),
             limit: limit.to_owned(),
             reasons,
             points: found.points.iter().map(point).collect(),
@@ -266,7 +263,7 @@ impl FindMaxFacts {
 }
 
 impl AssertionFacts {
-    /// What `checked` says of the phase with that number, counted from 0.
+    /// The result on the phase with that number, from 0.
     pub fn of(checked: &Checked, phase: usize) -> AssertionFacts {
         AssertionFacts {
             text: checked.text.clone(),
@@ -279,29 +276,20 @@ impl AssertionFacts {
 }
 
 impl ConfigFacts {
-    /// What `config` says; `requests` names what makes the requests.
+    /// The facts of `config`; `requests` names what makes the requests.
     pub fn of(config: &LoadConfig, requests: &str) -> ConfigFacts {
         ConfigFacts {
             urls: config.targets.iter().map(|target| target.url.clone()).collect(),
             requests: requests.to_owned(),
             thread_count: config.thread_count,
             connection_count: config.connection_count,
-            timeout_ns: phase::duration_ns(config.timeout),
-            arrival: match config.arrival {
-                Arrival::Uniform => "uniform",
-                Arrival::Poisson => "poisson",
-                Arrival::Wrk2 => "wrk2",
-            }
-            .to_owned(),
+            timeout_ns: duration_ns(config.timeout),
+            arrival: config.arrival.name().to_owned(),
             seed: config.seed,
-            ok_statuses: statuses(&config.ok_statuses),
+            ok_statuses: config.ok_statuses.as_slice().to_vec(),
             batch_latency: config.batch_latency,
             wrk2_exact: config.wrk2_exact,
-            spin_ns: phase::duration_ns(config.spin),
+            spin_ns: duration_ns(config.spin),
         }
     }
-}
-
-fn statuses(set: &StatusSet) -> Vec<u16> {
-    (0..1_000).filter(|&status| set.contains(status)).collect()
 }

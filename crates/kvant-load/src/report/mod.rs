@@ -1,4 +1,4 @@
-//! What is printed and written: text as wrk2 has it, JSON, HdrHistogram logs.
+//! Formats of results: wrk2's text and a summary, JSON, HdrHistogram logs and distributions.
 
 pub mod encoded;
 pub mod hgrm;

@@ -1,25 +1,26 @@
-//! What is printed after wrk2's block: all that wrk2 does not know.
+//! The text after wrk2's block: figures that wrk2 does not have.
 //!
-//! 1. No line is longer than [`WIDTH`]; numbers end in columns.
-//! 2. No line looks like one of wrk2's to what reads those.
+//! 1. No line is longer than [`WIDTH`]; numbers are flush right in columns.
+//! 2. Parsers of wrk2's text do not take any line for one of wrk2's.
 
 use crate::config::Rate;
 use crate::histogram::Histogram;
 use crate::outcome::Outcome;
+use crate::outcome::Second;
 use crate::record::{Errors, OpRecord};
 use crate::units::{counted, format_metric, format_time_ns};
 use crate::verdict::Verdict;
 use std::collections::BTreeMap;
 
-/// Columns that are used at most.
-pub const WIDTH: usize = 100;
+/// The length of the longest line.
+const WIDTH: usize = 100;
 
-/// Rows of a table by second; where there are more seconds, several share a row.
-const SECOND_ROWS_MAX: u64 = 60;
+/// Most rows of a table by second; with more seconds, several share a row.
+const SECOND_ROWS_MAX: usize = 60;
 /// Columns for the name of a kind of requests.
 const NAME_WIDTH: usize = 24;
 
-/// The block of one phase: counts, three latencies, kinds of requests, errors, the verdict.
+/// The block of one phase: counts, latencies, machine, kinds of requests, errors, verdict.
 pub fn phase(outcome: &Outcome, verdict: &Verdict) -> String {
     let mut text = counts(outcome);
     text += &all_statuses(outcome);
@@ -27,12 +28,15 @@ pub fn phase(outcome: &Outcome, verdict: &Verdict) -> String {
     text += &machine(outcome);
     text += &kinds(outcome);
     text += &errors(&outcome.total.errors);
-    text += &judgement(verdict);
+    text += &wrapped(&verdict.line(), "");
+    for sentence in &verdict.sentences {
+        text += &wrapped(sentence, "  ");
+    }
     text
 }
 
-/// A table of phases, one row each: what was planned and what came of it. For runs with several.
-/// Percentiles are those of the response time, the unanswered at the age that they had.
+/// A table of several phases, one row each. Percentiles are those of the response time, with the
+/// ages of unanswered requests.
 pub fn steps(phases: &[(Outcome, Verdict)]) -> String {
     let mut text = format!(
         "  {:>4} {:>13} {:>10} {:>9} {:>9} {:>9} {:>8}  {}\n",
@@ -46,36 +50,35 @@ pub fn steps(phases: &[(Outcome, Verdict)]) -> String {
             rate(outcome.phase.rate),
             format_metric(outcome.rate_achieved()),
             cells(&response, &[50.0, 99.0, 99.9], 9),
-            count(all_errors(&outcome.total.errors)),
+            count(outcome.total.errors.total()),
             verdict.label(),
         );
     }
     text
 }
 
-/// A table by second of a phase: for ramps. Where seconds share a row, its latencies and its
-/// backlog are the largest of theirs (percentiles cannot be averaged).
+/// A table by second of a phase, for ramps. A row of several seconds has the largest of their
+/// latencies and backlogs (percentiles cannot be averaged).
 pub fn seconds(outcome: &Outcome) -> String {
-    let count_of_seconds = outcome.seconds.len() as u64;
-    let per_row = count_of_seconds.div_ceil(SECOND_ROWS_MAX).max(1);
+    let per_row = outcome.seconds.len().div_ceil(SECOND_ROWS_MAX).max(1);
     let mut text = format!(
         "  {:>8} {:>11} {:>11} {:>9} {:>9} {:>10} {:>10} {:>10}\n",
         "Second", "planned/s", "answered/s", "backlog", "errors", "p50", "p99", "max"
     );
-    for row in outcome.seconds.chunks(per_row as usize) {
+    for row in outcome.seconds.chunks(per_row) {
         let (first, last) = (&row[0], &row[row.len() - 1]);
         let time_s = last.end_ns.saturating_sub(first.start_ns) as f64 / 1e9;
         let per_second =
             |sum: u64| format_metric(if time_s > 0.0 { sum as f64 / time_s } else { 0.0 });
-        let largest =
-            |of: fn(&crate::outcome::Second) -> u64| row.iter().map(of).max().unwrap_or(0);
+        let largest = |of: fn(&Second) -> u64| row.iter().map(of).max().unwrap_or(0);
+        let sum = |of: fn(&Second) -> u64| row.iter().map(of).sum::<u64>();
         text += &format!(
             "  {:>8} {:>11} {:>11} {:>9} {:>9} {:>10} {:>10} {:>10}\n",
             last.end_ns.div_ceil(1_000_000_000),
-            per_second(row.iter().map(|second| second.planned).sum()),
-            per_second(row.iter().map(|second| second.completed).sum()),
+            per_second(sum(|second| second.planned)),
+            per_second(sum(|second| second.completed)),
             count(largest(|second| second.backlog)),
-            count(row.iter().map(|second| second.errors).sum()),
+            count(sum(|second| second.errors)),
             format_time_ns(largest(|second| second.p50_ns)),
             format_time_ns(largest(|second| second.p99_ns)),
             format_time_ns(largest(|second| second.max_ns)),
@@ -92,14 +95,13 @@ fn counts(outcome: &Outcome) -> String {
     )
 }
 
-/// `status 200: 3950, status 500: 50`: all kinds together, unless all is well.
+/// `status 200: 3950, status 500: 50`, for all kinds together; empty if all have the same 2xx.
 fn all_statuses(outcome: &Outcome) -> String {
     let mut sums = BTreeMap::new();
     for (status, number) in outcome.total.ops.iter().flat_map(|op| &op.statuses) {
         *sums.entry(*status).or_insert(0) += number;
     }
-    let is_well = sums.len() <= 1 && sums.keys().all(|status| (200..300).contains(status));
-    if is_well {
+    if sums.len() <= 1 && sums.keys().all(|status| (200..300).contains(status)) {
         return String::new();
     }
     let parts: Vec<String> =
@@ -128,7 +130,7 @@ fn latencies(outcome: &Outcome) -> String {
     text
 }
 
-/// Use of the CPUs, where the system tells: one line.
+/// A line about the CPU use, if the system reports it.
 fn machine(outcome: &Outcome) -> String {
     let Some(machine) = outcome.machine else {
         return String::new();
@@ -150,7 +152,7 @@ fn machine(outcome: &Outcome) -> String {
     text + "\n"
 }
 
-/// Kinds of requests, when there are several, or several statuses.
+/// A table by kind of requests, if there are several kinds or several statuses.
 fn kinds(outcome: &Outcome) -> String {
     let used: Vec<(&str, &OpRecord)> = outcome
         .total
@@ -207,24 +209,11 @@ fn errors(errors: &Errors) -> String {
     wrapped(&format!("Failures: {}", words.join(", ")), "  ")
 }
 
-fn judgement(verdict: &Verdict) -> String {
-    let mut text = wrapped(&verdict.line(), "");
-    for sentence in &verdict.sentences {
-        text += &wrapped(sentence, "  ");
-    }
-    text
-}
-
-/// Percentiles in columns of `width`, a space between; `-` where nothing was recorded.
+/// Percentiles in columns of `width`, separated by a space; `-` without values.
 fn cells(histogram: &Histogram, percents: &[f64], width: usize) -> String {
-    let cell = |percent: &f64| {
-        let is_known = !histogram.is_empty();
-        let text = if is_known {
-            format_time_ns(histogram.percentile_ns(*percent))
-        } else {
-            "-".to_string()
-        };
-        format!("{text:>width$}")
+    let cell = |percent: &f64| match histogram.is_empty() {
+        true => format!("{:>width$}", "-"),
+        false => format!("{:>width$}", format_time_ns(histogram.percentile_ns(*percent))),
     };
     percents.iter().map(cell).collect::<Vec<String>>().join(" ")
 }
@@ -237,16 +226,12 @@ fn rate(rate: Rate) -> String {
     }
 }
 
-fn all_errors(errors: &Errors) -> u64 {
-    errors.connect + errors.read + errors.write + errors.timeout + errors.status
-}
-
-/// A count as it is, or with a unit where it would not fit.
+/// A count, with a unit if it would not fit otherwise.
 fn count(number: u64) -> String {
     if number < 10_000_000 { number.to_string() } else { format_metric(number as f64) }
 }
 
-/// `200: 19998, 404: 12`, as many as there is room for.
+/// `200: 19998, 404: 12`, as many as fit.
 fn statuses(statuses: &[(u16, u64)], width: usize) -> String {
     let mut text = String::new();
     for (index, (status, number)) in statuses.iter().enumerate() {
@@ -263,7 +248,7 @@ fn statuses(statuses: &[(u16, u64)], width: usize) -> String {
     text
 }
 
-/// The beginning of `name`, with `..` where something is left out.
+/// `name`, truncated with `..` to `width`.
 fn cut(name: &str, width: usize) -> String {
     let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     if name.chars().count() <= width {
@@ -272,25 +257,22 @@ fn cut(name: &str, width: usize) -> String {
     name.chars().take(width - 2).chain("..".chars()).collect()
 }
 
-/// `text` in lines of at most [`WIDTH`], the first with `indent` before it and the others with two
-/// spaces more.
+/// `text` in lines of at most [`WIDTH`], indented, the lines after the first by two spaces more.
 fn wrapped(text: &str, indent: &str) -> String {
-    let mut lines = Vec::new();
-    let mut line = indent.to_string();
-    let mut is_empty = true;
-    for word in text.split(' ') {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            lines.push(std::mem::replace(&mut line, format!("{indent}  ")));
-            is_empty = true;
+    let mut words = text.split(' ');
+    let mut wrapped = format!("{indent}{}", words.next().unwrap_or_default());
+    let mut width = wrapped.chars().count();
+    for word in words {
+        let word_width = word.chars().count();
+        if width + 1 + word_width > WIDTH {
+            wrapped += &format!("\n{indent}  {word}");
+            width = indent.len() + 2 + word_width;
+        } else {
+            wrapped += &format!(" {word}");
+            width += 1 + word_width;
         }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_empty = false;
     }
-    lines.push(line);
-    lines.join("\n") + "\n"
+    wrapped + "\n"
 }
 
 #[cfg(test)]

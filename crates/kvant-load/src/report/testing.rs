@@ -1,4 +1,4 @@
-//! Outcomes for tests of what is printed, and a reader of wrk2's text as scripts have it.
+//! Outcomes for tests of reports, and a parser of wrk2's text as in users' scripts.
 
 use crate::config::{Phase, Rate};
 use crate::histogram::Histogram;
@@ -17,33 +17,25 @@ impl Lcg {
     }
 }
 
-/// A phase of `seconds` at 1,000 requests a second with these latencies, one kind of requests, and
-/// nothing else.
+/// A phase of `seconds` at 1,000 requests per second with these latencies, one kind of requests,
+/// and nothing else.
 pub(crate) fn outcome(seconds: f64, response: Histogram, service: Histogram) -> Outcome {
     let record = OpRecord { response, service, statuses: Vec::new() };
     Outcome {
         phase: Phase {
             rate: Rate::Constant(1_000.0),
-            warmup: Duration::ZERO,
             duration: Duration::from_secs_f64(seconds),
-            request_count_max: None,
+            ..Phase::default()
         },
-        start_wall_ms: 0,
         measured_ns: (seconds * 1e9) as u64,
         op_names: vec!["GET".to_string()],
         total: Interval { ops: vec![record], ..Interval::default() },
-        seconds: Vec::new(),
-        backlog: 0,
-        in_flight: 0,
-        unanswered: Histogram::new(),
-        threads: Vec::new(),
-        machine: None,
-        is_cut_short: false,
+        ..Outcome::default()
     }
 }
 
-/// A phase of 10 s at `rate` that kept its plan: 1 ms at the median, 5 ms at the 99th percentile,
-/// one thread at 30 % CPU.
+/// A phase of 10 s at `rate` that kept its plan, with a median of 1 ms, a p99 of 5 ms, and one
+/// thread at 30 % CPU.
 pub(crate) fn calm(rate: u64) -> Outcome {
     let count = rate * 10;
     let mut response = Histogram::new();
@@ -70,7 +62,7 @@ pub(crate) fn calm(rate: u64) -> Outcome {
     outcome
 }
 
-/// As [`calm`], but the server answered only `answered` of 100, with seconds of latency.
+/// As [`calm`], but the server answered only `answered` of 100 requests, with seconds of latency.
 pub(crate) fn overloaded(rate: u64, answered: u64) -> Outcome {
     let count = rate * 10;
     let completed = count * answered / 100;
@@ -93,7 +85,7 @@ pub(crate) fn overloaded(rate: u64, answered: u64) -> Outcome {
     outcome
 }
 
-/// What scripts take out of wrk2's text: words by position, units resolved.
+/// The figures of wrk2's text, parsed by the position of words, with units resolved.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Classic {
     /// Seconds three times, percent.
@@ -102,7 +94,7 @@ pub(crate) struct Classic {
     /// Percent, seconds.
     pub(crate) distribution: Vec<(f64, f64)>,
     pub(crate) uncorrected: Vec<(f64, f64)>,
-    /// Any line of four numbers without `#`, as the plotter of HdrHistogram takes them.
+    /// Lines of four numbers without `#`, as HdrHistogram's plotter reads them.
     pub(crate) spectrum: Vec<[f64; 4]>,
     pub(crate) requests: u64,
     pub(crate) seconds: f64,

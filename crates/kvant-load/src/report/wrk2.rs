@@ -1,28 +1,27 @@
-//! The text that wrk2 prints, in its layout to the column, so that what reads wrk2 reads this.
+//! The text of wrk2, in the same layout to the column, for programs that parse it.
 //!
-//! 1. The layout is wrk2's: columns, blank lines, and the spaces that it leaves behind units of one
-//!    letter and none.
-//! 2. Figures may be finer: wrk2 measures in whole microseconds (`650.00us`), this in nanoseconds
+//! 1. The layout is wrk2's: columns, blank lines, and the spaces after units of one letter or none.
+//! 2. Figures may be finer: wrk2 measures in microseconds (`650.00us`), this program in nanoseconds
 //!    (`650.12us`).
-//! 3. `#[Buckets` names wrk2's own histogram (1 us to 24 h, 3 digits), which some readers expect;
-//!    ours is finer.
-//! 4. What wrk2 divides by zero (nothing answered, no sample of `Req/Sec`) it prints as `-nan`,
-//!    over which readers stumble. Here that is 0, except in exact mode.
+//! 3. `#[Buckets` describes wrk2's histogram (1 us to 24 h, 3 digits), as some parsers expect; the
+//!    actual one is finer.
+//! 4. wrk2 prints a division by zero (no response, no sample of `Req/Sec`) as `-nan`, which breaks
+//!    parsers. This is 0 here, except in exact mode.
 //!
-//! Calibration lines are printed in exact mode only: otherwise nothing is calibrated.
+//! Calibration lines are printed in exact mode only: there is no calibration otherwise.
 
 use crate::histogram::{Histogram, SpectrumRow};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, ThreadOutcome};
+use crate::record::Errors;
 use crate::units::{counted, format_binary, format_metric, format_time_s, format_time_us};
-use std::fmt::Write as _;
 use std::time::Duration;
 
-/// What is printed when a run begins.
+/// Fields of the first two lines.
 #[derive(Clone, Debug)]
 pub struct Header<'a> {
-    /// As it was given.
+    /// As given.
     pub url: &'a str,
-    /// How long is measured (`-d`).
+    /// The measured time (`-d`).
     pub duration: Duration,
     /// `-t`.
     pub thread_count: usize,
@@ -30,14 +29,14 @@ pub struct Header<'a> {
     pub connection_count: usize,
 }
 
-/// Which parts are printed.
+/// Selects the printed parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Parts {
     /// `-L`: the distribution and the spectrum of response times.
     pub latency: bool,
     /// `-U`: the same of service times. Implies `latency`.
     pub uncorrected: bool,
-    /// `--wrk2-exact`: calibration lines, and `-nan` where wrk2 prints it.
+    /// `--wrk2-exact`: calibration lines, and `-nan` as wrk2 prints it.
     pub exact: bool,
 }
 
@@ -45,18 +44,18 @@ pub struct Parts {
 const BUCKETS: u32 = 27;
 /// Sub-buckets of wrk2's histogram.
 const SUB_BUCKETS: u32 = 2_048;
-/// The rows of the distribution.
+/// Rows of the distribution.
 const PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0];
 /// Ends a block of latencies.
 const RULE: &str = "----------------------------------------------------------\n";
 
-/// The first two lines; wrk2 prints them before it measures.
+/// The first two lines, which wrk2 prints before it measures.
 pub fn header(header: &Header<'_>) -> String {
     let time = format_time_s(header.duration.as_secs_f64());
     header_of(&format!("{time} test"), header)
 }
 
-/// The same for a number of requests, which wrk2 does not know.
+/// The same for a limited number of requests, which wrk2 does not have.
 pub fn header_of_requests(count: u64, header: &Header<'_>) -> String {
     header_of(&counted(count, "request", "requests"), header)
 }
@@ -68,7 +67,7 @@ fn header_of(what: &str, header: &Header<'_>) -> String {
     )
 }
 
-/// Everything after the first two lines.
+/// The text after the first two lines.
 pub fn body(outcome: &Outcome, parts: Parts) -> String {
     let mut text = String::new();
     if parts.exact {
@@ -91,20 +90,14 @@ pub fn body(outcome: &Outcome, parts: Parts) -> String {
 }
 
 fn calibration(outcome: &Outcome) -> String {
-    let mut text = String::new();
-    for thread in &outcome.threads {
-        if let Some(mean_ns) = thread.calibration_mean_ns {
-            line(
-                &mut text,
-                format_args!(
-                    "  Thread calibration: mean lat.: {:.3}ms, rate sampling interval: {}ms",
-                    (mean_ns / 1e3).floor() / 1e3,
-                    thread.sample_ns / 1_000_000,
-                ),
-            );
-        }
-    }
-    text
+    let line = |thread: &ThreadOutcome| {
+        let mean_ms = (thread.calibration_mean_ns? / 1e3).floor() / 1e3;
+        let sample_ms = thread.sample_ns / 1_000_000;
+        Some(format!(
+            "  Thread calibration: mean lat.: {mean_ms:.3}ms, rate sampling interval: {sample_ms}ms\n"
+        ))
+    };
+    outcome.threads.iter().filter_map(line).collect()
 }
 
 fn thread_stats(outcome: &Outcome, response: &Histogram, exact: bool) -> String {
@@ -158,55 +151,28 @@ fn distribution(histogram: &Histogram, title: &str, exact: bool) -> String {
     let mut text = format!("  Latency Distribution (HdrHistogram - {title})\n");
     for percent in PERCENTILES {
         let value_us = histogram.percentile_ns(percent) as f64 / 1e3;
-        line(&mut text, format_args!("{percent:>7.3}%{}", column(value_us, format_time_us, 10)));
+        text += &format!("{percent:>7.3}%{}\n", column(value_us, format_time_us, 10));
     }
-    text.push_str("\n  Detailed Percentile spectrum:\n");
-    line(
-        &mut text,
-        format_args!(
-            "{:>12} {:>12} {:>12} {:>12}\n",
-            "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
-        ),
-    );
+    text += "\n  Detailed Percentile spectrum:\n";
+    text += "       Value   Percentile   TotalCount 1/(1-Percentile)\n\n";
     // wrk2 prints the last row of an empty histogram too.
     let empty = SpectrumRow { value_ns: 0, quantile: 1.0, count: 0 };
     for row in histogram.spectrum().chain(histogram.is_empty().then_some(empty)) {
-        line(
-            &mut text,
-            format_args!(
-                "{:>12.3} {:>12.6} {:>12} {:>12.2}",
-                row.value_ns as f64 / 1e6,
-                row.quantile,
-                row.count,
-                row.inverse()
-            ),
-        );
+        let (value_ms, inverse) = (row.value_ns as f64 / 1e6, row.inverse());
+        let SpectrumRow { quantile, count, .. } = row;
+        text += &format!("{value_ms:>12.3} {quantile:>12.6} {count:>12} {inverse:>12.2}\n");
     }
     let decimal =
         |ns: f64| nan_as_c(format!("{:.3}", or_nan(ns / 1e6, histogram.is_empty(), exact)));
-    line(
-        &mut text,
-        format_args!(
-            "#[Mean    = {:>12}, StdDeviation   = {:>12}]",
-            decimal(histogram.mean_ns()),
-            decimal(histogram.stdev_ns())
-        ),
-    );
-    line(
-        &mut text,
-        format_args!(
-            "#[Max     = {:>12.3}, Total count    = {:>12}]",
-            histogram.max_ns() as f64 / 1e6,
-            histogram.count()
-        ),
-    );
-    line(&mut text, format_args!("#[Buckets = {BUCKETS:>12}, SubBuckets     = {SUB_BUCKETS:>12}]"));
-    text
+    let (mean, stdev) = (decimal(histogram.mean_ns()), decimal(histogram.stdev_ns()));
+    let (max_ms, count) = (histogram.max_ns() as f64 / 1e6, histogram.count());
+    text += &format!("#[Mean    = {mean:>12}, StdDeviation   = {stdev:>12}]\n");
+    text += &format!("#[Max     = {max_ms:>12.3}, Total count    = {count:>12}]\n");
+    text + &format!("#[Buckets = {BUCKETS:>12}, SubBuckets     = {SUB_BUCKETS:>12}]\n")
 }
 
 fn totals(outcome: &Outcome) -> String {
     let total = &outcome.total;
-    let errors = &total.errors;
     let seconds = outcome.measured_ns as f64 / 1e9;
     let bytes_per_second = if seconds > 0.0 { total.read_bytes as f64 / seconds } else { 0.0 };
     let mut text = format!(
@@ -215,25 +181,21 @@ fn totals(outcome: &Outcome) -> String {
         format_time_us(outcome.measured_ns as f64 / 1e3),
         format_binary(total.read_bytes as f64),
     );
-    if errors.any_of_socket() {
-        line(
-            &mut text,
-            format_args!(
-                "  Socket errors: connect {}, read {}, write {}, timeout {}",
-                errors.connect, errors.read, errors.write, errors.timeout
-            ),
+    let Errors { connect, read, write, timeout, status } = total.errors;
+    if total.errors.any_of_socket() {
+        text += &format!(
+            "  Socket errors: connect {connect}, read {read}, write {write}, timeout {timeout}\n"
         );
     }
-    if errors.status != 0 {
-        line(&mut text, format_args!("  Non-2xx or 3xx responses: {}", errors.status));
+    if status != 0 {
+        text += &format!("  Non-2xx or 3xx responses: {status}\n");
     }
-    line(&mut text, format_args!("Requests/sec: {:>9.2}", outcome.rate_achieved()));
-    line(&mut text, format_args!("Transfer/sec: {:>10}B", format_binary(bytes_per_second)));
-    text
+    text += &format!("Requests/sec: {:>9.2}\n", outcome.rate_achieved());
+    text + &format!("Transfer/sec: {:>10}B\n", format_binary(bytes_per_second))
 }
 
-/// A figure with its unit, flush right in `width` columns: numbers end at the same column, whatever
-/// the length of the unit (two letters or less). Cut off when it is longer, as in wrk2.
+/// A figure with its unit (at most two letters), truncated to `width` columns as in wrk2. Numbers
+/// end in the same column, whatever the length of their unit.
 fn column(number: f64, format: fn(f64) -> String, width: usize) -> String {
     let text = nan_as_c(format(number));
     let letters = text.bytes().rev().take(2).filter(u8::is_ascii_alphabetic).count();
@@ -250,13 +212,12 @@ fn or_nan(number: f64, is_undefined: bool, exact: bool) -> f64 {
     }
 }
 
-/// As C prints what x86 gets from 0 / 0.
+/// As C prints 0 / 0 on x86.
 fn nan_as_c(text: String) -> String {
     text.replace("NaN", "-nan")
 }
 
-/// How many percent of all values lie within a standard deviation of the mean; 0 when there are
-/// none.
+/// The percentage of values within a standard deviation of the mean; 0 without values.
 fn latencies_within_stdev(histogram: &Histogram) -> f64 {
     let (mean, stdev) = (histogram.mean_ns(), histogram.stdev_ns());
     let hdr = histogram.as_hdr();
@@ -271,7 +232,7 @@ fn latencies_within_stdev(histogram: &Histogram) -> f64 {
     percent_of(within, histogram.count())
 }
 
-/// Mean, standard deviation, and how many percent lie within it; zeros when there are no values.
+/// Mean, standard deviation, and the percentage of values within it; zeros without values.
 fn describe(values: &[f64]) -> (f64, f64, f64) {
     if values.is_empty() {
         return (0.0, 0.0, 0.0);
@@ -279,7 +240,7 @@ fn describe(values: &[f64]) -> (f64, f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let stdev = (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt();
-    // Equal values differ from their mean by what floating point rounds.
+    // Equal values differ from their mean by rounding errors.
     let slack = mean.abs() * 1e-9;
     let within = values.iter().filter(|value| (*value - mean).abs() <= stdev + slack).count();
     (mean, stdev, percent_of(within as u64, values.len() as u64))
@@ -287,10 +248,6 @@ fn describe(values: &[f64]) -> (f64, f64, f64) {
 
 fn percent_of(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
-}
-
-fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    writeln!(text, "{arguments}").expect("writing to a String cannot fail");
 }
 
 #[cfg(test)]

@@ -6,16 +6,16 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// How long `wrk.connect` waits for an answer.
+/// Timeout of `wrk.connect`.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
 
-/// An address in the hands of a script.
+/// An address in a script.
 #[derive(Clone, Debug)]
 pub(super) struct AddressHandle(pub(super) Address);
 
 impl UserData for AddressHandle {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        // As getnameinfo gives it, without brackets around IPv6.
+        // As from getnameinfo, without brackets around IPv6 addresses.
         methods.add_meta_method(MetaMethod::ToString, |_, AddressHandle(address), ()| {
             Ok(match address {
                 Address::Tcp(address) => format!("{}:{}", address.ip(), address.port()),
@@ -48,7 +48,7 @@ pub(super) fn lookup(
     Ok(addresses.map(|address| AddressHandle(Address::Tcp(address))).collect())
 }
 
-/// `wrk.connect(addr)`: whether something accepts a connection there.
+/// `wrk.connect(addr)`: whether the address accepts a connection.
 pub(super) fn connect(_: &Lua, address: UserDataRef<AddressHandle>) -> mlua::Result<bool> {
     Ok(match &address.0 {
         Address::Tcp(address) => TcpStream::connect_timeout(address, CONNECT_WAIT).is_ok(),

@@ -1,24 +1,24 @@
-//! Where the requests in a script's text begin and end.
+//! Finds the boundaries of requests in a script's text.
 //!
-//! Most scripts return what `wrk.format` made, which is one request and needs no look. The others
-//! (pipelining, own formatting) are read here as a server reads them: a head up to an empty line,
-//! and a body as long as its `Content-Length` says, or in chunks.
+//! Most scripts return one request from `wrk.format`, which needs no parsing. Other text (pipelined
+//! or with its own formatting) is parsed as a server does: a head up to an empty line, and a body
+//! with the length of its `Content-Length`, or in chunks.
 
 use std::fmt::Write as _;
 
 const INVALID_METHOD: &str = "invalid method";
 
-/// What is wrong with the text of a request, and where.
+/// A syntax error in the text of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed {
     /// In words.
     pub(super) what: &'static str,
-    /// Where reading stopped.
+    /// The place of the error.
     pub(super) offset_bytes: usize,
 }
 
 impl Malformed {
-    /// In words, with line and column of `text`, each from 1.
+    /// The error with line and column of `text`, each from 1.
     pub(super) fn describe(&self, text: &[u8]) -> String {
         let before = &text[..self.offset_bytes.min(text.len())];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
@@ -38,8 +38,8 @@ impl Malformed {
     }
 }
 
-/// Calls `each` with every request in `text`, head and body, and where it begins. Empty lines
-/// before and behind requests belong to none, as wrk2 and servers have it.
+/// Calls `each` with the offset and the bytes, head and body, of every request in `text`. Empty
+/// lines before and after requests belong to none, as in wrk2 and in servers.
 pub(super) fn for_each_request<'a>(
     text: &'a [u8],
     mut each: impl FnMut(usize, &'a [u8]),
@@ -56,14 +56,14 @@ pub(super) fn for_each_request<'a>(
     Ok(())
 }
 
-/// Where `text` goes on behind the line breaks at `start`.
+/// The offset after the line breaks at `start`.
 pub(super) fn after_line_breaks(text: &[u8], start: usize) -> usize {
     let is_break = |byte: &&u8| matches!(byte, b'\r' | b'\n');
     start + text[start..].iter().take_while(is_break).count()
 }
 
-/// The first header in the first head of `text` with a control character, and which one that is. A
-/// line feed alone, where the lines end with both characters, is one.
+/// The first header of the first head with a control character, and that character. A bare line
+/// feed is one if other lines end with CRLF.
 pub(super) fn odd_header(text: &[u8]) -> Option<(String, char)> {
     let start = after_line_breaks(text, 0);
     let mut lines = text[start..].split(|&byte| byte == b'\n');
@@ -91,7 +91,7 @@ fn header_name(line: &[u8]) -> String {
     String::from_utf8_lossy(name).escape_debug().collect()
 }
 
-/// Whether `request` begins as a request of HTTP/1: a method, a path without spaces, the version.
+/// Checks the request line of HTTP/1: a method, a path without spaces, the version.
 pub(super) fn check_first_line(request: &[u8]) -> Result<(), Malformed> {
     let line = request.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -197,7 +197,7 @@ fn end_of_chunks(text: &[u8], mut start: usize) -> Result<usize, Malformed> {
     }
 }
 
-/// The value of the header `line` if its name is `name`, which is in lower case.
+/// The value of the header `line` if its name is `name`.
 fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (found, rest) = line.split_at_checked(name.len())?;
     if rest.first() != Some(&b':') || !found.eq_ignore_ascii_case(name) {
@@ -206,7 +206,7 @@ fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     Some(&rest[1..])
 }
 
-/// The last header of a head without a body right before the line with which `text` ends.
+/// The name of the last header of a head without a body right before the last line of `text`.
 fn last_header(text: &[u8]) -> Option<String> {
     let mut lines = text.rsplit(|&byte| byte == b'\n').skip(1);
     let (empty, header) = (lines.next()?, lines.next()?);

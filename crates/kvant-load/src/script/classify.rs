@@ -1,37 +1,34 @@
-//! The kind of a request, from its first line: the method and the class of its path.
+//! The kind of a request without `wrk.tag`: its method and the class of its path.
 //!
-//! The class of a path is the path without its query, in which segments that are numbers, UUIDs or
-//! long hexadecimal numbers are `:id`: `GET /v0/entity?id=7` is `GET /v0/entity`, `GET
-//! /users/17/posts` is `GET /users/:id/posts`. What a script calls its requests (`wrk.tag`) comes
-//! before this.
+//! The class of a path is the path without its query, with `:id` in place of segments that are
+//! numbers, UUIDs or long hexadecimal numbers: `GET /v0/entity?id=7` is `GET /v0/entity`, and `GET
+//! /users/17/posts` is `GET /users/:id/posts`.
 //!
-//! Threads: each source has its own, so that finding a kind that was there before takes no lock.
+//! Threads: each source has its own classifier, so that known kinds need no lock.
 
 use crate::op::OpNames;
 use crate::source::Expected;
 
-/// Most beginnings of requests that are remembered as they stand. Paths that are classes themselves
-/// are few; what exceeds this goes the longer way.
+/// Most cached prefixes of requests. Further ones take the slow path.
 const PREFIXES_MAX: usize = 32;
-/// Most classes that are remembered; further ones are all one kind ([`crate::op::OTHER`]), so
-/// nothing is lost but time.
+/// Most cached classes. Further ones are looked up each time, mostly as [`crate::op::OTHER`].
 const CLASSES_MAX: usize = 64;
-/// Hexadecimal digits from which on a segment counts as a number.
+/// The shortest hexadecimal number that counts as an id.
 const HEX_DIGITS_MIN: usize = 16;
 
-/// Remembers kinds by the beginnings of requests.
+/// Caches kinds by the prefixes of requests.
 #[derive(Debug)]
 pub(super) struct Classifier {
     ops: OpNames,
-    /// Method and path as they stand in requests, most of which begin like the first.
+    /// Method and path as in requests; most requests match the first.
     prefixes: Vec<(Box<[u8]>, Expected)>,
-    /// Method and class of path, where that is not what stands in the request.
+    /// Method and class, if the class differs from the path.
     classes: Vec<(String, Expected)>,
     scratch: String,
 }
 
 impl Classifier {
-    /// Nothing remembered.
+    /// An empty cache.
     pub(super) fn new(ops: OpNames) -> Classifier {
         Classifier { ops, prefixes: Vec::new(), classes: Vec::new(), scratch: String::new() }
     }
@@ -83,7 +80,7 @@ fn split(request: &[u8]) -> (&[u8], &[u8]) {
     (method, &rest[..path_len])
 }
 
-/// Writes the class of `target` after `method`; whether it is the same as the request has it.
+/// Writes method and class to `class`; returns whether the class equals `target`.
 fn write_class(class: &mut String, method: &[u8], target: &[u8]) -> bool {
     class.clear();
     class.push_str(&String::from_utf8_lossy(method));
@@ -104,7 +101,7 @@ fn write_class(class: &mut String, method: &[u8], target: &[u8]) -> bool {
     is_literal
 }
 
-/// Proxies are asked for whole URLs.
+/// The path of `target`, which is a whole URL in requests to a proxy.
 fn without_authority(target: &[u8]) -> &[u8] {
     let rest = target.strip_prefix(b"http://").or_else(|| target.strip_prefix(b"https://"));
     match rest {

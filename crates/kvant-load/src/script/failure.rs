@@ -1,9 +1,12 @@
-//! Errors of Lua, in words for whoever wrote the script.
+//! Errors of Lua, in words for the author of the script.
 
-use super::state::PRELUDE_NAME;
 use kvant_base::Error;
 
-/// `error`, which occurred at the top level of `script`, or in its `function`.
+/// Lua names this file for errors in the prelude. Such a place means nothing to the author of a
+/// script and is removed.
+pub(super) const PRELUDE_NAME: &str = "[wrk]";
+
+/// `error` as an error of the top level of `script`, or of its `function`.
 pub(super) fn in_script(script: &str, function: Option<&str>, error: &mlua::Error) -> Error {
     let message = message(error);
     // LuaJIT shortens the beginning of a long path to dots.
@@ -16,8 +19,8 @@ pub(super) fn in_script(script: &str, function: Option<&str>, error: &mlua::Erro
     })
 }
 
-/// What Lua said, with file and line where it gave them, without its traceback.
-pub(super) fn message(error: &mlua::Error) -> String {
+/// The message of Lua, with file and line if it has them, without the traceback.
+fn message(error: &mlua::Error) -> String {
     let text = match error {
         mlua::Error::RuntimeError(text) | mlua::Error::MemoryError(text) => text.clone(),
         mlua::Error::SyntaxError { message, .. } => message.clone(),
@@ -36,7 +39,7 @@ pub(super) fn message(error: &mlua::Error) -> String {
     without_prelude(text).to_owned()
 }
 
-/// `text` without a place in the prelude before it.
+/// Removes a place in the prelude from the start of `text`.
 fn without_prelude(text: &str) -> &str {
     let place = text.strip_prefix(PRELUDE_NAME).and_then(|rest| rest.strip_prefix(':'));
     match place.and_then(|rest| rest.split_once(": ")) {
@@ -45,8 +48,8 @@ fn without_prelude(text: &str) -> &str {
     }
 }
 
-/// Errors of our own functions know no line: the first of a script in the traceback is where it
-/// called them.
+/// Adds the place of an error in a function of this program: the first frame of a script in the
+/// traceback.
 fn located(text: &str, traceback: &str) -> String {
     let frames = traceback.lines().map(str::trim);
     let mut in_scripts = frames.filter(|frame| {

@@ -1,26 +1,26 @@
-//! Lua scripts, as wrk and wrk2 run them.
+//! Lua scripts, compatible with wrk and wrk2.
 //!
-//! A script is run by LuaJIT in one state a thread, which makes the requests of that thread, and in
-//! one more, the main state, in which `setup(thread)` and `done(summary, latency, requests)` are
-//! called. Its top level runs in each. Both ways of reading latencies are there, those of wrk2 and
-//! of wrk 4, and `delay()` of wrk 4.
+//! LuaJIT runs a script in one state per thread, which makes the requests of that thread, and in
+//! the main state, which runs `setup(thread)` and `done(summary, latency, requests)`. The top level
+//! runs in each state. Scripts can read latencies as in wrk2 and as in wrk 4, and use `delay()` of
+//! wrk 4.
 //!
-//! 1. Scripts see the names, values and order of calls of wrk and wrk2. That includes what
-//!    surprises: `wrk.format` writes to the headers that it is given, `wrk.body` stays until it is
-//!    changed, and `request()` of the first thread is called once before the run, to see what it
-//!    makes; that request is not sent.
-//! 2. An error of a script ends the run with file and line; wrk and wrk2 print it and go on.
-//! 3. Each thread's generator of random numbers has a seed of its own before the script starts (not
-//!    with `is_wrk2_exact`).
+//! 1. Names, values and order of calls are those of wrk and wrk2, including their surprises:
+//!    `wrk.format` modifies the headers that it is given, `wrk.body` stays until it is changed, and
+//!    `request()` of the first thread is called once before the run for a check; that request is
+//!    not sent.
+//! 2. An error of a script ends the run with file and line; wrk and wrk2 print it and continue.
+//! 3. Each thread's random number generator has its own seed before the script starts (not with
+//!    `is_wrk2_exact`).
 //! 4. `wrk.tag` (a string, or nil) names the kind of the requests that `request()` returns, until
-//!    the script changes it; `wrk.thread_id` counts from 0 and is nil in the main state;
-//!    `wrk.threads` is their number.
+//!    the script changes it. `wrk.thread_id` counts from 0 and is nil in the main state;
+//!    `wrk.threads` is the number of threads.
 //!
-//! All libraries of LuaJIT are there, `ffi` and `debug` included: a script can break the process,
-//! as it can break wrk.
+//! All libraries of LuaJIT are available, including `ffi` and `debug`: as under wrk, a script can
+//! crash the process.
 //!
-//! Threads: a script is loaded, and `done` called, on the caller's thread; in between each source
-//! calls its own state on the thread that it was moved to.
+//! Threads: scripts are loaded, and `done` is called, on the caller's thread. Each source calls its
+//! own state on the thread that it was moved to.
 
 mod address;
 mod batch;
@@ -29,6 +29,7 @@ mod failure;
 mod random_use;
 mod response;
 mod source;
+mod start;
 mod state;
 mod stats;
 mod thread;
@@ -36,77 +37,44 @@ mod thread;
 #[cfg(test)]
 mod tests;
 
-use crate::op::OpNames;
+pub use start::Options;
+
 use crate::outcome::Outcome;
 use crate::source::RequestSource;
-use crate::target::Target;
 use kvant_base::{Error, Result};
-use kvant_env::{Clock, Env};
+use kvant_env::Env;
 use source::ScriptSource;
+use start::{Start, scheme};
 use state::State;
 use stats::StatsHandle;
 use std::path::Path;
 use std::sync::Arc;
 use thread::{ThreadHandle, ThreadShared};
 
-/// The seed of runs that were given none: runs repeat.
-const SEED_DEFAULT: u64 = 1;
-/// Seeds are numbers of Lua; up to this every whole one is told apart, with room for the threads.
-const SEED_MAX: u64 = (1 << 52) - 1;
-
-/// What a script is told about the run.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Who is loaded, resolved; never empty. Scripts see the first in `wrk.host` and the like until
-    /// a request to another is due.
-    pub targets: Vec<Target>,
-    /// `wrk.headers` at the start (`-H`).
-    pub headers: Vec<(String, String)>,
-    /// `args[1]` and on of `init(args)`; `args[0]` is the first target's URL.
-    pub args: Vec<String>,
-    /// How many threads there are.
-    pub thread_count: usize,
-    /// Thread `t` seeds its generator with `seed + t`, the main state with `seed + thread_count`.
-    pub seed: Option<u64>,
-    /// Seed nothing, as wrk2: each state then has the same sequence.
-    pub is_wrk2_exact: bool,
-    /// Where kinds of requests get their numbers.
-    pub ops: OpNames,
-}
-
-/// A script that has been started: its top level, `setup` and `init` have run.
+/// A started script: its top level, `setup` and `init` have run.
 pub struct Script {
     name: String,
     main: State,
-    /// Kept for `thread:get` when the sources are gone.
+    /// Kept for `thread:get` after the sources are dropped.
     states: Vec<Arc<State>>,
     sources: Vec<ScriptSource>,
     warnings: Vec<String>,
-    batch_size: usize,
     is_static: bool,
-}
-
-/// What states are made from.
-struct Start<'a> {
-    /// The script's file, for messages and for finding its modules.
-    name: &'a str,
-    options: &'a Options,
-    clock: Arc<dyn Clock>,
 }
 
 impl Script {
     /// Starts the script in `file`.
     ///
     /// # Errors
-    /// `Io` when the file cannot be read. `Invalid` when the script fails, with file and line, or
-    /// does not make requests.
+    /// `Io` if the file cannot be read. `Invalid` with file and line if the script fails or returns
+    /// a malformed request.
     pub fn load(file: &Path, options: &Options, env: &Env) -> Result<Script> {
         let source = env.fs.read(file).map_err(|error| Error::io("read", file, error))?;
         Script::from_source(&file.to_string_lossy(), &source, options, env)
     }
 
-    /// Starts the script `source`; messages call it `name`, and its modules are looked for in the
-    /// directory of `name` also.
+    /// Starts the script `source`. `name` stands in messages, and modules are also searched in its
+    /// directory.
     ///
     /// # Errors
     /// As [`Script::load`].
@@ -127,7 +95,6 @@ impl Script {
             states: Vec::new(),
             sources: Vec::new(),
             warnings: Vec::new(),
-            batch_size: 0,
             is_static: true,
         };
         for thread in 0..options.thread_count {
@@ -154,9 +121,7 @@ impl Script {
         state.call::<()>("init", (ThreadHandle(Arc::clone(&shared)), args))?;
         let mut source = ScriptSource::new(&state, &shared, &options.targets, &options.ops)?;
         if thread == 0 {
-            let verified = source.verify()?;
-            self.batch_size = verified.request_count;
-            self.warnings.extend(verified.warning);
+            self.warnings.extend(source.verify()?);
             self.is_static = source.is_static();
         }
         self.sources.push(source);
@@ -164,36 +129,26 @@ impl Script {
         Ok(())
     }
 
-    /// The sources of requests, one a thread; they are handed out once.
+    /// Takes the sources of requests, one per thread.
     pub fn sources(&mut self) -> Vec<Box<dyn RequestSource>> {
         let sources = std::mem::take(&mut self.sources);
         sources.into_iter().map(|source| -> Box<dyn RequestSource> { Box::new(source) }).collect()
     }
 
-    /// How many requests the first text of the script has.
-    pub fn batch_size(&self) -> usize {
-        self.batch_size
-    }
-
-    /// Whether the script makes no requests of its own, so that no Lua runs for a request.
+    /// Whether the script does not define `request()`, so that no Lua runs per request.
     pub fn is_static(&self) -> bool {
         self.is_static
     }
 
-    /// What the user should know about the script, in sentences.
+    /// Warnings about the script, a sentence each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
-    }
-
-    /// Whether the script defines `done`.
-    pub fn has_done(&self) -> bool {
-        self.main.defines("done").unwrap_or(false)
     }
 
     /// Calls the script's `done(summary, latency, requests)`, if it has one.
     ///
     /// # Errors
-    /// `Invalid` when that fails.
+    /// `Invalid` if it fails.
     pub fn done(&self, outcome: &Outcome) -> Result<()> {
         if !self.main.defines("done")? {
             return Ok(());
@@ -211,35 +166,11 @@ impl Script {
 
 impl std::fmt::Debug for Script {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Script { name, batch_size, is_static, .. } = self;
-        write!(f, "Script({name}, batch_size: {batch_size}, is_static: {is_static})")
+        write!(f, "Script({}, is_static: {})", self.name, self.is_static)
     }
 }
 
-impl Start<'_> {
-    /// Where the script's modules may be, besides the current directory.
-    fn directory(&self) -> Option<String> {
-        let parent = Path::new(self.name).parent()?.to_string_lossy().into_owned();
-        (!parent.is_empty() && parent != ".").then_some(parent)
-    }
-
-    /// The seed of a thread, or of the main state; `None` for none.
-    fn seed(&self, thread: Option<usize>) -> Option<f64> {
-        let options = self.options;
-        if options.is_wrk2_exact {
-            return None;
-        }
-        let base = options.seed.unwrap_or(SEED_DEFAULT);
-        let base = if base <= SEED_MAX { base } else { (base ^ (base >> 52)) & SEED_MAX };
-        Some((base + thread.unwrap_or(options.thread_count) as u64) as f64)
-    }
-}
-
-fn scheme(target: &Target) -> &'static str {
-    if target.is_tls { "https" } else { "http" }
-}
-
-/// What is wrong with how the script uses random numbers.
+/// Warnings about the script's use of random numbers.
 fn warnings(source: &[u8], states: &[Arc<State>], options: &Options) -> Result<Vec<String>> {
     if !random_use::uses_random(source) {
         return Ok(Vec::new());

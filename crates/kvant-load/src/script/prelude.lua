@@ -1,11 +1,11 @@
--- What scripts find when they start: the table `wrk`, and how the generator calls them.
+-- The interface for scripts: the table `wrk`, and the entries through which the generator calls a script.
 --
--- Called once for each state with what the run was told. Returns the entries that the generator keeps. The names of fields and
--- functions, and what they do to each other (which tables are changed, what stays), are those of wrk and wrk2.
+-- Runs once in each state with the parameters of the run and returns the entries. Names of fields and functions and their side
+-- effects (which tables are modified, which values stay) are those of wrk and wrk2.
 --
--- `wrk.format` is called for nearly every request, so it is written to be compiled as one trace: without loops, which would be
--- traces of their own that the caller's cannot contain. It keeps nothing from call to call, so whatever scripts do to their
--- tables of headers is seen. Headers stand in the order of `next`, which differs from state to state.
+-- `wrk.format` runs for nearly every request. It is written without loops, so that LuaJIT compiles it as one trace: a loop would
+-- be a trace of its own, which the caller's trace cannot contain. It caches nothing between calls, so that scripts may modify
+-- their tables of headers. Headers have the order of `next`, which differs from state to state.
 
 local run = ...
 local next, type, tostring = next, type, tostring
@@ -27,10 +27,10 @@ local wrk = {
 _G.wrk = wrk
 package.loaded.wrk = wrk
 
--- What `wrk.format` returned last: one request, whose end needs no looking for.
+-- The last result of `wrk.format`: one request, which needs no parsing.
 local made
 
--- Up to this many headers are written without a loop.
+-- Up to so many headers are written without a loop.
 local HEADERS_UNROLLED = 12
 
 local function join_many(method, path, headers, body)
@@ -43,7 +43,7 @@ local function join_many(method, path, headers, body)
   return table.concat(lines, "\r\n")
 end
 
--- Takes the headers one after the other from `next`; after the last, one concatenation makes the text.
+-- Generates a function that takes the headers one by one from `next` and then makes the text with one concatenation.
 local function join_unrolled()
   local code = { "local next, type, tostring, join_many = ...", "return function(method, path, headers, body)" }
   local function add(line) code[#code + 1] = line end
@@ -88,7 +88,7 @@ function wrk.format(method, path, headers, body)
   return made
 end
 
--- The request of scripts that make none of their own; known since `wrk.init`.
+-- The request of scripts without `request()`; set by `wrk.init`.
 local prebuilt
 local function request_prebuilt()
   return prebuilt
@@ -125,8 +125,8 @@ function wrk.init(args)
   wrk.request = request_prebuilt
 end
 
--- Scripts that use the default seed are told; so that they do not have to be searched for calls through other names, the
--- function itself takes notes. It is no function of the loop: nobody seeds a generator for each request and means it.
+-- Scripts that never seed are warned about. The function records its argument, so that calls through other names count too;
+-- it is not called per request.
 local randomseed = math.randomseed
 local seed_of_script
 if run.seed then
@@ -137,7 +137,7 @@ function math.randomseed(...)
   return randomseed(...)
 end
 
--- Names that `wrk.tag` had, with their numbers.
+-- The numbers of the values of `wrk.tag`.
 local tags, tag_count = {}, 0
 
 local function number_tag(tag)
@@ -161,7 +161,7 @@ end
 
 local entries = {}
 
--- The next request and a number: odd when it is what wrk.format returned last, and above that the number of its tag, if any.
+-- The next request and a code: twice the number of its tag, if any, plus 1 if the text is the last result of wrk.format.
 function entries.request()
   local make = request
   if type(make) ~= "function" then
@@ -183,7 +183,7 @@ function entries.response(status, headers, body)
   return response(status, headers, body)
 end
 
--- The same with up to seven headers given one by one: the table is made here, in compiled code.
+-- The same with up to seven headers as arguments: compiled code makes the table here.
 function entries.response_of_few(status, body, n1, v1, n2, v2, n3, v3, n4, v4, n5, v5, n6, v6, n7, v7)
   local headers = {}
   if n1 then headers[n1] = v1 end
@@ -205,7 +205,7 @@ function entries.delay()
 end
 
 function entries.resolve(host, service)
-  -- Targets are resolved before scripts are loaded, and whether they answer shows when they are used.
+  -- Targets are resolved and probed before scripts are loaded.
   if wrk.resolve ~= resolve then
     wrk.resolve(host, service)
   end
@@ -228,7 +228,7 @@ function entries.defines(name)
   return type(_G[name]) == "function"
 end
 
--- The next requests go to another target: follow with what still has the value of the last one.
+-- Before requests to another target: updates the fields that still have the value of the previous one.
 function entries.retarget(from, to)
   for _, field in next, { "scheme", "host", "port", "path" } do
     if wrk[field] == from[field] then

@@ -1,7 +1,7 @@
-//! Whether a script draws random numbers, by its text: taking notes of calls would cost every call
-//! of the loop something.
+//! Detects from the text of a script whether it draws random numbers. Counting the calls would slow
+//! them down.
 
-/// Whether `source` has `math.random` outside of comments and strings.
+/// Whether `source` has `math.random` outside comments and strings.
 pub(super) fn uses_random(source: &[u8]) -> bool {
     let code = code_of(source);
     let mut rest = code.as_slice();
@@ -16,7 +16,7 @@ pub(super) fn uses_random(source: &[u8]) -> bool {
     false
 }
 
-/// Whether `text` begins with `.random`, and no longer name.
+/// Whether `text` begins with the field `.random`.
 fn is_field_random(text: &[u8]) -> bool {
     let field = text.trim_ascii_start().strip_prefix(b".");
     let rest = field.and_then(|field| field.trim_ascii_start().strip_prefix(b"random"));

@@ -1,13 +1,13 @@
-//! A thread's source of requests: calls the script of its own state.
+//! A thread's source of requests: calls the script in its own state.
 //!
-//! 1. What is sent is what the script returned, byte for byte.
-//! 2. The requests in it are counted exactly, each time: text that is not what `wrk.format`
-//!    returned is read for its boundaries, unless it is the same as the last.
+//! 1. The text that the script returns is sent byte for byte.
+//! 2. Its requests are counted exactly: text that is not from `wrk.format` is parsed for
+//!    boundaries, unless it equals the previous one.
 //! 3. An error of the script is an error of the run.
 
 use super::batch::{self, Malformed};
 use super::classify::{self, Classifier};
-use super::response::Response;
+use super::response::ResponseHook;
 use super::state::{self, State, TagTable};
 use super::thread::ThreadShared;
 use crate::op::{OpId, OpNames};
@@ -18,7 +18,7 @@ use mlua::{BString, Function, Table};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest time that `delay()` is taken for, in milliseconds: a day.
+/// A longer result of `delay()`, in milliseconds, counts as this: a day.
 const DELAY_MAX_MS: f64 = 86_400_000.0;
 
 /// Calls a script.
@@ -26,65 +26,58 @@ pub(super) struct ScriptSource {
     state: Arc<State>,
     shared: Arc<ThreadShared>,
     requests: Requests,
-    response: Option<Response>,
+    response: Option<ResponseHook>,
     delay: Option<Function>,
 }
 
 enum Requests {
-    /// The script makes none: always the same, by target.
-    Prebuilt(Vec<Made>),
-    /// The script makes them.
-    Called(Box<Caller>),
+    /// The script has no `request()`: constant, by target.
+    Prebuilt(Vec<RequestText>),
+    /// `request()` makes them.
+    Called(Box<RequestHook>),
 }
 
-/// Text with the requests in it.
+/// Text with its requests.
 #[derive(Default)]
-struct Made {
+struct RequestText {
     bytes: BString,
     requests: Vec<Expected>,
-    /// It is what `wrk.format` returned.
+    /// It is from `wrk.format`.
     is_single: bool,
 }
 
-/// What a close look at a text came to.
-pub(super) struct Verified {
-    pub(super) request_count: usize,
-    /// What its reader should know.
-    pub(super) warning: Option<String>,
-}
-
 /// Calls `request()`.
-struct Caller {
+struct RequestHook {
     state: Arc<State>,
     request: Function,
-    last: Made,
-    reader: Reader,
-    /// What a target sets in `wrk`, by target; empty when there is only one.
+    last: RequestText,
+    reader: RequestParser,
+    /// The fields of `wrk` by target; empty if there is only one.
     targets: Vec<Table>,
     target: usize,
 }
 
-/// Says what kinds of requests a text has.
-struct Reader {
+/// Finds the requests of a text and their kinds.
+struct RequestParser {
     classifier: Classifier,
     tags: TagTable,
-    /// What was in `tags` when last looked at.
+    /// A copy of `tags`, extended on demand.
     known_tags: Vec<OpId>,
-    /// The tag that the last text was read with.
+    /// The tag of the previous text.
     last_tag: usize,
 }
 
 impl ScriptSource {
-    /// The source of the thread `shared`, whose state has been initialized.
+    /// The source of a thread whose state has run `init`.
     pub(super) fn new(
         state: &Arc<State>,
         shared: &Arc<ThreadShared>,
         targets: &[Target],
         ops: &OpNames,
     ) -> Result<ScriptSource> {
-        let mut caller = Caller::new(state, targets, ops)?;
-        // Decided once, as in wrk: what `request` becomes later is called, but not found where
-        // there was none.
+        let mut caller = RequestHook::new(state, targets, ops)?;
+        // Decided once, as in wrk: a later redefinition of `request` takes effect, but not a first
+        // definition.
         let requests = if state.defines("request")? {
             Requests::Called(Box::new(caller))
         } else {
@@ -96,49 +89,42 @@ impl ScriptSource {
         };
         Ok(ScriptSource {
             requests,
-            response: if state.defines("response")? { Some(Response::new(state)?) } else { None },
+            response: if state.defines("response")? {
+                Some(ResponseHook::new(state)?)
+            } else {
+                None
+            },
             delay: if state.defines("delay")? { Some(state.entry("delay")?) } else { None },
             state: Arc::clone(state),
             shared: Arc::clone(shared),
         })
     }
-}
 
-impl ScriptSource {
-    /// Whether no Lua runs for a request.
+    /// Whether no Lua runs per request.
     pub(super) fn is_static(&self) -> bool {
         matches!(self.requests, Requests::Prebuilt(_))
     }
 
-    /// Reads a text closely, made for this if the script makes them.
-    pub(super) fn verify(&mut self) -> Result<Verified> {
-        let made = match &mut self.requests {
-            Requests::Prebuilt(made) => &made[0],
-            Requests::Called(caller) => {
-                caller.make(0)?;
-                &caller.last
-            }
-        };
+    /// Verifies a text, which `request()` makes for this purpose; returns a warning about a
+    /// suspicious header.
+    pub(super) fn verify(&mut self) -> Result<Option<String>> {
+        let made = self.requests.next(0)?;
         let odd_header = batch::odd_header(&made.bytes);
-        match check(&made.bytes) {
-            // One request is meant, whatever a server takes it for.
-            Err(_) if made.is_single && odd_header.is_some() => {}
-            checked => {
-                checked
-                    .map_err(|malformed| malformed_request(&self.state, &malformed, &made.bytes))?;
-            }
+        // A single request with an odd header is intended; only the server decides how it reads it.
+        if !made.is_single || odd_header.is_none() {
+            check(&made.bytes)
+                .map_err(|malformed| malformed_request(&self.state, &malformed, &made.bytes))?;
         }
-        let warning = odd_header.map(|(name, odd)| {
+        Ok(odd_header.map(|(name, odd)| {
             format!(
                 "request() returned the header `{name}` with the control character {odd:?}: it is sent as it is, as wrk2 \
                  sends it, and servers may refuse it"
             )
-        });
-        Ok(Verified { request_count: made.requests.len(), warning })
+        }))
     }
 }
 
-/// Reads `bytes` closely: all first lines, all boundaries.
+/// Checks all request lines and boundaries of `bytes`.
 fn check(bytes: &[u8]) -> std::result::Result<(), Malformed> {
     let check_line = |start: usize| {
         batch::check_first_line(&bytes[start..]).map_err(|malformed| Malformed {
@@ -149,7 +135,7 @@ fn check(bytes: &[u8]) -> std::result::Result<(), Malformed> {
     let mut first_lines = Ok(());
     let boundaries =
         batch::for_each_request(bytes, |start, _| first_lines = first_lines.and(check_line(start)));
-    // What is no request has no boundaries either: say the first thing that is wrong.
+    // A bad request line makes the boundaries meaningless: report the first problem.
     check_line(batch::after_line_breaks(bytes, 0)).and(first_lines).and(boundaries)
 }
 
@@ -159,13 +145,7 @@ fn malformed_request(state: &State, malformed: &Malformed, bytes: &[u8]) -> Erro
 
 impl RequestSource for ScriptSource {
     fn next(&mut self, target: usize) -> Result<Batch<'_>> {
-        let made = match &mut self.requests {
-            Requests::Prebuilt(made) => &made[target],
-            Requests::Called(caller) => {
-                caller.make(target)?;
-                &caller.last
-            }
-        };
+        let made = self.requests.next(target)?;
         Ok(Batch { bytes: &made.bytes, requests: &made.requests })
     }
 
@@ -193,7 +173,7 @@ impl RequestSource for ScriptSource {
             return Ok(Duration::ZERO);
         };
         let delay_ms: f64 = delay.call(()).map_err(|error| self.state.failed("delay", &error))?;
-        // Negative, or no number at all: none.
+        // Negative or NaN: none.
         let delay_ms = if delay_ms > 0.0 { delay_ms.min(DELAY_MAX_MS) } else { 0.0 };
         Ok(Duration::from_secs_f64(delay_ms / 1e3))
     }
@@ -203,14 +183,27 @@ impl RequestSource for ScriptSource {
     }
 }
 
-impl Caller {
-    fn new(state: &Arc<State>, targets: &[Target], ops: &OpNames) -> Result<Caller> {
+impl Requests {
+    /// The next text for a target.
+    fn next(&mut self, target: usize) -> Result<&RequestText> {
+        match self {
+            Requests::Prebuilt(made) => Ok(&made[target]),
+            Requests::Called(caller) => {
+                caller.make(target)?;
+                Ok(&caller.last)
+            }
+        }
+    }
+}
+
+impl RequestHook {
+    fn new(state: &Arc<State>, targets: &[Target], ops: &OpNames) -> Result<RequestHook> {
         let tables = if targets.len() > 1 { targets } else { &[] };
         let tables = tables.iter().map(|target| state::target_table(&state.lua, target));
-        Ok(Caller {
+        Ok(RequestHook {
             request: state.entry("request")?,
-            last: Made::default(),
-            reader: Reader {
+            last: RequestText::default(),
+            reader: RequestParser {
                 classifier: Classifier::new(ops.clone()),
                 tags: Arc::clone(&state.tags),
                 known_tags: Vec::new(),
@@ -239,13 +232,13 @@ impl Caller {
     }
 }
 
-impl Reader {
-    /// Writes to `last.requests` what is in `bytes`, where `last` has the text before it.
+impl RequestParser {
+    /// Updates `last`, which holds the previous text, with the requests of `bytes`.
     fn read(
         &mut self,
         bytes: &[u8],
         code: u32,
-        last: &mut Made,
+        last: &mut RequestText,
     ) -> std::result::Result<(), Malformed> {
         let is_single = code & 1 == 1;
         let tag = (code >> 1) as usize;

@@ -1,7 +1,8 @@
-//! A Lua state with what a script finds in it, and the entries through which it is called.
+//! A Lua state with the interface for scripts, and the entries that call the script.
 
 use super::address::{self, AddressHandle};
-use super::{Start, failure, scheme};
+use super::failure::{self, PRELUDE_NAME};
+use super::start::{Start, scheme};
 use crate::op::{OpId, OpNames};
 use crate::target::Target;
 use kvant_base::lock::NamedMutex;
@@ -11,17 +12,15 @@ use mlua::{Function, Lua, LuaOptions, StdLib, Table};
 use std::sync::Arc;
 
 const PRELUDE: &str = include_str!("prelude.lua");
-/// Begins messages that Lua locates in the prelude, which says nothing to who wrote the script.
-pub(super) const PRELUDE_NAME: &str = "[wrk]";
 
-/// Garbage of requests is collected when memory has grown to this per cent of what was live, and in
-/// steps twice as large as LuaJIT's: a state is small, and at the default of 200 it would be walked
-/// all over again every few hundred requests. Much more than this and memory creeps up, because
-/// what is allocated during a collection survives it and counts as live.
+/// A collection starts when memory has grown to this percentage of the live memory, and takes steps
+/// twice as large as LuaJIT's. At the default of 200 a small state would be traversed every few
+/// hundred requests. At much more memory creeps up: objects allocated during a collection survive
+/// it and count as live.
 const COLLECTOR_PAUSE: u32 = 400;
 const COLLECTOR_STEP_MULTIPLIER: u32 = 400;
-/// Scripts that hold more than this when they start keep LuaJIT's default, so that they do not need
-/// four times as much.
+/// Scripts with more live memory than this at their start keep LuaJIT's default instead of growing
+/// fourfold.
 const COLLECTOR_LIVE_MAX_KIB: u32 = 64 * 1024;
 
 /// A state with all libraries of LuaJIT, as wrk has them: scripts may use `ffi` and `debug`.
@@ -30,28 +29,28 @@ const COLLECTOR_LIVE_MAX_KIB: u32 = 64 * 1024;
     reason = "mlua opens ffi and debug only where the caller answers for the script"
 )]
 fn new_lua() -> Lua {
-    // SAFETY: a script is a program that the user starts, with the same rights as this process and
-    // in place of wrk: what it does to memory through `ffi` or `debug` is its own doing, as under
-    // wrk. The generator stores nothing that others rely on.
+    // SAFETY: the user runs a script as a program with the rights of this process. As under wrk, it
+    // can corrupt memory through `ffi` or `debug`; the generator stores no data that others rely
+    // on.
     unsafe { Lua::unsafe_new_with(StdLib::ALL, LuaOptions::default()) }
 }
 
-/// One state.
+/// A Lua state.
 pub(super) struct State {
     pub(super) lua: Lua,
-    /// What the prelude returned.
+    /// Returned by the prelude.
     entries: Table,
-    /// Kinds by the number that the prelude has for a tag, less one.
+    /// Kinds by the prelude's number of their tag, less one.
     pub(super) tags: TagTable,
     /// For messages.
     script_name: String,
 }
 
-/// Kinds of requests in the order in which a script named them.
+/// Kinds of requests in the order in which a script tagged them.
 pub(super) type TagTable = Arc<NamedMutex<Vec<OpId>>>;
 
 impl State {
-    /// A state for `thread`, or the main state. The script has not run in it yet.
+    /// A state for `thread`, or the main state, in which the script has not run yet.
     pub(super) fn new(start: &Start<'_>, thread: Option<usize>) -> Result<State> {
         let tags = TagTable::new(NamedMutex::new("script_tags", Vec::new()));
         let lua = new_lua();
@@ -72,7 +71,7 @@ impl State {
         self.entries.get(name).map_err(|error| self.failed(name, &error))
     }
 
-    /// Calls an entry of the prelude, which is called `function` in messages.
+    /// Calls an entry of the prelude.
     pub(super) fn call<R: mlua::FromLuaMulti>(
         &self,
         name: &str,
@@ -81,22 +80,22 @@ impl State {
         self.entry(name)?.call(args).map_err(|error| self.failed(name, &error))
     }
 
-    /// Whether the script defines the global function `name` (now).
+    /// Whether the script currently defines the global function `name`.
     pub(super) fn defines(&self, name: &str) -> Result<bool> {
         self.call("defines", name)
     }
 
-    /// What went wrong in the script's function `name`.
+    /// An error of the script's function `name`.
     pub(super) fn failed(&self, name: &str, error: &mlua::Error) -> Error {
         failure::in_script(&self.script_name, Some(name), error)
     }
 
-    /// `init`'s table: the first argument is number 0.
+    /// The table of arguments of `init`, from index 0.
     pub(super) fn args<'a>(&self, args: impl Iterator<Item = &'a str>) -> Result<Table> {
         self.lua.create_table_from(args.enumerate()).map_err(|error| self.failed("init", &error))
     }
 
-    /// Sets the pace of the collector; collects what the start left.
+    /// Collects garbage and configures the collector.
     pub(super) fn tune_collector(&self) -> Result<()> {
         self.call(
             "tune_collector",
@@ -132,7 +131,7 @@ fn prepare(
     lua.load(PRELUDE).set_name(format!("={PRELUDE_NAME}")).call(run)
 }
 
-/// The fields of `wrk` that belong to a target.
+/// The fields of `wrk` that depend on the target.
 pub(super) fn target_table(lua: &Lua, target: &Target) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     table.set("scheme", scheme(target))?;
@@ -143,7 +142,7 @@ pub(super) fn target_table(lua: &Lua, target: &Target) -> mlua::Result<Table> {
     Ok(table)
 }
 
-/// `wrk.time_us()`: the time of day, which never steps back.
+/// `wrk.time_us()`: wall time that never decreases.
 fn time_us(lua: &Lua, clock: Arc<dyn Clock>) -> mlua::Result<Function> {
     let start_wall_us = clock.wall_ms() * 1_000;
     let start_ns = clock.monotonic_ns();
@@ -153,7 +152,7 @@ fn time_us(lua: &Lua, clock: Arc<dyn Clock>) -> mlua::Result<Function> {
     })
 }
 
-/// Gives a tag its number, from 1.
+/// Numbers a tag, from 1.
 fn intern(lua: &Lua, ops: OpNames, tags: TagTable) -> mlua::Result<Function> {
     lua.create_function(move |_, name: String| {
         let op = ops.intern(&name);

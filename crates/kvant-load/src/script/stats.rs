@@ -1,9 +1,8 @@
-//! What `done(summary, latency, requests)` gets.
+//! The arguments of `done(summary, latency, requests)`.
 //!
-//! `latency` counts in microseconds, with three decimals: we record finer than wrk and wrk2 do.
-//! Both ways of reading single values work: `latency[i]` (wrk2) is the i-th of all `#latency`
-//! values in order, `latency(i)` (wrk 4) the i-th of those that differ and how often it occurred,
-//! and 0, 0 after the last.
+//! `latency` is in microseconds, with three decimals: finer than in wrk and wrk2. Single values can
+//! be read as in wrk2, where `latency[i]` is the i-th of all `#latency` values in order, and as in
+//! wrk 4, where `latency(i)` is the i-th distinct value with its count, and 0, 0 after the last.
 
 use crate::histogram::Histogram;
 use crate::outcome::Outcome;
@@ -30,7 +29,7 @@ pub(super) fn summary(lua: &Lua, outcome: &Outcome) -> mlua::Result<Table> {
 /// `latency` or `requests`.
 pub(super) struct StatsHandle {
     values: Values,
-    /// Values that differ, in order, with how often they occurred.
+    /// Distinct values in order, with their counts.
     distinct: Vec<(f64, u64)>,
     min: f64,
     max: f64,
@@ -39,14 +38,14 @@ pub(super) struct StatsHandle {
 }
 
 enum Values {
-    /// Nanoseconds, of which scripts see microseconds.
+    /// In nanoseconds; scripts see microseconds.
     Latencies(Histogram),
-    /// In order.
+    /// Sorted.
     Samples(Vec<f64>),
 }
 
 impl StatsHandle {
-    /// Of response times.
+    /// Statistics of response times.
     pub(super) fn of_latencies(histogram: Histogram) -> StatsHandle {
         let hdr = histogram.as_hdr();
         let recorded = hdr.iter_recorded();
@@ -65,7 +64,7 @@ impl StatsHandle {
         }
     }
 
-    /// Of the threads' rates, in whole answers a second.
+    /// Statistics of the threads' rates, in whole responses per second.
     pub(super) fn of_rates(rates: impl Iterator<Item = f64>) -> StatsHandle {
         let mut samples: Vec<f64> = rates.map(f64::trunc).collect();
         samples.sort_by(f64::total_cmp);

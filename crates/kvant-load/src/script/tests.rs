@@ -1,4 +1,4 @@
-//! Scripts in the shapes in which people write them, each against the bytes that it must make.
+//! Scripts in common styles, each with the bytes that it must make.
 
 mod failures;
 mod hooks;
@@ -61,8 +61,7 @@ pub(super) fn first_lines(source: &str, count: usize) -> Vec<String> {
         .collect()
 }
 
-/// Head and body; the lines of the head in order of the alphabet, but for the first: headers have
-/// no order.
+/// Head and body. The lines of the head after the first are sorted, as headers have no order.
 fn parts(request: &str) -> (Vec<String>, String) {
     let (head, body) = request.split_once("\r\n\r\n").expect("an empty line");
     let mut lines: Vec<String> = head.split("\r\n").map(str::to_owned).collect();
@@ -94,7 +93,7 @@ fn a_script_without_request_sends_the_same_text_without_lua() {
 }
 
 #[test]
-fn an_empty_script_asks_for_the_url() {
+fn an_empty_script_requests_the_url() {
     let request = next(&mut load("").sources()[0]);
     assert_eq!(request, "GET /v0/status HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n");
 }
@@ -124,7 +123,7 @@ fn only_the_first_thread_loses_a_request() {
 }
 
 #[test]
-fn headers_given_to_format_are_changed_by_it() {
+fn format_modifies_its_headers() {
     let script = "
         local mine = { ['X-A'] = 1 }
         wrk.headers['X-Common'] = 'yes'
@@ -153,7 +152,7 @@ fn headers_given_to_format_are_changed_by_it() {
 
 #[test]
 fn a_changed_header_is_never_missed() {
-    // Every way in which a table can change between two calls.
+    // All ways of changing a table between two calls.
     let script = "
         local changes = {
             function(h) h.A = '1' end, function(h) h.A = '2' end, function(h) h.B = h.A end, function(h) h.A = nil end,
@@ -196,7 +195,7 @@ fn a_changed_header_is_never_missed() {
 }
 
 #[test]
-fn a_body_that_was_set_stays_for_all_methods() {
+fn a_body_stays_for_all_methods() {
     let script = "
         local turn = 0
         function request()
@@ -211,7 +210,7 @@ fn a_body_that_was_set_stays_for_all_methods() {
 }
 
 #[test]
-fn queries_are_put_together_with_the_libraries_of_lua() {
+fn queries_are_built_with_the_libraries_of_lua() {
     let script = "
         local bit = require('bit')
         local math = require('math')
@@ -224,7 +223,7 @@ fn queries_are_put_together_with_the_libraries_of_lua() {
 }
 
 #[test]
-fn bodies_may_hold_any_bytes() {
+fn bodies_may_contain_any_bytes() {
     let script =
         "function request() return wrk.format('PUT', '/', nil, '\\0\\255\\r\\n\\r\\n\\0') end";
     let mut source = load(script).sources().remove(0);
@@ -256,7 +255,7 @@ fn the_command_line_reaches_the_script() {
 }
 
 #[test]
-fn a_host_that_was_given_is_kept() {
+fn a_given_host_is_kept() {
     let mut options = options(1);
     options.headers = vec![("Host".to_owned(), "example.com".to_owned())];
     let script = "function request() return wrk.format('GET', '/', {}) end";
@@ -265,7 +264,7 @@ fn a_host_that_was_given_is_kept() {
 }
 
 #[test]
-fn format_is_compiled_and_requests_are_still_right_after_many() {
+fn format_is_compiled_and_later_requests_are_right() {
     let script = "
         assert(jit.status())
         local n = 0

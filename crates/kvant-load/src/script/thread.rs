@@ -1,24 +1,21 @@
-//! Threads as scripts see them: `setup(thread)` in the main state, `wrk.thread` in each thread's
-//! own.
+//! Threads in scripts: `setup(thread)` in the main state, `wrk.thread` in a thread's own.
 //!
-//! 1. Values go from one state to another by copying, so that no state ever holds something of
-//!    another.
-//! 2. A thread handle does not keep the state alive that it leads to: a state may hold handles of
-//!    itself.
+//! 1. Values are copied between states: no state holds a reference into another one.
+//! 2. A thread handle does not keep its state alive, as a state may hold a handle of itself.
 
 use super::address::AddressHandle;
 use crate::target::Address;
 use kvant_base::lock::NamedMutex;
 use mlua::{
-    AnyUserData, Lua, MetaMethod, Table, UserData, UserDataFields, UserDataMethods, Value, WeakLua,
+    AnyUserData, Lua, MetaMethod, UserData, UserDataFields, UserDataMethods, Value, WeakLua,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How deep tables may be nested in what is handed to another state.
+/// Deepest nesting of tables that are copied to another state.
 const DEPTH_MAX: usize = 100;
 
-/// What a thread's source and the handles of scripts share.
+/// Shared by a thread's source and the handles of scripts.
 pub(super) struct ThreadShared {
     is_stopped: AtomicBool,
     address: NamedMutex<Option<Address>>,
@@ -27,8 +24,8 @@ pub(super) struct ThreadShared {
 }
 
 impl ThreadShared {
-    /// Of the thread whose state is `state`, and whose connections go to `default_address` unless a
-    /// script says otherwise.
+    /// For the thread with this state, which connects to `default_address` unless a script sets
+    /// another one.
     pub(super) fn new(state: &Lua, default_address: Option<Address>) -> ThreadShared {
         ThreadShared {
             is_stopped: AtomicBool::new(false),
@@ -38,14 +35,14 @@ impl ThreadShared {
         }
     }
 
-    /// The address that a script gave it in place of the one it had.
+    /// The address that a script set, if it differs from the default.
     pub(super) fn chosen_address(&self) -> Option<Address> {
         self.address().filter(|address| Some(address) != self.default_address.as_ref())
     }
 
     /// Whether a script called `thread:stop()`.
     pub(super) fn is_stopped(&self) -> bool {
-        // Nothing else is published by it.
+        // No other memory depends on the flag.
         self.is_stopped.load(Ordering::Relaxed)
     }
 
@@ -62,7 +59,7 @@ impl ThreadShared {
     }
 }
 
-/// A thread in the hands of a script.
+/// A thread in a script.
 #[derive(Clone)]
 pub(super) struct ThreadHandle(pub(super) Arc<ThreadShared>);
 
@@ -85,12 +82,11 @@ impl UserData for ThreadHandle {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_method("get", |lua, this, name: String| {
             let value: Value = this.0.state()?.globals().get(name)?;
-            carry_out(&value, 0)?.carry_in(lua)
+            copy(&value, lua, 0)
         });
         methods.add_method("set", |_, this, (name, value): (String, Value)| {
-            let carried = carry_out(&value, 0)?;
             let state = this.0.state()?;
-            state.globals().set(name, carried.carry_in(&state)?)
+            state.globals().set(name, copy(&value, &state, 0)?)
         });
         methods.add_method("stop", |_, this, ()| {
             this.0.is_stopped.store(true, Ordering::Relaxed);
@@ -109,66 +105,38 @@ fn address_of(data: &AnyUserData) -> Option<Address> {
     data.borrow::<AddressHandle>().ok().map(|handle| handle.0.clone())
 }
 
-/// A value between two states.
-enum Carried {
-    Nil,
-    Boolean(bool),
-    Number(f64),
-    Text(Vec<u8>),
-    Entries(Vec<(Carried, Carried)>),
-}
-
-fn carry_out(value: &Value, depth: usize) -> mlua::Result<Carried> {
+/// Copies a value into the state `to`.
+fn copy(value: &Value, to: &Lua, depth: usize) -> mlua::Result<Value> {
     Ok(match value {
-        Value::Nil => Carried::Nil,
-        Value::Boolean(value) => Carried::Boolean(*value),
-        Value::Integer(value) => Carried::Number(*value as f64),
-        Value::Number(value) => Carried::Number(*value),
-        Value::String(text) => Carried::Text(text.as_bytes().to_vec()),
+        Value::Nil => Value::Nil,
+        Value::Boolean(value) => Value::Boolean(*value),
+        Value::Integer(value) => Value::Number(*value as f64),
+        Value::Number(value) => Value::Number(*value),
+        Value::String(text) => Value::String(to.create_string(text.as_bytes())?),
         Value::Table(_) if depth == DEPTH_MAX => {
             return Err(failed(&format!(
                 "cannot transfer tables nested deeper than {DEPTH_MAX} to thread"
             )));
         }
-        Value::Table(table) => Carried::Entries(carry_out_entries(table, depth)?),
+        Value::Table(table) => {
+            let copied = to.create_table()?;
+            for pair in table.pairs::<Value, Value>() {
+                let (key, value) = pair?;
+                copied.raw_set(copy(&key, to, depth + 1)?, copy(&value, to, depth + 1)?)?;
+            }
+            Value::Table(copied)
+        }
         other => {
             return Err(failed(&format!("cannot transfer '{}' to thread", other.type_name())));
         }
     })
 }
 
-fn carry_out_entries(table: &Table, depth: usize) -> mlua::Result<Vec<(Carried, Carried)>> {
-    let mut entries = Vec::new();
-    for pair in table.pairs::<Value, Value>() {
-        let (key, value) = pair?;
-        entries.push((carry_out(&key, depth + 1)?, carry_out(&value, depth + 1)?));
-    }
-    Ok(entries)
-}
-
-impl Carried {
-    fn carry_in(self, lua: &Lua) -> mlua::Result<Value> {
-        Ok(match self {
-            Carried::Nil => Value::Nil,
-            Carried::Boolean(value) => Value::Boolean(value),
-            Carried::Number(value) => Value::Number(value),
-            Carried::Text(text) => Value::String(lua.create_string(text)?),
-            Carried::Entries(entries) => {
-                let table = lua.create_table_with_capacity(0, entries.len())?;
-                for (key, value) in entries {
-                    table.raw_set(key.carry_in(lua)?, value.carry_in(lua)?)?;
-                }
-                Value::Table(table)
-            }
-        })
-    }
-}
-
 fn failed(message: &str) -> mlua::Error {
     mlua::Error::RuntimeError(message.to_owned())
 }
 
-/// As Lua 5.1 names it: it knows no integers.
+/// The name of a type in Lua 5.1, which has no integers.
 fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Integer(_) => "number",

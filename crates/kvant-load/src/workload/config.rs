@@ -74,9 +74,8 @@ impl WorkloadConfig {
     /// Statuses over 399 that are no failures: `404` if requests have keys that do not exist, or
     /// delete keys.
     pub fn expected_statuses(&self) -> StatusSet {
-        let misses =
-            self.hit_ratio < 1.0 && (self.mix.has(Kind::Get) || self.mix.has(Kind::Delete));
-        StatusSet::new((misses || self.mix.has(Kind::Delete)).then_some(404))
+        let has_misses = self.hit_ratio < 1.0 && self.mix.has(Kind::Get);
+        StatusSet::new((has_misses || self.mix.has(Kind::Delete)).then_some(404))
     }
 }
 

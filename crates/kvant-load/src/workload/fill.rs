@@ -23,11 +23,10 @@ use crate::outcome::Outcome;
 use crate::record::Interval;
 use crate::source::RequestSource;
 use kvant_base::Result;
-use kvant_base::lock::NamedMutex;
 use kvant_env::Env;
 use source::FillSource;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 mod source;
@@ -44,9 +43,9 @@ pub struct FillConfig {
     pub workload: WorkloadConfig,
     /// Requests in one write.
     pub pipeline: usize,
-    /// After so many tries of a key the fill fails.
+    /// Most tries of a key.
     pub tries_max: u32,
-    /// After this time the fill fails.
+    /// Longest time of the fill.
     pub time_max: Duration,
 }
 
@@ -81,25 +80,13 @@ impl FillConfig {
 }
 
 /// Progress of a running fill.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FillProgress {
     stored_keys: AtomicU64,
     stored_bytes: AtomicU64,
     resent: AtomicU64,
-    is_over: AtomicBool,
-    failure: NamedMutex<Option<String>>,
-}
-
-impl Default for FillProgress {
-    fn default() -> FillProgress {
-        FillProgress {
-            stored_keys: AtomicU64::default(),
-            stored_bytes: AtomicU64::default(),
-            resent: AtomicU64::default(),
-            is_over: AtomicBool::default(),
-            failure: NamedMutex::new("fill_failure", None),
-        }
-    }
+    /// The first failure, which ends the fill.
+    failure: OnceLock<String>,
 }
 
 impl FillProgress {
@@ -118,14 +105,8 @@ impl FillProgress {
         self.resent.load(Ordering::Relaxed)
     }
 
-    fn failure(&self) -> Option<String> {
-        self.failure.lock().clone()
-    }
-
     fn fail(&self, message: String) {
-        let mut failure = self.failure.lock();
-        failure.get_or_insert(message);
-        self.is_over.store(true, Ordering::Relaxed);
+        self.failure.get_or_init(|| message);
     }
 }
 
@@ -149,12 +130,12 @@ pub struct FillReport {
 }
 
 impl FillReport {
-    /// Keys stored a second.
+    /// Keys stored per second.
     pub fn rate(&self) -> f64 {
         per_second(self.stored_keys, self.elapsed_ns)
     }
 
-    /// Bytes of keys and values stored a second.
+    /// Bytes of keys and values stored per second.
     pub fn bytes_rate(&self) -> f64 {
         per_second(self.stored_bytes, self.elapsed_ns)
     }
@@ -228,7 +209,8 @@ fn report(
             if outcome.is_cut_short { "the fill was interrupted" } else { "the time was over" };
         format!("{missing} of {key_count} keys are not acknowledged: {why}")
     };
-    let problem = progress.failure().or_else(|| (stored_keys < key_count).then(unfinished));
+    let problem =
+        progress.failure.get().cloned().or_else(|| (stored_keys < key_count).then(unfinished));
     FillReport {
         key_count,
         stored_keys,

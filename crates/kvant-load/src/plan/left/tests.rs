@@ -4,7 +4,7 @@ const S: u64 = 1_000_000_000;
 
 #[test]
 fn a_backlog_of_any_size_takes_a_bounded_number_of_steps() {
-    // A moment every 10^-2 ns: 10^11 in a second.
+    // A planned time every 10^-2 ns: 10^11 per second.
     let mut steps = 0_u64;
     let mut sum = 0;
     let mut last_ns = 0;
@@ -24,7 +24,7 @@ fn a_backlog_of_any_size_takes_a_bounded_number_of_steps() {
 }
 
 #[test]
-fn a_backlog_that_can_be_gone_through_is_exact() {
+fn a_small_backlog_is_enumerated() {
     let mut shown = Vec::new();
     each(
         2,

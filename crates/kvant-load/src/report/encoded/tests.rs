@@ -24,12 +24,12 @@ fn text_keeps_every_count() {
 }
 
 #[test]
-fn text_starts_as_other_libraries_expect() {
+fn text_begins_with_the_cookie_of_other_libraries() {
     assert!(encode(&sample()).starts_with("HISTFAAA"), "{}", &encode(&sample())[..16]);
 }
 
 #[test]
-fn a_histogram_that_is_not_deflated_is_read() {
+fn a_plain_histogram_is_read() {
     let mut bytes = Vec::new();
     hdrhistogram::serialization::V2Serializer::new()
         .serialize(sample().as_hdr(), &mut bytes)
@@ -49,7 +49,7 @@ fn a_histogram_of_another_resolution_is_read_into_ours() {
 }
 
 #[test]
-fn what_is_no_histogram_is_refused() {
+fn malformed_text_is_rejected() {
     let good = encode(&sample());
     let cut = &good[..good.len() / 2 / 4 * 4];
     for bad in ["", "====", "AAAA", "HISTFAAA", cut, &good[4..]] {
@@ -58,7 +58,7 @@ fn what_is_no_histogram_is_refused() {
 }
 
 #[test]
-fn a_lie_about_the_size_costs_nothing() {
+fn a_wrong_size_is_rejected() {
     let mut bytes = Vec::new();
     hdrhistogram::serialization::V2Serializer::new()
         .serialize(sample().as_hdr(), &mut bytes)

@@ -41,7 +41,7 @@ fn plotters_find_four_numbers_in_every_row_but_the_last() {
 }
 
 #[test]
-fn an_empty_histogram_has_no_rows_and_says_so() {
+fn an_empty_histogram_has_no_rows_and_a_count_of_zero() {
     let text = text(&Histogram::new());
     assert!(text.contains("Total count    =            0]"), "{text}");
 }

@@ -1,32 +1,30 @@
-//! What a phase is made of as JSON: rates, latencies, kinds, threads, a verdict. Seconds and counts
-//! of failures are written as they are.
+//! Rates, latencies and kinds of requests as JSON.
 
-use super::phase::finite;
 use crate::config::Rate;
 use crate::histogram::Histogram;
-use crate::outcome::ThreadOutcome;
+use crate::record::OpRecord;
 use crate::report::encoded;
-use crate::verdict::{Share, Verdict};
 use kvant_base::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateFacts {
     /// `closed`, `constant` or `ramp`.
     pub kind: String,
-    /// Planned requests a second at the begin; 0 in a closed loop.
+    /// Planned requests per second at the begin; 0 in a closed loop.
     pub from_per_s: f64,
-    /// Planned requests a second at the end; the same as at the begin unless it is a ramp.
+    /// Planned requests per second at the end; differs from the begin in a ramp only.
     pub to_per_s: f64,
 }
 
-/// A histogram and what people look at first. Percentiles are the end of a unit of resolution, the
-/// maximum its begin.
+/// A histogram and its usual statistics. Percentiles are the highest value of a bucket, the maximum
+/// is the lowest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// How many values there are; with none, all that follows is 0.
+    /// The number of values; if 0, all statistics are 0.
     pub count: u64,
     /// The smallest, in nanoseconds.
     pub min_ns: u64,
@@ -34,21 +32,21 @@ pub struct Latency {
     pub mean_ns: u64,
     /// The standard deviation, in nanoseconds.
     pub stdev_ns: u64,
-    /// What half of all values do not exceed, in nanoseconds.
+    /// The 50th percentile, in nanoseconds.
     pub p50_ns: u64,
-    /// As `p50_ns`, for 75 %.
+    /// The 75th percentile, in nanoseconds.
     pub p75_ns: u64,
-    /// As `p50_ns`, for 90 %.
+    /// The 90th percentile, in nanoseconds.
     pub p90_ns: u64,
-    /// As `p50_ns`, for 99 %.
+    /// The 99th percentile, in nanoseconds.
     pub p99_ns: u64,
-    /// As `p50_ns`, for 99.9 %.
+    /// The 99.9th percentile, in nanoseconds.
     pub p99_9_ns: u64,
-    /// As `p50_ns`, for 99.99 %.
+    /// The 99.99th percentile, in nanoseconds.
     pub p99_99_ns: u64,
     /// The largest, in nanoseconds.
     pub max_ns: u64,
-    /// All values: HdrHistogram V2, deflated, base64; in nanoseconds.
+    /// All values, in nanoseconds: HdrHistogram V2, deflated, base64.
     pub histogram: String,
 }
 
@@ -57,51 +55,16 @@ pub struct Latency {
 pub struct OpResult {
     /// Its name.
     pub name: String,
-    /// Answers by status.
+    /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// From the plan to the answer.
+    /// Response time, from the plan.
     pub response: Latency,
-    /// From the write to the answer.
+    /// Service time, from the write.
     pub service: Latency,
 }
 
-/// One thread.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ThreadResult {
-    /// Requests answered.
-    pub completed: u64,
-    /// CPU time, in nanoseconds.
-    pub cpu_ns: u64,
-    /// Answers a second, in samples of `sample_ns`.
-    pub rates_per_s: Vec<f64>,
-    /// Length of a sample in nanoseconds.
-    pub sample_ns: u64,
-    /// With wrk2's literal measurement: the mean latency of its calibration, in nanoseconds.
-    pub calibration_mean_ns: Option<f64>,
-}
-
-/// Who was the limit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct VerdictFacts {
-    /// `generator`, `server` or `neither`.
-    pub bound: String,
-    /// Whether the figures are the server's: not when the generator was late by more than a tenth
-    /// of what it measured, or the machine was disturbed.
-    pub is_valid: bool,
-    /// What disturbed the machine, if that was too much.
-    #[serde(default)]
-    pub disturbance: Option<String>,
-    /// How much of the response time is the generator's, at p50, p90, p99 and p99.9.
-    #[serde(default)]
-    pub shares: Vec<Share>,
-    /// The most important reason.
-    pub headline: String,
-    /// Everything else worth saying, and what to do.
-    pub sentences: Vec<String>,
-}
-
 impl Latency {
-    /// What `histogram` holds.
+    /// The statistics and values of `histogram`.
     pub fn of(histogram: &Histogram) -> Latency {
         Latency {
             count: histogram.count(),
@@ -119,7 +82,7 @@ impl Latency {
         }
     }
 
-    /// The histogram itself.
+    /// Decodes the histogram.
     ///
     /// # Errors
     /// `Invalid`: the text is no histogram.
@@ -128,16 +91,22 @@ impl Latency {
     }
 }
 
-impl VerdictFacts {
-    pub(super) fn of(verdict: &Verdict) -> VerdictFacts {
-        VerdictFacts {
-            bound: verdict.bound.name().to_owned(),
-            is_valid: verdict.is_valid,
-            disturbance: verdict.disturbance.clone(),
-            shares: verdict.shares.clone(),
-            headline: verdict.headline.clone(),
-            sentences: verdict.sentences.clone(),
+impl OpResult {
+    pub(super) fn of(name: String, record: &OpRecord) -> OpResult {
+        OpResult {
+            name,
+            statuses: record.statuses.iter().copied().collect(),
+            response: Latency::of(&record.response),
+            service: Latency::of(&record.service),
         }
+    }
+
+    pub(super) fn record(&self) -> Result<OpRecord> {
+        Ok(OpRecord {
+            response: self.response.decode()?,
+            service: self.service.decode()?,
+            statuses: self.statuses.iter().map(|(&status, &count)| (status, count)).collect(),
+        })
     }
 }
 
@@ -161,24 +130,12 @@ impl RateFacts {
     }
 }
 
-impl ThreadResult {
-    pub(super) fn of(thread: &ThreadOutcome) -> ThreadResult {
-        ThreadResult {
-            completed: thread.completed,
-            cpu_ns: thread.cpu_ns,
-            rates_per_s: thread.rates.iter().map(|&rate| finite(rate)).collect(),
-            sample_ns: thread.sample_ns,
-            calibration_mean_ns: thread.calibration_mean_ns.filter(|mean| mean.is_finite()),
-        }
-    }
+/// `duration` in nanoseconds, at most `u64::MAX` (584 years).
+pub(super) fn duration_ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
 
-    pub(super) fn thread(&self) -> ThreadOutcome {
-        ThreadOutcome {
-            rates: self.rates_per_s.clone(),
-            sample_ns: self.sample_ns,
-            calibration_mean_ns: self.calibration_mean_ns,
-            cpu_ns: self.cpu_ns,
-            completed: self.completed,
-        }
-    }
+/// `number`, or 0 if it is infinite or not a number, which JSON cannot express.
+pub(super) fn finite(number: f64) -> f64 {
+    if number.is_finite() { number } else { 0.0 }
 }

@@ -1,84 +1,82 @@
-//! One phase of a run as JSON, and the way back to an [`Outcome`].
+//! One phase of a run as JSON, and its conversion back to an [`Outcome`].
 
-use super::parts::{Latency, OpResult, RateFacts, ThreadResult, VerdictFacts};
+use super::parts::{Latency, OpResult, RateFacts, duration_ns, finite};
 use crate::config::Phase;
 use crate::lateness::Lateness;
 use crate::machine::MachineUse;
-use crate::outcome::{Outcome, Second};
+use crate::outcome::{Outcome, Second, ThreadOutcome};
 use crate::record::{Errors, Interval, OpRecord};
 use crate::verdict::Verdict;
 use kvant_base::Result;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What a phase came to.
+/// The result of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PhaseResult {
-    /// What the phase was for (`saturate`, `confirm`), where a run has phases of several purposes;
-    /// else empty.
+    /// The purpose of the phase in a search (`saturate`, `confirm`); else empty.
     pub label: String,
-    /// The plan.
+    /// The planned rate.
     pub rate: RateFacts,
-    /// Load before the measured time, in nanoseconds.
+    /// Configured length of the warm-up, in nanoseconds.
     pub warmup_ns: u64,
-    /// The measured time that was asked for, in nanoseconds.
+    /// Configured length of the measured time, in nanoseconds.
     pub duration_ns: u64,
-    /// The number of requests after which it was to stop.
+    /// Configured number of requests.
     pub request_count_max: Option<u64>,
     /// Wall time at which the measured time began, in milliseconds since 1970.
     pub start_wall_ms: u64,
-    /// How long was measured, in nanoseconds.
+    /// Actual length of the measured time, in nanoseconds.
     pub measured_ns: u64,
-    /// Whether it was ended before its time.
+    /// Whether the phase was ended early.
     pub is_cut_short: bool,
     /// Requests planned within the measured time.
     pub planned: u64,
     /// Requests written.
     pub sent: u64,
-    /// Requests answered.
+    /// Requests completed.
     pub completed: u64,
-    /// Requests planned and not written when the time was over.
+    /// Requests planned and not written at the end.
     pub backlog: u64,
-    /// Requests written and not answered when the time was over.
+    /// Requests written and not answered at the end.
     pub in_flight: u64,
-    /// Answers a second.
+    /// Responses per second.
     pub rate_achieved_per_s: f64,
     /// Bytes read, framing included.
     pub read_bytes: u64,
-    /// What went wrong.
+    /// Failures by kind.
     pub errors: Errors,
-    /// From the plan to the answer; a request that met its deadline with what it had waited.
+    /// From the plan to the response; for a request that missed its deadline, to the deadline.
     pub response: Latency,
-    /// `response` with what was not answered at the end, at the least that it can be.
+    /// `response` with the ages of unanswered requests, which are lower bounds.
     pub response_with_unanswered: Latency,
-    /// How long what was not answered had waited since its planned time.
+    /// Ages of unanswered requests at the end, since their planned time.
     pub unanswered: Latency,
-    /// From the write to the answer.
+    /// From the write to the response.
     pub service: Latency,
     /// The generator's own lateness.
     pub send_lag: Latency,
-    /// How long opening connections took.
+    /// Durations of connection attempts.
     pub connect: Latency,
-    /// By kind of requests, in the order in which kinds were met.
+    /// By kind of requests, in the order of their first use.
     pub ops: Vec<OpResult>,
     /// By second.
     pub seconds: Vec<Second>,
     /// By thread.
-    pub threads: Vec<ThreadResult>,
-    /// Use of the CPUs of the generator's machine, where the system tells.
+    pub threads: Vec<ThreadOutcome>,
+    /// CPU use of the generator's machine, if the system reports it.
     #[serde(default)]
     pub machine: Option<MachineUse>,
     /// CPU time of all threads within the measured time, in nanoseconds.
     pub cpu_ns: u64,
-    /// Of it, time spent making requests and looking at answers, in nanoseconds; an estimate.
+    /// Part of it spent in the request source, in nanoseconds; an estimate.
     pub source_ns: u64,
-    /// Who was the limit, if that was judged.
-    pub verdict: Option<VerdictFacts>,
+    /// The verdict, if the phase was judged.
+    pub verdict: Option<Verdict>,
 }
 
 impl PhaseResult {
-    /// All of `outcome`. `label` says what the phase was for, where a run has several purposes;
-    /// else empty.
+    /// All of `outcome`. `label` is the purpose of the phase in a search, else empty.
     pub fn of(outcome: &Outcome, label: &str, verdict: Option<&Verdict>) -> PhaseResult {
         let total = &outcome.total;
         PhaseResult {
@@ -106,26 +104,19 @@ impl PhaseResult {
             connect: Latency::of(&total.connect),
             ops: ops(outcome),
             seconds: outcome.seconds.clone(),
-            threads: outcome.threads.iter().map(ThreadResult::of).collect(),
+            threads: outcome.threads.clone(),
             machine: outcome.machine,
             cpu_ns: total.cpu_ns,
             source_ns: total.source_ns,
-            verdict: verdict.map(VerdictFacts::of),
+            verdict: verdict.cloned(),
         }
     }
 
-    /// The outcome that was written, histograms and all.
+    /// The written outcome, with its histograms.
     ///
     /// # Errors
-    /// `Invalid`: a histogram or a rate is not as this program writes it.
+    /// `Invalid`: a histogram or a rate is malformed.
     pub fn outcome(&self) -> Result<Outcome> {
-        let op = |op: &OpResult| -> Result<OpRecord> {
-            Ok(OpRecord {
-                response: op.response.decode()?,
-                service: op.service.decode()?,
-                statuses: op.statuses.iter().map(|(&status, &count)| (status, count)).collect(),
-            })
-        };
         Ok(Outcome {
             phase: Phase {
                 rate: self.rate.rate()?,
@@ -139,9 +130,9 @@ impl PhaseResult {
             total: Interval {
                 start_ns: 0,
                 end_ns: self.measured_ns,
-                ops: self.ops.iter().map(op).collect::<Result<_>>()?,
+                ops: self.ops.iter().map(OpResult::record).collect::<Result<_>>()?,
                 send_lag: self.send_lag.decode()?,
-                // What the verdict made of it is in the verdict.
+                // The file has it in the shares of the verdict only.
                 lateness: Lateness::default(),
                 connect: self.connect.decode()?,
                 planned: self.planned,
@@ -156,36 +147,20 @@ impl PhaseResult {
             backlog: self.backlog,
             in_flight: self.in_flight,
             unanswered: self.unanswered.decode()?,
-            threads: self.threads.iter().map(ThreadResult::thread).collect(),
+            threads: self.threads.clone(),
             machine: self.machine,
             is_cut_short: self.is_cut_short,
         })
     }
 }
 
-/// Every name has a row, and every record too: a kind that was named and never asked for has one
-/// without values.
+/// A row for each name and each record. A kind that was named and never used has an empty record.
 fn ops(outcome: &Outcome) -> Vec<OpResult> {
-    let nothing = OpRecord::default();
+    let empty = OpRecord::default();
     let count = outcome.op_names.len().max(outcome.total.ops.len());
     let op = |index: usize| {
-        let record = outcome.total.ops.get(index).unwrap_or(&nothing);
-        OpResult {
-            name: outcome.op_names.get(index).cloned().unwrap_or_else(|| format!("kind {index}")),
-            statuses: record.statuses.iter().copied().collect(),
-            response: Latency::of(&record.response),
-            service: Latency::of(&record.service),
-        }
+        let name = outcome.op_names.get(index).cloned().unwrap_or_else(|| format!("kind {index}"));
+        OpResult::of(name, outcome.total.ops.get(index).unwrap_or(&empty))
     };
     (0..count).map(op).collect()
-}
-
-/// `duration` in nanoseconds, as far as they reach (584 years).
-pub(super) fn duration_ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// JSON has no infinities.
-pub(super) fn finite(number: f64) -> f64 {
-    if number.is_finite() { number } else { 0.0 }
 }

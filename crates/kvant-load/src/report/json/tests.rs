@@ -1,7 +1,8 @@
-use super::schema::Schema;
+mod schema;
+
 use super::*;
 use crate::assertion::Assertion;
-use crate::config::{Phase, Rate};
+use crate::config::{Arrival, Phase, Rate, StatusSet};
 use crate::find_max::{Judgement, Purpose};
 use crate::histogram::Histogram;
 use crate::machine::MachineUse;
@@ -9,6 +10,7 @@ use crate::outcome::{Outcome, Second, ThreadOutcome};
 use crate::record::Interval;
 use crate::target::{Address, Target};
 use crate::verdict::{Bound, Share, Verdict};
+use schema::Schema;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -141,7 +143,7 @@ fn found() -> FindMax {
     }
 }
 
-/// A file in which everything is there.
+/// A file with all optional parts.
 fn full() -> ResultFile {
     let command = vec!["kvant".to_owned(), "load".to_owned()];
     let mut file =
@@ -170,7 +172,7 @@ fn full() -> ResultFile {
     file
 }
 
-/// A file with as little as there can be.
+/// A file without any optional part.
 fn bare() -> ResultFile {
     let host = HostFacts { cpu_count: 1, ..HostFacts::default() };
     let mut file = ResultFile::new(Vec::new(), host, ConfigFacts::of(&config(), "GET"));
@@ -181,13 +183,13 @@ fn bare() -> ResultFile {
     nothing.unanswered = Histogram::new();
     nothing.measured_ns = 0;
     nothing.seconds.clear();
-    nothing.threads[0].calibration_mean_ns = Some(f64::NAN);
+    nothing.threads[0].calibration_mean_ns = None;
     file.phases.push(PhaseResult::of(&nothing, "", None));
     file
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn files_survive_a_round_trip() {
     for file in [full(), bare()] {
         let read = ResultFile::parse(&file.to_json(), Path::new("a.json")).unwrap();
         assert!(read == file, "{} {}", file.to_json(), read.to_json());
@@ -195,7 +197,7 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
-fn an_outcome_comes_back_with_its_histograms() {
+fn an_outcome_survives_with_its_histograms() {
     let before = outcome();
     let text = serde_json::to_string(&PhaseResult::of(&before, "", None)).unwrap();
     let after = serde_json::from_str::<PhaseResult>(&text).unwrap().outcome().unwrap();
@@ -209,7 +211,7 @@ fn an_outcome_comes_back_with_its_histograms() {
 }
 
 #[test]
-fn percentiles_in_a_file_are_those_of_its_histograms() {
+fn percentiles_of_a_file_equal_those_of_its_histograms() {
     for latency in
         [&full().phases[0].response, &full().phases[0].ops[1].service, &bare().phases[0].response]
     {
@@ -218,7 +220,7 @@ fn percentiles_in_a_file_are_those_of_its_histograms() {
 }
 
 #[test]
-fn files_are_as_the_schema_says() {
+fn files_match_the_schema() {
     let schema = Schema::parse(SCHEMA);
     for file in [full(), bare()] {
         let value: Value = serde_json::from_str(&file.to_json()).unwrap();
@@ -228,7 +230,7 @@ fn files_are_as_the_schema_says() {
 }
 
 #[test]
-fn the_schema_describes_nothing_that_is_not_written() {
+fn the_schema_describes_only_written_properties() {
     let schema = Schema::parse(SCHEMA);
     let value: Value = serde_json::from_str(&full().to_json()).unwrap();
     let unmet = schema.properties_not_in(&value);
@@ -238,7 +240,7 @@ fn the_schema_describes_nothing_that_is_not_written() {
 }
 
 #[test]
-fn the_schema_refuses_what_is_wrong() {
+fn the_schema_rejects_bad_values() {
     let schema = Schema::parse(SCHEMA);
     let good: Value = serde_json::from_str(&full().to_json()).unwrap();
     let cases: [(&str, Value); 6] = [
@@ -261,7 +263,7 @@ fn the_schema_refuses_what_is_wrong() {
 }
 
 #[test]
-fn other_files_and_later_versions_are_refused_by_name() {
+fn other_formats_and_later_versions_are_rejected() {
     let refused = |text: &str| ResultFile::parse(text, Path::new("a.json")).unwrap_err();
     let message = refused("{}").to_string();
     assert!(message.contains("not a result") && message.contains("a.json"), "{message}");
@@ -273,7 +275,7 @@ fn other_files_and_later_versions_are_refused_by_name() {
 }
 
 #[test]
-fn fields_that_are_not_known_are_ignored() {
+fn unknown_fields_are_ignored() {
     let mut value: Value = serde_json::from_str(&full().to_json()).unwrap();
     value["phases"][0]["added_later"] = Value::from(1);
     assert_eq!(ResultFile::parse(&value.to_string(), Path::new("a.json")).unwrap(), full());

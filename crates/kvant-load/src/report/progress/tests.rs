@@ -1,6 +1,7 @@
 use super::*;
 use crate::histogram::Histogram;
 use crate::op::OpNames;
+use crate::record::Errors;
 
 fn phase(rate: Rate, seconds: u64, warmup: u64) -> Phase {
     Phase {
@@ -11,7 +12,7 @@ fn phase(rate: Rate, seconds: u64, warmup: u64) -> Phase {
     }
 }
 
-/// Second `index` of a phase: 1,000 planned, all but `unsent` sent and answered after 650 us.
+/// Second `index` of a phase: 1,000 planned, all but `unsent` sent and completed in 650 us.
 fn second(index: u64, unsent: u64) -> Interval {
     let mut interval = Interval {
         start_ns: index * 1_000_000_000,
@@ -28,14 +29,14 @@ fn second(index: u64, unsent: u64) -> Interval {
     interval
 }
 
-fn written(is_terminal: bool, tell: impl FnOnce(&mut Progress<&mut Vec<u8>>)) -> String {
+fn written(is_terminal: bool, write: impl FnOnce(&mut Progress<&mut Vec<u8>>)) -> String {
     let mut bytes = Vec::new();
-    tell(&mut Progress::new(&mut bytes, is_terminal));
+    write(&mut Progress::new(&mut bytes, is_terminal));
     String::from_utf8(bytes).unwrap()
 }
 
 #[test]
-fn a_number_of_requests_is_what_progress_is_made_towards() {
+fn progress_of_a_limited_number_of_requests_counts_requests() {
     let text = written(false, |progress| {
         let limited =
             Phase { request_count_max: Some(5_000), ..phase(Rate::Constant(1_000.0), 86_400, 0) };
@@ -62,7 +63,7 @@ fn a_terminal_has_one_line_that_is_erased_at_the_end() {
 }
 
 #[test]
-fn elsewhere_there_are_plain_lines_now_and_then() {
+fn elsewhere_there_is_a_plain_line_every_ten_seconds() {
     let text = written(false, |progress| {
         progress.begin(&phase(Rate::Constant(1_000.0), 25, 0), 1, 3).unwrap();
         for index in 0..25 {
@@ -79,7 +80,7 @@ fn elsewhere_there_are_plain_lines_now_and_then() {
 }
 
 #[test]
-fn a_short_phase_has_a_line_each() {
+fn each_short_phase_has_a_line() {
     let text = written(false, |progress| {
         for index in 0..3 {
             progress.begin(&phase(Rate::Closed, 2, 0), index, 3).unwrap();
@@ -94,7 +95,7 @@ fn a_short_phase_has_a_line_each() {
 }
 
 #[test]
-fn nothing_to_say_is_nothing_said() {
+fn a_phase_without_seconds_has_no_line() {
     let text = written(false, |progress| {
         progress.end().unwrap();
         progress.begin(&phase(Rate::Closed, 2, 0), 0, 1).unwrap();
@@ -136,7 +137,7 @@ fn failures_of_all_kinds_count() {
 }
 
 #[test]
-fn times_are_those_of_a_clock() {
+fn times_are_formatted_as_on_a_clock() {
     let clock = |ms| super::clock(Duration::from_millis(ms));
     assert_eq!(clock(400), "0:00");
     assert_eq!(clock(999), "0:01");
@@ -146,7 +147,7 @@ fn times_are_those_of_a_clock() {
 }
 
 #[test]
-fn lines_of_a_search_begin_with_what_the_phase_is_for() {
+fn lines_of_a_search_begin_with_the_purpose_of_the_phase() {
     let text = written(false, |progress| {
         progress.set_note("[bisection, 1:40 left] ".to_owned());
         progress.begin(&phase(Rate::Constant(1_000.0), 1, 3), 0, 1).unwrap();

@@ -85,7 +85,7 @@ macro_rules! golden {
 }
 
 #[test]
-fn summaries_are_as_in_the_golden_files() {
+fn summaries_match_the_golden_files() {
     golden!("summary-calm.txt", judged(&calm(2_000)));
     golden!("summary-overload.txt", judged(&overloaded(20_000, 72)));
     golden!("summary-mixed.txt", judged(&mixed()));
@@ -94,7 +94,7 @@ fn summaries_are_as_in_the_golden_files() {
 }
 
 #[test]
-fn one_line_says_who_used_the_machine() {
+fn one_line_has_the_cpu_use() {
     let machine = MachineUse {
         generator_part: 0.124,
         server_part: Some(0.21),
@@ -153,7 +153,7 @@ fn no_line_is_longer_than_the_width_or_ends_with_a_space() {
 }
 
 #[test]
-fn readers_of_wrk2_do_not_see_the_summary() {
+fn parsers_of_wrk2_do_not_see_the_summary() {
     for outcome in [calm(2_000), overloaded(20_000, 72), mixed()] {
         let parts = wrk2::Parts { uncorrected: true, ..wrk2::Parts::default() };
         let classic = wrk2::body(&outcome, parts);
@@ -166,7 +166,7 @@ fn readers_of_wrk2_do_not_see_the_summary() {
 fn a_long_ramp_has_a_bounded_table() {
     let text = seconds(&ramp(1_000));
     assert_eq!(text.lines().count(), 1 + 59);
-    // 17 seconds a row: its latency is the largest of theirs.
+    // A row of 17 seconds has the largest of their latencies.
     let first: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!(first, ["17", "40.00k", "26.76k", "45000", "8", "716.00us", "85.00ms", "119.00ms"]);
     assert_eq!(seconds(&Outcome { seconds: Vec::new(), ..ramp(1) }).lines().count(), 1);
@@ -181,7 +181,7 @@ fn one_kind_with_one_status_needs_no_table() {
 }
 
 #[test]
-fn what_does_not_fit_is_cut() {
+fn long_names_and_lists_are_truncated() {
     assert_eq!(cut("short", 8), "short");
     assert_eq!(cut("much too long", 8), "much t..");
     assert_eq!(cut("a\tb\u{1b}", 8), "a?b?");
@@ -191,9 +191,9 @@ fn what_does_not_fit_is_cut() {
     assert!(long.lines().all(|line| line.len() <= WIDTH) && long.lines().count() == 3, "{long}");
 }
 
-/// One kind, one status: what came back is said, unless all is well.
+/// One kind, one status: the status is printed unless it is 2xx.
 #[test]
-fn statuses_are_told_of_a_single_kind_too() {
+fn statuses_of_a_single_kind_are_printed() {
     let with = |statuses: &[(u16, u64)]| {
         let mut outcome = calm(2_000);
         outcome.total.ops[0].statuses = statuses.to_vec();
@@ -208,7 +208,7 @@ fn statuses_are_told_of_a_single_kind_too() {
 }
 
 #[test]
-fn one_is_not_several() {
+fn singular_and_plural() {
     let mut outcome = calm(2_000);
     outcome.total.errors = Errors { connect: 1, read: 1, write: 1, timeout: 1, status: 1 };
     let text = judged(&outcome).replace("\n    ", " ");

@@ -15,7 +15,7 @@ fn threads(rates: &[f64], thread_count: usize) -> Vec<ThreadOutcome> {
         .collect()
 }
 
-/// 200,000 answers within milliseconds, two threads.
+/// 200,000 responses within milliseconds, two threads.
 fn with_latency() -> String {
     let mut numbers = Lcg(1);
     let mut response = Histogram::new();
@@ -49,7 +49,7 @@ fn with_uncorrected_and_errors() -> String {
         response.record_ns((1_400 * index + number % 1_000) * 1_000);
         service.record_ns((900 + number % 30_000) * 1_000);
     }
-    // Alone in their units of resolution, so that a coarser histogram has as many rows.
+    // Alone in their buckets, so that a coarser histogram has as many rows.
     response.record_ns(75_000_000_000);
     service.record_ns(41_000_000);
     let rates: Vec<f64> = (0..120).map(|_| (100 + numbers.next() % 200) as f64).collect();
@@ -93,7 +93,7 @@ fn without_options() -> String {
     header(&head) + &body(&outcome, Parts::default())
 }
 
-/// No connection, no answer.
+/// No connection, no response.
 fn with_nothing(exact: bool) -> String {
     let mut outcome = outcome(1.0, Histogram::new(), Histogram::new());
     outcome.total.errors.connect = 5;
@@ -107,7 +107,7 @@ fn with_nothing(exact: bool) -> String {
     header(&head) + &body(&outcome, Parts { latency: true, exact, ..Parts::default() })
 }
 
-/// The example with calibration lines: what they say was measured elsewhere than in the histograms.
+/// The example with calibration lines, whose figures are not those of the histograms.
 fn exact() -> String {
     let mut outcome = without_options_outcome();
     let calibrations = [(2_966_648e3, 11_665), (1_870e3, 10), (3_406_773e3, 11_313), (410e3, 10)];
@@ -126,8 +126,7 @@ fn exact() -> String {
     header(&head) + &body(&outcome, Parts { exact: true, ..Parts::default() })
 }
 
-/// Digits as `9`, spaces at the end of a line as `~`: what is left is the layout, each column in
-/// its place.
+/// Replaces digits by `9` and trailing spaces by `~`; the result is the layout.
 fn masked(text: &str) -> String {
     let mask = |line: &str| {
         let kept = line.trim_end_matches(' ');
@@ -162,7 +161,7 @@ fn the_layout_is_wrk2s_to_the_column() {
 }
 
 #[test]
-fn a_shifted_column_is_noticed() {
+fn a_shifted_column_is_detected() {
     let shifted = without_options().replacen("    Latency   ", "    Latency  ", 1);
     assert_ne!(masked(&shifted), golden!("plain.txt"));
     assert_eq!(masked("a 12.50s \n1\n"), "a 99.99s~\n9\n");
@@ -170,8 +169,7 @@ fn a_shifted_column_is_noticed() {
 
 #[test]
 fn figures_are_those_of_wrk2_for_the_same_latencies() {
-    // Found by wrk2's own functions: mean, deviation, maximum, share within a deviation,
-    // distribution.
+    // The expected figures come from wrk2's functions.
     let text = with_latency();
     let found = Classic::parse(&text);
     let close = |found: f64, expected: f64| {
@@ -191,9 +189,9 @@ fn figures_are_those_of_wrk2_for_the_same_latencies() {
     }
 }
 
-/// What is not a number in wrk2 would make its readers stumble: only exact mode repeats it.
+/// `-nan` would break parsers: only exact mode prints it.
 #[test]
-fn nothing_answered_stays_readable() {
+fn no_response_stays_readable() {
     let text = with_nothing(false);
     assert!(!text.to_lowercase().contains("nan"), "{text}");
     let found = Classic::parse(&text);
@@ -204,7 +202,7 @@ fn nothing_answered_stays_readable() {
 }
 
 #[test]
-fn readers_of_wrk2_find_every_number() {
+fn parsers_of_wrk2_find_every_number() {
     let found = Classic::parse(&with_uncorrected_and_errors());
     let about = |found: f64, expected: f64| {
         assert!((found / expected - 1.0).abs() < 0.01, "{found}, not {expected}")

@@ -2,7 +2,7 @@ use super::Classifier;
 use crate::op::{OPS_MAX, OpNames};
 
 #[test]
-fn classes_leave_out_queries_and_ids() {
+fn classes_omit_queries_and_ids() {
     let cases = [
         ("GET / HTTP/1.1\r\n", "GET /"),
         ("GET /v0/entity?id=1/2 HTTP/1.1\r\n", "GET /v0/entity"),
@@ -26,7 +26,7 @@ fn classes_leave_out_queries_and_ids() {
     ];
     let ops = OpNames::default();
     let mut classifier = Classifier::new(ops.clone());
-    // Twice: the second time they are remembered.
+    // The second time they are cached.
     for (request, expected) in cases.iter().chain(&cases) {
         let op = classifier.classify(request.as_bytes()).op;
         assert_eq!(ops.all()[op.index()], *expected, "of {request:?}");
@@ -45,7 +45,7 @@ fn only_head_is_head() {
 }
 
 #[test]
-fn paths_without_end_become_one_kind_and_take_no_more_memory() {
+fn unbounded_paths_become_one_kind_and_take_bounded_memory() {
     let ops = OpNames::default();
     let mut classifier = Classifier::new(ops.clone());
     for n in 0..10_000 {

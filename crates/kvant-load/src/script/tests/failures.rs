@@ -1,17 +1,17 @@
-//! What a script does wrong is said with file and line, at the latest when it happens.
+//! Errors of scripts are reported with file and line.
 
 use super::{load, load_with, options};
 use crate::source::ResponseView;
 use kvant_env::Env;
 use std::path::Path;
 
-/// The message with which `script` does not start.
+/// The error of starting `script`.
 fn refusal(script: &str) -> String {
     load_with(script, &options(1)).expect_err("does not start").message().to_owned()
 }
 
 #[test]
-fn a_script_that_fails_does_not_start() {
+fn a_failing_script_does_not_start() {
     let cases = [
         ("function request(", "test.lua:1: <name> or '...' expected near '<eof>'"),
         ("\n\nlocal x = nil + 1", "test.lua:3: attempt to perform arithmetic on a nil value"),
@@ -85,9 +85,9 @@ fn a_script_that_fails_does_not_start() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// wrk2 sends what a script returns, whatever is in a header; so does this, and names the header.
+/// wrk2 sends any header that a script returns, and so does this program, with a warning.
 #[test]
-fn a_control_character_in_a_header_is_sent_as_wrk2_sends_it_and_the_header_is_named() {
+fn a_control_character_in_a_header_is_sent_with_a_warning() {
     for (code, shown) in [(0, r"'\0'"), (10, r"'\n'"), (20, r"'\u{14}'"), (30, r"'\u{1e}'")] {
         for (method, headers) in [("GET", "{}"), ("PUT", "{['X-A'] = 'b'}")] {
             let script = format!(
@@ -98,7 +98,6 @@ fn a_control_character_in_a_header_is_sent_as_wrk2_sends_it_and_the_header_is_na
                 end"
             );
             let mut script = load(&script);
-            assert_eq!(script.batch_size(), 1, "{code}");
             let [warning] = script.warnings() else {
                 panic!("{code}: {:?}", script.warnings());
             };
@@ -113,7 +112,7 @@ fn a_control_character_in_a_header_is_sent_as_wrk2_sends_it_and_the_header_is_na
 }
 
 #[test]
-fn a_header_that_ends_the_head_too_early_is_named() {
+fn a_header_that_ends_the_head_early_is_named() {
     let script = "function request()
         return 'GET / HTTP/1.1\\r\\nX-Token: a\\r\\n\\r\\nHost: b\\r\\n\\r\\n' end";
     assert_eq!(
@@ -127,12 +126,11 @@ fn a_header_that_ends_the_head_too_early_is_named() {
 fn empty_lines_around_requests_belong_to_none() {
     let script = "function request() return '\\r\\nGET / HTTP/1.1\\r\\n\\r\\n\\r\\nGET / HTTP/1.1\\r\\n\\r\\n\\n' end";
     let mut script = load(script);
-    assert_eq!(script.batch_size(), 2);
     assert_eq!(script.sources().remove(0).next(0).expect("text").requests.len(), 2);
 }
 
 #[test]
-fn a_request_that_fails_later_is_an_error_of_the_run() {
+fn a_later_failure_of_request_is_an_error_of_the_run() {
     let script = "local n = 0\nfunction request() n = n + 1\n if n == 3 then error('enough') end return wrk.format() end";
     let mut source = load(script).sources().remove(0);
     source.next(0).expect("the second");
@@ -141,7 +139,7 @@ fn a_request_that_fails_later_is_an_error_of_the_run() {
 }
 
 #[test]
-fn a_text_that_breaks_off_later_is_an_error_of_the_run() {
+fn a_later_truncated_text_is_an_error_of_the_run() {
     let script = "local n = 0 function request() n = n + 1
         return n < 2 and 'GET / HTTP/1.1\\r\\n\\r\\n' or 'PUT / HTTP/1.1\\r\\nContent-Length: 3\\r\\n\\r\\nab' end";
     let mut source = load(script).sources().remove(0);
@@ -153,7 +151,7 @@ fn a_text_that_breaks_off_later_is_an_error_of_the_run() {
 }
 
 #[test]
-fn a_response_or_delay_that_fails_is_an_error_of_the_run() {
+fn a_failing_response_or_delay_is_an_error_of_the_run() {
     let script = "function response(status, headers, body)\n local n = headers.absent + 1 end\nfunction delay() return {} end";
     let mut source = load(script).sources().remove(0);
     let view = ResponseView { status: 200, headers: &[], body: b"" };
@@ -170,14 +168,14 @@ fn a_response_or_delay_that_fails_is_an_error_of_the_run() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn a_missing_file_is_named() {
     let error = super::Script::load(Path::new("/nowhere/put.lua"), &options(1), &Env::posix())
         .expect_err("no file");
     assert!(error.to_string().contains("/nowhere/put.lua"), "{error}");
 }
 
 #[test]
-fn a_script_may_catch_errors_itself() {
+fn a_script_may_catch_errors() {
     let script = "
         local ok, message = pcall(wrk.lookup, '127.0.0.1', 'nope')
         assert(not ok and tostring(message):find('unable to resolve'), message)

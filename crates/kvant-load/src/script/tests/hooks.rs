@@ -1,5 +1,5 @@
-//! What the generator learns from a script besides the text: how many requests, of what kinds, to
-//! which target, when; and what it tells the script.
+//! Calls between generator and script besides the text: number, kinds and targets of requests,
+//! delays, and responses.
 
 use super::{load, load_with, next, options, target};
 use crate::source::ResponseView;
@@ -17,7 +17,7 @@ fn ops_of(script: &str, count: usize) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn pipelined_requests_are_told_apart() {
+fn pipelined_requests_are_separated() {
     let script = "
         init = function(args)
             local r = {}
@@ -29,7 +29,6 @@ fn pipelined_requests_are_told_apart() {
         request = function() return req end";
     let options = options(1);
     let mut script = load_with(script, &options).expect("starts");
-    assert_eq!(script.batch_size(), 3);
     let mut source = script.sources().remove(0);
     for _ in 0..2 {
         let batch = source.next(0).expect("a batch");
@@ -84,7 +83,7 @@ fn kinds_are_methods_with_classes_of_paths_or_tags() {
 }
 
 #[test]
-fn a_head_request_is_recognised_under_a_tag() {
+fn a_tagged_head_request_is_recognised() {
     let mut source = load("wrk.tag = 'x' wrk.method = 'HEAD'").sources().remove(0);
     assert!(source.next(0).expect("a request").requests[0].is_head);
 }
@@ -114,7 +113,7 @@ fn requests_follow_the_target() {
 }
 
 #[test]
-fn answers_are_shown_to_the_script() {
+fn responses_are_passed_to_the_script() {
     let script = "
         function request() return wrk.format('GET', '/' .. (seen or 'nothing')) end
         function response(status, headers, body)
@@ -132,13 +131,13 @@ fn answers_are_shown_to_the_script() {
         show(&[("X-Token", b"first"), ("Other", b""), ("X-Token", b"last")], b"abc"),
         "/201/last/3/nil/2"
     );
-    // Bytes that are no text, in headers or body.
+    // Headers and bodies that are not UTF-8.
     assert_eq!(
         show(&[("X-Token", b"first"), ("Other", b"\xff"), ("X-Token", b"last")], b""),
         "/201/last/0/nil/2"
     );
     assert_eq!(show(&[("X-Token", b"t")], b"\0\xfe!"), "/201/t/3/nil/1");
-    // More than go the short way.
+    // More headers than the fast path takes.
     let names: Vec<String> = (0..20).map(|n| format!("X-{n}")).collect();
     for count in 0..20 {
         let mut headers: Vec<(&str, &[u8])> =

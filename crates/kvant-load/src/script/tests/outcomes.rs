@@ -1,4 +1,4 @@
-//! What `done` is told.
+//! The arguments of `done`.
 
 use super::{load, load_with, options};
 use crate::config::{Phase, Rate};
@@ -46,7 +46,7 @@ pub(super) fn outcome(latencies_ns: &[u64]) -> Outcome {
 /// Runs `body` as `done` after a run with these latencies.
 fn done(body: &str, latencies_ns: &[u64]) {
     let script = load(&format!("function done(summary, latency, requests)\n{body}\nend"));
-    assert!(script.has_done());
+    assert!(script.main.defines("done").unwrap());
     script.done(&outcome(latencies_ns)).expect("done succeeds");
 }
 
@@ -107,7 +107,7 @@ fn requests_are_the_rates_of_threads() {
 }
 
 #[test]
-fn nothing_was_measured() {
+fn an_empty_run_has_zeros() {
     done(
         "assert(#latency == 0 and latency.min == 0 and latency.max == 0 and latency:percentile(99) == 0)
          assert(latency[1] == nil and latency.mean == 0)",
@@ -126,8 +126,8 @@ fn done_fails_with_its_line() {
 }
 
 #[test]
-fn a_script_without_done_is_done() {
+fn done_is_optional() {
     let script = load_with("", &options(1)).expect("starts");
-    assert!(!script.has_done());
+    assert!(!script.main.defines("done").unwrap());
     script.done(&outcome(&[])).expect("nothing to do");
 }

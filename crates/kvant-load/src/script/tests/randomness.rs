@@ -1,4 +1,4 @@
-//! Seeds of threads, and what is said about scripts that do not think of them.
+//! Seeds of threads, and warnings about scripts without seeds.
 
 use super::{load_with, next, options};
 
@@ -7,7 +7,7 @@ const DRAWS: &str =
 
 fn draws(script: &str, options: &super::Options) -> Vec<Vec<String>> {
     let mut sources = load_with(script, options).expect("starts").sources();
-    // The first thread has drawn one already.
+    // The first thread has already drawn one.
     for source in &mut sources[1..] {
         next(source);
     }
@@ -28,7 +28,7 @@ fn each_thread_has_its_own_sequence_and_a_run_repeats_it() {
 }
 
 #[test]
-fn the_seed_is_that_of_the_run_and_the_thread() {
+fn the_seed_is_the_sum_of_run_and_thread() {
     let script =
         "local drawn = math.random() math.randomseed(41 + wrk.threads - 2 + (wrk.thread_id or 2))
         assert(drawn == math.random())";
@@ -38,7 +38,7 @@ fn the_seed_is_that_of_the_run_and_the_thread() {
 }
 
 #[test]
-fn as_wrk2_all_threads_draw_the_same() {
+fn all_threads_draw_the_same_in_exact_mode() {
     let mut exact = options(2);
     exact.is_wrk2_exact = true;
     exact.seed = Some(3);
@@ -47,7 +47,7 @@ fn as_wrk2_all_threads_draw_the_same() {
 }
 
 #[test]
-fn scripts_that_do_not_seed_are_pointed_out() {
+fn scripts_without_seeds_are_warned_about() {
     let warnings = |script: &str, options: &super::Options| {
         load_with(script, options).expect("starts").warnings().to_vec()
     };

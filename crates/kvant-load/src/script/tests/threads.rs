@@ -1,4 +1,4 @@
-//! States: one a thread and the main one, and what passes between them.
+//! The states of threads, the main state, and values passed between them.
 
 use super::{load, load_with, next, options, target};
 use crate::op::OpNames;
@@ -32,7 +32,7 @@ fn the_top_level_runs_in_each_state_and_setup_in_the_main_one() {
 }
 
 #[test]
-fn what_threads_counted_is_read_afterwards() {
+fn values_of_threads_are_readable_afterwards() {
     let script = "
         local threads = {}
         function setup(thread) table.insert(threads, thread) end
@@ -50,13 +50,13 @@ fn what_threads_counted_is_read_afterwards() {
         (0..4).for_each(|_| drop(next(source)));
     }
     next(&mut sources[0]);
-    // The sources are gone when the run is over; their states are not.
+    // After the run the sources are dropped, but not their states.
     drop(sources);
     script.done(&super::outcomes::outcome(&[])).expect("the counts are right");
 }
 
 #[test]
-fn a_thread_stops_itself() {
+fn a_thread_can_stop_itself() {
     let script = "
         local seen = 0
         function response() seen = seen + 1 if seen == 2 then wrk.thread:stop() end end";
@@ -69,7 +69,7 @@ fn a_thread_stops_itself() {
 }
 
 #[test]
-fn threads_connect_where_scripts_say() {
+fn threads_connect_to_the_address_of_the_script() {
     let script = "
         function setup(thread)
             first = first or tostring(thread.addr)
@@ -91,7 +91,7 @@ fn threads_connect_where_scripts_say() {
 }
 
 #[test]
-fn connect_says_whether_somebody_answers() {
+fn connect_reports_whether_an_address_accepts() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let open = listener.local_addr().expect("bound").port();
     let script = |expected: bool| {
@@ -125,7 +125,7 @@ fn modules_are_found_beside_the_script() {
 }
 
 #[test]
-fn sources_work_on_other_threads() {
+fn sources_can_be_moved_to_other_threads() {
     let script = "local n = 0 function request() n = n + 1 return wrk.format('GET', '/' .. n) end";
     let sources = load_with(script, &options(2)).expect("starts").sources();
     let joined: Vec<String> = std::thread::scope(|scope| {
@@ -139,7 +139,7 @@ fn sources_work_on_other_threads() {
 }
 
 #[test]
-fn every_thread_knows_the_same_kinds() {
+fn kinds_are_common_to_all_threads() {
     let mut options = options(2);
     options.ops = OpNames::default();
     let script = "wrk.tag = 'both' function request() return wrk.format() end";
@@ -150,6 +150,6 @@ fn every_thread_knows_the_same_kinds() {
 }
 
 #[test]
-fn time_goes_on_in_microseconds() {
+fn time_is_in_microseconds() {
     load("local a = wrk.time_us() assert(a > 1.6e15 and a < 1e17, a) assert(wrk.time_us() >= a)");
 }

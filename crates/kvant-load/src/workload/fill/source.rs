@@ -184,7 +184,7 @@ impl RequestSource for FillSource {
         let is_done = self.unsent >= self.key_count
             && self.waiting.is_empty()
             && self.free.len() == self.batches.len();
-        is_done || self.progress.is_over.load(Ordering::Relaxed)
+        is_done || self.progress.failure.get().is_some()
     }
 
     fn follows(&self) -> bool {

@@ -52,7 +52,7 @@ mod tests {
     use super::without_secret;
 
     #[test]
-    fn values_of_headers_are_left_out_of_the_command_line() {
+    fn the_command_line_omits_values_of_headers() {
         let headers = [("Authorization".to_owned(), "Bearer xyz".to_owned())];
         for (arg, shown) in [
             ("-HAuthorization: Bearer xyz", "-HAuthorization: ..."),

@@ -9,11 +9,11 @@ use clap::ArgMatches;
 use kvant_base::Result;
 use kvant_env::Env;
 use kvant_load::units::{format_binary, format_metric, format_time_ns};
-use kvant_load::workload::{self, FillConfig, FillProgress, FillReport, Kind, Mix, WorkloadConfig};
+use kvant_load::workload::{self, FillConfig, FillProgress, FillReport, Mix, WorkloadConfig};
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-/// A fill ends by itself when a key is refused too often; this bounds all others.
+/// Upper bound of a fill that makes progress; after too many refusals of a key it fails earlier.
 const TIME_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// Settings of a fill.
@@ -33,7 +33,7 @@ impl FillSettings {
         let common = Common::read(&mut reader);
         let mut workload = WorkloadConfig {
             seed: common.config.seed,
-            ..WorkloadConfig::new(Mix::only(Kind::Put))
+            ..WorkloadConfig::new(Mix::only(workload::Kind::Put))
         };
         keys_and_values(&mut reader, &mut workload);
         refuse_paths(&mut reader, &common.config.targets, "a fill");

@@ -5,7 +5,8 @@
 //! - [`signals`]: the first signal ends the load, the second one the process.
 //! - [`run`]: connects to the [`targets`] and runs phases with requests from [`sources`]; prints
 //!   and writes to [`outputs`], JSON by way of [`facts`].
-//! - [`watchdog`]: assertions checked during the load; [`judgement`]: at its end, and the exit code.
+//! - [`watchdog`]: assertions checked during the load; [`judgement`]: at its end, and the exit
+//!   code.
 //! - [`own_profile`]: a profile of the generator.
 //! - [`search`]: the highest rate; [`fill`]: filling a store.
 

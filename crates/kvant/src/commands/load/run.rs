@@ -11,7 +11,7 @@ use super::own_profile::OwnProfile;
 use super::search;
 use super::settings::{LoadPlan, LoadSettings};
 use super::signals::Stop;
-use super::sources::{self, Sources};
+use super::sources;
 use super::targets;
 use super::watchdog::Watchdog;
 use kvant_base::Result;
@@ -33,7 +33,7 @@ pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
     let env = Env::posix();
     let ops = OpNames::default();
     let config = targets::connect(&settings.common)?;
-    let Sources { sources, script } = sources::make(settings, &config.targets, &ops, &env)?;
+    let (sources, script) = sources::make(settings, &config.targets, &ops, &env)?;
     let judge = Judge::new(&settings.results.asserts, settings.results.baseline.as_deref())?;
     let outputs = Outputs::create(&settings.results)?;
     let result = facts::result(settings, &config);

@@ -11,7 +11,6 @@ use kvant_load::report::json::FindMaxFacts;
 use kvant_load::report::progress::clock;
 use kvant_load::units::format_time_ns;
 use kvant_load::{Outcome, Phase};
-use std::fmt::Write as _;
 
 /// Searches; prints each phase as it is judged, and then the result; returns the exit code.
 ///
@@ -104,7 +103,7 @@ fn row(point: &Point) -> String {
     let rate = if point.rate > 0.0 { format!("{:.0}", point.rate) } else { "closed".to_owned() };
     let mut line = format!("  {:<12} {rate:>10} {:>10.0}", point.purpose.name(), point.achieved);
     for ns in [point.p50_ns, point.p99_ns, point.p999_ns, point.max_ns, point.send_lag_p99_ns] {
-        write!(line, " {:>9}", format_time_ns(ns)).expect("writing to a string cannot fail");
+        line += &format!(" {:>9}", format_time_ns(ns));
     }
     let why = if point.rate <= 0.0 {
         String::new()
@@ -121,7 +120,6 @@ fn row(point: &Point) -> String {
 }
 
 fn result(found: &FindMax) -> String {
-    let mut text = String::new();
     let what = match found.rate {
         Some(rate) if found.is_confirmed => format!("{rate:.0} requests/sec hold, confirmed twice"),
         Some(rate) => format!("{rate:.0} requests/sec held, not confirmed"),
@@ -144,21 +142,17 @@ fn result(found: &FindMax) -> String {
         }
         Limit::None => "nothing failed up to the highest rate that was tried".to_owned(),
     };
-    writeln!(
-        text,
-        "\nMaximum: {what}{interrupted}\n  closed loop: {:.0} requests/sec\n  {limit}",
+    let mut text = format!(
+        "\nMaximum: {what}{interrupted}\n  closed loop: {:.0} requests/sec\n  {limit}\n",
         found.saturation_rate
-    )
-    .expect("writing to a string cannot fail");
+    );
     let disturbed = found.disturbed_count();
     if disturbed > 0 {
-        writeln!(
-            text,
+        text += &format!(
             "  the machine was disturbed in {disturbed} of {} phases; those that failed were repeated, as far as there \
-             are repeats",
+             are repeats\n",
             found.points.len()
-        )
-        .expect("writing to a string cannot fail");
+        );
     }
     text
 }

@@ -10,13 +10,8 @@ use kvant_load::source::fixed::FixedSource;
 use kvant_load::workload;
 use kvant_load::{OpNames, RequestSource, Target};
 
-/// The sources of a load.
-pub(super) struct Sources {
-    /// One per thread.
-    pub(super) sources: Vec<Box<dyn RequestSource>>,
-    /// The script that the sources call, for its `done()`.
-    pub(super) script: Option<Script>,
-}
+/// One source per thread, and the script that they call, if there is one.
+type Sources = (Vec<Box<dyn RequestSource>>, Option<Script>);
 
 /// Makes the sources that `settings` describe.
 ///
@@ -30,7 +25,7 @@ pub(super) fn make(
 ) -> Result<Sources> {
     let headers = &settings.common.headers;
     let load = &settings.common.config;
-    let without_script = |sources| Sources { sources, script: None };
+    let without_script = |sources| (sources, None);
     match &settings.requests {
         Requests::Fixed { method, body, pipeline } => {
             let body = body.as_ref().map(|body| read(body, env)).transpose()?;
@@ -53,7 +48,7 @@ pub(super) fn make(
             for warning in script.warnings() {
                 crate::complain(&format!("warning: {}: {warning}", file.display()));
             }
-            Ok(Sources { sources: script.sources(), script: Some(script) })
+            Ok((script.sources(), Some(script)))
         }
     }
 }

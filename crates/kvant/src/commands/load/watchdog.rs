@@ -7,7 +7,6 @@ use super::facts::Done;
 use super::judgement::Judge;
 use kvant_base::Result;
 use kvant_load::assertion::Assertion;
-use kvant_load::histogram::Histogram;
 use kvant_load::units::format_time_ns;
 use kvant_load::{Interval, OpNames, Outcome, Phase};
 
@@ -32,20 +31,7 @@ impl<'a> Watchdog<'a> {
     /// `Invalid`: a histogram of the baseline cannot be read.
     pub(super) fn begin(&mut self, phase: &Phase, judge: &Judge<'_>) -> Result<()> {
         self.baseline = judge.baseline(phase.rate)?;
-        self.so_far = Some(Outcome {
-            phase: *phase,
-            start_wall_ms: 0,
-            measured_ns: 0,
-            op_names: Vec::new(),
-            total: Interval::default(),
-            seconds: Vec::new(),
-            backlog: 0,
-            in_flight: 0,
-            unanswered: Histogram::new(),
-            threads: Vec::new(),
-            machine: None,
-            is_cut_short: false,
-        });
+        self.so_far = Some(Outcome { phase: *phase, ..Outcome::default() });
         Ok(())
     }
 

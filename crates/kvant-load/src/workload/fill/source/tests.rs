@@ -89,7 +89,7 @@ fn a_retry_repeats_the_request_byte_for_byte() {
     assert!(fixture.source.is_stopped());
     assert_eq!(fixture.progress.stored_keys(), 3);
     assert_eq!(fixture.progress.stored_bytes(), 3 * (12 + 12));
-    assert_eq!(fixture.progress.failure(), None);
+    assert_eq!(fixture.progress.failure.get(), None);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn tries_are_bounded() {
         fixture.settle(cookie, 0, 500, round * 10 * SECOND_NS);
     }
     assert!(fixture.source.is_stopped());
-    let failure = fixture.progress.failure().unwrap();
+    let failure = fixture.progress.failure.get().unwrap();
     assert!(failure.contains("3 times") && failure.contains("500"), "{failure}");
 }
 
@@ -151,7 +151,7 @@ fn a_permanent_error_ends_the_fill() {
     let (cookie, _) = fixture.send(0).unwrap();
     fixture.settle(cookie, 0, 404, 0);
     assert!(fixture.source.is_stopped());
-    assert!(fixture.progress.failure().unwrap().contains("404"));
+    assert!(fixture.progress.failure.get().unwrap().contains("404"));
 }
 
 #[test]

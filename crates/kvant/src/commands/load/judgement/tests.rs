@@ -3,9 +3,8 @@ use crate::commands::load::facts::Done;
 use kvant_load::assertion::Assertion;
 use kvant_load::verdict::{Bound, Share, Verdict};
 use kvant_load::{Histogram, Interval, OpRecord, Outcome, Phase, Rate};
-use std::time::Duration;
 
-/// A phase of one second: 100 answers after 2 ms, and one failure.
+/// A phase of one second: 100 responses after 2 ms, and one failure.
 fn done(is_valid: bool) -> Done {
     let mut response = Histogram::new();
     response.record_many_ns(2_000_000, 100);
@@ -20,23 +19,11 @@ fn done(is_valid: bool) -> Done {
     };
     total.errors.status = 1;
     let outcome = Outcome {
-        phase: Phase {
-            rate: Rate::Constant(100.0),
-            warmup: Duration::ZERO,
-            duration: Duration::from_secs(1),
-            request_count_max: None,
-        },
-        start_wall_ms: 0,
+        phase: Phase { rate: Rate::Constant(100.0), ..Phase::default() },
         measured_ns: 1_000_000_000,
         op_names: vec!["GET".to_owned()],
         total,
-        seconds: Vec::new(),
-        backlog: 0,
-        in_flight: 0,
-        unanswered: Histogram::new(),
-        threads: Vec::new(),
-        machine: None,
-        is_cut_short: false,
+        ..Outcome::default()
     };
     let verdict = Verdict {
         bound: if is_valid { Bound::Neither } else { Bound::Generator },
@@ -58,13 +45,13 @@ fn judge(asserts: &[&str], phases: &[Done]) -> Judged {
 }
 
 #[test]
-fn no_assertion_no_word() {
+fn no_assertion_no_text() {
     let judged = judge(&[], &[done(true), done(false)]);
     assert_eq!((judged.exit_code, judged.text.as_str()), (0, ""));
 }
 
 #[test]
-fn what_is_broken_in_a_valid_run_is_the_servers() {
+fn broken_assertions_of_a_valid_run_are_the_servers() {
     for (assert, exit_code) in
         [("p99<5ms", 0), ("p99<1ms", EXIT_BROKEN), ("errors==0", EXIT_BROKEN), ("rate>=99%", 0)]
     {
@@ -73,7 +60,7 @@ fn what_is_broken_in_a_valid_run_is_the_servers() {
 }
 
 #[test]
-fn what_is_broken_in_a_run_that_is_not_valid_may_be_the_generators() {
+fn broken_assertions_of_an_invalid_run_may_be_the_generators() {
     for (asserts, exit_code) in [
         (&["p99<5ms"][..], 0),
         (&["p99<1ms"], EXIT_NOT_VALID),
@@ -94,10 +81,10 @@ fn what_is_broken_in_a_run_that_is_not_valid_may_be_the_generators() {
     }
 }
 
-/// The generator was late for the slowest requests only: what is broken at p50 is the server's
-/// doing.
+/// The generator was late for the slowest requests only: an assertion about p50 is about the
+/// server.
 #[test]
-fn a_percentile_that_is_the_servers_is_broken_by_the_server() {
+fn percentiles_without_the_generators_share_are_the_servers() {
     let share = |percent: f64, is_server: bool| Share {
         percent,
         response_ns: 2_000_000,
@@ -118,7 +105,7 @@ fn a_percentile_that_is_the_servers_is_broken_by_the_server() {
 }
 
 #[test]
-fn each_assertion_is_held_against_each_phase() {
+fn each_assertion_is_checked_on_each_phase() {
     let judged = judge(&["p99<1ms", "p99<5ms"], &[done(false), done(true)]);
     assert_eq!(judged.exit_code, EXIT_BROKEN);
     let phases: Vec<(usize, bool)> =

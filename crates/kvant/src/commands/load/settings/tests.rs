@@ -55,7 +55,7 @@ fn defaults_are_wrks() {
 }
 
 #[test]
-fn values_stand_apart_or_attached_before_and_after_the_url() {
+fn values_may_be_attached_or_separate_before_and_after_the_url() {
     let lines: [&[&str]; 5] = [
         &["-t4", "-c64", "-d30s", "-R10k", "-T500ms", "-s", "a.lua", "-L", URL, "--", "x", "-y"],
         &[
@@ -130,7 +130,7 @@ fn values_stand_apart_or_attached_before_and_after_the_url() {
 }
 
 #[test]
-fn the_last_of_several_values_holds_and_headers_and_assertions_add_up() {
+fn the_last_value_wins_but_headers_and_assertions_accumulate() {
     let settings = good(&[
         "-t8",
         "-t1",
@@ -180,7 +180,7 @@ fn plans() {
 }
 
 #[test]
-fn what_is_missing_wrong_or_contradictory_is_refused() {
+fn missing_bad_and_contradictory_options_are_refused() {
     refused(&["-t2", URL], "--rate: is missing");
     refused(&["-R5"], "URL: is missing");
     refused(&["-R5", "-t11", URL], "--connections: number of connections must be >= threads");
@@ -208,7 +208,7 @@ fn what_is_missing_wrong_or_contradictory_is_refused() {
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported_together() {
     let problems = read(&["-t0", "-cx", "-d", "soon", "--ok", "1", "--baseline", "b"])
         .expect_err("six mistakes");
     let names: Vec<&str> =
@@ -221,7 +221,7 @@ fn all_problems_are_told_at_once() {
 }
 
 #[test]
-fn a_rate_below_zero_is_told_as_such() {
+fn a_negative_rate_is_refused_with_a_sentence_of_its_own() {
     for rate in ["-5", "-5k", "-0.5"] {
         let sentence = format!("--rate: `{rate}` is not a rate");
         refused(&["-R", rate, URL], &sentence);
@@ -266,7 +266,7 @@ fn methods_and_bodies() {
 }
 
 #[test]
-fn a_number_of_requests_has_no_end_in_time_unless_told() {
+fn a_number_of_requests_has_no_time_limit_by_default() {
     let settings = good(&["-R5", "-n", "10k", URL]);
     assert_eq!(settings.request_count_max, Some(10_000));
     assert_eq!(settings.duration, Duration::from_secs(24 * 3_600));
