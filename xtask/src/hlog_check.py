@@ -1,8 +1,9 @@
-"""Reads what kvant load wrote with HdrHistogram's Python library and a JSON Schema validator, and compares.
+"""Reads the files of kvant load with HdrHistogram's Python library and a JSON Schema validator, and
+compares them.
 
 Usage: hlog_check.py SCHEMA RUN.hlog RUN.json [RUN.hgrm]
 
-Exits with 0 when all agrees, with 1 and the differences when not.
+Exits with 0 if all agree; otherwise prints the differences and exits with 1.
 """
 
 import json
@@ -39,7 +40,7 @@ def new_histogram():
 
 
 def counts(histogram):
-    """The count of each unit of resolution that has one, by the unit's first value."""
+    """The count of each nonempty unit of resolution, by the unit's first value."""
     recorded = (item for item in histogram.get_recorded_iterator() if item.count_at_value_iterated_to)
     found = Counter()
     for item in recorded:
@@ -49,7 +50,7 @@ def counts(histogram):
 
 
 def percentile(histogram, values, percent):
-    """The end of the unit that the given part of all values does not exceed, without roundings."""
+    """The end of the unit below which the given part of all values lies, computed without rounding."""
     total = sum(values.values())
     wanted = min(max(1, math.ceil(Fraction(percent) / 100 * total)), total)
     below = 0
@@ -61,7 +62,7 @@ def percentile(histogram, values, percent):
 
 
 def read_log(path):
-    """Intervals merged by tag, as the library reads them; the lines themselves are checked against the format."""
+    """Intervals merged by tag, as the library reads them. Also checks the lines against the format."""
     with open(path, encoding="utf-8") as file:
         lines = file.read().splitlines()
     expect("first line", lines[0], "#[Histogram log format version 1.3]")
@@ -92,7 +93,7 @@ def read_log(path):
 
 
 def check_latency(what, latency):
-    """A latency of the JSON against its own histogram; returns that."""
+    """Compares a latency of the JSON with its histogram; returns the histogram."""
     histogram = HdrHistogram.decode(latency["histogram"])
     values = counts(histogram)
     total = sum(values.values())
@@ -102,7 +103,7 @@ def check_latency(what, latency):
         return histogram
     for name, percent in PERCENTILES.items():
         checked["figures"] += 1
-        # Libraries round the rank in their own ways: both answers lie within one value of the exact one.
+        # Libraries round the rank differently: both results are within one value of the exact one.
         near = [percentile(histogram, values, Fraction(percent) + Fraction(100 * by, total)) for by in (-1, 0, 1)]
         theirs = histogram.get_value_at_percentile(float(percent))
         if latency[name] not in near[1:] or theirs not in near:
@@ -116,7 +117,7 @@ def check_latency(what, latency):
 
 
 def check_result(path, schema_path, merged):
-    """The JSON against its schema, its histograms, and the log; returns all response times together."""
+    """Compares the JSON with its schema, its histograms and the log; returns all response times."""
     with open(path, encoding="utf-8") as file:
         result = json.load(file)
     with open(schema_path, encoding="utf-8") as file:
@@ -164,7 +165,7 @@ def expected_rows(histogram):
 
 
 def check_hgrm(path, together):
-    """The rows of a percentile file against those that follow from the histogram."""
+    """Compares the rows of a percentile file with those computed from the histogram."""
     with open(path, encoding="utf-8") as file:
         lines = [line.split() for line in file if line.strip() and not line.startswith("#")]
     expect("header of the percentile file", lines[0], ["Value", "Percentile", "TotalCount", "1/(1-Percentile)"])

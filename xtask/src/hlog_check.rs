@@ -1,4 +1,4 @@
-//! `cargo xtask hlog-check`: reads what `kvant load` writes with programs of others.
+//! `cargo xtask hlog-check`: reads the files of `kvant load` with third-party programs.
 //!
 //! HdrHistogram's Python library merges the interval log and must arrive at the histograms of the
 //! JSON result, count by count; percentiles must follow from them; a validator checks the JSON

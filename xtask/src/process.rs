@@ -33,7 +33,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{}: {status}", shown(command))) }
 }
 
-/// Runs a command to its end and returns what it printed on standard output.
+/// Runs a command to its end and returns its standard output.
 pub(crate) fn stdout_of(command: &mut Command) -> Result<Vec<u8>, String> {
     let output = command.stderr(Stdio::inherit()).output().map_err(about(shown(command)))?;
     match output.status.success() {
@@ -100,7 +100,7 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(about(path.display()))
 }
 
-/// For `map_err`: says what an error is about.
+/// For `map_err`: prefixes an error with its subject.
 pub(crate) fn about<E: Display>(what: impl Display) -> impl FnOnce(E) -> String {
     move |error| format!("{what}: {error}")
 }

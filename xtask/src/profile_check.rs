@@ -1,4 +1,4 @@
-//! `cargo xtask profile-check [--release]`: reads what the profiler writes with programs of others.
+//! `cargo xtask profile-check [--release]`: reads the profiler's files with third-party programs.
 //!
 //! A browser (Debian's Chromium, driven by Playwright's library) opens pages: they must draw,
 //! search, zoom, select and compare, agree with sums of the recordings, and load nothing from

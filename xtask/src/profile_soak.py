@@ -1,10 +1,11 @@
-"""The profiler on and off in a loop, in a server under load: looks for crashes, leaks and deadlocks.
+"""Switches the profiler on and off in a server under load; detects crashes, leaks and deadlocks.
 
 Usage: profile_soak.py KVANT MINUTES SEED
 
-Meanwhile: PUTs that make flushes and compactions, GETs, ranges, an operator's flush now and then, storms of connections that come
-and go, recordings that are refused because one runs, clients that go away in the middle of one, and SIGPROF from outside.
-Exits with 0 when all held, with 1 and what did not.
+Meanwhile: PUTs that cause flushes and compactions, GETs, ranges, flushes by an operator, storms of
+short connections, recordings that are rejected because one runs, clients that disconnect during a
+recording, and SIGPROF from outside. Exits with 0 if all checks hold; otherwise prints the failures
+and exits with 1.
 """
 
 import collections
@@ -24,8 +25,8 @@ import time
 FORMATS = {"kprof": None, "pprof": None, "html": None, "collapsed": "cpu"}
 EVENTS = ["cpu", "alloc", "lock", "cpu,alloc,lock", "cpu,alloc,lock", "cpu,alloc,lock"]
 DURATIONS_MS = (100, 3000)
-# What an answer may take beyond the recording: symbols are resolved in it, on a machine that may be busy.
-ANSWER_WAIT_MAX_S = 120
+# Longest response time beyond the recording: it includes symbol resolution on a busy machine.
+RESPONSE_WAIT_MAX_S = 120
 LOAD_S = 20
 LOADS = [
     ["-R3000", "-c16", "--workload", "put", "--value-bytes", "1..2000", "--keys", "100000"],
@@ -34,10 +35,10 @@ LOADS = [
 ]
 STORM_CONNECTIONS = 300
 SAMPLE_INTERVAL_S = 2
-# Resident memory may differ by caches that fill and pages that the allocator keeps.
+# Resident memory may grow by caches and by pages that the allocator keeps.
 RSS_GROWTH_MAX, RSS_SLACK_KIB = 1.10, 16 << 10
 DESCRIPTORS_SLACK = 50
-# In less time caches still fill.
+# Caches still fill in shorter runs.
 GROWTH_JUDGED_S = 600
 
 problems = []
@@ -62,7 +63,7 @@ class Server:
              f"127.0.0.1:{self.port}", "--memory", "128MiB", "--sync", "os"],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
 
-    def request(self, method, path, timeout_s=ANSWER_WAIT_MAX_S):
+    def request(self, method, path, timeout_s=RESPONSE_WAIT_MAX_S):
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)) as connection:
             connection.request(method, path)
             answer = connection.getresponse()
@@ -86,7 +87,7 @@ class Server:
 
 
 def guarded(work):
-    """A thread's work again and again until the end; what it stumbles over is a problem unless it is over anyway."""
+    """Repeats a thread's work until the end; an exception before that is a problem."""
     def run(*arguments):
         while not over.is_set():
             try:
@@ -107,25 +108,25 @@ def profile(server, chance):
         path += "&engine=" + chance.choice(["timer", "perf"])
     luck = chance.random()
     if luck < 0.1:
-        # Goes away in the middle.
+        # Disconnects during the recording.
         with contextlib.closing(socket.create_connection(("127.0.0.1", server.port), 10)) as connection:
             connection.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n".encode())
             time.sleep(duration_ms / 2000)
         counts["left"] += 1
-        # The server notices soon; until then another one is refused.
+        # Until the server notices, it rejects other recordings.
         for _ in range(100):
             if server.request("POST", "/v0/profile?event=cpu&duration=100ms&format=kprof")[0] == 200:
                 return
             time.sleep(0.1)
         raise RuntimeError("a recording whose client has left goes on for 10 s")
-    # The one that is meant to be refused may have come first.
-    while (answer := server.request("POST", path, ANSWER_WAIT_MAX_S))[0] == 409 and not over.wait(0.1):
+    # The second recording may have arrived first.
+    while (answer := server.request("POST", path, RESPONSE_WAIT_MAX_S))[0] == 409 and not over.wait(0.1):
         pass
     status, body = answer
     if over.is_set():
         return
     if status != 200 or not body:
-        raise RuntimeError(f"{path} was answered {status}: {body[:200]!r}")
+        raise RuntimeError(f"{path} got {status}: {body[:200]!r}")
     counts[form] += 1
     counts["recorded_ms"] += duration_ms
     over.wait(chance.random() * 0.5)
@@ -136,7 +137,7 @@ def second_profile(server, chance):
     over.wait(1 + chance.random() * 3)
     status, body = server.request("POST", "/v0/profile?event=cpu&duration=100ms&format=kprof")
     if status not in (200, 409):
-        raise RuntimeError(f"a second recording was answered {status}: {body[:200]!r}")
+        raise RuntimeError(f"a second recording got {status}: {body[:200]!r}")
     counts[f"second {status}"] += 1
 
 
@@ -166,7 +167,7 @@ def flush(server, chance):
     over.wait(3 + chance.random() * 5)
     status, body = server.request("POST", "/v0/admin/flush")
     if status != 200:
-        raise RuntimeError(f"a flush was answered {status}: {body[:200]!r}")
+        raise RuntimeError(f"a flush got {status}: {body[:200]!r}")
     counts["flushes"] += 1
 
 
@@ -194,7 +195,7 @@ def main():
         samples = watch(server, minutes * 60)
         over.set()
         for thread in threads:
-            thread.join(ANSWER_WAIT_MAX_S + LOAD_S)
+            thread.join(RESPONSE_WAIT_MAX_S + LOAD_S)
             if thread.is_alive():
                 problem("something waits for the server for ever")
         stop(server)
@@ -238,7 +239,7 @@ def stop(server):
 
 
 def judge_growth(samples):
-    """The second quarter, when caches are full, against the last."""
+    """Compares the second quarter, when caches are full, with the last."""
     quarter = len(samples) // 4
     if len(samples) * SAMPLE_INTERVAL_S < GROWTH_JUDGED_S:
         print("too short to judge growth")

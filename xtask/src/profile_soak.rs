@@ -1,5 +1,5 @@
 //! `cargo xtask profile-soak`: switches the profiler on and off in a loop, in a server under load.
-//! `profile_soak.py` says what it does and checks.
+//! `profile_soak.py` describes the load and the checks.
 
 use crate::process::{self, Verdict, number};
 use clap::{ArgMatches, Command};

@@ -14,7 +14,7 @@ use example::Example;
 use std::path::Path;
 use std::process::Stdio;
 
-/// The sections whose examples are run.
+/// The sections with examples to run.
 const SECTIONS: [&str; 2] = ["## Five minutes with curl", "## How fast is it?"];
 /// The default address, as the README writes it.
 const ADDRESS: &str = "127.0.0.1:8080";

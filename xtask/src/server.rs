@@ -43,9 +43,8 @@ impl Server {
         let mut server = Server { child, address: String::new(), work: work.to_path_buf() };
         let is_ready = |server: &mut Server| {
             let log = server.log();
-            let address = log.split_once(" address=").map(|(_, rest)| rest);
-            server.address =
-                address.and_then(|rest| rest.lines().next()).unwrap_or_default().to_owned();
+            let address = log.split_whitespace().find_map(|word| word.strip_prefix("address="));
+            server.address = address.unwrap_or_default().to_owned();
             log.contains(" ready\n")
         };
         match server.wait_until(START_WAIT_MAX, is_ready) {

@@ -113,7 +113,7 @@ fn round(torture: &Torture, value: u64, seed: u64) -> Verdict {
     Ok(true)
 }
 
-/// The seed that is given, or one that differs from run to run.
+/// The given seed, or one that differs from run to run.
 fn seed_of(matches: &ArgMatches) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     matches.get_one("seed").copied().unwrap_or(now.as_secs())

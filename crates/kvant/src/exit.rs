@@ -1,4 +1,4 @@
-//! Exit codes, and what a command prints when it fails.
+//! Exit codes and error messages of commands.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! Server and load generator in one process, under the signals of a profile: nothing fails because
-//! it was interrupted, and stacks are whole.
+//! Server and load generator in one process, under the signals of a profile: interrupts cause no
+//! failure, and stacks are complete.
 
 use addr2line::Loader;
 use kvant_base::{Events, MemoryBudget, NoLog};
@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fs, thread};
 
-/// Signals go to the whole process, and one profile is taken at a time: the tests take turns.
+/// Signals go to the whole process, and only one profile can run: the tests run one at a time.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -51,8 +51,8 @@ impl Drop for TempDir {
     }
 }
 
-/// Calls `work` while all threads of the process are interrupted again and again; how often they
-/// were.
+/// Calls `work` while all threads of the process are interrupted repeatedly; returns the number of
+/// interrupts.
 fn interrupted<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let is_over = AtomicBool::new(false);
     interrupt_threads().expect("permitted");
@@ -96,7 +96,7 @@ impl RequestSource for Turns {
     }
 }
 
-/// Who makes the requests.
+/// The client of the load.
 #[derive(Clone, Copy, Debug)]
 enum Maker {
     Rust,
@@ -214,7 +214,7 @@ fn space_is_reserved_while_the_thread_is_interrupted() {
 }
 
 #[test]
-fn a_handshake_goes_on_while_the_thread_is_interrupted() {
+fn a_handshake_completes_while_the_thread_is_interrupted() {
     let _turn = turn();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("https://{}/", listener.local_addr().expect("it is bound"));
@@ -231,8 +231,8 @@ fn a_handshake_goes_on_while_the_thread_is_interrupted() {
     assert!(!error.to_lowercase().contains("interrupted"), "{error}");
 }
 
-/// The share of CPU time whose stacks begin where a thread does; and the functions of those that do
-/// not.
+/// The share of CPU time whose stacks start at the entry of a thread, and the functions of the
+/// other stacks.
 fn depth_per_cent(recording: &Recording) -> (f64, BTreeSet<String>) {
     let executable = &recording.facts.modules[0];
     let loader = Loader::new(&executable.path).expect("the test has symbols");
@@ -241,11 +241,11 @@ fn depth_per_cent(recording: &Recording) -> (f64, BTreeSet<String>) {
     let (base, _) = first.and_then(|line| line.split_once('-')).expect("it is mapped");
     let base = u64::from_str_radix(base, 16).expect("hexadecimal");
     let name_of = |address: u64| {
-        // Calls are before the addresses that they return to.
+        // A call precedes its return address.
         let symbol = address.checked_sub(base).and_then(|at| loader.find_symbol(at - 1));
         symbol.map_or_else(|| format!("{address:#x}"), str::to_owned)
     };
-    // Of threads of the standard library and of the main thread.
+    // Entries of threads of the standard library and of the main thread.
     let is_entry = |name: &String| name.contains("thread_start") || name.contains("lang_start");
 
     let (mut total, mut deep, mut broken) = (0, 0, BTreeSet::new());

@@ -27,7 +27,7 @@ pub(super) struct Crate {
     pub(super) modules: Vec<Vec<String>>,
 }
 
-/// For each rule: what it does not hold for, in that rule's terms, and why.
+/// Exceptions of each rule, in that rule's terms, with reasons.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Exceptions {
@@ -38,7 +38,7 @@ pub(super) struct Exceptions {
     pub(super) long_files: BTreeMap<String, String>,
 }
 
-/// The exceptions of one rule, which can only shrink: it knows which of them were needed.
+/// The exceptions of one rule. It records which of them were needed, so that the list only shrinks.
 pub(super) struct Ratchet<'a> {
     exceptions: &'a BTreeMap<String, String>,
     needed: BTreeSet<&'a str>,

@@ -103,7 +103,7 @@ impl Names<'_> {
             && let Some(target) = self.read[to].imports.get(item)
         {
             let target = [target, &inside[prefix + 1..]].concat();
-            // A name that comes from another crate is nothing of this one.
+            // Leads out of this crate if the name is imported from another.
             return self.definition(to, &target, depth + 1);
         }
         Some((to, [&["crate".to_owned()], &inside[..]].concat()))

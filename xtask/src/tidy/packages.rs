@@ -10,7 +10,7 @@ use serde_json::Value;
 use spdx::{Expression, ParseMode};
 use toml::Table;
 
-/// Packages that the product does not use directly, and what it uses instead.
+/// Packages that the product must not use directly, and their replacements.
 const BANNED: &[(&str, &str)] = &[("rand", "kvant_env::rng, which a seed replays")];
 
 /// `order` lists the crates, lowest first: each depends only on crates before it.

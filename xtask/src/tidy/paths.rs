@@ -1,7 +1,7 @@
-//! The paths that a Rust file names, with what its `use` lines say about their first word.
+//! The paths that a Rust file names, with their first words expanded.
 //!
-//! This reads tokens and resolves no names: a path is followed through the imports of its own
-//! file, and `crate`, `self` and `super` through the file's place in its crate.
+//! This is no name resolution: it expands names through the imports of the same file, and `crate`,
+//! `self` and `super` through the file's place in its crate.
 
 use super::tokens::{Token, is_word};
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ pub(super) struct FilePaths {
     pub(super) module: Vec<String>,
     /// Every path of two or more words and every import but unused re-exports, each with its line.
     pub(super) paths: Vec<(Vec<String>, usize)>,
-    /// What each imported name stands for.
+    /// The full path of each imported name.
     pub(super) imports: HashMap<String, Vec<String>>,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn of(path: &str, tokens: &[Token]) -> FilePaths {
     FilePaths { paths, imports: targets.collect(), module }
 }
 
-/// What one name of a `use` line stands for.
+/// One name of a `use` line, with its path.
 struct Import {
     /// Empty for a glob.
     name: String,
@@ -131,14 +131,14 @@ fn module_of(path: &str) -> Vec<String> {
     words
 }
 
-/// Replaces the first word by what it stands for, as long as the file says so.
+/// Expands the first word as far as the file defines it.
 fn follow(
     mut words: Vec<String>,
     names: &HashMap<&str, &[String]>,
     module: &[String],
 ) -> Vec<String> {
     let own = [&["crate".to_owned()], module].concat();
-    // A chain of imports that is longer than this is a cycle of names.
+    // A longer chain of imports is a cycle of names.
     for _ in 0..8 {
         let first = words[0].as_str();
         let target: Vec<String> = match (first, names.get(first)) {

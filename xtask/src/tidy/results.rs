@@ -1,5 +1,4 @@
-//! No result is dropped: an ignored failure of a write or an fsync is lost data that nobody
-//! notices.
+//! No result is dropped: an ignored failure of a write or an fsync loses data silently.
 //!
 //! Clippy's `let_underscore_must_use` and `unused_result_ok` and the compiler's `unused_must_use`
 //! find most; this finds `_ = call()` and `drop(call())`.
@@ -8,8 +7,8 @@ use super::finding::Finding;
 use super::tokens::{Token, is_word};
 use super::tree::Tree;
 
-/// Calls whose result may be passed to `drop`: a send to a receiver that is gone, and calls that
-/// return what is to be dropped.
+/// Calls whose result may be dropped: sends to a receiver that may be gone, and calls that take a
+/// value out of its container.
 const DROPPABLE: &[&str] = &["send", "take", "pop"];
 
 /// Checks all code but tests.

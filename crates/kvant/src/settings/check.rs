@@ -3,7 +3,7 @@
 use super::{Chosen, Origin, SETTINGS, Settings, problem};
 use kvant_base::{limits, size};
 
-/// What is wrong with the settings together. A setting whose own value was rejected takes part in
+/// Problems of the settings in combination. A setting whose own value was rejected takes part in
 /// no check: its place holds another value than the intended one.
 pub(crate) fn cross_check(settings: &Settings, chosen: &[Chosen], refused: &[bool]) -> Vec<String> {
     let origin = |name: &str| -> Option<&Origin> {

@@ -59,7 +59,7 @@ fn defaults_are_those_of_the_contract() {
 }
 
 #[test]
-fn checkpoints_lie_beside_the_data_and_never_in_them() {
+fn checkpoints_are_beside_the_data_and_never_in_it() {
     let dir_of = |flags| read_all(flags, &[], None).expect("usable").settings.server.checkpoints;
     assert_eq!(dir_of(&[]), Path::new("./checkpoints"));
     assert_eq!(dir_of(&[("data", "/srv/kvant/")]), Path::new("/srv/checkpoints"));
@@ -150,14 +150,14 @@ fn all_problems_are_reported_at_once_with_their_origins() {
 }
 
 #[test]
-fn a_value_that_another_source_overrides_is_checked_too() {
+fn an_overridden_value_is_checked_too() {
     let problems = problems_of(&[("sync", "always")], &[("KVANT_SYNC", "never")], None);
     assert_eq!(problems.len(), 1);
     assert!(problems[0].starts_with("env KVANT_SYNC: "), "{problems:?}");
 }
 
 #[test]
-fn engines_that_do_not_exist_yet_are_told_from_typing_errors() {
+fn planned_engines_are_distinguished_from_typos() {
     for (flag, value, sentence) in [
         ("engine", "cassandra", "engine `cassandra` does not exist yet: use lsm, memory"),
         ("engine", "rocksdb", "there is no engine `rocksdb`: use lsm, memory"),
@@ -215,7 +215,7 @@ fn values_are_at_most_a_quarter_of_the_memory_and_1_gib() {
 }
 
 #[test]
-fn a_refused_value_causes_no_further_problem() {
+fn a_rejected_value_causes_no_other_problem() {
     assert_eq!(problems_of(&[("memory", "lots"), ("value-bytes-max", "1GiB")], &[], None).len(), 1);
     assert_eq!(
         problems_of(&[("listen", "0.0.0.0:1"), ("insecure", "perhaps")], &[], None).len(),
@@ -249,7 +249,7 @@ fn broken_toml_is_reported_with_its_lines() {
 }
 
 #[test]
-fn sections_and_the_file_itself_are_no_keys() {
+fn sections_and_the_file_itself_are_not_keys() {
     let problems = problems_of(&[], &[], Some("config = 'x'\n[server]\nlisten = 'x'\n"));
     assert_eq!(problems.len(), 2, "{problems:?}");
     assert!(problems[0].contains("cannot be set in the file itself"), "{problems:?}");
@@ -257,14 +257,14 @@ fn sections_and_the_file_itself_are_no_keys() {
 }
 
 #[test]
-fn an_unreadable_file_is_a_problem_of_what_named_it() {
+fn an_unreadable_file_is_a_problem_of_its_source() {
     let problems = problems_of(&[], &[("KVANT_CONFIG", "/none.toml")], None);
     assert_eq!(problems.len(), 1);
     assert!(problems[0].starts_with("env KVANT_CONFIG: cannot read /none.toml: "), "{problems:?}");
 }
 
 #[test]
-fn service_links_of_kubernetes_are_passed_over() {
+fn service_links_of_kubernetes_are_ignored() {
     let links = [
         ("KVANT_SERVICE_HOST", "10.0.0.1"),
         ("KVANT_SERVICE_PORT", "8080"),
@@ -274,7 +274,7 @@ fn service_links_of_kubernetes_are_passed_over() {
         ("KVANT_PORT_8080_TCP_ADDR", "10.0.0.1"),
         ("KVANT_ADMIN_SERVICE_HOST", "10.0.0.1"),
     ];
-    read_all(&[], &links, None).expect("none of these was set by the operator");
+    read_all(&[], &links, None).expect("the operator set none of these");
     assert_eq!(problems_of(&[], &[("KVANT_PORT", "8080")], None).len(), 1);
     assert_eq!(problems_of(&[], &[("KVANT_PORTS", "1")], None).len(), 1);
     assert_eq!(problems_of(&[], &[("KVANT_SERVICE", "1")], None).len(), 1);
@@ -292,7 +292,7 @@ fn print_config_is_a_file_that_gives_the_same_settings() {
     ];
     let first = read_all(&flags, &[("KVANT_SELECTORS", " 007")], None).expect("usable");
     let printed = print_config(&first);
-    let second = read_all(&[], &[], Some(&printed)).expect("what is printed can be read");
+    let second = read_all(&[], &[], Some(&printed)).expect("the output can be read");
     assert_eq!(format!("{:?}", first.settings), format!("{:?}", second.settings));
     assert!(printed.contains("# env KVANT_SELECTORS\n"), "{printed}");
     assert!(printed.contains("# flag --memory\n"), "{printed}");

@@ -1,14 +1,14 @@
-//! At the brim: a server on a small file system that is filled, emptied and filled again, by itself
-//! and by another program, with restarts in between.
+//! A server on a small file system that the server and another program fill, empty and fill again,
+//! with restarts in between.
 //!
-//! One round in `cargo test`; `KVANT_BRIM_MINUTES` asks for more (`cargo xtask torture brim`). Each
+//! One round in `cargo test`; more with `KVANT_BRIM_MINUTES` (`cargo xtask torture brim`). Each
 //! round:
-//! 1. records are put until one is refused;
-//! 2. another program takes the rest of the space, once or all the time, or there is none;
-//! 3. the server is stopped or killed and started again, or goes on;
-//! 4. keys are deleted, fewer than the reserve is computed for: none may be refused;
-//! 5. the other program gives its space back: puts must be accepted again, and every record be
-//!    right.
+//! 1. puts records until one is rejected;
+//! 2. lets another program take the rest of the space, once, continuously or not at all;
+//! 3. stops or kills the server and restarts it, or lets it run;
+//! 4. deletes keys, fewer than the reserve is computed for: none may be rejected;
+//! 5. frees the space of the other program: puts must be accepted again, and every record must be
+//!    correct.
 
 use crate::clients::seed;
 use crate::small_disk::{
@@ -18,10 +18,10 @@ use kvant_env::rng::Rng;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Deletes of a round, while another program has the rest of the disk.
+/// Deletes per round, while another program occupies the rest of the disk.
 const DELETES_MAX: usize = 100_000;
 
-/// Tells a thread to end, also when the test fails.
+/// Tells a thread to end when dropped, even if the test fails.
 struct SetWhenDropped<'a>(&'a AtomicBool);
 
 impl Drop for SetWhenDropped<'_> {
@@ -30,7 +30,7 @@ impl Drop for SetWhenDropped<'_> {
     }
 }
 
-/// What the rounds came to.
+/// Totals of all rounds.
 #[derive(Debug, Default)]
 struct Figures {
     rounds: u64,
@@ -56,7 +56,7 @@ fn at_the_brim_deletes_go_on_puts_come_back_and_nothing_is_lost() {
     while figures.rounds == 0 || Instant::now() < end {
         figures.rounds += 1;
         let before = records.len();
-        // Small ones take long with a binary that is not optimised.
+        // Small values take too long in a debug build.
         let value_bytes = if minutes == 0 { 16_000 } else { 200 << rng.below(10) };
         fill(&mut connection, &mut rng, &mut records, value_bytes);
         figures.puts_until_full += records.len() - before;
@@ -100,7 +100,7 @@ fn at_the_brim_deletes_go_on_puts_come_back_and_nothing_is_lost() {
         if filler > 0 {
             disk.free();
         }
-        // Without the rest of the keys there is room again, however small they are.
+        // Deleting the other keys makes room, however small they are.
         delete_most(&mut connection, &mut rng, &mut records, usize::MAX);
         figures.slowest_heal = figures.slowest_heal.max(put_when_healed(&mut connection));
         assert_records(&mut connection, &records);

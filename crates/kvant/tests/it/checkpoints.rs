@@ -1,4 +1,4 @@
-//! Where a real server makes checkpoints, and where it does not.
+//! Where a real server creates checkpoints, and where it does not.
 
 use crate::kvant_command::{TempDir, kvant, run};
 use crate::server_process::TestServer;
@@ -16,9 +16,9 @@ fn checkpoint(server: &TestServer, target: &str) -> String {
 }
 
 #[track_caller]
-fn assert_refused(answer: &str, kind: &str) {
-    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
-    assert!(answer.contains(&format!("\"type\":\"{kind}\"")), "{answer}");
+fn assert_refused(response: &str, kind: &str) {
+    assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+    assert!(response.contains(&format!("\"type\":\"{kind}\"")), "{response}");
 }
 
 fn names(dir: &Path) -> Vec<String> {
@@ -60,7 +60,7 @@ fn checkpoints_are_made_beside_the_data_and_nowhere_else() {
 }
 
 #[test]
-fn a_checkpoint_in_the_data_directory_is_refused() {
+fn a_checkpoint_in_the_data_directory_is_rejected() {
     let dir = TempDir::new();
     let data = dir.path().join("data");
     let link = dir.path().join("link");
@@ -72,15 +72,15 @@ fn a_checkpoint_in_the_data_directory_is_refused() {
     assert_eq!(names(&data), before);
     assert_eq!(server.stop().code, Some(0));
     for target in [data.join("copy"), data.join("new/copy"), link.join("copy")] {
-        let refused = run(kvant().args(["db", "checkpoint"]).arg(&data).arg(&target));
-        assert_eq!(refused.code, Some(1), "{refused:?}");
-        assert!(refused.stderr.contains("data directory"), "{refused:?}");
+        let rejected = run(kvant().args(["db", "checkpoint"]).arg(&data).arg(&target));
+        assert_eq!(rejected.code, Some(1), "{rejected:?}");
+        assert!(rejected.stderr.contains("data directory"), "{rejected:?}");
         assert!(!data.join("copy").exists() && !data.join("new").exists());
     }
 }
 
 #[test]
-fn a_checkpoint_on_another_file_system_is_refused_and_leaves_nothing() {
+fn a_checkpoint_on_another_file_system_is_rejected_and_leaves_nothing() {
     let shared_memory = Path::new("/dev/shm");
     let dir = TempDir::new();
     let device = |path: &Path| std::fs::metadata(path).map(|metadata| metadata.dev()).ok();
@@ -94,9 +94,9 @@ fn a_checkpoint_on_another_file_system_is_refused_and_leaves_nothing() {
     let server =
         TestServer::start_with(&data, &["--checkpoints", checkpoints.to_str().expect("ours")]);
     assert!(server.exchange(PUT).starts_with(b"HTTP/1.1 201 "));
-    let answer = checkpoint(&server, "copy");
-    assert_refused(&answer, "invalid");
-    assert!(answer.contains("file system"), "{answer}");
+    let response = checkpoint(&server, "copy");
+    assert_refused(&response, "invalid");
+    assert!(response.contains("file system"), "{response}");
     assert!(!top.exists(), "no parent is left");
     assert!(!names(&data).iter().any(|name| name.contains("unfinished")));
     assert_eq!(server.stop().code, Some(0));

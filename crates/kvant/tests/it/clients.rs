@@ -1,4 +1,4 @@
-//! Clients that write until their server goes away, and check what its successor has.
+//! Clients that write until their server ends, and check the records of its successor.
 
 use crate::connection::Connection;
 use crate::ledger::{Ledger, Records};
@@ -12,9 +12,9 @@ use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
 const CLIENTS: u64 = 6;
-/// Most requests that a client sends before it reads answers.
+/// Most requests that a client pipelines before it reads responses.
 const PIPELINED_MAX: u64 = 8;
-/// Bound on the wait for one acknowledgement, so that a server that hangs fails its test.
+/// Longest wait for one acknowledgement, so that a hanging server fails its test.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A number from the environment.
@@ -32,20 +32,20 @@ pub(crate) fn seed(test: &str) -> u64 {
     seed
 }
 
-/// Some clients, each with keys of its own.
+/// Clients, each with its own keys.
 pub(crate) struct Clients(Vec<Ledger>);
 
-/// When a server is ended, and what else happens until then.
+/// When a server ends, and what else happens until then.
 pub(crate) struct Plan {
     /// Acknowledged writes to wait for.
     pub(crate) writes: u64,
-    /// And then this long.
+    /// Time to wait after that.
     pub(crate) delay: Duration,
-    /// Whether an operator flushes and compacts all the time.
+    /// Whether an operator flushes and compacts continuously.
     pub(crate) operator: bool,
 }
 
-/// What a restarted server had of the requests that its predecessor never answered.
+/// Requests that a server never answered, and how many of them its successor has.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) records: usize,
@@ -58,8 +58,8 @@ impl Clients {
         Clients((0..CLIENTS).map(|client| Ledger::new(client, seed.wrapping_add(client))).collect())
     }
 
-    /// Lets all clients write at once until `end` ends the server as planned; they stop when their
-    /// connections break. Returns how many writes were acknowledged, and what `end` returned.
+    /// Lets all clients write concurrently until `end` ends the server as planned; they stop when
+    /// their connections break. Returns the number of acknowledged writes and the result of `end`.
     pub(crate) fn write_until<T>(
         &mut self,
         server: TestServer,
@@ -70,8 +70,7 @@ impl Clients {
         let is_ending = AtomicBool::new(false);
         let (sender, acknowledged) = mpsc::channel();
         std::thread::scope(|scope| {
-            // Owned here: a panic below ends the server, and with it the clients for which the
-            // scope waits.
+            // Owned here: a panic below ends the server, and so the clients that the scope joins.
             let server = server;
             for ledger in &mut self.0 {
                 let (sender, is_ending) = (sender.clone(), &is_ending);
@@ -91,8 +90,7 @@ impl Clients {
         })
     }
 
-    /// Checks that `server` has what it must have, in a range over everything and under each key,
-    /// and nothing else.
+    /// Checks that `server` has exactly the expected records, in a full range and under each key.
     pub(crate) fn check(&mut self, server: &TestServer) -> Found {
         let mut connection = Connection::open(server.addr()).expect("the server listens");
         let records = connection.all_records().expect("a whole range");
@@ -108,7 +106,7 @@ impl Clients {
             found.performed += performed;
         }
         let strangers: Vec<_> = records.keys().map(|key| String::from_utf8_lossy(key)).collect();
-        assert!(strangers.is_empty(), "nobody wrote {strangers:?}");
+        assert!(strangers.is_empty(), "no client wrote {strangers:?}");
         for ledger in &mut self.0 {
             get_all(ledger, &mut connection).expect("every key is answered");
         }
@@ -116,7 +114,7 @@ impl Clients {
     }
 }
 
-/// Does `work`, which ends when the connection breaks: not before the server is ended.
+/// Does `work` until the connection breaks, which must not happen before the server ends.
 fn until_ended(is_ending: &AtomicBool, work: impl FnOnce() -> io::Result<Infallible>) {
     let Err(error) = work();
     let is_ending = is_ending.load(Ordering::SeqCst);
@@ -148,9 +146,9 @@ fn flush_and_compact(addr: SocketAddr) -> io::Result<Infallible> {
                 "POST /v0/admin/{operation} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
             );
             connection.send(head.as_bytes())?;
-            let answer = connection.receive()?;
-            let text = String::from_utf8_lossy(&answer.body);
-            assert!([200, 503].contains(&answer.status), "{operation}: {text}");
+            let response = connection.receive()?;
+            let text = String::from_utf8_lossy(&response.body);
+            assert!([200, 503].contains(&response.status), "{operation}: {text}");
         }
     }
 }
@@ -160,9 +158,9 @@ fn get_all(ledger: &mut Ledger, connection: &mut Connection) -> io::Result<()> {
     for some in requests.chunks(PIPELINED_MAX as usize) {
         connection.send(&some.concat())?;
         for _ in some {
-            let answer = connection.receive()?;
-            assert_ne!(answer.status, 503, "nothing stalls a read");
-            ledger.answered(&answer);
+            let response = connection.receive()?;
+            assert_ne!(response.status, 503, "nothing stalls a read");
+            ledger.answered(&response);
         }
     }
     Ok(())

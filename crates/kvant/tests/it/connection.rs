@@ -1,20 +1,19 @@
-//! One keep-alive connection, for clients that must know of each request whether it was answered.
+//! One keep-alive connection, for clients that track which requests were answered.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Bound on every wait, so that a server that hangs fails its test.
+/// Longest wait, so that a hanging server fails its test.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// A connection. An error of one of its methods means that it broke; what is no HTTP fails the
-/// test.
+/// A connection. An error of a method means that it broke; invalid HTTP fails the test.
 pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
 }
 
-/// A complete answer.
-pub(crate) struct Answer {
+/// A complete response.
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
 }
@@ -33,8 +32,8 @@ impl Connection {
         self.stream.get_mut().write_all(requests)
     }
 
-    /// The answer to the oldest request that has none yet.
-    pub(crate) fn receive(&mut self) -> io::Result<Answer> {
+    /// The response to the oldest unanswered request.
+    pub(crate) fn receive(&mut self) -> io::Result<Response> {
         let status_line = self.line()?;
         let status = status_line
             .strip_prefix("HTTP/1.1 ")
@@ -52,23 +51,23 @@ impl Connection {
             }
         }
         let body = if is_chunked { self.chunks()? } else { self.bytes(body_bytes)? };
-        Ok(Answer { status, body })
+        Ok(Response { status, body })
     }
 
-    /// Every record, in the order in which the server sends them.
+    /// Every record, in the order of the response.
     pub(crate) fn all_records(&mut self) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
         self.send(
             b"GET /v0/entities?start=%00 HTTP/1.1\r\nHost: x\r\nAccept: application/vnd.kvant.records\r\n\r\n",
         )?;
-        let answer = self.receive()?;
-        assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
-        Ok(records(&answer.body))
+        let response = self.receive()?;
+        assert_eq!(response.status, 200, "{}", String::from_utf8_lossy(&response.body));
+        Ok(records(&response.body))
     }
 
     fn line(&mut self) -> io::Result<String> {
         let mut line = Vec::new();
         self.stream.read_until(b'\n', &mut line)?;
-        // A connection that breaks in the middle of a line has not given the line.
+        // A line that the end of the connection cuts short does not count.
         let line = line.strip_suffix(b"\r\n").ok_or(io::ErrorKind::UnexpectedEof)?;
         Ok(String::from_utf8(line.to_vec()).expect("heads are ASCII"))
     }

@@ -1,5 +1,5 @@
-//! Data directories with files exchanged, cut short or lost: what the operator is told, and what
-//! can be saved.
+//! Data directories with swapped, truncated or lost files: what the operator sees, and what can be
+//! saved.
 
 use crate::db::{db, db_done, files, flip_a_bit, request};
 use crate::kvant_command::{TempDir, kvant, run};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 const ALWAYS: [&str; 2] = ["--sync", "always"];
 
-/// One run of a server that puts a value and stops in order.
+/// One run of a server that puts a value and stops cleanly.
 fn put(dir: &Path, key: &str, value: &str) {
     let server = TestServer::start_with(dir, &ALWAYS);
     request(&server, "PUT", key, value.as_bytes());
@@ -19,8 +19,8 @@ fn put(dir: &Path, key: &str, value: &str) {
 fn get(server: &TestServer, key: &str) -> String {
     let request =
         format!("GET /v0/entity?id={key} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    let answer = String::from_utf8_lossy(&server.exchange(request.as_bytes())).into_owned();
-    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+    let response = String::from_utf8_lossy(&server.exchange(request.as_bytes())).into_owned();
+    let (head, body) = response.split_once("\r\n\r\n").expect("a response");
     match head.starts_with("HTTP/1.1 200") {
         true => body.to_string(),
         false => head.lines().next().expect("a status line").to_string(),
@@ -39,7 +39,7 @@ fn name_of(path: &Path) -> &str {
 }
 
 #[test]
-fn swapped_tables_are_refused_by_verify_restore_and_serve_and_put_right_by_repair() {
+fn swapped_tables_are_rejected_by_verify_restore_and_serve_and_put_right_by_repair() {
     let dir = TempDir::new();
     let server = TestServer::start(dir.path());
     for (value, then) in [("old", "compact"), ("new", "flush")] {
@@ -64,9 +64,9 @@ fn swapped_tables_are_refused_by_verify_restore_and_serve_and_put_right_by_repai
     let restored = run(kvant().args(["db", "restore"]).arg(dir.path()).arg(&copy));
     assert_eq!(restored.code, Some(1), "{restored:?}");
     assert!(!copy.exists());
-    let refused = serve_to_end(dir.path(), &[]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.line("open_failed").contains(".sst"), "{refused:?}");
+    let rejected = serve_to_end(dir.path(), &[]);
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    assert!(rejected.line("open_failed").contains(".sst"), "{rejected:?}");
 
     let repaired = db_done(&["repair"], dir.path());
     assert!(repaired.ends_with("nothing is lost\n"), "{repaired}");
@@ -93,9 +93,9 @@ fn a_log_that_vanished_is_named_and_recover_anyway_serves_the_rest() {
             vanish(&log);
 
             assert_eq!(db(&["verify"], dir.path()).code, Some(1), "killed: {killed}");
-            let refused = serve_to_end(dir.path(), &ALWAYS);
-            assert_eq!(refused.code, Some(1), "{refused:?}");
-            let line = refused.line("open_failed");
+            let rejected = serve_to_end(dir.path(), &ALWAYS);
+            assert_eq!(rejected.code, Some(1), "{rejected:?}");
+            let line = rejected.line("open_failed");
             for part in [name_of(&log), "kvant db repair", "--recover-anyway"] {
                 assert!(line.contains(part), "{part}: {line}");
             }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 const RECORDS: &str = "a = hello\nb = \\x00\\xff\n";
 
-/// A database with [`RECORDS`], and a key that was deleted.
+/// A database with [`RECORDS`] and a deleted key.
 fn database() -> TempDir {
     let dir = TempDir::new();
     let server = TestServer::start(dir.path());
@@ -25,15 +25,15 @@ pub(crate) fn request(server: &TestServer, method: &str, key: &str, value: &[u8]
     let head = format!(
         "{method} /v0/entity?id={key} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
     );
-    let answer = server.exchange(&[head.as_bytes(), value].concat());
-    assert!(answer.starts_with(b"HTTP/1.1 20"), "{}", String::from_utf8_lossy(&answer));
+    let response = server.exchange(&[head.as_bytes(), value].concat());
+    assert!(response.starts_with(b"HTTP/1.1 20"), "{}", String::from_utf8_lossy(&response));
 }
 
 pub(crate) fn db(args: &[&str], dir: &Path) -> Finished {
     run(kvant().arg("db").args(args).arg(dir))
 }
 
-/// Runs a command that is expected to succeed and returns its output.
+/// Runs a command that must succeed; returns its output.
 pub(crate) fn db_done(args: &[&str], dir: &Path) -> String {
     let done = db(args, dir);
     assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
@@ -96,13 +96,13 @@ fn a_checkpoint_is_restored_and_served() {
     let done = run(kvant().args(["db", "restore"]).arg(&checkpoint).arg(&restored));
     assert_eq!(done.code, Some(0), "{done:?}");
     let server = TestServer::start(&restored);
-    let answer =
+    let response =
         server.exchange(b"GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    assert!(answer.ends_with(b"\r\n\r\nhello"));
+    assert!(response.ends_with(b"\r\n\r\nhello"));
 }
 
 #[test]
-fn every_command_is_refused_while_a_server_owns_the_directory() {
+fn every_command_is_rejected_while_a_server_owns_the_directory() {
     let dir = TempDir::new();
     let server = TestServer::start(dir.path());
     let owner = server.pid().to_string();
@@ -113,27 +113,27 @@ fn every_command_is_refused_while_a_server_owns_the_directory() {
         if ["checkpoint", "restore"].contains(&command) {
             kvant.arg(other.path().join("copy"));
         }
-        let refused = run(&mut kvant);
-        assert_eq!(refused.code, Some(1), "{command}: {refused:?}");
-        assert!(refused.stderr.contains(&owner), "{command}: {refused:?}");
+        let rejected = run(&mut kvant);
+        assert_eq!(rejected.code, Some(1), "{command}: {rejected:?}");
+        assert!(rejected.stderr.contains(&owner), "{command}: {rejected:?}");
         assert!(!other.path().join("copy").exists(), "{command}");
     }
 }
 
 #[test]
-fn a_misspelt_directory_is_refused_and_not_created() {
+fn a_misspelt_directory_is_rejected_and_not_created() {
     let dir = TempDir::new();
     let nowhere = dir.path().join("nowhere");
     let empty = TempDir::new();
     for command in ["verify", "repair", "dump", "stats", "compact"] {
-        let refused = db(&[command], &nowhere);
-        assert_eq!(refused.code, Some(1), "{command}: {refused:?}");
-        assert!(refused.stderr.contains("nowhere"), "{command}: {refused:?}");
+        let rejected = db(&[command], &nowhere);
+        assert_eq!(rejected.code, Some(1), "{command}: {rejected:?}");
+        assert!(rejected.stderr.contains("nowhere"), "{command}: {rejected:?}");
         assert!(!nowhere.exists(), "{command}");
     }
     for command in ["dump", "stats", "compact"] {
-        let refused = db(&[command], empty.path());
-        assert_eq!(refused.code, Some(1), "{command}: {refused:?}");
+        let rejected = db(&[command], empty.path());
+        assert_eq!(rejected.code, Some(1), "{command}: {rejected:?}");
         assert_eq!(std::fs::read_dir(empty.path()).expect("readable").count(), 0, "{command}");
     }
 }
@@ -143,7 +143,7 @@ fn a_damaged_table_is_found_and_repaired() {
     let dir = database();
     db_done(&["compact"], dir.path());
     let table = files(dir.path(), "sst").pop().expect("one table");
-    // In the first block: the records are lost, the rest of the table is not.
+    // In the first block: its records are lost, the rest of the table is not.
     flip_a_bit(&table, |_| 5);
 
     let damaged = db(&["verify"], dir.path());
@@ -170,9 +170,9 @@ fn a_server_refuses_a_damaged_manifest_and_says_what_to_do() {
     // In the first edit, which was synced long ago.
     flip_a_bit(&manifest, |len| len.min(40) - 1);
 
-    let refused = serve_to_end(dir.path(), &[]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    let line = refused.line("open_failed");
+    let rejected = serve_to_end(dir.path(), &[]);
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    let line = rejected.line("open_failed");
     for part in ["file=", "MANIFEST-", "offset_bytes=", "kvant db repair"] {
         assert!(line.contains(part), "{part}: {line}");
     }

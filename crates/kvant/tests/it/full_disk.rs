@@ -1,4 +1,4 @@
-//! The real server on a small file system that it fills, and that another program fills.
+//! The real server on a small file system that the server or another program fills.
 
 use crate::clients::seed;
 use crate::small_disk::{
@@ -16,9 +16,9 @@ fn a_disk_that_the_server_filled_takes_deletes_and_puts_again() {
     let (server, mut connection) = start(&disk.data());
     fill(&mut connection, &mut rng, &mut records, 8_000);
     assert!(records.len() > 4_000, "{} records of 8,000 bytes", records.len());
-    let refused = ask(&mut connection, &request("PUT", "more", &[0; 8_000]));
-    assert_eq!(refused.status, 507);
-    assert!(String::from_utf8_lossy(&refused.body).contains("no-space"));
+    let rejected = ask(&mut connection, &request("PUT", "more", &[0; 8_000]));
+    assert_eq!(rejected.status, 507);
+    assert!(String::from_utf8_lossy(&rejected.body).contains("no-space"));
     delete_most(&mut connection, &mut rng, &mut records, usize::MAX);
     put_when_healed(&mut connection);
     assert_eq!(health(&mut connection), "ok");

@@ -1,4 +1,4 @@
-//! Help, manual pages, completions and the reference: all from one definition.
+//! Help, manual pages, completions and the reference, generated from one definition.
 
 use crate::kvant_command::{TempDir, kvant, run, run_kvant};
 use std::path::Path;
@@ -128,7 +128,7 @@ fn completions_know_settings_and_their_words() {
         for word in ["admin-listen", "checkpoint"] {
             assert!(done.stdout.contains(word), "{word} for {shell}");
         }
-        // The generators for the other two shells offer no values.
+        // The generators for the other two shells suggest no values.
         if ["bash", "zsh", "fish"].contains(&shell) {
             assert!(done.stdout.contains("zstd"), "values for {shell}");
         }

@@ -1,10 +1,9 @@
-//! `kill -9` at random moments while clients write: what was acknowledged is there, and nothing
-//! that nobody wrote.
+//! `kill -9` at random moments while clients write: acknowledged writes survive, and no other
+//! records appear.
 //!
-//! One database goes through all cycles. Memory is small, so that flushes and compactions are
-//! interrupted too, and now and then the process is killed again while it recovers. A seed repeats
-//! requests and moments (counted in acknowledged writes); threads run as the operating system
-//! likes.
+//! One database goes through all cycles. Memory is small, so that kills interrupt flushes and
+//! compactions too; some cycles kill the process again while it recovers. A seed repeats requests
+//! and moments (counted in acknowledged writes), but not the schedule of threads.
 
 use crate::clients::{Clients, Plan, number, seed};
 use crate::kvant_command::{TempDir, kvant, run};
@@ -15,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 const CYCLES_DEFAULT: u64 = 20;
-/// Most writes that are waited for in a cycle: several memtables.
+/// Most writes to wait for in a cycle: several memtables.
 const WRITES_MAX: u64 = 30_000;
 const SYNC_LEVELS: [&str; 3] = ["os", "interval=100ms", "always"];
 
@@ -24,7 +23,7 @@ fn start(dir: &Path, sync: &str) -> TestServer {
 }
 
 #[test]
-fn what_was_acknowledged_outlives_kill_nine() {
+fn acknowledged_writes_survive_kill_nine() {
     let cycle_count = number("KVANT_TORTURE_CYCLES").unwrap_or(CYCLES_DEFAULT);
     let mut rng = Rng::new(seed("kill_nine"));
     let mut clients = Clients::new(rng.next_u64());
@@ -79,13 +78,13 @@ fn kill_recoveries(dir: &Path, sync: &str, rng: &mut Rng) -> u64 {
     count
 }
 
-/// A number below `bound`, the small ones as likely as the large ones.
+/// A number below `bound`, on a logarithmic scale.
 fn below_magnitude(rng: &mut Rng, bound: u64) -> u64 {
     let magnitude = rng.below(6);
     rng.below(bound >> magnitude)
 }
 
-/// Log files: more than one when a flush was interrupted.
+/// Log files: more than one after an interrupted flush.
 fn logs(dir: &Path) -> usize {
     let entries = std::fs::read_dir(dir).expect("readable");
     let paths = entries.map(|entry| entry.expect("readable").path());
@@ -94,8 +93,8 @@ fn logs(dir: &Path) -> usize {
 
 /// The number of tables of each level.
 fn tables(server: &TestServer) -> Vec<u64> {
-    let answer = server.exchange(b"GET /v0/stats HTTP/1.0\r\n\r\n");
-    let text = String::from_utf8(answer).expect("JSON is UTF-8");
+    let response = server.exchange(b"GET /v0/stats HTTP/1.0\r\n\r\n");
+    let text = String::from_utf8(response).expect("JSON is UTF-8");
     let (_, body) = text.split_once("\r\n\r\n").expect("a head and a body");
     let stats: Value = serde_json::from_str(body).expect("JSON");
     let levels = stats["engine"]["levels"].as_array().expect("levels");

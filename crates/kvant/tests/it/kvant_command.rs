@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) code: Option<i32>,
@@ -12,8 +12,8 @@ pub(crate) struct Finished {
     pub(crate) stderr: String,
 }
 
-/// The built binary, in an environment without `KVANT_` variables: those that steer tests are not
-/// the server's.
+/// The built binary, in an environment without `KVANT_` variables: those of the tests are not for
+/// the server.
 pub(crate) fn kvant() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kvant"));
     for (name, _) in std::env::vars_os() {
@@ -41,8 +41,8 @@ pub(crate) fn run_kvant(args: &[&str]) -> Finished {
     run(kvant().args(args))
 }
 
-/// What a run came to that is made again, a few times at most, while too little came of it to judge
-/// it.
+/// The result of `run`, which is repeated a few times while `is_enough` says that it is too little
+/// to judge.
 pub(crate) fn run_again_while(
     is_too_little: impl Fn(&Finished) -> bool,
     mut run: impl FnMut() -> Finished,
@@ -58,8 +58,7 @@ pub(crate) fn run_again_while(
     done
 }
 
-/// A directory that is removed at the end of the test; after a failure it stays, for whoever looks
-/// into it.
+/// A directory that is removed at the end of the test, but kept after a failure.
 #[derive(Debug)]
 pub(crate) struct TempDir(PathBuf);
 

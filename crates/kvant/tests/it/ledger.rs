@@ -1,22 +1,22 @@
-//! What one client knows about its keys: the state that the server has acknowledged, and the
-//! requests that it has not answered.
+//! One client's knowledge of its keys: the state that the server has acknowledged, and the
+//! unanswered requests.
 //!
 //! 1. Keys belong to one client, which sends requests on one connection at a time: its history is a
 //!    sequence.
-//! 2. A server performs the requests of a connection in order (RFC 9112, 9.3.2), so what a crash
-//!    leaves of the unanswered ones is a prefix: [`Ledger::reconcile`] finds out which.
-//! 3. A value follows from client, key and counter, so that the ledger needs to keep no value and a
-//!    wrong one is recognised.
+//! 2. A server performs the requests of a connection in order (RFC 9112, 9.3.2), so a crash leaves
+//!    a prefix of the unanswered ones: [`Ledger::reconcile`] determines which.
+//! 3. A value follows from client, key and counter, so that the ledger stores no values and detects
+//!    wrong ones.
 
-use crate::connection::Answer;
+use crate::connection::Response;
 use kvant_env::rng::Rng;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Keys of a client. So few that most writes are overwrites, and more than fit a memtable.
+/// Keys per client: few enough that most writes are overwrites, more than fit a memtable.
 const KEYS: u64 = 500;
 const VALUE_BYTES_MAX: u64 = 20_000;
 
-/// Records by key, as the server shows them.
+/// Records by key, as the server returns them.
 pub(crate) type Records = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// One value that was written under a key.
@@ -45,7 +45,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// A client that has written nothing, and whose requests follow from `seed`.
+    /// A client that has written nothing; `seed` determines its requests.
     pub(crate) fn new(client: u64, seed: u64) -> Ledger {
         Ledger {
             client,
@@ -56,8 +56,7 @@ impl Ledger {
         }
     }
 
-    /// Draws up to `count_max` requests and notes that they are sent now: their bytes, and how many
-    /// they are.
+    /// Draws up to `count_max` requests and records them as sent; returns their bytes and number.
     pub(crate) fn send_some(&mut self, count_max: u64) -> (Vec<u8>, u64) {
         let count = 1 + self.rng.below(count_max);
         let mut requests = Vec::new();
@@ -93,7 +92,7 @@ impl Ledger {
         let mut value = Vec::new();
         if let Op::Put(number, version) = op {
             value = self.value(number, version);
-            // Ten years: stored in another way, and of no effect.
+            // Ten years: another encoding, but no effect.
             if self.rng.one_in(4) {
                 target += "&ttl=315360000";
             }
@@ -106,33 +105,32 @@ impl Ledger {
         out.extend_from_slice(&value);
     }
 
-    /// Takes the answer to the oldest request that has none. True when it acknowledges a write.
-    pub(crate) fn answered(&mut self, answer: &Answer) -> bool {
-        let op = self.unanswered.pop_front().expect("answers follow their requests");
-        match (op, answer.status) {
+    /// Takes the response to the oldest unanswered request; whether it acknowledges a write.
+    pub(crate) fn answered(&mut self, response: &Response) -> bool {
+        let op = self.unanswered.pop_front().expect("responses follow their requests");
+        match (op, response.status) {
             (Op::Put(..), 201) | (Op::Delete(_), 202) => {
                 apply(&mut self.acknowledged, op);
                 true
             }
             (Op::Get(number), 200 | 404) => {
-                let found = (answer.status == 200).then_some(answer.body.as_slice());
+                let found = (response.status == 200).then_some(response.body.as_slice());
                 self.assert_found(&self.acknowledged, number, found);
                 false
             }
             // Stalled or stopping: nothing was written.
             (_, 503) => false,
             (op, status) => panic!(
-                "client {}: {op:?} was answered {status}: {}",
+                "client {}: {op:?} got {status}: {}",
                 self.client,
-                String::from_utf8_lossy(&answer.body)
+                String::from_utf8_lossy(&response.body)
             ),
         }
     }
 
-    /// Compares what a restarted server has with what it may have, and takes its side about the
-    /// requests that were never answered: it must stay at that from now on. Takes this client's
-    /// records out of `found`. Returns how many requests were unanswered, and how many of these it
-    /// performed.
+    /// Compares the records of a restarted server with the allowed states, and adopts the server's
+    /// state for unanswered requests: it must not change afterwards. Removes this client's records
+    /// from `found`. Returns the number of unanswered requests and how many of them were performed.
     pub(crate) fn reconcile(&mut self, found: &mut Records) -> (usize, usize) {
         let found: BTreeMap<u64, Vec<u8>> = (0..KEYS)
             .filter_map(|number| Some((number, found.remove(self.key(number).as_bytes())?)))
@@ -142,7 +140,7 @@ impl Ledger {
         for number in (0..KEYS).filter(|number| !touched.contains(number)) {
             self.assert_found(&self.acknowledged, number, found.get(&number).map(Vec::as_slice));
         }
-        // Of several prefixes that leave the same, any will do.
+        // Of several prefixes with the same result, any will do.
         for performed in 0..=unanswered.len() {
             let mut state = self.acknowledged.clone();
             unanswered.iter().take(performed).for_each(|op| apply(&mut state, *op));
@@ -197,7 +195,7 @@ impl Ledger {
         }
     }
 
-    /// Keys of many lengths, those of different clients beside each other.
+    /// Keys of many lengths; those of different clients are neighbours.
     fn key(&self, number: u64) -> String {
         format!("{number:03}-{}-{}", self.client, "k".repeat(number as usize % 90))
     }

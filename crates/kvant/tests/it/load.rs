@@ -1,4 +1,4 @@
-//! `kvant load` as a process, against a real server: wrk2's text, plans, signals, refusals.
+//! `kvant load` as a process, against a real server: wrk2's text, plans, signals, errors.
 
 use crate::kvant_command::{Finished, TempDir, kvant, run, run_again_while, run_kvant};
 use crate::server_process::TestServer;
@@ -8,8 +8,7 @@ use std::net::TcpListener;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// `kvant load`, with so much time for each request that a machine that stands still makes none
-/// fail.
+/// `kvant load` with long timeouts, so that a stall of the machine fails no request.
 pub(crate) fn load_command() -> Command {
     let mut command = kvant();
     command.args(["load", "--timeout", "60s"]);
@@ -22,11 +21,11 @@ pub(crate) fn load(server: &TestServer, args: &[&str], path: &str) -> Finished {
     run_load(load_command().args(args).arg(url))
 }
 
-/// Runs a load to its end; again when nothing came of one of its phases.
+/// Runs a load to its end; repeats it if a phase completed nothing.
 ///
-/// Loads here are short. On a machine that stands still for longer than that, nothing is completed,
-/// and nothing is wrong. One in which something failed is not made again, and one that never
-/// completes anything is returned at last.
+/// Loads here are short. If the machine stalls for longer than that, a phase completes nothing,
+/// which is no error. A load with failures is not repeated; the last attempt is returned in any
+/// case.
 pub(crate) fn run_load(command: &mut Command) -> Finished {
     let stood_still = |done: &Finished| {
         let is_nothing = |line: &str| line.trim_start().starts_with("0 requests in ");
@@ -43,7 +42,7 @@ pub(crate) fn good_load(server: &TestServer, args: &[&str], path: &str) -> Strin
     done.stdout
 }
 
-/// What wrk2's readers take out of its text.
+/// The figures that readers of wrk2's text extract.
 #[derive(Debug)]
 pub(crate) struct Classic {
     pub(crate) requests: u64,
@@ -85,7 +84,7 @@ impl Classic {
         }
     }
 
-    /// Fails the test if anything went wrong.
+    /// Fails the test if there were errors.
     #[track_caller]
     pub(crate) fn assert_clean(&self) {
         assert!(
@@ -119,8 +118,7 @@ fn the_text_is_wrk2s_and_the_rate_is_kept() {
     assert!(!done.stdout.contains("Uncorrected"), "{}", done.stdout);
     let classic = Classic::parse(&done.stdout);
     classic.assert_clean();
-    // A machine that stands still loses some of them, and never gains any; what is planned is
-    // planned.
+    // A stall of the machine loses requests and never adds any.
     assert!((250..=500).contains(&classic.requests), "{classic:?}");
     let result = ResultFile::read(&json).expect("a result");
     assert_eq!(result.phases[0].planned, 500);
@@ -192,7 +190,7 @@ fn the_highest_rate_is_found() {
     let server = TestServer::start(dir.path());
     let args =
         ["-t1", "-c2", "-d200ms", "--warmup", "20ms", "--find-max", "--slo", "p99<1s", "--quiet"];
-    // A machine that stands still in each of its short phases lets no rate hold.
+    // If the machine stalls in each of the short phases, no rate is sustained.
     let found_nothing = |done: &Finished| done.stdout.contains("\nMaximum: no rate holds");
     let done = run_again_while(found_nothing, || load(&server, &args, "/v0/status"));
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -202,7 +200,7 @@ fn the_highest_rate_is_found() {
 }
 
 #[test]
-fn bad_arguments_are_all_told_at_once() {
+fn bad_arguments_are_reported_together() {
     let done = run_kvant(&["load", "-t0", "-d", "soon", "--json"]);
     assert_eq!(done.code, Some(2), "{done:?}");
     let done = run_kvant(&["load", "-t0", "-d", "soon"]);
@@ -221,8 +219,8 @@ fn bad_arguments_are_all_told_at_once() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_as_wrk_does() {
-    // An address that nobody listens on any more.
+fn a_missing_server_is_reported_as_by_wrk() {
+    // An address without a listener.
     let addr = TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
         .expect("loopback");
@@ -245,7 +243,7 @@ fn a_signal_ends_the_load_and_prints_what_was_measured() {
             &server,
             &["-t1", "-c1", "-d10m", "-R100,200", "-L", "--hlog", log_name],
         );
-        // The log grows with each second, by this as soon as something is answered.
+        // The log grows every second, and contains this after the first response.
         while !std::fs::read_to_string(&log).is_ok_and(|log| log.contains("/response,")) {
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -261,7 +259,7 @@ fn a_signal_ends_the_load_and_prints_what_was_measured() {
 fn a_second_signal_ends_the_process() {
     let dir = TempDir::new();
     let server = TestServer::start(&dir.path().join("data"));
-    // The first signal ends the load, and nothing ends this.
+    // The first signal ends the load, but this process does not finish.
     let script = dir.path().join("endless.lua");
     std::fs::write(&script, "function done() while true do end end").expect("writable");
     let script = script.to_str().expect("ASCII");
@@ -274,7 +272,7 @@ fn a_second_signal_ends_the_process() {
     assert_eq!(code, Some(130), "{stdout}");
 }
 
-/// A load that goes on.
+/// A running load.
 struct Running {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -294,7 +292,7 @@ impl Running {
         Running { child, out, stdout: String::new() }
     }
 
-    /// Waits for a line that begins so.
+    /// Waits for a line that starts with `start`.
     fn wait_for(&mut self, begin: &str) {
         loop {
             let line_at = self.stdout.len();
@@ -307,8 +305,7 @@ impl Running {
     }
 
     fn signal(&self, name: &str) {
-        // The process is not waited for yet, so that its id is still its own, whether or not it has
-        // ended.
+        // The process is not reaped yet, so its id is still valid.
         let status =
             Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status();
         assert!(status.is_ok(), "kill(1) exists");
@@ -323,7 +320,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both are allowed on a process that has ended and was waited for.
+        // Both succeed on a reaped process.
         self.child.kill().expect("the process is ours");
         self.child.wait().expect("the process is ours");
     }

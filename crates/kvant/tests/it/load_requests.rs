@@ -1,4 +1,4 @@
-//! `kvant load` without a script: methods, bodies, a number of requests; and its end at a broken
+//! `kvant load` without a script: methods, bodies, request counts, and the end at a failed
 //! assertion.
 
 use crate::kvant_command::{TempDir, run_kvant};
@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpListener};
 
 const SMALL: [&str; 4] = ["-t1", "-c2", "-R200", "--quiet"];
 
-/// Answers each request with `status`, for as long as the test runs.
+/// Responds to each request with `status` while the test runs.
 fn answering(status: u16) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
     let addr = listener.local_addr().expect("bound");
@@ -19,10 +19,10 @@ fn answering(status: u16) -> SocketAddr {
             let mut stream = stream.expect("accepted");
             std::thread::spawn(move || {
                 let mut bytes = [0; 4096];
-                // One request at a time comes on a connection, in one piece.
+                // A connection carries one request at a time, in one piece.
                 while stream.read(&mut bytes).is_ok_and(|count| count > 0) {
-                    let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n");
-                    if stream.write_all(answer.as_bytes()).is_err() {
+                    let response = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n");
+                    if stream.write_all(response.as_bytes()).is_err() {
                         return;
                     }
                 }
@@ -86,14 +86,14 @@ fn a_load_ends_after_a_number_of_requests() {
 }
 
 #[test]
-fn a_broken_assertion_ends_the_load() {
+fn a_failed_assertion_ends_the_load() {
     let url = format!("http://{}/", answering(500));
     let begin = std::time::Instant::now();
     let args = ["load", "-t1", "-c2", "-d10m", "-R50,100", "--quiet"];
     let asserts = ["--assert", "rate>=1", "--assert", "errors==0", "--abort-on-fail"];
     let done = run_kvant(&[&args[..], &asserts, &[&url]].concat());
     assert_eq!(done.code, Some(3), "{done:?}");
-    // Ten minutes were asked for.
+    // The duration is ten minutes.
     assert!(begin.elapsed().as_secs() < 300, "{done:?}");
     assert_eq!(done.stdout.matches("Running ").count(), 1, "{done:?}");
     assert!(done.stdout.contains("\nEnded at a broken assertion: errors==0: broken ("), "{done:?}");

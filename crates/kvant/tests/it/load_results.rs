@@ -1,4 +1,4 @@
-//! Files and exit codes of `kvant load`: they say the same as the text.
+//! Files and exit codes of `kvant load` agree with its text.
 
 use crate::kvant_command::{TempDir, run_kvant};
 use crate::load::{Classic, good_load, load};
@@ -15,7 +15,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn files_say_what_the_text_says() {
+fn files_agree_with_the_text() {
     let dir = TempDir::new();
     let server = TestServer::start(&dir.path().join("data"));
     let [json, hlog, hgrm] = ["new/a.json", "a.hlog", "a.hgrm"].map(|name| dir.path().join(name));
@@ -44,7 +44,7 @@ fn files_say_what_the_text_says() {
     let response = phase.response.decode().expect("a histogram");
     assert_eq!(response.count(), classic.requests);
 
-    // The percentiles of the text are those of the merged log.
+    // The percentiles in the text are those of the merged log.
     let log = std::fs::read_to_string(&hlog).expect("written");
     let mut merged = Histogram::new();
     for line in log.lines().filter(|line| line.starts_with("Tag=GET%20/v0/status/response,")) {
@@ -68,10 +68,9 @@ fn files_say_what_the_text_says() {
     assert!(rows >= classic.spectrum.len(), "{plotted}");
 }
 
-/// A server of the same user on this machine; one of another, or in another container, would be
-/// among the others.
+/// The server runs as the same user on this machine; otherwise it counts as one of the others.
 #[test]
-fn the_server_is_told_from_other_processes() {
+fn the_server_is_distinguished_from_other_processes() {
     let dir = TempDir::new();
     let server = TestServer::start(&dir.path().join("data"));
     let json = dir.path().join("a.json");
@@ -101,7 +100,7 @@ fn steps_are_phases_of_one_result() {
     let result = ResultFile::read(&json).expect("a result");
     let planned: Vec<u64> = result.phases.iter().map(|phase| phase.planned).collect();
     assert_eq!(planned, [20, 40]);
-    // One distribution cannot say what two rates came to.
+    // One distribution cannot describe two rates.
     let hgrm = dir.path().join("a.hgrm");
     assert_eq!(
         load(&server, &[&args[..5], &["--hgrm", text(&hgrm)]].concat(), "/v0/status").code,
@@ -110,7 +109,7 @@ fn steps_are_phases_of_one_result() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_or_read_is_told_before_the_load() {
+fn an_unusable_file_is_reported_before_the_load() {
     let dir = TempDir::new();
     let server = TestServer::start(&dir.path().join("data"));
     // A directory.
@@ -133,7 +132,7 @@ fn a_file_that_cannot_be_written_or_read_is_told_before_the_load() {
 }
 
 #[test]
-fn assertions_are_all_told_and_decide_the_exit_code() {
+fn all_assertions_are_reported_and_decide_the_exit_code() {
     let dir = TempDir::new();
     let server = TestServer::start(&dir.path().join("data"));
     let json = dir.path().join("a.json");
@@ -141,7 +140,7 @@ fn assertions_are_all_told_and_decide_the_exit_code() {
         let asserts: Vec<&str> = asserts.iter().flat_map(|assert| ["--assert", assert]).collect();
         load(&server, &[&SMALL[..], &asserts, &["--json", text(&json)]].concat(), path)
     };
-    // What a slow machine cannot break.
+    // Assertions that hold on a slow machine.
     let held = assert(&["errors==0", "completed>0", "max<10m"], "/v0/status");
     assert_eq!(held.code, Some(0), "{held:?}");
     assert_eq!(held.stdout.matches(": holds (").count(), 3, "{}", held.stdout);
@@ -160,7 +159,7 @@ fn assertions_are_all_told_and_decide_the_exit_code() {
     );
     assert_eq!(accepted.code, Some(0), "{accepted:?}");
 
-    // Whether 4 or 3 depends on how late this machine was.
+    // 4 or 3, depending on how late this machine was.
     let slow = assert(&["p50<1us"], "/v0/status");
     assert!(matches!(slow.code, Some(3 | 4)), "{slow:?}");
 }
@@ -181,15 +180,15 @@ fn runs_are_compared_with_earlier_ones() {
     for part in ["a.json", "b.json", "p99"] {
         assert!(compared.stdout.contains(part), "{}", compared.stdout);
     }
-    // Something else than a result.
+    // Not a result.
     std::fs::write(&b, "{}").expect("writable");
-    let refused = run_kvant(&["load", "compare", text(&a), text(&b)]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("b.json"), "{refused:?}");
+    let rejected = run_kvant(&["load", "compare", text(&a), text(&b)]);
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    assert!(rejected.stderr.contains("b.json"), "{rejected:?}");
 }
 
 #[test]
-fn a_search_that_finds_nothing_is_told_and_written() {
+fn a_search_without_a_result_is_reported_and_written() {
     let dir = TempDir::new();
     let server = TestServer::start(&dir.path().join("data"));
     let json = dir.path().join("a.json");

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// 280 requests.
 const SMALL: [&str; 5] = ["-t2", "-c4", "-d700ms", "-R400", "--quiet"];
-/// Of them, so many have answers of every kind that is to come.
+/// Enough responses to contain every expected kind.
 const ENOUGH: u64 = 140;
 /// Keys that the tests fill a store with.
 const KEYS: &str = "2000";
@@ -20,7 +20,7 @@ fn scripts_dir() -> PathBuf {
 
 /// A server whose store has [`KEYS`].
 fn filled(dir: &TempDir) -> TestServer {
-    // Writes never wait for this machine's disk.
+    // Writes do not wait for the disk.
     let server = TestServer::start_with(&dir.path().join("data"), &["--sync", "os"]);
     let url = format!("http://{}", server.addr());
     let done = run(kvant().args([
@@ -39,9 +39,9 @@ fn filled(dir: &TempDir) -> TestServer {
     server
 }
 
-/// Loads with arguments before and behind the URL and returns the kinds of requests with the
-/// statuses of their answers. Where the machine stood still and few were answered, it is done
-/// again: some kind may be missing among them.
+/// Runs a load with arguments before and after the URL; returns the kinds of requests with the
+/// statuses of their responses. If a stall of the machine left too few responses to contain every
+/// kind, the load is repeated.
 fn statuses(
     server: &TestServer,
     dir: &TempDir,
@@ -70,7 +70,7 @@ fn statuses(
 }
 
 #[test]
-fn what_is_filled_is_found_and_what_is_not_is_not() {
+fn filled_keys_are_found_and_others_are_not() {
     let dir = TempDir::new();
     let server = filled(&dir);
     let get = |ratio: &str| {
@@ -84,11 +84,11 @@ fn what_is_filled_is_found_and_what_is_not_is_not() {
     assert_eq!(get("0.5"), gets(&[200, 404]));
 }
 
-/// Options, and the kinds with their statuses that come of them.
+/// Options, and the resulting kinds with their statuses.
 type Case = (&'static [&'static str], &'static [(&'static str, u16)]);
 
 #[test]
-fn every_workload_gets_the_answers_that_it_expects() {
+fn every_workload_gets_the_expected_responses() {
     let dir = TempDir::new();
     let server = filled(&dir);
     let cases: [Case; 6] = [
@@ -100,7 +100,7 @@ fn every_workload_gets_the_answers_that_it_expects() {
             &["mixed", "--mix", "get=50,put=50", "--key-dist", "zipfian"],
             &[("get", 200), ("put", 201)],
         ),
-        // What it leaves is no filled store any more.
+        // It leaves the store changed.
         (&["delete"], &[("delete", 202)]),
     ];
     for (args, expected) in cases {
@@ -112,9 +112,9 @@ fn every_workload_gets_the_answers_that_it_expects() {
     }
 }
 
-/// Every file in `lab/workloads/`, with the statuses that it is to get.
+/// Every file in `lab/workloads/`, with the expected statuses.
 #[test]
-fn every_script_gets_the_answers_that_it_expects() {
+fn every_script_gets_the_expected_responses() {
     let expected: [(&str, &[u16]); 12] = [
         ("delete.lua", &[202]),
         ("get-absent.lua", &[404]),
@@ -143,11 +143,11 @@ fn every_script_gets_the_answers_that_it_expects() {
 
     let dir = TempDir::new();
     let server = filled(&dir);
-    // What deletes comes last.
+    // The script that deletes comes last.
     for (name, statuses_expected) in expected.iter().rev() {
         let script = scripts_dir().join(name);
         let args = ["-s", script.to_str().expect("UTF-8"), "--ok", "404"];
-        // ARGS stand behind the URL.
+        // ARGS follow the URL.
         let found = statuses(&server, &dir, &args, &["--", KEYS]);
         let found: BTreeSet<u16> = found.iter().map(|(_, status)| *status).collect();
         let wanted: BTreeSet<u16> = statuses_expected.iter().copied().collect();
@@ -156,7 +156,7 @@ fn every_script_gets_the_answers_that_it_expects() {
 }
 
 #[test]
-fn scripts_get_their_arguments_and_may_speak_at_the_end() {
+fn scripts_get_their_arguments_and_may_print_at_the_end() {
     let dir = TempDir::new();
     let server = TestServer::start(&dir.path().join("data"));
     let script = dir.path().join("args.lua");
@@ -179,7 +179,7 @@ fn scripts_get_their_arguments_and_may_speak_at_the_end() {
 }
 
 #[test]
-fn a_script_that_fails_is_told_with_its_line() {
+fn a_failing_script_is_reported_with_its_line() {
     let dir = TempDir::new();
     let server = TestServer::start(&dir.path().join("data"));
     let at_start = "local x = nil\nx()\n";

@@ -1,4 +1,4 @@
-//! The binary from outside: every test starts the real `kvant`.
+//! End-to-end tests: each starts the real `kvant`.
 
 #![expect(clippy::print_stdout, reason = "random tests print their seed")]
 

@@ -1,5 +1,5 @@
-//! The memory of a server under attack stays within its budget and a constant, and what needs
-//! little is served beside it.
+//! The memory of a server under attack stays within its budget plus a constant, and small requests
+//! are still served.
 
 use crate::idle_connections::raise_descriptor_limit;
 use crate::kvant_command::TempDir;
@@ -9,12 +9,12 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 const MEMORY: &str = "64MiB";
-/// The budget, and what is in no budget: half of what `docs/architecture.md` ("Memory") promises.
+/// The budget, and the memory outside it: half of the bound in `docs/architecture.md` ("Memory").
 const RESIDENT_BYTES_MAX: usize = (64 + 32) << 20;
-/// Far beyond what an attack takes.
+/// Far longer than an attack takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The most memory in RAM that a process has had, in bytes.
+/// Peak resident memory of a process, in bytes.
 fn most_resident_bytes(server: &TestServer) -> usize {
     let status =
         std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
@@ -30,7 +30,7 @@ fn assert_within_budget(server: &TestServer) {
     assert!(bytes <= RESIDENT_BYTES_MAX, "{bytes} bytes were resident");
 }
 
-/// CPU time of a process so far, in clock ticks of 10 ms.
+/// CPU time of a process, in clock ticks of 10 ms.
 fn cpu_ticks(server: &TestServer) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.pid())).expect("it runs");
     let (_, rest) = stat.rsplit_once(')').expect("the kernel's format");
@@ -44,8 +44,8 @@ fn connect(server: &TestServer) -> TcpStream {
     stream
 }
 
-/// Sends `bytes` on all connections side by side, reading nothing, until the server has taken them,
-/// has closed, or takes nothing more.
+/// Sends `bytes` on all connections concurrently, reading nothing, until the server has received
+/// them, has closed the connection, or stops reading.
 fn send_to_all(connections: &[TcpStream], bytes: &[u8]) {
     let mut sent_bytes = vec![0; connections.len()];
     let mut progressed_at = Instant::now();
@@ -61,20 +61,20 @@ fn send_to_all(connections: &[TcpStream], bytes: &[u8]) {
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // Refused and closed.
+                // Rejected and closed.
                 Err(_) => *sent = bytes.len(),
             }
         }
     }
 }
 
-/// Asks on a connection that goes on, and checks the status.
+/// Sends a request on an open connection and checks the status.
 fn ask(stream: &mut TcpStream, request: &[u8], status: &str) {
     stream.write_all(request).expect("the server takes it");
-    let mut answer = [0; 4096];
-    let count = stream.read(&mut answer).expect("an answer");
-    let answer = String::from_utf8_lossy(&answer[..count]);
-    assert_eq!(answer.split(' ').nth(1), Some(status), "{answer}");
+    let mut response = [0; 4096];
+    let count = stream.read(&mut response).expect("a response");
+    let response = String::from_utf8_lossy(&response[..count]);
+    assert_eq!(response.split(' ').nth(1), Some(status), "{response}");
 }
 
 fn put(stream: &mut TcpStream, key: &str, value: &[u8]) {
@@ -85,7 +85,7 @@ fn put(stream: &mut TcpStream, key: &str, value: &[u8]) {
     ask(stream, &[head.as_bytes(), value].concat(), "201");
 }
 
-/// Bytes that do not compress.
+/// Incompressible bytes.
 fn noise(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed + 1;
     let mut next = || {
@@ -100,7 +100,7 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn heads_that_do_not_end_stay_within_the_memory() {
+fn endless_heads_stay_within_the_memory() {
     raise_descriptor_limit();
     let dir = TempDir::new();
     let server = TestServer::start_with(dir.path(), &["--memory", MEMORY]);
@@ -145,7 +145,7 @@ fn flushed_memtables_and_a_range_stay_within_the_memory() {
 }
 
 #[test]
-fn long_values_that_nobody_reads_cost_neither_memory_nor_time() {
+fn unread_long_values_cost_neither_memory_nor_time() {
     raise_descriptor_limit();
     let dir = TempDir::new();
     let server = TestServer::start_with(dir.path(), &["--memory", MEMORY]);
@@ -164,7 +164,7 @@ fn long_values_that_nobody_reads_cost_neither_memory_nor_time() {
     }
     let ticks = cpu_ticks(&server) - before;
     println!("{ticks} ticks of CPU time");
-    // To copy the value once for each of these requests would take far more.
+    // Copying the value once per request would take far more.
     assert!(ticks < 50, "{ticks} ticks of 10 ms");
     assert_within_budget(&server);
 }

@@ -1,4 +1,4 @@
-//! The data directory has one owner, who alone may read it.
+//! One process and one user own the data directory.
 
 use crate::kvant_command::{TempDir, kvant, run};
 use crate::server_process::{TestServer, serve_to_end};
@@ -10,8 +10,8 @@ const PUT: &[u8] =
 
 fn post(server: &TestServer, target: &str) {
     let request = format!("POST {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    let answer = server.exchange(request.as_bytes());
-    assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
+    let response = server.exchange(request.as_bytes());
+    assert!(response.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&response));
 }
 
 #[test]
@@ -25,17 +25,16 @@ fn a_deleted_lock_file_lets_no_second_owner_in() {
     let line = second.line("open_failed");
     assert!(line.contains(&process), "{line}");
     for command in ["compact", "repair", "stats"] {
-        let refused = run(kvant().args(["db", command]).arg(dir.path()));
-        assert_eq!(refused.code, Some(1), "{command}: {refused:?}");
-        assert!(refused.stderr.contains(&process), "{command}: {refused:?}");
+        let rejected = run(kvant().args(["db", command]).arg(dir.path()));
+        assert_eq!(rejected.code, Some(1), "{command}: {rejected:?}");
+        assert!(rejected.stderr.contains(&process), "{command}: {rejected:?}");
     }
     assert!(owner.exchange(PUT).starts_with(b"HTTP/1.1 201 "));
     assert_eq!(owner.stop().code, Some(0));
     assert_eq!(TestServer::start(dir.path()).stop().code, Some(0));
 }
 
-/// Checks that only the owner may do anything with what is at `path` and below; the number of
-/// files.
+/// Checks that only the owner has access to `path` and below; returns the number of files.
 fn assert_private(path: &Path) -> usize {
     let metadata = std::fs::symlink_metadata(path).expect("it is there");
     let mode = metadata.permissions().mode() & 0o777;

@@ -36,7 +36,7 @@ fn convert(args: &[&Path], output: &Path) -> Finished {
     run(kvant().arg("profile").args(args).arg("-o").arg(output))
 }
 
-/// A server under load, recorded from outside, and what becomes of the recording.
+/// Records a server under load from outside, and converts the recording.
 #[test]
 fn a_server_under_load_is_profiled_in_every_format() {
     let dir = TempDir::new();
@@ -51,8 +51,8 @@ fn a_server_under_load_is_profiled_in_every_format() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // A machine that others keep busy may give the server little of a second, and it may pass while
-    // the load only begins.
+    // On a busy machine the server may get little of a second of CPU time, and the recording may
+    // end before the load starts.
     run_again_while(
         |_| {
             let recording = read(&file("a.kprof"));
@@ -112,7 +112,7 @@ fn a_server_under_load_is_profiled_in_every_format() {
     assert_eq!(server.stop().code, Some(0));
 }
 
-/// A long recording, begun.
+/// A long recording that has started.
 fn begin(
     server: &TestServer,
     output: &Path,
@@ -128,13 +128,13 @@ fn begin(
 }
 
 #[test]
-fn a_signal_ends_the_recording_and_writes_what_there_is() {
+fn a_signal_ends_the_recording_and_writes_it() {
     let dir = TempDir::new();
     let server = TestServer::start(&dir.path().join("data"));
     let output = dir.path().join("early.kprof");
     let (mut child, mut stderr) = begin(&server, &output);
-    // What is asked for meanwhile is refused, once the first has begun. Should the other one come
-    // first, the long one is refused and ends, and has to be begun again.
+    // A second request is rejected once the first has started. If the second arrives first, the
+    // long one is rejected and has to be started again.
     let mut begun_again = 0;
     loop {
         let other = profile(
@@ -166,7 +166,7 @@ fn a_signal_ends_the_recording_and_writes_what_there_is() {
 }
 
 #[test]
-fn what_went_wrong_is_told_with_what_to_do() {
+fn errors_say_what_to_do() {
     let dir = TempDir::new();
     let output = dir.path().join("x.html");
     let output = output.to_str().unwrap();

@@ -1,5 +1,4 @@
-//! Ends and beginnings of a server with work at hand: stopped while clients write, asked while it
-//! recovers.
+//! A server that stops while clients write, and one that gets requests while it recovers.
 
 use crate::clients::{Clients, Plan, seed};
 use crate::connection::Connection;
@@ -37,14 +36,13 @@ fn a_stop_while_clients_write_loses_nothing_acknowledged() {
     assert_eq!(server.stop().code, Some(0));
 }
 
-/// Records of the log that is recovered: some 30 MB, less than the memtable of `RECOVERY_ARGS`
-/// takes.
+/// Records of the recovered log: some 30 MB, less than the memtable of `RECOVERY_ARGS`.
 const RECORDS: u64 = 480;
 const VALUE_BYTES: usize = 64 << 10;
 const RECOVERY_ARGS: [&str; 2] = ["--memory", "1GiB"];
 
 #[test]
-fn a_recovering_server_is_alive_says_so_and_then_has_everything() {
+fn a_recovering_server_reports_progress_and_then_has_everything() {
     let dir = TempDir::new();
     let server = TestServer::start_with(dir.path(), &RECOVERY_ARGS);
     let mut connection = Connection::open(server.addr()).expect("the server listens");
@@ -59,7 +57,7 @@ fn a_recovering_server_is_alive_says_so_and_then_has_everything() {
 
     let mut server = TestServer::start_listening(dir.path(), &RECOVERY_ARGS);
     let mut seen = Seen::default();
-    // A bound for a recovery that never ends; polls while it works are few.
+    // A bound for a recovery that never ends.
     for _ in 0..60_000 {
         seen.poll(&server);
         if seen.ready > 0 {
@@ -87,7 +85,7 @@ fn value(number: u64) -> Vec<u8> {
     Rng::new(number).bytes(VALUE_BYTES)
 }
 
-/// What a recovering server answered.
+/// The responses of a recovering server.
 #[derive(Debug, Default)]
 struct Seen {
     recovering: u64,
@@ -96,22 +94,22 @@ struct Seen {
 }
 
 impl Seen {
-    /// Asks for everything once. What was ready stays ready, and progress does not go back.
+    /// Sends each request once. Readiness and progress only increase.
     fn poll(&mut self, server: &TestServer) {
         let (status, _, body) = get(server, "/v0/status");
         assert_eq!(status, 200, "alive whatever the storage does");
         let is_ready = json(&body)["status"] == "ready";
-        // Asked after the status: what has become ready meanwhile is allowed.
+        // Sent after the status request: the server may have become ready in between.
         for path in ["/v0/entity?id=0007", "/v0/entities?start=0007&limit=1"] {
             match get(server, path) {
                 (200, _, body) => assert!(body.ends_with(&value(7)), "{path}"),
-                answer => self.assert_recovering(path, answer, is_ready),
+                response => self.assert_recovering(path, response, is_ready),
             }
         }
         match get(server, "/health") {
             (200, _, _) => self.ready += 1,
-            answer => {
-                self.assert_recovering("/health", answer, is_ready);
+            response => {
+                self.assert_recovering("/health", response, is_ready);
                 self.recovering += 1;
             }
         }
@@ -137,13 +135,13 @@ impl Seen {
     }
 }
 
-/// Status, head and body of an answer; a range is sent to a client of HTTP/1.0 without chunks.
+/// Status, head and body of a response; HTTP/1.0 gets a range without chunks.
 fn get(server: &TestServer, path: &str) -> (u16, String, Vec<u8>) {
-    let answer = server.exchange(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes());
-    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a head");
-    let head = String::from_utf8(answer[..end].to_vec()).expect("heads are ASCII");
+    let response = server.exchange(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes());
+    let end = response.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a head");
+    let head = String::from_utf8(response[..end].to_vec()).expect("heads are ASCII");
     let status = head[9..12].parse().expect("a status");
-    (status, head, answer[end + 4..].to_vec())
+    (status, head, response[end + 4..].to_vec())
 }
 
 fn json(body: &[u8]) -> Value {

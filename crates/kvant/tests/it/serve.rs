@@ -1,4 +1,4 @@
-//! `kvant serve` as a process: start, signals, refusals, exit codes.
+//! `kvant serve` as a process: start, signals, errors, exit codes.
 
 use crate::kvant_command::TempDir;
 use crate::server_process::{TestServer, exchange, serve_to_end};
@@ -11,13 +11,13 @@ const PUT: &[u8] =
 const GET: &[u8] = b"GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 const STATUS: &[u8] = b"GET /v0/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
-fn assert_status(answer: &[u8], status: &str) {
+fn assert_status(response: &[u8], status: &str) {
     let head = format!("HTTP/1.1 {status} ");
-    assert!(answer.starts_with(head.as_bytes()), "{}", String::from_utf8_lossy(answer));
+    assert!(response.starts_with(head.as_bytes()), "{}", String::from_utf8_lossy(response));
 }
 
 #[test]
-fn a_value_outlives_stop_and_start() {
+fn a_value_survives_a_restart() {
     let dir = TempDir::new();
     let data = dir.path().join("data");
     for (signal, put) in [("TERM", true), ("INT", false)] {
@@ -26,9 +26,9 @@ fn a_value_outlives_stop_and_start() {
         if put {
             assert_status(&server.exchange(PUT), "201");
         }
-        let answer = server.exchange(GET);
-        assert_status(&answer, "200");
-        assert!(answer.ends_with(b"\r\n\r\nhello"));
+        let response = server.exchange(GET);
+        assert_status(&response, "200");
+        assert!(response.ends_with(b"\r\n\r\nhello"));
         server.signal(signal);
         let ended = server.wait();
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -57,7 +57,7 @@ fn the_memory_engine_says_that_nothing_survives_and_writes_no_file() {
 }
 
 #[test]
-fn a_value_outlives_kill() {
+fn a_value_survives_a_kill() {
     let dir = TempDir::new();
     let server = TestServer::start(dir.path());
     assert_status(&server.exchange(PUT), "201");
@@ -66,7 +66,7 @@ fn a_value_outlives_kill() {
 }
 
 #[test]
-fn a_second_server_on_the_directory_is_refused_with_the_owner() {
+fn a_second_server_on_the_directory_is_rejected_with_the_owner() {
     let dir = TempDir::new();
     let owner = TestServer::start(dir.path());
     let second = serve_to_end(dir.path(), &[]);
@@ -77,13 +77,13 @@ fn a_second_server_on_the_directory_is_refused_with_the_owner() {
 }
 
 #[test]
-fn an_address_in_use_is_refused() {
+fn an_address_in_use_is_rejected() {
     let dir = TempDir::new();
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let addr = taken.local_addr().expect("bound").to_string();
-    let refused = serve_to_end(dir.path(), &["--admin-listen", &addr]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    let line = refused.line("start_failed");
+    let rejected = serve_to_end(dir.path(), &["--admin-listen", &addr]);
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    let line = rejected.line("start_failed");
     assert!(line.contains(&addr), "{line}");
 }
 
@@ -94,7 +94,7 @@ fn status_field(path: &Path, field: &str) -> String {
     line.expect("every thread has this field").trim_start_matches(':').trim().to_string()
 }
 
-/// The CPUs of each selector thread, in the order of their numbers.
+/// The CPUs of each selector thread, by number.
 fn selector_cpus(pid: u32) -> Vec<String> {
     let mut cpus = Vec::new();
     for thread in std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs") {
@@ -118,7 +118,7 @@ fn selectors_are_bound_to_their_cpus_in_turn() {
     let server =
         TestServer::start_with(dir.path(), &["--selectors", "3", "--selector-cpus", &list]);
     assert_eq!(selector_cpus(server.pid()), [last.as_str(), &first, &last]);
-    // What a selector starts for work that blocks may run everywhere, as all other threads.
+    // Threads that a selector starts for blocking work may run on all CPUs, as other threads do.
     let mut threads = 0;
     let flush = b"POST /v0/admin/flush HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     assert_status(&server.exchange(flush), "200");
@@ -137,28 +137,28 @@ fn selectors_are_bound_to_their_cpus_in_turn() {
 }
 
 #[test]
-fn a_cpu_that_does_not_exist_is_refused_with_its_number() {
+fn a_cpu_that_does_not_exist_is_rejected_with_its_number() {
     let dir = TempDir::new();
-    let refused = serve_to_end(dir.path(), &["--selector-cpus", "1023"]);
-    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let rejected = serve_to_end(dir.path(), &["--selector-cpus", "1023"]);
+    assert_eq!(rejected.code, Some(2), "{rejected:?}");
     assert!(
-        refused.log.iter().any(|line| line.contains("flag --selector-cpus: CPU 1023 ")),
-        "{refused:?}"
+        rejected.log.iter().any(|line| line.contains("flag --selector-cpus: CPU 1023 ")),
+        "{rejected:?}"
     );
 }
 
 #[test]
-fn a_data_directory_that_is_a_file_is_refused() {
+fn a_data_directory_that_is_a_file_is_rejected() {
     let dir = TempDir::new();
     let file = dir.path().join("file");
     std::fs::write(&file, "not a directory").expect("writable");
-    let refused = serve_to_end(&file, &[]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.line("open_failed").contains(&file.display().to_string()), "{refused:?}");
+    let rejected = serve_to_end(&file, &[]);
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    assert!(rejected.line("open_failed").contains(&file.display().to_string()), "{rejected:?}");
 }
 
 #[test]
-fn the_operator_listener_has_an_address_of_its_own() {
+fn the_operator_api_has_its_own_listener() {
     let dir = TempDir::new();
     let server = TestServer::start_with(dir.path(), &["--admin-listen", "127.0.0.1:0"]);
     let admin_addr = server.admin_addr().expect("logged");
@@ -178,9 +178,9 @@ fn a_second_signal_does_not_wait_for_requests() {
     let head =
         b"PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
     half.write_all(head).expect("taken");
-    // From `100 Continue` on the request is in flight.
+    // After `100 Continue` the request is in flight.
     let mut interim = [0; 12];
-    half.read_exact(&mut interim).expect("an interim answer");
+    half.read_exact(&mut interim).expect("an interim response");
     assert_eq!(&interim, b"HTTP/1.1 100");
     server.signal("TERM");
     server.wait_for_event("stopping");
@@ -199,14 +199,14 @@ fn a_request_in_flight_is_finished_before_the_end() {
         b"PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
     half.write_all(head).expect("taken");
     let mut interim = [0; 25];
-    half.read_exact(&mut interim).expect("an interim answer");
+    half.read_exact(&mut interim).expect("an interim response");
     assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
     server.signal("TERM");
     server.wait_for_event("stopping");
     half.write_all(b"hello").expect("taken");
-    let mut answer = Vec::new();
-    half.read_to_end(&mut answer).expect("answered and closed");
-    assert_status(&answer, "201");
+    let mut response = Vec::new();
+    half.read_to_end(&mut response).expect("answered and closed");
+    assert_status(&response, "201");
     assert_eq!(server.wait().code, Some(0));
     assert!(TestServer::start(dir.path()).exchange(GET).ends_with(b"\r\n\r\nhello"));
 }

@@ -1,4 +1,4 @@
-//! A real server process, for tests that talk to it, stop it or kill it.
+//! A real server process that tests send requests to, stop or kill.
 
 use crate::kvant_command::kvant;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,11 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// Bound on everything that a test waits for, so that a hanging server fails its test instead of
-/// stopping all. Nothing is expected to come near it.
+/// Longest wait of a test, so that a hanging server fails its test instead of blocking all. No wait
+/// comes near it.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// A running `kvant serve` on a free port of the loopback address. Dropped: killed.
+/// A running `kvant serve` on a free port of the loopback address; killed when dropped.
 pub(crate) struct TestServer {
     process: Process,
     addr: SocketAddr,
@@ -31,8 +31,8 @@ impl TestServer {
         server
     }
 
-    /// As [`TestServer::start_with`], after commands of a shell such as `ulimit -n 64`, which hold
-    /// for the server.
+    /// As [`TestServer::start_with`], after shell commands such as `ulimit -n 64`, which affect the
+    /// server.
     pub(crate) fn start_after(commands: &str, data: &Path, args: &[&str]) -> TestServer {
         let mut server = TestServer::of(Process::start_after(commands, data, args));
         server.wait_for_event("ready");
@@ -53,8 +53,7 @@ impl TestServer {
         self.addr
     }
 
-    /// The address of the operator API, where it has one of its own and the database was waited
-    /// for.
+    /// The address of the operator API, if it has a listener of its own and the server is ready.
     pub(crate) fn admin_addr(&self) -> Option<SocketAddr> {
         self.process
             .lines
@@ -67,13 +66,13 @@ impl TestServer {
         self.process.child.id()
     }
 
-    /// Sends `request` on a connection of its own and returns all that is answered until the server
-    /// closes it: ask for that with `Connection: close`.
+    /// Sends `request` on a new connection and returns everything until the server closes it; the
+    /// request should have `Connection: close`.
     pub(crate) fn exchange(&self, request: &[u8]) -> Vec<u8> {
         exchange(self.addr, request)
     }
 
-    /// Waits for the log line of an event and returns it. Lines before it are passed over.
+    /// Waits for the log line of an event and returns it; skips lines before it.
     pub(crate) fn wait_for_event(&mut self, event: &str) -> String {
         self.process.wait_for_event(event)
     }
@@ -85,12 +84,12 @@ impl TestServer {
         assert!(status.expect("kill(1) exists").success(), "the server is not running any more");
     }
 
-    /// SIGKILL: nothing that the server would do at its end is done.
+    /// SIGKILL: the server does no shutdown work.
     pub(crate) fn kill(self) {
         drop(self);
     }
 
-    /// SIGTERM, and the end of the process.
+    /// SIGTERM; returns the end of the process.
     pub(crate) fn stop(self) -> Ended {
         self.signal("TERM");
         self.wait()
@@ -102,7 +101,7 @@ impl TestServer {
     }
 }
 
-/// How a server ended.
+/// The end of a server.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -117,24 +116,24 @@ impl Ended {
     }
 }
 
-/// Runs a server that is expected to end by itself.
+/// Runs a server that ends by itself.
 pub(crate) fn serve_to_end(data: &Path, args: &[&str]) -> Ended {
     Process::start(data, args).wait()
 }
 
-/// As [`serve_to_end`], after commands of a shell.
+/// As [`serve_to_end`], after shell commands.
 pub(crate) fn serve_to_end_after(commands: &str, data: &Path, args: &[&str]) -> Ended {
     Process::start_after(commands, data, args).wait()
 }
 
-/// Sends `request` to `addr` and reads until the other side closes.
+/// Sends `request` to `addr` and reads until the server closes the connection.
 pub(crate) fn exchange(addr: SocketAddr, request: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(addr).expect("the server listens");
     stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout can be set");
     stream.write_all(request).expect("the server takes the request");
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).expect("the server answers and closes");
-    answer
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).expect("the server responds and closes");
+    response
 }
 
 fn is_event(line: &str, event: &str) -> bool {
@@ -147,8 +146,7 @@ fn address(line: &str) -> SocketAddr {
     address.and_then(|address| address.parse().ok()).unwrap_or_else(|| panic!("no address: {line}"))
 }
 
-/// The process and what it has logged. A thread reads its log, so that it never waits for a full
-/// pipe.
+/// The process and its log. A thread reads the log, so that the server never blocks on a full pipe.
 struct Process {
     child: Child,
     lines: Vec<String>,
@@ -178,9 +176,9 @@ impl Process {
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
-            // A machine that stands still for a while is no overload.
+            // A stall of the machine is no overload.
             .args(["--queue-wait-max", "60s", "--overload", "reject"])
-            // What the clients of these tests say.
+            // The Host header of the clients of these tests.
             .args(["--allowed-hosts", "x"])
             .args(args)
             .stderr(Stdio::piped());
@@ -229,7 +227,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both are allowed on a process that has ended and was waited for.
+        // Both succeed on a reaped process.
         self.child.kill().expect("the process is ours");
         self.child.wait().expect("the process is ours");
         if std::thread::panicking() {

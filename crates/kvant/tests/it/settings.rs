@@ -1,4 +1,4 @@
-//! Settings as the operator meets them: printed, refused, exit codes.
+//! Settings as the operator sees them: printed, rejected, exit codes.
 
 use crate::kvant_command::{TempDir, kvant, run, run_kvant};
 
@@ -32,7 +32,7 @@ fn print_config_names_the_origin_of_each_value() {
         done.stdout
     );
 
-    // What is printed is a file that says the same.
+    // The output is a file with the same settings.
     let printed = dir.path().join("printed.toml");
     std::fs::write(&printed, &done.stdout).expect("writable");
     let again = run(kvant().args(["serve", "--print-config", "--config"]).arg(&printed));
@@ -44,7 +44,7 @@ fn print_config_names_the_origin_of_each_value() {
 }
 
 #[test]
-fn the_file_can_be_named_by_the_environment() {
+fn the_environment_can_name_the_file() {
     let dir = TempDir::new();
     let file = dir.path().join("kvant.toml");
     std::fs::write(&file, "log-format = 'json'\n").expect("writable");
@@ -54,7 +54,7 @@ fn the_file_can_be_named_by_the_environment() {
 }
 
 #[test]
-fn bad_settings_are_refused_all_at_once_with_exit_code_2() {
+fn bad_settings_are_rejected_all_at_once_with_exit_code_2() {
     let dir = TempDir::new();
     let file = dir.path().join("kvant.toml");
     std::fs::write(&file, "lissten = 'x'\nsync = 'maybe'\n").expect("writable");
@@ -98,7 +98,7 @@ fn print_config_refuses_bad_settings_too() {
 }
 
 #[test]
-fn commands_that_do_not_exist_yet_are_refused() {
+fn commands_that_do_not_exist_yet_are_rejected() {
     let done = run_kvant(&["lab", "list", "--help"]);
     assert_eq!(done.code, Some(2));
     assert_eq!(done.stderr, "kvant: `kvant lab` does not exist yet\n");
@@ -106,7 +106,7 @@ fn commands_that_do_not_exist_yet_are_refused() {
 }
 
 #[test]
-fn unknown_flags_and_commands_are_refused_with_exit_code_2() {
+fn unknown_flags_and_commands_are_rejected_with_exit_code_2() {
     for args in
         [&["serve", "--lissten", "x"][..], &["dance"], &["serve", "extra"], &["db", "verify"], &[]]
     {

@@ -1,9 +1,9 @@
-//! A file system so small that a server fills it, and what clients do there.
+//! A file system small enough for a server to fill, and the requests of its clients.
 //!
-//! It has to be mounted: tests that may not do that pass with a message, and leave the question to
-//! the engine's tests on a simulated disk.
+//! It has to be mounted. Tests that lack the permission pass with a message; the engine's tests on
+//! a simulated disk cover the case.
 
-use crate::connection::{Answer, Connection};
+use crate::connection::{Connection, Response};
 use crate::kvant_command::TempDir;
 use crate::server_process::TestServer;
 use kvant_env::rng::Rng;
@@ -16,16 +16,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const MEMORY: [&str; 2] = ["--memory", "64MiB"];
-/// Requests that are sent before the first answer is read.
+/// Requests that are sent before the first response is read.
 const PIPELINED: usize = 64;
-/// Bound on the wait for space to return.
+/// Longest wait for free space.
 const HEAL_MAX: Duration = Duration::from_secs(60);
 
-/// A file system of its own, gone with its contents when dropped.
+/// A file system of its own, unmounted and discarded when dropped.
 pub(crate) struct SmallDisk(TempDir);
 
 impl SmallDisk {
-    /// One in memory, or what `KVANT_BRIM_FS` names.
+    /// One in memory, or the one that `KVANT_BRIM_FS` names.
     pub(crate) fn mount(mebibytes: u64) -> Option<SmallDisk> {
         let dir = TempDir::new();
         let fs = std::env::var("KVANT_BRIM_FS").unwrap_or_else(|_| "tmpfs".to_string());
@@ -34,7 +34,7 @@ impl SmallDisk {
             let size = format!("size={mebibytes}m");
             mount.args(["-t", "tmpfs", "-o", &size, "kvant-test"]);
         } else {
-            // Gone when it is unmounted, for nothing else holds it then.
+            // Removed with the mount: nothing else refers to it.
             let image = dir.path().with_extension("img");
             let file = File::create(&image).expect("a file can be made");
             file.set_len(mebibytes << 20).expect("a sparse file");
@@ -57,7 +57,7 @@ impl SmallDisk {
         self.0.path().join("data")
     }
 
-    /// Another program takes whatever becomes free, until `is_over`.
+    /// Takes all space that becomes free, as another program, until `is_over`.
     pub(crate) fn keep_filling(&self, is_over: &AtomicBool) {
         while !is_over.load(Ordering::Relaxed) {
             self.fill();
@@ -71,7 +71,7 @@ impl SmallDisk {
         options.open(self.0.path().join("filler")).expect("a file can be made")
     }
 
-    /// Another program takes all that is left.
+    /// Takes all free space, as another program.
     pub(crate) fn fill(&self) {
         let mut file = self.filler();
         for piece_bytes in [1 << 20, 4096, 1] {
@@ -92,7 +92,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: not even a process that a failed test left keeps it.
+        // Lazily, so that a process left by a failed test does not prevent it.
         let unmounted = Command::new("umount").arg("-l").arg(self.0.path()).status();
         if !unmounted.is_ok_and(|status| status.success()) {
             println!("{} stays mounted", self.0.path().display());
@@ -116,12 +116,12 @@ pub(crate) fn request(method: &str, key: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-pub(crate) fn ask(connection: &mut Connection, request: &[u8]) -> Answer {
+pub(crate) fn ask(connection: &mut Connection, request: &[u8]) -> Response {
     connection.send(request).expect("the server takes requests");
-    connection.receive().expect("the server answers")
+    connection.receive().expect("the server responds")
 }
 
-/// Puts records until one is refused for want of space.
+/// Puts records until one is rejected for lack of space.
 pub(crate) fn fill(
     connection: &mut Connection,
     rng: &mut Rng,
@@ -141,24 +141,24 @@ pub(crate) fn fill(
             puts.iter().flat_map(|(key, value)| request("PUT", key, value)).collect();
         connection.send(&requests).expect("sent");
         for (key, value) in puts {
-            let answer = connection.receive().expect("an answer");
-            match answer.status {
+            let response = connection.receive().expect("a response");
+            match response.status {
                 201 => drop(records.insert(key, value)),
                 507 => is_full = true,
-                status => panic!("a put was answered {status}"),
+                status => panic!("a put got {status}"),
             }
         }
     }
 }
 
-/// Deletes these, all of which must be accepted.
+/// Deletes these; every delete must be accepted.
 pub(crate) fn delete(connection: &mut Connection, keys: &[String]) {
     for keys in keys.chunks(PIPELINED) {
         let requests: Vec<u8> = keys.iter().flat_map(|key| request("DELETE", key, b"")).collect();
         connection.send(&requests).expect("sent");
         for _ in keys {
-            let answer = connection.receive().expect("an answer");
-            assert_eq!(answer.status, 202, "{}", String::from_utf8_lossy(&answer.body));
+            let response = connection.receive().expect("a response");
+            assert_eq!(response.status, 202, "{}", String::from_utf8_lossy(&response.body));
         }
     }
 }
@@ -176,15 +176,15 @@ pub(crate) fn delete_most(
     records.retain(|key, _| gone.binary_search(key).is_err());
 }
 
-/// Waits until puts are accepted again: how long that took.
+/// Waits until puts are accepted again; returns the time that took.
 pub(crate) fn put_when_healed(connection: &mut Connection) -> Duration {
     let since = Instant::now();
     loop {
-        let answer = ask(connection, &request("PUT", "healed", b"v"));
-        match answer.status {
+        let response = ask(connection, &request("PUT", "healed", b"v"));
+        match response.status {
             201 => break,
             507 if since.elapsed() < HEAL_MAX => std::thread::sleep(Duration::from_millis(50)),
-            status => panic!("puts are still answered {status}"),
+            status => panic!("puts still get {status}"),
         }
     }
     let took = since.elapsed();
@@ -202,9 +202,9 @@ pub(crate) fn assert_records(connection: &mut Connection, records: &Records) {
 }
 
 pub(crate) fn health(connection: &mut Connection) -> String {
-    let answer = ask(connection, b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
-    assert_eq!(answer.status, 200);
-    let body: serde_json::Value = serde_json::from_slice(&answer.body).expect("JSON");
+    let response = ask(connection, b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_eq!(response.status, 200);
+    let body: serde_json::Value = serde_json::from_slice(&response.body).expect("JSON");
     body["writes"].as_str().expect("whether writes succeed").to_string()
 }
 

@@ -1,4 +1,4 @@
-//! What the system refuses to a running server: descriptors, sizes of files, its own directory.
+//! Limits of the system on a running server: descriptors, file sizes, a moved directory.
 
 use crate::connection::Connection;
 use crate::kvant_command::TempDir;
@@ -11,8 +11,8 @@ fn ask(client: &mut Connection, method: &str, target: &str, body: &[u8]) -> (u16
     let head =
         format!("{method} {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
     client.send(&[head.as_bytes(), body].concat()).expect("the server takes the request");
-    let answer = client.receive().expect("the server answers");
-    (answer.status, answer.body)
+    let response = client.receive().expect("the server responds");
+    (response.status, response.body)
 }
 
 fn json(body: &[u8]) -> Value {
@@ -20,14 +20,14 @@ fn json(body: &[u8]) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(body)))
 }
 
-/// Sets a limit of the running server and returns the one before.
+/// Sets a limit of the running server; returns the previous one.
 fn set_limit(server: &TestServer, resource: Resource, current: Option<u64>) -> Option<u64> {
     let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw);
     let limit = Rlimit { current, maximum: getrlimit(resource).maximum };
     prlimit(pid, resource, limit).expect("the process is ours").current
 }
 
-/// The number that the next descriptor of the server gets.
+/// The number of the server's next descriptor.
 fn next_descriptor(server: &TestServer) -> u64 {
     let entries = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("it runs");
     let open: Vec<u64> = entries
@@ -44,8 +44,7 @@ fn a_shortage_of_descriptors_fences_nothing() {
     let dir = TempDir::new();
     let server = TestServer::start_with(&dir.path().join("data"), &["--sync", "always"]);
     let mut client = Connection::open(server.addr()).expect("the server listens");
-    // Each step of a flush in turn meets the shortage: making a file, syncing its name, opening it
-    // again.
+    // Each step of a flush fails in turn: creating a file, syncing its name, opening it again.
     for spare in 0..6 {
         assert_eq!(ask(&mut client, "PUT", "/v0/entity?id=before", b"1").0, 201);
         let next = next_descriptor(&server);
@@ -95,7 +94,7 @@ fn with_64_descriptors_files_have_theirs_while_connections_are_full() {
     }
     let (status, body) = ask(&mut client, "GET", "/health", b"");
     assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
-    // Those that wait in the kernel are served once others have gone.
+    // Connections that wait in the kernel are served once others close.
     let mut last = storm.pop().expect("a hundred");
     drop(storm);
     assert_eq!(ask(&mut last, "GET", "/v0/entity?id=k3", b""), (200, b"11".to_vec()));
@@ -107,12 +106,12 @@ fn with_64_descriptors_files_have_theirs_while_connections_are_full() {
 }
 
 #[test]
-fn too_few_descriptors_are_refused_with_what_to_do() {
+fn too_few_descriptors_are_rejected_with_what_to_do() {
     let dir = TempDir::new();
-    let refused =
+    let rejected =
         serve_to_end_after("ulimit -n 64", &dir.path().join("data"), &["--selectors", "30"]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    let line = refused.line("start_failed");
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    let line = rejected.line("start_failed");
     assert!(line.contains("ulimit") && line.contains("--selectors"), "{line}");
 }
 
@@ -124,10 +123,10 @@ fn a_file_over_the_size_limit_is_an_error_and_not_the_end() {
     assert_eq!(ask(&mut client, "PUT", "/v0/entity?id=first", b"v").0, 201);
     let before = set_limit(&server, Resource::Fsize, Some(1 << 20));
     let value = vec![b'v'; 256 << 10];
-    let refused = (0..8)
+    let rejected = (0..8)
         .map(|_| ask(&mut client, "PUT", "/v0/entity?id=k", &value))
         .find(|(status, _)| *status != 201);
-    let (status, body) = refused.expect("2 MiB do not fit into a log of 1 MiB");
+    let (status, body) = rejected.expect("2 MiB do not fit into a log of 1 MiB");
     assert_eq!((status, &json(&body)["type"]), (500, &"io".into()));
     assert_eq!(ask(&mut client, "GET", "/v0/entity?id=first", b"").0, 200);
     let (status, body) = ask(&mut client, "GET", "/health", b"");
@@ -139,7 +138,7 @@ fn a_file_over_the_size_limit_is_an_error_and_not_the_end() {
 }
 
 #[test]
-fn health_tells_of_a_data_directory_that_was_moved_away() {
+fn health_reports_a_data_directory_that_was_moved_away() {
     let dir = TempDir::new();
     let (data, moved) = (dir.path().join("data"), dir.path().join("moved"));
     let server = TestServer::start_with(&data, &["--memory", "64MiB"]);
@@ -147,11 +146,11 @@ fn health_tells_of_a_data_directory_that_was_moved_away() {
     assert_eq!(ask(&mut client, "PUT", "/v0/entity?id=first", b"v").0, 201);
     std::fs::rename(&data, &moved).expect("the directory is ours");
     let value = vec![b'v'; 4 << 20];
-    // Log files that are open take some more.
-    let refused = (0..50)
+    // Open log files accept a few more writes.
+    let rejected = (0..50)
         .map(|_| ask(&mut client, "PUT", "/v0/entity?id=k", &value))
         .find(|(status, _)| *status != 201);
-    let (status, body) = refused.expect("200 MiB do not fit into memory");
+    let (status, body) = rejected.expect("200 MiB do not fit into memory");
     assert_eq!((status, &json(&body)["type"]), (500, &"io".into()));
     let (status, body) = ask(&mut client, "GET", "/health", b"");
     let problem = json(&body);
