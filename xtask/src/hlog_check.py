@@ -148,7 +148,7 @@ def check_result(path, schema_path, merged):
 
 def expected_rows(histogram):
     """Value in ms, quantile and count of each row: five rows for each halving of the distance to 100 %, a row for the
-    first value that reaches each quantile, and a last one. The Python library takes other steps than the reference
+    first value that reaches each quantile, and a last one. The Python library uses other steps than the reference
     implementation, so that only its counts are used."""
     values = counts(histogram)
     total = sum(values.values())

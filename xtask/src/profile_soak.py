@@ -212,16 +212,16 @@ def watch(server, seconds):
     """Resident memory and descriptors over time."""
     samples = []
     deadline = time.monotonic() + seconds
-    told = time.monotonic()
+    reported = time.monotonic()
     while time.monotonic() < deadline and not over.wait(SAMPLE_INTERVAL_S):
         if server.process.poll() is not None:
             problem(f"the server ended with {server.process.returncode}")
             break
         samples.append((server.rss_kib(), server.descriptors()))
-        if time.monotonic() - told > 60:
-            told = time.monotonic()
+        if time.monotonic() - reported > 60:
+            reported = time.monotonic()
             rss, descriptors = samples[-1]
-            print(f"{(deadline - told) / 60:.0f} min left: RSS {rss >> 10} MiB, {descriptors} descriptors, "
+            print(f"{(deadline - reported) / 60:.0f} min left: RSS {rss >> 10} MiB, {descriptors} descriptors, "
                   f"{sum(counts[name] for name in FORMATS)} recordings", flush=True)
     return samples
 

@@ -28,8 +28,8 @@ pub(super) struct Import {
     pub(super) line: usize,
 }
 
-/// Longer chains of re-exports are circles of names.
-const REEXPORTS_MAX: usize = 8;
+/// A longer chain of imports is a cycle of names.
+const CHAIN_MAX: usize = 8;
 
 impl<'a> CrateImports<'a> {
     /// Reads each crate of the product, and the tool itself.
@@ -81,30 +81,40 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// The file that defines the item at `words`, as `from` writes it, and the item's path.
+    /// The file that defines the item that `from` calls `words`, and the item's path. `None` if
+    /// it is a module or of another crate.
+    ///
+    /// This is no full name resolution: it follows imports by name, but not globs.
     fn definition(
         &self,
         from: usize,
         words: &[String],
         depth: usize,
     ) -> Option<(usize, Vec<String>)> {
-        let file = &self.read[from];
+        if depth > CHAIN_MAX {
+            return None;
+        }
+        let FilePaths { module, imports, .. } = &self.read[from];
+        let up = words.iter().take_while(|word| *word == "super").count();
         let inside = match words[0].as_str() {
             "crate" => words[1..].to_vec(),
-            first if self.is_module(&[&file.module[..], &[first.to_owned()]].concat()) => {
-                [&file.module[..], words].concat()
-            }
-            _ => return None,
+            "self" => [module, &words[1..]].concat(),
+            "super" => [&module[..module.len().checked_sub(up)?], &words[up..]].concat(),
+            first => match imports.get(first) {
+                Some(target) if target[0] != first => {
+                    let target = [target, &words[1..]].concat();
+                    return self.definition(from, &target, depth + 1);
+                }
+                _ if self.is_module(&[&module[..], &words[..1]].concat()) => {
+                    [&module[..], words].concat()
+                }
+                _ => return None,
+            },
         };
         let prefix = (0..=inside.len()).rev().find(|len| self.is_module(&inside[..*len]))?;
         let (to, item) = (self.modules[&inside[..prefix]], inside.get(prefix)?);
-        if to != from
-            && depth < REEXPORTS_MAX
-            && let Some(target) = self.read[to].imports.get(item)
-        {
-            let target = [target, &inside[prefix + 1..]].concat();
-            // Leads out of this crate if the name is imported from another.
-            return self.definition(to, &target, depth + 1);
+        if to != from && self.read[to].imports.contains_key(item) {
+            return self.definition(to, &inside[prefix..], depth + 1);
         }
         Some((to, [&["crate".to_owned()], &inside[..]].concat()))
     }
@@ -113,3 +123,6 @@ impl Names<'_> {
         self.modules.contains_key(words)
     }
 }
+
+#[cfg(test)]
+mod tests;

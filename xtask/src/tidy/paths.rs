@@ -1,7 +1,4 @@
-//! The paths that a Rust file names, with their first words expanded.
-//!
-//! This is no name resolution: it expands names through the imports of the same file, and `crate`,
-//! `self` and `super` through the file's place in its crate.
+//! The paths that a Rust file names, as it writes them, and the names that it imports.
 
 use super::tokens::{Token, is_word};
 use std::collections::HashMap;
@@ -12,7 +9,7 @@ pub(super) struct FilePaths {
     pub(super) module: Vec<String>,
     /// Every path of two or more words and every import but unused re-exports, each with its line.
     pub(super) paths: Vec<(Vec<String>, usize)>,
-    /// The full path of each imported name.
+    /// The path of each imported name.
     pub(super) imports: HashMap<String, Vec<String>>,
 }
 
@@ -40,14 +37,11 @@ pub(super) fn of(path: &str, tokens: &[Token]) -> FilePaths {
     };
     let imported = imports.iter().filter(|import| is_used(import));
     let all = imported.map(|import| (import.words.clone(), import.line)).chain(mentions);
-    let module = module_of(path);
-    let names: HashMap<&str, &[String]> =
-        imports.iter().map(|import| (import.name.as_str(), &import.words[..])).collect();
-    let paths = all.map(|(words, line)| (follow(words, &names, &module), line)).collect();
-    let targets = imports
-        .iter()
-        .map(|import| (import.name.clone(), follow(import.words.clone(), &names, &module)));
-    FilePaths { paths, imports: targets.collect(), module }
+    FilePaths {
+        module: module_of(path),
+        paths: all.collect(),
+        imports: imports.iter().map(|import| (import.name.clone(), import.words.clone())).collect(),
+    }
 }
 
 /// One name of a `use` line, with its path.
@@ -127,32 +121,6 @@ fn module_of(path: &str) -> Vec<String> {
     let mut words: Vec<String> = inside.split('/').map(str::to_owned).collect();
     if matches!(words.last().map(String::as_str), Some("mod" | "lib" | "main")) {
         words.pop();
-    }
-    words
-}
-
-/// Expands the first word as far as the file defines it.
-fn follow(
-    mut words: Vec<String>,
-    names: &HashMap<&str, &[String]>,
-    module: &[String],
-) -> Vec<String> {
-    let own = [&["crate".to_owned()], module].concat();
-    // A longer chain of imports is a cycle of names.
-    for _ in 0..8 {
-        let first = words[0].as_str();
-        let target: Vec<String> = match (first, names.get(first)) {
-            ("crate", _) => break,
-            ("self", _) => own.clone(),
-            ("super", _) => {
-                let up = words.iter().take_while(|word| *word == "super").count();
-                words.drain(..up - 1);
-                own[..own.len().saturating_sub(up).max(1)].to_vec()
-            }
-            (_, Some(target)) if target[0] != first => target.to_vec(),
-            _ => break,
-        };
-        words.splice(..1, target);
     }
     words
 }
