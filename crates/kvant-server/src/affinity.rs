@@ -1,10 +1,9 @@
-//! Which CPUs threads may run on: selectors are bound to one where `--selector-cpus` says so.
+//! CPU affinity: `--selector-cpus` binds each selector to one CPU.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 
-/// What is wrong with binding threads to `cpus`, if anything: those that do not exist or that this
-/// process may not use.
+/// The problem of binding threads to `cpus`, if some do not exist or this process may not use them.
 pub fn cpus_problem(cpus: &[usize]) -> Option<String> {
     if cpus.is_empty() {
         return None;
@@ -35,7 +34,7 @@ pub(crate) fn allowed() -> io::Result<CpuSet> {
     Ok(sched_getaffinity(None)?)
 }
 
-/// Binds the calling thread, and the threads that it starts, to one CPU.
+/// Binds the calling thread, and threads that it starts, to one CPU.
 pub(crate) fn bind_to(cpu: usize) -> io::Result<()> {
     let mut cpus = CpuSet::new();
     cpus.set(cpu);

@@ -22,7 +22,7 @@ pub enum DispatchMode {
 /// What happens to requests beyond what the server can do (`--overload`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overload {
-    /// The limit follows the measured latency; dear requests are refused before cheap ones.
+    /// The limit follows the measured latency; costly requests are refused before cheap ones.
     Adaptive,
     /// A request that finds the queue full is refused.
     Reject,
@@ -40,16 +40,16 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// Address of a second listener that alone carries the operator API (`/v0/status` is on both).
     pub admin_listen: Option<SocketAddr>,
-    /// Names under which clients reach the server, beside its addresses and `localhost`; without
+    /// Names under which clients reach the server, besides its addresses and `localhost`; without
     /// ports.
     pub allowed_hosts: Vec<String>,
-    /// Event loops, one thread each; at least 1. Default: the CPUs that this process may use.
+    /// Event loops, one thread each; at least 1. Default: as many as this process has CPUs.
     pub selectors: usize,
-    /// CPUs that the selectors are bound to, one each in turn; empty: none is bound.
+    /// CPUs to which the selectors are bound, one each in turn; empty: none is bound.
     pub selector_cpus: Vec<usize>,
     /// Which threads do the storage work.
     pub dispatch: DispatchMode,
-    /// Threads that do what selectors do not; at least 1.
+    /// Worker threads; at least 1.
     pub workers: usize,
     /// Requests that may wait for a worker.
     pub queue_capacity: usize,
@@ -60,7 +60,7 @@ pub struct ServerConfig {
     /// Longest time that a request waits before its storage work: in the queue, for a stall to end,
     /// for memory; then `503`.
     pub queue_wait_max: Duration,
-    /// Longest time that a reader may take nothing of an answer before its connection is cut.
+    /// Longest time that a reader may take nothing of a response before its connection is cut.
     pub range_idle_max: Duration,
     /// Longest time that a connection may be open without a request before it is closed.
     pub connection_idle_max: Duration,
@@ -74,7 +74,7 @@ pub struct ServerConfig {
     pub checkpoints: PathBuf,
 }
 
-/// Most threads of a kind.
+/// Most selectors, and most workers.
 const THREAD_COUNT_MAX: usize = 1024;
 
 fn cpu_count() -> usize {
@@ -105,7 +105,7 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// Everything that is wrong with these settings, a sentence each; empty when they can be used.
+    /// The problems of these settings, a sentence each; empty when they are valid.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for (count, what) in [(self.selectors, "selectors"), (self.workers, "workers")] {
@@ -136,7 +136,7 @@ impl ServerConfig {
             problems.push("a head wait of zero would refuse every request".into());
         }
         if self.connections_max == Some(0) {
-            problems.push("a server for 0 connections serves nobody".into());
+            problems.push("a server for 0 connections serves no client".into());
         }
         if self.admin_listen.is_some_and(|admin| admin == self.listen && admin.port() != 0) {
             problems.push(format!("both listeners have the address {}", self.listen));

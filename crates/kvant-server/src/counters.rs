@@ -32,38 +32,49 @@ impl Counter {
     }
 }
 
-/// The counters of one selector.
-#[derive(Default)]
-pub(crate) struct Counters {
-    /// Connections that are open or on their way to this selector.
-    pub(crate) connections: AtomicUsize,
-    /// Connections taken since the start.
-    pub(crate) accepted: Counter,
-    /// Times that accepting waited for a connection to close.
-    pub(crate) accept_waits: Counter,
-    /// Connections closed because they had no request for too long.
-    pub(crate) idle_closed: Counter,
-    /// Requests whose head did not come in time.
-    pub(crate) head_timeouts: Counter,
-    /// Requests whose body did not come in time.
-    pub(crate) body_timeouts: Counter,
-    pub(crate) received_bytes: Counter,
-    pub(crate) sent_bytes: Counter,
-    /// Readers that took nothing for too long.
-    pub(crate) readers_cut: Counter,
-    /// Ranges whose body broke off because of an error.
-    pub(crate) ranges_aborted: Counter,
-    /// Peers that had not closed their side when the server stopped waiting for it.
-    pub(crate) lingers_timed_out: Counter,
-    /// Submissions to the store, and the writes in them.
-    pub(crate) batches: Counter,
-    pub(crate) batched_writes: Counter,
-    /// Times that writes had to wait for a stall, and writes refused because it lasted too long.
-    pub(crate) stalls: Counter,
-    pub(crate) stalled_out: Counter,
-    /// Requests refused because their body or value found no memory in time.
-    pub(crate) memory_refusals: Counter,
-    requests: [[[Counter; CLASSES.len()]; METHODS.len()]; ROUTE_ROWS],
+/// Declares [`Counters`] and [`ROWS`] from the names and the help texts of the counters.
+macro_rules! counters {
+    ($($name:ident: $help:literal,)+) => {
+        /// The counters of one selector.
+        #[derive(Default)]
+        pub(crate) struct Counters {
+            /// Connections that are open or on their way to this selector.
+            pub(crate) connections: AtomicUsize,
+            requests: [[[Counter; CLASSES.len()]; METHODS.len()]; ROUTE_ROWS],
+            $(#[doc = $help] pub(crate) $name: Counter,)+
+        }
+
+        /// Every counter, except the requests by route.
+        pub(crate) const ROWS: [CounterRow; [$($help),+].len()] = [
+            $(CounterRow { name: stringify!($name), help: $help, counter: |all| &all.$name }),+
+        ];
+    };
+}
+
+/// A counter with its name and its help text.
+pub(crate) struct CounterRow {
+    pub(crate) name: &'static str,
+    pub(crate) help: &'static str,
+    pub(crate) counter: fn(&Counters) -> &Counter,
+}
+
+counters! {
+    connections_accepted: "Connections accepted.",
+    accept_waits: "Times that accepting waited at the limit of connections.",
+    idle_connections_closed:
+        "Connections closed after being open without a request for too long.",
+    head_timeouts: "Requests whose head did not come in time.",
+    body_timeouts: "Requests whose body did not come in time.",
+    received_bytes: "Bytes read from clients.",
+    sent_bytes: "Bytes that the kernel took for clients.",
+    write_batches: "Batches of writes that the store took.",
+    batched_writes: "Writes in those batches.",
+    write_stalls: "Times that writes began to wait for a stall.",
+    writes_stalled_out: "Writes refused after waiting too long.",
+    memory_refusals: "Requests refused for want of memory.",
+    ranges_aborted: "Ranges broken off by an error.",
+    readers_cut: "Readers that took nothing for too long.",
+    lingers_timed_out: "Clients that went on sending after their connection's last answer.",
 }
 
 impl Counters {
@@ -75,8 +86,8 @@ impl Counters {
         self.requests[row][method.0][class].add(1);
     }
 
-    /// Requests responded to, by row of [`Route::ALL`] (then the rest), column of [`METHODS`] and of
-    /// [`CLASSES`].
+    /// Requests responded to, by row of [`Route::ALL`] (then the rest), column of [`METHODS`] and
+    /// of [`CLASSES`].
     pub(crate) fn requests(&self, row: usize, method: usize, class: usize) -> u64 {
         self.requests[row][method][class].get()
     }

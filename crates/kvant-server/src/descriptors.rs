@@ -1,27 +1,27 @@
-//! The limit on open descriptors: raised to the hard limit, and shared between connections and
+//! The limit on open descriptors: raises it to the hard limit, and divides it between connections and
 //! everything else.
 //!
-//! Files come first: a client that is not accepted waits in the kernel, but a flush that cannot
-//! open its table holds all writes back.
+//! Files come first: a client that is not accepted waits in the kernel, but a flush that cannot open
+//! its table blocks all writes.
 
 use std::io;
 
-/// Descriptors kept for files and everything else that is no connection, where the limit allows it.
+/// Descriptors kept for files and other uses than connections, where the limit allows it.
 const KEPT_MAX: u64 = 1000;
-/// What a process has open before the first connection: standard streams, listeners, signals, the
+/// Descriptors open before the first connection: standard streams, listeners, signals, the
 /// database's directory, lock, logs, manifest and reserve.
 const OWN: u64 = 20;
-/// What a selector has open: its event queue, and what wakes it.
+/// Descriptors of a selector: its event queue, and those that wake it.
 const OF_SELECTOR: u64 = 4;
-/// Tables of a small database, open all the time, and of one flush and one compaction.
+/// Tables of a small database, and of one flush and one compaction.
 const FILES_MIN: u64 = 16;
-/// Fewer connections than this are of no use.
+/// A server for fewer connections does not start.
 const CONNECTIONS_MIN: u64 = 4;
 
-/// Raises the soft limit to the hard one; the number of connections that there is room for.
+/// Raises the soft limit to the hard one, and returns the number of connections that fit.
 ///
 /// # Errors
-/// There is no room, which is said with what to do about it.
+/// The limit is too low; the message says what to do.
 pub(crate) fn room_for_connections(selectors: usize) -> io::Result<usize> {
     let limit = raise_limit()?;
     let needed = OWN + OF_SELECTOR * selectors as u64 + FILES_MIN;
@@ -36,7 +36,7 @@ pub(crate) fn room_for_connections(selectors: usize) -> io::Result<usize> {
     }
 }
 
-/// Raises the soft limit to the hard one, where the system allows it; what holds then.
+/// Raises the soft limit to the hard one, where the system allows it, and returns it.
 fn raise_limit() -> io::Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid, writable `rlimit` for the duration of the call.

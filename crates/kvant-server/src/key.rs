@@ -1,9 +1,9 @@
-//! Keys as requests carry them: mostly short, so that they are kept without an allocation.
+//! Keys of requests. Short keys, which are the most common, need no allocation.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// Keys up to this length are kept in place.
+/// Keys up to this length are stored inline.
 const INLINE_BYTES: usize = 46;
 
 /// An owned key.

@@ -1,9 +1,9 @@
-//! Memory of requests in flight: a share of the one budget, and waiting for it.
+//! Memory of requests in flight: a share of the memory budget.
 //!
-//! Bodies that fit into a connection's read buffer are counted with the connection; larger ones,
-//! values on their way out that are longer than [`SMALL_BYTES`], and ranges reserve here first.
-//! What does not fit waits, unread, and is refused when it waited too long. Buffers of connections
-//! have a share of their own, and do not wait.
+//! Bodies that fit into a connection's read buffer are counted with the connection. Longer bodies,
+//! values longer than [`SMALL_BYTES`] that are sent, and ranges reserve their memory here first. A
+//! request that finds none waits, unread, and is refused when it waited too long. Buffers of
+//! connections have a share of their own and do not wait.
 
 use kvant_base::{Consumer, MemoryBudget, Reservation};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) struct RequestMemory {
     released: Arc<Notify>,
 }
 
-/// Memory held for one request; waiting requests hear of its release.
+/// Memory held for one request. Its release wakes waiting requests.
 pub(crate) struct Held {
     // Dropped before `announce`: fields are dropped in order.
     reservation: Reservation,
@@ -36,7 +36,7 @@ impl Drop for Announce {
 }
 
 impl RequestMemory {
-    /// A quarter of the budget, and room for one of the longest values.
+    /// A quarter of `budget`, but at least room for one of the longest values.
     pub(crate) fn new(budget: Arc<MemoryBudget>, value_bytes_max: u64) -> RequestMemory {
         let share_bytes = (budget.limit_bytes() / 4).max(value_bytes_max + (1 << 20));
         RequestMemory { budget, share_bytes, released: Arc::default() }
@@ -46,30 +46,42 @@ impl RequestMemory {
         &self.budget
     }
 
-    /// Takes `bytes` for buffers of a connection, if all connections together stay within half of
+    /// Reserves `bytes` for buffers of a connection, if all connections together stay within half of
     /// the budget.
     pub(crate) fn try_reserve_buffers(&self, bytes: u64) -> Option<Reservation> {
         self.budget.try_reserve(Consumer::Connections, bytes, self.budget.limit_bytes() / 2)
     }
 
-    /// As [`RequestMemory::try_reserve_buffers`], within a quarter: for buffers that a connection
-    /// can do without.
+    /// As [`RequestMemory::try_reserve_buffers`], within a quarter: for optional buffers.
     pub(crate) fn try_reserve_spare_buffers(&self, bytes: u64) -> Option<Reservation> {
         self.budget.try_reserve(Consumer::Connections, bytes, self.budget.limit_bytes() / 4)
     }
 
-    /// Takes `bytes`, if they fit now.
+    /// Reserves `bytes`, if they fit now.
     pub(crate) fn try_hold(&self, bytes: u64) -> Option<Held> {
         let reservation = self.budget.try_reserve(Consumer::Requests, bytes, self.share_bytes)?;
         Some(Held { reservation, announce: Announce(Arc::clone(&self.released)) })
     }
 
-    /// Takes `bytes`, waiting at most `wait_max` for others to give them back.
+    /// Reserves `bytes`, waiting at most `wait_max` for others to release them.
     pub(crate) async fn hold(&self, bytes: u64, wait_max: Duration) -> Option<Held> {
-        self.wait(wait_max, || self.try_hold(bytes)).await
+        if let Some(held) = self.try_hold(bytes) {
+            return Some(held);
+        }
+        let until = tokio::time::Instant::now() + wait_max;
+        loop {
+            // Created before the attempt, so that a release in between wakes it.
+            let released = self.released.notified();
+            if let Some(held) = self.try_hold(bytes) {
+                return Some(held);
+            }
+            if tokio::time::timeout_at(until, released).await.is_err() {
+                return self.try_hold(bytes);
+            }
+        }
     }
 
-    /// Makes `held` at least `bytes`, as [`RequestMemory::hold`] does. False: it stays as it was.
+    /// Grows `held` to at least `bytes`, as [`RequestMemory::hold`] does. False: it is unchanged.
     pub(crate) async fn grow(&self, held: &mut Held, bytes: u64, wait_max: Duration) -> bool {
         let missing_bytes = bytes.saturating_sub(held.reservation.bytes());
         let Some(more) = self.hold(missing_bytes, wait_max).await else {
@@ -80,31 +92,10 @@ impl RequestMemory {
         drop(more);
         true
     }
-
-    async fn wait<T>(
-        &self,
-        wait_max: Duration,
-        mut attempt: impl FnMut() -> Option<T>,
-    ) -> Option<T> {
-        if let Some(done) = attempt() {
-            return Some(done);
-        }
-        let until = tokio::time::Instant::now() + wait_max;
-        loop {
-            // Made before the attempt, so that a release in between is heard.
-            let released = self.released.notified();
-            if let Some(done) = attempt() {
-                return Some(done);
-            }
-            if tokio::time::timeout_at(until, released).await.is_err() {
-                return attempt();
-            }
-        }
-    }
 }
 
 impl Held {
-    /// Holds `bytes` instead, whatever the limit says: for what turned out longer than expected.
+    /// Holds `bytes` instead, regardless of the limit: for values longer than expected.
     pub(crate) fn resize(&mut self, bytes: u64) {
         let shrinks = bytes < self.reservation.bytes();
         self.reservation.resize(bytes);

@@ -228,7 +228,7 @@ async fn run(
 }
 
 fn serve(cx: &Rc<ConnContext>, stream: TcpStream, plane: Plane) {
-    cx.meter.counters.accepted.add(1);
+    cx.meter.counters.connections_accepted.add(1);
     tokio::task::spawn_local(conn::serve(Rc::clone(cx), stream, plane));
 }
 

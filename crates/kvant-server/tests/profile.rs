@@ -1,5 +1,5 @@
-//! A profiled server: samples say which kind of request a thread served, and what it waited for. A
-//! process of its own: a process has one profiler.
+//! A profiled server: samples show which kind of request a thread served, and what it waited for.
+//! In a process of its own, since a process has one profiler.
 
 use kvant_base::tag::Activity;
 use kvant_base::wait::WaitKind;
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const MEMORY_BYTES: u64 = 64 << 20;
-/// A wait that no test should ever see the end of.
+/// Longer than any test may wait.
 const NEVER: Duration = Duration::from_secs(600);
 
 /// A process has one profiler.
@@ -57,7 +57,7 @@ fn exchange(stream: &mut TcpStream, requests: &str, answer_count: usize) {
     }
 }
 
-/// Profiles a server that reads and writes until `is_enough`, which it must be some time.
+/// Profiles a server that reads and writes until `is_enough` holds.
 fn profile(dispatch: DispatchMode, is_enough: impl Fn(&Recording) -> bool) {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let env = Env { fs: Arc::new(MemoryFs::new()), ..Env::posix() };
@@ -96,8 +96,8 @@ fn works_for(recording: &Recording, thread: &str, activities: &[Activity]) -> bo
     cpu.all(|is_seen| is_seen)
 }
 
-/// Whether waits of this kind and name were seen; no such wait may be contention. What they cost is
-/// CPU time.
+/// Whether waits of this kind and name were seen; none of them may be contention. Their cost is CPU
+/// time.
 fn waits_for(recording: &Recording, kind: WaitKind, name: &str) -> bool {
     let is_named = |s: &&Sample| recording.names[s.name as usize] == name;
     let kinds: Vec<Kind> = recording

@@ -1,26 +1,25 @@
-//! Controlled delay: tells a queue that stands from one that only takes up bursts.
+//! Controlled delay: tells a standing queue from one that absorbs bursts.
 //!
-//! A full queue says little: a burst fills it too. What tells overload is that even the shortest
-//! wait of an interval is over the target: then the queue never drained. (K. Nichols and V.
-//! Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012; for servers, B. Maurer, "Fail at
-//! Scale", ACM Queue 13(8), 2015.) What to do about it is the caller's: CoDel's own answer,
-//! dropping ever more packets until senders slow down, fits TCP and not clients that wait for an
-//! answer.
+//! A burst fills a queue too. Overload shows when even the shortest wait of an interval exceeds the
+//! target: the queue never drained. (K. Nichols and V. Jacobson, "Controlling Queue Delay", ACM
+//! Queue 10(5), 2012; for servers, B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015.) The caller
+//! decides what to do: CoDel drops ever more packets until senders slow down, which suits TCP but
+//! not clients that wait for a response.
 
 /// Watches the waits of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Codel {
-    /// Since when every wait has been over the target.
+    /// Since when every wait has exceeded the target.
     above_since_ns: Option<u64>,
     last_ns: u64,
     overloaded: bool,
 }
 
 impl Codel {
-    /// Notes how long something waited that left the queue now.
+    /// Notes the wait of an item that leaves the queue at `now_ns`.
     #[inline]
     pub(crate) fn observe(&mut self, wait_ns: u64, target_ns: u64, interval_ns: u64, now_ns: u64) {
-        // Nothing left the queue for an interval: whatever was before says nothing of now.
+        // Nothing left the queue for an interval: the history is stale.
         if now_ns.saturating_sub(self.last_ns) > interval_ns {
             *self = Codel::default();
         }
@@ -34,7 +33,7 @@ impl Codel {
         self.overloaded |= now_ns.saturating_sub(since_ns) >= interval_ns;
     }
 
-    /// Whether all waits of the last interval were over the target.
+    /// Whether all waits of the last interval exceeded the target.
     #[inline]
     pub(crate) fn is_overloaded(&self) -> bool {
         self.overloaded

@@ -1,23 +1,22 @@
 //! Adaptive admission to the queue, for one class of requests (`--overload adaptive`).
 //!
-//! The limit is a time, not a length: a request is let in when what waits before it will, at the
-//! measured cost of each class, be done within the target. So the limit follows the measured
-//! latency by itself, in either direction, and what is let in during overload waits for about the
-//! target, whatever the load.
+//! The limit is a time, not a length: a request is admitted when the work before it, at the measured
+//! cost of each class, takes no longer than the target. So the limit follows the measured latency in
+//! either direction, and a request admitted during overload waits for about the target, whatever the
+//! load.
 //!
-//! A server that is not overloaded takes more: whatever it can do within an interval, because a
-//! burst that drains within it does no harm. Overload begins when more than that is asked, or when
-//! the queue has stood above the target for an interval ([`Codel`]). It ends when few requests have
-//! been refused for some intervals, or when all that was asked in them was half of what can be
-//! done.
+//! A server that is not overloaded admits what it can do within an interval, because a burst that
+//! drains within it does no harm. Overload begins when more arrives, or when the queue has stood
+//! above the target for an interval ([`Codel`]). It ends when few requests were refused for some
+//! intervals, or when all requests of these intervals were half of what can be done.
 //!
-//! What is let in by mistake, because work became slower meanwhile, is given up when it is to be
-//! done: too late for half of the requests is better than too late for all.
+//! Work may become slower after a request was admitted. Such requests are given up before they are
+//! done: half of the requests too late is better than all of them.
 //!
-//! Times that are given scale with slow work: a target shorter than two rounds of work would leave
-//! workers without any.
+//! Target and interval grow with slow work: a target shorter than two rounds of work would leave
+//! workers idle.
 //!
-//! Pure: no clock, no threads; every call says what time it is.
+//! Pure: no clock, no threads; every call passes the time.
 
 use super::codel::Codel;
 use super::cost::Cost;
@@ -25,8 +24,7 @@ use super::{INTERVAL_NS, TARGET_NS};
 
 /// Overload goes on while at least one in so many requests is refused,
 const REFUSED_ONE_IN: u64 = 20;
-/// counted over so many intervals: when little more is asked than can be done, single ones see few
-/// refusals.
+/// counted over so many intervals: a slight overload causes few refusals in a single one.
 const WINDOW_INTERVALS: u64 = 5;
 
 /// The state of one class.
@@ -40,7 +38,7 @@ pub(crate) struct Control {
     worker_count: u64,
 }
 
-/// What was asked since some time.
+/// The requests since `start_ns`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     start_ns: u64,
@@ -49,24 +47,24 @@ struct Window {
 }
 
 impl Control {
-    /// For a class that so many workers may do at once.
+    /// The control of a class that `worker_count` workers may do at once.
     pub(crate) fn of_workers(worker_count: usize) -> Control {
         Control { worker_count: worker_count as u64, ..Control::default() }
     }
 
-    /// Notes what each of some requests cost a worker.
+    /// Notes what a request cost a worker.
     #[inline]
     pub(crate) fn note_cost(&mut self, cost_ns: u64) {
         self.cost.note(cost_ns);
     }
 
-    /// What a request costs a worker; 0 as long as that is not known.
+    /// What a request costs a worker; 0 while that is unknown.
     #[inline]
     pub(crate) fn cost_ns(&self) -> u64 {
         self.cost.ns()
     }
 
-    /// Whether the class has more to do than can be done.
+    /// Whether more requests of the class arrive than can be done.
     #[inline]
     pub(crate) fn is_overloaded(&self) -> bool {
         self.overloaded
@@ -80,7 +78,7 @@ impl Control {
         INTERVAL_NS.max(2 * self.target_ns())
     }
 
-    /// Whether requests that would wait for about `wait_ns` are let in; never beyond `wait_max_ns`.
+    /// Whether requests that would wait for about `wait_ns` are admitted; never beyond `wait_max_ns`.
     #[inline]
     pub(crate) fn admit(
         &mut self,
@@ -102,8 +100,7 @@ impl Control {
         false
     }
 
-    /// Whether to give up a request that has waited for so long, and of which nothing has been done
-    /// yet.
+    /// Whether to give up a request that has waited for `waited_ns`.
     #[inline]
     pub(crate) fn gives_up(&self, waited_ns: u64) -> bool {
         let target_ns = self.target_ns();
@@ -111,7 +108,7 @@ impl Control {
             && (waited_ns > 2 * target_ns || waited_ns > target_ns && self.codel.is_overloaded())
     }
 
-    /// Notes requests that were refused although [`Control::admit`] let them in.
+    /// Notes requests that were given up after [`Control::admit`] had admitted them.
     pub(crate) fn gave_up(&mut self, request_count: usize, now_ns: u64) {
         self.turn_window(now_ns);
         self.refused(request_count, now_ns);
@@ -128,12 +125,12 @@ impl Control {
         if !self.overloaded {
             self.overloaded = true;
             self.last_refusal_ns = now_ns;
-            // What was let in before says nothing of the overload.
+            // Earlier requests say nothing about the overload.
             self.window = Window::begin(now_ns);
         }
     }
 
-    /// Notes how long something waited that leaves the queue now, to be done or to be given up.
+    /// Notes the wait of a job that leaves the queue, done or given up.
     #[inline]
     pub(crate) fn left(&mut self, waited_ns: u64, now_ns: u64) {
         let (target_ns, interval_ns) = (self.target_ns(), self.interval_ns());
@@ -150,7 +147,7 @@ impl Control {
             return;
         }
         let few_refused = self.window.refused * REFUSED_ONE_IN < self.window.offered;
-        // Bursts that would have been done in time, had they been let in, are no overload.
+        // Bursts that would have been done in time, had they been admitted, are no overload.
         let asked_ns = self.window.offered * self.cost.ns() / self.worker_count.max(1);
         let fits = asked_ns < window_ns / 2 && !self.codel.is_overloaded();
         if few_refused || fits || now_ns.saturating_sub(self.last_refusal_ns) >= window_ns {

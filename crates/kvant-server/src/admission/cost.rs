@@ -1,12 +1,12 @@
-//! What a request of some class costs, smoothed.
+//! The smoothed cost of a request of one class.
 
-/// Weight of the latest measurement: 1 in so many. One slow read among fast ones changes little, a
-/// disk that has become slow shows within a few dozen reads.
+/// The latest measurement weighs 1 in so many: one slow read among fast ones changes little, and a
+/// disk that becomes slow shows within a few dozen reads.
 const WEIGHT: u64 = 16;
 
-/// A measurement counts as at most so many times what is known, or as this before anything is: a
-/// machine that stands still for a second says nothing of the work, and work that has really become
-/// slow shows all the same after a few more.
+/// A measurement counts as at most so many times the smoothed cost, and the first as at most
+/// [`FIRST_NS_MAX`]: a machine that stops for a second says nothing about the work, and work that
+/// becomes slow shows after a few more measurements.
 const RISE_MAX: u64 = 8;
 const FIRST_NS_MAX: u64 = 1_000_000;
 
@@ -27,7 +27,7 @@ impl Cost {
         };
     }
 
-    /// 0 as long as nothing has been measured.
+    /// 0 before the first measurement.
     #[inline]
     pub(crate) fn ns(self) -> u64 {
         self.0

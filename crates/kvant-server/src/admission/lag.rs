@@ -1,8 +1,8 @@
 //! Admission to a selector that does storage work itself: its own lag is the queue.
 //!
-//! A request's lag is the time between the beginning of the turn in which the selector saw it and
-//! its turn to be done. All requests of one turn belong to one look at the queue, whose length is
-//! the lag of the last: the first has none however long the turn is.
+//! A request's lag is the time from the beginning of the turn in which the selector saw it until the
+//! selector serves it. A turn is one observation of the queue, and its wait is the lag of the turn's
+//! last request: the first has none, however long the turn is.
 //!
 //! Threads: belongs to one selector.
 
@@ -13,18 +13,17 @@ use crate::config::{Overload, ServerConfig};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// Storage work below this is not worth refusing: reading the request and answering `503` takes
-/// about 5 us by itself, so a class that costs less than ten times that would be refused without
-/// the selector getting much less to do.
-const DEAR_NS: u64 = 50_000;
+/// Storage work below this is not worth refusing: reading a request and responding `503` takes about
+/// 5 us, so refusing a class that costs less than ten times that saves the selector little.
+const COSTLY_NS: u64 = 50_000;
 
-/// Judges the requests that one selector does itself.
+/// Admits the requests that one selector does itself.
 pub(crate) struct Lag {
     adaptive: bool,
     queue_wait_max_ns: u64,
     refusals: Arc<Refusals>,
     codel: Cell<Codel>,
-    /// When the present turn began, and the longest lag of it.
+    /// When the current turn began, and its longest lag.
     turn_ns: Cell<u64>,
     turn_lag_ns: Cell<u64>,
     /// What a request of each class costs here.
@@ -45,8 +44,8 @@ impl Lag {
     }
 
     /// Whether to refuse a request that is about to be done here, `lag_ns` after its turn of the
-    /// event loop began. Counts what it refuses. To be asked for every request of the three
-    /// classes, so that the lag is known.
+    /// event loop began. Counts refusals. Called for every request of the three classes, so that the
+    /// lag is known.
     #[inline]
     pub(crate) fn admit(&self, class: Class, lag_ns: u64, now_ns: u64) -> Option<Refusal> {
         let turn_ns = now_ns.saturating_sub(lag_ns);
@@ -59,7 +58,7 @@ impl Lag {
         } else if self.adaptive
             && lag_ns > TARGET_NS
             && self.codel.get().is_overloaded()
-            && self.is_dear(class)
+            && self.is_costly(class)
         {
             Refusal::Overloaded
         } else {
@@ -73,15 +72,15 @@ impl Lag {
         let last_lag_ns = self.turn_lag_ns.replace(0);
         let last_end_ns = self.turn_ns.replace(turn_ns) + last_lag_ns;
         let mut codel = self.codel.get();
-        // A turn may last longer than the interval: one alone is no overload.
+        // A turn may be longer than the interval: a single one is no overload.
         let interval_ns = INTERVAL_NS.max(2 * last_lag_ns);
         codel.observe(last_lag_ns, TARGET_NS, interval_ns, last_end_ns);
-        // The selector had nothing to do in between: nobody waited any more.
-        let rested = turn_ns.saturating_sub(last_end_ns) > TARGET_NS;
-        self.codel.set(if rested { Codel::default() } else { codel });
+        // The selector was idle in between: no request waited.
+        let was_idle = turn_ns.saturating_sub(last_end_ns) > TARGET_NS;
+        self.codel.set(if was_idle { Codel::default() } else { codel });
     }
 
-    /// Notes what one request's storage work cost this selector.
+    /// Notes what a request's storage work cost this selector.
     #[inline]
     pub(crate) fn note_cost(&self, class: Class, storage_ns: u64) {
         let cell = &self.costs[class as usize];
@@ -90,8 +89,8 @@ impl Lag {
         cell.set(cost);
     }
 
-    fn is_dear(&self, class: Class) -> bool {
-        self.costs[class as usize].get().ns() >= DEAR_NS
+    fn is_costly(&self, class: Class) -> bool {
+        self.costs[class as usize].get().ns() >= COSTLY_NS
     }
 }
 

@@ -1,10 +1,9 @@
 //! Admission control: which requests are served under overload, and how the others are refused.
 //!
-//! A request that cannot be done in time is refused at once: the client learns it while it can
-//! still do something else, and the server spends a refusal on it instead of work whose result
-//! comes too late. Two places decide: the queue in front of the workers ([`crate::work::pool`]),
-//! and each selector for the work that it does itself ([`Lag`]). Requests for status and health
-//! are always admitted.
+//! A request that cannot be done in time is refused at once: the client can do something else, and
+//! the server does no work whose result comes too late. Two places decide: the queue in front of the
+//! workers ([`crate::work::pool`]), and each selector for the work that it does itself ([`Lag`]).
+//! Requests for status and health are always admitted.
 //!
 //! The place that refuses a request counts it in [`Refusals`]; the response does not count again.
 
@@ -21,13 +20,11 @@ pub(crate) use pacer::Pacer;
 pub(crate) use refusals::Refusals;
 
 use crate::http::Problem;
-use http::StatusCode;
 use kvant_base::named_enum;
 
-/// The longest that a request should wait for its storage work while the server is busy for longer
-/// than [`INTERVAL_NS`].
+/// The longest wait for storage work in a server that is busy for longer than [`INTERVAL_NS`].
 pub(crate) const TARGET_NS: u64 = 5_000_000;
-/// How long a queue may stand before it counts as overload: bursts that drain within it are taken
+/// How long a queue may stand before it counts as overload: bursts that drain within it are admitted
 /// whole.
 pub(crate) const INTERVAL_NS: u64 = 100_000_000;
 
@@ -58,8 +55,8 @@ named_enum! {
         Discarded = "discarded",
         /// It waited for longer than `--queue-wait-max`.
         WaitedTooLong = "waited-too-long",
-        /// It would have waited for too long, or has, while more is asked of the server than it
-        /// can do.
+        /// It would have waited for too long, or has, while more requests came than the server can
+        /// do.
         Overloaded = "overloaded",
         /// The server is about to end.
         Stopping = "stopping",
@@ -99,8 +96,6 @@ impl Refusal {
                 "nothing was done: the server stops; retry when it is back",
             ),
         };
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, kind, title, detail)
-            .retry_after(1)
-            .with("reason", self.name())
+        Problem::unavailable(kind, title, detail).with("reason", self.name())
     }
 }

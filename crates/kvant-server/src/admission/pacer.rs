@@ -1,22 +1,22 @@
-//! Keeps refused clients from coming back at once.
+//! Makes refused clients back off.
 //!
-//! A client that sends its next request as soon as it has its `503` would be refused again and
-//! again, and a selector could end up doing nothing else. So its connection rests before it is read
-//! again: all rests of a selector together are as long as it takes for refusals to be a twentieth
-//! of its time. The kernel's flow control does the rest.
+//! A client that sends its next request right after a `503` would be refused again and again, and a
+//! selector could end up doing nothing else. So the selector reads its connection only after a rest.
+//! Rests are so long that refusals take a twentieth of the selector's time. The kernel's flow
+//! control holds back the client.
 //!
-//! It is the generic cell rate algorithm (ITU-T I.371): one virtual time, to which each refusal
+//! This is the generic cell rate algorithm (ITU-T I.371): one virtual time, to which each refusal
 //! adds its share.
 //!
 //! Threads: belongs to one selector.
 
 use std::cell::Cell;
 
-/// What a refusal costs a selector: reading, parsing and answering.
+/// What a refusal costs a selector: reading, parsing and responding.
 const REFUSAL_NS: u64 = 8_000;
-/// A refusal in this time is a twentieth of it.
+/// One refusal in this time takes a twentieth of it.
 const SHARE_NS: u64 = 20 * REFUSAL_NS;
-/// Refusals in a burst that need no rest.
+/// Refusals of a burst that cause no rest.
 const BURST_COUNT: u64 = 32;
 /// The longest rest: a client must not wait for long for a server that has recovered.
 const REST_MAX_NS: u64 = 100_000_000;
@@ -29,7 +29,7 @@ pub(crate) struct Pacer {
 }
 
 impl Pacer {
-    /// How long a connection whose request has been refused now is to wait before it is read again.
+    /// How long a connection whose request is refused now rests before it is read again.
     #[inline]
     pub(crate) fn rest_ns(&self, now_ns: u64) -> u64 {
         let burst_ns = BURST_COUNT * SHARE_NS;

@@ -1,10 +1,10 @@
-//! The count of refusals, and the event that says from when to when there were any.
+//! Counts refusals, and reports each overload as an event.
 //!
-//! Overload begins with a refusal and ends with the last one before a second without any. Nobody
-//! watches the clock for that: whoever looks (`/metrics`, `/v0/stats`, the next request that a
-//! queue sees) ends it, with the time of the last refusal.
+//! Overload begins with a refusal and ends with the last one before a second without any. No timer
+//! ends it: the next caller of [`Refusals::end_if_calm`] does (`/metrics`, `/v0/stats`, a request
+//! that reaches a queue), with the time of the last refusal.
 //!
-//! Threads: any. Counting is an addition and a comparison; a lock is taken only where overload
+//! Threads: any. Counting is an addition and a comparison; the lock is taken only when overload
 //! begins or ends.
 
 use super::{Class, Refusal};
@@ -14,9 +14,9 @@ use kvant_base::{EventKind, Events};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Overload is over when there was no refusal for so long.
+/// Overload is over after this long without a refusal.
 const CALM_NS: u64 = 1_000_000_000;
-/// Refusals closer together than this do not each write the time that all selectors read.
+/// Refusals closer together than this do not update the time that all selectors read.
 const STAMP_STEP_NS: u64 = 1_000_000;
 
 /// All refusals of a server.
@@ -29,17 +29,17 @@ pub(crate) struct Refusals {
     span: NamedMutex<Option<Span>>,
 }
 
-/// An overload that goes on.
+/// The current overload.
 struct Span {
     id: u64,
     start_ns: u64,
     reason: Refusal,
-    /// What had been refused before it.
+    /// Refusals before it.
     before_count: u64,
 }
 
 impl Refusals {
-    /// Overload is told to `events`.
+    /// Overload is reported to `events`.
     pub(crate) fn new(events: Arc<Events>) -> Arc<Refusals> {
         Arc::new(Refusals {
             events,
@@ -52,10 +52,10 @@ impl Refusals {
 
     /// Counts requests that were refused now.
     pub(crate) fn add(&self, class: Class, reason: Refusal, request_count: usize, now_ns: u64) {
-        self.look(now_ns);
+        self.end_if_calm(now_ns);
         self.counts[class as usize][reason as usize]
             .fetch_add(request_count as u64, Ordering::Relaxed);
-        // A server that stops has not too much to do.
+        // A server that stops is not overloaded.
         if reason == Refusal::Stopping {
             return;
         }
@@ -86,7 +86,7 @@ impl Refusals {
 
     /// Ends an overload that is over.
     #[inline]
-    pub(crate) fn look(&self, now_ns: u64) {
+    pub(crate) fn end_if_calm(&self, now_ns: u64) {
         if self.overloaded.load(Ordering::Acquire) && self.is_calm(now_ns) {
             self.end(now_ns);
         }
@@ -114,12 +114,12 @@ impl Refusals {
         self.overloaded.store(false, Ordering::Release);
     }
 
-    /// Whether requests were refused in the last second, as of the last [`Refusals::look`].
+    /// Whether requests were refused in the last second, as of the last [`Refusals::end_if_calm`].
     pub(crate) fn is_overloaded(&self) -> bool {
         self.overloaded.load(Ordering::Acquire)
     }
 
-    /// Requests of a class that were refused for a reason.
+    /// Requests of `class` that were refused for `reason`.
     pub(crate) fn count(&self, class: Class, reason: Refusal) -> u64 {
         self.counts[class as usize][reason as usize].load(Ordering::Relaxed)
     }

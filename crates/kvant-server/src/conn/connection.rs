@@ -1,8 +1,8 @@
 //! One connection from its first byte to its last.
 //!
-//! It begins on the fast path ([`fast_path`]), goes over to hyper with the first request that needs
-//! it, and comes back when it is idle: hyper has buffers for each connection, 16 KiB at first and up
-//! to 152 KiB after long heads and bodies, and an idle connection needs none.
+//! It begins on the fast path ([`fast_path`]), moves to hyper with the first request that needs it,
+//! and returns when it is idle: hyper has buffers for each connection, 16 KiB at first and up to
+//! 152 KiB after long heads and bodies, and an idle connection needs none.
 
 use super::context::ConnContext;
 use super::fast_path;
@@ -22,10 +22,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// What a connection counts for before hyper has it: its task, and its entries in lists of ours and
-/// of the runtime.
+/// Memory of a connection without hyper: its task, and its entries in our and the runtime's lists.
 const IDLE_BYTES: u64 = 4 << 10;
-/// Hyper's two buffers, as large as they are before more is reserved for them.
+/// Hyper's two buffers, before more is reserved for them.
 const HYPER_BYTES: u64 = 24 << 10;
 /// How long a client may go on sending whose head took too long.
 const CUT_LINGER_MAX: Duration = Duration::from_millis(500);
@@ -66,7 +65,7 @@ pub(crate) async fn serve(cx: Rc<ConnContext>, stream: TcpStream, plane: Plane) 
     }
     let mut socket = Socket::new(Rc::clone(&cx), stream, Rc::clone(&state), task);
     loop {
-        // What hyper had read of a head when it returned the connection is for hyper.
+        // A part of a head that hyper had read is for hyper.
         if !socket.has_unread() {
             let served = {
                 let mut serving = pin!(fast_path::serve(&cx, plane, &mut socket));
@@ -111,8 +110,8 @@ async fn serve_by_hyper(
         // Hyper calls the service and the bodies, which set more exact tags.
         let _tag = tag::enter_at(state.activity(), Stage::Parse);
         let polled = poll_unless_due(&state.progress, Pin::new(&mut connection), task);
-        // After hyper has polled the socket: otherwise it would shut down without reading what has
-        // arrived.
+        // After hyper has polled the socket: otherwise it would shut down without reading bytes that
+        // have arrived.
         if polled.is_pending() && cx.stopping.get() && !is_shutting_down {
             is_shutting_down = true;
             Pin::new(&mut connection).graceful_shutdown();
@@ -140,7 +139,7 @@ async fn serve_by_hyper(
         socket.abort();
         return None;
     }
-    // Hyper responds to malformed heads, except the one with which HTTP/2 begins.
+    // Hyper responds to malformed heads, except the preface of HTTP/2.
     if is_malformed
         && socket.has_unanswered()
         && send_refusal(cx, &mut socket, "400 Bad Request").await.is_err()
@@ -192,7 +191,7 @@ async fn cut(cx: &ConnContext, mut socket: Socket, due: Due) {
             "503 Service Unavailable\r\nretry-after: 1"
         }
         Due::Close | Due::BodyTimeout | Due::Idle => {
-            counters.idle_closed.add(1);
+            counters.idle_connections_closed.add(1);
             return;
         }
     };

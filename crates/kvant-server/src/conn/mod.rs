@@ -5,7 +5,7 @@
 //! - [`fast_path`]: the commonest requests, without hyper;
 //! - [`hyper_service`]: all requests, through hyper; [`request_body`] reads their bodies;
 //! - [`answer`]: the encodings of short answers, for both;
-//! - [`phase`], [`open_connections`], [`sweep`]: connections that kept the server waiting for too long.
+//! - [`phase`], [`open_connections`], [`sweep`]: connections that kept the server waiting too long.
 //!
 //! The routes stand above: they are reached through [`Handler`].
 //!

@@ -1,7 +1,6 @@
 //! The open connections of a selector.
 //!
-//! No request pays for a timer, and 10,000 idle connections are 10,000 entries in a list, which
-//! [`super::sweep`] checks.
+//! [`super::sweep`] checks the list, so that no request pays for a timer.
 
 use super::phase::Limits;
 use super::socket::SocketState;

@@ -3,8 +3,8 @@
 //!
 //! Invariants:
 //! 1. While a response's body is corked, writes are gathered in the backlog, up to
-//!    [`BACKLOG_BYTES`]; the body uncorks before it makes hyper wait. So many small chunks cost one
-//!    system call, and nothing is held back while the server waits.
+//!    [`BACKLOG_BYTES`]; the body uncorks before it makes hyper wait. So small chunks share a system
+//!    call, and nothing is held back while the server waits.
 //! 2. Bytes leave in the order in which they were written: the backlog goes first.
 //!
 //! Threads: all of it belongs to one selector.
@@ -37,19 +37,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-/// Hyper's limit for its read buffer, and so for a head that is not complete, which is refused with
-/// `431` then. A head within [`HEAD_BYTES_MAX`] has 100 headers at most, and the rest is for what
-/// stands between their names and values.
+/// Hyper's limit for its read buffer: it rejects an incomplete head of this length with `431`. A head
+/// within [`HEAD_BYTES_MAX`] has at most 100 headers; the rest is for the bytes between their names
+/// and values.
 pub(crate) const HEAD_BUFFER_BYTES: usize = HEAD_BYTES_MAX + (8 << 10);
 /// Writes up to this length are gathered for one `send`, which is cheaper than a `writev` of their
 /// parts.
 const GATHERED_BYTES_MAX: usize = 4 << 10;
-/// Bytes of a long response that are written before other connections have their turn: the kernel
-/// takes MiBs at once otherwise.
+/// Bytes of a long response that are written before other connections have their turn. The kernel
+/// would take MiBs at once.
 const WRITE_BYTES_MAX: usize = 128 << 10;
 /// Parts of a write: those that hyper queues, and a head.
 const WRITE_PARTS_MAX: usize = 17;
-/// Corked bytes that are gathered before they are written all the same.
+/// Corked bytes beyond this are written.
 const BACKLOG_BYTES: usize = 64 << 10;
 
 /// A socket.
@@ -76,7 +76,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// `task`: what serves the connection.
+    /// `task`: the waker of the connection's task.
     pub(super) fn new(
         cx: Rc<ConnContext>,
         stream: TcpStream,
@@ -144,7 +144,7 @@ impl Socket {
         Poll::Ready(Ok(received_bytes))
     }
 
-    /// Leaves to hyper what was received last.
+    /// Passes the bytes that were received last on to hyper.
     pub(super) fn hand_over(&mut self, received: Vec<u8>) {
         self.unread = received;
         self.state.progress.begin_head();
@@ -166,15 +166,20 @@ impl Socket {
         !self.unread.is_empty()
     }
 
-    /// Sends all of `bytes`; what the kernel does not take goes to the backlog.
+    /// Sends all of `bytes`. Bytes that the kernel does not take go to the backlog.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let sent_bytes = match self.stream.try_write(bytes) {
-            Ok(sent_bytes) => sent_bytes,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            Err(error) => return Err(error),
-        };
-        self.note_sent(sent_bytes);
-        self.backlog.extend_from_slice(&bytes[sent_bytes..]);
+        let mut rest = bytes;
+        if self.backlog.is_empty() {
+            match self.stream.try_write(bytes) {
+                Ok(sent_bytes) => {
+                    self.note_sent(sent_bytes);
+                    rest = &bytes[sent_bytes..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.backlog.extend_from_slice(rest);
         Ok(())
     }
 
@@ -244,13 +249,13 @@ impl Socket {
         }
     }
 
-    /// Puts bytes behind the backlog.
+    /// Appends bytes to the backlog.
     pub(super) fn append_to_backlog(&mut self, bytes: &[u8]) {
         self.backlog.extend_from_slice(bytes);
     }
 
-    /// Makes room in the backlog for so many bytes, with which it has at most [`BACKLOG_BYTES`]:
-    /// first a little, which most responses never exceed, then for all that it may have.
+    /// Reserves room for `bytes` more in the backlog, up to [`BACKLOG_BYTES`] in all: little at first,
+    /// enough for most responses, then all of it.
     fn make_room(&mut self, bytes: usize) {
         if self.backlog.capacity() - self.backlog.len() < bytes {
             let room = match self.backlog.len() {
@@ -279,7 +284,7 @@ impl Socket {
                 Poll::Pending => return self.poll_blocked(cx),
             }
         }
-        // Freed, unless more of the same response comes: few connections gather again soon.
+        // Freed, unless more of the same response comes: few connections use it again soon.
         if self.state.corked.get() {
             self.backlog.clear();
         } else {
@@ -329,8 +334,7 @@ impl Socket {
         }
     }
 
-    /// Checks whether the peer has closed its side, behind whatever it has sent that is not read
-    /// yet.
+    /// Checks whether the peer has closed its side, perhaps after bytes that are not read yet.
     #[cold]
     fn check_peer(&self) {
         let closed = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
@@ -355,7 +359,7 @@ impl Socket {
         poll_fn(|cx| self.poll_shutdown(cx)).await
     }
 
-    /// Takes what the peer still sends until it closes its side: closing with unread bytes would
+    /// Discards what the peer still sends until it closes its side: closing with unread bytes would
     /// send a reset, which destroys the last response. Bounded by `bytes_max` and `time_max`.
     pub(super) async fn linger(self, bytes_max: u64, time_max: Duration) {
         if self.eof {

@@ -1,8 +1,8 @@
-//! What is refused before any route sees it, beyond what hyper's parser refuses itself.
+//! Rejects heads before any route sees them, beyond what hyper's parser rejects.
 //!
-//! Hyper answers these with an empty body and closes: differing or non-digit `Content-Length`, a
-//! bare CR, obs-fold, a space before a colon, a last transfer coding that is not `chunked`, a
-//! target over 65,534 bytes, more than 100 headers. Left to us are `Host`, transfer codings before
+//! Hyper responds to these with an empty body and closes: differing or non-digit `Content-Length`, a
+//! bare CR, obs-fold, a space before a colon, a last transfer coding that is not `chunked`, a target
+//! over 65,534 bytes, more than 100 headers. This module checks `Host`, transfer codings before
 //! `chunked`, and the exact size of the head.
 
 use super::Problem;
@@ -30,8 +30,8 @@ pub(crate) fn check(
         if *name == HOST {
             host_count += 1;
         } else if *name == TRANSFER_ENCODING {
-            // Coding names ignore case (RFC 9112, 7). Anything beside the one word could be read
-            // differently by a proxy.
+            // Coding names ignore case (RFC 9112, 7). A proxy could read anything but this one word
+            // differently.
             if !value.as_bytes().eq_ignore_ascii_case(b"chunked") {
                 return Err(Problem::bad_head(
                     "the only transfer coding accepted is exactly `chunked`",
@@ -54,7 +54,7 @@ pub(crate) fn check(
     Ok(expects_continue && version == Version::HTTP_11)
 }
 
-/// Length of the request target as sent, less a fragment, which hyper cuts off.
+/// Length of the request target as sent, without a fragment, which hyper removes.
 fn target_bytes(uri: &Uri) -> usize {
     let scheme = uri.scheme_str().map_or(0, |scheme| scheme.len() + "://".len());
     let authority = uri.authority().map_or(0, |authority| authority.as_str().len());

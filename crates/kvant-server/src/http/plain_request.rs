@@ -1,21 +1,21 @@
-//! Requests that are plain: the whole of one and nothing else, in one piece, and no header in it
-//! that changes what it means.
+//! The parser of plain requests: exactly one request, received in one piece, without headers that
+//! change its meaning.
 //!
-//! Invariant: what is plain here, hyper and [`super::head::check`] accept, and understand the same.
-//! Whatever is in doubt is not plain. The parser of lines and headers is hyper's own, with the same
+//! Invariant: hyper and [`super::head::check`] accept every plain request and understand it alike.
+//! Doubtful requests are not plain. Hyper uses the same parser of lines and headers, with the same
 //! settings.
 
 use super::query::split_once;
 use super::site::SEC_FETCH_SITE;
 use http::Method;
 
-/// A plain request is shorter than this. What a connection holds of a longer one, before hyper, is
-/// counted with the connection.
+/// A plain request is shorter than this. The bytes of a longer one that a connection holds for hyper
+/// are counted with the connection.
 pub(crate) const REQUEST_BYTES_MAX: usize = 16 << 10;
 /// Headers of a plain request, at most.
 const HEADERS_MAX: usize = 16;
-/// Headers that change how a message is read, answered or ended, or tell of a web page. `Host` and
-/// `Content-Length` are looked at.
+/// Headers that change how a message is read, responded to or ended, or that a web page causes.
+/// `Host` and `Content-Length` are parsed.
 const NOT_PLAIN: [&str; 10] = [
     "expect",
     "http2-settings",
@@ -42,7 +42,7 @@ pub(crate) struct PlainRequest<'a> {
 }
 
 impl<'a> PlainRequest<'a> {
-    /// What was received as a plain request, if it is one.
+    /// The plain request that was received; `None` if it is not plain.
     pub(crate) fn parse(received: &'a [u8]) -> Option<PlainRequest<'a>> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut request = httparse::Request::new(&mut headers);
@@ -104,7 +104,7 @@ fn length(value: &[u8]) -> Option<usize> {
     })
 }
 
-/// Which bytes of a target stand for themselves (RFC 3986, 2 and 3.4).
+/// The bytes of a target that stand for themselves (RFC 3986, 2 and 3.4).
 const PLAIN_BYTES: [bool; 256] = {
     let mut plain = [false; 256];
     let mut byte = 0u8;

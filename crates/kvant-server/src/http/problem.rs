@@ -49,6 +49,24 @@ impl Problem {
         }
     }
 
+    /// A request that may succeed a second later.
+    pub(crate) fn unavailable(
+        kind: &'static str,
+        title: &'static str,
+        detail: impl Into<Cow<'static, str>>,
+    ) -> Problem {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, kind, title, detail).retry_after(1)
+    }
+
+    /// A failure of the server.
+    pub(crate) fn internal(
+        kind: &'static str,
+        title: &'static str,
+        detail: impl Into<Cow<'static, str>>,
+    ) -> Problem {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, kind, title, detail)
+    }
+
     /// A request that is wrong in itself.
     pub(crate) fn bad_request(kind: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, kind, "Bad request", detail)
@@ -64,15 +82,9 @@ impl Problem {
     }
 
     pub(crate) fn method_not_allowed(allow: &'static str) -> Problem {
-        let title = "Method not allowed";
-        let mut problem = Problem::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "method-not-allowed",
-            title,
-            format!("use one of: {allow}"),
-        );
-        problem.allow = Some(allow);
-        problem
+        let (status, detail) = (StatusCode::METHOD_NOT_ALLOWED, format!("use one of: {allow}"));
+        let problem = Problem::new(status, "method-not-allowed", "Method not allowed", detail);
+        Problem { allow: Some(allow), ..problem }
     }
 
     pub(crate) fn key_too_long() -> Problem {
@@ -98,35 +110,25 @@ impl Problem {
         let detail = format!(
             "the store is being recovered, {per_cent} per cent are done; /health shows when it is ready"
         );
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "recovering", "Recovery not finished", detail)
-            .retry_after(1)
+        Problem::unavailable("recovering", "Recovery not finished", detail)
             .with("recovery_per_cent", per_cent)
     }
 
     pub(crate) fn failed(reason: &str) -> Problem {
         let detail =
             format!("the store cannot be opened and will not be before a restart: {reason}");
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "failed", "Store cannot be opened", detail)
-            .retry_after(60)
+        Problem::unavailable("failed", "Store cannot be opened", detail).retry_after(60)
     }
 
     /// `reason`: what writes wait for, in one word.
     pub(crate) fn stalled(reason: &str) -> Problem {
         let detail = "nothing was written: flushes and compactions are behind and the write waited too long; retry";
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stalled", "Write stalled", detail)
-            .retry_after(1)
-            .with("reason", reason)
+        Problem::unavailable("stalled", "Write stalled", detail).with("reason", reason)
     }
 
     pub(crate) fn no_memory() -> Problem {
         let detail = "nothing was done: no memory for the request within the longest wait; retry, or raise --memory";
-        Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "no-memory",
-            "No memory for the request",
-            detail,
-        )
-        .retry_after(1)
+        Problem::unavailable("no-memory", "No memory for the request", detail)
     }
 
     /// A request that needs something that the engine does not have.
@@ -140,13 +142,8 @@ impl Problem {
 
     pub(crate) fn request_timeout() -> Problem {
         let detail = "nothing was written: the rest of the body did not arrive in time";
-        Problem::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "request-timeout",
-            "Request body too slow",
-            detail,
-        )
-        .closing()
+        let (status, title) = (StatusCode::REQUEST_TIMEOUT, "Request body too slow");
+        Problem::new(status, "request-timeout", title, detail).closing()
     }
 
     /// The store's first cause for refusing writes.
@@ -155,18 +152,14 @@ impl Problem {
             "the disk failed in a way that leaves unknown what it holds, so no write is accepted until a restart; reads go on: \
              {cause}"
         );
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "fenced", "Writes are fenced", detail)
+        Problem::internal("fenced", "Writes are fenced", detail)
     }
 
     /// Why the last writes failed.
     pub(crate) fn writes_failing(cause: &Error) -> Problem {
-        Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "writes-failing",
-            "Writes fail",
-            format!("the last writes failed, later ones may succeed; reads go on: {cause}"),
-        )
-        .retry_after(1)
+        let detail =
+            format!("the last writes failed, later ones may succeed; reads go on: {cause}");
+        Problem::unavailable("writes-failing", "Writes fail", detail)
     }
 
     /// Replaces the status.
@@ -243,11 +236,9 @@ pub(crate) fn close(response: &mut Response, version: Version) {
 
 impl From<&Error> for Problem {
     fn from(error: &Error) -> Problem {
-        let internal = StatusCode::INTERNAL_SERVER_ERROR;
         match error.kind() {
             ErrorKind::Invalid => Problem::bad_request("invalid", error.message().to_string()),
-            ErrorKind::Corruption => Problem::new(
-                internal,
+            ErrorKind::Corruption => Problem::internal(
                 "corruption",
                 "Stored data is damaged",
                 "a block needed for this request fails its checksum; other keys stay readable; the log names file and \
@@ -260,32 +251,25 @@ impl From<&Error> for Problem {
                 "nothing was written: the disk is full; reads go on, and deletes while the space kept for them lasts; puts will \
                  when space has returned",
             ),
-            ErrorKind::OutcomeUnknown => Problem::new(
-                internal,
-                "outcome-unknown",
-                "Outcome unknown",
-                format!(
-                    "the disk failed: this write may or may not be there after a restart: {error}"
-                ),
-            ),
+            ErrorKind::OutcomeUnknown => {
+                let detail = "the disk failed: this write may or may not be there after a restart";
+                Problem::internal(
+                    "outcome-unknown",
+                    "Outcome unknown",
+                    format!("{detail}: {error}"),
+                )
+            }
             ErrorKind::Fenced => Problem::fenced(error),
             ErrorKind::Stalled => Problem::stalled(error.message()),
-            ErrorKind::Closed => Problem::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "stopping",
-                "Server stopping",
-                "nothing was done: the store is closed; retry when the server is back",
-            )
-            .retry_after(1),
-            _ => Problem::new(
-                internal,
-                "io",
-                "Storage failed",
-                format!(
-                    "the operating system refused an operation: {}; the log has the details",
-                    error.message()
-                ),
-            ),
+            ErrorKind::Closed => {
+                let detail = "nothing was done: the store is closed; retry when the server is back";
+                Problem::unavailable("stopping", "Server stopping", detail)
+            }
+            _ => {
+                let refused =
+                    format!("the operating system refused an operation: {}", error.message());
+                Problem::internal("io", "Storage failed", refused + "; the log has the details")
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Queries: percent-encoded keys and the few parameters beside them.
+//! Queries: percent-encoded keys and a few other parameters.
 //!
-//! A `+` is a plus sign. Parameter names are compared as sent. Unknown parameters are ignored, but
-//! where [`only`] refuses them.
+//! A `+` is a plus sign. Parameter names are compared as sent. Unknown parameters are ignored,
+//! except where `only` rejects them.
 
 use super::{Operation, Problem};
 use crate::key::Key;
@@ -46,15 +46,7 @@ pub(crate) fn entity(query: Option<&str>, with_ttl: bool) -> Result<EntityQuery,
 
 /// Reads the query of a range request.
 pub(crate) fn range(query: Option<&str>) -> Result<RangeQuery, Problem> {
-    let (mut start, mut end, mut limit) = (None, None, None);
-    for (name, value) in parameters(query) {
-        match name {
-            "start" => set(&mut start, "start", value)?,
-            "end" => set(&mut end, "end", value)?,
-            "limit" => set(&mut limit, "limit", value)?,
-            _ => {}
-        }
-    }
+    let [start, end, limit] = named(query, ["start", "end", "limit"])?;
     let limit = limit.map(limit_of).transpose()?;
     Ok(RangeQuery {
         start: key_of("start", start)?,
@@ -63,47 +55,30 @@ pub(crate) fn range(query: Option<&str>) -> Result<RangeQuery, Problem> {
     })
 }
 
-/// Reads the query of the slowest requests: the most that are wanted, and which operation.
+/// Reads the query of the slowest requests: the limit, and the operation.
 pub(crate) fn slow(query: Option<&str>) -> Result<(Option<u64>, Option<Operation>), Problem> {
-    let (mut limit, mut operation) = (None, None);
-    for (name, value) in parameters(query) {
-        match name {
-            "limit" => set(&mut limit, "limit", value)?,
-            "operation" => set(&mut operation, "operation", value)?,
-            _ => {}
-        }
-    }
+    let [limit, operation] = named(query, ["limit", "operation"])?;
     Ok((limit.map(limit_of).transpose()?, operation.map(operation_of).transpose()?))
 }
 
 /// Reads the query of the event stream: the number of the last event that the client has.
 pub(crate) fn after(query: Option<&str>) -> Result<Option<u64>, Problem> {
-    let mut after = None;
-    for (name, value) in parameters(query) {
-        if name == "after" {
-            set(&mut after, "after", value)?;
-        }
-    }
+    let [after] = named(query, ["after"])?;
     let number =
         |text| digits(text).ok_or_else(|| bad_parameter("after", text, "the number of an event"));
     after.map(number).transpose()
 }
 
-/// The decoded value of one parameter that is text, of a query without other rules.
+/// The decoded value of a text parameter.
 pub(crate) fn text(query: Option<&str>, wanted: &'static str) -> Result<Option<String>, Problem> {
-    let mut found = None;
-    for (name, value) in parameters(query) {
-        if name == wanted {
-            set(&mut found, wanted, value)?;
-        }
-    }
-    let Some(value) = found else { return Ok(None) };
+    let [Some(value)] = named(query, [wanted])? else { return Ok(None) };
     let decoded = decode(value).ok_or_else(|| badly_encoded(wanted))?;
     String::from_utf8(decoded.to_vec()).map(Some).map_err(|_| badly_encoded(wanted))
 }
 
-/// Refuses parameters that are not among `known`, of a request where a misspelt one would be
-/// noticed too late.
+/// Rejects parameters that are not among `known`: for requests where a misspelt one would be noticed
+/// too late.
+#[cfg(feature = "profiler")]
 pub(crate) fn only(query: Option<&str>, known: &[&str]) -> Result<(), Problem> {
     let is_unknown = |name: &&str| !name.is_empty() && !known.contains(name);
     match parameters(query).map(|(name, _)| name).find(is_unknown) {
@@ -120,8 +95,7 @@ fn parameters(query: Option<&str>) -> impl Iterator<Item = (&str, &str)> {
     query.unwrap_or("").split('&').map(|pair| split_once(pair, b'=').unwrap_or((pair, "")))
 }
 
-/// As [`str::split_once`] by an ASCII character. For text of a few bytes, which a search made for
-/// long text is too much for.
+/// As [`str::split_once`] by an ASCII character; faster for text of a few bytes.
 #[inline]
 pub(crate) fn split_once(text: &str, at: u8) -> Option<(&str, &str)> {
     let position = text.bytes().position(|byte| byte == at)?;
@@ -133,6 +107,20 @@ fn set<'a>(slot: &mut Option<&'a str>, name: &'static str, value: &'a str) -> Re
         None => Ok(()),
         Some(_) => Err(bad_query(format!("`{name}` is given more than once"))),
     }
+}
+
+/// The undecoded values of the parameters `names`, each of which may be given once.
+fn named<'a, const N: usize>(
+    query: Option<&'a str>,
+    names: [&'static str; N],
+) -> Result<[Option<&'a str>; N], Problem> {
+    let mut values = [None; N];
+    for (name, value) in parameters(query) {
+        if let Some(index) = names.iter().position(|wanted| *wanted == name) {
+            set(&mut values[index], names[index], value)?;
+        }
+    }
+    Ok(values)
 }
 
 fn key_of(name: &'static str, value: Option<&str>) -> Result<Key, Problem> {
@@ -169,7 +157,7 @@ fn ttl_ms(text: &str) -> Result<u64, Problem> {
     }
 }
 
-/// A local engine has one replica.
+/// Checks the parameters of replication: a local engine has one replica.
 fn check_replicas(
     ack: Option<&str>,
     from: Option<&str>,
@@ -194,14 +182,14 @@ fn check_replicas(
     }
 }
 
-/// A whole number of digits only: no sign, no space.
+/// A whole number, of digits only.
 fn digits(text: &str) -> Option<u64> {
     let decoded = decode(text)?;
     let plain = decoded.iter().all(u8::is_ascii_digit);
     plain.then(|| std::str::from_utf8(&decoded).ok()?.parse().ok()).flatten()
 }
 
-/// `None` when a per cent sign is not followed by two hexadecimal digits.
+/// Decodes percent-encoded text; `None` if two hexadecimal digits are missing after a per cent sign.
 fn decode(text: &str) -> Option<Key> {
     let bytes = text.as_bytes();
     let Some(first) = bytes.iter().position(|&byte| byte == b'%') else {
@@ -241,7 +229,7 @@ fn badly_encoded(name: &str) -> Problem {
 }
 
 fn bad_parameter(name: &str, text: &str, wanted: &str) -> Problem {
-    // A target has up to 64 KiB: quote no more than a person wants to read.
+    // A target has up to 64 KiB: only its start is quoted.
     let shown: String = text.chars().take(40).collect();
     bad_query(format!("`{name}` is `{shown}`, not {wanted}"))
 }

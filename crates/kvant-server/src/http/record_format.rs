@@ -18,13 +18,13 @@ pub(crate) enum RecordFormat {
 }
 
 impl RecordFormat {
-    /// The format that `Accept` headers ask for: that of the highest weight, of equal ones the
-    /// first that is named. The plain one when they accept none of ours.
+    /// The format that `Accept` headers select: the one of the highest weight, of equal ones the
+    /// first that is named; plain when they accept none of these.
     pub(crate) fn accepted(accept: GetAll<'_, HeaderValue>) -> RecordFormat {
         let values = accept.iter().filter_map(|value| value.to_str().ok());
         let ranges: Vec<_> = values.flat_map(|value| value.split(',')).map(media_range).collect();
         let weight = |format: RecordFormat| {
-            // Of the ranges with this format, the most specific one counts (RFC 9110, 12.5.1).
+            // The most specific range counts (RFC 9110, 12.5.1).
             [format.media_type(), "application/*", "*/*"]
                 .into_iter()
                 .find_map(|wanted| {
@@ -35,7 +35,7 @@ impl RecordFormat {
                 })
                 .filter(|(weight, ..)| *weight > 0)
         };
-        // Of those that a wildcard leaves equal, the last is taken.
+        // Of formats that a wildcard leaves equal, the last is taken.
         let formats = [RecordFormat::Binary, RecordFormat::JsonLines, RecordFormat::Plain];
         let accepted = formats.into_iter().filter(|&format| weight(format).is_some());
         accepted.max_by_key(|&format| weight(format)).unwrap_or(RecordFormat::Plain)
@@ -74,8 +74,7 @@ impl RecordFormat {
     }
 }
 
-/// A media range and its weight in thousandths; what is not a weight counts as none given, which is
-/// 1.
+/// A media range and its weight in thousandths; 1000 without a valid weight.
 fn media_range(text: &str) -> (&str, u16) {
     let mut parts = text.split(';').map(str::trim);
     let name = parts.next().unwrap_or_default();
@@ -87,7 +86,7 @@ fn media_range(text: &str) -> (&str, u16) {
     (name, (weight.unwrap_or(1.0) * 1000.0).round() as u16)
 }
 
-/// Text as it is, other bytes as Base64 under another name.
+/// Writes text as it is, and other bytes as Base64 under another name.
 fn write_json_member(out: &mut BytesMut, name: &str, bytes: &[u8]) {
     out.put_u8(b'"');
     out.extend_from_slice(name.as_bytes());

@@ -1,13 +1,12 @@
-//! Whether a request comes from a client of this server, or from a web page of another site.
+//! Rejects requests of web pages of other sites.
 //!
-//! A browser sends requests for any page that is open in it, to loopback addresses too. It tells:
-//! `Sec-Fetch-Site` and `Origin` describe the page, `Host` is the name under which the page knows
-//! this server. A name of another site that resolves to this server's address (DNS rebinding) shows
-//! in `Host` alone.
+//! A browser sends requests for any open page, to loopback addresses too. `Sec-Fetch-Site` and
+//! `Origin` describe the page; `Host` is the name under which the page knows this server. A foreign
+//! name that resolves to this server's address (DNS rebinding) shows in `Host` alone.
 //!
-//! Invariant: [`check`] decides on every request, whatever its method and path. Without hyper only
-//! requests are answered that have neither `Origin` nor `Sec-Fetch-Site`, and whose `Host` passes
-//! [`is_own_host`], as [`check`] demands.
+//! Invariant: [`check`] decides on every request, whatever its method and path. The fast path serves
+//! only requests that have neither `Origin` nor `Sec-Fetch-Site`, and whose `Host` passes
+//! [`is_own_host`], as [`check`] requires.
 
 use super::Problem;
 use http::header::{HOST, HeaderMap, ORIGIN};
@@ -16,10 +15,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 pub(crate) const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// The longest name of a host that DNS knows; longer ones are not repeated in answers.
+/// The longest host name in DNS. Longer ones are not repeated in responses.
 const NAME_BYTES_MAX: usize = 253;
 
-/// What is wrong with a name for `--allowed-hosts`, if anything.
+/// The problem of a name for `--allowed-hosts`, if it is invalid.
 pub fn allowed_host_problem(name: &str) -> Option<String> {
     let is_host = !name.is_empty() && host_name(name.as_bytes()) == Some(name.as_bytes());
     (!is_host)
@@ -67,8 +66,8 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Whether this value of `Host` is an address or `localhost`, or listed; with any port. An empty
-/// one, which no browser sends, is.
+/// Whether this value of `Host` is an address, `localhost` or listed, with any port. An empty one,
+/// which no browser sends, passes.
 #[inline]
 pub(crate) fn is_own_host(host: &[u8], allowed_hosts: &[String]) -> bool {
     host_name(host).is_some_and(|name| is_own_name(name, allowed_hosts))
@@ -87,8 +86,8 @@ fn is_listed(name: &[u8], allowed_hosts: &[String]) -> bool {
     allowed_hosts.iter().any(|allowed| name.eq_ignore_ascii_case(allowed.as_bytes()))
 }
 
-/// The host without its port; `None` when this is not a host (RFC 3986, 3.2.2). Addresses of
-/// version 6 keep their brackets.
+/// The host without its port; `None` if it is malformed (RFC 3986, 3.2.2). IPv6 addresses keep their
+/// brackets.
 #[inline]
 fn host_name(host: &[u8]) -> Option<&[u8]> {
     let name_bytes = if host.first() == Some(&b'[') {
@@ -109,7 +108,7 @@ fn host_name(host: &[u8]) -> Option<&[u8]> {
     is_port.then_some(name)
 }
 
-/// The host of an origin, which has a scheme, a host, and a port where it is needed.
+/// The host of an origin: `scheme://host[:port]`.
 fn origin_name(origin: &[u8]) -> Option<&[u8]> {
     let scheme_bytes = origin.windows(3).position(|part| part == b"://")?;
     host_name(&origin[scheme_bytes + 3..])

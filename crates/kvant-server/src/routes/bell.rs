@@ -22,8 +22,8 @@ impl Bell {
         Arc::clone(&self.rung).notified_owned()
     }
 
-    /// Registers for events after `number`. A caller that waits must have called [`Bell::next_ring`]
-    /// before it looked for events, so that an event in between wakes it.
+    /// Registers for events after `number`. A caller that waits must have called
+    /// [`Bell::next_ring`] before it looked for events, so that an event in between wakes it.
     pub(super) fn listen(self: &Arc<Self>, events: &Events, number: u64) {
         if self.listening.swap(true, Ordering::AcqRel) {
             return;

@@ -25,12 +25,7 @@ pub(super) fn start(
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        Problem::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal",
-            "Internal error",
-            format!("the document cannot be written: {failure}"),
-        )
-        .respond(reply)
+        let detail = format!("the document cannot be written: {failure}");
+        Problem::internal("internal", "Internal error", detail).respond(reply)
     })
 }

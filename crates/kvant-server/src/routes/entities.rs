@@ -7,7 +7,7 @@ use crate::http::record_format::RecordFormat;
 use crate::http::{Body, Exchange, Problem, Reply, Response, problem, query};
 use crate::memory::Held;
 use crate::store::{Capability, Store};
-use crate::timing::KeyStart;
+use crate::timing::{KeyStart, StorageWork};
 use crate::work::{Failure, RangeReader};
 use http::header::{ACCEPT, HeaderValue};
 use http::{Method, StatusCode, Version};
@@ -27,10 +27,15 @@ pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
     }
     let call = call.clone();
     Step::later(async move {
-        let memory = &call.cx.memory;
+        let (memory, meter) = (&call.cx.memory, &call.cx.meter);
+        let begun_ns = meter.now_ns();
         match memory.hold(RANGE_BYTES, call.cx.config.queue_wait_max).await {
-            Some(held) => open(&call, reply, range, held).await,
-            None => call.explain(&Failure::NoMemory).respond(&mut reply),
+            Some(held) => open(&call, reply, range, held, begun_ns).await,
+            None => {
+                let work = StorageWork::never_begun(begun_ns, meter.now_ns());
+                call.socket.update_trace(|trace| trace.set_storage(&work));
+                call.explain(&Failure::NoMemory).respond(&mut reply)
+            }
         }
     })
 }
@@ -55,10 +60,12 @@ fn admit(call: &Call, exchange: &Exchange) -> Result<Range, Problem> {
 }
 
 /// Reads the first piece, so that an error before it has a status of its own.
-async fn open(call: &Call, mut reply: Reply, range: Range, held: Held) -> Response {
+async fn open(call: &Call, mut reply: Reply, range: Range, held: Held, begun_ns: u64) -> Response {
     let Range { reader, format, store } = range;
     let piece = call.cx.storage.read_piece(&store, reader).await;
-    call.socket.update_trace(|trace| trace.set_storage(&piece.work));
+    // The wait for memory is a part of the wait for storage.
+    let work = StorageWork { queued_ns: begun_ns, ..piece.work };
+    call.socket.update_trace(|trace| trace.set_storage(&work));
     match piece.result {
         Ok(()) => {
             let until_close = reply.version() == Version::HTTP_10;

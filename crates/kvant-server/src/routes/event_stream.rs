@@ -29,9 +29,9 @@ use std::time::Duration;
 use tokio::sync::futures::OwnedNotified;
 use tokio::time::{Instant, Sleep};
 
-/// Entries formatted at once.
+/// Events formatted at once.
 const FRAME_EVENTS_MAX: usize = 64;
-/// After this long without an event a comment shows either side that the other is there.
+/// After this long without an event a comment shows each side that the connection is alive.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 const STILL_HERE: &str = ": still here\n\n";
 
@@ -44,7 +44,7 @@ pub(crate) struct EventBody {
 }
 
 impl EventBody {
-    /// Begins after the event that has number `after`, or with what goes on and what is new.
+    /// Begins after the event with number `after`; with `None`, with the open events and new ones.
     pub(super) fn new(server: &ServerState, call: &Call, after: Option<u64>) -> EventBody {
         let ServerState { events, event_bell, env, .. } = server;
         EventBody {
@@ -93,9 +93,9 @@ struct EventStream {
     events: Arc<Events>,
     bell: Arc<Bell>,
     clock: Arc<dyn Clock>,
-    /// What comes before the first entry.
+    /// Text before the first new event.
     opening: String,
-    /// The number of the last entry that was sent.
+    /// The number of the last event that was sent.
     last_number: u64,
     next_ring: Pin<Box<OwnedNotified>>,
     silence: Pin<Box<Sleep>>,
@@ -123,7 +123,7 @@ impl EventStream {
                         write_event(&mut opening, &event, &wall);
                     }
                 }
-                // Without data it is no event: only where to begin after a reconnection.
+                // Without data it is no event, only the position for a reconnection.
                 writeln!(opening, "id: {newest_number}\n").expect("a string takes all text");
                 newest_number
             }
@@ -160,7 +160,7 @@ impl EventStream {
         Poll::Ready(text)
     }
 
-    /// The text of entries that follow the last one.
+    /// The text of the events that follow the last one.
     fn entries(&mut self, latest: &[Arc<Event>]) -> String {
         let wall = WallTime::now(&*self.clock);
         let mut text = String::new();
@@ -177,7 +177,7 @@ impl EventStream {
     }
 }
 
-/// The `data` of an entry.
+/// The `data` of an event.
 #[derive(Serialize)]
 struct Data<'a> {
     edge: Edge,
@@ -196,7 +196,7 @@ fn write_event(out: &mut String, event: &Event, wall: &WallTime) {
         duration_us: event.end_ns.map(|end_ns| as_us(end_ns.saturating_sub(event.start_ns))),
         fields: EventFields(&event.fields),
     };
-    let data = serde_json::to_string(&data).expect("entries hold texts and numbers");
+    let data = serde_json::to_string(&data).expect("fields are texts and numbers");
     let (number, kind) = (event.number, event.kind.name());
     writeln!(out, "id: {number}\nevent: {kind}\ndata: {data}\n").expect("a string takes all text");
 }

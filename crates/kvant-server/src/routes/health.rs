@@ -1,4 +1,4 @@
-//! `GET /health`: whether this server can do its work, for what routes traffic to it or restarts it.
+//! `GET /health`: whether this server can do its work, for load balancers and supervisors.
 
 use crate::conn::{Call, Step};
 use crate::http::{Exchange, Problem};

@@ -1,12 +1,12 @@
 //! `POST
 //! /v0/profile[?event=..][&duration=..][&format=..][&rate=..][&engine=..][&kind=..][&known=..]`:
-//! records what the process does, for a while, and answers with it.
+//! records a profile of the process, and responds with it.
 //!
-//! A recording ends when its time is over, when the client closes its side of the connection, or
-//! when the server stops. The response has what was recorded until then.
+//! A recording ends after its duration, when the client closes its side of the connection, or when
+//! the server stops. The response has what was recorded until then.
 //!
-//! Threads: the selector only waits. Starting, stopping, symbols and the encoding take milliseconds
-//! to seconds: they run on threads of their own, the long part with a low priority.
+//! Threads: the selector only waits. Starting, stopping, resolving symbols and encoding take
+//! milliseconds to seconds: they run on threads of their own, the long part at low priority.
 
 mod request;
 
@@ -32,8 +32,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 /// How often a recording checks whether to end early.
 const CHECK_PERIOD: Duration = Duration::from_millis(100);
 
-/// Samples take at most this share of the memory budget; later ones are dropped and counted. The
-/// budget does not count them: the block cache would shrink, and the profile would show its own
+/// Samples take at most this share of the memory budget; later ones are dropped and counted. They
+/// are not reserved in the budget: the block cache would shrink, and the profile would show its own
 /// effect.
 const MEMORY_SHARE: u64 = 16;
 const SAMPLE_BYTES: u64 = size_of::<recording::Sample>() as u64;
@@ -116,8 +116,7 @@ fn not_started(error: &StartError) -> Problem {
             "A profile is being recorded",
             "a process records one profile at a time: ask again when the other has ended",
         ),
-        StartError::Refused(error) => Problem::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
+        StartError::Refused(error) => Problem::internal(
             "io",
             "The system refused the profiler",
             format!("the system refused what the profiler needs: {error}"),
@@ -126,12 +125,8 @@ fn not_started(error: &StartError) -> Problem {
 }
 
 fn internal(error: &dyn std::error::Error) -> Problem {
-    Problem::new(
-        StatusCode::INTERNAL_SERVER_ERROR,
-        "internal",
-        "Internal error",
-        format!("the profile cannot be made: {error}"),
-    )
+    let detail = format!("the profile cannot be made: {error}");
+    Problem::internal("internal", "Internal error", detail)
 }
 
 /// Resolves when the recording has to end.
@@ -149,7 +144,7 @@ async fn wait(call: &Call, duration: Duration) {
     call.socket.watch_peer(false);
 }
 
-/// A running profiler. It is stopped however the request ends, and not on the selector's thread.
+/// A running profiler. However the request ends, it is stopped, on another thread.
 struct Running {
     profiler: Option<Profiler>,
     server: Arc<ServerState>,

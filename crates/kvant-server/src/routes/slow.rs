@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// Events shown with one request: those that overlap it longest.
+/// Events shown with one request: those with the longest overlap.
 const EVENT_COUNT_MAX: usize = 32;
 
 pub(super) fn start(server: &Arc<ServerState>, mut exchange: Exchange) -> Step {
@@ -29,7 +29,7 @@ pub(super) fn start(server: &Arc<ServerState>, mut exchange: Exchange) -> Step {
         let wall = WallTime::now(&*server.env.clock);
         let since_ns = wall.now_ns().saturating_sub(SLOW_SPAN_NS);
         let slowest = timing::slowest(&server.timings, since_ns, operation, count_max);
-        // Once for all of them: the ring is long, and locked meanwhile.
+        // Once for all requests: reading locks the ring, which is long.
         let first_ns = slowest.iter().map(|trace| trace.stamps.arrival_ns).min();
         let events = first_ns
             .map_or_else(Vec::new, |first_ns| server.events.overlapping(first_ns, wall.now_ns()));
@@ -37,7 +37,7 @@ pub(super) fn start(server: &Arc<ServerState>, mut exchange: Exchange) -> Step {
     })
 }
 
-/// The answer's body.
+/// The body of the response.
 fn rows(slowest: &[Trace], events: &[Arc<Event>], wall: &WallTime) -> serde_json::Result<Vec<u8>> {
     let rows: Vec<SlowRequest<'_>> = slowest.iter().map(|trace| row(trace, events, wall)).collect();
     serde_json::to_vec(&rows)
@@ -47,7 +47,7 @@ fn rows(slowest: &[Trace], events: &[Arc<Event>], wall: &WallTime) -> serde_json
 struct SlowRequest<'a> {
     operation: &'static str,
     status: u16,
-    /// The beginning of the key; neither, where the request has no key.
+    /// The beginning of the key, as text or Base64; neither without a key.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,7 +64,7 @@ struct SlowRequest<'a> {
     sent_bytes: u64,
     stall: Option<&'static str>,
     events: Vec<Overlap<'a>>,
-    /// Events that overlap it, too, but are not shown.
+    /// Further events that overlap it.
     events_omitted: usize,
 }
 
@@ -77,11 +77,11 @@ struct PhaseTimes {
     answer_us: f64,
 }
 
-/// An event beside a request.
+/// An event that overlaps a request.
 #[derive(Serialize)]
 struct Overlap<'a> {
     kind: &'static str,
-    /// From the request's arrival; negative when it began earlier.
+    /// From the request's arrival; negative if the event began earlier.
     start_us: f64,
     /// `None` while it goes on.
     duration_us: Option<f64>,
@@ -134,18 +134,18 @@ fn row<'a>(trace: &'a Trace, events: &'a [Arc<Event>], wall: &WallTime) -> SlowR
         received_bytes: trace.received_bytes,
         sent_bytes: trace.sent_bytes,
         stall: trace.stall,
-        events: overlapping.into_iter().map(|event| beside(event, stamps)).collect(),
+        events: overlapping.into_iter().map(|event| overlap(event, stamps)).collect(),
         events_omitted,
     }
 }
 
-/// How long both went on.
+/// The length of the overlap.
 fn overlap_ns(event: &Event, stamps: &Stamps) -> u64 {
     let end_ns = event.end_ns.unwrap_or(u64::MAX).min(stamps.written_ns);
     end_ns.saturating_sub(event.start_ns.max(stamps.arrival_ns))
 }
 
-fn beside<'a>(event: &'a Event, stamps: &Stamps) -> Overlap<'a> {
+fn overlap<'a>(event: &'a Event, stamps: &Stamps) -> Overlap<'a> {
     let start_us = match event.start_ns.checked_sub(stamps.arrival_ns) {
         Some(later_ns) => as_us(later_ns),
         None => -as_us(stamps.arrival_ns - event.start_ns),
@@ -158,12 +158,12 @@ fn beside<'a>(event: &'a Event, stamps: &Stamps) -> Overlap<'a> {
     }
 }
 
-/// `bytes` as text, if they are some; without the character that the cut went through, where they
-/// are `cut` off.
-fn text_of(bytes: &[u8], cut: bool) -> Option<&str> {
+/// `bytes` as text, if they are valid UTF-8. If they `are_cut`, without an incomplete last
+/// character.
+fn text_of(bytes: &[u8], are_cut: bool) -> Option<&str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Some(text),
-        Err(error) if cut && error.error_len().is_none() => {
+        Err(error) if are_cut && error.error_len().is_none() => {
             std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()
         }
         Err(_) => None,

@@ -114,7 +114,8 @@ impl Store for MemoryStore {
         Ok(Box::new(MemoryRecords {
             records: Arc::clone(&self.records),
             from: Bound::Included(start.into()),
-            end: end.map(Box::from),
+            // The map panics at an end before the start.
+            end: end.map(|end| end.max(start).into()),
             copied: Vec::new().into_iter(),
             current: None,
         }))

@@ -164,16 +164,16 @@ pub trait Store: Send + Sync {
     fn has(&self, capability: Capability) -> bool;
 
     /// The newest value of `key`. A block of the disk longer than `block_bytes_max` is not read:
-    /// [`Lookup::NeedsDisk`] says how much memory to reserve first. What the read touches is added
-    /// to `trace`.
+    /// [`Lookup::NeedsDisk`] says how much memory to reserve first. `trace` receives what the read
+    /// touches.
     fn get(&self, key: &[u8], block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup>;
 
     /// As [`Store::get`], without waiting for the disk.
     fn try_get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Lookup>;
 
     /// Commits `writes` together: all or none of them. `done` receives the outcome when the sync
-    /// level is reached, or before this returns. `ErrorKind::Stalled`: nothing was written; register
-    /// with [`Store::on_writable`] and retry.
+    /// level is reached, or before this returns. `ErrorKind::Stalled`: nothing was written;
+    /// register with [`Store::on_writable`] and retry.
     fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion);
 
     /// Calls `wake` once as soon as a stalled write may succeed, on any thread; at once when it may

@@ -1,30 +1,28 @@
 //! A log-linear histogram of durations in nanoseconds, bucketed as HdrHistogram does.
 //!
-//! Each octave has 32 buckets of equal width, and everything below 64 ns a bucket of its own. The
-//! last octave ends at [`LIMIT_NS`]; what is longer counts in the last bucket, while sum and
-//! maximum stay exact.
+//! Each octave has 32 buckets of equal width; each value below 64 ns has its own bucket. The last
+//! octave ends at [`LIMIT_NS`]. Longer durations count in the last bucket; sum and maximum stay
+//! exact.
 //!
 //! Invariants:
 //! 1. A bucket's width is at most 1/32 of its lowest value, so that a percentile is at most 3.2 %
 //!    too high, never too low.
-//! 2. The number of values is the sum of the buckets: recording changes one bucket, the sum and
-//!    perhaps the maximum.
+//! 2. The number of values is the sum of the buckets.
 //!
-//! Threads: one writes, any may read; a reader may see a value's bucket before its share of the
-//! sum.
+//! Threads: one writes, any may read. A reader may see a value in its bucket before it is in the sum.
 
 use crate::counters::Counter;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Buckets an octave, as a power of two.
+/// Buckets per octave, as a power of two.
 const OCTAVE_BITS: u32 = 5;
 /// Where the last octave ends: 2^36 ns, 68.7 s.
 const LIMIT_BITS: u32 = 36;
 pub(crate) const LIMIT_NS: u64 = 1 << LIMIT_BITS;
-/// The first two octaves' worth are exact, each further one has 32.
+/// The first 64 buckets are exact; each further octave has 32.
 const BUCKET_COUNT: usize = ((LIMIT_BITS - OCTAVE_BITS + 1) << OCTAVE_BITS) as usize;
 
-/// What one thread records: 8 KiB.
+/// The durations that one thread records. Takes 8 KiB.
 pub(crate) struct Histogram {
     sum_ns: Counter,
     max_ns: AtomicU64,
@@ -55,8 +53,7 @@ impl Histogram {
 #[inline]
 fn bucket_of(ns: u64) -> usize {
     let ns = ns.min(LIMIT_NS - 1);
-    // By how much to shift until 6 bits are left: the leading one and the five that number the
-    // buckets of an octave.
+    // The shift leaves 6 bits: the leading one, and five that number the buckets of an octave.
     let shift = (ns | 1 << OCTAVE_BITS).ilog2() - OCTAVE_BITS;
     ((shift as usize) << OCTAVE_BITS) + (ns >> shift) as usize
 }
@@ -102,7 +99,7 @@ impl Snapshot {
         self.max_ns
     }
 
-    /// The duration that `per_cent` of the values do not exceed; 0 without values.
+    /// The duration that `per_cent` of the values do not exceed; 0 if there are none.
     pub(crate) fn percentile_ns(&self, per_cent: f64) -> u64 {
         let rank = (self.count() as f64 * per_cent / 100.0).ceil().max(1.0) as u64;
         let mut count = 0;
@@ -111,14 +108,14 @@ impl Snapshot {
             count >= rank
         });
         match reached {
-            // What is beyond the limit has the maximum as its only known bound.
+            // Values beyond the limit have the maximum as their only bound.
             Some(bucket) if bucket == BUCKET_COUNT - 1 => self.max_ns,
             Some(bucket) => highest_ns(bucket).min(self.max_ns),
             None => 0,
         }
     }
 
-    /// How many values are at most `bound_ns`, those of the bound's own bucket included.
+    /// How many values are at most `bound_ns`, including all in the bucket of the bound.
     pub(crate) fn count_at_most(&self, bound_ns: u64) -> u64 {
         self.counts[..=bucket_of(bound_ns)].iter().sum()
     }

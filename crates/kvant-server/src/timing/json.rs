@@ -1,4 +1,4 @@
-//! Times and events as the JSON of `/v0/slow`, `/v0/events` and `/v0/stats` shows them.
+//! Times and events in the JSON of `/v0/slow`, `/v0/events` and `/v0/stats`.
 
 use kvant_base::events::Fields;
 use kvant_base::timestamp;
@@ -10,8 +10,7 @@ pub(crate) fn as_us(ns: u64) -> f64 {
     ns as f64 / 1000.0
 }
 
-/// What the wall clock shows at moments of the monotonic one, as far as it has not been set since
-/// then.
+/// Converts monotonic times to wall times, assuming that the wall clock was not set in between.
 pub(crate) struct WallTime {
     now_ns: u64,
     now_wall_ms: u64,
@@ -23,12 +22,12 @@ impl WallTime {
         WallTime { now_ns: clock.monotonic_ns(), now_wall_ms: clock.wall_ms() }
     }
 
-    /// The monotonic clock at [`WallTime::now`].
+    /// The monotonic time of [`WallTime::now`].
     pub(crate) fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
-    /// The wall time at `ns` of the monotonic clock, as RFC 3339.
+    /// The wall time at the monotonic time `ns`, in RFC 3339 format.
     pub(crate) fn at(&self, ns: u64) -> String {
         let wall_ms = match self.now_ns.checked_sub(ns) {
             Some(ago_ns) => self.now_wall_ms.saturating_sub(ago_ns / 1_000_000),
@@ -38,7 +37,7 @@ impl WallTime {
     }
 }
 
-/// What an event says, as an object.
+/// The fields of an event, as an object.
 pub(crate) struct EventFields<'a>(pub(crate) &'a Fields);
 
 impl Serialize for EventFields<'_> {

@@ -1,8 +1,8 @@
 //! Where the time of requests goes: histograms by operation and phase, and the slowest requests of
 //! the last minute. `docs/latency.md` explains them.
 //!
-//! Memory of a selector, for each of the 7 operations that occurred: 48 KiB of histograms and at
-//! most 32 KiB of slow requests.
+//! Memory of a selector, for each of the 7 operations that occurred: 48 KiB of histograms, at most
+//! 32 KiB of slow requests.
 
 mod histogram;
 mod json;
@@ -43,7 +43,7 @@ impl Meter {
 /// Threads: the selector records, any thread reads.
 #[derive(Default)]
 pub(crate) struct Timings {
-    /// In the order of [`Operation::ALL`]; made when the first request comes.
+    /// In the order of [`Operation::ALL`]; allocated by the first request.
     operations: [OnceLock<Box<OperationTimes>>; Operation::ALL.len()],
 }
 
@@ -55,8 +55,8 @@ struct OperationTimes {
 }
 
 impl Timings {
-    /// Adds a request whose response was sent. Every phase counts, even if it took no time: all
-    /// phases of an operation have the same number of requests.
+    /// Adds a request whose response was sent. Every phase counts, even one that took no time, so
+    /// that all phases of an operation have the same number of requests.
     #[inline]
     pub(crate) fn record(&self, trace: &Trace) {
         let times = self.operations[trace.counted_as() as usize].get_or_init(OperationTimes::new);
@@ -81,8 +81,8 @@ impl OperationTimes {
     }
 }
 
-/// Calls `visit` with the times of all selectors together, for each operation that occurred and
-/// each of its phases.
+/// Calls `visit` with the merged times of all selectors, for each operation that occurred and each
+/// of its phases.
 fn summaries(timings: &[Arc<Timings>], mut visit: impl FnMut(Operation, Phase, &Snapshot)) {
     for operation in Operation::ALL {
         let recorded = || timings.iter().filter_map(|timings| timings.operation(operation));
@@ -97,8 +97,8 @@ fn summaries(timings: &[Arc<Timings>], mut visit: impl FnMut(Operation, Phase, &
     }
 }
 
-/// The slowest requests that ended at `since_ns` or later, slowest first, of all operations or of
-/// one.
+/// The slowest requests that ended at `since_ns` or later, slowest first; of one operation, or of all
+/// with `None`.
 pub(crate) fn slowest(
     timings: &[Arc<Timings>],
     since_ns: u64,

@@ -6,7 +6,7 @@ use crate::http::metrics_text::{append, header};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Upper bounds of the buckets in `/metrics`: in nanoseconds, and in seconds as they are written.
+/// Upper bounds of the buckets in `/metrics`: in nanoseconds, and as text in seconds.
 const BOUNDS: [(u64, &str); 16] = [
     (50_000, "0.00005"),
     (100_000, "0.0001"),
@@ -26,8 +26,7 @@ const BOUNDS: [(u64, &str); 16] = [
     (10_000_000_000, "10"),
 ];
 
-/// The value of `latency` in `/v0/stats`: by operation, then by phase. Only operations that
-/// occurred.
+/// The value of `latency` in `/v0/stats`: by operation, of those that occurred, then by phase.
 pub(crate) fn latency_json(timings: &[Arc<Timings>]) -> Value {
     let mut latency: Map<String, Value> = Map::new();
     summaries(timings, |operation, phase, times| {
@@ -50,7 +49,7 @@ fn times_json(times: &Snapshot) -> Value {
     })
 }
 
-/// Appends the histograms of the operations that occurred in the Prometheus text format.
+/// Appends the histograms of the operations that occurred.
 pub(crate) fn write_metrics(timings: &[Arc<Timings>], out: &mut String) {
     const NAME: &str = "kvant_request_phase_seconds";
     header(out, NAME, "histogram", "Time of requests, by operation and phase.");
@@ -60,8 +59,7 @@ pub(crate) fn write_metrics(timings: &[Arc<Timings>], out: &mut String) {
             let count = times.count_at_most(bound_ns);
             append(out, format_args!("{NAME}_bucket{{{labels},le=\"{bound}\"}} {count}\n"));
         }
-        let count = times.count();
-        let sum = times.sum_ns() as f64 / 1e9;
+        let (count, sum) = (times.count(), times.sum_ns() as f64 / 1e9);
         append(
             out,
             format_args!(

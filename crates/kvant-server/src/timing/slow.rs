@@ -1,16 +1,16 @@
 //! The flight recorder: the slowest requests of the last minute.
 //!
-//! Time is cut into windows of 10 s, and each selector keeps the slowest 32 requests of each window
-//! and operation: a moment that was slow on the whole does not push out the slow requests of calmer
-//! ones, nor do ranges push out point reads.
+//! Time is divided into windows of 10 s. Each selector keeps the slowest 32 requests of each window
+//! and operation, so that a slow moment does not evict the slow requests of calmer ones, and ranges
+//! do not evict point reads.
 //!
 //! Invariants:
-//! 1. A window holds the slowest requests that were written during it, as many as fit.
+//! 1. A window holds the slowest requests whose response was sent during it, as many as fit.
 //! 2. `keep_from_ns` and `window_end_ns` are those of the newest window; only the selector changes
 //!    them, and only under the lock.
 //!
-//! Threads: the selector offers, anyone reads. A request that is not slow costs two comparisons;
-//! the others, and readers, take the lock, which is held for the time of copying some KiB at most.
+//! Threads: the selector offers, any thread reads. A request that is not slow costs two comparisons.
+//! Slow requests and readers take the lock, at most for the time of copying some KiB.
 
 use super::trace::{Phase, Trace};
 use kvant_base::lock::NamedMutex;
@@ -18,18 +18,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How far back slow requests are shown.
 pub(crate) const SLOW_SPAN_NS: u64 = 60_000_000_000;
-/// The most that are shown.
+/// The most slow requests that are shown.
 pub(crate) const SLOW_COUNT_MAX: usize = 100;
 
 const WINDOW_NS: u64 = 10_000_000_000;
-/// The one that goes on, and those that the span reaches into.
+/// The current window, and those that the span covers.
 const WINDOW_COUNT: usize = (SLOW_SPAN_NS / WINDOW_NS) as usize + 1;
 /// Requests kept in a window.
 const KEPT_COUNT: usize = 32;
 
 /// The slow requests of one selector and operation.
 pub(super) struct SlowRequests {
-    /// A request of the newest window that took less is not kept.
+    /// Requests of the newest window that took less are not kept.
     keep_from_ns: AtomicU64,
     window_end_ns: AtomicU64,
     windows: NamedMutex<Windows>,
@@ -87,7 +87,7 @@ impl SlowRequests {
         self.keep_from_ns.store(keep_from_ns, Ordering::Relaxed);
     }
 
-    /// Adds to `found` what is kept of the requests written at `since_ns` or later.
+    /// Adds the kept requests that ended at `since_ns` or later to `found`.
     pub(super) fn add_since(&self, since_ns: u64, found: &mut Vec<Trace>) {
         let windows = self.windows.lock();
         let kept = windows.kept.iter().flatten();
@@ -95,7 +95,7 @@ impl SlowRequests {
     }
 }
 
-/// The place and the time of the quickest of `kept`, which are not empty.
+/// The index and the time of the quickest of `kept`, which is not empty.
 fn quickest(kept: &[Trace]) -> (usize, u64) {
     let totals = kept.iter().map(|trace| trace.stamps.phase_ns(Phase::Total));
     let quickest = totals.enumerate().min_by_key(|&(_, total_ns)| total_ns);

@@ -1,4 +1,4 @@
-//! What one request went through, and when.
+//! The stages of one request, and its storage work.
 
 use crate::http::Operation;
 use crate::store::ReadTrace;
@@ -25,8 +25,8 @@ named_enum! {
     }
 }
 
-/// When a request reached each stage, in nanoseconds of the monotonic clock. A stage that it skipped
-/// has the time of the one before.
+/// When a request reached each stage, in nanoseconds of the monotonic clock. A skipped stage has the
+/// time of the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamps {
     pub(crate) arrival_ns: u64,
@@ -75,6 +75,11 @@ impl StorageWork {
             ..StorageWork::default()
         }
     }
+
+    /// Work that was requested at `queued_ns` and given up at `now_ns`.
+    pub(crate) fn never_begun(queued_ns: u64, now_ns: u64) -> StorageWork {
+        StorageWork { queued_ns, ..StorageWork::at(now_ns) }
+    }
 }
 
 /// The first bytes of a key, enough to recognise it.
@@ -113,13 +118,13 @@ pub(crate) struct Trace {
     pub(crate) key: KeyStart,
     pub(crate) read: ReadTrace,
     pub(crate) stall: Option<&'static str>,
-    /// Bytes on the connection: heads, framing and bodies.
+    /// Bytes on the connection, with heads and framing.
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
 }
 
 impl Trace {
-    /// A request whose head was parsed at `parsed_ns`; later stages are added as they come.
+    /// A request whose head was parsed at `parsed_ns`. Later stages are set as they are reached.
     #[inline]
     pub(crate) fn begin(operation: Operation, parsed_ns: u64) -> Trace {
         Trace {
@@ -146,7 +151,7 @@ impl Trace {
         }
     }
 
-    /// Sets its storage work. Where there were several attempts, the last one counts.
+    /// Sets its storage work; of several attempts, the last.
     #[inline]
     pub(crate) fn set_storage(&mut self, work: &StorageWork) {
         self.stamps.queued_ns = work.queued_ns;

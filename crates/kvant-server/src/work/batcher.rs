@@ -89,7 +89,7 @@ impl Batcher {
         Writing(outcome)
     }
 
-    /// Moves the appended writes to the end of `writes`, puts first; waits for the first write.
+    /// Moves the appended writes to `writes`, which is empty, puts first. Waits for the first write.
     pub(super) async fn take_into(&self, writes: &mut Vec<PendingWrite>) {
         poll_fn(|cx| {
             let mut queue = self.queue.borrow_mut();
@@ -97,17 +97,11 @@ impl Batcher {
                 self.committer.set(Some(cx.waker().clone()));
                 return Poll::Pending;
             }
-            if !queue.is_sorted_by_key(|pending| pending.write.is_delete()) {
-                queue.sort_by_key(|pending| pending.write.is_delete());
-            }
-            if writes.is_empty() {
-                mem::swap(writes, &mut queue);
-            } else {
-                writes.append(&mut queue);
-            }
+            mem::swap(writes, &mut queue);
             Poll::Ready(())
         })
         .await;
+        put_first(writes);
     }
 
     /// Takes back writes that have to wait for the end of a stall.
@@ -124,5 +118,13 @@ impl Batcher {
         if let Some(committer) = self.committer.take() {
             committer.wake();
         }
+    }
+}
+
+/// Moves puts before deletes, so that they make as few batches as possible.
+pub(super) fn put_first(writes: &mut [PendingWrite]) {
+    let is_delete = |pending: &PendingWrite| pending.write.is_delete();
+    if !writes.is_sorted_by_key(is_delete) {
+        writes.sort_by_key(is_delete);
     }
 }

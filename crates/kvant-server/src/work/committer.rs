@@ -11,9 +11,8 @@
 //!
 //! Invariants:
 //! 1. A batch has puts or deletes, not both, so that a put that finds no space never fails a
-//!    delete. Within a turn puts go first; otherwise writes are submitted in the order in which
-//!    they were appended, and a stalled batch is retried before later ones. (Several workers may
-//!    commit batches in any order.)
+//!    delete. Puts go first; otherwise writes are submitted in the order in which they were
+//!    appended. (Several workers may commit batches in any order.)
 //! 2. Every write gets exactly one outcome. `Stalled` and `NoSpace` mean that nothing of it was
 //!    written.
 //! 3. A time to live is counted from the submission that succeeded: a write that waited does not
@@ -22,7 +21,7 @@
 //! Threads: all of it belongs to one selector. Only a store's completion, and a worker's part, run
 //! elsewhere; outcomes are sent back.
 
-use super::batcher::PendingWrite;
+use super::batcher::{self, PendingWrite};
 use super::failure::Failure;
 use super::pool::PoolReply;
 use super::storage::Storage;
@@ -31,6 +30,7 @@ use crate::store::{Completion, Store};
 use kvant_base::tag::{self, Activity, Stage};
 use kvant_base::wait::{self, WaitKind};
 use kvant_base::{Error, ErrorKind, Result};
+use std::fmt::Debug;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -155,9 +155,8 @@ fn submit(storage: &Storage, store: &dyn Store, writes: &mut [PendingWrite]) -> 
 }
 
 /// What came through the channel of a completion.
-fn received<E>(outcome: std::result::Result<Result<()>, E>) -> Result<()> {
-    outcome
-        .unwrap_or_else(|_| unreachable!("a completion sends an outcome even when it is dropped"))
+fn received<E: Debug>(outcome: std::result::Result<Result<()>, E>) -> Result<()> {
+    outcome.expect("a completion reports an outcome even when it is dropped")
 }
 
 fn is_stalled(result: &Result<()>) -> bool {
@@ -165,7 +164,7 @@ fn is_stalled(result: &Result<()>) -> bool {
 }
 
 fn count_batch(storage: &Storage, writes: &[PendingWrite]) {
-    storage.meter.counters.batches.add(1);
+    storage.meter.counters.write_batches.add(1);
     storage.meter.counters.batched_writes.add(writes.len() as u64);
 }
 
@@ -203,7 +202,7 @@ async fn wait_out_stall(storage: &Storage, store: &dyn Store, writes: &mut Vec<P
     let batcher = &storage.batcher;
     let counters = &storage.meter.counters;
     let wait_max = storage.config.queue_wait_max;
-    counters.stalls.add(1);
+    counters.write_stalls.add(1);
     let _waiting = store.stall().map(|reason| wait::begin(WaitKind::Backpressure, reason));
     batcher.is_stalled.set(true);
     let (wake, mut writable) = oneshot::channel();
@@ -211,25 +210,28 @@ async fn wait_out_stall(storage: &Storage, store: &dyn Store, writes: &mut Vec<P
         // The receiver is gone when every write has given up.
         drop(wake.send(Writable));
     }));
-    let mut is_over = false;
-    while !is_over {
+    let (mut reason, mut is_over) = (None, false);
+    loop {
         writes.append(&mut batcher.retries.borrow_mut());
         writes.append(&mut batcher.queue.borrow_mut());
         let now = Instant::now();
-        let reason = store.stall();
+        reason = store.stall().or(reason);
         for pending in writes.iter_mut() {
             pending.waits_since.get_or_insert(now);
             pending.work.stall = pending.work.stall.or(reason);
             // The submission that this time belongs to was refused.
             pending.work.started_ns = 0;
         }
+        if is_over {
+            break;
+        }
         let is_late = |pending: &mut PendingWrite| {
             pending.waits_since.is_some_and(|since| since + wait_max <= now)
         };
         let late: Vec<PendingWrite> = writes.extract_if(.., is_late).collect();
-        counters.stalled_out.add(late.len() as u64);
+        counters.writes_stalled_out.add(late.len() as u64);
         // The stall may just have ended.
-        let stalled = Error::new(ErrorKind::Stalled, reason.unwrap_or("over"));
+        let stalled = Error::new(ErrorKind::Stalled, store.stall().unwrap_or("over"));
         finish(storage, late.into_iter(), &Err(stalled.into()));
         let Some(first_since) = writes.iter().filter_map(|pending| pending.waits_since).min()
         else {
@@ -242,6 +244,7 @@ async fn wait_out_stall(storage: &Storage, store: &dyn Store, writes: &mut Vec<P
         }
     }
     batcher.is_stalled.set(false);
+    batcher::put_first(writes);
     // A store that is writable and stalls again at once must not keep the selector from its
     // connections.
     tokio::task::yield_now().await;

@@ -88,7 +88,8 @@ pub(crate) fn get(
         },
         Reading::Later(later) => SlowRead::Later(later),
     };
-    EntityWork::Read(Box::pin(get_slowly(Rc::clone(storage), Arc::clone(store), key, start)))
+    let (storage, store) = (Rc::clone(storage), Arc::clone(store));
+    EntityWork::Read(Box::pin(get_slowly(storage, store, key, now_ns, start)))
 }
 
 /// Adds a put to the batch of this turn. `value` is short, or its memory is held by the caller.
@@ -116,9 +117,9 @@ async fn get_slowly(
     storage: Rc<Storage>,
     store: Arc<dyn Store>,
     key: Key,
+    begun_ns: u64,
     mut waits_for: SlowRead,
 ) -> (EntityOutcome, StorageWork) {
-    let mut work = StorageWork::at(storage.meter.now_ns());
     loop {
         let (later, held) = match waits_for {
             SlowRead::Later(later) => (Reading::Later(later), None),
@@ -128,6 +129,7 @@ async fn get_slowly(
                     // Requests that came together time out together: responding to thousands of
                     // them would fill a turn of the event loop.
                     storage.read_budget.pass().await;
+                    let work = StorageWork::never_begun(begun_ns, storage.meter.now_ns());
                     return (EntityOutcome::Failed(Failure::NoMemory), work);
                 };
                 let block_bytes_max =
@@ -144,7 +146,11 @@ async fn get_slowly(
                 storage.finish_read(&*store, done)
             }
         };
-        work = read.work;
+        let mut work = read.work;
+        if held.is_some() {
+            // It waited for memory first.
+            work.queued_ns = begun_ns;
+        }
         match outcome_of(&storage, read.result, held) {
             Ok(outcome) => return (outcome, work),
             Err(bytes) => waits_for = SlowRead::Memory(bytes),

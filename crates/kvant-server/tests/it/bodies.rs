@@ -172,7 +172,7 @@ fn a_value_far_over_the_limit_is_413_and_the_connection_closes() {
     answer.assert_problem(413, "value-too-long");
     assert!(answer.closes());
 
-    // Chunks: how far it goes is not known before.
+    // Chunks: the length is not known in advance.
     let mut client = fixture.client();
     client.send("PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
     let chunk = format!("100000\r\n{}\r\n", "v".repeat(1 << 20));
@@ -184,7 +184,7 @@ fn a_value_far_over_the_limit_is_413_and_the_connection_closes() {
 }
 
 #[test]
-fn bodies_of_requests_that_have_none_are_out_of_the_way() {
+fn bodies_of_requests_without_one_are_discarded() {
     let fixture = Fixture::new();
     fixture.put("k", b"v");
     let mut client = fixture.client();
@@ -216,7 +216,7 @@ fn a_body_without_memory_waits_unread_and_is_written_when_there_is_some() {
     assert!(early.is_err(), "asked for the body without memory for it: {early:?}");
     client.stream().set_read_timeout(Some(NEVER)).unwrap();
     drop(taken);
-    // Whoever gives memory back through the server wakes the waiting request.
+    // A request that releases memory wakes the one that waits.
     fixture.put("other", &vec![b'v'; 20_000]);
     assert_eq!(client.read_answer("PUT").status, 100);
     client.send(&value);

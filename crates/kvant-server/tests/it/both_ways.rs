@@ -1,5 +1,5 @@
-//! The same bytes sent to two servers, on connections of which one went over to hyper before: the
-//! answers are the same bytes.
+//! The same bytes sent to two servers, on the fast path and through hyper: the responses are the same
+//! bytes.
 
 use crate::client::Client;
 use crate::fixture::{Fixture, NEVER, config};
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 const CONNECTIONS: u64 = 600;
-/// A header that says nothing, and one that only hyper understands.
+/// A header without meaning, and one that only hyper accepts.
 const BOTH_WAYS: [&str; 2] = ["TX", "TE"];
 
 const ODD_METHODS: [&str; 9] =
@@ -67,7 +67,7 @@ fn any<T: Copy>(rng: &mut Rng, all: &[T]) -> T {
     all[rng.below(all.len() as u64) as usize]
 }
 
-/// Mostly what is usual, so that what is not mostly comes alone.
+/// Mostly `usual`, so that odd parts mostly come alone.
 fn mostly<'a>(rng: &mut Rng, usual: &'a str, odd: &[&'a str]) -> &'a str {
     if rng.one_in(12) { any(rng, odd) } else { usual }
 }
@@ -147,7 +147,7 @@ fn started(fixture: &Fixture, header: &str) -> Client {
     client
 }
 
-/// All that comes back when `pieces` are sent, without the dates.
+/// The responses to `pieces`, without the dates.
 fn answers(mut client: Client, pieces: &[Vec<u8>]) -> String {
     for piece in pieces {
         if !client.send_if_open(piece) {
@@ -168,14 +168,14 @@ fn answers(mut client: Client, pieces: &[Vec<u8>]) -> String {
         undated.push_str(r"\r\ndate");
         undated.push_str(&part["Thu, 01 Jan 1970 00:00:00 GMT".len()..]);
     }
-    // Whether hyper says this of a malformed head whose end never comes depends on the pieces in
-    // which it came.
+    // Whether hyper sends this for a malformed head without an end depends on the pieces in which
+    // the head came.
     let refusal =
         r"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\ndate\r\n\r\n";
     undated.strip_suffix(refusal).unwrap_or(&undated).to_string()
 }
 
-/// The counters that do not depend on times, nor on the header that makes the difference.
+/// The counters that depend neither on times nor on the header that selects the path.
 fn counted(fixture: &Fixture) -> Vec<String> {
     let metrics = String::from_utf8(fixture.ask("GET", "/metrics", b"").body).unwrap();
     let is_compared = |line: &&str| {
@@ -188,7 +188,7 @@ fn counted(fixture: &Fixture) -> Vec<String> {
 }
 
 #[test]
-fn any_bytes_get_the_same_answers_both_ways() {
+fn any_bytes_get_the_same_responses_on_both_paths() {
     let seed = match std::env::var("KVANT_TEST_SEED") {
         Ok(seed) => seed.parse().unwrap(),
         Err(_) => entropy_seed(),
@@ -222,10 +222,10 @@ fn any_bytes_get_the_same_answers_both_ways() {
     assert_eq!(plain, by_hyper);
 }
 
-/// Writes in flight are answered, that of a client that has gone is done, and idle connections
-/// close, both ways.
+/// Writes in flight are completed, also that of a disconnected client, and idle connections close,
+/// on both paths.
 #[test]
-fn stopping_is_the_same_both_ways() {
+fn stopping_is_the_same_on_both_paths() {
     let [plain, by_hyper] = BOTH_WAYS.map(|header| {
         let fixture = Fixture::with(ServerConfig { selectors: 1, ..config() });
         let [mut writer, mut half_closed, mut gone, mut idle] =

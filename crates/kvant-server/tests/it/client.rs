@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Far beyond any answer's time: a test that hangs fails instead.
+/// Far longer than any response takes: a test that hangs fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Checks that this is a problem with everything that one has.
+    /// Checks that this is a complete problem.
     #[track_caller]
     pub(crate) fn assert_problem(&self, status: u16, kind: &str) {
         assert_eq!(self.status, status, "{self:?}");
@@ -73,7 +73,7 @@ impl Client {
         self.stream.get_ref()
     }
 
-    /// Ends the connection without a farewell.
+    /// Resets the connection.
     pub(crate) fn reset(self) {
         let stream = socket2::Socket::from(self.stream.into_inner());
         stream.set_linger(Some(Duration::ZERO)).unwrap();
@@ -83,7 +83,7 @@ impl Client {
         self.stream.get_mut().write_all(bytes.as_ref()).unwrap();
     }
 
-    /// Sends as much as the server takes before it closes.
+    /// Sends as many bytes as the server takes before it closes.
     pub(crate) fn send_if_open(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.get_mut().write_all(bytes.as_ref()).is_ok()
     }

@@ -1,5 +1,5 @@
-//! What every engine promises through the server, on each engine of the product. What an engine
-//! cannot do is refused, and says so.
+//! The contract of storage engines, on each engine of the product. Requests for missing capabilities
+//! are rejected with an explanation.
 
 use crate::client::Client;
 use crate::engine::Kvant;
@@ -8,12 +8,12 @@ use kvant_base::MemoryBudget;
 use kvant_engine::SyncLevel;
 use kvant_env::Env;
 use kvant_env::faulty::FaultyFs;
-use kvant_server::{Capability, MemoryStore, Server};
+use kvant_server::{Capability, MemoryStore, Server, Store};
 use std::sync::Arc;
 
 const MEMORY_BYTES: u64 = 64 << 20;
 
-/// A server, and what its engine can do.
+/// A server, and the capabilities of its engine.
 struct Engine {
     name: &'static str,
     server: Server,
@@ -97,6 +97,15 @@ fn a_range_has_the_records_between_its_bounds_in_key_order() {
         assert_eq!(range("start=key-2&end=key-1"), b"");
         assert_eq!(range("start=l"), b"");
     });
+}
+
+#[test]
+fn a_range_whose_end_is_before_its_start_is_empty_in_memory() {
+    let store = MemoryStore::new(MemoryBudget::new(MEMORY_BYTES));
+    for (start, end) in [(&b"b"[..], &b"a"[..]), (b"a", b"a")] {
+        let mut records = store.range(start, Some(end)).unwrap();
+        assert_eq!(records.next().unwrap(), None);
+    }
 }
 
 #[test]

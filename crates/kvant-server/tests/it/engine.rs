@@ -1,4 +1,4 @@
-//! The server on the real engine: what depends on both, and on the disk.
+//! The server on the real engine: behaviour that depends on both, and on the disk.
 
 use crate::client::Client;
 use crate::fixture::{Events, config};
@@ -106,8 +106,7 @@ fn stats_and_metrics_show_the_engine() {
     }
     assert_eq!(engine["writes"]["operation_count"], 1);
     let mut metrics = || String::from_utf8(client.ask("GET", "/metrics", b"").body).unwrap();
-    // The flush is answered when its table can be read; the job is done when old files are gone,
-    // too.
+    // The response comes when the table can be read; the job ends when old files are removed.
     let mut text = metrics();
     for _ in 0..1_000 {
         if text.contains("kvant_engine_jobs_total{job=\"flush\"} 1\n") {
@@ -163,7 +162,7 @@ fn a_failed_fsync_leaves_the_outcome_unknown_and_fences_writes() {
 }
 
 #[test]
-fn a_write_whose_log_record_cannot_be_taken_back_is_unknown_and_health_names_why() {
+fn a_write_whose_log_record_cannot_be_undone_is_unknown_and_health_says_why() {
     let kvant = Kvant::start(SyncLevel::Os);
     let mut client = kvant.client();
     assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"v").status, 201);
@@ -219,7 +218,7 @@ fn a_full_disk_is_507_until_there_is_space_again() {
     assert_eq!(client.ask("DELETE", "/v0/entity?id=old", b"").status, 202, "deletes go on");
     assert_eq!(client.ask("GET", "/v0/entity?id=old", b"").status, 404);
     kvant.disk.set_capacity_bytes(None);
-    // The engine looks for space itself; how soon is its own matter.
+    // The engine checks for space at its own interval.
     while client.ask("PUT", "/v0/entity?id=healed", &value).status != 201 {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }

@@ -146,7 +146,7 @@ fn head_opens_no_range() {
 }
 
 #[test]
-fn an_error_before_the_first_piece_is_an_answer() {
+fn an_error_before_the_first_piece_has_a_status() {
     let fixture = with_records(3);
     *fixture.store.faults.damaged_key.lock().unwrap() = Some(b"k00001".to_vec());
     let mut client = fixture.client();
@@ -173,14 +173,14 @@ fn an_error_after_the_start_cuts_the_body() {
 }
 
 #[test]
-fn a_range_shows_one_moment_and_holds_back_when_nobody_reads() {
+fn a_range_is_a_snapshot_and_waits_for_its_reader() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
     let value = vec![b'v'; 100_000];
     for i in 0..300 {
         assert_eq!(client.ask("PUT", &format!("/v0/entity?id=k{i:03}"), &value).status, 201);
     }
-    // 30 MB: more than the kernel's buffers take. The rest is not read before somebody wants it.
+    // 30 MB: more than the kernel's buffers take. The rest is read only on demand.
     client.send_request("GET", "/v0/entities?start=k", b"");
     let mut first = [0; 1];
     client.stream().peek(&mut first).unwrap();
@@ -250,7 +250,7 @@ fn weights_in_accept_choose_the_format() {
 }
 
 #[test]
-fn a_read_without_memory_does_not_speak_of_writes() {
+fn the_problem_of_a_read_without_memory_does_not_mention_writes() {
     let fixture =
         Fixture::with(ServerConfig { queue_wait_max: Duration::from_millis(1), ..config() });
     let _taken = fixture.memory.reserve(Consumer::Requests, 1 << 40);

@@ -218,7 +218,7 @@ fn connection_close_is_honoured() {
 }
 
 #[test]
-fn a_client_that_closes_its_sending_side_still_gets_its_answers() {
+fn a_client_that_half_closes_still_gets_its_responses() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
     client.send_request("PUT", "/v0/entity?id=k", b"v");

@@ -52,7 +52,7 @@ fn events_come_as_they_happen() {
 }
 
 #[test]
-fn a_reader_says_what_it_has() {
+fn a_reader_resumes_after_its_last_event() {
     let fixture = Fixture::new();
     (0..5).for_each(|_| add(&fixture));
     for (target, header, expected) in [
@@ -75,7 +75,7 @@ fn a_reader_says_what_it_has() {
 }
 
 #[test]
-fn a_head_is_a_head() {
+fn a_head_request_has_no_events() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
     let head = client.ask("HEAD", "/v0/events", b"");
@@ -87,7 +87,7 @@ fn a_head_is_a_head() {
 }
 
 #[test]
-fn to_old_clients_events_come_without_chunks() {
+fn http_1_0_clients_get_events_without_chunks() {
     let fixture = Fixture::new();
     add(&fixture);
     let mut client = fixture.client();
@@ -116,7 +116,7 @@ fn streams_end_when_the_server_stops() {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_noticed_by_later_events() {
+fn later_events_detect_a_disconnected_reader() {
     let fixture = Fixture::new();
     let mut reader = fixture.client();
     begin(&mut reader, "/v0/events", "");
@@ -133,7 +133,7 @@ fn a_reader_that_has_gone_is_noticed_by_later_events() {
 }
 
 #[test]
-fn a_reader_that_takes_nothing_is_told_how_much_it_missed() {
+fn a_blocked_reader_learns_how_many_events_it_missed() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
     begin(&mut client, "/v0/events", "");
@@ -157,5 +157,5 @@ fn a_reader_that_takes_nothing_is_told_how_much_it_missed() {
     }
     assert_eq!(told + missed, COUNT + 1);
     assert!(missed > 0 && told >= 64, "{told} told, {missed} missed");
-    assert!(told < COUNT, "somebody remembered all of them");
+    assert!(told < COUNT, "no event was dropped");
 }

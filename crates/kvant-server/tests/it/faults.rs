@@ -1,8 +1,8 @@
-//! What the store refuses, and how batches share their outcome.
+//! Failures of the store, and batches that share their outcome.
 
 use crate::client::Client;
 use crate::fixture::{Fixture, config};
-use kvant_server::ServerConfig;
+use kvant_server::{DispatchMode, ServerConfig};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn writes_of_one_turn_share_a_batch() {
     let fixture = Fixture::with(ServerConfig { selectors: 1, ..config() });
     let mut clients: Vec<Client> = (0..50).map(|_| fixture.client()).collect();
     clients.iter_mut().for_each(Client::assert_goes_on);
-    // Held up together, they go on together.
+    // They wait together and are committed together.
     fixture.store.faults.stalled.store(true, SeqCst);
     fixture.wait_for_receipt(50 * 63, || {
         for (i, client) in clients.iter_mut().enumerate() {
@@ -46,6 +46,33 @@ fn a_stall_is_waited_out_while_others_go_on() {
 }
 
 #[test]
+fn puts_and_deletes_of_a_stall_make_two_batches_and_name_it() {
+    let dispatch = DispatchMode::Hybrid;
+    let fixture = Fixture::with(ServerConfig { selectors: 1, dispatch, ..config() });
+    let mut clients: Vec<Client> = (0..20).map(|_| fixture.client()).collect();
+    clients.iter_mut().for_each(Client::assert_goes_on);
+    fixture.store.faults.stalled.store(true, SeqCst);
+    let method = |number: usize| if number.is_multiple_of(2) { "PUT" } else { "DELETE" };
+    fixture.wait_for_receipt(10 * (62 + 46), || {
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.send_request(method(number), &format!("/v0/entity?id=k{number:02}"), b"");
+        }
+    });
+    fixture.store.end_stall();
+    for (number, client) in clients.iter_mut().enumerate() {
+        let status = if method(number) == "PUT" { 201 } else { 202 };
+        assert_eq!(client.read_answer(method(number)).status, status);
+    }
+    assert_eq!(fixture.store.batches.load(SeqCst), 2);
+    for operation in ["put", "delete"] {
+        let target = format!("/v0/slow?operation={operation}");
+        let slow = clients[0].ask("GET", &target, b"").json();
+        let stalls = slow.as_array().unwrap().iter().map(|write| write["stall"].as_str());
+        assert_eq!(stalls.collect::<Vec<_>>(), [Some("test"); 10], "{operation}");
+    }
+}
+
+#[test]
 fn a_stall_that_lasts_too_long_is_503_and_nothing_is_written() {
     let fixture =
         Fixture::with(ServerConfig { queue_wait_max: Duration::from_millis(30), ..config() });
@@ -62,7 +89,7 @@ fn a_stall_that_lasts_too_long_is_503_and_nothing_is_written() {
 }
 
 #[test]
-fn outcomes_may_come_from_another_thread() {
+fn completions_may_run_on_another_thread() {
     let fixture = Fixture::new();
     fixture.store.faults.completes_elsewhere.store(true, SeqCst);
     let mut clients: Vec<Client> = (0..20).map(|_| fixture.client()).collect();
@@ -91,7 +118,7 @@ fn a_full_disk_is_507_for_puts_while_reads_and_deletes_go_on() {
         fixture.put(&format!("old{i}"), b"v");
     }
     fixture.store.faults.disk_full.store(true, SeqCst);
-    // A stall gathers puts and deletes in one batch, with outcomes on another thread as well.
+    // A stall gathers puts and deletes; completions run on another thread as well.
     for elsewhere in [false, true] {
         fixture.store.faults.completes_elsewhere.store(elsewhere, SeqCst);
         fixture.store.faults.stalled.store(true, SeqCst);

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The wall clock of every test starts here.
 pub(crate) const WALL_MS: u64 = 1_800_000_000_000;
 
-/// A wait that no test should ever see the end of.
+/// Longer than any test may wait.
 pub(crate) const NEVER: Duration = Duration::from_secs(600);
 
 #[derive(Default)]
@@ -41,14 +41,14 @@ pub(crate) struct Fixture {
     pub(crate) clock: Arc<MockClock>,
     pub(crate) events: Arc<Events>,
     pub(crate) memory: Arc<MemoryBudget>,
-    /// What `/v0/events` tells.
+    /// The events of `/v0/events`.
     pub(crate) recent: Arc<kvant_base::Events>,
 }
 
 pub(crate) fn config() -> ServerConfig {
     ServerConfig {
         listen: "127.0.0.1:0".parse().unwrap(),
-        // What the clients of these tests say.
+        // The host that the clients of these tests send.
         allowed_hosts: vec!["x".into()],
         selectors: 2,
         dispatch: modes::dispatch(),
@@ -74,7 +74,7 @@ impl Fixture {
         fixture
     }
 
-    /// A server with the store of another.
+    /// A server with an existing store.
     pub(crate) fn with_store(config: ServerConfig, store: Arc<FaultyStore>) -> Fixture {
         let fixture = Fixture { store, ..Fixture::recovering(config) };
         fixture.server.set_ready(fixture.store.clone());
@@ -115,7 +115,7 @@ impl Fixture {
         };
         let before = received_bytes();
         let asking = received_bytes() - before;
-        // To ask how much has come adds to it.
+        // Each request for the statistics adds to them.
         let mut wanted = before + 2 * asking + bytes;
         send();
         while received_bytes() < wanted {

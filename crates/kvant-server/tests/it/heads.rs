@@ -81,7 +81,7 @@ fn malformed_heads_are_400_and_close() {
 }
 
 #[test]
-fn odd_but_acceptable_heads() {
+fn unusual_but_valid_heads_are_served() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
     let put = "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\n";
@@ -194,7 +194,7 @@ fn a_head_that_does_not_end_is_431_soon_after_64_kib() {
 }
 
 #[test]
-fn what_is_buffered_of_heads_is_reserved() {
+fn memory_of_buffered_heads_is_reserved() {
     const COUNT: u64 = 20;
     let fixture = Fixture::new();
     let head = unfinished_head(5);
@@ -215,7 +215,7 @@ fn what_is_buffered_of_heads_is_reserved() {
 }
 
 #[test]
-fn a_head_without_memory_for_it_is_503() {
+fn a_head_that_finds_no_memory_is_503() {
     let fixture = Fixture::new();
     let mut began = fixture.client();
     began.send(unfinished_head(1));
@@ -223,7 +223,7 @@ fn a_head_without_memory_for_it_is_503() {
     let taken = fixture.memory.reserve(Consumer::Connections, 127 << 20);
     let mut plain = fixture.client();
     plain.assert_goes_on();
-    // One whose buffers are there already, and one that has none.
+    // A connection that has buffers already, and one that has none.
     let mut clients = [began, fixture.client()];
     for client in &mut clients {
         let _more = fixture.memory.reserve(Consumer::Connections, 1 << 20);
@@ -266,7 +266,7 @@ fn a_head_that_comes_byte_by_byte() {
 }
 
 #[test]
-fn a_connection_that_ends_within_a_head_says_nothing() {
+fn a_connection_that_ends_within_a_head_gets_no_response() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
     client.send("GET /v0/sta");
@@ -297,7 +297,7 @@ fn the_greatest_lengths_are_413() {
     ));
     assert_eq!(client.read_answer("PUT").status, 413);
     assert!(client.is_closed());
-    // A body that speaks of such a length has none.
+    // Such a length in a body is not a header.
     let body = format!("\r\ncontent-length: {}\r\n", u64::MAX);
     assert_eq!(fixture.ask("PUT", "/v0/entity?id=k", body.as_bytes()).status, 201);
 }
@@ -318,7 +318,7 @@ fn http_2_without_negotiation_is_400() {
 }
 
 #[test]
-fn a_host_that_is_none_is_400() {
+fn a_malformed_host_is_400() {
     let fixture = Fixture::new();
     for host in
         ["a b/c@", "a b", "user@localhost", "localhost/", "localhost:x", "[::1", "\u{e4}", "a,b:c"]

@@ -1,5 +1,4 @@
-//! What counts as the server's own lag: only what the server has let wait is refused as having
-//! waited too long.
+//! The server's own lag: only requests that the server kept waiting are refused for it.
 
 use crate::fixture::{Fixture, config};
 use kvant_server::ServerConfig;
@@ -10,7 +9,7 @@ fn with_short_waits() -> Fixture {
 }
 
 #[test]
-fn a_client_that_takes_its_time_is_served() {
+fn a_slow_client_is_served() {
     let fixture = with_short_waits();
     let (mut slow, mut other) = (fixture.client(), fixture.client());
     for _ in 0..2 {
@@ -23,7 +22,7 @@ fn a_client_that_takes_its_time_is_served() {
 }
 
 #[test]
-fn a_connection_that_is_reset_makes_no_lag_for_others() {
+fn a_reset_connection_adds_no_lag_to_others() {
     let fixture = with_short_waits();
     let mut other = fixture.client();
     for _ in 0..3 {
@@ -39,7 +38,7 @@ fn a_connection_that_is_reset_makes_no_lag_for_others() {
 }
 
 #[test]
-fn a_request_behind_a_slow_one_of_its_own_connection_is_served() {
+fn a_request_after_a_slow_one_on_its_connection_is_served() {
     let fixture = with_short_waits();
     let mut client = fixture.client();
     let held = fixture.store.hold_reads();

@@ -1,8 +1,9 @@
-//! Where the time of requests goes, as `/v0/stats` and `/v0/slow` tell it.
+//! Where the time of requests goes, as `/v0/stats` and `/v0/slow` show it.
 
 use crate::client::Client;
 use crate::fixture::{Fixture, config};
-use kvant_server::ServerConfig;
+use kvant_base::Consumer;
+use kvant_server::{DispatchMode, ServerConfig};
 use serde_json::Value;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -17,7 +18,7 @@ fn recorded(client: &mut Client, operation: &str) -> u64 {
     counts[0]
 }
 
-/// A request is recorded just after its answer has left.
+/// A request is recorded just after its response was sent.
 fn wait_until_recorded(client: &mut Client, operation: &str, count: u64) {
     while recorded(client, operation) < count {
         std::thread::sleep(Duration::from_millis(1));
@@ -26,9 +27,9 @@ fn wait_until_recorded(client: &mut Client, operation: &str, count: u64) {
 }
 
 #[test]
-fn every_request_is_recorded_once_whichever_way_it_takes() {
+fn every_request_is_recorded_once_on_either_path() {
     let fixture = Fixture::new();
-    // One client stays with plain requests, the other is with hyper from the first.
+    // One client stays on the fast path, the other uses hyper from the first request.
     let (mut plain, mut other) = (fixture.client(), fixture.client());
     assert_eq!(other.ask("HEAD", "/v0/status", b"").status, 200);
     for client in [&mut plain, &mut other] {
@@ -45,7 +46,7 @@ fn every_request_is_recorded_once_whichever_way_it_takes() {
     other.send(format!("{}1\r\na\r\n0\r\n\r\n{}0\r\n\r\n", put("a"), put("b")));
     assert_eq!(other.read_answer("PUT").status, 201);
     assert_eq!(other.read_answer("PUT").status, 201);
-    // Longer than plain answers are, and a range of many pieces.
+    // A long value, and a range of many pieces.
     let long = vec![b'v'; 200_000];
     assert_eq!(other.ask("PUT", "/v0/entity?id=c", &long).status, 201);
     assert_eq!(plain.ask("GET", "/v0/entity?id=c", b"").body.len(), long.len());
@@ -56,13 +57,13 @@ fn every_request_is_recorded_once_whichever_way_it_takes() {
     }
 }
 
-/// The slowest write.
-fn slowest(client: &mut Client) -> Value {
-    client.ask("GET", "/v0/slow?limit=1&operation=put", b"").json()[0].take()
+/// The slowest request of an operation.
+fn slowest(client: &mut Client, operation: &str) -> Value {
+    client.ask("GET", &format!("/v0/slow?limit=1&operation={operation}"), b"").json()[0].take()
 }
 
 #[test]
-fn a_write_that_waited_for_a_stall_says_so() {
+fn a_write_that_waited_for_a_stall_names_it() {
     let fixture = Fixture::with(ServerConfig { selectors: 1, ..config() });
     for (count, way) in [(1, "plain"), (2, "hyper")] {
         fixture.store.faults.stalled.store(true, SeqCst);
@@ -75,13 +76,13 @@ fn a_write_that_waited_for_a_stall_says_so() {
         while operator.ask("GET", "/v0/stats", b"").json()["server"]["write_stalls"] != count {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // The selector that serves this has looked at the reason by now.
+        // By then the selector that serves this has noted the reason.
         assert_eq!(operator.ask("GET", "/v0/status", b"").status, 200);
         fixture.clock.advance(Duration::from_secs(3));
         fixture.store.end_stall();
         assert_eq!(writer.read_answer("PUT").status, 201);
         wait_until_recorded(&mut operator, "put", count);
-        let slow = slowest(&mut operator);
+        let slow = slowest(&mut operator, "put");
         assert_eq!(
             (slow["operation"].as_str(), slow["status"].as_u64(), slow["stall"].as_str()),
             (Some("put"), Some(201), Some("test")),
@@ -98,7 +99,41 @@ fn a_write_that_waited_for_a_stall_says_so() {
             slow["received_bytes"].as_u64() > Some(50) && slow["sent_bytes"].as_u64() > Some(50),
             "{slow}"
         );
-        // The next is to be the slowest of its own minute.
+        // The next one shall be the slowest of its minute.
+        fixture.clock.advance(Duration::from_secs(120));
+    }
+}
+
+#[test]
+fn a_wait_for_memory_counts_as_waiting_for_storage() {
+    let dispatch = DispatchMode::Inline;
+    let fixture = Fixture::with(ServerConfig { selectors: 1, dispatch, ..config() });
+    let value = vec![b'v'; 100_000];
+    fixture.put("k", &value);
+    let (mut operator, mut reader) = (fixture.client(), fixture.client());
+    for (operation, target, on_hyper) in [
+        ("get", "/v0/entity?id=k", false),
+        ("get", "/v0/entity?id=k", true),
+        ("range", "/v0/entities?start=k", true),
+    ] {
+        // The fast path serves a connection's first plain requests.
+        if on_hyper {
+            assert_eq!(reader.ask("HEAD", "/v0/status", b"").status, 200);
+        }
+        let count = recorded(&mut operator, operation) + 1;
+        let taken = fixture.memory.reserve(Consumer::Requests, 1 << 40);
+        let head_bytes = target.len() + "GET  HTTP/1.1\r\nHost: x\r\n\r\n".len();
+        fixture.wait_for_receipt(head_bytes as u64, || reader.send_request("GET", target, b""));
+        fixture.clock.advance(Duration::from_secs(3));
+        drop(taken);
+        // Memory that a request releases wakes those that wait.
+        fixture.put("other", &vec![b'v'; 20_000]);
+        let answer = reader.read_answer("GET");
+        assert_eq!(answer.status, 200);
+        wait_until_recorded(&mut operator, operation, count);
+        let slow = slowest(&mut operator, operation);
+        assert_eq!(slow["phases"]["queue_us"].as_f64(), Some(3e6), "{slow}");
+        assert_eq!(slow["phases"]["body_us"].as_f64(), Some(0.0), "{slow}");
         fixture.clock.advance(Duration::from_secs(120));
     }
 }

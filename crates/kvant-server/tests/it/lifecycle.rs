@@ -60,11 +60,11 @@ fn stopping_closes_idle_connections_and_the_store() {
     fixture.server.stop(NEVER).unwrap();
     assert!(idle.is_closed() && fresh.is_closed());
     assert!(fixture.store.closed.load(SeqCst));
-    assert!(TcpStream::connect(address).is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(address).is_err(), "the listener is closed");
 }
 
 #[test]
-fn stopping_does_not_wait_for_clients_that_were_told_to_go() {
+fn stopping_does_not_wait_for_clients_after_their_last_response() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
     client.send("GET /v0/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -98,7 +98,7 @@ fn stopping_lets_requests_finish() {
 }
 
 #[test]
-fn stopping_does_not_wait_for_ever() {
+fn stopping_is_bounded_by_the_grace_time() {
     let fixture = Fixture::new();
     fixture.store.faults.stalled.store(true, SeqCst);
     let mut writer = fixture.client();
@@ -162,7 +162,7 @@ fn connections_are_spread_evenly() {
 }
 
 #[test]
-fn contradicting_settings_are_refused_all_at_once() {
+fn contradictory_settings_are_all_reported_at_once() {
     let config = ServerConfig {
         selectors: 0,
         workers: 1025,

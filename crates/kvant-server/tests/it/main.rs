@@ -9,7 +9,7 @@ mod engine;
 mod entities;
 mod entity;
 mod events;
-mod express;
+mod fast_path;
 mod faults;
 mod fixture;
 mod heads;

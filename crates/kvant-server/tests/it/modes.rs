@@ -1,7 +1,7 @@
 //! Every test of this crate, in every dispatch mode and under every overload policy: the interface
-//! is one.
+//! is the same.
 //!
-//! The tests run in the mode that the environment names (`inline` and `reject` without it); the one
+//! The tests run in the mode that the environment names (default: `inline` and `reject`). The test
 //! here runs the whole binary again for each other mode.
 
 use kvant_server::{DispatchMode, Overload};
@@ -47,14 +47,13 @@ fn the_contract_holds_in_every_mode_under_every_policy() {
     }
     let modes = DISPATCHES.iter().flat_map(|(dispatch, mode)| {
         OVERLOADS.iter().filter_map(move |(overload, policy)| {
-            // Without a queue the classic policies are one; and that one is what all other tests
-            // here run in.
+            // Without a queue the classic policies are the same, and the default covers them.
             let is_new = *mode != DispatchMode::Inline || *policy == Overload::Adaptive;
             is_new.then_some((*dispatch, *overload))
         })
     });
     let modes: Vec<_> = modes.collect();
-    // Most of the time they wait.
+    // They mostly wait.
     for modes in modes.chunks(4) {
         let running: Vec<_> = modes
             .iter()
@@ -72,7 +71,7 @@ fn the_contract_holds_in_every_mode_under_every_policy() {
     }
 }
 
-/// Starts all tests that have to do with storage.
+/// Starts all tests that use storage.
 fn start(dispatch: &str, overload: &str) -> Child {
     let this = std::env::current_exe().expect("a test knows its binary");
     Command::new(this)

@@ -137,7 +137,7 @@ fn refusals_and_workers_are_shown() {
     });
     fixture.put("k", b"v");
     let mut client = fixture.client();
-    // A worker counts what it has done just after it has handed over the result.
+    // A worker counts a job just after it has delivered the reply.
     let server = loop {
         let server = client.ask("GET", "/v0/stats", b"").json()["server"].take();
         if server["pool"]["done"]["write"] != 0 {

@@ -16,7 +16,7 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks for a profile while the server has something to do.
+/// Requests a profile while the server is busy.
 fn profile(fixture: &Fixture, query: &str) -> Answer {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -85,7 +85,7 @@ fn events_and_the_rate_are_chosen() {
 }
 
 #[test]
-fn what_the_client_can_name_is_left_to_it() {
+fn the_client_resolves_symbols_that_it_knows() {
     let _turn = turn();
     let fixture = Fixture::new();
     let known = symbols::visible().to_text();
@@ -124,7 +124,7 @@ fn other_formats_are_for_other_tools() {
 }
 
 #[test]
-fn a_parameter_that_is_none_is_400_and_names_those_that_are() {
+fn an_unknown_parameter_is_400_and_the_valid_ones_are_listed() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
     let answer = client.ask("POST", "/v0/profile?seconds=1&format=kprof", b"");
@@ -137,7 +137,7 @@ fn a_parameter_that_is_none_is_400_and_names_those_that_are() {
 }
 
 #[test]
-fn what_is_wrong_is_400() {
+fn invalid_parameters_are_400() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
     for query in [
@@ -158,7 +158,7 @@ fn what_is_wrong_is_400() {
     client.assert_goes_on();
 }
 
-/// Begins to record for very long, and waits until the server does.
+/// Begins a long recording, and waits until the server records.
 fn begin(fixture: &Fixture) -> Client {
     let mut client = fixture.client();
     client.send_request("POST", "/v0/profile?duration=60m&format=kprof&event=lock", b"");
@@ -172,7 +172,7 @@ fn begin(fixture: &Fixture) -> Client {
             status => assert_eq!(status, 200, "{other:?}"),
         }
         if client.is_answered() {
-            // The other was there first.
+            // Another recording runs.
             client.read_answer("POST").assert_problem(409, "profile-running");
             client.send_request("POST", "/v0/profile?duration=60m&format=kprof&event=lock", b"");
         }
@@ -187,7 +187,7 @@ fn wait_for_end(fixture: &Fixture) {
 }
 
 #[test]
-fn a_client_that_goes_away_ends_its_recording() {
+fn a_client_that_disconnects_ends_its_recording() {
     let _turn = turn();
     let fixture = Fixture::new();
     drop(begin(&fixture));
@@ -197,7 +197,7 @@ fn a_client_that_goes_away_ends_its_recording() {
 }
 
 #[test]
-fn a_client_that_has_enough_is_given_what_there_is() {
+fn a_client_that_half_closes_receives_the_recording_so_far() {
     let _turn = turn();
     let fixture = Fixture::new();
     let mut client = begin(&fixture);
@@ -208,7 +208,7 @@ fn a_client_that_has_enough_is_given_what_there_is() {
 }
 
 #[test]
-fn a_server_that_stops_answers_with_what_there_is() {
+fn a_server_that_stops_sends_the_recording_so_far() {
     let _turn = turn();
     let fixture = Fixture::new();
     let mut client = begin(&fixture);

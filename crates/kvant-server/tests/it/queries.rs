@@ -1,4 +1,4 @@
-//! What of a target is refused, and what is not.
+//! Targets that are rejected, and targets that are not.
 
 use crate::fixture::Fixture;
 
@@ -71,7 +71,7 @@ fn bad_queries_are_400_and_the_connection_goes_on() {
 }
 
 #[test]
-fn good_queries() {
+fn valid_queries_are_accepted() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
     let same = [
@@ -114,7 +114,7 @@ fn good_queries() {
 }
 
 #[test]
-fn an_absolute_target_is_a_target() {
+fn absolute_targets_are_accepted() {
     let fixture = Fixture::new();
     fixture.put("k", b"v");
     assert_eq!(fixture.ask("GET", "http://localhost/v0/entity?id=k", b"").body, b"v");

@@ -1,4 +1,4 @@
-//! The rows of the contract once more, with a client that people use.
+//! The rows of the contract, with a real client library.
 
 use crate::fixture::Fixture;
 use bytes::Bytes;
@@ -106,7 +106,7 @@ fn every_row_with_a_real_client() {
 }
 
 #[test]
-fn what_operators_watch() {
+fn documents_for_operators() {
     let fixture = Fixture::new();
     fixture.recent.whole(EventKind::Fsync, 0, 1000, Vec::new());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

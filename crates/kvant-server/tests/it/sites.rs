@@ -1,11 +1,11 @@
-//! Web pages of other sites are no clients, whatever they ask for.
+//! Requests of web pages of other sites are rejected, whatever they are.
 
 use crate::client::{Answer, Client};
 use crate::fixture::{Fixture, config};
 use kvant_server::ServerConfig;
 use std::sync::atomic::Ordering::SeqCst;
 
-/// Nothing, and a header that only hyper understands.
+/// No header, and one that only hyper accepts.
 const BOTH_WAYS: [&str; 2] = ["", "TE: trailers\r\n"];
 
 const REQUESTS: [(&str, &str); 15] = [
@@ -121,14 +121,14 @@ fn own_hosts_and_pages_are_served() {
             assert_eq!(status("GET", "/v0/entities?start=a"), 200, "{headers}");
         }
     }
-    // Programs of old name no host.
+    // HTTP/1.0 clients name no host.
     let mut old = fixture.client();
     old.send("GET /v0/status HTTP/1.0\r\n\r\n");
     assert_eq!(old.read_answer("GET").status, 200);
 }
 
 #[test]
-fn the_host_of_a_whole_address_counts_too() {
+fn the_host_of_an_absolute_target_is_checked_too() {
     let fixture = fixture();
     let with_user = ["http:", "//user@localhost/v0/status"].concat();
     for (target, status) in [
@@ -142,7 +142,7 @@ fn the_host_of_a_whole_address_counts_too() {
 }
 
 #[test]
-fn a_foreign_put_that_waits_for_leave_is_refused_without_it() {
+fn a_foreign_put_that_expects_continue_is_refused_without_it() {
     let fixture = fixture();
     let mut client = fixture.client();
     client.send(

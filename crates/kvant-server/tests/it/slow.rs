@@ -1,9 +1,9 @@
-//! The slowest requests, as they are asked for. What a row holds is tested beside the route.
+//! The queries of `/v0/slow`. The rows are tested beside the route.
 
 use crate::fixture::Fixture;
 
 #[test]
-fn the_answer_is_a_list() {
+fn the_response_is_a_list() {
     let fixture = Fixture::new();
     fixture.put("k", b"v");
     let mut client = fixture.client();

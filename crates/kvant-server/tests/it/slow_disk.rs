@@ -1,7 +1,6 @@
-//! A disk on which every read or fsync takes long: what needs no disk does not notice.
+//! A disk on which every read or fsync takes long: requests that need no disk are not delayed.
 //!
-//! The tests compare what is answered first, not how long it takes: on a machine that stands still
-//! for a while, both do.
+//! The tests compare the order of responses, not times: a pause of the machine delays all of them.
 
 use crate::client::Client;
 use crate::engine::Kvant;
@@ -13,11 +12,10 @@ use kvant_server::{DispatchMode, ServerConfig};
 use std::time::Duration;
 
 const DELAY: Duration = Duration::from_millis(300);
-/// A machine that stands still for longer than the disk takes tells nothing: the experiment is made
-/// again.
+/// A pause of the machine longer than the disk takes proves nothing: the experiment is repeated.
 const TRIES: usize = 10;
 
-/// One selector: whoever holds it up holds up everybody. Inline reads do so by contract.
+/// One selector: a blocked request blocks all others. Inline reads do so by contract.
 fn one_selector() -> ServerConfig {
     let dispatch = match modes::dispatch() {
         DispatchMode::Inline => DispatchMode::Hybrid,
@@ -43,7 +41,7 @@ fn with_a_cold_table(sync: SyncLevel) -> Kvant {
     kvant
 }
 
-/// Status and reads of what is in memory, ten times.
+/// Requests for the status and for records in memory, ten times.
 fn ask_for_what_is_in_memory(client: &mut Client) {
     for _ in 0..10 {
         assert_eq!(client.ask("GET", "/v0/status", b"").status, 200);

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 type Map = BTreeMap<Vec<u8>, (Bytes, Option<u64>)>;
 
-/// What the store does instead of working.
+/// Injected faults.
 #[derive(Default)]
 pub(crate) struct Faults {
     /// Writes meet a stall until [`FaultyStore::end_stall`].
@@ -30,7 +30,7 @@ pub(crate) struct FaultyStore {
     pub(crate) faults: Faults,
     pub(crate) batches: AtomicU64,
     pub(crate) reads: AtomicU64,
-    /// Locked while a test holds reads up.
+    /// Locked while a test blocks reads.
     reading: Mutex<()>,
     /// The same for ranges.
     ranging: Mutex<()>,
@@ -61,17 +61,17 @@ impl FaultyStore {
         })
     }
 
-    /// Lets no read end while the result lives.
+    /// Blocks reads while the guard lives.
     pub(crate) fn hold_reads(&self) -> MutexGuard<'_, ()> {
         self.reading.lock().unwrap()
     }
 
-    /// Lets no range begin while the result lives.
+    /// Blocks ranges while the guard lives.
     pub(crate) fn hold_ranges(&self) -> MutexGuard<'_, ()> {
         self.ranging.lock().unwrap()
     }
 
-    /// Waits until so many reads have begun.
+    /// Waits until `count` reads have begun.
     pub(crate) fn wait_for_reads(&self, count: u64) {
         while self.reads.load(Ordering::SeqCst) < count {
             std::thread::sleep(std::time::Duration::from_millis(1));

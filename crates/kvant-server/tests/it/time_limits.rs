@@ -1,5 +1,5 @@
-//! Connections that keep the server waiting: idle ones, slow heads, slow bodies. And those that it
-//! must leave alone.
+//! Connections that keep the server waiting: idle ones, slow heads, slow bodies; and those that it
+//! must not close.
 
 use crate::client::Client;
 use crate::fixture::{Fixture, NEVER, config};
@@ -8,10 +8,9 @@ use std::io::Read;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// A limit that is over soon. For limits that a test must not exceed by accident, when its machine
-/// stands still.
+/// A short limit, yet too long for a test to exceed in a pause of its machine.
 const SOON: Duration = Duration::from_secs(3);
-/// The same for limits that a test means to exceed.
+/// A short limit that a test exceeds on purpose.
 const AT_ONCE: Duration = Duration::from_millis(200);
 
 fn impatient() -> ServerConfig {
@@ -34,7 +33,7 @@ fn wait_for(fixture: &Fixture, name: &str, least: u64) {
     }
 }
 
-/// A connection of which hyper has answered a request.
+/// A connection on which hyper has served a request.
 fn with_hyper(fixture: &Fixture) -> Client {
     let mut client = fixture.client();
     assert_eq!(client.ask("GET", "/v0/entities?start=none", b"").status, 200);
@@ -42,7 +41,7 @@ fn with_hyper(fixture: &Fixture) -> Client {
 }
 
 #[test]
-fn an_idle_connection_is_closed_without_a_word() {
+fn an_idle_connection_is_closed_without_a_response() {
     let fixture = Fixture::with(ServerConfig { head_wait_max: NEVER, ..impatient() });
     let mut fresh = fixture.client();
     let mut plain = fixture.client();
@@ -71,7 +70,7 @@ fn nothing_is_closed_before_its_time() {
 }
 
 #[test]
-fn each_request_begins_the_idle_time_again() {
+fn each_request_restarts_the_idle_time() {
     let fixture = Fixture::with(ServerConfig { connection_idle_max: SOON, ..config() });
     let mut plain = fixture.client();
     let mut other = with_hyper(&fixture);
@@ -110,7 +109,7 @@ fn a_head_that_trickles_is_408() {
 }
 
 #[test]
-fn a_head_that_begins_behind_a_whole_request_is_408_too() {
+fn a_head_pipelined_after_a_whole_request_is_408_too() {
     let fixture = Fixture::with(ServerConfig { head_wait_max: AT_ONCE, ..config() });
     let mut client = fixture.client();
     client.send("GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\nGET /v0/st");
@@ -134,7 +133,7 @@ fn the_rest_of_a_head_may_come_later() {
 }
 
 #[test]
-fn who_waits_for_an_answer_is_left_alone() {
+fn a_client_that_waits_for_a_response_is_not_cut() {
     let fixture = Fixture::with(impatient());
     fixture.store.faults.stalled.store(true, SeqCst);
     let mut plain = fixture.client();
@@ -143,7 +142,7 @@ fn who_waits_for_an_answer_is_left_alone() {
     other.send(
         "PUT /v0/entity?id=b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nv\r\n0\r\n\r\n",
     );
-    // Two requests on the way, and part of a third: it waits behind them, unread.
+    // Two requests in flight, and part of a third, which waits behind them, unread.
     let mut pipeline = fixture.client();
     let put = "PUT /v0/entity?id=c HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nv";
     pipeline.send(format!("{put}{put}GET /v0/st"));
@@ -159,7 +158,7 @@ fn who_waits_for_an_answer_is_left_alone() {
 }
 
 #[test]
-fn a_slow_reader_of_a_range_is_left_alone() {
+fn a_slow_reader_of_a_range_is_not_cut() {
     let fixture = Fixture::new();
     for i in 0..300 {
         fixture.put(&format!("k{i}"), &[b'v'; 100_000]);
@@ -234,7 +233,7 @@ fn a_body_that_trickles_is_408() {
     client.stream().set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let started = Instant::now();
     while client.send_if_open("v") && client.stream().peek(&mut [0]).is_err() {
-        assert!(started.elapsed() < NEVER, "a body may take for ever");
+        assert!(started.elapsed() < NEVER, "the time of a body is unlimited");
     }
     client.stream().set_read_timeout(Some(NEVER)).unwrap();
     client.read_answer("PUT").assert_problem(408, "request-timeout");
@@ -281,9 +280,9 @@ fn slow_heads_make_room_for_others_at_the_limit_of_connections() {
 }
 
 #[test]
-fn a_connection_that_rests_gives_its_buffers_back() {
+fn an_idle_connection_frees_its_buffers() {
     let fixture = Fixture::with(ServerConfig {
-        // Soon at rest, not soon closed.
+        // Soon idle, not soon closed.
         head_wait_max: Duration::from_millis(40),
         ..config()
     });
@@ -295,7 +294,7 @@ fn a_connection_that_rests_gives_its_buffers_back() {
     while connection_bytes() > 5 << 10 {
         std::thread::sleep(Duration::from_millis(10));
     }
-    // They go on as before, both ways, as often as they like.
+    // They go on as before on both paths, repeatedly.
     for client in &mut clients {
         for _ in 0..2 {
             client.assert_goes_on();

@@ -1,10 +1,10 @@
-//! Many busy connections and one that asks for the status, on one selector.
+//! Many busy connections, and one that requests the status, on one selector.
 
 use crate::client::Client;
 use crate::fixture::{Fixture, config};
 use kvant_server::ServerConfig;
 
-/// A machine that stands still just then lets everybody be answered: the experiment is made again.
+/// A pause of the machine lets all requests be served first: then the experiment is repeated.
 const TRIES: usize = 20;
 const BUSY_COUNT: usize = 400;
 
@@ -17,7 +17,7 @@ fn the_status_overtakes_requests_that_wait_for_their_turn() {
     busy.iter_mut().for_each(Client::assert_goes_on);
     assert_eq!(status.ask("GET", "/v0/status", b"").status, 200);
     let overtakes = (0..TRIES).any(|_| {
-        // The first is held up in storage, so that all others come meanwhile.
+        // The first blocks in storage, so that all others arrive meanwhile.
         let held = fixture.store.hold_reads();
         for client in &mut busy {
             client.send_request("GET", "/v0/entity?id=k", b"");
@@ -31,5 +31,5 @@ fn the_status_overtakes_requests_that_wait_for_their_turn() {
         }
         overtaken_count > 0
     });
-    assert!(overtakes, "the status waits for all who came before");
+    assert!(overtakes, "the status waits for all earlier requests");
 }

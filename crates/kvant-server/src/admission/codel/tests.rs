@@ -4,7 +4,7 @@ const MS: u64 = 1_000_000;
 const TARGET: u64 = 5 * MS;
 const INTERVAL: u64 = 100 * MS;
 
-/// Observes a wait each millisecond from `start_ms`: whether that is overload in the end.
+/// Observes a wait each millisecond from `start_ms`; returns whether that is overload in the end.
 fn observe(codel: &mut Codel, start_ms: u64, waits_ms: impl IntoIterator<Item = u64>) -> bool {
     for (index, wait_ms) in waits_ms.into_iter().enumerate() {
         codel.observe(wait_ms * MS, TARGET, INTERVAL, (start_ms + index as u64) * MS);
@@ -31,7 +31,7 @@ fn bursts_that_drain_are_no_overload() {
 }
 
 #[test]
-fn what_was_before_a_pause_does_not_count() {
+fn waits_before_a_pause_do_not_count() {
     let mut codel = Codel::default();
     assert!(observe(&mut codel, 0, vec![50; 101]));
     assert!(!observe(&mut codel, 10_000, [50]));

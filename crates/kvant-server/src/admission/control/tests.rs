@@ -6,7 +6,7 @@ const WAIT_MAX: u64 = 1_000 * MS;
 /// A control that has refused something at 1 s.
 fn overloaded(cost_ns: u64) -> Control {
     let mut control = Control::default();
-    // What is known follows what is measured step by step.
+    // The smoothed cost follows the measurements step by step.
     for _ in 0..200 {
         control.note_cost(cost_ns);
     }
@@ -36,7 +36,7 @@ fn slow_work_gets_a_target_that_keeps_workers_busy() {
 }
 
 #[test]
-fn only_overload_gives_up_what_was_let_in() {
+fn only_overload_gives_up_admitted_requests() {
     assert!(!Control::default().gives_up(WAIT_MAX));
     let mut control = Control::default();
     for now_ms in 0..=100 {

@@ -9,8 +9,8 @@ fn lag(overload: Overload) -> (Lag, Arc<Refusals>) {
     (Lag::new(&config, Arc::clone(&refusals)), refusals)
 }
 
-/// Turns of the event loop of `turn_ms` each, with a read at every millisecond, from `start_ms`:
-/// what the last turn refused.
+/// Runs turns of the event loop of `turn_ms` each, with a read at every millisecond, from
+/// `start_ms`; returns what the last turn refused.
 fn run(lag: &Lag, class: Class, start_ms: u64, turn_ms: u64, turn_count: u64) -> Vec<Refusal> {
     let mut refused = Vec::new();
     for turn in 0..turn_count {
@@ -25,7 +25,7 @@ fn run(lag: &Lag, class: Class, start_ms: u64, turn_ms: u64, turn_count: u64) ->
 }
 
 #[test]
-fn long_turns_refuse_what_is_dear_and_late() {
+fn long_turns_refuse_costly_late_requests() {
     let (lag, refusals) = lag(Overload::Adaptive);
     lag.note_cost(Class::Read, 60_000);
     lag.note_cost(Class::Write, 40_000);
@@ -59,7 +59,7 @@ fn turns_longer_than_the_interval_are_overload_too() {
 }
 
 #[test]
-fn whatever_waited_too_long_is_refused_under_every_policy() {
+fn requests_that_waited_too_long_are_refused_under_every_policy() {
     for policy in [Overload::Adaptive, Overload::Reject, Overload::CallerRuns] {
         let (lag, refusals) = lag(policy);
         assert_eq!(lag.admit(Class::Write, 1_000 * MS, 5_000 * MS), None);
@@ -70,7 +70,7 @@ fn whatever_waited_too_long_is_refused_under_every_policy() {
 }
 
 #[test]
-fn the_classic_policies_do_not_look_at_lag_otherwise() {
+fn the_classic_policies_ignore_shorter_lag() {
     let (lag, _) = lag(Overload::Reject);
     lag.note_cost(Class::Read, MS);
     assert!(run(&lag, Class::Read, 1_000, 20, 100).is_empty());

@@ -16,7 +16,7 @@ fn a_few_refusals_need_no_rest() {
 }
 
 #[test]
-fn clients_that_come_back_at_once_take_a_twentieth_of_the_time() {
+fn clients_that_retry_at_once_take_a_twentieth_of_the_time() {
     let pacer = Pacer::default();
     // When each of 200 connections is read next.
     let mut connections: BinaryHeap<Reverse<u64>> = (0..200).map(|_| Reverse(S)).collect();
@@ -34,7 +34,7 @@ fn clients_that_come_back_at_once_take_a_twentieth_of_the_time() {
 }
 
 #[test]
-fn no_rest_is_long_and_none_is_remembered_for_long() {
+fn rests_are_short_and_soon_forgotten() {
     let pacer = Pacer::default();
     let longest_ns = (0..100_000).map(|_| pacer.rest_ns(S)).max();
     assert_eq!(longest_ns, Some(REST_MAX_NS));

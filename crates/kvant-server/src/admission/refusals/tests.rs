@@ -9,18 +9,18 @@ fn told(events: &Events) -> Vec<Arc<Event>> {
 }
 
 #[test]
-fn overload_is_told_from_its_first_refusal_to_its_last() {
+fn an_overload_event_spans_the_first_refusal_to_the_last() {
     let events = Events::new(16);
     let refusals = Refusals::new(Arc::clone(&events));
-    refusals.look(5 * MS);
+    refusals.end_if_calm(5 * MS);
     refusals.add(Class::Read, Refusal::Overloaded, 1, 10 * MS);
     refusals.add(Class::Write, Refusal::QueueFull, 5, 900 * MS);
     assert_eq!(told(&events).len(), 1);
     assert_eq!((told(&events)[0].edge, told(&events)[0].start_ns), (Edge::Begin, 10 * MS));
-    refusals.look(1_899 * MS);
+    refusals.end_if_calm(1_899 * MS);
     assert!(refusals.is_overloaded());
-    refusals.look(1_900 * MS);
-    refusals.look(3_000 * MS);
+    refusals.end_if_calm(1_900 * MS);
+    refusals.end_if_calm(3_000 * MS);
     assert!(!refusals.is_overloaded());
     let told = told(&events);
     assert_eq!(told.len(), 2);

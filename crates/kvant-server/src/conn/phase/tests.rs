@@ -9,7 +9,7 @@ fn limits() -> Limits {
     })
 }
 
-/// Sweeps until something is due: which sweep it was, and what.
+/// Sweeps until something is due; returns the number of the sweep, and what is due.
 fn first_due(progress: &Progress, limits: &Limits) -> Option<(u32, Due)> {
     let sweep = (1..200).find(|_| progress.sweep(limits))?;
     progress.due.get().map(|due| (sweep, due))
@@ -54,7 +54,7 @@ fn the_period_follows_the_shortest_limit_within_bounds() {
 }
 
 #[test]
-fn a_limit_for_ever_is_for_ever() {
+fn an_unlimited_wait_never_ends() {
     let config = ServerConfig { connection_idle_max: Duration::MAX, ..ServerConfig::default() };
     let progress = Progress::default();
     progress.sweeps.set(u32::MAX - 2);
@@ -62,7 +62,7 @@ fn a_limit_for_ever_is_for_ever() {
 }
 
 #[test]
-fn who_waits_for_an_answer_is_never_due() {
+fn a_busy_connection_is_never_due() {
     let limits = limits();
     let progress = Progress::default();
     progress.set_buffers(true);
@@ -74,19 +74,19 @@ fn who_waits_for_an_answer_is_never_due() {
 }
 
 #[test]
-fn after_its_last_answer_a_connection_is_not_idle() {
+fn after_its_last_response_a_connection_is_not_idle() {
     let limits = limits();
     let progress = Progress::default();
     progress.set_buffers(true);
     progress.begin_request();
     progress.begin_response(true);
-    // Of the body that was not wanted.
+    // Of the discarded body.
     progress.note_hyper_reads();
     assert_eq!(first_due(&progress, &limits), None);
 }
 
 #[test]
-fn each_change_begins_the_count_again_and_takes_back_what_was_due() {
+fn each_change_of_phase_resets_the_count_and_what_was_due() {
     let limits = limits();
     let progress = Progress::default();
     for _ in 0..100 {
@@ -102,7 +102,7 @@ fn each_change_begins_the_count_again_and_takes_back_what_was_due() {
 }
 
 #[test]
-fn bytes_of_a_head_do_not_begin_its_count_again() {
+fn further_bytes_of_a_head_do_not_reset_its_count() {
     let limits = limits();
     let progress = Progress::default();
     for _ in 0..8 {
@@ -114,7 +114,7 @@ fn bytes_of_a_head_do_not_begin_its_count_again() {
 }
 
 #[test]
-fn who_takes_bytes_of_earlier_answers_has_not_kept_still() {
+fn taking_bytes_of_earlier_responses_is_progress() {
     let limits = limits();
     let progress = Progress::default();
     progress.begin_head();
@@ -125,7 +125,7 @@ fn who_takes_bytes_of_earlier_answers_has_not_kept_still() {
 }
 
 #[test]
-fn buffers_are_given_back_by_who_rests() {
+fn idle_connections_free_their_buffers() {
     let limits = limits();
     let progress = Progress::default();
     progress.set_buffers(true);

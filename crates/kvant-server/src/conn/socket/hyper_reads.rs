@@ -1,18 +1,17 @@
-//! What hyper reads from a socket, and the memory for it.
+//! Hyper's reads from a socket, and the memory for them.
 
 use kvant_base::Reservation;
 
-/// What hyper reads, and the memory for it.
+/// The state of hyper's reads, and their memory.
 #[derive(Default)]
 pub(in crate::conn) struct HyperReads {
     pub(in crate::conn) first_line: FirstLine,
-    /// The head that is being received has a length that hyper takes for too large a head.
+    /// The current head has a body length that hyper rejects as too large a head.
     pub(in crate::conn) has_huge_length: bool,
     pub(in crate::conn) head_bytes: usize,
-    /// Reserved for hyper's read buffers when they may grow, as long as hyper serves the
-    /// connection.
+    /// Memory of hyper's read buffers, once they may grow, until hyper returns the connection.
     pub(in crate::conn) grown_buffers: Option<Reservation>,
-    /// The last read took all that it might.
+    /// The last read filled its limit.
     pub(in crate::conn) fills_buffer: bool,
     /// There was no memory for the rest of a head.
     pub(in crate::conn) lacks_memory: bool,

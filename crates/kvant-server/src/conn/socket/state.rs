@@ -1,4 +1,4 @@
-//! State that a socket, the responses sent through it and the connection's task share.
+//! State shared by a socket, the responses sent through it and the connection's task.
 //!
 //! Invariant: `blocked` is true exactly while the kernel refuses bytes that hyper or the backlog
 //! want to send.
@@ -53,8 +53,8 @@ impl SocketState {
         self.corked.set(corked);
     }
 
-    /// When the request that was just parsed arrived. A request that came in one piece with the one
-    /// before arrived with it.
+    /// When the request that was just parsed arrived. A request that came in one piece with the
+    /// previous one arrived with it.
     pub(crate) fn take_arrived_ns(&self) -> u64 {
         self.arrived_ns.take().unwrap_or(self.received_ns.get())
     }
@@ -67,9 +67,9 @@ impl SocketState {
         }
     }
 
-    /// How long the server kept a request waiting that was parsed at `parsed_ns`: since its last
-    /// bytes came, and since the connection's last response was sent. The client's own time does not
-    /// count.
+    /// How long the server has kept a request waiting that was parsed at `parsed_ns`: since its last
+    /// bytes came, and since the connection's last response was sent. The client's own time does
+    /// not count.
     #[inline]
     pub(crate) fn lag_ns(&self, parsed_ns: u64) -> u64 {
         parsed_ns.saturating_sub(self.received_ns.get().max(self.answered_ns.get()))
@@ -105,8 +105,7 @@ impl SocketState {
         self.rest.set(Some(time));
     }
 
-    /// Takes the rest that is due, unless a request is being served: its body may still have to be
-    /// read.
+    /// Takes the rest that is due, except while a request is served: its body may have to be read.
     pub(in crate::conn) fn take_rest(&self) -> Option<Duration> {
         // Refusals are rare: the trace is checked last.
         let is_due = self.rest.get().is_some() && self.exchange.get().is_none();
@@ -153,7 +152,8 @@ impl SocketState {
         self.blocked.get()
     }
 
-    /// Makes the close visible as a reset: for responses that end with the connection and break off.
+    /// Makes the close visible as a reset: for responses that end with the connection and break
+    /// off.
     pub(crate) fn reset_on_close(&self) {
         self.reset.set(true);
     }

@@ -5,7 +5,7 @@ fn is_refused(text: &str) {
 }
 
 #[test]
-fn plain_requests_are_taken_apart() {
+fn plain_requests_are_parsed() {
     let parse = |text: &'static str| PlainRequest::parse(text.as_bytes()).expect(text);
     let get = parse(
         "GET /v0/status HTTP/1.1\r\nHost: x\r\nUser-Agent: y\r\nConnection: Keep-Alive\r\n\r\n",
@@ -20,7 +20,7 @@ fn plain_requests_are_taken_apart() {
 }
 
 #[test]
-fn what_is_cut_short_or_goes_on_is_not_plain() {
+fn incomplete_and_pipelined_requests_are_not_plain() {
     let whole = "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc";
     (0..whole.len()).for_each(|end| is_refused(&whole[..end]));
     is_refused(&format!("{whole}G"));
@@ -28,7 +28,7 @@ fn what_is_cut_short_or_goes_on_is_not_plain() {
 }
 
 #[test]
-fn whatever_has_a_meaning_of_its_own_is_not_plain() {
+fn headers_that_change_the_message_are_not_plain() {
     for headers in [
         "",
         "Host: x\r\nHost: x\r\n",

@@ -1,4 +1,4 @@
-//! What a profile is asked to be: the query, and the header `Accept`.
+//! The parameters of a profile: the query, and the header `Accept`.
 
 use crate::http::{Problem, query};
 use http::header::{GetAll, HeaderValue};
@@ -9,26 +9,26 @@ use kvant_profiler::recording::Kind;
 use kvant_profiler::symbols::Identities;
 use std::time::Duration;
 
-/// How long a recording may last, and does unless told.
+/// Bounds of a recording's duration, and the default.
 const DURATION_MIN: Duration = Duration::from_millis(100);
 const DURATION_MAX: Duration = Duration::from_secs(3600);
 const DURATION_DEFAULT: Duration = Duration::from_secs(30);
-/// Samples of CPU time a second of it. The kernel bounds them too.
+/// Samples per second of CPU time. The kernel bounds them too.
 const RATE_HZ_MAX: u32 = 1000;
 
 const PARAMETERS: &[&str] = &["event", "duration", "format", "rate", "engine", "kind", "known"];
 
-/// A profile as it was asked for.
+/// A requested profile.
 #[derive(Debug, PartialEq)]
 pub(super) struct Request {
     pub(super) events: Events,
-    /// Of samples of CPU time; `None`: what suits the system.
+    /// The rate of CPU samples; `None`: the best for the system.
     pub(super) rate_hz: Option<u32>,
-    /// By what means CPU time is sampled.
+    /// How CPU time is sampled.
     pub(super) engine: Engine,
     pub(super) duration: Duration,
     pub(super) format: Format,
-    /// What the client can name itself.
+    /// The binaries whose symbols the client resolves itself.
     pub(super) known: Identities,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Events {
     pub(super) lock: bool,
 }
 
-/// What is answered.
+/// The format of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Html,
@@ -62,7 +62,7 @@ impl Format {
 }
 
 impl Request {
-    /// Reads the query; a format that it does not name is chosen by `Accept`.
+    /// Reads the query. `Accept` selects the format if the query does not name one.
     pub(super) fn read(
         query: Option<&str>,
         accept: GetAll<'_, HeaderValue>,
@@ -136,7 +136,7 @@ impl Events {
         }
     }
 
-    /// The kind with this name; without one, the kind of the only event.
+    /// The kind with this name; without a name, the kind of the only event.
     fn one_kind(self, name: Option<&str>) -> Result<Kind, Problem> {
         let Some(name) = name else {
             return match self {
@@ -165,7 +165,7 @@ impl Events {
     }
 }
 
-/// The format that `Accept` headers ask for; the page where they name none of ours.
+/// The format that `Accept` headers select; the page if they name none of these.
 fn accepted(accept: GetAll<'_, HeaderValue>) -> &'static str {
     let ranges =
         accept.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
@@ -201,7 +201,7 @@ fn bad(detail: String) -> Problem {
 }
 
 fn wrong(name: &str, text: &str, wanted: &str) -> Problem {
-    // A target has up to 64 KiB: quote no more than a person wants to read.
+    // A target has up to 64 KiB: only its start is quoted.
     let shown: String = text.chars().take(40).collect();
     bad(format!("`{name}` is `{shown}`, not {wanted}"))
 }

@@ -51,7 +51,7 @@ fn key_members(key: &[u8]) -> (Value, Value, Value) {
 }
 
 #[test]
-fn a_row_has_everything() {
+fn a_row_has_every_member() {
     let events = Events::new(16);
     let flush = events.begin(EventKind::Flush, 4_000_000_000, Vec::new());
     events.end(

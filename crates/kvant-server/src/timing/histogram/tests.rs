@@ -95,7 +95,7 @@ fn merged_histograms_are_the_histogram_of_all_values() {
 }
 
 #[test]
-fn what_is_beyond_the_limit_is_known_by_the_maximum() {
+fn values_beyond_the_limit_are_bounded_by_the_maximum() {
     let snapshot = snapshot(&[5, LIMIT_NS + 3, 1 << 40]);
     assert_eq!(snapshot.percentile_ns(99.0), 1 << 40);
     assert_eq!(snapshot.percentile_ns(10.0), 5);

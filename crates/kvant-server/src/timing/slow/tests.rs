@@ -30,11 +30,11 @@ fn a_window_keeps_the_slowest() {
 }
 
 #[test]
-fn each_window_has_room_of_its_own_and_the_oldest_is_forgotten() {
+fn each_window_has_its_own_room_and_the_oldest_is_dropped() {
     let timings = [Arc::new(Timings::default())];
     let mut now_ns = SECOND_NS;
     for window in 0..20 {
-        // Later windows are quicker, and none pushes out what an earlier one kept.
+        // Later windows are quicker, and none evicts the requests of an earlier one.
         for _ in 0..KEPT_COUNT {
             timings[0].record(&trace(Operation::Put, now_ns, 1000 - window));
         }
@@ -77,7 +77,7 @@ fn all_selectors_are_merged_and_operations_can_be_picked() {
 }
 
 #[test]
-fn slow_operations_do_not_push_out_quick_ones() {
+fn slow_operations_do_not_evict_quick_ones() {
     let timings = [Arc::new(Timings::default())];
     for index in 0..1000 {
         timings[0].record(&trace(Operation::Range, SECOND_NS, 1_000_000 + index));

@@ -5,11 +5,7 @@
 //!
 //! Threads: any delivers; the selector alone takes.
 
-use super::work::{Done, GetRequest, PoolReply, PoolWork, Ticket, Work};
-use crate::admission::Refusal;
-use crate::store::Write;
-use crate::timing::StorageWork;
-use crate::work::range_reader::RangeReader;
+use super::work::{Reply, Ticket};
 use kvant_base::lock::NamedMutex;
 use std::mem;
 use std::task::{Context, Poll, Waker};
@@ -17,31 +13,7 @@ use std::task::{Context, Poll, Waker};
 /// The reply to the job in `slot`.
 pub(super) struct Delivery {
     pub(super) slot: usize,
-    pub(super) done: AnyDone,
-}
-
-/// A reply of any type.
-pub(super) enum AnyDone {
-    Get(Done<GetRequest>),
-    Write(Done<Vec<Write>>),
-    Range(Done<Box<RangeReader>>),
-}
-
-impl AnyDone {
-    /// The reply to work that no worker does.
-    pub(super) fn not_done(refusal: Option<Refusal>, job: Work, work: StorageWork) -> AnyDone {
-        fn reply<W: PoolWork>(refusal: Option<Refusal>, job: W) -> PoolReply<W> {
-            match refusal {
-                Some(refusal) => PoolReply::Refused(refusal, job),
-                None => PoolReply::CallerRuns(job),
-            }
-        }
-        match job {
-            Work::Get(get) => AnyDone::Get(Done { reply: reply(refusal, get), work }),
-            Work::Write(writes) => AnyDone::Write(Done { reply: reply(refusal, writes), work }),
-            Work::Range(reader) => AnyDone::Range(Done { reply: reply(refusal, reader), work }),
-        }
-    }
+    pub(super) reply: Reply,
 }
 
 /// The inbox of one selector.
@@ -87,8 +59,8 @@ impl Inbox {
 pub(super) struct Outbox(Vec<Vec<Delivery>>);
 
 impl Outbox {
-    pub(super) fn add(&mut self, ticket: Ticket, done: AnyDone) {
-        self.to(ticket.selector).push(Delivery { slot: ticket.slot, done });
+    pub(super) fn add(&mut self, ticket: Ticket, reply: Reply) {
+        self.to(ticket.selector).push(Delivery { slot: ticket.slot, reply });
     }
 
     /// The replies to one selector.

@@ -1,9 +1,9 @@
 //! Workers that do what selectors should not wait for, behind a bounded queue (`--dispatch pool`
 //! and `hybrid`).
 //!
-//! `Port` (a selector's side: gathers what one turn of its event loop sends) -> `Queue` (admits jobs
-//! and orders them) -> `Worker` -> `Inbox` -> `Port` (wakes the futures that wait). Both hand-overs
-//! take many jobs at once: one lock, one wake-up.
+//! `Port` (a selector's side: gathers what one turn of its event loop sends) -> `Queue` (admits
+//! jobs and orders them) -> `Worker` -> `Inbox` -> `Port` (wakes the futures that wait). Both
+//! hand-overs take many jobs at once: one lock, one wake-up.
 //!
 //! Reads go before writes and writes before pieces of ranges, under every policy; within a class
 //! the oldest goes first.
@@ -23,7 +23,7 @@ mod worker;
 pub(crate) use config::PoolConfig;
 pub(in crate::work) use port::Later;
 pub(crate) use port::Port;
-pub(crate) use shared::Pool;
+pub(crate) use shared::{Pool, PoolStats};
 pub(in crate::work) use work::{Done, GetRequest, PoolReply};
 
 use crate::admission::Refusals;

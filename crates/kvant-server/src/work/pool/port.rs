@@ -12,13 +12,10 @@
 //!
 //! Threads: all of it belongs to one selector; other threads only reach its inbox.
 
-use super::inbox::{AnyDone, Delivery, Outbox};
+use super::inbox::Outbox;
 use super::queue::Job;
 use super::shared::Pool;
-use super::slots::Slots;
-use super::work::{Done, GetRequest, PoolWork, Ticket, Work};
-use crate::store::Write;
-use crate::work::range_reader::RangeReader;
+use super::work::{Done, InFlight, PoolWork, Ticket};
 use kvant_base::tag::{self, Stage};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -42,46 +39,8 @@ pub(crate) struct Port {
     selector: usize,
     jobs: RefCell<Vec<Job>>,
     sender: Cell<Option<Waker>>,
-    gets: RefCell<Slots<Done<GetRequest>>>,
-    writes: RefCell<Slots<Done<Vec<Write>>>>,
-    ranges: RefCell<Slots<Done<Box<RangeReader>>>>,
+    pub(super) in_flight: InFlight,
     watcher: Cell<Option<Waker>>,
-}
-
-/// Work of a kind for which the port has slots.
-pub(in crate::work) trait PortWork: PoolWork + 'static {
-    fn slots(port: &Port) -> &RefCell<Slots<Done<Self>>>;
-    fn into_work(self) -> Work;
-}
-
-impl PortWork for GetRequest {
-    fn slots(port: &Port) -> &RefCell<Slots<Done<GetRequest>>> {
-        &port.gets
-    }
-
-    fn into_work(self) -> Work {
-        Work::Get(self)
-    }
-}
-
-impl PortWork for Vec<Write> {
-    fn slots(port: &Port) -> &RefCell<Slots<Done<Vec<Write>>>> {
-        &port.writes
-    }
-
-    fn into_work(self) -> Work {
-        Work::Write(self)
-    }
-}
-
-impl PortWork for Box<RangeReader> {
-    fn slots(port: &Port) -> &RefCell<Slots<Done<Box<RangeReader>>>> {
-        &port.ranges
-    }
-
-    fn into_work(self) -> Work {
-        Work::Range(self)
-    }
 }
 
 impl Port {
@@ -92,9 +51,7 @@ impl Port {
             selector,
             jobs: RefCell::default(),
             sender: Cell::default(),
-            gets: RefCell::default(),
-            writes: RefCell::default(),
-            ranges: RefCell::default(),
+            in_flight: InFlight::default(),
             watcher: Cell::default(),
         })
     }
@@ -107,8 +64,8 @@ impl Port {
     }
 
     /// Sends work to the pool, with everything else that is sent in this turn of the event loop.
-    pub(in crate::work) fn send<W: PortWork>(self: &Rc<Self>, work: W) -> Later<W> {
-        let slot = W::slots(self).borrow_mut().add();
+    pub(in crate::work) fn send<W: PoolWork>(self: &Rc<Self>, work: W) -> Later<W> {
+        let slot = W::slots(&self.in_flight).borrow_mut().add();
         let ticket = Ticket { selector: self.selector, slot };
         let job = Job::new(work.into_work(), ticket, self.pool.clock().monotonic_ns());
         self.jobs.borrow_mut().push(job);
@@ -116,29 +73,6 @@ impl Port {
             waker.wake();
         }
         Later { port: Rc::clone(self), slot: Some(slot), done: PhantomData }
-    }
-
-    /// Jobs whose reply has not arrived, or was not taken.
-    pub(super) fn in_flight_count(&self) -> usize {
-        self.gets.borrow().in_flight_count()
-            + self.writes.borrow().in_flight_count()
-            + self.ranges.borrow().in_flight_count()
-    }
-
-    fn receive(&self, Delivery { slot, done }: Delivery) {
-        match done {
-            AnyDone::Get(done) => self.finish(slot, done),
-            AnyDone::Write(done) => self.finish(slot, done),
-            AnyDone::Range(done) => self.finish(slot, done),
-        }
-    }
-
-    fn finish<W: PortWork>(&self, slot: usize, done: Done<W>) {
-        let (waker, unwanted) = W::slots(self).borrow_mut().finish(slot, done);
-        drop(unwanted);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
     }
 }
 
@@ -161,7 +95,10 @@ async fn hand_over(port: Rc<Port>) {
         let now_ns = port.pool.clock().monotonic_ns();
         port.pool.hand_over(&mut jobs, &mut removed, now_ns);
         port.pool.settle(&mut removed, now_ns, &mut outbox);
-        outbox.to(port.selector).drain(..).for_each(|delivery| port.receive(delivery));
+        outbox
+            .to(port.selector)
+            .drain(..)
+            .for_each(|own| port.in_flight.receive(own.slot, own.reply));
         // Jobs of other selectors that had to make room.
         outbox.deliver(&port.pool.inboxes);
     }
@@ -173,7 +110,7 @@ async fn receive(port: Rc<Port>) {
     let mut deliveries = Vec::new();
     loop {
         poll_fn(|cx| inbox.poll_take(&mut deliveries, cx)).await;
-        deliveries.drain(..).for_each(|delivery| port.receive(delivery));
+        deliveries.drain(..).for_each(|own| port.in_flight.receive(own.slot, own.reply));
     }
 }
 
@@ -183,7 +120,7 @@ async fn watch(port: Rc<Port>) {
     let interval = (wait_max / CHECKS_PER_WAIT).clamp(CHECK_INTERVAL_MIN, CHECK_INTERVAL_MAX);
     loop {
         poll_fn(|cx| {
-            if port.in_flight_count() == 0 {
+            if port.in_flight.count() == 0 {
                 port.watcher.set(Some(cx.waker().clone()));
                 return Poll::Pending;
             }
@@ -197,19 +134,19 @@ async fn watch(port: Rc<Port>) {
 
 /// Resolves when the work is done or refused. Dropping it does not take the work back: the reply is
 /// discarded.
-pub(in crate::work) struct Later<W: PortWork> {
+pub(in crate::work) struct Later<W: PoolWork> {
     port: Rc<Port>,
     /// `None` once it has resolved.
     slot: Option<usize>,
     done: PhantomData<fn() -> W>,
 }
 
-impl<W: PortWork> Future for Later<W> {
+impl<W: PoolWork> Future for Later<W> {
     type Output = Done<W>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Done<W>> {
         let slot = self.slot.expect("no future is polled after its end");
-        let done = W::slots(&self.port).borrow_mut().poll_take(slot, cx);
+        let done = W::slots(&self.port.in_flight).borrow_mut().poll_take(slot, cx);
         if done.is_ready() {
             self.slot = None;
         }
@@ -217,10 +154,10 @@ impl<W: PortWork> Future for Later<W> {
     }
 }
 
-impl<W: PortWork> Drop for Later<W> {
+impl<W: PoolWork> Drop for Later<W> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
-            let unwanted = W::slots(&self.port).borrow_mut().abandon(slot);
+            let unwanted = W::slots(&self.port.in_flight).borrow_mut().abandon(slot);
             drop(unwanted);
         }
     }

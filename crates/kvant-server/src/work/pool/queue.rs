@@ -140,7 +140,8 @@ impl Queue {
         }
     }
 
-    /// Admits a job, or not. A job that is not admitted, or has to make room, is added to `removed`.
+    /// Admits a job, or not. Jobs that are not admitted, or have to make room, are added to
+    /// `removed`.
     pub(super) fn offer(&mut self, job: Job, now_ns: u64, removed: &mut Vec<RemovedJob>) {
         if let Err(refusal) = self.judge(&job, now_ns, removed) {
             removed.push(RemovedJob { job, refusal });
@@ -154,8 +155,8 @@ impl Queue {
         line.jobs.push_back(job);
     }
 
-    /// Whether the job is admitted, after the oldest have made room for it where that is the policy;
-    /// otherwise the reason for which it is removed.
+    /// Whether the job is admitted, after the oldest have made room for it where that is the
+    /// policy; otherwise the reason for which it is removed.
     fn judge(
         &mut self,
         job: &Job,

@@ -1,7 +1,7 @@
 //! The pool as its ports and its workers share it.
 
 use super::config::PoolConfig;
-use super::inbox::{AnyDone, Inbox, Outbox};
+use super::inbox::{Inbox, Outbox};
 use super::queue::{FinishedJobs, Job, Queue, RemovedJob};
 use crate::admission::{Class, Refusals};
 use crate::timing::StorageWork;
@@ -125,7 +125,7 @@ impl Pool {
             state.worker_to_wake()
         };
         self.wake(worker);
-        self.refusals.look(now_ns);
+        self.refusals.end_if_calm(now_ns);
     }
 
     /// Notes what the worker `index` has finished, and moves its next jobs to `taken`.
@@ -187,13 +187,8 @@ impl Pool {
                 self.refusals.add(job.class, refusal, job.request_count, now_ns);
             }
             let decided_ns = now_ns.max(job.queued_ns);
-            let work = StorageWork {
-                queued_ns: job.queued_ns,
-                started_ns: decided_ns,
-                done_ns: decided_ns,
-                ..StorageWork::default()
-            };
-            outbox.add(job.ticket, AnyDone::not_done(refusal, job.work, work));
+            let work = StorageWork::never_begun(job.queued_ns, decided_ns);
+            outbox.add(job.ticket, job.work.not_done(refusal, work));
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Workers that take a step when the test says so.
+//! Workers whose steps the test controls.
 
-use super::port::PortWork;
 use super::queue::Job;
+use super::work::PoolWork;
 use super::*;
 use crate::admission::Class;
 use crate::admission::Refusal;
@@ -47,7 +47,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// To be called in a selector's runtime. All ports are on it.
+    /// Called in a selector's runtime, which has all ports.
     fn new(config: PoolConfig) -> Fixture {
         let seed = entropy_seed();
         println!("seed {seed}");
@@ -71,14 +71,14 @@ impl Fixture {
         self.ports[0].send(get(key))
     }
 
-    /// Lets what was sent reach the queue, without any worker.
+    /// Lets sent jobs reach the queue, while no worker runs.
     async fn hand_over(&self) {
         for _ in 0..3 {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Lets workers do everything.
+    /// Lets workers do all jobs.
     async fn work(&self) {
         self.hand_over().await;
         self.spawner.run_until_idle();
@@ -120,7 +120,7 @@ fn write(keys: &[&str]) -> Vec<Write> {
     keys.iter().map(write).collect()
 }
 
-/// A range of so many records.
+/// A range of `record_count` records.
 fn range(record_count: u64) -> Box<RangeReader> {
     let start = Key::from(record_count.to_string().as_bytes());
     let query = RangeQuery { start, end: None, limit: None };
@@ -128,7 +128,7 @@ fn range(record_count: u64) -> Box<RangeReader> {
 }
 
 /// Work and its result in a few words.
-trait Describe: PortWork {
+trait Describe: PoolWork {
     fn describe(&self) -> String;
     fn describe_output(output: Self::Output) -> String;
 }
@@ -206,7 +206,7 @@ fn every_kind_of_work_has_a_reply_of_its_type_and_its_times() {
 }
 
 #[test]
-fn what_is_sent_in_one_turn_is_handed_over_together() {
+fn jobs_of_one_turn_are_handed_over_together() {
     on_selector(async {
         let fixture = Fixture::new(CONFIG);
         let laters: Vec<Later<GetRequest>> =
@@ -298,7 +298,7 @@ fn a_reply_to_a_dropped_future_goes_to_no_other() {
 }
 
 #[test]
-fn a_full_queue_gives_work_back_as_the_policy_says() {
+fn a_full_queue_returns_work_by_policy() {
     on_selector(async {
         for (overload, answer) in
             [(Overload::Reject, "queue-full get 1"), (Overload::CallerRuns, "here get 1")]
@@ -313,7 +313,7 @@ fn a_full_queue_gives_work_back_as_the_policy_says() {
 }
 
 #[test]
-fn a_job_that_makes_room_has_a_reply_on_another_selector_too() {
+fn a_discarded_job_of_another_selector_has_a_reply() {
     on_selector(async {
         let fixture = Fixture::new(PoolConfig {
             queue_capacity: 2,
@@ -335,7 +335,7 @@ fn a_job_that_makes_room_has_a_reply_on_another_selector_too() {
 }
 
 #[test]
-fn a_job_that_waits_too_long_is_refused_although_no_worker_comes() {
+fn a_job_that_waits_too_long_is_refused_while_all_workers_are_busy() {
     on_selector(async {
         let fixture = Fixture::new(PoolConfig { queue_wait_max_ns: 20_000_000, ..CONFIG });
         let later = fixture.ports[0].send(write(&["a", "b"]));

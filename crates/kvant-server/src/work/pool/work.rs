@@ -1,5 +1,6 @@
 //! What workers do, and what comes back: each kind of work has a reply of its own type.
 
+use super::slots::Slots;
 use crate::admission::{Class, Refusal};
 use crate::key::Key;
 use crate::store::{Lookup, Write};
@@ -7,6 +8,7 @@ use crate::timing::StorageWork;
 use crate::work::range_reader::RangeReader;
 use kvant_base::Result;
 use kvant_base::tag::Activity;
+use std::cell::RefCell;
 
 /// A point read for a worker.
 #[derive(Debug)]
@@ -16,23 +18,96 @@ pub(in crate::work) struct GetRequest {
 }
 
 /// Work that a selector can send to the pool.
-pub(in crate::work) trait PoolWork: Sized {
+pub(in crate::work) trait PoolWork: Sized + 'static {
     /// What a worker makes of it.
     type Output;
+    fn into_work(self) -> Work;
+    fn into_reply(done: Done<Self>) -> Reply;
+    fn slots(in_flight: &InFlight) -> &RefCell<Slots<Done<Self>>>;
 }
 
-impl PoolWork for GetRequest {
-    type Output = Result<Lookup>;
+/// Declares the kinds of work, each with the type of its output.
+macro_rules! kinds_of_work {
+    ($($(#[$doc:meta])* $Kind:ident($Work:ty) -> $Output:ty, in $slots:ident;)+) => {
+        /// A job in the queue.
+        pub(in crate::work) enum Work {
+            $($(#[$doc])* $Kind($Work),)+
+        }
+
+        /// A reply of any type.
+        pub(in crate::work) enum Reply {
+            $($Kind(Done<$Work>),)+
+        }
+
+        /// The jobs of one selector that are in flight.
+        #[derive(Default)]
+        pub(in crate::work) struct InFlight {
+            $($slots: RefCell<Slots<Done<$Work>>>,)+
+        }
+
+        $(impl PoolWork for $Work {
+            type Output = $Output;
+
+            fn into_work(self) -> Work {
+                Work::$Kind(self)
+            }
+
+            fn into_reply(done: Done<Self>) -> Reply {
+                Reply::$Kind(done)
+            }
+
+            fn slots(in_flight: &InFlight) -> &RefCell<Slots<Done<Self>>> {
+                &in_flight.$slots
+            }
+        })+
+
+        impl Work {
+            /// The reply when no worker does it, at the `times` of that decision.
+            pub(super) fn not_done(self, refusal: Option<Refusal>, times: StorageWork) -> Reply {
+                match self {
+                    $(Work::$Kind(work) => not_done(work, refusal, times),)+
+                }
+            }
+        }
+
+        impl InFlight {
+            /// Jobs whose reply has not arrived, or was not taken.
+            pub(super) fn count(&self) -> usize {
+                [$(self.$slots.borrow().in_flight_count()),+].iter().sum()
+            }
+
+            /// Passes the reply to the job in `slot` on to the future that waits for it.
+            pub(super) fn receive(&self, slot: usize, reply: Reply) {
+                match reply {
+                    $(Reply::$Kind(done) => finish(&self.$slots, slot, done),)+
+                }
+            }
+        }
+    };
 }
 
-/// Committed together. The outcome: whether the sync level is reached.
-impl PoolWork for Vec<Write> {
-    type Output = Result<()>;
+kinds_of_work! {
+    Get(GetRequest) -> Result<Lookup>, in gets;
+    /// Committed together. The output: whether the sync level is reached.
+    Write(Vec<Write>) -> Result<()>, in writes;
+    /// One piece of a range.
+    Range(Box<RangeReader>) -> (Box<RangeReader>, Result<()>), in ranges;
 }
 
-/// One piece of a range.
-impl PoolWork for Box<RangeReader> {
-    type Output = (Box<RangeReader>, Result<()>);
+fn not_done<W: PoolWork>(work: W, refusal: Option<Refusal>, times: StorageWork) -> Reply {
+    let reply = match refusal {
+        Some(refusal) => PoolReply::Refused(refusal, work),
+        None => PoolReply::CallerRuns(work),
+    };
+    W::into_reply(Done { reply, work: times })
+}
+
+fn finish<W: PoolWork>(slots: &RefCell<Slots<Done<W>>>, slot: usize, done: Done<W>) {
+    let (waker, unwanted) = slots.borrow_mut().finish(slot, done);
+    drop(unwanted);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
 }
 
 /// What became of a job.
@@ -57,13 +132,6 @@ pub(in crate::work) struct Done<W: PoolWork> {
 pub(super) struct Ticket {
     pub(super) selector: usize,
     pub(super) slot: usize,
-}
-
-/// A job in the queue.
-pub(in crate::work) enum Work {
-    Get(GetRequest),
-    Write(Vec<Write>),
-    Range(Box<RangeReader>),
 }
 
 impl Work {

@@ -7,10 +7,10 @@
 //!
 //! Threads: each worker is a task with a thread of its own.
 
-use super::inbox::{AnyDone, Delivery, Outbox};
+use super::inbox::{Delivery, Outbox};
 use super::queue::{FinishedJobs, Job, RemovedJob};
 use super::shared::Pool;
-use super::work::{Done, PoolReply, Ticket, Work};
+use super::work::{Done, PoolReply, Reply, Ticket, Work};
 use crate::admission::Refusal;
 use crate::store::{Completion, Store, Write};
 use crate::timing::StorageWork;
@@ -104,21 +104,21 @@ impl Worker {
             ..StorageWork::default()
         };
         let clock = self.pool.clock();
-        let done = match job.work {
+        let reply = match job.work {
             Work::Get(get) => {
                 let found = store.get(&get.key, get.block_bytes_max, &mut work.read);
                 work.done_ns = clock.monotonic_ns();
-                AnyDone::Get(Done { reply: PoolReply::Finished(found), work })
+                Reply::Get(Done { reply: PoolReply::Finished(found), work })
             }
             Work::Range(mut reader) => {
                 let result = reader.read_piece(store);
                 work.read = reader.trace();
                 work.done_ns = clock.monotonic_ns();
-                AnyDone::Range(Done { reply: PoolReply::Finished((reader, result)), work })
+                Reply::Range(Done { reply: PoolReply::Finished((reader, result)), work })
             }
             Work::Write(writes) => return self.write(store, writes, job.ticket, work),
         };
-        outbox.add(job.ticket, done);
+        outbox.add(job.ticket, reply);
         work.done_ns
     }
 
@@ -136,8 +136,8 @@ impl Worker {
         let pool = Arc::clone(&self.pool);
         let done = Completion::new(move |result| {
             let work = StorageWork { done_ns: pool.clock().monotonic_ns(), ..work };
-            let done = AnyDone::Write(Done { reply: PoolReply::Finished(result), work });
-            let delivery = Delivery { slot: ticket.slot, done };
+            let reply = Reply::Write(Done { reply: PoolReply::Finished(result), work });
+            let delivery = Delivery { slot: ticket.slot, reply };
             pool.inbox(ticket.selector).deliver(&mut vec![delivery]);
         });
         store.submit(&mut writes.iter(), done);

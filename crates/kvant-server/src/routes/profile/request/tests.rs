@@ -23,7 +23,7 @@ fn without_a_query_everything_is_recorded_for_half_a_minute_into_a_page() {
 }
 
 #[test]
-fn everything_can_be_said() {
+fn every_parameter_is_read() {
     let request = read(
         "event=cpu,alloc&duration=250ms&format=kprof&rate=99&engine=perf&known=ab%2Ccd",
         "*/*",
@@ -41,7 +41,7 @@ fn everything_can_be_said() {
 }
 
 #[test]
-fn accept_chooses_where_the_query_does_not() {
+fn accept_selects_the_format_without_a_query() {
     for (query, accept, format) in [
         ("", "*/*", Format::Html),
         ("", "application/json, text/html;q=0.9", Format::Html),
@@ -74,7 +74,7 @@ fn collapsed_stacks_are_of_one_kind() {
 }
 
 #[test]
-fn unknown_parameters_are_refused() {
+fn unknown_parameters_are_rejected() {
     for query in ["seconds=5", "Duration=5s", "duration=1s&hz=99", "event=cpu&duration=1s&x"] {
         assert!(read(query, "").is_err(), "{query}");
     }
@@ -83,7 +83,7 @@ fn unknown_parameters_are_refused() {
 }
 
 #[test]
-fn what_is_wrong_is_refused() {
+fn invalid_values_are_rejected() {
     for query in [
         "event=",
         "event=cpu,",

@@ -1,5 +1,7 @@
 use super::*;
 use crate::store::Lookup;
+use crate::timing::StorageWork;
+use crate::work::pool::work::{Done, PoolReply};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Wake;
@@ -16,7 +18,7 @@ impl Wake for WakeCount {
 fn deliver(inbox: &Inbox, slots: impl IntoIterator<Item = usize>) {
     let delivery = |slot| Delivery {
         slot,
-        done: AnyDone::Get(Done {
+        reply: Reply::Get(Done {
             reply: PoolReply::Finished(Ok(Lookup::Known(None))),
             work: StorageWork::default(),
         }),

@@ -31,7 +31,7 @@ impl Fixture {
         }
     }
 
-    /// Offers a job; the next one has the next slot. What went because of it.
+    /// Offers a job, with the next slot; returns the jobs that were removed.
     fn offer(&mut self, work: Work) -> Vec<(usize, Option<Refusal>)> {
         let ticket = Ticket { selector: 0, slot: self.next_slot };
         self.next_slot += 1;
@@ -42,7 +42,7 @@ impl Fixture {
         slots_gone(&gone)
     }
 
-    /// What a worker takes, and what goes.
+    /// The jobs that a worker takes, and those that are removed.
     fn take(&mut self) -> (Vec<usize>, Vec<(usize, Option<Refusal>)>) {
         let (mut taken, mut gone) = (Vec::new(), Vec::new());
         self.queue.take(self.now_ns, &mut taken, &mut gone);
@@ -125,7 +125,7 @@ fn a_batch_longer_than_the_capacity_is_taken_when_nothing_waits() {
 }
 
 #[test]
-fn each_policy_finds_its_own_way_out_of_a_full_queue() {
+fn each_policy_handles_a_full_queue() {
     let mut caller_runs = Fixture::new(Overload::CallerRuns, 4, 1);
     caller_runs.offer(get());
     assert_eq!(caller_runs.offer(get()), [(1, None)]);
@@ -140,7 +140,7 @@ fn each_policy_finds_its_own_way_out_of_a_full_queue() {
 }
 
 #[test]
-fn what_was_begun_is_not_refused() {
+fn begun_ranges_are_not_refused() {
     for policy in [Overload::Adaptive, Overload::Reject, Overload::DiscardOldest] {
         let mut fixture = Fixture::new(policy, 4, 2);
         for _ in 0..5 {
@@ -172,7 +172,7 @@ fn adaptive_keeps_room_for_reads() {
 }
 
 #[test]
-fn what_waits_behind_a_read_does_not_count_for_it() {
+fn jobs_of_lower_priority_do_not_delay_a_read() {
     let mut fixture = Fixture::new(Overload::Adaptive, 4, 10_000);
     for (class, work, cost_ns) in
         [(Class::Read, get(), MS), (Class::Write, writes(1), MS), (Class::Range, range(), 3 * MS)]
@@ -190,7 +190,7 @@ fn what_waits_behind_a_read_does_not_count_for_it() {
 }
 
 #[test]
-fn what_waited_too_long_is_refused_under_every_policy_whatever_its_class() {
+fn jobs_that_waited_too_long_are_refused_under_every_policy_in_every_class() {
     for policy in [Overload::Adaptive, Overload::Reject, Overload::CallerRuns] {
         let mut fixture = Fixture::new(policy, 4, 100);
         for work in [get(), range(), writes(1)] {
@@ -224,12 +224,12 @@ fn one_worker_of_two_or_more_is_never_at_work_on_ranges() {
 }
 
 #[test]
-fn workers_share_what_there_is_and_take_no_more_than_they_do_at_once() {
+fn workers_share_the_queue_and_take_small_batches() {
     let mut fixture = Fixture::new(Overload::Reject, 4, 1_000);
     for _ in 0..100 {
         fixture.offer(get());
     }
-    // As long as nothing is known of the cost, the first might be slow.
+    // While the cost is unknown, the first job might be slow.
     assert_eq!(fixture.taken(), [0]);
     fixture.finish(Class::Read, 1, 10_000);
     assert_eq!(fixture.taken().len(), 16);
@@ -243,13 +243,13 @@ fn workers_share_what_there_is_and_take_no_more_than_they_do_at_once() {
     for request_count in [16, 16, 16, 12] {
         fixture.finish(Class::Read, request_count, request_count as u64 * MS);
     }
-    // Each measurement counts as eight times what was known at most: 43 us by now.
+    // Each measurement counts as at most eight times the smoothed cost: now 43 us.
     assert_eq!(fixture.taken().len(), 11);
     assert_eq!(fixture.queue.done(), [61, 0, 0]);
 }
 
 #[test]
-fn a_queue_that_stops_refuses_what_waits_and_what_comes() {
+fn a_queue_that_stops_refuses_waiting_and_new_jobs() {
     let mut fixture = Fixture::new(Overload::CallerRuns, 4, 100);
     for work in [get(), range(), writes(3)] {
         fixture.offer(work);

@@ -78,7 +78,7 @@ fn every_job_of_many_selectors_has_one_reply_and_its_own() {
                             assert_eq!(client.await.unwrap(), 100);
                         }
                         // Replies to dropped futures come as well.
-                        while port.in_flight_count() > 0 {
+                        while port.in_flight.count() > 0 {
                             tokio::task::yield_now().await;
                         }
                     });

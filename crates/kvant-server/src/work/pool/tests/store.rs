@@ -1,4 +1,4 @@
-//! A store that answers as each key says.
+//! A store whose behaviour the keys select.
 
 use crate::store::{Capability, Completion, Lookup, ReadTrace, Records, Store, Write, WriteHealth};
 use bytes::Bytes;
@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The value of every key is the key; a range has as many records as its start says. The first byte
-/// of the first key decides about writes: `s`talled, `n`o space, `l`ater (on
-/// [`FakeStore::complete`]), on another `t`hread, `d`ropped at once or `f`orgotten later; all others
-/// are done at once.
+/// of the first key selects the outcome of writes: `s`talled, `n`o space, `l`ater (on
+/// [`FakeStore::complete`]), on another `t`hread, `d`ropped at once or `f`orgotten later; all
+/// others are done at once.
 #[derive(Default)]
 pub(crate) struct FakeStore {
     pub(crate) read_count: AtomicU64,
@@ -92,7 +92,7 @@ impl Store for FakeStore {
     }
 }
 
-/// So many records without a key and a value.
+/// Records without key and value.
 struct EmptyRecords(u64);
 
 impl Records for EmptyRecords {

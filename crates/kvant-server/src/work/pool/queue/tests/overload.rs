@@ -15,10 +15,10 @@ struct Simulation {
     rng: Rng,
     now_ns: u64,
     service_ns: u64,
-    /// When workers are done, and with what.
+    /// When workers finish, and which jobs.
     busy: BinaryHeap<Reverse<(u64, usize)>>,
     finished: Vec<Option<FinishedJobs>>,
-    /// Waits of what was done, and of what was refused.
+    /// Waits of done and of refused requests.
     waits_ns: Vec<u64>,
     refusals_ns: Vec<u64>,
 }
@@ -92,8 +92,7 @@ impl Simulation {
         self.busy.push(Reverse((done_ns, worker)));
     }
 
-    /// Lets time pass while so many requests come each second: those that were done and those that
-    /// were refused.
+    /// Lets time pass while requests come at a rate; returns the done and the refused ones.
     fn run(&mut self, rate_per_s: f64, duration_ns: u64) -> Period {
         self.waits_ns.clear();
         self.refusals_ns.clear();
@@ -134,11 +133,11 @@ impl Simulation {
     }
 }
 
-/// What happened in some time.
+/// The events of a period.
 struct Period {
     waits_ns: Vec<u64>,
     refusals_ns: Vec<u64>,
-    /// What was done, as a share of what can be done.
+    /// The done work, as a share of what can be done.
     done_share: f64,
 }
 
@@ -159,17 +158,17 @@ impl Simulation {
     }
 }
 
-/// What must hold of a period of overload once it is known to be one.
+/// Checks a period of detected overload.
 fn assert_under_control(period: &Period) {
     assert!(period.done_share >= 0.95, "done: {}", period.done_share);
     let p99_ns = percentile(&period.waits_ns, 990);
     assert!(p99_ns < 2 * TARGET, "waits: {p99_ns}");
-    // What is refused is refused on arrival, but for what the limit misjudged.
+    // Requests are refused on arrival, except those that the limit misjudged.
     assert_eq!(percentile(&period.refusals_ns, 900), 0);
 }
 
 #[test]
-fn below_capacity_hardly_anything_is_refused() {
+fn below_capacity_few_requests_are_refused() {
     let mut simulation = Simulation::new(4, MS);
     let period = simulation.run_at(0.8, 20 * S);
     assert!(period.refused_share() < 0.01, "refused: {}", period.refused_share());
@@ -177,7 +176,7 @@ fn below_capacity_hardly_anything_is_refused() {
 }
 
 #[test]
-fn in_overload_as_much_is_done_as_can_be_and_waits_stay_short() {
+fn in_overload_throughput_stays_high_and_waits_stay_short() {
     for load in [2.0, 5.0] {
         let mut simulation = Simulation::new(4, MS);
         let beginning = simulation.run_at(load, S);
@@ -214,9 +213,8 @@ fn the_limit_follows_work_that_becomes_slower_and_faster_again() {
 }
 
 #[test]
-fn a_burst_that_drains_within_the_interval_is_taken_whole() {
-    // 1,024 requests of 0.25 ms take four workers 64 ms. The measured cost is off by what is random
-    // in it.
+fn a_burst_that_drains_within_the_interval_is_admitted_whole() {
+    // 1,024 requests of 0.25 ms take four workers 64 ms. The measured cost varies randomly.
     let mut simulation = Simulation::new(4, 250_000);
     simulation.run_at(0.3, S);
     simulation.run(0.0, S);
@@ -234,6 +232,6 @@ fn a_burst_that_does_not_drain_is_cut() {
     simulation.refusals_ns.clear();
     (0..4000).for_each(|_| simulation.offer());
     let taken_count = 4000 - simulation.refusals_ns.len();
-    // What is done within 100 ms is 400 requests; the measured cost is off by what is random in it.
+    // 400 requests are done within 100 ms; the measured cost varies randomly.
     assert!((200..800).contains(&taken_count), "taken: {taken_count}");
 }

@@ -1,4 +1,4 @@
-//! Plain requests are answered without hyper. Nobody may notice.
+//! The fast path responds to plain requests as hyper would.
 
 use crate::client::{Answer, Client};
 use crate::fixture::{Fixture, config};
@@ -6,7 +6,7 @@ use kvant_server::ServerConfig;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-/// Asks on a fresh connection, with a further header or none.
+/// Sends a request on a new connection, with a further header or none.
 fn ask_with(fixture: &Fixture, header: &str, method: &str, target: &str, body: &str) -> Answer {
     let mut client = fixture.client();
     let length = match method {
@@ -19,8 +19,8 @@ fn ask_with(fixture: &Fixture, header: &str, method: &str, target: &str, body: &
     answer
 }
 
-/// Asks once plainly and once with a header that only hyper understands; the answers have to be the
-/// same. Returns the status.
+/// Sends a request plainly and with a header that only hyper accepts; checks that the responses are
+/// the same, and returns the status.
 #[track_caller]
 fn ask_both_ways(fixture: &Fixture, method: &str, target: &str, body: &str) -> u16 {
     let [plain, by_hyper] = ["", "TE: trailers\r\n"].map(|header| {
@@ -39,7 +39,7 @@ fn ask_both_ways(fixture: &Fixture, method: &str, target: &str, body: &str) -> u
 }
 
 #[test]
-fn plain_requests_get_the_answers_that_others_get() {
+fn plain_requests_get_the_same_responses_as_through_hyper() {
     let fixture = Fixture::new();
     let status = |method, target, body| ask_both_ways(&fixture, method, target, body);
     assert_eq!(status("GET", "/v0/status", ""), 200);
@@ -67,7 +67,7 @@ fn plain_requests_get_the_answers_that_others_get() {
 }
 
 #[test]
-fn plain_requests_get_the_problems_that_others_get() {
+fn plain_requests_get_the_same_problems_as_through_hyper() {
     let fixture =
         Fixture::with(ServerConfig { queue_wait_max: Duration::from_millis(10), ..config() });
     let status = |method, target, body| ask_both_ways(&fixture, method, target, body);
@@ -88,16 +88,16 @@ fn plain_requests_get_the_problems_that_others_get() {
 }
 
 #[test]
-fn before_the_store_is_open_requests_wait_for_nothing() {
+fn before_the_store_is_open_requests_are_rejected_at_once() {
     let fixture = Fixture::recovering(config());
     assert_eq!(ask_both_ways(&fixture, "GET", "/v0/status", ""), 200);
     assert_eq!(ask_both_ways(&fixture, "GET", "/v0/entity?id=a", ""), 503);
 }
 
-/// Plain requests, then such as are not, on one connection: nothing is lost or answered twice where
-/// hyper takes over.
+/// Plain requests, then others, on one connection: nothing is lost or answered twice when hyper takes
+/// over.
 #[test]
-fn a_connection_goes_over_to_hyper_with_all_that_was_received() {
+fn a_connection_moves_to_hyper_with_all_received_bytes() {
     let fixture = Fixture::new();
     let get = "GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\n\r\n";
     let put = "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n";
@@ -120,7 +120,7 @@ fn a_connection_goes_over_to_hyper_with_all_that_was_received() {
 }
 
 #[test]
-fn a_slow_reader_gets_every_answer() {
+fn a_slow_reader_gets_every_response() {
     let fixture = Fixture::new();
     let value = "v".repeat(50_000);
     fixture.put("a", value.as_bytes());
@@ -128,7 +128,7 @@ fn a_slow_reader_gets_every_answer() {
     const COUNT: usize = 400;
     for _ in 0..COUNT {
         client.send("GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\n\r\n");
-        // One by one, as far as nothing stands in the way.
+        // One by one, where the pieces allow it.
         std::thread::sleep(Duration::from_micros(300));
     }
     for _ in 0..COUNT {
@@ -147,7 +147,7 @@ fn a_client_may_close_its_side_before_it_reads() {
     assert!(client.is_closed());
 }
 
-/// What is too long for this way is not read anew for the other.
+/// A value that is too long for one write is not read again.
 #[test]
 fn a_long_value_is_read_once() {
     let fixture = Fixture::new();
