@@ -3,7 +3,7 @@
 //! The layers, each of which knows only those below it:
 //!
 //! - [`selector`], [`server`]: threads, listeners, start and stop;
-//! - [`routes`]: one file for each path;
+//! - [`routes`]: what each path does;
 //! - [`conn`]: sockets, the fast path, hyper, time limits;
 //! - [`work`]: storage work: dispatch, batches, the pool of workers, ranges, entities;
 //! - [`turns`]: turns of the event loop;

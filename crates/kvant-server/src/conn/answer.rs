@@ -11,7 +11,6 @@ use http::StatusCode;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderValue};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// An answer.
 pub(super) enum Answer {
     /// With a body that is always the same.
     Fixed(StatusCode, Option<&'static HeaderValue>, &'static [u8]),

@@ -25,7 +25,7 @@ use tokio::sync::Notify;
 pub(crate) trait Handler {
     /// Starts the work of a request whose path and method are known, and whose body is empty unless
     /// the route takes one.
-    fn start(&self, route: Route, call: &Call, exchange: Exchange) -> Step;
+    fn start(&self, route: Route, call: &Call, exchange: Exchange) -> RequestStep;
 }
 
 /// What the connections of one selector share.
@@ -90,7 +90,6 @@ impl Call {
             .map_err(|failure| self.explain(&failure))
     }
 
-    /// Explains a failure.
     pub(crate) fn explain(&self, failure: &Failure) -> Problem {
         self.cx.explain(&self.socket, failure)
     }
@@ -102,26 +101,26 @@ impl Call {
 }
 
 /// What is left to do until a request has its response.
-pub(crate) enum Step {
+pub(crate) enum RequestStep {
     Ready(Option<Response>),
     Later(Pin<Box<dyn Future<Output = Response>>>),
 }
 
-impl Step {
-    pub(crate) fn ready(response: Response) -> Step {
-        Step::Ready(Some(response))
+impl RequestStep {
+    pub(crate) fn ready(response: Response) -> RequestStep {
+        RequestStep::Ready(Some(response))
     }
 
-    pub(crate) fn later(future: impl Future<Output = Response> + 'static) -> Step {
-        Step::Later(Box::pin(future))
+    pub(crate) fn later(future: impl Future<Output = Response> + 'static) -> RequestStep {
+        RequestStep::Later(Box::pin(future))
     }
 
     pub(super) fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<Response> {
         match self {
-            Step::Ready(response) => {
+            RequestStep::Ready(response) => {
                 Poll::Ready(response.take().expect("no future is polled after its end"))
             }
-            Step::Later(later) => later.as_mut().poll(cx),
+            RequestStep::Later(later) => later.as_mut().poll(cx),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! From a head that hyper has parsed to a route, and back to a response that hyper writes.
 
-use super::context::{Call, ConnContext, Step};
+use super::context::{Call, ConnContext, RequestStep};
 use super::request_body;
 use super::socket::SocketState;
 use crate::counters::Column;
@@ -34,7 +34,7 @@ impl HttpService {
         checked: Result<(), Problem>,
         route: Option<Route>,
         mut exchange: Exchange,
-    ) -> Step {
+    ) -> RequestStep {
         let problem = match (checked, route) {
             (Err(problem), _) => problem,
             (Ok(()), None) => Problem::unknown_path(),
@@ -89,10 +89,10 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
 }
 
 /// Starts a request whose route does not read the body: the body is discarded first.
-fn start_without_body(call: Call, route: Route, exchange: Exchange, body: Incoming) -> Step {
+fn start_without_body(call: Call, route: Route, exchange: Exchange, body: Incoming) -> RequestStep {
     let discarding = request_body::discard(&call.cx.config, body, &exchange.reply, 0);
     let version = exchange.reply.version();
-    Step::later(async move {
+    RequestStep::later(async move {
         let can_go_on = discarding.await;
         let mut step = call.cx.handler.start(route, &call, exchange);
         let mut response = poll_fn(|cx| step.poll_response(cx)).await;
@@ -109,7 +109,7 @@ pub(super) struct Responding {
     route: Option<Route>,
     activity: Activity,
     column: Column,
-    step: Step,
+    step: RequestStep,
 }
 
 impl Future for Responding {

@@ -24,7 +24,7 @@ mod socket;
 mod sweep;
 
 pub(crate) use connection::serve;
-pub(crate) use context::{Buffers, Call, ConnContext, Handler, Step};
+pub(crate) use context::{Buffers, Call, ConnContext, Handler, RequestStep};
 pub(crate) use open_connections::OpenConnections;
 pub(crate) use socket::HEAD_BUFFER_BYTES;
 pub(crate) use sweep::run as sweep;

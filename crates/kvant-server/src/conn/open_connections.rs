@@ -14,7 +14,6 @@ pub(super) const TURN_COUNT: usize = 256;
 /// and of these, connections that are woken: ending one takes far longer than checking one.
 pub(super) const TURN_WAKE_COUNT: usize = 8;
 
-/// The open connections of a selector.
 #[derive(Default)]
 pub(crate) struct OpenConnections {
     list: RefCell<List>,

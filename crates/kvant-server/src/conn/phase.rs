@@ -19,7 +19,6 @@ use std::time::Duration;
 const PERIOD_MIN: Duration = Duration::from_millis(10);
 const PERIOD_MAX: Duration = Duration::from_secs(1);
 
-/// The phase of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ConnPhase {
     /// Open, without a request.

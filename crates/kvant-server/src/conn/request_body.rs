@@ -4,7 +4,7 @@
 //! together are no longer than that and the time that the bytes so far take at
 //! [`BYTES_PER_SECOND_MIN`].
 
-use super::context::{Call, ConnContext, Step};
+use super::context::{Call, ConnContext, RequestStep};
 use crate::config::ServerConfig;
 use crate::http::{Problem, Reply};
 use crate::memory::{Held, SMALL_BYTES};
@@ -34,12 +34,12 @@ pub(crate) fn refuse(
     body: Option<Incoming>,
     mut reply: Reply,
     problem: Problem,
-) -> Step {
+) -> RequestStep {
     let Some(body) = body.filter(|_| !problem.is_closing()) else {
-        return Step::ready(problem.respond(&mut reply));
+        return RequestStep::ready(problem.respond(&mut reply));
     };
     let discarding = discard(config, body, &reply, 0);
-    Step::later(async move {
+    RequestStep::later(async move {
         let problem = if discarding.await { problem } else { problem.closing() };
         problem.respond(&mut reply)
     })

@@ -52,7 +52,6 @@ const WRITE_PARTS_MAX: usize = 17;
 /// Corked bytes beyond this are written.
 const BACKLOG_BYTES: usize = 64 << 10;
 
-/// A socket.
 pub(crate) struct Socket {
     pub(super) cx: Rc<ConnContext>,
     pub(super) state: Rc<SocketState>,
@@ -249,7 +248,6 @@ impl Socket {
         }
     }
 
-    /// Appends bytes to the backlog.
     pub(super) fn append_to_backlog(&mut self, bytes: &[u8]) {
         self.backlog.extend_from_slice(bytes);
     }
@@ -266,7 +264,6 @@ impl Socket {
         }
     }
 
-    /// Sends the backlog.
     pub(super) fn poll_backlog(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // No allocation, so no backlog either, and none to free.
         if self.backlog.capacity() == 0 {

@@ -16,7 +16,6 @@ use std::time::Duration;
 const SLICE_COUNT_MAX: usize = 32;
 const SLICE_MIN: Duration = Duration::from_millis(20);
 
-/// How many slices a period has.
 fn slice_count(period: Duration) -> usize {
     let count = period.as_nanos() / SLICE_MIN.as_nanos();
     usize::try_from(count).map_or(SLICE_COUNT_MAX, |count| count.clamp(1, SLICE_COUNT_MAX))

@@ -15,7 +15,6 @@ pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Whether the client waits for `100 Continue` before it sends its body.
 pub(crate) type ExpectsContinue = bool;
 
-/// Checks a parsed head.
 pub(crate) fn check(
     version: Version,
     uri: &Uri,

@@ -27,7 +27,6 @@ pub(crate) fn header(out: &mut String, name: &str, kind: &str, help: &str) {
     append(out, format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
 }
 
-/// Appends formatted text.
 pub(crate) fn append(out: &mut String, text: Arguments<'_>) {
     out.write_fmt(text).expect("a string takes all text");
 }

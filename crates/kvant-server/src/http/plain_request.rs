@@ -29,7 +29,6 @@ const NOT_PLAIN: [&str; 10] = [
     "upgrade",
 ];
 
-/// A plain request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PlainRequest<'a> {
     /// `GET`, `PUT` or `DELETE`.

@@ -17,7 +17,6 @@ pub(crate) static PROBLEM_JSON: HeaderValue = HeaderValue::from_static("applicat
 pub(crate) const NOT_FOUND: &[u8] =
     br#"{"type":"not-found","title":"No such entity","status":404,"detail":"the key is absent, was deleted, or has expired"}"#;
 
-/// An error response.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
@@ -162,7 +161,6 @@ impl Problem {
         Problem::unavailable("writes-failing", "Writes fail", detail)
     }
 
-    /// Replaces the status.
     pub(crate) fn with_status(mut self, status: StatusCode) -> Problem {
         self.status = status;
         self
@@ -190,7 +188,6 @@ impl Problem {
         self.closes
     }
 
-    /// Responds with the problem.
     pub(crate) fn respond(self, reply: &mut Reply) -> Response {
         let (status, closes, version) = (self.status, self.closes, reply.version());
         let (headers, body) = self.encode();

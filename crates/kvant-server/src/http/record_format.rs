@@ -6,7 +6,6 @@ use bytes::{BufMut, BytesMut};
 use http::header::{GetAll, HeaderValue};
 use std::cmp::Reverse;
 
-/// An encoding of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordFormat {
     /// `KEY\nVALUE`, a chunk each.

@@ -9,7 +9,6 @@ use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A response.
 pub(crate) type Response = http::Response<Body>;
 
 pub(crate) static JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -72,7 +71,6 @@ impl Reply {
         response
     }
 
-    /// Responds with a JSON document.
     pub(crate) fn json(&mut self, document: &serde_json::Value) -> Response {
         self.respond(StatusCode::OK, Some(&JSON), Body::full(document.to_string()))
     }
@@ -90,7 +88,6 @@ pub(crate) trait BodyStream {
     fn is_finished(&self) -> bool;
 }
 
-/// The body of a response.
 pub(crate) enum Body {
     Full(Bytes),
     Stream(Box<dyn BodyStream>),

@@ -48,7 +48,6 @@ impl Plane {
 }
 
 impl Route {
-    /// The route of a path.
     #[inline]
     pub(crate) fn of(path: &str) -> Option<Route> {
         Route::ALL.into_iter().find(|route| route.name() == path)

@@ -2,7 +2,7 @@
 //! a thread of its own while the selector goes on; the response is sent when it is done.
 
 use super::server_state::ServerState;
-use crate::conn::{Call, Step, request_body};
+use crate::conn::{Call, RequestStep, request_body};
 use crate::http::{Exchange, Problem, Reply, Response, Route, query};
 use crate::store::{Capability, Store};
 use crate::work::Failure;
@@ -32,7 +32,7 @@ pub(super) fn start(
     server: &Arc<ServerState>,
     call: &Call,
     exchange: Exchange,
-) -> Step {
+) -> RequestStep {
     let (dir, store) = match admit(route, call, &exchange) {
         Ok(admitted) => admitted,
         Err(problem) => {
@@ -41,7 +41,7 @@ pub(super) fn start(
     };
     let (server, call) = (Arc::clone(server), call.clone());
     let Exchange { body, mut reply, .. } = exchange;
-    Step::later(async move {
+    RequestStep::later(async move {
         match route {
             Route::Flush => run(&call, &mut reply, move || store.flush()).await,
             Route::Compact => run(&call, &mut reply, move || store.compact()).await,

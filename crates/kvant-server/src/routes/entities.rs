@@ -2,7 +2,7 @@
 
 use super::range_body::{RANGE_BYTES, RangeBody};
 use crate::admission::Class;
-use crate::conn::{Call, Step};
+use crate::conn::{Call, RequestStep};
 use crate::http::record_format::RecordFormat;
 use crate::http::{Body, Exchange, Problem, Reply, Response, problem, query};
 use crate::memory::Held;
@@ -11,22 +11,23 @@ use crate::timing::{KeyStart, StorageWork};
 use crate::work::{Failure, RangeReader};
 use http::header::{ACCEPT, HeaderValue};
 use http::{Method, StatusCode, Version};
+use std::rc::Rc;
 use std::sync::Arc;
 
-pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
+pub(super) fn start(call: &Call, mut exchange: Exchange) -> RequestStep {
     let range = match admit(call, &exchange) {
         Ok(range) => range,
-        Err(problem) => return Step::ready(problem.respond(&mut exchange.reply)),
+        Err(problem) => return RequestStep::ready(problem.respond(&mut exchange.reply)),
     };
     let mut reply = exchange.reply;
     if exchange.method == Method::HEAD {
-        return Step::ready(respond(&mut reply, range.format, Body::empty()));
+        return RequestStep::ready(respond(&mut reply, range.format, Body::empty()));
     }
     if let Err(problem) = call.admit(Class::Range) {
-        return Step::ready(problem.respond(&mut reply));
+        return RequestStep::ready(problem.respond(&mut reply));
     }
     let call = call.clone();
-    Step::later(async move {
+    RequestStep::later(async move {
         let (memory, meter) = (&call.cx.memory, &call.cx.meter);
         let begun_ns = meter.now_ns();
         match memory.hold(RANGE_BYTES, call.cx.config.queue_wait_max).await {
@@ -62,7 +63,7 @@ fn admit(call: &Call, exchange: &Exchange) -> Result<Range, Problem> {
 /// Reads the first piece, so that an error before it has a status of its own.
 async fn open(call: &Call, mut reply: Reply, range: Range, held: Held, begun_ns: u64) -> Response {
     let Range { reader, format, store } = range;
-    let piece = call.cx.storage.read_piece(&store, reader).await;
+    let piece = Rc::clone(&call.cx.storage).read_piece(Arc::clone(&store), reader).await;
     // The wait for memory is a part of the wait for storage.
     let work = StorageWork { queued_ns: begun_ns, ..piece.work };
     call.socket.update_trace(|trace| trace.set_storage(&work));

@@ -2,7 +2,7 @@
 //! these requests; this is the decoding for the others.
 
 use crate::admission::Class;
-use crate::conn::{Call, Step, request_body};
+use crate::conn::{Call, RequestStep, request_body};
 use crate::http::query::{self, EntityQuery};
 use crate::http::{Exchange, Problem, Reply, Response};
 use crate::store::{Capability, Store};
@@ -13,7 +13,7 @@ use http::Method;
 use hyper::body::Incoming;
 use std::sync::Arc;
 
-pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
+pub(super) fn start(call: &Call, exchange: Exchange) -> RequestStep {
     let (query, store) = match admit(call, &exchange) {
         Ok(admitted) => admitted,
         Err(problem) => {
@@ -23,7 +23,9 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
     let Exchange { method, body, mut reply, .. } = exchange;
     let (storage, now_ns) = (&call.cx.storage, call.cx.meter.now_ns());
     let work = match (method, body) {
-        (Method::PUT, Some(body)) => return Step::later(put(call.clone(), reply, query, body)),
+        (Method::PUT, Some(body)) => {
+            return RequestStep::later(put(call.clone(), reply, query, body));
+        }
         (Method::PUT, None) => entity::put(storage, query, Bytes::new(), now_ns),
         (Method::DELETE, _) => entity::delete(storage, query.key, now_ns),
         _ => entity::get(storage, &store, query.key, now_ns),
@@ -31,9 +33,9 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> Step {
     match work {
         EntityWork::Done(outcome, done) => {
             call.socket.update_trace(|trace| trace.set_storage(&done));
-            Step::ready(call.respond(outcome, &mut reply))
+            RequestStep::ready(call.respond(outcome, &mut reply))
         }
-        work => Step::later(finish(call.clone(), reply, work)),
+        work => RequestStep::later(finish(call.clone(), reply, work)),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::event_stream::EventBody;
 use super::server_state::ServerState;
-use crate::conn::{Call, Step};
+use crate::conn::{Call, RequestStep};
 use crate::http::{Body, Exchange, problem, query};
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderValue};
 use http::{Method, StatusCode, Version};
@@ -11,10 +11,10 @@ use http::{Method, StatusCode, Version};
 static EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 static NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-pub(super) fn start(server: &ServerState, call: &Call, mut exchange: Exchange) -> Step {
+pub(super) fn start(server: &ServerState, call: &Call, mut exchange: Exchange) -> RequestStep {
     let after = match query::after(exchange.query()) {
         Ok(after) => after,
-        Err(problem) => return Step::ready(problem.respond(&mut exchange.reply)),
+        Err(problem) => return RequestStep::ready(problem.respond(&mut exchange.reply)),
     };
     let reply = &mut exchange.reply;
     // A browser that reconnects repeats the target: then the header is the newer one.
@@ -29,7 +29,7 @@ pub(super) fn start(server: &ServerState, call: &Call, mut exchange: Exchange) -
     if version == Version::HTTP_10 {
         problem::close(&mut response, version);
     }
-    Step::ready(response)
+    RequestStep::ready(response)
 }
 
 /// The number of the last event that the client has; `None` for anything but a number, which this

@@ -1,15 +1,15 @@
 //! `GET /health`: whether this server can do its work, for load balancers and supervisors.
 
-use crate::conn::{Call, Step};
+use crate::conn::{Call, RequestStep};
 use crate::http::{Exchange, Problem};
 use crate::store::{Capability, Store, WriteHealth};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-pub(super) fn start(call: &Call, mut exchange: Exchange) -> Step {
+pub(super) fn start(call: &Call, mut exchange: Exchange) -> RequestStep {
     let reply = &mut exchange.reply;
     let health = call.cx.storage.ready().and_then(|store| document(&**store));
-    Step::ready(match health {
+    RequestStep::ready(match health {
         Ok(document) => reply.json(&document),
         Err(problem) => problem.respond(reply),
     })

@@ -1,4 +1,4 @@
-//! The routes, one file each, and what they show of the whole server.
+//! The routes, and what they show of the whole server.
 
 mod admin;
 mod bell;
@@ -8,20 +8,16 @@ mod entity;
 mod event_stream;
 mod events;
 mod health;
-mod metrics;
-mod openapi;
 #[cfg(feature = "profiler")]
 mod profile;
 mod range_body;
 mod report;
 mod server_state;
 mod slow;
-mod stats;
-mod status;
 
 pub(crate) use server_state::ServerState;
 
-use crate::conn::{Call, Handler, Step};
+use crate::conn::{Call, Handler, RequestStep};
 use crate::http::{Exchange, Route};
 use std::sync::Arc;
 
@@ -29,15 +25,15 @@ use std::sync::Arc;
 pub(crate) struct Routes(pub(crate) Arc<ServerState>);
 
 impl Handler for Routes {
-    fn start(&self, route: Route, call: &Call, exchange: Exchange) -> Step {
+    fn start(&self, route: Route, call: &Call, exchange: Exchange) -> RequestStep {
         let server = &self.0;
         match route {
-            Route::Status => status::start(call, exchange),
+            Route::Status => document::status(call, exchange),
             Route::Entity => entity::start(call, exchange),
             Route::Entities => entities::start(call, exchange),
             Route::Health => health::start(call, exchange),
-            Route::Metrics => metrics::start(server, exchange),
-            Route::Stats => stats::start(server, exchange),
+            Route::Metrics => document::metrics(server, exchange),
+            Route::Stats => document::stats(server, exchange),
             Route::Slow => slow::start(server, exchange),
             Route::Events => events::start(server, call, exchange),
             Route::Flush | Route::Compact | Route::Checkpoint => {
@@ -46,8 +42,8 @@ impl Handler for Routes {
             #[cfg(feature = "profiler")]
             Route::Profile => profile::start(server, call, exchange),
             #[cfg(not(feature = "profiler"))]
-            Route::Profile => Step::ready(no_profiler().respond(&mut { exchange }.reply)),
-            Route::OpenApi => openapi::start(exchange),
+            Route::Profile => RequestStep::ready(no_profiler().respond(&mut { exchange }.reply)),
+            Route::OpenApi => document::openapi(exchange),
         }
     }
 }

@@ -11,7 +11,7 @@
 mod request;
 
 use super::server_state::ServerState;
-use crate::conn::{Call, Step};
+use crate::conn::{Call, RequestStep};
 use crate::http::{Body, Exchange, Problem, Reply, Response};
 use crate::work::Failure;
 use bytes::Bytes;
@@ -22,7 +22,7 @@ use kvant_base::lock::NamedMutex;
 use kvant_env::{Task, spawner};
 use kvant_profiler::collect::{CpuOptions, Options, Profiler, StartError};
 use kvant_profiler::{recording, render, symbols};
-use request::{Format, Request};
+use request::{ProfileFormat, ProfileRequest};
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,28 +40,28 @@ const SAMPLE_BYTES: u64 = size_of::<recording::Sample>() as u64;
 
 static NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-pub(super) fn start(server: &Arc<ServerState>, call: &Call, exchange: Exchange) -> Step {
+pub(super) fn start(server: &Arc<ServerState>, call: &Call, exchange: Exchange) -> RequestStep {
     let accept = exchange.reply.request_headers().get_all(ACCEPT);
-    let request = Request::read(exchange.query(), accept);
+    let request = ProfileRequest::read(exchange.query(), accept);
     let mut reply = exchange.reply;
     match request {
         Ok(request) => {
             let (server, call) = (Arc::clone(server), call.clone());
-            Step::later(async move {
+            RequestStep::later(async move {
                 match record(&server, &call, request, &mut reply).await {
                     Ok(response) => response,
                     Err(problem) => problem.respond(&mut reply),
                 }
             })
         }
-        Err(problem) => Step::ready(problem.respond(&mut reply)),
+        Err(problem) => RequestStep::ready(problem.respond(&mut reply)),
     }
 }
 
 async fn record(
     server: &Arc<ServerState>,
     call: &Call,
-    request: Request,
+    request: ProfileRequest,
     reply: &mut Reply,
 ) -> Result<Response, Problem> {
     let options = options(&request, server.memory.budget().limit_bytes());
@@ -90,7 +90,7 @@ async fn record(
     Ok(response)
 }
 
-fn options(request: &Request, memory_bytes: u64) -> Options {
+fn options(request: &ProfileRequest, memory_bytes: u64) -> Options {
     let mut options = Options::default();
     let samples_max = memory_bytes / MEMORY_SHARE / SAMPLE_BYTES;
     options.samples_max =
@@ -151,7 +151,7 @@ struct Running {
 }
 
 /// How to encode the recording, and where to send it.
-type Wanted = (Request, oneshot::Sender<Vec<u8>>);
+type Wanted = (ProfileRequest, oneshot::Sender<Vec<u8>>);
 
 impl Running {
     /// Stops the profiler and encodes its recording, in the background.
@@ -211,7 +211,8 @@ fn finish(server: &ServerState, profiler: Profiler, wanted: Option<Wanted>) {
     let Some((request, sender)) = wanted else {
         return;
     };
-    let is_left_to_client = request.format == Format::Kprof && request.known.can_name(&recording);
+    let is_left_to_client =
+        request.format == ProfileFormat::Kprof && request.known.can_name(&recording);
     if !is_left_to_client {
         for problem in symbols::resolve(&mut recording).problems {
             let fields: [(&str, &dyn Display); 1] = [("problem", &problem)];
@@ -219,10 +220,10 @@ fn finish(server: &ServerState, profiler: Profiler, wanted: Option<Wanted>) {
         }
     }
     let bytes = match request.format {
-        Format::Html => render::html(&recording).into_bytes(),
-        Format::Kprof => recording::encode(&recording),
-        Format::Pprof => render::pprof(&recording),
-        Format::Collapsed(kind) => render::collapsed(&recording, kind).into_bytes(),
+        ProfileFormat::Html => render::html(&recording).into_bytes(),
+        ProfileFormat::Kprof => recording::encode(&recording),
+        ProfileFormat::Pprof => render::pprof(&recording),
+        ProfileFormat::Collapsed(kind) => render::collapsed(&recording, kind).into_bytes(),
     };
     // The receiver is gone when the client is.
     drop(sender.send(bytes));

@@ -13,7 +13,6 @@ use crate::http::response::BodyStream;
 use crate::memory::Held;
 use crate::store::Store;
 use crate::work::range_reader::{PIECE_BYTES, RangeReader};
-use crate::work::storage::ReadingPiece;
 use crate::work::{Failure, Piece};
 use bytes::Bytes;
 use hyper::body::Frame;
@@ -21,6 +20,7 @@ use kvant_base::tag::{self, Activity, Stage};
 use kvant_base::{Error, ErrorKind, Level, Result};
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -45,7 +45,7 @@ enum State {
     /// The piece was read.
     Here(Box<RangeReader>),
     /// The next piece is being read.
-    Reading(ReadingPiece),
+    Reading(Pin<Box<dyn Future<Output = Piece>>>),
     /// The range broke off.
     Broken,
 }
@@ -88,14 +88,15 @@ impl RangeBody {
                     return Poll::Pending;
                 }
                 State::Reading(reading) => {
-                    let piece = ready!(Pin::new(reading).poll(cx));
+                    let piece = ready!(reading.as_mut().poll(cx));
                     self.finish_piece(piece)?;
                 }
                 State::Broken => return Poll::Ready(Ok(())),
                 State::Here(_) => {
                     if let State::Here(reader) = std::mem::replace(&mut self.state, State::Broken) {
-                        let reading = self.call.cx.storage.read_piece(&self.store, reader);
-                        self.state = State::Reading(reading);
+                        let storage = Rc::clone(&self.call.cx.storage);
+                        let reading = storage.read_piece(Arc::clone(&self.store), reader);
+                        self.state = State::Reading(Box::pin(reading));
                     }
                 }
             }

@@ -3,7 +3,7 @@
 
 use super::document;
 use super::server_state::ServerState;
-use crate::conn::Step;
+use crate::conn::RequestStep;
 use crate::http::response::JSON;
 use crate::http::{Exchange, query};
 use crate::timing::{
@@ -19,10 +19,10 @@ use std::sync::Arc;
 /// Events shown with one request: those with the longest overlap.
 const EVENT_COUNT_MAX: usize = 32;
 
-pub(super) fn start(server: &Arc<ServerState>, mut exchange: Exchange) -> Step {
+pub(super) fn start(server: &Arc<ServerState>, mut exchange: Exchange) -> RequestStep {
     let (limit, operation) = match query::slow(exchange.query()) {
         Ok(query) => query,
-        Err(problem) => return Step::ready(problem.respond(&mut exchange.reply)),
+        Err(problem) => return RequestStep::ready(problem.respond(&mut exchange.reply)),
     };
     let count_max = limit.map_or(SLOW_COUNT_MAX, |limit| limit.min(SLOW_COUNT_MAX as u64) as usize);
     document::start(server, exchange, &JSON, move |server| {

@@ -37,7 +37,7 @@ fn the_table_of_routes_is_consistent() {
 
 #[test]
 fn the_openapi_document_lists_these_routes_and_methods() {
-    let document: Value = serde_json::from_str(openapi::DOCUMENT).unwrap();
+    let document: Value = serde_json::from_str(document::OPENAPI).unwrap();
     let paths = document["paths"].as_object().unwrap();
     assert_eq!(paths.len(), Route::ALL.len());
     for route in Route::ALL {
@@ -53,7 +53,7 @@ fn the_openapi_document_lists_these_routes_and_methods() {
 
 #[test]
 fn the_openapi_document_has_the_version_of_the_product_and_the_limits_of_parameters() {
-    let document: Value = serde_json::from_str(openapi::DOCUMENT).unwrap();
+    let document: Value = serde_json::from_str(document::OPENAPI).unwrap();
     assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
     let (mut limits, mut acknowledgements) = (0, 0);
     for route in Route::ALL {

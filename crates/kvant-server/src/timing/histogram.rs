@@ -38,7 +38,6 @@ impl Histogram {
         }
     }
 
-    /// Counts a duration.
     #[inline]
     pub(crate) fn record(&self, ns: u64) {
         self.counts[bucket_of(ns)].add(1);
@@ -49,7 +48,6 @@ impl Histogram {
     }
 }
 
-/// The bucket of a duration.
 #[inline]
 fn bucket_of(ns: u64) -> usize {
     let ns = ns.min(LIMIT_NS - 1);

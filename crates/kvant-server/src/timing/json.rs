@@ -17,7 +17,6 @@ pub(crate) struct WallTime {
 }
 
 impl WallTime {
-    /// Reads both clocks.
     pub(crate) fn now(clock: &dyn Clock) -> WallTime {
         WallTime { now_ns: clock.monotonic_ns(), now_wall_ms: clock.wall_ms() }
     }

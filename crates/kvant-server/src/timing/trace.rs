@@ -38,7 +38,6 @@ pub(crate) struct Stamps {
 }
 
 impl Stamps {
-    /// How long a phase took.
     #[inline]
     pub(crate) fn phase_ns(&self, phase: Phase) -> u64 {
         let (from, to) = match phase {
@@ -109,7 +108,6 @@ impl KeyStart {
     }
 }
 
-/// One request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Trace {
     pub(crate) operation: Operation,

@@ -3,7 +3,6 @@
 use crate::admission::Refusal;
 use kvant_base::Error;
 
-/// Why storage work has no result.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
     /// Storage failed.

@@ -28,11 +28,8 @@ use crate::store::{Lookup, Store, Write};
 use crate::timing::{Meter, StorageWork};
 use crate::turns::ReadBudget;
 use kvant_base::{ErrorKind, Level, Log, Result};
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 /// Blocks of the disk longer than this are read only after memory was reserved for them.
 pub(super) const BLOCK_BYTES_UNCOUNTED: u32 = 64 << 10;
@@ -57,7 +54,6 @@ pub(crate) struct Piece {
     pub(crate) work: StorageWork,
 }
 
-/// The storage of one selector.
 pub(crate) struct Storage {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) meter: Rc<Meter>,
@@ -171,21 +167,17 @@ impl Storage {
         Read { result, work }
     }
 
-    /// Reads the next piece of a range. Resolves at once where the selector reads it itself.
-    pub(crate) fn read_piece(
-        self: &Rc<Self>,
-        store: &Arc<dyn Store>,
+    /// Reads the next piece of a range, here or on a worker.
+    pub(crate) async fn read_piece(
+        self: Rc<Self>,
+        store: Arc<dyn Store>,
         reader: Box<RangeReader>,
-    ) -> ReadingPiece {
+    ) -> Piece {
         match self.config.dispatch {
-            DispatchMode::Inline => {
-                let piece = self.read_piece_here(&**store, reader, self.meter.now_ns());
-                ReadingPiece(PieceState::Done(Some(piece)))
-            }
+            DispatchMode::Inline => self.read_piece_here(&*store, reader, self.meter.now_ns()),
             DispatchMode::Pool | DispatchMode::Hybrid => {
-                let later = self.port().send(reader);
-                let (storage, store) = (Rc::clone(self), Arc::clone(store));
-                ReadingPiece(PieceState::Later { later, storage, store })
+                let done = self.port().send(reader).await;
+                self.finish_piece(&*store, done)
             }
         }
     }
@@ -231,29 +223,5 @@ impl Storage {
 
     fn port(&self) -> &Rc<Port> {
         self.port.as_ref().expect("every dispatch mode that sends work has a pool")
-    }
-}
-
-/// A piece of a range that is being read.
-pub(crate) struct ReadingPiece(PieceState);
-
-enum PieceState {
-    Done(Option<Piece>),
-    Later { later: Later<Box<RangeReader>>, storage: Rc<Storage>, store: Arc<dyn Store> },
-}
-
-impl Future for ReadingPiece {
-    type Output = Piece;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Piece> {
-        match &mut self.0 {
-            PieceState::Done(piece) => {
-                Poll::Ready(piece.take().expect("no future is polled after its end"))
-            }
-            PieceState::Later { later, storage, store } => {
-                let done = ready!(Pin::new(later).poll(cx));
-                Poll::Ready(storage.finish_piece(&**store, done))
-            }
-        }
     }
 }

@@ -20,21 +20,21 @@ const PARAMETERS: &[&str] = &["event", "duration", "format", "rate", "engine", "
 
 /// A requested profile.
 #[derive(Debug, PartialEq)]
-pub(super) struct Request {
-    pub(super) events: Events,
+pub(super) struct ProfileRequest {
+    pub(super) events: ProfiledEvents,
     /// The rate of CPU samples; `None`: the best for the system.
     pub(super) rate_hz: Option<u32>,
     /// How CPU time is sampled.
     pub(super) engine: Engine,
     pub(super) duration: Duration,
-    pub(super) format: Format,
+    pub(super) format: ProfileFormat,
     /// The binaries whose symbols the client resolves itself.
     pub(super) known: Identities,
 }
 
 /// What is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Events {
+pub(super) struct ProfiledEvents {
     pub(super) cpu: bool,
     pub(super) alloc: bool,
     pub(super) lock: bool,
@@ -42,7 +42,7 @@ pub(super) struct Events {
 
 /// The format of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum ProfileFormat {
     Html,
     Kprof,
     Pprof,
@@ -50,26 +50,27 @@ pub(super) enum Format {
     Collapsed(Kind),
 }
 
-impl Format {
+impl ProfileFormat {
     pub(super) fn media_type(self) -> &'static str {
         match self {
-            Format::Html => "text/html; charset=utf-8",
-            Format::Kprof => "application/vnd.kvant.profile",
-            Format::Pprof => "application/gzip",
-            Format::Collapsed(_) => "text/plain; charset=utf-8",
+            ProfileFormat::Html => "text/html; charset=utf-8",
+            ProfileFormat::Kprof => "application/vnd.kvant.profile",
+            ProfileFormat::Pprof => "application/gzip",
+            ProfileFormat::Collapsed(_) => "text/plain; charset=utf-8",
         }
     }
 }
 
-impl Request {
+impl ProfileRequest {
     /// Reads the query. `Accept` selects the format if the query does not name one.
     pub(super) fn read(
         query: Option<&str>,
         accept: GetAll<'_, HeaderValue>,
-    ) -> Result<Request, Problem> {
+    ) -> Result<ProfileRequest, Problem> {
         query::only(query, PARAMETERS)?;
         let text = |name| query::text(query, name);
-        let events = text("event")?.map_or(Ok(Events::ALL), |text| Events::read(&text))?;
+        let events =
+            text("event")?.map_or(Ok(ProfiledEvents::ALL), |text| ProfiledEvents::read(&text))?;
         let rate_hz = text("rate")?.map(|text| rate_hz(&text)).transpose()?;
         if rate_hz.is_some() && !events.cpu {
             return Err(bad("`rate` is that of CPU samples, and `event` has no cpu".into()));
@@ -90,18 +91,18 @@ impl Request {
         };
         let kind = text("kind")?;
         let format = match (&word[..], kind) {
-            ("collapsed", kind) => Format::Collapsed(events.one_kind(kind.as_deref())?),
+            ("collapsed", kind) => ProfileFormat::Collapsed(events.one_kind(kind.as_deref())?),
             (_, Some(_)) => {
                 return Err(bad("`kind` is for format=collapsed, which has one kind".into()));
             }
-            ("html", None) => Format::Html,
-            ("kprof", None) => Format::Kprof,
-            ("pprof", None) => Format::Pprof,
+            ("html", None) => ProfileFormat::Html,
+            ("kprof", None) => ProfileFormat::Kprof,
+            ("pprof", None) => ProfileFormat::Pprof,
             (word, None) => {
                 return Err(wrong("format", word, "one of html, kprof, pprof, collapsed"));
             }
         };
-        Ok(Request {
+        Ok(ProfileRequest {
             events,
             rate_hz,
             engine,
@@ -112,11 +113,11 @@ impl Request {
     }
 }
 
-impl Events {
-    const ALL: Events = Events { cpu: true, alloc: true, lock: true };
+impl ProfiledEvents {
+    const ALL: ProfiledEvents = ProfiledEvents { cpu: true, alloc: true, lock: true };
 
-    fn read(text: &str) -> Result<Events, Problem> {
-        let mut events = Events::default();
+    fn read(text: &str) -> Result<ProfiledEvents, Problem> {
+        let mut events = ProfiledEvents::default();
         for word in text.split(',') {
             match word {
                 "cpu" => events.cpu = true,
@@ -140,9 +141,9 @@ impl Events {
     fn one_kind(self, name: Option<&str>) -> Result<Kind, Problem> {
         let Some(name) = name else {
             return match self {
-                Events { cpu: true, alloc: false, lock: false } => Ok(Kind::Cpu),
-                Events { cpu: false, alloc: true, lock: false } => Ok(Kind::Alloc),
-                Events { cpu: false, alloc: false, lock: true } => Ok(Kind::Wait(WaitKind::Contention)),
+                ProfiledEvents { cpu: true, alloc: false, lock: false } => Ok(Kind::Cpu),
+                ProfiledEvents { cpu: false, alloc: true, lock: false } => Ok(Kind::Alloc),
+                ProfiledEvents { cpu: false, alloc: false, lock: true } => Ok(Kind::Wait(WaitKind::Contention)),
                 _ => Err(bad(
                     "format=collapsed has one kind of samples: name one event, such as event=cpu, or the `kind`".into(),
                 )),

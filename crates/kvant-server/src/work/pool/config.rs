@@ -3,7 +3,6 @@
 use crate::admission::Class;
 use crate::config::{Overload, ServerConfig};
 
-/// Settings of a pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PoolConfig {
     /// At least 1.

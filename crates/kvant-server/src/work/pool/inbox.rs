@@ -5,7 +5,7 @@
 //!
 //! Threads: any delivers; the selector alone takes.
 
-use super::work::{Reply, Ticket};
+use super::work::{AnyReply, Ticket};
 use kvant_base::lock::NamedMutex;
 use std::mem;
 use std::task::{Context, Poll, Waker};
@@ -13,10 +13,9 @@ use std::task::{Context, Poll, Waker};
 /// The reply to the job in `slot`.
 pub(super) struct Delivery {
     pub(super) slot: usize,
-    pub(super) reply: Reply,
+    pub(super) reply: AnyReply,
 }
 
-/// The inbox of one selector.
 pub(super) struct Inbox(NamedMutex<State>);
 
 #[derive(Default)]
@@ -59,7 +58,7 @@ impl Inbox {
 pub(super) struct Outbox(Vec<Vec<Delivery>>);
 
 impl Outbox {
-    pub(super) fn add(&mut self, ticket: Ticket, reply: Reply) {
+    pub(super) fn add(&mut self, ticket: Ticket, reply: AnyReply) {
         self.to(ticket.selector).push(Delivery { slot: ticket.slot, reply });
     }
 

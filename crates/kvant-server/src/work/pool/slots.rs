@@ -29,7 +29,6 @@ impl<T> Slots<T> {
         self.slots.len() - self.free.len()
     }
 
-    /// A slot for a new job.
     pub(super) fn add(&mut self) -> usize {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::Free);

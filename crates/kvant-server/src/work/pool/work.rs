@@ -22,7 +22,7 @@ pub(in crate::work) trait PoolWork: Sized + 'static {
     /// What a worker makes of it.
     type Output;
     fn into_work(self) -> Work;
-    fn into_reply(done: Done<Self>) -> Reply;
+    fn into_reply(done: Done<Self>) -> AnyReply;
     fn slots(in_flight: &InFlight) -> &RefCell<Slots<Done<Self>>>;
 }
 
@@ -35,7 +35,7 @@ macro_rules! kinds_of_work {
         }
 
         /// A reply of any type.
-        pub(in crate::work) enum Reply {
+        pub(in crate::work) enum AnyReply {
             $($Kind(Done<$Work>),)+
         }
 
@@ -52,8 +52,8 @@ macro_rules! kinds_of_work {
                 Work::$Kind(self)
             }
 
-            fn into_reply(done: Done<Self>) -> Reply {
-                Reply::$Kind(done)
+            fn into_reply(done: Done<Self>) -> AnyReply {
+                AnyReply::$Kind(done)
             }
 
             fn slots(in_flight: &InFlight) -> &RefCell<Slots<Done<Self>>> {
@@ -63,7 +63,7 @@ macro_rules! kinds_of_work {
 
         impl Work {
             /// The reply when no worker does it, at the `times` of that decision.
-            pub(super) fn not_done(self, refusal: Option<Refusal>, times: StorageWork) -> Reply {
+            pub(super) fn not_done(self, refusal: Option<Refusal>, times: StorageWork) -> AnyReply {
                 match self {
                     $(Work::$Kind(work) => not_done(work, refusal, times),)+
                 }
@@ -77,9 +77,9 @@ macro_rules! kinds_of_work {
             }
 
             /// Passes the reply to the job in `slot` on to the future that waits for it.
-            pub(super) fn receive(&self, slot: usize, reply: Reply) {
+            pub(super) fn receive(&self, slot: usize, reply: AnyReply) {
                 match reply {
-                    $(Reply::$Kind(done) => finish(&self.$slots, slot, done),)+
+                    $(AnyReply::$Kind(done) => finish(&self.$slots, slot, done),)+
                 }
             }
         }
@@ -94,7 +94,7 @@ kinds_of_work! {
     Range(Box<RangeReader>) -> (Box<RangeReader>, Result<()>), in ranges;
 }
 
-fn not_done<W: PoolWork>(work: W, refusal: Option<Refusal>, times: StorageWork) -> Reply {
+fn not_done<W: PoolWork>(work: W, refusal: Option<Refusal>, times: StorageWork) -> AnyReply {
     let reply = match refusal {
         Some(refusal) => PoolReply::Refused(refusal, work),
         None => PoolReply::CallerRuns(work),
@@ -135,7 +135,6 @@ pub(super) struct Ticket {
 }
 
 impl Work {
-    /// Its priority.
     pub(super) fn class(&self) -> Class {
         match self {
             Work::Get(_) => Class::Read,

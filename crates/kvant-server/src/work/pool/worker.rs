@@ -10,7 +10,7 @@
 use super::inbox::{Delivery, Outbox};
 use super::queue::{FinishedJobs, Job, RemovedJob};
 use super::shared::Pool;
-use super::work::{Done, PoolReply, Reply, Ticket, Work};
+use super::work::{AnyReply, Done, PoolReply, Ticket, Work};
 use crate::admission::Refusal;
 use crate::store::{Completion, Store, Write};
 use crate::timing::StorageWork;
@@ -19,7 +19,6 @@ use kvant_base::tag::{self, Stage};
 use kvant_env::{Step, Task};
 use std::sync::Arc;
 
-/// One worker.
 pub(super) struct Worker {
     pool: Arc<Pool>,
     index: usize,
@@ -108,13 +107,13 @@ impl Worker {
             Work::Get(get) => {
                 let found = store.get(&get.key, get.block_bytes_max, &mut work.read);
                 work.done_ns = clock.monotonic_ns();
-                Reply::Get(Done { reply: PoolReply::Finished(found), work })
+                AnyReply::Get(Done { reply: PoolReply::Finished(found), work })
             }
             Work::Range(mut reader) => {
                 let result = reader.read_piece(store);
                 work.read = reader.trace();
                 work.done_ns = clock.monotonic_ns();
-                Reply::Range(Done { reply: PoolReply::Finished((reader, result)), work })
+                AnyReply::Range(Done { reply: PoolReply::Finished((reader, result)), work })
             }
             Work::Write(writes) => return self.write(store, writes, job.ticket, work),
         };
@@ -136,7 +135,7 @@ impl Worker {
         let pool = Arc::clone(&self.pool);
         let done = Completion::new(move |result| {
             let work = StorageWork { done_ns: pool.clock().monotonic_ns(), ..work };
-            let reply = Reply::Write(Done { reply: PoolReply::Finished(result), work });
+            let reply = AnyReply::Write(Done { reply: PoolReply::Finished(result), work });
             let delivery = Delivery { slot: ticket.slot, reply };
             pool.inbox(ticket.selector).deliver(&mut vec![delivery]);
         });

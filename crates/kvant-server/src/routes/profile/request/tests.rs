@@ -2,21 +2,21 @@ use super::*;
 use http::HeaderMap;
 use http::header::ACCEPT;
 
-fn read(query: &str, accept: &'static str) -> Result<Request, Problem> {
+fn read(query: &str, accept: &'static str) -> Result<ProfileRequest, Problem> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static(accept));
-    Request::read(Some(query), headers.get_all(ACCEPT))
+    ProfileRequest::read(Some(query), headers.get_all(ACCEPT))
 }
 
 #[test]
 fn without_a_query_everything_is_recorded_for_half_a_minute_into_a_page() {
-    let request = Request::read(None, HeaderMap::new().get_all(ACCEPT)).unwrap();
-    let expected = Request {
-        events: Events::ALL,
+    let request = ProfileRequest::read(None, HeaderMap::new().get_all(ACCEPT)).unwrap();
+    let expected = ProfileRequest {
+        events: ProfiledEvents::ALL,
         rate_hz: None,
         engine: Engine::Timer,
         duration: Duration::from_secs(30),
-        format: Format::Html,
+        format: ProfileFormat::Html,
         known: Identities::default(),
     };
     assert_eq!(request, expected);
@@ -29,12 +29,12 @@ fn every_parameter_is_read() {
         "*/*",
     )
     .unwrap();
-    let expected = Request {
-        events: Events { cpu: true, alloc: true, lock: false },
+    let expected = ProfileRequest {
+        events: ProfiledEvents { cpu: true, alloc: true, lock: false },
         rate_hz: Some(99),
         engine: Engine::Perf,
         duration: Duration::from_millis(250),
-        format: Format::Kprof,
+        format: ProfileFormat::Kprof,
         known: Identities::of_text("cd,ab"),
     };
     assert_eq!(request, expected);
@@ -43,12 +43,12 @@ fn every_parameter_is_read() {
 #[test]
 fn accept_selects_the_format_without_a_query() {
     for (query, accept, format) in [
-        ("", "*/*", Format::Html),
-        ("", "application/json, text/html;q=0.9", Format::Html),
-        ("", "application/vnd.kvant.profile", Format::Kprof),
-        ("", "Application/GZIP", Format::Pprof),
-        ("event=alloc", "text/plain", Format::Collapsed(Kind::Alloc)),
-        ("format=pprof", "text/html", Format::Pprof),
+        ("", "*/*", ProfileFormat::Html),
+        ("", "application/json, text/html;q=0.9", ProfileFormat::Html),
+        ("", "application/vnd.kvant.profile", ProfileFormat::Kprof),
+        ("", "Application/GZIP", ProfileFormat::Pprof),
+        ("event=alloc", "text/plain", ProfileFormat::Collapsed(Kind::Alloc)),
+        ("format=pprof", "text/html", ProfileFormat::Pprof),
     ] {
         assert_eq!(read(query, accept).unwrap().format, format, "{query} {accept}");
     }
@@ -66,7 +66,7 @@ fn collapsed_stacks_are_of_one_kind() {
         ("event=cpu,lock&kind=cpu", Kind::Cpu),
     ] {
         let request = read(&format!("format=collapsed&{query}"), "").unwrap();
-        assert_eq!(request.format, Format::Collapsed(kind), "{query}");
+        assert_eq!(request.format, ProfileFormat::Collapsed(kind), "{query}");
     }
     for query in ["", "&event=cpu,lock", "&event=cpu&kind=io", "&kind=everything", "&kind="] {
         assert!(read(&format!("format=collapsed{query}"), "").is_err(), "{query}");

@@ -18,7 +18,7 @@ impl Wake for WakeCount {
 fn deliver(inbox: &Inbox, slots: impl IntoIterator<Item = usize>) {
     let delivery = |slot| Delivery {
         slot,
-        reply: Reply::Get(Done {
+        reply: AnyReply::Get(Done {
             reply: PoolReply::Finished(Ok(Lookup::Known(None))),
             work: StorageWork::default(),
         }),
