@@ -318,8 +318,10 @@ fn ascending_keys_after_an_unsorted_batch_are_linked_on_all_levels() {
         let mut numbers: Vec<u64> = (0..8).map(|_| gap + rng.below(200)).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        numbers.rotate_left(1);
-        let last = numbers[numbers.len() - 1];
+        // All but the last in descending order: the ascending key goes where the batch ended.
+        let last = numbers.pop().expect("there are numbers");
+        numbers.reverse();
+        numbers.push(last);
         let keys: Vec<_> = numbers.iter().map(|number| number.to_be_bytes()).collect();
         writer.insert(keys.iter().map(|key| {
             seq += 1;
