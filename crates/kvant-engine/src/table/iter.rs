@@ -111,8 +111,7 @@ impl TableIter {
         place: impl FnOnce(&mut DataBlockCursor, &Block) -> Parsed<()>,
     ) -> Result<()> {
         let Some(block) = &self.block else { return Ok(()) };
-        place(&mut self.cursor, block)
-            .map_err(|malformed| self.table.corruption(self.span, malformed))
+        self.table.at(self.span, place(&mut self.cursor, block))
     }
 }
 

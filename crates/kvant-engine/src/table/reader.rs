@@ -247,12 +247,7 @@ impl Table {
     /// Adds file and offset to a decoding error.
     #[inline]
     pub(super) fn at<T>(&self, span: BlockSpan, result: Parsed<T>) -> Result<T> {
-        result.map_err(|malformed| self.corruption(span, malformed))
-    }
-
-    #[cold]
-    pub(super) fn corruption(&self, span: BlockSpan, malformed: Malformed) -> Error {
-        self.reader().corruption(span, malformed)
+        result.map_err(|malformed| self.reader().corruption(span, malformed))
     }
 }
 
