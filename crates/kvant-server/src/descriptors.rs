@@ -1,8 +1,8 @@
-//! The limit on open descriptors: raises it to the hard limit, and divides it between connections and
-//! everything else.
+//! The limit on open descriptors: raises it to the hard limit, and divides it between connections
+//! and everything else.
 //!
-//! Files come first: a client that is not accepted waits in the kernel, but a flush that cannot open
-//! its table blocks all writes.
+//! Files come first: a client that is not accepted waits in the kernel, but a flush that cannot
+//! open its table blocks all writes.
 
 use std::io;
 

@@ -46,8 +46,8 @@ impl RequestMemory {
         &self.budget
     }
 
-    /// Reserves `bytes` for buffers of a connection, if all connections together stay within half of
-    /// the budget.
+    /// Reserves `bytes` for buffers of a connection, if all connections together stay within half
+    /// of the budget.
     pub(crate) fn try_reserve_buffers(&self, bytes: u64) -> Option<Reservation> {
         self.budget.try_reserve(Consumer::Connections, bytes, self.budget.limit_bytes() / 2)
     }

@@ -185,7 +185,7 @@ fn build_runtime(
     builder.enable_all().build_local(LocalOptions::default())
 }
 
-/// Serves connections until the selector is told to stop.
+/// Serves connections until [`Message::Stop`].
 async fn run(
     selectors: &Arc<Selectors>,
     index: usize,

@@ -32,8 +32,8 @@ const BACKLOG_COUNT: i32 = 4096;
 /// How long threads may take to end when nothing is waited for any more.
 const THREADS_END_MAX: Duration = Duration::from_secs(1);
 
-/// A running server. It listens at once and answers `503` of type `recovering` until it is given
-/// its store.
+/// A running server. It listens at once, and responds `503` of type `recovering` until it has its
+/// store.
 pub struct Server {
     state: Arc<ServerState>,
     local_addr: SocketAddr,
@@ -171,7 +171,7 @@ impl Server {
         self.state.lifecycle.set_ready(store);
     }
 
-    /// Tells users why the store cannot be opened. The server goes on answering `503`.
+    /// Shows clients why the store cannot be opened. The server still responds `503`.
     pub fn set_failed(&self, reason: String) {
         self.state.lifecycle.set_failed(reason);
     }

@@ -1,9 +1,9 @@
 //! Adaptive admission to the queue, for one class of requests (`--overload adaptive`).
 //!
-//! The limit is a time, not a length: a request is admitted when the work before it, at the measured
-//! cost of each class, takes no longer than the target. So the limit follows the measured latency in
-//! either direction, and a request admitted during overload waits for about the target, whatever the
-//! load.
+//! The limit is a time, not a length: a request is admitted when the work before it, at the
+//! measured cost of each class, takes no longer than the target. So the limit follows the measured
+//! latency in either direction, and a request admitted during overload waits for about the target,
+//! whatever the load.
 //!
 //! A server that is not overloaded admits what it can do within an interval, because a burst that
 //! drains within it does no harm. Overload begins when more arrives, or when the queue has stood
@@ -78,7 +78,8 @@ impl Control {
         INTERVAL_NS.max(2 * self.target_ns())
     }
 
-    /// Whether requests that would wait for about `wait_ns` are admitted; never beyond `wait_max_ns`.
+    /// Whether requests that would wait for about `wait_ns` are admitted; never beyond
+    /// `wait_max_ns`.
     #[inline]
     pub(crate) fn admit(
         &mut self,

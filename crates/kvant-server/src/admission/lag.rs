@@ -1,8 +1,8 @@
 //! Admission to a selector that does storage work itself: its own lag is the queue.
 //!
-//! A request's lag is the time from the beginning of the turn in which the selector saw it until the
-//! selector serves it. A turn is one observation of the queue, and its wait is the lag of the turn's
-//! last request: the first has none, however long the turn is.
+//! A request's lag is the time from the beginning of the turn in which the selector saw it until
+//! the selector serves it. A turn is one observation of the queue, and its wait is the lag of the
+//! turn's last request: the first has none, however long the turn is.
 //!
 //! Threads: belongs to one selector.
 
@@ -13,8 +13,8 @@ use crate::config::{Overload, ServerConfig};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// Storage work below this is not worth refusing: reading a request and responding `503` takes about
-/// 5 us, so refusing a class that costs less than ten times that saves the selector little.
+/// Storage work below this is not worth refusing: reading a request and responding `503` takes
+/// about 5 us, so refusing a class that costs less than ten times that saves the selector little.
 const COSTLY_NS: u64 = 50_000;
 
 /// Admits the requests that one selector does itself.
@@ -44,8 +44,8 @@ impl Lag {
     }
 
     /// Whether to refuse a request that is about to be done here, `lag_ns` after its turn of the
-    /// event loop began. Counts refusals. Called for every request of the three classes, so that the
-    /// lag is known.
+    /// event loop began. Counts refusals. Called for every request of the three classes, so that
+    /// the lag is known.
     #[inline]
     pub(crate) fn admit(&self, class: Class, lag_ns: u64, now_ns: u64) -> Option<Refusal> {
         let turn_ns = now_ns.saturating_sub(lag_ns);

@@ -1,9 +1,9 @@
 //! Admission control: which requests are served under overload, and how the others are refused.
 //!
 //! A request that cannot be done in time is refused at once: the client can do something else, and
-//! the server does no work whose result comes too late. Two places decide: the queue in front of the
-//! workers ([`crate::work::pool`]), and each selector for the work that it does itself ([`Lag`]).
-//! Requests for status and health are always admitted.
+//! the server does no work whose result comes too late. Two places decide: the queue in front of
+//! the workers ([`crate::work::pool`]), and each selector for the work that it does itself
+//! ([`Lag`]). Requests for status and health are always admitted.
 //!
 //! The place that refuses a request counts it in [`Refusals`]; the response does not count again.
 
@@ -24,8 +24,8 @@ use kvant_base::named_enum;
 
 /// The longest wait for storage work in a server that is busy for longer than [`INTERVAL_NS`].
 pub(crate) const TARGET_NS: u64 = 5_000_000;
-/// How long a queue may stand before it counts as overload: bursts that drain within it are admitted
-/// whole.
+/// How long a queue may stand before it counts as overload: bursts that drain within it are
+/// admitted whole.
 pub(crate) const INTERVAL_NS: u64 = 100_000_000;
 
 named_enum! {

@@ -1,8 +1,8 @@
 //! Makes refused clients back off.
 //!
 //! A client that sends its next request right after a `503` would be refused again and again, and a
-//! selector could end up doing nothing else. So the selector reads its connection only after a rest.
-//! Rests are so long that refusals take a twentieth of the selector's time. The kernel's flow
+//! selector could end up doing nothing else. So the selector reads its connection only after a
+//! rest. Rests are so long that refusals take a twentieth of the selector's time. The kernel's flow
 //! control holds back the client.
 //!
 //! This is the generic cell rate algorithm (ITU-T I.371): one virtual time, to which each refusal

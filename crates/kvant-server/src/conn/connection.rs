@@ -110,8 +110,8 @@ async fn serve_by_hyper(
         // Hyper calls the service and the bodies, which set more exact tags.
         let _tag = tag::enter_at(state.activity(), Stage::Parse);
         let polled = poll_unless_due(&state.progress, Pin::new(&mut connection), task);
-        // After hyper has polled the socket: otherwise it would shut down without reading bytes that
-        // have arrived.
+        // After hyper has polled the socket: otherwise it would shut down without reading bytes
+        // that have arrived.
         if polled.is_pending() && cx.stopping.get() && !is_shutting_down {
             is_shutting_down = true;
             Pin::new(&mut connection).graceful_shutdown();

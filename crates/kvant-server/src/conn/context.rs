@@ -1,7 +1,7 @@
 //! What the connections of one selector share, and how the routes are reached.
 
-use super::answer::{Answer, DateText};
 use super::open_connections::OpenConnections;
+use super::short_response::{DateText, ShortResponse};
 use super::socket::{ReadBuffer, SocketState};
 use crate::admission::{Class, Pacer};
 use crate::config::ServerConfig;
@@ -96,7 +96,7 @@ impl Call {
 
     /// Encodes the outcome of an entity request.
     pub(crate) fn respond(&self, outcome: EntityOutcome, reply: &mut Reply) -> Response {
-        Answer::of(outcome, |failure| self.explain(failure)).into_response(reply)
+        ShortResponse::of(outcome, |failure| self.explain(failure)).into_response(reply)
     }
 }
 

@@ -8,12 +8,12 @@
 //!
 //! Invariants:
 //! 1. A response is, byte for byte, what hyper would have sent.
-//! 2. A request that was begun here is answered here.
+//! 2. A request that was begun here is completed here.
 //! 3. Between receiving and parsing no other connection runs: the bytes are in the selector's read
 //!    buffer.
 
-use super::answer::Answer;
 use super::context::ConnContext;
+use super::short_response::ShortResponse;
 use super::socket::{Socket, SocketState};
 use crate::admission::Class;
 use crate::counters::Column;
@@ -48,7 +48,7 @@ struct Begun {
 }
 
 enum Work {
-    Answer(Answer),
+    Response(ShortResponse),
     Entity(EntityWork),
 }
 
@@ -70,17 +70,17 @@ pub(super) async fn serve(cx: &ConnContext, plane: Plane, socket: &mut Socket) -
         };
         let Begun { route, column, work, mut trace } = begun;
         socket.state().progress.begin_request();
-        let answer = match work {
-            Work::Answer(answer) => answer,
+        let response = match work {
+            Work::Response(response) => response,
             Work::Entity(work) => {
                 let (outcome, done) = work.await;
                 trace.set_storage(&done);
-                Answer::of(outcome, |failure| cx.explain(socket.state(), failure))
+                ShortResponse::of(outcome, |failure| cx.explain(socket.state(), failure))
             }
         };
-        trace.status = answer.status();
+        trace.status = response.status();
         cx.meter.counters.count_request(Some(route), column, trace.status);
-        send(cx, socket, answer, trace.operation).await?;
+        send(cx, socket, response, trace.operation).await?;
         socket.state().progress.end_request();
         socket.state().finish_trace(&mut trace, cx.meter.now_ns());
         cx.meter.timings.record(&trace);
@@ -109,7 +109,9 @@ fn begin(
     tag.is_for(operation.activity(), Stage::Dispatch);
     let mut trace = Trace::begin(operation, parsed_ns);
     let work = match route {
-        Route::Status if request.method == Method::GET => Work::Answer(Answer::status_ready()),
+        Route::Status if request.method == Method::GET => {
+            Work::Response(ShortResponse::status_ready())
+        }
         Route::Entity => {
             let is_put = request.method == Method::PUT;
             let query = query::entity(request.query, is_put).ok()?;
@@ -142,11 +144,11 @@ fn begin(
     Some(Begun { route, column, work, trace })
 }
 
-/// Sends an answer until the kernel has all of it.
+/// Sends a response until the kernel has all of it.
 async fn send(
     cx: &ConnContext,
     socket: &mut Socket,
-    answer: Answer,
+    response: ShortResponse,
     operation: Operation,
 ) -> io::Result<()> {
     let (mut head, mut body, held);
@@ -155,7 +157,7 @@ async fn send(
         let mut buffer = cx.buffers.response.borrow_mut();
         buffer.clear();
         let wall_ms = cx.meter.clock.wall_ms();
-        (body, held) = answer.write_head(
+        (body, held) = response.write_head(
             &mut buffer,
             cx.buffers.date.borrow_mut().at(wall_ms),
             cx.stopping.get(),

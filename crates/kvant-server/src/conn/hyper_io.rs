@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 const HUGE_LENGTHS: [&[u8]; 2] = [b"18446744073709551614", b"18446744073709551615"];
 /// Hyper's read buffer at first. It grows when a read fills it.
 const HYPER_READ_BYTES: usize = 8 << 10;
-/// What hyper's read buffers take once they have grown: one that is being filled, and one whose
+/// Memory of hyper's read buffers once they have grown: one that is being filled, and one whose
 /// bytes a body still holds.
 const GROWN_BUFFERS_BYTES: u64 = 2 * HEAD_BUFFER_BYTES as u64;
 /// Longer request lines have a target of more than the 65,534 bytes that hyper accepts.

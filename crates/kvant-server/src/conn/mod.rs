@@ -4,14 +4,13 @@
 //! - [`socket`], [`hyper_io`]: one socket, by itself and as hyper's I/O object;
 //! - [`fast_path`]: the commonest requests, without hyper;
 //! - [`hyper_service`]: all requests, through hyper; [`request_body`] reads their bodies;
-//! - [`answer`]: the encodings of short answers, for both;
+//! - [`short_response`]: the encodings of short responses, for both;
 //! - [`phase`], [`open_connections`], [`sweep`]: connections that kept the server waiting too long.
 //!
 //! The routes stand above: they are reached through [`Handler`].
 //!
 //! Threads: all of it belongs to one selector.
 
-mod answer;
 mod connection;
 mod context;
 mod fast_path;
@@ -20,6 +19,7 @@ mod hyper_service;
 mod open_connections;
 mod phase;
 pub(crate) mod request_body;
+mod short_response;
 mod socket;
 mod sweep;
 

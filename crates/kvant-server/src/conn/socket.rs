@@ -3,8 +3,8 @@
 //!
 //! Invariants:
 //! 1. While a response's body is corked, writes are gathered in the backlog, up to
-//!    [`BACKLOG_BYTES`]; the body uncorks before it makes hyper wait. So small chunks share a system
-//!    call, and nothing is held back while the server waits.
+//!    [`BACKLOG_BYTES`]; the body uncorks before it makes hyper wait. So small chunks share a
+//!    system call, and nothing is held back while the server waits.
 //! 2. Bytes leave in the order in which they were written: the backlog goes first.
 //!
 //! Threads: all of it belongs to one selector.
@@ -37,9 +37,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-/// Hyper's limit for its read buffer: it rejects an incomplete head of this length with `431`. A head
-/// within [`HEAD_BYTES_MAX`] has at most 100 headers; the rest is for the bytes between their names
-/// and values.
+/// Hyper's limit for its read buffer: it rejects an incomplete head of this length with `431`. A
+/// head within [`HEAD_BYTES_MAX`] has at most 100 headers; the rest is for the bytes between their
+/// names and values.
 pub(crate) const HEAD_BUFFER_BYTES: usize = HEAD_BYTES_MAX + (8 << 10);
 /// Writes up to this length are gathered for one `send`, which is cheaper than a `writev` of their
 /// parts.
@@ -252,8 +252,8 @@ impl Socket {
         self.backlog.extend_from_slice(bytes);
     }
 
-    /// Reserves room for `bytes` more in the backlog, up to [`BACKLOG_BYTES`] in all: little at first,
-    /// enough for most responses, then all of it.
+    /// Reserves room for `bytes` more in the backlog, up to [`BACKLOG_BYTES`] in all: little at
+    /// first, enough for most responses, then all of it.
     fn make_room(&mut self, bytes: usize) {
         if self.backlog.capacity() - self.backlog.len() < bytes {
             let room = match self.backlog.len() {

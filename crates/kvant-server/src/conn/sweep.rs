@@ -1,7 +1,7 @@
 //! Finds the connections that have kept the server waiting for too long.
 //!
 //! All connections are checked once a period ([`Limits::period`]). The connection's own task does
-//! what is due: it is woken, and asks its [`Progress`](super::phase::Progress).
+//! what is due: it is woken, and checks its [`Progress`](super::phase::Progress).
 //!
 //! Connections that came together become due together, and a thousand time-outs at once would hold
 //! up the others for many milliseconds. So a period has slices, each of which checks its share of

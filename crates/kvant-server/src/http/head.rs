@@ -1,9 +1,9 @@
 //! Rejects heads before any route sees them, beyond what hyper's parser rejects.
 //!
-//! Hyper responds to these with an empty body and closes: differing or non-digit `Content-Length`, a
-//! bare CR, obs-fold, a space before a colon, a last transfer coding that is not `chunked`, a target
-//! over 65,534 bytes, more than 100 headers. This module checks `Host`, transfer codings before
-//! `chunked`, and the exact size of the head.
+//! Hyper responds to these with an empty body and closes: differing or non-digit `Content-Length`,
+//! a bare CR, obs-fold, a space before a colon, a last transfer coding that is not `chunked`, a
+//! target over 65,534 bytes, more than 100 headers. This module checks `Host`, transfer codings
+//! before `chunked`, and the exact size of the head.
 
 use super::Problem;
 use http::header::{EXPECT, HOST, HeaderMap, TRANSFER_ENCODING};

@@ -9,8 +9,8 @@ use super::query::split_once;
 use super::site::SEC_FETCH_SITE;
 use http::Method;
 
-/// A plain request is shorter than this. The bytes of a longer one that a connection holds for hyper
-/// are counted with the connection.
+/// A plain request is shorter than this. The bytes of a longer one that a connection holds for
+/// hyper are counted with the connection.
 pub(crate) const REQUEST_BYTES_MAX: usize = 16 << 10;
 /// Headers of a plain request, at most.
 const HEADERS_MAX: usize = 16;

@@ -13,7 +13,8 @@ use std::borrow::Cow;
 
 pub(crate) static PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
-/// The encoded problem of an absent key: encoding it anew would make a miss dearer than a hit.
+/// The encoded problem of an absent key. Encoding it each time would make a miss cost more than a
+/// hit.
 pub(crate) const NOT_FOUND: &[u8] =
     br#"{"type":"not-found","title":"No such entity","status":404,"detail":"the key is absent, was deleted, or has expired"}"#;
 
@@ -226,7 +227,7 @@ impl Problem {
 pub(crate) fn close(response: &mut Response, version: Version) {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     if version == Version::HTTP_10 {
-        // Hyper would add `keep-alive` to a 1.1 response for a 1.0 client that asked for it.
+        // Hyper would add `keep-alive` to a 1.1 response for a 1.0 client that requests it.
         *response.version_mut() = Version::HTTP_10;
     }
 }

@@ -76,8 +76,8 @@ pub(crate) fn text(query: Option<&str>, wanted: &'static str) -> Result<Option<S
     String::from_utf8(decoded.to_vec()).map(Some).map_err(|_| badly_encoded(wanted))
 }
 
-/// Rejects parameters that are not among `known`: for requests where a misspelt one would be noticed
-/// too late.
+/// Rejects parameters that are not among `known`: for requests where a misspelt one would be
+/// noticed too late.
 #[cfg(feature = "profiler")]
 pub(crate) fn only(query: Option<&str>, known: &[&str]) -> Result<(), Problem> {
     let is_unknown = |name: &&str| !name.is_empty() && !known.contains(name);
@@ -189,7 +189,8 @@ fn digits(text: &str) -> Option<u64> {
     plain.then(|| std::str::from_utf8(&decoded).ok()?.parse().ok()).flatten()
 }
 
-/// Decodes percent-encoded text; `None` if two hexadecimal digits are missing after a per cent sign.
+/// Decodes percent-encoded text; `None` if two hexadecimal digits are missing after a per cent
+/// sign.
 fn decode(text: &str) -> Option<Key> {
     let bytes = text.as_bytes();
     let Some(first) = bytes.iter().position(|&byte| byte == b'%') else {

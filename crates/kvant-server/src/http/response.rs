@@ -46,7 +46,7 @@ impl Reply {
         self.expects_continue
     }
 
-    /// Notes that the client was told to send its body.
+    /// Notes that `100 Continue` was sent.
     pub(crate) fn mark_continue_sent(&mut self) {
         self.expects_continue = false;
     }

@@ -95,7 +95,7 @@ named_enum! {
         /// Operator requests, and requests rejected before a route.
         #[default]
         Other = "other",
-        /// Entity and range requests that were answered `503`: quick refusals must not improve the
+        /// Entity and range requests with the response `503`: quick refusals must not improve the
         /// latency of the others.
         Refused = "refused",
     }

@@ -4,8 +4,8 @@
 //! `Origin` describe the page; `Host` is the name under which the page knows this server. A foreign
 //! name that resolves to this server's address (DNS rebinding) shows in `Host` alone.
 //!
-//! Invariant: [`check`] decides on every request, whatever its method and path. The fast path serves
-//! only requests that have neither `Origin` nor `Sec-Fetch-Site`, and whose `Host` passes
+//! Invariant: [`check`] decides on every request, whatever its method and path. The fast path
+//! serves only requests that have neither `Origin` nor `Sec-Fetch-Site`, and whose `Host` passes
 //! [`is_own_host`], as [`check`] requires.
 
 use super::Problem;
@@ -86,8 +86,8 @@ fn is_listed(name: &[u8], allowed_hosts: &[String]) -> bool {
     allowed_hosts.iter().any(|allowed| name.eq_ignore_ascii_case(allowed.as_bytes()))
 }
 
-/// The host without its port; `None` if it is malformed (RFC 3986, 3.2.2). IPv6 addresses keep their
-/// brackets.
+/// The host without its port; `None` if it is malformed (RFC 3986, 3.2.2). IPv6 addresses keep
+/// their brackets.
 #[inline]
 fn host_name(host: &[u8]) -> Option<&[u8]> {
     let name_bytes = if host.first() == Some(&b'[') {

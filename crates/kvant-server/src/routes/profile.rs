@@ -225,7 +225,7 @@ fn finish(server: &ServerState, profiler: Profiler, wanted: Option<Wanted>) {
         ProfileFormat::Pprof => render::pprof(&recording),
         ProfileFormat::Collapsed(kind) => render::collapsed(&recording, kind).into_bytes(),
     };
-    // The receiver is gone when the client is.
+    // The receiver is gone if the client has disconnected.
     drop(sender.send(bytes));
     drop(recording);
     symbols::give_back();

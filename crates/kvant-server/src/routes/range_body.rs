@@ -4,7 +4,7 @@
 //! 1. At most one piece is held, whatever the length of the range: the next is read when the kernel
 //!    has taken the last.
 //! 2. Before each piece other connections of the selector have their turn.
-//! 3. The socket is corked only between two frames that are both at hand.
+//! 3. The socket is corked only between two frames of one piece.
 //! 4. After an error no further byte is produced: hyper breaks the body off without its last chunk
 //!    and closes the connection.
 
@@ -72,7 +72,7 @@ impl RangeBody {
         body
     }
 
-    /// Waits until a frame is at hand, or there will be none.
+    /// Waits for the next frame, or for the end.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         loop {
             match &mut self.state {

@@ -4,8 +4,8 @@
 //! another request, so that all of them may run on a selector (`--dispatch inline`). The operator's
 //! calls are the exceptions, and say so.
 //!
-//! An engine says by [`Capability`] what else it can do. The server asks before it calls: a request
-//! that needs a missing capability is rejected, never attempted.
+//! Engines declare optional features as [`Capability`]. The server rejects a request that needs a
+//! missing one.
 
 use crate::key::Key;
 use bytes::Bytes;
@@ -160,7 +160,7 @@ pub trait Store: Send + Sync {
     /// The engine's name (`--engine`).
     fn name(&self) -> &'static str;
 
-    /// Whether the engine has this capability. The answer never changes.
+    /// Whether the engine has this capability. The result never changes.
     fn has(&self, capability: Capability) -> bool;
 
     /// The newest value of `key`. A block of the disk longer than `block_bytes_max` is not read:

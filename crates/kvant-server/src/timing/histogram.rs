@@ -9,7 +9,8 @@
 //!    too high, never too low.
 //! 2. The number of values is the sum of the buckets.
 //!
-//! Threads: one writes, any may read. A reader may see a value in its bucket before it is in the sum.
+//! Threads: one writes, any may read. A reader may see a value in its bucket before it is in the
+//! sum.
 
 use crate::counters::Counter;
 use std::sync::atomic::{AtomicU64, Ordering};

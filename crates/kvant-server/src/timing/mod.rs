@@ -97,8 +97,8 @@ fn summaries(timings: &[Arc<Timings>], mut visit: impl FnMut(Operation, Phase, &
     }
 }
 
-/// The slowest requests that ended at `since_ns` or later, slowest first; of one operation, or of all
-/// with `None`.
+/// The slowest requests that ended at `since_ns` or later, slowest first; of one operation, or of
+/// all with `None`.
 pub(crate) fn slowest(
     timings: &[Arc<Timings>],
     since_ns: u64,

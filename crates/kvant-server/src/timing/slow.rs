@@ -9,8 +9,8 @@
 //! 2. `keep_from_ns` and `window_end_ns` are those of the newest window; only the selector changes
 //!    them, and only under the lock.
 //!
-//! Threads: the selector offers, any thread reads. A request that is not slow costs two comparisons.
-//! Slow requests and readers take the lock, at most for the time of copying some KiB.
+//! Threads: the selector offers, any thread reads. A request that is not slow costs two
+//! comparisons. Slow requests and readers take the lock, at most for the time of copying some KiB.
 
 use super::trace::{Phase, Trace};
 use kvant_base::lock::NamedMutex;

@@ -25,8 +25,8 @@ named_enum! {
     }
 }
 
-/// When a request reached each stage, in nanoseconds of the monotonic clock. A skipped stage has the
-/// time of the one before.
+/// When a request reached each stage, in nanoseconds of the monotonic clock. A skipped stage has
+/// the time of the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamps {
     pub(crate) arrival_ns: u64,
@@ -52,7 +52,7 @@ impl Stamps {
     }
 }
 
-/// The storage work of a request: when it was done, and what it touched.
+/// The storage work of a request: its times, and what it touched.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StorageWork {
     pub(crate) queued_ns: u64,

@@ -89,7 +89,8 @@ impl Batcher {
         Writing(outcome)
     }
 
-    /// Moves the appended writes to `writes`, which is empty, puts first. Waits for the first write.
+    /// Moves the appended writes to `writes`, which is empty, puts first. Waits for the first
+    /// write.
     pub(super) async fn take_into(&self, writes: &mut Vec<PendingWrite>) {
         poll_fn(|cx| {
             let mut queue = self.queue.borrow_mut();

@@ -93,7 +93,7 @@ fn batch_len(writes: &[PendingWrite]) -> usize {
     fits.count().max(1)
 }
 
-/// Has a worker commit a batch.
+/// Sends a batch to a worker.
 fn send(storage: &Rc<Storage>, store: &Arc<dyn Store>, mut batch: Vec<PendingWrite>) {
     start_ttls(storage, &mut batch);
     let later = storage.send_writes(batch.iter().map(|pending| pending.write.clone()).collect());

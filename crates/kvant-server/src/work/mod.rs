@@ -1,4 +1,4 @@
-//! Storage work: what a request asks of the store, and which thread does it.
+//! Storage work: what requests do in the store, and on which thread.
 //!
 //! - [`lifecycle`]: whether there is a store yet;
 //! - [`storage`]: a selector's access to the store: admission, dispatch, limits;

@@ -29,11 +29,11 @@ pub(crate) struct RangeReader {
     left_count: u64,
     read_count: u64,
     piece: Bytes,
-    /// What `piece` takes in memory until its last frame has gone.
+    /// Memory of `piece` until its last frame was taken.
     piece_bytes_held: usize,
     /// Lengths of the frames in `piece`.
     frames: VecDeque<usize>,
-    /// The last record is in `piece` or gone.
+    /// The last record was read.
     ended: bool,
 }
 
@@ -123,12 +123,12 @@ impl RangeReader {
         Some(self.piece.split_to(bytes))
     }
 
-    /// All of the piece has been taken.
+    /// Whether all of the piece was taken.
     pub(crate) fn is_taken(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// There is nothing to read any more.
+    /// Whether the range was read to its end.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
     }
@@ -142,9 +142,9 @@ impl RangeReader {
     }
 }
 
-/// How much room to make in a piece of `piece_bytes` for the next record and those after it: they
-/// tend to be alike. As much as a range with a limit asks for, and else a few times what there is,
-/// so that records are not copied again and again.
+/// Room for the next record and those after it, which tend to have the same length, in a piece of
+/// `piece_bytes`: enough for the limit of a range, or else a few times its length, so that records
+/// are not copied repeatedly.
 fn room_after(piece_bytes: usize, record_bytes: usize, left_count: u64) -> usize {
     let wanted = match usize::try_from(left_count) {
         Ok(count @ ..=LIMIT_MEANT_MAX) => count * record_bytes,

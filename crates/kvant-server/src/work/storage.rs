@@ -95,7 +95,7 @@ impl Storage {
         }
     }
 
-    /// Explains a failure; logs it when a person has to look at it.
+    /// Explains a failure; logs it if an operator has to act.
     #[cold]
     pub(crate) fn explain(&self, failure: &Failure) -> Problem {
         let error = match failure {

@@ -1,5 +1,5 @@
-//! The same bytes sent to two servers, on the fast path and through hyper: the responses are the same
-//! bytes.
+//! The same bytes sent to two servers, on the fast path and through hyper: the responses are the
+//! same bytes.
 
 use crate::client::Client;
 use crate::fixture::{Fixture, NEVER, config};

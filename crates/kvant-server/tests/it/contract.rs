@@ -1,5 +1,5 @@
-//! The contract of storage engines, on each engine of the product. Requests for missing capabilities
-//! are rejected with an explanation.
+//! The contract of storage engines, on each engine of the product. Requests for missing
+//! capabilities are rejected with an explanation.
 
 use crate::client::Client;
 use crate::engine::Kvant;

@@ -94,8 +94,8 @@ fn before_the_store_is_open_requests_are_rejected_at_once() {
     assert_eq!(ask_both_ways(&fixture, "GET", "/v0/entity?id=a", ""), 503);
 }
 
-/// Plain requests, then others, on one connection: nothing is lost or answered twice when hyper takes
-/// over.
+/// Plain requests, then others, on one connection: nothing is lost or answered twice when hyper
+/// takes over.
 #[test]
 fn a_connection_moves_to_hyper_with_all_received_bytes() {
     let fixture = Fixture::new();

@@ -67,9 +67,9 @@ impl SocketState {
         }
     }
 
-    /// How long the server has kept a request waiting that was parsed at `parsed_ns`: since its last
-    /// bytes came, and since the connection's last response was sent. The client's own time does
-    /// not count.
+    /// How long the server has kept a request waiting that was parsed at `parsed_ns`: since its
+    /// last bytes came, and since the connection's last response was sent. The client's own time
+    /// does not count.
     #[inline]
     pub(crate) fn lag_ns(&self, parsed_ns: u64) -> u64 {
         parsed_ns.saturating_sub(self.received_ns.get().max(self.answered_ns.get()))

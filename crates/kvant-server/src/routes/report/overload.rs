@@ -8,7 +8,8 @@ use crate::work::pool::PoolStats;
 use serde_json::{Map, Value, json};
 use std::fmt::Display;
 
-/// The pool's plain figures: name, kind of metric, help, value. A counter's metric ends in `_total`.
+/// The pool's plain figures: name, kind of metric, help, value. A counter's metric ends in
+/// `_total`.
 fn figures(stats: &PoolStats) -> [(&'static str, &'static str, &'static str, u64); 6] {
     let most = "The most requests that ever waited together.";
     let hand_overs = "Times that selectors handed work over.";

@@ -25,8 +25,8 @@ impl From<&ServerConfig> for PoolConfig {
 }
 
 impl PoolConfig {
-    /// Requests of all classes together beyond which none of this one is let in: a flood of cheap
-    /// writes leaves room for reads, which are done before them.
+    /// Requests of all classes together beyond which none of this class is admitted: a flood of
+    /// cheap writes leaves room for reads, which go before them.
     pub(crate) fn capacity_of(&self, class: Class) -> usize {
         let share_per_cent = match (self.overload, class) {
             (Overload::Adaptive, Class::Write) => 90,

@@ -27,8 +27,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// How often a selector with jobs in flight looks for those that have waited for too long, in parts
-/// of the longest wait.
+/// How often, within the longest wait, a selector with jobs in flight checks for those that have
+/// waited too long.
 const CHECKS_PER_WAIT: u32 = 4;
 const CHECK_INTERVAL_MIN: Duration = Duration::from_millis(10);
 const CHECK_INTERVAL_MAX: Duration = Duration::from_millis(250);

@@ -1,4 +1,4 @@
-//! What workers do, and what comes back: each kind of work has a reply of its own type.
+//! The kinds of work, each with a reply of its own type.
 
 use super::slots::Slots;
 use crate::admission::{Class, Refusal};
@@ -152,7 +152,7 @@ impl Work {
         }
     }
 
-    /// The requests that it is done for: what it takes of the queue's capacity.
+    /// The number of its requests: its share of the queue's capacity.
     pub(super) fn request_count(&self) -> usize {
         match self {
             Work::Write(writes) => writes.len(),

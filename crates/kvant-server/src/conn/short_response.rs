@@ -1,5 +1,5 @@
-//! Answers whose body is at hand: the fast path writes them as bytes, hyper gets them as responses.
-//! Both have the same status, headers and body.
+//! Responses with a complete body, encoded for the fast path as bytes and for hyper as a response:
+//! both have the same status, headers and body.
 
 use crate::http::problem::{NOT_FOUND, PROBLEM_JSON};
 use crate::http::response::{JSON, OCTETS, status_document};
@@ -11,7 +11,7 @@ use http::StatusCode;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderValue};
 use std::time::{Duration, UNIX_EPOCH};
 
-pub(super) enum Answer {
+pub(super) enum ShortResponse {
     /// With a body that is always the same.
     Fixed(StatusCode, Option<&'static HeaderValue>, &'static [u8]),
     /// A value, with the memory that it holds until it was sent.
@@ -19,50 +19,53 @@ pub(super) enum Answer {
     Problem(Problem),
 }
 
-impl Answer {
-    pub(super) fn status_ready() -> Answer {
-        Answer::Fixed(StatusCode::OK, Some(&JSON), status_document(true))
+impl ShortResponse {
+    pub(super) fn status_ready() -> ShortResponse {
+        ShortResponse::Fixed(StatusCode::OK, Some(&JSON), status_document(true))
     }
 
     #[inline]
-    pub(super) fn of(outcome: EntityOutcome, explain: impl FnOnce(&Failure) -> Problem) -> Answer {
+    pub(super) fn of(
+        outcome: EntityOutcome,
+        explain: impl FnOnce(&Failure) -> Problem,
+    ) -> ShortResponse {
         match outcome {
-            EntityOutcome::Value(value, held) => Answer::Value(value, held),
+            EntityOutcome::Value(value, held) => ShortResponse::Value(value, held),
             EntityOutcome::Absent => {
-                Answer::Fixed(StatusCode::NOT_FOUND, Some(&PROBLEM_JSON), NOT_FOUND)
+                ShortResponse::Fixed(StatusCode::NOT_FOUND, Some(&PROBLEM_JSON), NOT_FOUND)
             }
-            EntityOutcome::Stored => Answer::Fixed(StatusCode::CREATED, None, b""),
-            EntityOutcome::Deleted => Answer::Fixed(StatusCode::ACCEPTED, None, b""),
-            EntityOutcome::Failed(failure) => Answer::Problem(explain(&failure)),
+            EntityOutcome::Stored => ShortResponse::Fixed(StatusCode::CREATED, None, b""),
+            EntityOutcome::Deleted => ShortResponse::Fixed(StatusCode::ACCEPTED, None, b""),
+            EntityOutcome::Failed(failure) => ShortResponse::Problem(explain(&failure)),
         }
     }
 
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Answer::Fixed(status, ..) => *status,
-            Answer::Value(..) => StatusCode::OK,
-            Answer::Problem(problem) => problem.status,
+            ShortResponse::Fixed(status, ..) => *status,
+            ShortResponse::Value(..) => StatusCode::OK,
+            ShortResponse::Problem(problem) => problem.status,
         }
     }
 
     pub(super) fn into_response(self, reply: &mut Reply) -> Response {
         match self {
-            Answer::Fixed(status, content_type, body) => {
+            ShortResponse::Fixed(status, content_type, body) => {
                 reply.respond(status, content_type, Body::full(body))
             }
-            Answer::Value(value, held) => {
+            ShortResponse::Value(value, held) => {
                 let body = match held {
                     Some(held) => Body::reserved(value, held),
                     None => Body::full(value),
                 };
                 reply.respond(StatusCode::OK, Some(&OCTETS), body)
             }
-            Answer::Problem(problem) => problem.respond(reply),
+            ShortResponse::Problem(problem) => problem.respond(reply),
         }
     }
 
     /// Appends the head to `out`, in hyper's order and spelling, and returns the body and the
-    /// memory that it holds. `closes`: it is the last answer of the connection.
+    /// memory that it holds. `closes`: it is the last response of the connection.
     pub(super) fn write_head(
         self,
         out: &mut Vec<u8>,
@@ -85,17 +88,17 @@ impl Answer {
             }
         };
         let (body, held) = match self {
-            Answer::Fixed(_, content_type, body) => {
+            ShortResponse::Fixed(_, content_type, body) => {
                 if let Some(content_type) = content_type {
                     header(CONTENT_TYPE.as_str(), content_type.as_bytes());
                 }
                 (Bytes::from_static(body), None)
             }
-            Answer::Value(value, held) => {
+            ShortResponse::Value(value, held) => {
                 header(CONTENT_TYPE.as_str(), OCTETS.as_bytes());
                 (value, held)
             }
-            Answer::Problem(problem) => {
+            ShortResponse::Problem(problem) => {
                 let (headers, body) = problem.encode();
                 for (name, value) in &headers {
                     header(name.as_str(), value.as_bytes());
