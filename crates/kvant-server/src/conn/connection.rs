@@ -5,7 +5,7 @@
 //! 152 KiB after long heads and bodies, and an idle connection needs none.
 
 use super::context::ConnContext;
-use super::fast_path;
+use super::fast_path::{self, FastPathEnd};
 use super::hyper_service::HttpService;
 use super::phase::{Due, Progress};
 use super::request_body::{DRAIN_BYTES_EXTRA, DRAIN_TIME_MAX};
@@ -72,8 +72,8 @@ pub(crate) async fn serve(cx: Rc<ConnContext>, stream: TcpStream, plane: Plane) 
                 poll_fn(|cx| poll_unless_due(&state.progress, serving.as_mut(), cx)).await
             };
             match served {
-                End::Served(Ok(fast_path::End::HandedOver)) => {}
-                End::Served(Ok(fast_path::End::Closed)) => return,
+                End::Served(Ok(FastPathEnd::HandedOver)) => {}
+                End::Served(Ok(FastPathEnd::Closed)) => return,
                 End::Served(Err(_)) => return socket.abort(),
                 End::Due(due) => return cut(&cx, socket, due).await,
             }

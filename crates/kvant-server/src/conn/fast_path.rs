@@ -32,7 +32,7 @@ use std::io;
 use std::task::Poll;
 
 /// How serving on the fast path ended.
-pub(super) enum End {
+pub(super) enum FastPathEnd {
     /// The peer closed the connection.
     Closed,
     /// Hyper serves the next request.
@@ -43,36 +43,40 @@ pub(super) enum End {
 struct Begun {
     route: Route,
     column: Column,
-    work: Work,
+    work: BegunWork,
     trace: Trace,
 }
 
-enum Work {
+enum BegunWork {
     Response(ShortResponse),
     Entity(EntityWork),
 }
 
 /// Serves plain requests until another comes, the peer closes, or the server stops.
-pub(super) async fn serve(cx: &ConnContext, plane: Plane, socket: &mut Socket) -> io::Result<End> {
+pub(super) async fn serve(
+    cx: &ConnContext,
+    plane: Plane,
+    socket: &mut Socket,
+) -> io::Result<FastPathEnd> {
     loop {
         let received = poll_fn(|task| match cx.stopping.get() {
             true => Poll::Ready(Ok(None)),
             false => socket.poll_receive(REQUEST_BYTES_MAX, task).map_ok(Some),
         });
         let received_bytes = match received.await? {
-            None => return Ok(End::HandedOver),
-            Some(0) => return Ok(End::Closed),
+            None => return Ok(FastPathEnd::HandedOver),
+            Some(0) => return Ok(FastPathEnd::Closed),
             Some(count) => count,
         };
         let Some(begun) = begin(cx, plane, socket.state(), received_bytes) else {
             socket.hand_over(cx.buffers.read.borrow().received(received_bytes).to_vec());
-            return Ok(End::HandedOver);
+            return Ok(FastPathEnd::HandedOver);
         };
         let Begun { route, column, work, mut trace } = begun;
         socket.state().progress.begin_request();
         let response = match work {
-            Work::Response(response) => response,
-            Work::Entity(work) => {
+            BegunWork::Response(response) => response,
+            BegunWork::Entity(work) => {
                 let (outcome, done) = work.await;
                 trace.set_storage(&done);
                 ShortResponse::of(outcome, |failure| cx.explain(socket.state(), failure))
@@ -110,7 +114,7 @@ fn begin(
     let mut trace = Trace::begin(operation, parsed_ns);
     let work = match route {
         Route::Status if request.method == Method::GET => {
-            Work::Response(ShortResponse::status_ready())
+            BegunWork::Response(ShortResponse::status_ready())
         }
         Route::Entity => {
             let is_put = request.method == Method::PUT;
@@ -136,7 +140,7 @@ fn begin(
                 }
                 Ok(()) => entity::delete(&cx.storage, query.key, parsed_ns),
             };
-            Work::Entity(work)
+            BegunWork::Entity(work)
         }
         _ => return None,
     };

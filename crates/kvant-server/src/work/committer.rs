@@ -193,7 +193,7 @@ fn finish(
     writes.for_each(|pending| pending.finish(result.clone(), done_ns));
 }
 
-/// A stall is over.
+/// The message that a stall is over.
 struct Writable;
 
 /// Waits until the store may take `writes` again. Writes that wait too long, these or ones appended
@@ -219,7 +219,7 @@ async fn wait_out_stall(storage: &Storage, store: &dyn Store, writes: &mut Vec<P
         for pending in writes.iter_mut() {
             pending.waits_since.get_or_insert(now);
             pending.work.stall = pending.work.stall.or(reason);
-            // The submission that this time belongs to was refused.
+            // The submission at this time was rejected.
             pending.work.started_ns = 0;
         }
         if is_over {

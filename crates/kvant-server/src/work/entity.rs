@@ -109,7 +109,7 @@ pub(crate) fn delete(storage: &Storage, key: Key, now_ns: u64) -> EntityWork {
 /// What a read waits for.
 enum SlowRead {
     Later(Later<GetRequest>),
-    /// So many bytes.
+    /// This many bytes of memory.
     Memory(u64),
 }
 
@@ -121,7 +121,7 @@ async fn get_slowly(
     mut waits_for: SlowRead,
 ) -> (EntityOutcome, StorageWork) {
     loop {
-        let (later, held) = match waits_for {
+        let (reading, held) = match waits_for {
             SlowRead::Later(later) => (Reading::Later(later), None),
             SlowRead::Memory(bytes) => {
                 let wait_max = storage.config.queue_wait_max;
@@ -138,7 +138,7 @@ async fn get_slowly(
                 (storage.get(&*store, &key, block_bytes_max, now_ns), Some(held))
             }
         };
-        let read = match later {
+        let read = match reading {
             Reading::Done(read) => read,
             Reading::Later(later) => {
                 let done = later.await;
