@@ -18,6 +18,8 @@
 //! Threads: each selector thread runs a single-threaded runtime and owns its connections; the
 //! selectors share the store, the workers, the memory budget, the lifecycle and the figures that
 //! `/metrics` reads.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+#![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 
 mod admission;
 mod affinity;
@@ -30,7 +32,13 @@ mod http;
 mod key;
 mod memory;
 mod routes;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "an event loop owns its thread and blocks in it; its start is reported once"
+)]
 mod selector;
+#[expect(clippy::disallowed_types, reason = "listens")]
 mod server;
 mod store;
 mod timing;
