@@ -110,14 +110,6 @@ enum Bound {
 }
 
 impl Assertion {
-    /// Parses an assertion.
-    ///
-    /// # Errors
-    /// The problem and its place.
-    pub fn parse(text: &str) -> Result<Assertion, ParseError> {
-        parse::parse(text)
-    }
-
     /// The assertion as given.
     pub fn text(&self) -> &str {
         &self.text

@@ -56,14 +56,19 @@ impl std::error::Error for ParseError {}
 /// A result, or the part of the text that is wrong, with a message.
 type Parsed<'a, T> = Result<T, (&'a str, String)>;
 
-/// Parses an assertion.
-pub(super) fn parse(text: &str) -> Result<Assertion, ParseError> {
-    assertion(text).map_err(|(part, message)| ParseError {
-        text: text.to_owned(),
-        // The part is a slice of the text.
-        at_bytes: part.as_ptr() as usize - text.as_ptr() as usize,
-        message,
-    })
+impl Assertion {
+    /// Parses an assertion.
+    ///
+    /// # Errors
+    /// The problem and its place.
+    pub fn parse(text: &str) -> Result<Assertion, ParseError> {
+        assertion(text).map_err(|(part, message)| ParseError {
+            text: text.to_owned(),
+            // The part is a slice of the text.
+            at_bytes: part.as_ptr() as usize - text.as_ptr() as usize,
+            message,
+        })
+    }
 }
 
 fn assertion(text: &str) -> Parsed<'_, Assertion> {
