@@ -1,6 +1,6 @@
 //! The compared figures.
 
-use super::{Row, Spread, TAIL_VALUES_MIN, Unit};
+use super::comparison::{Row, Spread, TAIL_VALUES_MIN, Unit};
 use crate::histogram::Histogram;
 use crate::outcome::Outcome;
 use crate::record::OpRecord;

@@ -1,6 +1,6 @@
 //! A comparison as text.
 
-use super::{Comparison, RateComparison, Row, Spread, Unit, rate_text};
+use super::comparison::{Comparison, RateComparison, Row, Spread, Unit, rate_text};
 use std::fmt;
 
 impl fmt::Display for Comparison {

@@ -1,6 +1,6 @@
 //! Warnings and explanations of a comparison.
 
-use super::{Comparison, SAME_RATE_PART, TAIL_VALUES_MIN, is_same, rate_text};
+use super::comparison::{Comparison, SAME_RATE_PART, TAIL_VALUES_MIN, is_same, rate_text};
 use crate::config::Rate;
 use crate::outcome::Outcome;
 use crate::report::json::{ConfigFacts, ResultFile};
