@@ -27,17 +27,14 @@
 
 use crate::config::Phase;
 use crate::outcome::Outcome;
-use kvant_base::{Error, Result};
+use kvant_base::Result;
 use std::time::Duration;
 
 mod judge;
 mod search;
 
 pub use judge::Judgement;
-use search::Search;
-
-/// The shortest step.
-const MEASURE_MIN: Duration = Duration::from_millis(100);
+pub use search::find_max;
 
 /// The lengths of the phases of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,17 +165,6 @@ impl FindMax {
     pub fn disturbed_count(&self) -> usize {
         self.points.iter().filter(|point| point.disturbance.is_some()).count()
     }
-}
-
-/// Searches.
-///
-/// # Errors
-/// The failure of a phase. `Invalid` when the steps are too short.
-pub fn find_max(config: FindMaxConfig, means: Means<'_>) -> Result<FindMax> {
-    if config.measure < MEASURE_MIN {
-        return Err(Error::invalid("a step needs at least 100ms"));
-    }
-    Search::new(config, means).run()
 }
 
 #[cfg(test)]

@@ -11,9 +11,11 @@ use super::{Attempt, FindMax, FindMaxConfig, Limit, Means, Point, Purpose};
 use crate::config::{Phase, Rate};
 use crate::disturbance::disturbance_of_any_second;
 use crate::outcome::Outcome;
-use kvant_base::Result;
+use kvant_base::{Error, Result};
 use std::time::Duration;
 
+/// The shortest step.
+const MEASURE_MIN: Duration = Duration::from_millis(100);
 /// The steps, in parts of the saturation rate.
 const STEPS: [f64; 7] = [0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0];
 /// Bisection ends when the rate that held is this close to the one that failed, as a part of the
@@ -46,7 +48,18 @@ const BISECTIONS_EXPECTED: f64 = 2.0;
 /// Phases after which only rates are tried that are needed to find one that holds.
 const PHASES_MAX: usize = 60;
 
-pub(super) struct Search<'a> {
+/// Searches.
+///
+/// # Errors
+/// The failure of a phase. `Invalid` when the steps are too short.
+pub fn find_max(config: FindMaxConfig, means: Means<'_>) -> Result<FindMax> {
+    if config.measure < MEASURE_MIN {
+        return Err(Error::invalid("a step needs at least 100ms"));
+    }
+    Search::new(config, means).run()
+}
+
+struct Search<'a> {
     config: FindMaxConfig,
     means: Means<'a>,
     points: Vec<Point>,
@@ -65,7 +78,7 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(config: FindMaxConfig, means: Means<'a>) -> Search<'a> {
+    fn new(config: FindMaxConfig, means: Means<'a>) -> Search<'a> {
         Search {
             config,
             means,
@@ -81,7 +94,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    pub(super) fn run(&mut self) -> Result<FindMax> {
+    fn run(&mut self) -> Result<FindMax> {
         self.saturate()?;
         let mut is_confirmed = false;
         if self.saturation_rate > 0.0 && !self.is_cut_short {
