@@ -2,7 +2,7 @@
 //!
 //! Lines end with CR LF and nothing else: a lenient reading is what request smuggling needs.
 
-use super::{HEAD_BYTES_MAX, ParseError, prefix};
+use super::framing::{HEAD_BYTES_MAX, ParseError, prefix};
 use httparse::{Status, parse_chunk_size};
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Keeps the headers and body of one response for a script.
 
-use super::{BODY_COLLECTED_BYTES_MAX, HEADERS_MAX, ParseError};
+use super::framing::{BODY_COLLECTED_BYTES_MAX, HEADERS_MAX, ParseError};
 use crate::source::ResponseView;
 use httparse::Header;
 

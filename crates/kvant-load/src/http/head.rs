@@ -1,6 +1,7 @@
 //! Response heads: how the body is framed, and whether the connection stays open.
 
-use super::{Collector, HEADERS_MAX, ParseError};
+use super::collector::Collector;
+use super::framing::{HEADERS_MAX, ParseError};
 use httparse::{Header, ParserConfig, Response, Status};
 use std::mem::MaybeUninit;
 

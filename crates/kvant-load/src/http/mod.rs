@@ -13,23 +13,18 @@
 
 mod chunked;
 mod collector;
+mod framing;
 mod head;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use collector::Collector;
+pub(crate) use framing::ParseError;
 
 use chunked::Chunked;
+use framing::{HEAD_BYTES_MAX, prefix};
 use head::{Framing, Head};
-
-/// Longest head (status line and headers), and longest sum of chunk extensions and trailers, in
-/// bytes.
-pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
-/// Most headers of a response.
-pub(crate) const HEADERS_MAX: usize = 128;
-/// Longest body that a [`Collector`] keeps, in bytes. Skipped bodies may have any length.
-pub(crate) const BODY_COLLECTED_BYTES_MAX: usize = 64 << 20;
 
 /// Parses the responses of one connection, one after the other.
 #[derive(Debug, Default)]
@@ -69,30 +64,6 @@ pub(crate) struct Response {
     pub(crate) status: u16,
     /// Whether the server reads another request from this connection.
     pub(crate) keeps_alive: bool,
-}
-
-/// Why input is not a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ParseError {
-    /// Not a status line and headers.
-    Head(httparse::Error),
-    /// A status below 100.
-    Status,
-    /// A head longer than [`HEAD_BYTES_MAX`].
-    HeadTooBig,
-    /// `Content-Length` that is not a number, contradicts another one, or accompanies
-    /// `Transfer-Encoding`.
-    Length,
-    /// `Transfer-Encoding` of an HTTP/1.0 server.
-    TransferEncoding,
-    /// Malformed chunks, or extensions and trailers longer than [`HEAD_BYTES_MAX`].
-    Chunk,
-    /// 101 without an `Upgrade` in the request.
-    Switched,
-    /// A body longer than [`BODY_COLLECTED_BYTES_MAX`] that a script observes.
-    BodyTooBig,
-    /// The connection ended within a response.
-    Truncated,
 }
 
 impl ResponseParser {
@@ -210,11 +181,6 @@ impl ResponseParser {
         };
         head.framing == Framing::Length(0)
     }
-}
-
-/// At most the first `bytes_max` bytes.
-fn prefix(bytes: &[u8], bytes_max: u64) -> &[u8] {
-    &bytes[..bytes_max.min(bytes.len() as u64) as usize]
 }
 
 fn collect_body(collector: &mut Option<&mut Collector>, data: &[u8]) -> Result<(), ParseError> {

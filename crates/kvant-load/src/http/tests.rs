@@ -1,3 +1,4 @@
+use super::framing::{BODY_COLLECTED_BYTES_MAX, HEADERS_MAX};
 use super::*;
 use kvant_env::rng::{Rng, entropy_seed};
 
