@@ -25,6 +25,7 @@ mod queue;
 mod receive;
 mod recorder;
 mod send;
+mod stage;
 mod timers;
 
 use crate::config::LoadConfig;
@@ -39,9 +40,9 @@ use kvant_base::wait::{self, WaitKind};
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Clock;
 use messages::{Command, Report, WorkerEvent};
-use phase::{PhaseRun, Stage};
 use queue::{Links, Queue};
 use recorder::{CallSampler, Recorder};
+use stage::{PhaseRun, Stage};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -50,10 +51,11 @@ use timers::Timers;
 
 /// Batches sent between two polls.
 const SENDS_PER_TURN: usize = 32;
+/// Connections being opened at once, over all threads: fewer than a listener's backlog usually
+/// holds.
+const OPENING_MAX: usize = 64;
 /// Size of the receive buffer.
 const READ_BYTES: usize = 64 << 10;
-/// Time from the start to the calibration of `wrk2_exact`.
-const CALIBRATION_NS: u64 = 10_000_000_000;
 /// Longest wait, in nanoseconds: beyond any phase's next boundary, and valid for the kernel.
 const WAIT_NS_MAX: u64 = 3_600_000_000_000;
 
@@ -156,7 +158,7 @@ impl Worker {
             busy: Queue::new(),
             opening: Queue::new(),
             to_open: (0..count).collect(),
-            opening_max: (open::OPENING_MAX / config.thread_count).max(1),
+            opening_max: (OPENING_MAX / config.thread_count).max(1),
             addresses: vec![0; config.targets.len()],
             tls,
             timers: Timers::new(count),

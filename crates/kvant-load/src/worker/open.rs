@@ -3,15 +3,11 @@
 
 use super::Worker;
 use super::connection::ConnState;
-use super::phase::Stage;
+use super::stage::Stage;
 use crate::net::stream::{self, Stream};
 use kvant_base::Result;
 use rustix::fd::AsFd;
 use std::io;
-
-/// Connections being opened at once, over all threads: fewer than a listener's backlog usually
-/// holds.
-pub(super) const OPENING_MAX: usize = 64;
 
 impl Worker {
     pub(super) fn open_some(&mut self) {

@@ -6,15 +6,15 @@
 //! 2. When the phase ends, the requests in flight are counted and then forgotten: their responses
 //!    are not recorded.
 
+use super::Worker;
 use super::connection::ConnState;
-use super::messages::{Command, Quota, ThreadEnd, WorkerEvent};
+use super::messages::{Command, ThreadEnd, WorkerEvent};
 use super::pace::Pace;
-use super::{CALIBRATION_NS, Worker};
-use crate::config::Phase;
+use super::recorder::CALIBRATION_NS;
+use super::stage::{PhaseRun, Stage};
 use crate::histogram::Histogram;
 use crate::plan::stagger;
 use kvant_base::Result;
-use std::sync::Arc;
 use std::time::Duration;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -24,68 +24,6 @@ const PREPARE_NS_MAX: u64 = 1_000_000_000;
 /// The same while connections are being opened (a lost SYN is sent again after 1 s and 3 s), or
 /// have old requests in flight.
 const PREPARE_BUSY_NS_MAX: u64 = 5_000_000_000;
-
-/// The stage of a phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// There is no phase.
-    #[default]
-    Idle,
-    /// Connections are being opened.
-    Preparing,
-    /// They are open; other threads still open theirs.
-    Ready,
-    /// The plan has begun, or has a time to begin.
-    Running,
-}
-
-/// The state of a phase in a worker.
-#[derive(Default)]
-pub(super) struct PhaseRun {
-    pub(super) stage: Stage,
-    phase: Phase,
-    pub(super) quota: Arc<Quota>,
-    pub(super) pace: Pace,
-    /// The zero of the plan.
-    pub(super) begin_ns: u64,
-    pub(super) measured_ns: u64,
-    end_ns: u64,
-    /// The end of the warm-up, of the current second, or of the phase, whichever is next.
-    pub(super) boundary_ns: u64,
-    pub(super) is_measuring: bool,
-    /// When the source stopped, which ends the plan.
-    stopped_ns: Option<u64>,
-    /// Recorded requests that were written, or failed to be written.
-    pub(super) tried: u64,
-    /// Until when the source has nothing to send; 0 if it has.
-    pub(super) paused_until_ns: u64,
-    /// When the last pause of the source ended.
-    pub(super) unpaused_ns: u64,
-    /// How long before a planned time the loop polls instead of sleeping.
-    pub(super) spin_ns: u64,
-    /// Whether all events from before this phase, such as closed connections, are handled.
-    pub(super) has_seen_all: bool,
-    /// When the number of free connections last changed during preparation.
-    progress_ns: u64,
-    free_count: usize,
-}
-
-impl PhaseRun {
-    #[inline]
-    pub(super) fn is_stopped(&self) -> bool {
-        self.stopped_ns.is_some()
-    }
-
-    /// How many planned requests one of `thread_count` threads can still send: roughly its share of
-    /// the quota.
-    fn unsent_max(&self, thread_count: usize) -> u64 {
-        self.quota.left().div_ceil(thread_count as u64)
-    }
-
-    fn plan_end_ns(&self) -> u64 {
-        self.stopped_ns.unwrap_or(u64::MAX)
-    }
-}
 
 impl Worker {
     pub(super) fn handle_command(&mut self, command: Command) -> Result<()> {

@@ -5,7 +5,6 @@
 //! 2. The coordinator clears the intervals and returns them: clearing histograms takes longer than
 //!    a request.
 
-use super::CALIBRATION_NS;
 use super::connection::Flight;
 use super::messages::ThreadSecond;
 use crate::config::StatusSet;
@@ -17,6 +16,8 @@ use kvant_env::Clock;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::mpsc::Receiver;
 
+/// Time from the start to the calibration of `wrk2_exact`.
+pub(super) const CALIBRATION_NS: u64 = 10_000_000_000;
 /// One of this many calls of a source is timed.
 const SOURCE_SAMPLE: u64 = 64;
 /// Sample length of the response rate, as in wrk, in nanoseconds.

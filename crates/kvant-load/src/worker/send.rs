@@ -3,7 +3,7 @@
 use super::Worker;
 use super::connection::ConnState;
 use super::pace::Pace;
-use super::phase::Stage;
+use super::stage::Stage;
 use crate::plan::Wrk2Step;
 use crate::source::Fate;
 use kvant_base::Result;
