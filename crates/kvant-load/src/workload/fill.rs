@@ -14,7 +14,8 @@
 //! Threads: sources belong to their threads and update the counters of [`FillProgress`], which any
 //! thread may read.
 
-use super::config::{Kind, Mix, WorkloadConfig};
+use super::check::check;
+use super::config::Kind;
 use super::native::Shared;
 use crate::config::{LoadConfig, Phase, Rate};
 use crate::load::Load;
@@ -25,90 +26,15 @@ use crate::source::RequestSource;
 use kvant_base::Result;
 use kvant_env::Env;
 use source::FillSource;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+mod config;
+mod progress;
 mod source;
 
-/// Most requests in one write.
-pub const PIPELINE_MAX: usize = 1_024;
-/// Most keys of a thread that wait for a retry; at this number it sends no unsent key.
-pub const WAITING_MAX: usize = 1 << 16;
-
-/// Configuration of a fill.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FillConfig {
-    /// Keys, values and seed; mix, distribution and hit ratio have no effect.
-    pub workload: WorkloadConfig,
-    /// Requests in one write.
-    pub pipeline: usize,
-    /// Most tries of a key.
-    pub tries_max: u32,
-    /// Longest time of the fill.
-    pub time_max: Duration,
-}
-
-impl FillConfig {
-    /// A fill with the keys and values of `workload`: 16 requests in a write, 100 tries, one hour.
-    pub fn new(workload: WorkloadConfig) -> FillConfig {
-        FillConfig {
-            workload: WorkloadConfig { mix: Mix::only(Kind::Put), ..workload },
-            pipeline: 16,
-            tries_max: 100,
-            time_max: Duration::from_secs(3_600),
-        }
-    }
-
-    /// Every problem of this fill, a sentence each.
-    pub fn problems(&self) -> Vec<String> {
-        let mut problems = self.workload.problems();
-        if !(1..=PIPELINE_MAX).contains(&self.pipeline) {
-            problems.push(format!(
-                "{} pipelined requests are not within 1 and {PIPELINE_MAX}",
-                self.pipeline
-            ));
-        }
-        if self.tries_max == 0 {
-            problems.push("0 tries store nothing".into());
-        }
-        if self.time_max.is_zero() {
-            problems.push("a fill needs time".into());
-        }
-        problems
-    }
-}
-
-/// Progress of a running fill.
-#[derive(Debug, Default)]
-pub struct FillProgress {
-    stored_keys: AtomicU64,
-    stored_bytes: AtomicU64,
-    resent: AtomicU64,
-    /// The first failure, which ends the fill.
-    failure: OnceLock<String>,
-}
-
-impl FillProgress {
-    /// Acknowledged keys.
-    pub fn stored_keys(&self) -> u64 {
-        self.stored_keys.load(Ordering::Relaxed)
-    }
-
-    /// Bytes of acknowledged keys and values.
-    pub fn stored_bytes(&self) -> u64 {
-        self.stored_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Retries.
-    pub fn resent(&self) -> u64 {
-        self.resent.load(Ordering::Relaxed)
-    }
-
-    fn fail(&self, message: String) {
-        self.failure.get_or_init(|| message);
-    }
-}
+pub use config::{FillConfig, PIPELINE_MAX, WAITING_MAX};
+pub use progress::FillProgress;
 
 /// The result of a fill.
 #[derive(Clone, Debug)]
@@ -185,7 +111,7 @@ fn sources(
     ops: &OpNames,
     progress: &Arc<FillProgress>,
 ) -> Result<Vec<Box<dyn RequestSource>>> {
-    super::check(config.problems())?;
+    check(config.problems())?;
     let shared = Arc::new(Shared::new(&config.workload, &load.targets, headers, ops)?);
     let op = ops.intern(Kind::Put.name());
     let source = |thread| -> Box<dyn RequestSource> {

@@ -12,6 +12,7 @@
 //!
 //! Threads: a source belongs to one thread; the byte tables are shared and immutable.
 
+mod check;
 pub mod config;
 pub mod fill;
 mod head;
@@ -31,7 +32,8 @@ pub use value::ValueBytes;
 use crate::op::OpNames;
 use crate::source::RequestSource;
 use crate::target::Target;
-use kvant_base::{Error, Result};
+use check::check;
+use kvant_base::Result;
 use native::{NativeSource, Shared};
 use std::sync::Arc;
 
@@ -53,13 +55,6 @@ pub fn sources(
         Box::new(NativeSource::new(config, Arc::clone(&shared), thread, thread_count))
     };
     Ok((0..thread_count).map(source).collect())
-}
-
-fn check(problems: Vec<String>) -> Result<()> {
-    if problems.is_empty() {
-        return Ok(());
-    }
-    Err(Error::invalid(problems.join("; ")))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! One thread's part of a fill: chooses the next keys and tracks those in flight.
 
-use super::{FillConfig, FillProgress, WAITING_MAX};
+use super::config::{FillConfig, WAITING_MAX};
+use super::progress::FillProgress;
 use crate::op::OpId;
 use crate::source::{Batch, Expected, Fate, RequestSource};
 use crate::workload::native::Shared;
