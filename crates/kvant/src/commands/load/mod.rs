@@ -31,7 +31,8 @@ use fill::FillSettings;
 use kvant_base::Result;
 use kvant_load::compare;
 use kvant_load::report::json::ResultFile;
-use settings::LoadSettings;
+use run::Run;
+use settings::{LoadPlan, LoadSettings};
 use signals::Stop;
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -40,7 +41,7 @@ use std::path::Path;
 /// Runs the command; returns the exit code.
 pub(crate) fn load(args: &ArgMatches) -> u8 {
     match args.subcommand() {
-        None => run_with(LoadSettings::read(args), |settings, stop| run::run(&settings, stop)),
+        None => run_with(LoadSettings::read(args), |settings, stop| run_load(&settings, stop)),
         Some(("fill", args)) => {
             run_with(FillSettings::read(args), |settings, stop| fill::fill(&settings, stop))
         }
@@ -59,6 +60,18 @@ fn run_with<S: Send + 'static>(
         Err(problems) => return crate::refuse("argument", &problems),
     };
     exit_code(signals::run(move |stop| exit_code(work(settings, &stop))))
+}
+
+/// Runs the load that `settings` describe; returns the exit code.
+///
+/// # Errors
+/// What kept the load from running, or its results from being written.
+fn run_load(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
+    let run = Run::start(settings, stop)?;
+    match &settings.plan {
+        LoadPlan::Steps(rates) => run.steps(rates),
+        LoadPlan::FindMax(slo) => search::run(run, slo),
+    }
 }
 
 /// The exit code; reports an error.

@@ -8,8 +8,7 @@ use super::judgement::{EXIT_BROKEN, Judge};
 use super::outputs::{Outputs, print};
 #[cfg(feature = "profiler")]
 use super::own_profile::OwnProfile;
-use super::search;
-use super::settings::{LoadPlan, LoadSettings};
+use super::settings::LoadSettings;
 use super::signals::Stop;
 use super::sources;
 use super::targets;
@@ -24,49 +23,6 @@ use kvant_load::script::Script;
 use kvant_load::verdict::{self, Verdict};
 use kvant_load::{Interval, Load, OpNames, Outcome, Phase, Rate};
 use std::io::{self, IsTerminal, Stderr};
-
-/// Runs the load that `settings` describe; returns the exit code.
-///
-/// # Errors
-/// What kept the load from running, or its results from being written.
-pub(super) fn run(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
-    let env = Env::posix();
-    let ops = OpNames::default();
-    let config = targets::connect(&settings.common)?;
-    let (sources, script) = sources::make(settings, &config.targets, &ops, &env)?;
-    let judge = Judge::new(&settings.results.asserts, settings.results.baseline.as_deref())?;
-    let outputs = Outputs::create(&settings.results)?;
-    let result = facts::result(settings, &config);
-    let mut load = Load::start(config, sources, ops.clone(), env.clone())?;
-    stop.attach(load.stopper());
-    load.watch_machine(ProcFs::system());
-    #[cfg(feature = "profiler")]
-    let own_profile = {
-        let output = settings.results.profile.clone();
-        output.map(|output| OwnProfile::new(output, &mut load, &env))
-    };
-    let run = Run {
-        settings,
-        env,
-        ops,
-        load,
-        progress: LiveProgress {
-            progress: Progress::new(io::stderr(), io::stderr().is_terminal()),
-            is_quiet: settings.common.is_quiet,
-        },
-        outputs,
-        #[cfg(feature = "profiler")]
-        own_profile,
-        result,
-        judge,
-        watchdog: settings.results.aborts_on_fail.then(|| Watchdog::new(&settings.results.asserts)),
-        script,
-    };
-    match &settings.plan {
-        LoadPlan::Steps(rates) => run.steps(rates),
-        LoadPlan::FindMax(slo) => search::run(run, slo),
-    }
-}
 
 /// A started load, whose threads wait for phases.
 pub(super) struct Run<'a> {
@@ -90,9 +46,53 @@ struct LiveProgress {
     is_quiet: bool,
 }
 
+impl<'a> Run<'a> {
+    /// Starts the load that `settings` describe.
+    ///
+    /// # Errors
+    /// What kept the load from starting.
+    pub(super) fn start(settings: &'a LoadSettings, stop: &Stop) -> Result<Run<'a>> {
+        let env = Env::posix();
+        let ops = OpNames::default();
+        let config = targets::connect(&settings.common)?;
+        let (sources, script) = sources::make(settings, &config.targets, &ops, &env)?;
+        let judge = Judge::new(&settings.results.asserts, settings.results.baseline.as_deref())?;
+        let outputs = Outputs::create(&settings.results)?;
+        let result = facts::result(settings, &config);
+        let mut load = Load::start(config, sources, ops.clone(), env.clone())?;
+        stop.attach(load.stopper());
+        load.watch_machine(ProcFs::system());
+        #[cfg(feature = "profiler")]
+        let own_profile = {
+            let output = settings.results.profile.clone();
+            output.map(|output| OwnProfile::new(output, &mut load, &env))
+        };
+        Ok(Run {
+            settings,
+            env,
+            ops,
+            load,
+            progress: LiveProgress {
+                progress: Progress::new(io::stderr(), io::stderr().is_terminal()),
+                is_quiet: settings.common.is_quiet,
+            },
+            outputs,
+            #[cfg(feature = "profiler")]
+            own_profile,
+            result,
+            judge,
+            watchdog: settings
+                .results
+                .aborts_on_fail
+                .then(|| Watchdog::new(&settings.results.asserts)),
+            script,
+        })
+    }
+}
+
 impl Run<'_> {
     /// Runs a phase for each rate and prints wrk2's text for each.
-    fn steps(mut self, rates: &[Rate]) -> Result<u8> {
+    pub(super) fn steps(mut self, rates: &[Rate]) -> Result<u8> {
         let mut phases = Vec::with_capacity(rates.len());
         for (index, &rate) in rates.iter().enumerate() {
             let phase = Phase {
