@@ -43,29 +43,20 @@ use std::time::Duration;
 
 mod backend;
 mod crash;
+mod crash_style;
 mod disk;
 mod faults;
 mod inode;
 mod journal;
 mod tree;
 
+pub use crash_style::CrashStyle;
 pub use faults::FaultOp;
 
 /// The file system. Clones share the same disk.
 #[derive(Clone)]
 pub struct FaultyFs {
     disk: Arc<NamedMutex<Disk>>,
-}
-
-/// What a crash does to unsynced changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CrashStyle {
-    /// All are lost.
-    DropUnsynced,
-    /// All survive, as after the end of the process alone.
-    KeepAll,
-    /// Each is dropped, kept, reordered or torn, chosen by the seed.
-    Random,
 }
 
 /// Whether power was lost before or after a sync took effect.

@@ -1,6 +1,6 @@
 //! Crash images: what survives a power loss, by the rules of [`super`].
 
-use super::CrashStyle;
+use super::crash_style::CrashStyle;
 use super::disk::{Disk, InodeCell, SyncTarget, new_inode, touches};
 use super::inode::{Edit, Inode};
 use super::journal::Fate;
