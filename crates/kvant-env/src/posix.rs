@@ -15,6 +15,7 @@
 
 use crate::fs::{DirEntry, File, FileLock, Fs};
 use kvant_base::wait::{self, WaitKind};
+use mode::{DIR_MODE, FILE_MODE};
 use rustix::io::retry_on_intr;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, IoSlice};
@@ -26,15 +27,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 mod lock;
 mod memory;
+mod mode;
 
 pub use memory::{Mapping, keep_little_freed_memory};
 
 /// Parts that one system call takes (`IOV_MAX`).
 const WRITE_PARTS_MAX: usize = 1024;
-/// Mode of new files.
-const FILE_MODE: u32 = 0o600;
-/// Mode of new directories.
-const DIR_MODE: u32 = 0o700;
 
 /// The operating system's file system.
 #[derive(Default)]

@@ -9,7 +9,7 @@
 //!
 //! Threads: any.
 
-use super::FILE_MODE;
+use super::mode::FILE_MODE;
 use crate::fs::FileLock;
 use kvant_base::lock::NamedMutex;
 use std::fs::{self, File, OpenOptions, TryLockError};
