@@ -15,14 +15,20 @@
 //! Threads: any. Blocks are distributed over shards by hash. The mutex of a shard is held for one
 //! lookup, insertion or eviction. No thread holds two shard locks.
 
+mod admission;
+mod block_key;
 mod shard;
+
+pub(crate) use admission::Admission;
+pub(crate) use block_key::BlockKey;
 
 use crate::format::FileNum;
 use crate::stats::CacheStats;
+use block_key::BuildBlockHasher;
 use kvant_base::lock::NamedMutex;
 use kvant_base::{Consumer, MemoryBudget};
 use shard::Shard;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -37,32 +43,6 @@ const SHARD_BYTES: u64 = 16 << 20;
 const ENTRY_OVERHEAD_BYTES: u64 = 256;
 /// The reserve that other consumers can grow into, and the minimum capacity: 1/16 of the budget.
 const RESERVE_SHIFT: u32 = 4;
-
-/// Identifies a block. File numbers are never reused, so an entry is never stale.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct BlockKey {
-    pub(crate) file_num: FileNum,
-    pub(crate) offset_bytes: u64,
-}
-
-/// The queue of a new block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
-    /// The small queue: data blocks.
-    Probation,
-    /// The main queue: index and filter blocks, each of which serves many reads.
-    Main,
-}
-
-impl Admission {
-    /// Largest block admitted: a larger one would evict too many others.
-    fn block_bytes_max(self, capacity_bytes: u64) -> u64 {
-        match self {
-            Admission::Probation => capacity_bytes / 4,
-            Admission::Main => capacity_bytes / 2,
-        }
-    }
-}
 
 pub(crate) struct Cache<V> {
     memory: Arc<MemoryBudget>,
@@ -190,31 +170,6 @@ impl<V> Cache<V> {
 impl<V> Drop for Cache<V> {
     fn drop(&mut self) {
         self.memory.subtract(Consumer::BlockCache, *self.used_bytes.get_mut());
-    }
-}
-
-type BuildBlockHasher = BuildHasherDefault<BlockHasher>;
-
-/// Hashes the two numbers of a [`BlockKey`]. No client chooses them, so the hash needs no key.
-#[derive(Default)]
-struct BlockHasher(u64);
-
-impl Hasher for BlockHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    #[inline]
-    fn write_u64(&mut self, number: u64) {
-        let product = u128::from(self.0 ^ number ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
-        self.0 = product as u64 ^ (product >> 64) as u64;
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        self.0
     }
 }
 

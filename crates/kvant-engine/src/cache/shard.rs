@@ -6,7 +6,8 @@
 //!    many.
 //! 2. `bytes` of a queue is the sum of the charges of its blocks.
 
-use super::{Admission, BlockKey, BuildBlockHasher};
+use super::admission::Admission;
+use super::block_key::{BlockKey, BuildBlockHasher};
 use crate::format::FileNum;
 use crate::stats::CacheStats;
 use std::collections::{HashMap, VecDeque};
