@@ -1,6 +1,6 @@
 //! Prints the contents of a data directory as text.
 
-use super::{TOOL_MEMORY_BYTES, lock_existing, open_db, open_table_file, table_context};
+use super::open::{TOOL_MEMORY_BYTES, lock_existing, open_db, open_table_file, table_context};
 use crate::cursor::InternalIterator;
 use crate::db::inventory::list;
 use crate::format::{FileKind, FileNum, InternalKeyRef, ValueKind, file_path, split_expiry};

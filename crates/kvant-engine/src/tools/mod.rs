@@ -3,6 +3,7 @@
 //! Each tool takes the lock of the directory, so none reads files that a server is changing.
 
 mod dump;
+mod open;
 mod repair;
 mod restore;
 mod verify;
@@ -12,65 +13,19 @@ pub use repair::{RepairReport, repair};
 pub use restore::{RestoreReport, restore};
 pub use verify::{VerifyReport, verify};
 
-use crate::db::directory;
-use crate::db::{Db, Resources};
-use crate::format::{FileKind, FileNum, file_path};
-use crate::options::Options;
 use crate::stats::Stats;
-use crate::table::{BlockCache, Table, TableContext, TableStats};
-use kvant_base::{Error, MemoryBudget, Result};
-use kvant_env::{Env, FileLock};
+use kvant_base::Result;
+use kvant_env::Env;
+use open::open_db;
 use std::path::Path;
-use std::sync::Arc;
-
-/// Memory budget of a tool, in bytes.
-const TOOL_MEMORY_BYTES: u64 = 256 << 20;
 
 /// The statistics of a database that is not in use: opens, recovers and closes it.
 ///
 /// # Errors
-/// As [`Db::open`].
+/// As [`Db::open`](crate::db::Db::open).
 pub fn stats(env: &Env, dir: &Path) -> Result<Stats> {
     let db = open_db(env, dir)?;
     let stats = db.stats();
     db.close()?;
     Ok(stats)
-}
-
-fn open_db(env: &Env, dir: &Path) -> Result<Db> {
-    let options = Options::for_memory(TOOL_MEMORY_BYTES);
-    let resources = Resources::new(&options);
-    Db::open(env.clone(), dir, options, resources)
-}
-
-fn lock_existing(env: &Env, dir: &Path) -> Result<Box<dyn FileLock>> {
-    if !env.fs.exists(dir).map_err(|e| Error::io("look at", dir, e))? {
-        return Err(Error::invalid("there is no such directory").with_file(dir));
-    }
-    directory::lock(env, dir)
-}
-
-/// `metadata_share_bytes`: most bytes of pinned indexes and filters; with 0 they are not read at
-/// open.
-fn table_context(metadata_share_bytes: u64) -> Arc<TableContext> {
-    let memory = MemoryBudget::new(TOOL_MEMORY_BYTES);
-    Arc::new(TableContext {
-        cache: BlockCache::new(Arc::clone(&memory)),
-        memory,
-        metadata_share_bytes,
-        stats: Arc::new(TableStats::default()),
-    })
-}
-
-/// Opens the table in file `num` without comparing it with the manifest.
-fn open_table_file(
-    env: &Env,
-    dir: &Path,
-    num: FileNum,
-    context: &Arc<TableContext>,
-) -> Result<Arc<Table>> {
-    let path = file_path(dir, FileKind::Table, num);
-    let file = env.fs.open(&path).map_err(|e| Error::io("open", &path, e))?;
-    let file_bytes = file.len_bytes().map_err(|e| Error::io("read the length of", &path, e))?;
-    Table::open(file, &path, num, file_bytes, Arc::clone(context))
 }

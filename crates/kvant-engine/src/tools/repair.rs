@@ -9,7 +9,7 @@
 //!    first level. Without a readable manifest all logs become such a table.
 //! 4. A new manifest describes the result. Damaged files are moved to `lost/`; nothing is deleted.
 
-use super::{TOOL_MEMORY_BYTES, lock_existing, open_table_file, table_context};
+use super::open::{TOOL_MEMORY_BYTES, lock_existing, open_table_file, table_context};
 use crate::cursor::InternalIterator;
 use crate::db::inventory::{Listed, first_seq, list, lost_logs, needed_wals, open_table};
 use crate::format::{FileKind, FileNum, InternalKeyRef, SeqNum, file_path};

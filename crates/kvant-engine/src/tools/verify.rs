@@ -1,6 +1,6 @@
 //! Reads a whole database and reports damage. Tables and logs pass the same checks as at open.
 
-use super::{TOOL_MEMORY_BYTES, lock_existing, table_context};
+use super::open::{TOOL_MEMORY_BYTES, lock_existing, table_context};
 use crate::db::inventory::{list, lost_logs, open_table, read_logs};
 use crate::format::FileKind;
 use crate::version;
