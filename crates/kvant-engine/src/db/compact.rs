@@ -11,7 +11,7 @@ use crate::compaction::{
 };
 use crate::events::{number, text};
 use crate::format::{FileKind, FileNum, file_name};
-use crate::iter::{CompactionIter, Horizon, InternalIterator, LevelIter, MergeIter, TableRun};
+use crate::iter::{CompactionIter, Horizon, LevelIter, MergeIter, MergeSource, TableRun};
 use crate::table::Table;
 use crate::version::{TableFile, Version, VersionEdit};
 use kvant_base::events::Fields;
@@ -200,11 +200,7 @@ impl Maintenance {
     }
 
     /// Writes the entries of `sources` that must be kept as tables of the plan's output level.
-    fn write_merged(
-        &self,
-        merging: &Merging<'_>,
-        sources: Vec<Box<dyn InternalIterator>>,
-    ) -> Result<Outputs> {
+    fn write_merged(&self, merging: &Merging<'_>, sources: Vec<MergeSource>) -> Result<Outputs> {
         let plan = merging.plan;
         let grandparents: Vec<_> = merging
             .grandparents
@@ -260,16 +256,16 @@ fn files(version: &Version<Table>, level: usize, nums: &[FileNum]) -> Vec<Arc<Ta
 }
 
 /// The entries of all inputs.
-fn all_sources(inputs: Inputs) -> Vec<Box<dyn InternalIterator>> {
+fn all_sources(inputs: Inputs) -> Vec<MergeSource> {
     let sources = inputs.into_iter().map(|(level, files)| sources(level, files));
     sources.flatten().collect()
 }
 
 /// The entries of some tables of a level: those of level 0 overlap, those of another level follow
 /// each other.
-fn sources(level: usize, files: Vec<Arc<TableFile<Table>>>) -> Vec<Box<dyn InternalIterator>> {
+fn sources(level: usize, files: Vec<Arc<TableFile<Table>>>) -> Vec<MergeSource> {
     if level == 0 {
-        let iter = |file: Arc<TableFile<Table>>| -> Box<dyn InternalIterator> {
+        let iter = |file: Arc<TableFile<Table>>| -> MergeSource {
             Box::new(file.table.iter(false, Consumer::Compaction))
         };
         return files.into_iter().map(iter).collect();

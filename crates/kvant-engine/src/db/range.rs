@@ -9,7 +9,7 @@ use super::pinned_seq::PinnedSeq;
 use super::tree::Tree;
 use super::view::SuperVersion;
 use crate::format::SeqNum;
-use crate::iter::{InternalIterator, LevelIter, MergeIter, TableRun, VisibleIter};
+use crate::iter::{LevelIter, MergeIter, MergeSource, TableRun, VisibleIter};
 use crate::table::{RangeTrace, ReadTrace, Table, TableIter};
 use crate::version::TableFile;
 use kvant_base::limits::LEVELS;
@@ -138,7 +138,7 @@ fn visible(
     end: Option<&[u8]>,
     trace: &Arc<RangeTrace>,
 ) -> VisibleIter<MergeIter> {
-    let mut sources: Vec<Box<dyn InternalIterator>> = Vec::new();
+    let mut sources: Vec<MergeSource> = Vec::new();
     sources.push(Box::new(view.active.iter()));
     for sealed in &view.sealed {
         sources.push(Box::new(sealed.memtable.iter()));

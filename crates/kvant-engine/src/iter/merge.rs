@@ -14,10 +14,13 @@ use crate::format::{InternalKeyRef, key_prefix};
 use kvant_base::Result;
 use std::cmp::Ordering;
 
+/// A source of a merge.
+pub(crate) type MergeSource = Box<dyn InternalIterator>;
+
 /// Merges sources by internal key, and equal keys by the order of the sources. Keys can be equal
 /// after a recovery, which may write the entries of a log to a table again.
 pub(crate) struct MergeIter {
-    sources: Vec<Box<dyn InternalIterator>>,
+    sources: Vec<MergeSource>,
     heap: Vec<Slot>,
 }
 
@@ -29,7 +32,7 @@ struct Slot {
 
 impl MergeIter {
     /// A merge of `sources`, the newest first.
-    pub(crate) fn new(sources: Vec<Box<dyn InternalIterator>>) -> MergeIter {
+    pub(crate) fn new(sources: Vec<MergeSource>) -> MergeIter {
         let heap = Vec::with_capacity(sources.len());
         MergeIter { sources, heap }
     }

@@ -12,9 +12,8 @@ mod slice;
 mod test_support;
 mod visible;
 
-pub(crate) use crate::cursor::InternalIterator;
 pub(crate) use compaction::{CompactionIter, Horizon, KeptEntry};
 pub(crate) use level::{LevelIter, TableRun};
-pub(crate) use merge::MergeIter;
+pub(crate) use merge::{MergeIter, MergeSource};
 pub(crate) use slice::SliceIter;
 pub(crate) use visible::VisibleIter;

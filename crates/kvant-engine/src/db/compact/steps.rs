@@ -13,7 +13,7 @@
 use super::{Inputs, Merging, sources};
 use crate::compaction::runner::Outputs;
 use crate::db::maintenance::Maintenance;
-use crate::iter::{InternalIterator, SliceIter};
+use crate::iter::{MergeSource, SliceIter};
 use crate::version::VersionEdit;
 use kvant_base::Result;
 
@@ -35,7 +35,7 @@ impl Maintenance {
         let mut from = Vec::new();
         let mut all = Outputs::default();
         for (file, to) in lower.into_iter().zip(ends) {
-            let slice = |source| -> Box<dyn InternalIterator> {
+            let slice = |source| -> MergeSource {
                 Box::new(SliceIter::new(source, from.clone(), to.clone()))
             };
             let above = sources(upper_level, upper.clone()).into_iter().map(slice);
