@@ -1,9 +1,9 @@
 //! Kvant's interface to the environment: file system, clocks, randomness and background threads.
 //!
 //! The crates above use an [`Env`] instead of the system, so that tests can replace the disk by one
-//! that loses unsynced data, and threads by single steps that a seed replays. Some uses stay outside:
-//! sockets, the threads and timers of event loops, and the profiler's signal timers, CPU clocks and
-//! perf events, which work in signal handlers. `docs/architecture.md` lists them.
+//! that loses unsynced data, and threads by single steps that a seed replays. Some uses stay
+//! outside: sockets, the threads and timers of event loops, and the profiler's signal timers, CPU
+//! clocks and perf events, which work in signal handlers. `docs/architecture.md` lists them.
 //!
 //! - [`fs`]: the file-system traits, implemented by [`posix`], [`memory`] and [`faulty`].
 //! - [`clock`]: monotonic and wall time: a system clock and a mock.

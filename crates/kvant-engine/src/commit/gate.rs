@@ -3,9 +3,9 @@
 //! A write passes, or learns that it would have to wait and why; nothing here sleeps. The gate has
 //! three positions:
 //! - **open**: one load per batch;
-//! - **slowed**: writes spend credits, which compaction earns by the bytes that it keeps. The credit
-//!   for such a byte falls in proportion to how far level 0 is between its slow and its stop mark,
-//!   so that writers and compaction meet at a steady level instead of a cliff;
+//! - **slowed**: writes spend credits, which compaction earns by the bytes that it keeps. The
+//!   credit for such a byte falls in proportion to how far level 0 is between its slow and its stop
+//!   mark, so that writers and compaction meet at a steady level instead of a cliff;
 //! - **closed**: nothing passes until the cause is gone.
 //!
 //! Invariants:

@@ -9,8 +9,8 @@
 //! 3. makes them visible and calls the completions, until the queue is empty.
 //!
 //! At [`SyncLevel::Always`](crate::SyncLevel::Always) step 3 is left to the sync task: one fsync
-//! makes all groups durable that were written before it. One thread inserts for all (flat combining:
-//! Hendler, Incze, Shavit, Tzafrir, SPAA 2010); why is in
+//! makes all groups durable that were written before it. One thread inserts for all (flat
+//! combining: Hendler, Incze, Shavit, Tzafrir, SPAA 2010); why is in
 //! `docs/decisions/0001-one-thread-inserts-a-group.md`.
 //!
 //! Invariants:

@@ -149,9 +149,9 @@ impl LogSync {
         }
     }
 
-    /// Whether writes have to wait because the interval's promise would break: there are bytes older
-    /// than two intervals that are not being synced, or a sync has been running for more than an
-    /// interval.
+    /// Whether writes have to wait because the interval's promise would break: there are bytes
+    /// older than two intervals that are not being synced, or a sync has been running for more than
+    /// an interval.
     #[inline]
     pub(crate) fn is_overdue(&self) -> bool {
         let overdue_at_ns = self.overdue_at_ns.load(Ordering::Relaxed);

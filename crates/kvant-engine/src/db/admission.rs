@@ -1,5 +1,5 @@
-//! Decides whether a write may enter the commit pipeline: not on a full disk, and not while flushes,
-//! compactions or syncs are too far behind.
+//! Decides whether a write may enter the commit pipeline: not on a full disk, and not while
+//! flushes, compactions or syncs are too far behind.
 
 use super::context::{Context, TaskName};
 use super::space::{DiskSpace, flush_bytes};
@@ -126,8 +126,8 @@ impl Admission {
         memtable_bytes + tables.map(|table| table.meta.file_bytes).max().unwrap_or(0)
     }
 
-    /// Level 0 is too large and cannot be compacted, because of unreadable tables: a stall of writes
-    /// would never end, so level 0 is left to grow.
+    /// Level 0 is too large and cannot be compacted, because of unreadable tables: a stall of
+    /// writes would never end, so level 0 is left to grow.
     pub(crate) fn note_level_0_stuck(&self, stuck: bool) {
         if self.level_0_stuck.swap(stuck, Ordering::Relaxed) != stuck {
             if stuck {

@@ -26,7 +26,8 @@ impl Created {
         })
     }
 
-    /// Removes it after a refusal. `is_owner`: the directory is locked, so no other process uses it.
+    /// Removes it after a refusal. `is_owner`: the directory is locked, so no other process uses
+    /// it.
     pub(super) fn undo(self, env: &Env, dir: &Path, is_owner: bool, log: &dyn Log) {
         if !is_owner {
             return;

@@ -46,9 +46,9 @@ impl Tree {
     }
 
     /// Logs an edit durably, then shows it to readers. `opened` holds its new tables; `flushed` is
-    /// the sealed memtable that is in one of them; `known_logs` are the logs and their synced bytes.
-    /// On error nothing has changed, and the new tables are removed unless a restart may find the
-    /// edit.
+    /// the sealed memtable that is in one of them; `known_logs` are the logs and their synced
+    /// bytes. On error nothing has changed, and the new tables are removed unless a restart may
+    /// find the edit.
     pub(crate) fn apply(
         &self,
         versions: &mut VersionState,

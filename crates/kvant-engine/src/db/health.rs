@@ -1,9 +1,9 @@
 //! Whether writes succeed, for monitoring.
 //!
 //! A write that fails says so to its client. Here it counts until a write succeeds, or for
-//! [`KEPT_NS`]: a load balancer that sends no more writes because of the failure would never see one
-//! succeed. Flushes and compactions are retried, so their failures count until they succeed, but
-//! only while writes are held back because of them.
+//! [`KEPT_NS`]: a load balancer that sends no more writes because of the failure would never see
+//! one succeed. Flushes and compactions are retried, so their failures count until they succeed,
+//! but only while writes are held back because of them.
 
 use super::core::Core;
 use super::maintenance::Maintenance;

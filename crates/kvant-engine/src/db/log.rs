@@ -27,8 +27,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SPACE_CHECK_BYTES: u64 = 1 << 20;
 /// More than the header of a log or of a record takes.
 const HEADER_BYTES_MAX: u64 = 64;
-/// Largest active memtable on a full disk, in memtables: with the sealed ones it stays below half of
-/// the memory.
+/// Largest active memtable on a full disk, in memtables: with the sealed ones it stays below half
+/// of the memory.
 const FULL_DISK_MEMTABLES_MAX: u64 = 4;
 
 /// The log of a database, behind the commit pipeline.
@@ -150,9 +150,9 @@ impl LogEnv {
         Ok(num)
     }
 
-    /// Seals a full memtable, unless too many sealed ones wait: then it grows, and the gate holds new
-    /// writes back. On a full disk the gate lets deletes pass, and the active memtable takes them up
-    /// to a bound.
+    /// Seals a full memtable, unless too many sealed ones wait: then it grows, and the gate holds
+    /// new writes back. On a full disk the gate lets deletes pass, and the active memtable takes
+    /// them up to a bound.
     fn seal_if_room(&self, writer: &mut LogWriter, group: Group<'_>) -> Result<()> {
         let Context { options, dir, .. } = &*self.context;
         let active_bytes = writer.active.memtable().memory_bytes();

@@ -122,8 +122,8 @@ impl Maintenance {
         self.context.progressed.notify_all();
     }
 
-    /// Handles a failed job; `report` passes the error to the callers that wait for it. Returns when
-    /// to retry.
+    /// Handles a failed job; `report` passes the error to the callers that wait for it. Returns
+    /// when to retry.
     pub(crate) fn note_failure(&self, job: &Job, error: Error, report: impl FnOnce(Error)) -> Step {
         job.last_failure.note(&error, self.context.env.clock.monotonic_ns());
         job.stats.lock().failed_count += 1;

@@ -39,8 +39,9 @@ impl PinnedSeqs {
         PinnedSeq { list: Arc::clone(self), seq, identity }
     }
 
-    /// The numbers that a compaction which starts now must keep readable, ascending. Numbers registered later
-    /// are at least as new as every write in a table, because only visible writes are flushed.
+    /// The numbers that a compaction which starts now must keep readable, ascending. Numbers
+    /// registered later are at least as new as every write in a table, because only visible writes
+    /// are flushed.
     pub(crate) fn seqs(&self) -> Vec<SeqNum> {
         let mut seqs: Vec<_> = self.open.lock().since_ns.keys().map(|&(seq, _)| seq).collect();
         seqs.dedup();

@@ -2,8 +2,8 @@
 //!
 //! A range pins a sequence number for its whole life, but memtables and tables only for a while:
 //! when the tree has changed and enough has been read since, it takes the current super-version and
-//! continues after its last key. A slow reader therefore keeps neither memory nor the space of whole
-//! tables, only the versions that it may still need.
+//! continues after its last key. A slow reader therefore keeps neither memory nor the space of
+//! whole tables, only the versions that it may still need.
 
 use super::pinned_seq::PinnedSeq;
 use super::tree::Tree;
@@ -95,8 +95,8 @@ impl RangeIter {
         Ok(Some(Record { key: entry.key, value: entry.value }))
     }
 
-    /// The blocks and tables touched so far. A table counts again when the range enters it in a newer
-    /// view of the tree.
+    /// The blocks and tables touched so far. A table counts again when the range enters it in a
+    /// newer view of the tree.
     pub fn trace(&self) -> ReadTrace {
         self.trace.get()
     }

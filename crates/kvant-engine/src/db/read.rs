@@ -174,8 +174,8 @@ impl Tree {
         Ok(value.map(|value| entry.value_behind(entry.len() - value.len())))
     }
 
-    /// The value that a reader sees now: `Some(None)` when deleted or expired; `None` when the stored
-    /// value is malformed.
+    /// The value that a reader sees now: `Some(None)` when deleted or expired; `None` when the
+    /// stored value is malformed.
     #[inline]
     fn live_value<'a>(&self, kind: ValueKind, stored: &'a [u8]) -> Option<Option<&'a [u8]>> {
         match kind {

@@ -12,8 +12,9 @@
 //! it later; it also flushes one that is not full when its logs have become many, or restarts that
 //! write little would accumulate them.
 //!
-//! On a full disk steps 4 and 5 leave the new files out: the first write that finds space begins the
-//! log, and the old manifest stays in use. So a database opens for reading without a byte to spare.
+//! On a full disk steps 4 and 5 leave the new files out: the first write that finds space begins
+//! the log, and the old manifest stays in use. So a database opens for reading without a byte to
+//! spare.
 //!
 //! A refused start removes what it has created.
 //!

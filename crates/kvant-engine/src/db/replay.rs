@@ -1,8 +1,9 @@
 //! Replay: the records of the log become memtables again.
 //!
-//! The log is in the order of time. Inserted in that order, every operation would search a skip list
-//! that no cache holds. A [`SortBuffer`] puts the operations into key order, and an ascending insert
-//! needs no search while the memtable has no other entries. A bad record fails the whole opening.
+//! The log is in the order of time. Inserted in that order, every operation would search a skip
+//! list that no cache holds. A [`SortBuffer`] puts the operations into key order, and an ascending
+//! insert needs no search while the memtable has no other entries. A bad record fails the whole
+//! opening.
 //!
 //! Invariants:
 //! 1. memtables change only between log files, so that a flush frees whole files;

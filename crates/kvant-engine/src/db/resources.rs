@@ -13,8 +13,9 @@ pub struct Resources {
     pub memory: Arc<MemoryBudget>,
     /// Receives events as lines for people.
     pub log: Arc<dyn Log>,
-    /// Receives flushes, compactions, stalls and slow fsyncs, with their times. Listeners are called
-    /// by the engine's threads, some of which hold its locks: they must not call the database.
+    /// Receives flushes, compactions, stalls and slow fsyncs, with their times. Listeners are
+    /// called by the engine's threads, some of which hold its locks: they must not call the
+    /// database.
     pub events: Arc<Events>,
     /// Shows how far recovery is.
     pub progress: Arc<RecoveryProgress>,

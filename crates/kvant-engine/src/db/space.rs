@@ -195,8 +195,8 @@ impl DiskSpace {
         available_bytes.saturating_add(from_reserve).saturating_sub(EXTRA_BYTES)
     }
 
-    /// Lends a flush or compaction `bytes`, from the reserve where nothing else is left, for as long
-    /// as the result lives; `None` when there is not as much.
+    /// Lends a flush or compaction `bytes`, from the reserve where nothing else is left, for as
+    /// long as the result lives; `None` when there is not as much.
     pub(crate) fn make_room(&self, bytes: u64) -> Result<Option<LentRoom<'_>>> {
         let mut state = self.state.lock();
         let lent = LentRoom::new(&self.lent_count);
@@ -355,8 +355,8 @@ impl DiskSpace {
         healed
     }
 
-    /// Size at which a compaction ends its tables: smaller when there is less room, so that the next
-    /// compaction needs less.
+    /// Size at which a compaction ends its tables: smaller when there is less room, so that the
+    /// next compaction needs less.
     pub(crate) fn output_table_bytes(&self) -> u64 {
         let table_bytes = self.context.options.table_bytes;
         let room_bytes = self.available_bytes().unwrap_or(u64::MAX);

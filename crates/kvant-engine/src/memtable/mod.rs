@@ -1,7 +1,7 @@
 //! The memtable: recent writes in key order, in memory, until they are flushed to a table.
 //!
-//! A skip list in an arena with one writer. Readers take no lock, no entry is ever moved or removed,
-//! and all memory is freed at once.
+//! A skip list in an arena with one writer. Readers take no lock, no entry is ever moved or
+//! removed, and all memory is freed at once.
 //!
 //! - [`arena`]: memory that is allocated piece by piece and freed as a whole;
 //! - [`node`]: the layout of an entry in that memory; [`skiplist`]: the list of them;

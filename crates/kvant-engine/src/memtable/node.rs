@@ -5,8 +5,8 @@
 //!                                    ^ NodePtr
 //! ```
 //!
-//! As in RocksDB's `InlineSkipList`, the links lie in front of the key, so that the lowest one shares
-//! its cache line.
+//! As in RocksDB's `InlineSkipList`, the links lie in front of the key, so that the lowest one
+//! shares its cache line.
 
 use super::arena::{ALIGN, ArenaWriter};
 use crate::format::InternalKeyRef;

@@ -1,12 +1,12 @@
 //! A skip list (Pugh, CACM 1990) with one writer, any number of readers, and no removal.
 //!
-//! As in LevelDB's `skiplist.h`, the writer publishes a node by one release store per level, so that
-//! readers need no lock.
+//! As in LevelDB's `skiplist.h`, the writer publishes a node by one release store per level, so
+//! that readers need no lock.
 //!
 //! Invariants:
 //! 1. everything in a node but its links is written before the node is linked, and never again;
-//! 2. a node is linked from the lowest level up, by release stores: a reader that finds it (acquire)
-//!    sees all of it;
+//! 2. a node is linked from the lowest level up, by release stores: a reader that finds it
+//!    (acquire) sees all of it;
 //! 3. a node that is found in level `i` has a height above `i`, and is in all levels below `i`;
 //! 4. each level is sorted by internal key, and nodes are never unlinked;
 //! 5. nodes live in the arena, which lives as long as the list;
@@ -271,8 +271,8 @@ impl Inserter {
         });
     }
 
-    /// Whether `target` belongs directly after the last entry, as ascending keys do: then a search is
-    /// unnecessary, because on higher levels nothing lies between `before` and the last entry.
+    /// Whether `target` belongs directly after the last entry, as ascending keys do: then a search
+    /// is unnecessary, because on higher levels nothing lies between `before` and the last entry.
     fn is_at(&self, target: Target<'_>) -> bool {
         let before = self.before[0];
         // SAFETY: the node is linked in level 0 of a list that is alive.

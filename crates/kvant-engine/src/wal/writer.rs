@@ -1,8 +1,8 @@
 //! Appends records to one log file.
 //!
 //! Invariants:
-//! 1. every record is written by one `write_parts_at` call: a group is in the file completely, or its
-//!    tail is missing;
+//! 1. every record is written by one `write_parts_at` call: a group is in the file completely, or
+//!    its tail is missing;
 //! 2. after a failed append nothing is written until [`WalWriter::rollback`] has truncated the file
 //!    to the end of its last complete record;
 //! 3. no space is preallocated: the length of the file is the end of its records.

@@ -31,8 +31,8 @@ pub struct ThreadSpawner {
 }
 
 impl ThreadSpawner {
-    /// A spawner whose deadlines are times of `clock`. Sleepers sleep in real time and check `clock`
-    /// afterwards, so advancing a mock clock wakes no thread.
+    /// A spawner whose deadlines are times of `clock`. Sleepers sleep in real time and check
+    /// `clock` afterwards, so advancing a mock clock wakes no thread.
     pub fn new(clock: Arc<dyn Clock>) -> ThreadSpawner {
         ThreadSpawner { clock, task_panicked: Arc::new(AtomicBool::new(false)) }
     }
