@@ -1,5 +1,5 @@
-//! Space amplification: every key is overwritten several times at random, then compaction runs until
-//! it is idle.
+//! Space amplification: every key is overwritten several times at random, then compaction runs
+//! until it is idle.
 
 use crate::engine::{open, settle};
 use crate::figures::{mib, plain, share, targeted};

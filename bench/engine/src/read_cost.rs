@@ -1,5 +1,5 @@
-//! Data blocks per point read, from cache or disk, by the engine's counters, on a tree as left by the
-//! writes.
+//! Data blocks per point read, from cache or disk, by the engine's counters, on a tree as left by
+//! the writes.
 
 use crate::engine::{open, settle};
 use crate::figures::{plain, share, targeted};

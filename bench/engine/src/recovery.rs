@@ -110,7 +110,8 @@ pub(crate) fn fill(dir: &str, memory_bytes: &str, value_bytes: &str) -> Result<(
     std::process::exit(1);
 }
 
-/// A distinct number for every `number` below 10^9, in pseudorandom order: multiples modulo a prime.
+/// A distinct number for every `number` below 10^9, in pseudorandom order: multiples modulo a
+/// prime.
 fn scattered(number: u64) -> u64 {
     number * 618_033_989 % 1_000_000_007
 }

@@ -1,7 +1,7 @@
 //! A server of known latency: it responds to each request a fixed time after reading it.
 //!
-//! One thread busy-polls its sockets, so that only a turn of its loop is added to the fixed time. It
-//! records the actual time of each response, for comparison with the generator's figures.
+//! One thread busy-polls its sockets, so that only a turn of its loop is added to the fixed time.
+//! It records the actual time of each response, for comparison with the generator's figures.
 //!
 //! `known-latency PORT DELAY_US`. When standard input ends, it prints the median and the 99th
 //! percentile of the time from reading a request to writing its response, in nanoseconds, as

@@ -1,9 +1,9 @@
 //! The lower bound: a server that only moves bytes through the kernel.
 //!
-//! One thread, edge-triggered epoll, one `recv` and one `send` per request. Nothing is parsed: every
-//! blank line in the stream ends a head, and every head gets the same response. Pipelined requests
-//! therefore get one response each. A body needs no code: without a blank line it looks like the
-//! beginning of the next head.
+//! One thread, edge-triggered epoll, one `recv` and one `send` per request. Nothing is parsed:
+//! every blank line in the stream ends a head, and every head gets the same response. Pipelined
+//! requests therefore get one response each. A body needs no code: without a blank line it looks
+//! like the beginning of the next head.
 //!
 //! Invariants:
 //! 1. A turn ends with a short read, a full socket or the end of the connection, so that no edge is
@@ -61,7 +61,8 @@ fn serve(listener: &TcpListener) -> io::Result<()> {
             } else if let Some(connection) = &mut connections[fd] {
                 match turn(connection, &mut received, &answers) {
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                    // Closed or reset by the peer. Closing the socket removes it from the epoll set.
+                    // Closed or reset by the peer. Closing the socket removes it from the epoll
+                    // set.
                     Err(_) => connections[fd] = None,
                     Ok(()) => {}
                 }
