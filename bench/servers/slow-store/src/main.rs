@@ -9,12 +9,12 @@
 //! [--selectors N] [--workers N] [--queue-capacity N] [--queue-wait-max TIME]`, as for `kvant
 //! serve`.
 
-use bytes::Bytes;
 use kvant_base::{Events, NoLog, Result, duration};
-use kvant_engine::{Db, Lookup, Options, ReadTrace, Resources, WriteHealth};
+use kvant_engine::{Db, Options, Resources};
 use kvant_env::Env;
 use kvant_server::{
-    Completion, DispatchMode, LsmStore, Overload, Records, Server, ServerConfig, Store, Write,
+    Capability, Completion, DispatchMode, Lookup, LsmStore, Overload, ReadTrace, Records, Server,
+    ServerConfig, Store, Write, WriteHealth,
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -74,8 +74,7 @@ fn dispatch(name: &str) -> std::result::Result<DispatchMode, String> {
 fn overload(name: &str) -> std::result::Result<Overload, String> {
     Ok(match name {
         "adaptive" => Overload::Adaptive,
-        "reject" => Overload::Reject,
-        "discard" => Overload::Discard,
+        "reject" | "discard" => Overload::Reject,
         "discard-oldest" => Overload::DiscardOldest,
         "caller-runs" => Overload::CallerRuns,
         _ => return Err(format!("there is no policy `{name}`")),
@@ -96,18 +95,26 @@ impl SlowStore {
 }
 
 impl Store for SlowStore {
-    fn get(&self, key: &[u8], trace: &mut ReadTrace) -> Result<Option<Bytes>> {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+
+    fn has(&self, capability: Capability) -> bool {
+        self.store.has(capability)
+    }
+
+    fn get(&self, key: &[u8], block_bytes_max: u32, trace: &mut ReadTrace) -> Result<Lookup> {
         self.wait();
-        self.store.get(key, trace)
+        self.store.get(key, block_bytes_max, trace)
     }
 
     fn try_get(&self, _key: &[u8], _trace: &mut ReadTrace) -> Result<Lookup> {
         Ok(Lookup::NeedsDisk { block_bytes: 0 })
     }
 
-    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) -> Result<()> {
+    fn submit(&self, writes: &mut dyn Iterator<Item = &Write>, done: Completion) {
         self.wait();
-        self.store.submit(writes, done)
+        self.store.submit(writes, done);
     }
 
     fn on_writable(&self, wake: Box<dyn FnOnce() + Send>) {
