@@ -79,7 +79,10 @@ pub(crate) enum SyncStep {
     /// Nothing was due. The next sync is due at this time, if any.
     NotDue(Option<u64>),
     /// All groups written before the call are durable and visible.
-    Synced,
+    Synced {
+        /// Whether groups became visible now.
+        has_published: bool,
+    },
     /// Writes are fenced: no group will become durable.
     Fenced,
 }
@@ -193,7 +196,7 @@ impl<E: CommitEnv> Pipeline<E> {
                     self.env.publish(last_seq);
                 }
                 done.into_iter().for_each(|done| done(Ok(())));
-                SyncStep::Synced
+                SyncStep::Synced { has_published: visible.is_some() }
             }
             Synced::Failed { error, done } => {
                 let cause = self.env.fence(error);

@@ -91,13 +91,14 @@ impl Context {
         self.fence.cause()
     }
 
-    /// Fences writes for good and returns the first cause. The sync task tells the writers that
-    /// wait.
+    /// Fences writes for good and returns the first cause. The tasks open the gate for the writers
+    /// that wait.
     pub(crate) fn fence(&self, cause: Error) -> Error {
         let first = self.fence.set(cause);
         self.log.event(Level::Error, "writes_fenced", &[("cause", &first)]);
         self.progressed.notify_all();
         self.wake(TaskName::Sync);
+        self.wake(TaskName::Flush);
         self.wake(TaskName::Compact);
         first
     }
@@ -144,9 +145,10 @@ impl Context {
     /// Makes names in the data directory durable. A failure fences: the state of the directory is
     /// unknown from then on.
     pub(crate) fn sync_dir(&self) -> Result<()> {
-        self.events
-            .sync("directory", || self.env.fs.sync_dir(&self.dir))
-            .map_err(|source| self.fence(Error::io("fsync", &self.dir, source)))
+        self.events.sync("directory", || self.env.fs.sync_dir(&self.dir)).map_err(|source| {
+            // Not `NoSpace`, after which a delete would try again.
+            self.fence(Error::io("fsync", &self.dir, source)).with_kind(ErrorKind::Fenced)
+        })
     }
 
     /// Removes a file that is not needed. A failure is logged; the next open tries again.

@@ -118,6 +118,9 @@ impl LogEnv {
 
     /// Seals the active memtable, and continues in a new one and a new log file.
     pub(crate) fn seal(&self, writer: &mut LogWriter) -> Result<()> {
+        // A close or a fence may have come while the caller waited for the leader.
+        self.context.check_open()?;
+        self.context.check_writable()?;
         let wal_num = self.begin_log(writer)?;
         writer.active = new_memtable(&self.context.memory, &self.context.options);
         self.tree.views.seal(Arc::clone(writer.active.memtable()), wal_num);

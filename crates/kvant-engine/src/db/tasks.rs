@@ -56,17 +56,21 @@ impl Maintenance {
     fn sync_task(&self) -> Step {
         // The last part of writes.
         let _tag = tag::enter_at(Activity::Put, Stage::Sync);
+        // Before the step: a group that is written during it must get another one. No group follows
+        // a close.
+        let was_closed = self.context.is_closed();
         let step = self.log.sync_step();
         match step {
-            SyncStep::NotDue(_) if self.context.is_closed() => return Step::Finished,
+            SyncStep::NotDue(_) if was_closed => return Step::Finished,
             SyncStep::NotDue(Some(at_ns)) => return Step::IdleUntil(at_ns),
             SyncStep::NotDue(None) => return Step::Idle,
-            SyncStep::Synced => self.context.wake(TaskName::Flush),
+            SyncStep::Synced { has_published: true } => self.context.wake(TaskName::Flush),
+            SyncStep::Synced { has_published: false } => {}
             SyncStep::Fenced => self.log.sync.synced.notify_all(),
         }
         self.admission.update_gate();
         match step {
-            SyncStep::Fenced if self.context.is_closed() => Step::Finished,
+            SyncStep::Fenced if was_closed => Step::Finished,
             SyncStep::Fenced => Step::Idle,
             _ => Step::Worked,
         }
@@ -78,6 +82,8 @@ impl Maintenance {
             return Step::Finished;
         }
         if self.context.fence_cause().is_some() {
+            // The sync task may hang in the disk.
+            self.admission.update_gate();
             return Step::Idle;
         }
         match self.flush_step() {

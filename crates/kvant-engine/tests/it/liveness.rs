@@ -3,13 +3,14 @@
 
 use crate::common::{DIR, small_options};
 use kvant_base::ErrorKind;
-use kvant_engine::{Db, Resources, SyncLevel};
+use kvant_engine::{Db, Resources, SyncLevel, WriteBatch};
 use kvant_env::Env;
 use kvant_env::clock::SystemClock;
 use kvant_env::faulty::{FaultOp, FaultyFs};
 use kvant_env::spawner::ThreadSpawner;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -17,14 +18,14 @@ use std::time::Duration;
 /// A deadline far above the duration of these tests.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn open(disk: &FaultyFs) -> Db {
+fn open(disk: &FaultyFs, sync: SyncLevel) -> Db {
     let clock = Arc::new(SystemClock::new());
     let env = Env {
         fs: Arc::new(disk.clone()),
         clock: clock.clone(),
         spawner: Arc::new(ThreadSpawner::new(clock)),
     };
-    let options = small_options(SyncLevel::Os);
+    let options = small_options(sync);
     Db::open(env, Path::new(DIR), options.clone(), Resources::new(&options))
         .expect("the database opens")
 }
@@ -42,7 +43,7 @@ fn a_flush_that_keeps_failing_is_reported_with_its_cause() {
         [(io::ErrorKind::StorageFull, ErrorKind::NoSpace), (io::ErrorKind::Other, ErrorKind::Io)]
     {
         let disk = FaultyFs::new(1);
-        let db = open(&disk);
+        let db = open(&disk, SyncLevel::Os);
         db.put(b"key", b"value", None).expect("written");
         disk.fail_next(FaultOp::Create, ".sst", kind, u64::MAX);
         let waiting = db.clone();
@@ -52,4 +53,52 @@ fn a_flush_that_keeps_failing_is_reported_with_its_cause() {
         let waiting = db.clone();
         in_time(move || waiting.flush()).expect("the flush is retried");
     }
+}
+
+/// Whether the second write was submitted while the sync of the first one ran.
+fn close_during_a_failing_sync() -> bool {
+    let disk = FaultyFs::new(1);
+    let db = open(&disk, SyncLevel::Always);
+    db.put(b"key", b"value", None).expect("written");
+    disk.set_sync_delay(Duration::from_millis(300));
+    disk.fail_next(FaultOp::SyncData, ".wal", io::ErrorKind::Other, u64::MAX);
+    let batch = || {
+        let mut batch = WriteBatch::new();
+        batch.put(b"key", b"other", None);
+        batch
+    };
+    let is_closed = Arc::new(AtomicBool::new(false));
+    let holds_the_sync_task = {
+        let is_closed = Arc::clone(&is_closed);
+        Box::new(move |_| {
+            while !is_closed.load(Ordering::Acquire) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        })
+    };
+    db.submit(batch(), holds_the_sync_task).map_err(|refused| refused.error).expect("submitted");
+    thread::sleep(Duration::from_millis(100));
+    let (done, outcome) = mpsc::channel();
+    let submitted = db.submit(batch(), Box::new(move |result| drop(done.send(result))));
+    let closing = db.clone();
+    let closed = thread::spawn(move || closing.close());
+    in_time(move || {
+        while db.get(b"key").is_ok() {
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+    is_closed.store(true, Ordering::Release);
+    in_time(move || closed.join().expect("closes")).expect_err("writes are fenced");
+    if submitted.is_err() {
+        return false;
+    }
+    let outcome = outcome.recv_timeout(PATIENCE).expect("every write has an outcome");
+    assert_eq!(outcome.expect_err("not synced").kind(), ErrorKind::OutcomeUnknown);
+    true
+}
+
+#[test]
+fn a_write_beside_a_failing_sync_and_a_close_has_an_outcome() {
+    // Again where the machine stood still for the time of the sync.
+    assert!((0..10).any(|_| close_during_a_failing_sync()));
 }

@@ -20,8 +20,10 @@ use std::sync::Arc;
 
 /// What the map adds to a record: its share of a node, and the allocation of key and value.
 const RECORD_OVERHEAD_BYTES: u64 = 96;
-/// Records that a range copies under one lock.
+/// Records that a range copies under one lock,
 const RANGE_RECORDS: usize = 64;
+/// and their bytes, but for the last record: a slow reader keeps them alive.
+const RANGE_BYTES: usize = 64 << 10;
 
 /// Records in memory.
 pub struct MemoryStore {
@@ -32,13 +34,15 @@ struct SortedRecords {
     map: BTreeMap<Box<[u8]>, Bytes>,
     memory: Reservation,
     budget: Arc<MemoryBudget>,
+    /// The last batch found no space.
+    is_full: bool,
 }
 
 impl MemoryStore {
     /// An empty store, within half of `budget`.
     pub fn new(budget: Arc<MemoryBudget>) -> MemoryStore {
         let memory = budget.reserve(Consumer::Memtables, 0);
-        let records = SortedRecords { map: BTreeMap::new(), memory, budget };
+        let records = SortedRecords { map: BTreeMap::new(), memory, budget, is_full: false };
         MemoryStore { records: Arc::new(NamedMutex::new("memory_store", records)) }
     }
 }
@@ -48,7 +52,7 @@ fn record_bytes(key: &[u8], value: &[u8]) -> u64 {
 }
 
 impl SortedRecords {
-    /// All of `writes`, or none of them.
+    /// All of `writes`, or none of them: near the limit, puts of one turn fail together.
     fn apply(&mut self, writes: &[&Write]) -> Result<()> {
         let put_bytes: u64 = writes
             .iter()
@@ -57,7 +61,8 @@ impl SortedRecords {
         let share_bytes = self.budget.limit_bytes() / 2;
         // Counted twice until the records are in the map, and only what they replace is too much.
         let put_memory = self.budget.try_reserve(Consumer::Memtables, put_bytes, share_bytes);
-        if put_memory.is_none() && put_bytes > 0 {
+        self.is_full = put_memory.is_none() && put_bytes > 0;
+        if self.is_full {
             let what = "the memory engine holds half of --memory, its limit";
             return Err(Error::new(ErrorKind::NoSpace, what));
         }
@@ -133,7 +138,7 @@ impl Store for MemoryStore {
     }
 
     fn write_health(&self) -> WriteHealth {
-        WriteHealth::Good
+        if self.records.lock().is_full { WriteHealth::NoSpace } else { WriteHealth::Good }
     }
 
     fn close(&self) -> Result<()> {
@@ -156,8 +161,16 @@ impl MemoryRecords {
         let end = self.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let from = self.from.as_ref().map(|key| &**key);
         let records = self.records.lock();
+        let mut bytes = 0;
         let range = records.map.range::<[u8], _>((from, end)).take(RANGE_RECORDS);
-        let copied: Vec<_> = range.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let mut copied = Vec::new();
+        for (key, value) in range {
+            copied.push((key.clone(), value.clone()));
+            bytes += key.len() + value.len();
+            if bytes >= RANGE_BYTES {
+                break;
+            }
+        }
         drop(records);
         if let Some((key, _)) = copied.last() {
             self.from = Bound::Excluded(key.clone());

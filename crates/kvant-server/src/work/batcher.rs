@@ -102,7 +102,7 @@ impl Batcher {
             Poll::Ready(())
         })
         .await;
-        put_first(writes);
+        group_by_kind(writes);
     }
 
     /// Takes back writes that have to wait for the end of a stall.
@@ -122,10 +122,18 @@ impl Batcher {
     }
 }
 
-/// Moves puts before deletes, so that they make as few batches as possible.
-pub(super) fn put_first(writes: &mut [PendingWrite]) {
-    let is_delete = |pending: &PendingWrite| pending.write.is_delete();
-    if !writes.is_sorted_by_key(is_delete) {
-        writes.sort_by_key(is_delete);
+/// Moves puts together and deletes together, so that they make two batches. The kind of the oldest
+/// write goes first: in a stall, later writes of the other kind must not overtake it for ever.
+pub(super) fn group_by_kind(writes: &mut [PendingWrite]) {
+    let Some(oldest) = writes.iter().min_by_key(|pending| pending.work.queued_ns) else {
+        return;
+    };
+    let first_is_delete = oldest.write.is_delete();
+    let is_second = |pending: &PendingWrite| pending.write.is_delete() != first_is_delete;
+    if !writes.is_sorted_by_key(is_second) {
+        writes.sort_by_key(is_second);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,8 +11,8 @@
 //!
 //! Invariants:
 //! 1. A batch has puts or deletes, not both, so that a put that finds no space never fails a
-//!    delete. Puts go first; otherwise writes are submitted in the order in which they were
-//!    appended. (Several workers may commit batches in any order.)
+//!    delete. The kind of the oldest write goes first; writes of a kind are submitted in the order
+//!    in which they were appended. (Several workers may commit batches in any order.)
 //! 2. Every write gets exactly one outcome. `Stalled` and `NoSpace` mean that nothing of it was
 //!    written.
 //! 3. A time to live is counted from the submission that succeeded: a write that waited does not
@@ -244,7 +244,7 @@ async fn wait_out_stall(storage: &Storage, store: &dyn Store, writes: &mut Vec<P
         }
     }
     batcher.is_stalled.set(false);
-    batcher::put_first(writes);
+    batcher::group_by_kind(writes);
     // A store that is writable and stalls again at once must not keep the selector from its
     // connections.
     tokio::task::yield_now().await;

@@ -174,6 +174,8 @@ fn memory_that_is_full_refuses_puts_and_takes_deletes() {
         .count();
     assert!((6..8).contains(&stored), "half of the budget is 8 values, less what they add");
     client.ask("PUT", "/v0/entity?id=more", &value).assert_problem(507, "no-space");
+    assert_eq!(client.ask("GET", "/health", b"").json()["writes"], "no-space");
     assert_eq!(client.ask("DELETE", "/v0/entity?id=k0", b"").status, 202);
     assert_eq!(client.ask("PUT", "/v0/entity?id=more", &value).status, 201);
+    assert_eq!(client.ask("GET", "/health", b"").json()["writes"], "ok");
 }

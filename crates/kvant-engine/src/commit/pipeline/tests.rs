@@ -309,7 +309,7 @@ fn at_always_groups_become_visible_together_after_one_sync() {
             "wake sync"
         ]
     );
-    assert_eq!(pipeline.sync_step(), SyncStep::Synced);
+    assert_eq!(pipeline.sync_step(), SyncStep::Synced { has_published: true });
     assert_eq!(since(&journal), ["visible 2", "first ok", "second ok"]);
     assert_eq!(pipeline.sync_step(), SyncStep::NotDue(None));
 }
