@@ -136,4 +136,4 @@ pub(super) fn group_by_kind(writes: &mut [PendingWrite]) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

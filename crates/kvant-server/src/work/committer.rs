@@ -249,3 +249,6 @@ async fn wait_out_stall(storage: &Storage, store: &dyn Store, writes: &mut Vec<P
     // connections.
     tokio::task::yield_now().await;
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@ use super::*;
 use crate::key::Key;
 use bytes::Bytes;
 
-fn pending(queued_ns: u64, value: Option<Bytes>) -> PendingWrite {
+pub(in crate::work) fn pending(queued_ns: u64, value: Option<Bytes>) -> PendingWrite {
     let key = Key::from(&queued_ns.to_le_bytes()[..]);
     PendingWrite {
         write: Write::new(key, value, None),
