@@ -123,7 +123,7 @@ impl Batcher {
 }
 
 /// Moves puts together and deletes together, so that they make two batches. The kind of the oldest
-/// write goes first: in a stall, later writes of the other kind must not overtake it for ever.
+/// write goes first: in a stall, later writes of the other kind must not overtake it each time.
 pub(super) fn group_by_kind(writes: &mut [PendingWrite]) {
     let Some(oldest) = writes.iter().min_by_key(|pending| pending.work.queued_ns) else {
         return;
