@@ -21,8 +21,8 @@ use std::{io, ptr, thread};
 /// Pages for samples; a power of two. A sample takes at most 1.1 KiB.
 const DATA_PAGES: usize = 2;
 
-/// Processes that may use perf events: -1 all; 0 and 1 any process, for itself; 2 the same without the
-/// kernel; 3 and more only privileged processes.
+/// Processes that may use perf events: -1 all; 0 and 1 any process, for itself; 2 the same without
+/// the kernel; 3 and more only privileged processes.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
 // From <linux/perf_event.h>.
