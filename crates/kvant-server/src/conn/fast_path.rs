@@ -1,4 +1,4 @@
-//! The fast path: status, and entities with short values, without hyper.
+//! The fast path: status, entities of any length to read, and short ones to write, without hyper.
 //!
 //! A connection begins here and goes over to hyper with the first request that is not plain
 //! ([`PlainRequest`]): another route, headers that change the message, a malformed query. Hyper
