@@ -5,32 +5,17 @@
 //! outside: sockets, the threads and timers of event loops, and the profiler's signal timers, CPU
 //! clocks and perf events, which work in signal handlers. `docs/architecture.md` lists them.
 //!
-//! - [`fs`]: the file-system traits, implemented by [`posix`], [`memory`] and [`faulty`].
-//! - [`clock`]: monotonic and wall time: a system clock and a mock.
+//! - [`fs`]: the file-system traits, which [`posix`] implements.
+//! - [`clock`]: monotonic and wall time.
 //! - [`host`]: memory and CPUs of the machine or container, and files of the operator.
 //! - [`rng`]: a small seeded generator.
-//! - [`spawner`]: background tasks as steps: on threads in production, one at a time in tests.
-//!
-//! The environment of a test that replays:
-//!
-//! ```
-//! use kvant_env::{Env, clock::MockClock, faulty::FaultyFs, spawner::DeterministicSpawner};
-//! use std::sync::Arc;
-//!
-//! let seed = 7;
-//! let fs = FaultyFs::new(seed);
-//! let clock = Arc::new(MockClock::new(0));
-//! let spawner = DeterministicSpawner::new(seed, clock.clone());
-//! let env = Env { fs: Arc::new(fs.clone()), clock: clock.clone(), spawner: Arc::new(spawner.clone()) };
-//! # assert!(env.fs.exists("/".as_ref()).unwrap());
-//! ```
+//! - [`spawner`]: background tasks as steps, each task on its own thread.
+//! - `testing` (a cargo feature): disk, clock and spawner for tests.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 #![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 
 #[expect(clippy::disallowed_methods, reason = "the system's clocks")]
 pub mod clock;
-#[expect(clippy::disallowed_methods, reason = "a slow disk sleeps")]
-pub mod faulty;
 pub mod fs;
 #[expect(
     clippy::disallowed_methods,
@@ -38,14 +23,19 @@ pub mod fs;
     reason = "files of the machine and of the binary"
 )]
 pub mod host;
-pub mod memory;
 #[expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the system's files")]
 #[expect(unsafe_code, reason = "signals, socket queues and mappings have no safe interface")]
 pub mod posix;
-#[expect(clippy::disallowed_types, reason = "a seed that differs from run to run")]
 pub mod rng;
 #[expect(clippy::disallowed_types, reason = "the system's threads")]
 pub mod spawner;
+#[cfg(any(test, feature = "testing"))]
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a slow disk sleeps; seeds differ from run to run"
+)]
+pub mod testing;
 
 use std::sync::Arc;
 

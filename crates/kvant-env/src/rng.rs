@@ -27,11 +27,6 @@ impl Rng {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// True with probability 1/`n`.
-    pub fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
     /// `count` random bytes.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(count + 8);
@@ -41,12 +36,6 @@ impl Rng {
         out.truncate(count);
         out
     }
-}
-
-/// A seed that differs from run to run. Tests print it.
-pub fn entropy_seed() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0u8)
 }
 
 #[cfg(test)]

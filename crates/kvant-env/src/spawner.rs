@@ -2,8 +2,8 @@
 //!
 //! A [`Task`] does one bounded piece of work per call and reports whether there is more.
 //! [`ThreadSpawner`] gives each task a thread that sleeps while the task is idle.
-//! [`DeterministicSpawner`] has no threads: a test, or a waiting operation, runs one step of one
-//! task at a time, chosen by a seed, so that a run replays exactly.
+//! `DeterministicSpawner` (in `testing`) has no threads: a test, or a waiting operation, runs one
+//! step of one task at a time, chosen by a seed, so that a run replays exactly.
 //!
 //! Waiting also goes through the spawner: [`Spawner::wait_until`] sleeps on a [`Signal`] with
 //! threads and runs steps without. Code that changes the state behind a waiter's `ready` must call
@@ -11,11 +11,9 @@
 
 use std::sync::Arc;
 
-mod deterministic;
 mod signal;
 mod threads;
 
-pub use deterministic::DeterministicSpawner;
 pub use signal::Signal;
 pub use threads::ThreadSpawner;
 

@@ -6,7 +6,7 @@ use kvant_base::wait::WaitKind;
 use kvant_base::{MemoryBudget, NoLog};
 use kvant_engine::{Db, Options, Resources};
 use kvant_env::Env;
-use kvant_env::memory::MemoryFs;
+use kvant_env::testing::FaultyFs;
 use kvant_profiler::collect::{self, Profiler};
 use kvant_profiler::recording::{Kind, Recording, Sample};
 use kvant_server::{DispatchMode, LsmStore, Server, ServerConfig};
@@ -60,7 +60,7 @@ fn exchange(stream: &mut TcpStream, requests: &str, answer_count: usize) {
 /// Profiles a server that reads and writes until `is_enough` holds.
 fn profile(dispatch: DispatchMode, is_enough: impl Fn(&Recording) -> bool) {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let env = Env { fs: Arc::new(MemoryFs::new()), ..Env::posix() };
+    let env = Env { fs: Arc::new(FaultyFs::in_memory()), ..Env::posix() };
     let server = start(dispatch, &env);
     let mut stream = TcpStream::connect(server.local_addr()).unwrap();
     let begun = Instant::now();

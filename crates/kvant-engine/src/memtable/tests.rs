@@ -13,7 +13,7 @@ fn test_seed() -> u64 {
     let seed = std::env::var("KVANT_TEST_SEED")
         .ok()
         .map(|text| text.parse().expect("KVANT_TEST_SEED is a number"));
-    let seed = seed.unwrap_or_else(kvant_env::rng::entropy_seed);
+    let seed = seed.unwrap_or_else(kvant_env::testing::entropy_seed);
     eprintln!("KVANT_TEST_SEED={seed}");
     seed
 }

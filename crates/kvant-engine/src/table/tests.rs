@@ -12,7 +12,7 @@ use crate::format::key_hash;
 use crate::format::{FileNum, InternalKeyRef, SeqNum, ValueKind};
 use crate::options::Compression;
 use kvant_base::{Consumer, ErrorKind, MemoryBudget, Result};
-use kvant_env::memory::MemoryFs;
+use kvant_env::testing::FaultyFs;
 use kvant_env::{File, Fs};
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn key_of(entry: &Entry) -> InternalKeyRef<'_> {
 }
 
 fn new_file() -> Arc<dyn File> {
-    let fs = MemoryFs::new();
+    let fs = FaultyFs::in_memory();
     fs.create_dir_all(Path::new("/t")).expect("directory");
     fs.create(Path::new(PATH)).expect("file")
 }

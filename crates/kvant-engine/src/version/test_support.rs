@@ -2,7 +2,8 @@
 
 use super::{FileMeta, Version};
 use crate::format::{FileNum, InternalKeyRef, SeqNum, ValueKind};
-use kvant_env::rng::{self, Rng};
+use kvant_env::rng::Rng;
+use kvant_env::testing::entropy_seed;
 
 impl<T> Version<T> {
     pub(crate) fn empty() -> Version<T> {
@@ -31,7 +32,7 @@ pub(crate) fn table(num: u64, first: &str, last: &str) -> FileMeta {
 pub(crate) fn test_rng() -> Rng {
     let seed = match std::env::var("KVANT_TEST_SEED") {
         Ok(text) => text.parse().expect("KVANT_TEST_SEED is a number"),
-        Err(_) => rng::entropy_seed(),
+        Err(_) => entropy_seed(),
     };
     eprintln!("KVANT_TEST_SEED={seed}");
     Rng::new(seed)

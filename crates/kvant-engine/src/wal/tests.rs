@@ -6,8 +6,7 @@ use crate::batch::WriteBatch;
 use crate::format::{FileKind, FileNum, SeqNum, file_path};
 use kvant_base::ErrorKind;
 use kvant_env::Fs;
-use kvant_env::faulty::{FaultOp, FaultyFs};
-use kvant_env::memory::MemoryFs;
+use kvant_env::testing::{FaultOp, FaultyFs};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +21,7 @@ pub(super) fn test_seed() -> u64 {
     let seed = std::env::var("KVANT_TEST_SEED")
         .ok()
         .map(|text| text.parse().expect("KVANT_TEST_SEED is a number"));
-    seed.unwrap_or_else(kvant_env::rng::entropy_seed)
+    seed.unwrap_or_else(kvant_env::testing::entropy_seed)
 }
 
 /// Creates log `num` in [`DIR`].
@@ -31,8 +30,8 @@ pub(super) fn create(fs: &dyn Fs, num: u64, previous: Option<PreviousWal>) -> Wa
     WalWriter::start(fs.create(&path).unwrap(), &path, FileNum(num), previous).unwrap()
 }
 
-fn memory_fs() -> MemoryFs {
-    let fs = MemoryFs::new();
+fn memory_fs() -> FaultyFs {
+    let fs = FaultyFs::in_memory();
     fs.create_dir_all(Path::new(DIR)).unwrap();
     fs
 }

@@ -5,12 +5,12 @@ use bytes::Bytes;
 use kvant_base::ErrorKind;
 use kvant_engine::{Db, Options, Resources, SyncLevel, WriteBatch};
 use kvant_env::Env;
-use kvant_env::memory::MemoryFs;
+use kvant_env::testing::FaultyFs;
 use std::sync::Arc;
 use std::time::Duration;
 
 fn world() -> World {
-    World::new(7, Arc::new(MemoryFs::new()))
+    World::new(7, Arc::new(FaultyFs::in_memory()))
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::common::{DIR, World, all_records, small_options};
 use kvant_base::ErrorKind;
 use kvant_engine::{Db, Options, Resources, SyncLevel};
 use kvant_env::Fs;
-use kvant_env::faulty::{CrashStyle, FaultOp, FaultyFs};
+use kvant_env::testing::{CrashStyle, FaultOp, FaultyFs};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,9 +1,8 @@
 //! Simulated worlds that a seed reproduces, and settings small enough to exercise every mechanism.
 
 use kvant_engine::{Compression, Db, Options, Resources, SyncLevel, WriteBatch};
-use kvant_env::clock::MockClock;
-use kvant_env::rng::{Rng, entropy_seed};
-use kvant_env::spawner::DeterministicSpawner;
+use kvant_env::rng::Rng;
+use kvant_env::testing::{DeterministicSpawner, MockClock, entropy_seed};
 use kvant_env::{Env, Fs};
 use std::path::Path;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use kvant_base::ErrorKind;
 use kvant_engine::tools::{self, RepairReport};
 use kvant_engine::{Compression, Db, Options, SyncLevel};
 use kvant_env::Fs;
-use kvant_env::faulty::{CrashStyle, FaultyFs};
+use kvant_env::testing::{CrashStyle, FaultyFs};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -7,8 +7,8 @@ use crate::common::{DIR, World, random_options, rounds, seed};
 use bytes::Bytes;
 use kvant_base::ErrorKind;
 use kvant_engine::{Db, Lookup, RangeIter, ReadTrace, Snapshot, WriteBatch};
-use kvant_env::memory::MemoryFs;
 use kvant_env::rng::Rng;
+use kvant_env::testing::FaultyFs;
 use kvant_env::{Clock, Fs};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,7 +34,7 @@ fn random_operations_agree_with_a_sorted_map() {
     let seed = seed("model");
     for round in 0..rounds(12) {
         let mut rng = Rng::new(seed.wrapping_add(round));
-        let fs: Arc<dyn Fs> = Arc::new(MemoryFs::new());
+        let fs: Arc<dyn Fs> = Arc::new(FaultyFs::in_memory());
         let world = World::new(rng.next_u64(), fs);
         let key_space = [8, 100, 2_000, 1 << 40][rng.below(4) as usize];
         let value_bytes_max = [0, 20, 400, 9_000][rng.below(4) as usize];

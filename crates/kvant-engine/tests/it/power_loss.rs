@@ -8,8 +8,8 @@
 use crate::common::{START_MS, World, all_records, rounds, seed, small_options};
 use kvant_engine::{Db, SyncLevel, WriteBatch};
 use kvant_env::Fs;
-use kvant_env::faulty::{CrashMoment, CrashStyle, FaultyFs};
 use kvant_env::rng::Rng;
+use kvant_env::testing::{CrashMoment, CrashStyle, FaultyFs};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,7 +116,7 @@ fn records(db: &Db) -> Map {
 fn workload(seed: u64, sync: SyncLevel, disk: &FaultyFs) -> History {
     let mut rng = Rng::new(seed);
     let mut history = History { states: vec![Map::new()], acknowledged: 0 };
-    let clock = Arc::new(kvant_env::clock::MockClock::new(START_MS));
+    let clock = Arc::new(kvant_env::testing::MockClock::new(START_MS));
     let mut options = small_options(sync);
     options.memtable_bytes = 4096;
     for session in 0..2 {

@@ -4,10 +4,9 @@ use crate::common::{World, small_options};
 use bytes::Bytes;
 use kvant_base::ErrorKind;
 use kvant_engine::{Db, Lookup, Options, ReadTrace, Resources, SyncLevel, WriteBatch};
-use kvant_env::faulty::{FaultOp, FaultyFs};
-use kvant_env::memory::MemoryFs;
 use kvant_env::posix::PosixFs;
 use kvant_env::rng::Rng;
+use kvant_env::testing::{FaultOp, FaultyFs};
 use kvant_env::{Env, Fs};
 use std::io;
 use std::path::Path;
@@ -39,7 +38,7 @@ fn traced(db: &Db, key: &[u8]) -> ReadTrace {
 
 #[test]
 fn a_trace_counts_tables_blocks_and_cache_misses() {
-    let world = World::new(1, Arc::new(MemoryFs::new()));
+    let world = World::new(1, Arc::new(FaultyFs::in_memory()));
     let db = flushed(&world);
     let before = db.stats().reads;
     let cold = traced(&db, &key(50));
@@ -63,7 +62,7 @@ fn a_trace_counts_tables_blocks_and_cache_misses() {
 
 #[test]
 fn a_filtered_table_is_not_in_the_trace() {
-    let world = World::new(1, Arc::new(MemoryFs::new()));
+    let world = World::new(1, Arc::new(FaultyFs::in_memory()));
     let db = flushed(&world);
     let mut trace = ReadTrace::default();
     for number in 0..1_000 {
@@ -79,7 +78,7 @@ fn a_filtered_table_is_not_in_the_trace() {
 
 #[test]
 fn the_trace_of_a_range_grows_as_it_is_read() {
-    let world = World::new(1, Arc::new(MemoryFs::new()));
+    let world = World::new(1, Arc::new(FaultyFs::in_memory()));
     let db = flushed(&world);
     let before = db.stats().reads.disk_read_bytes;
     for reads_from_file in [true, false] {
@@ -164,7 +163,7 @@ fn a_non_blocking_read_fills_the_cache() {
 
 #[test]
 fn a_large_value_is_left_to_readers_that_may_block() {
-    let world = World::new(1, Arc::new(MemoryFs::new()));
+    let world = World::new(1, Arc::new(FaultyFs::in_memory()));
     let db = world.open(&Options::for_memory(64 << 20));
     // Bytes that do not compress.
     let value = Rng::new(1).bytes(1_000_000);
@@ -185,7 +184,7 @@ fn a_large_value_is_left_to_readers_that_may_block() {
 
 #[test]
 fn a_long_value_is_not_copied_and_outlives_its_owner() {
-    let world = World::new(1, Arc::new(MemoryFs::new()));
+    let world = World::new(1, Arc::new(FaultyFs::in_memory()));
     let db = world.open(&Options::for_memory(64 << 20));
     let mut rng = Rng::new(2);
     // With and without an expiry, which stands before the value.
@@ -223,7 +222,7 @@ fn a_long_value_is_not_copied_and_outlives_its_owner() {
 
 #[test]
 fn a_bounded_read_does_not_read_longer_blocks() {
-    let world = World::new(1, Arc::new(MemoryFs::new()));
+    let world = World::new(1, Arc::new(FaultyFs::in_memory()));
     let db = world.open(&Options::for_memory(64 << 20));
     let value = Rng::new(1).bytes(1_000_000);
     db.put(b"large", &value, None).expect("written");

@@ -2,7 +2,7 @@
 
 use crate::common::{World, all_records, small_options};
 use kvant_engine::{Db, Options, SyncLevel};
-use kvant_env::faulty::FaultyFs;
+use kvant_env::testing::FaultyFs;
 use std::sync::Arc;
 
 /// Opens the database, uses it, and kills the process.

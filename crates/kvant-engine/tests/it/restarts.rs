@@ -4,7 +4,7 @@ use crate::common::{DIR, World, all_records, put, small_options};
 use kvant_engine::tools::repair;
 use kvant_engine::{Db, SyncLevel};
 use kvant_env::Fs;
-use kvant_env::faulty::{CrashStyle, FaultyFs};
+use kvant_env::testing::{CrashStyle, FaultyFs};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -230,7 +230,7 @@ fn the_search_takes_less_than_five_minutes() {
 
 #[test]
 fn a_noisy_server_is_found_within_its_noise() {
-    let seed = kvant_env::rng::entropy_seed();
+    let seed = kvant_env::testing::entropy_seed();
     println!("seed {seed}");
     let mut rng = Rng::new(seed);
     for round in 0..40 {

@@ -1,6 +1,7 @@
 use super::framing::{BODY_COLLECTED_BYTES_MAX, HEADERS_MAX};
 use super::*;
-use kvant_env::rng::{Rng, entropy_seed};
+use kvant_env::rng::Rng;
+use kvant_env::testing::entropy_seed;
 
 /// A response and the expected result.
 struct Sample {

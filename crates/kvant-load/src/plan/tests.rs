@@ -1,5 +1,5 @@
 use super::*;
-use kvant_env::rng::entropy_seed;
+use kvant_env::testing::entropy_seed;
 
 const S: Duration = Duration::from_secs(1);
 

@@ -3,7 +3,8 @@ use kvant_base::ErrorKind;
 use kvant_base::checksum::crc32c_masked;
 use kvant_base::tag::{Activity, Stage, Tag};
 use kvant_base::wait::WaitKind;
-use kvant_env::rng::{Rng, entropy_seed};
+use kvant_env::rng::Rng;
+use kvant_env::testing::entropy_seed;
 
 mod random;
 mod size;

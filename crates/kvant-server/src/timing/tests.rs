@@ -75,7 +75,7 @@ fn metrics_are_cumulative_buckets() {
 
 #[test]
 fn wall_times_are_counted_from_now() {
-    let clock = kvant_env::clock::MockClock::new(1_800_000_000_000);
+    let clock = kvant_env::testing::MockClock::new(1_800_000_000_000);
     clock.advance(std::time::Duration::from_millis(5_250));
     let wall = WallTime::now(&clock);
     assert_eq!(wall.now_ns(), 5_250_000_000);

@@ -3,7 +3,8 @@
 
 use crate::client::Client;
 use crate::fixture::{Fixture, NEVER, config};
-use kvant_env::rng::{Rng, entropy_seed};
+use kvant_env::rng::Rng;
+use kvant_env::testing::entropy_seed;
 use kvant_server::ServerConfig;
 use std::io::{ErrorKind, Read};
 use std::net::Shutdown;

@@ -7,7 +7,7 @@ use crate::fixture::{self, Events};
 use kvant_base::MemoryBudget;
 use kvant_engine::SyncLevel;
 use kvant_env::Env;
-use kvant_env::faulty::FaultyFs;
+use kvant_env::testing::FaultyFs;
 use kvant_server::{Capability, MemoryStore, Server, Store};
 use std::sync::Arc;
 

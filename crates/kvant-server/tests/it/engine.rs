@@ -5,7 +5,7 @@ use crate::fixture::{Events, config};
 use kvant_base::{MemoryBudget, Result};
 use kvant_engine::{Db, Options, Resources, SyncLevel};
 use kvant_env::Env;
-use kvant_env::faulty::{FaultOp, FaultyFs};
+use kvant_env::testing::{FaultOp, FaultyFs};
 use kvant_server::{LsmStore, Server, ServerConfig};
 use std::io::ErrorKind;
 use std::path::Path;

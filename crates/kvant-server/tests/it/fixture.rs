@@ -4,7 +4,7 @@ use crate::client::{Answer, Client};
 use crate::modes;
 use crate::store::FaultyStore;
 use kvant_base::{Level, Log, MemoryBudget};
-use kvant_env::clock::MockClock;
+use kvant_env::testing::MockClock;
 use kvant_env::{Clock, Env};
 use kvant_server::{Server, ServerConfig};
 use std::fmt::Display;

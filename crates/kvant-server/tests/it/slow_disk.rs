@@ -7,7 +7,7 @@ use crate::engine::Kvant;
 use crate::fixture::config;
 use crate::modes;
 use kvant_engine::SyncLevel;
-use kvant_env::faulty::FaultyFs;
+use kvant_env::testing::FaultyFs;
 use kvant_server::{DispatchMode, ServerConfig};
 use std::time::Duration;
 

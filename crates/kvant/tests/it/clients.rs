@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::ledger::{Ledger, Records};
 use crate::server_process::TestServer;
-use kvant_env::rng::entropy_seed;
+use kvant_env::testing::entropy_seed;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;

@@ -2,7 +2,7 @@ use super::*;
 use kvant_base::Events;
 use kvant_base::events::{Edge, Field};
 use kvant_base::log::NoLog;
-use kvant_env::clock::MockClock;
+use kvant_env::testing::MockClock;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 

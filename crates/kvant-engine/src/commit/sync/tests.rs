@@ -1,7 +1,6 @@
 use super::*;
 use kvant_base::Events;
-use kvant_env::clock::MockClock;
-use kvant_env::faulty::{FaultOp, FaultyFs};
+use kvant_env::testing::{FaultOp, FaultyFs, MockClock};
 use kvant_env::{Fs, clock::Clock};
 use std::io;
 use std::path::Path;

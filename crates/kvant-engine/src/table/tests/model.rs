@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::format::key_hash;
-use kvant_env::rng::{Rng, entropy_seed};
+use kvant_env::rng::Rng;
+use kvant_env::testing::entropy_seed;
 use std::collections::BTreeMap;
 
 /// The seed of a random test: from `KVANT_TEST_SEED`, or new and printed.

@@ -6,15 +6,15 @@ use crate::version::test_support::{table, test_rng};
 use crate::version::{ExpirySummary, FileMeta, RecoveredManifest, VersionEdit};
 use kvant_base::{Error, ErrorKind, Result};
 use kvant_env::Fs;
-use kvant_env::memory::MemoryFs;
+use kvant_env::testing::FaultyFs;
 use std::path::Path;
 
 mod failures;
 
 const DIR: &str = "/db";
 
-fn new_fs() -> MemoryFs {
-    let fs = MemoryFs::new();
+fn new_fs() -> FaultyFs {
+    let fs = FaultyFs::in_memory();
     fs.create_dir_all(Path::new(DIR)).unwrap();
     fs
 }

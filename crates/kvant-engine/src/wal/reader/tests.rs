@@ -5,8 +5,8 @@ use crate::wal::WalReader;
 use crate::wal::layout::RecordHeader;
 use crate::wal::tests::{DIR, create, path_of, test_seed};
 use kvant_env::Fs;
-use kvant_env::memory::MemoryFs;
 use kvant_env::rng::Rng;
+use kvant_env::testing::FaultyFs;
 
 const NUM: FileNum = FileNum(9);
 
@@ -21,7 +21,7 @@ struct Written {
 /// A log with one record per payload and synced offset. Each record has one operation; the first
 /// sequence number is 1.
 fn written(records: &[(Vec<u8>, u64)]) -> Written {
-    let fs = MemoryFs::new();
+    let fs = FaultyFs::in_memory();
     fs.create_dir_all(Path::new(DIR)).unwrap();
     let path = path_of(NUM.0);
     let mut writer = create(&fs, NUM.0, None);
@@ -43,7 +43,7 @@ fn five_records(synced_bytes: u64) -> Written {
 }
 
 fn open(image: &[u8], synced_bytes: u64, first_seq: Option<SeqNum>) -> Result<WalReader> {
-    let fs = MemoryFs::new();
+    let fs = FaultyFs::in_memory();
     fs.create_dir_all(Path::new(DIR)).unwrap();
     let path = path_of(NUM.0);
     fs.create(&path).unwrap().write_all_at(image, 0).unwrap();
@@ -254,7 +254,7 @@ fn sequence_numbers_must_continue() {
         );
     }
     // A gap within the file: the second record skips a sequence number.
-    let fs = MemoryFs::new();
+    let fs = FaultyFs::in_memory();
     fs.create_dir_all(Path::new(DIR)).unwrap();
     let mut writer = create(&fs, NUM.0, None);
     let end = writer.append(SeqNum(1), 2, &[b"two"], 0).unwrap();
@@ -266,7 +266,7 @@ fn sequence_numbers_must_continue() {
 #[test]
 fn a_file_of_another_number_or_a_later_version_is_rejected() {
     let log = five_records(0);
-    let fs = MemoryFs::new();
+    let fs = FaultyFs::in_memory();
     fs.create_dir_all(Path::new(DIR)).unwrap();
     let path = path_of(10);
     fs.create(&path).unwrap().write_all_at(&log.image, 0).unwrap();
@@ -285,7 +285,7 @@ fn a_file_of_another_number_or_a_later_version_is_rejected() {
 
 #[test]
 fn an_io_error_is_not_the_end_of_the_log() {
-    use kvant_env::faulty::{FaultOp, FaultyFs};
+    use kvant_env::testing::{FaultOp, FaultyFs};
     let log = five_records(0);
     let fs = FaultyFs::new(1);
     fs.create_dir_all(Path::new(DIR)).unwrap();

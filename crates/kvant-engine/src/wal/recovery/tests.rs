@@ -1,8 +1,8 @@
 use super::*;
 use crate::wal::PreviousWal;
 use crate::wal::tests::{DIR, create, path_of, test_seed};
-use kvant_env::faulty::{CrashStyle, FaultyFs};
 use kvant_env::rng::Rng;
+use kvant_env::testing::{CrashStyle, FaultyFs};
 
 fn recover_seqs(fs: &dyn Fs, nums: &[u64]) -> Result<(Vec<u64>, Vec<RecoveredWal>)> {
     let nums: Vec<FileNum> = nums.iter().map(|&num| FileNum(num)).collect();

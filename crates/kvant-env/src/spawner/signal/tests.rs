@@ -1,5 +1,6 @@
 use super::*;
-use crate::clock::{MockClock, SystemClock};
+use crate::clock::SystemClock;
+use crate::testing::MockClock;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 

@@ -129,7 +129,7 @@ fn quantiles_of_students_distribution_match_the_tables() {
 
 #[test]
 fn noise_without_a_trend_is_growth_in_one_of_twenty_cases() {
-    let seed = kvant_env::rng::entropy_seed();
+    let seed = kvant_env::testing::entropy_seed();
     println!("seed {seed}");
     let mut rng = Rng::new(seed);
     // The sum of four uniform numbers is approximately normal.

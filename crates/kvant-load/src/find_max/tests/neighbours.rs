@@ -6,7 +6,7 @@ use super::*;
 /// reports nine of ten.
 #[test]
 fn neighbours_do_not_keep_the_search_from_its_rate() {
-    let seed = kvant_env::rng::entropy_seed();
+    let seed = kvant_env::testing::entropy_seed();
     println!("seed {seed}");
     let mut rng = Rng::new(seed);
     let (mut near, mut phases_max) = (0, 0);
@@ -32,7 +32,7 @@ fn neighbours_do_not_keep_the_search_from_its_rate() {
 /// Neighbours disturb every fifth phase, and the machine reports none.
 #[test]
 fn failures_at_random_do_not_keep_the_search_from_a_rate() {
-    let seed = kvant_env::rng::entropy_seed();
+    let seed = kvant_env::testing::entropy_seed();
     println!("seed {seed}");
     let mut rng = Rng::new(seed);
     let (mut near, mut phases_max) = (0, 0);
@@ -56,7 +56,7 @@ fn failures_at_random_do_not_keep_the_search_from_a_rate() {
 
 #[test]
 fn a_temporary_drop_of_the_limit_is_recovered_from() {
-    let seed = kvant_env::rng::entropy_seed();
+    let seed = kvant_env::testing::entropy_seed();
     println!("seed {seed}");
     let mut rng = Rng::new(seed);
     let mut returned = 0;

@@ -1,5 +1,6 @@
 use super::{Links, Queue};
-use kvant_env::rng::{Rng, entropy_seed};
+use kvant_env::rng::Rng;
+use kvant_env::testing::entropy_seed;
 use std::collections::VecDeque;
 
 #[test]

@@ -32,7 +32,7 @@ fn check(count: u64, seed: u64) {
 
 #[test]
 fn frequencies_of_ranks_follow_the_law() {
-    let seed = kvant_env::rng::entropy_seed();
+    let seed = kvant_env::testing::entropy_seed();
     println!("seed {seed}");
     for count in [1, 2, 3, 10, 1_000, 100_000] {
         check(count, seed);

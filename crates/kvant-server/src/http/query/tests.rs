@@ -1,5 +1,6 @@
 use super::*;
-use kvant_env::rng::{Rng, entropy_seed};
+use kvant_env::rng::Rng;
+use kvant_env::testing::entropy_seed;
 
 fn key(query: &str) -> Vec<u8> {
     entity(Some(query), true).unwrap().key.to_vec()

@@ -1,6 +1,6 @@
 use super::*;
 use kvant_base::events::{EventKind, Field};
-use kvant_env::clock::MockClock;
+use kvant_env::testing::MockClock;
 use std::future::poll_fn;
 use std::task::Waker;
 use tokio::runtime::{Builder, Runtime};

@@ -4,7 +4,7 @@ use crate::store::ReadTrace;
 use crate::timing::KeyStart;
 use http::StatusCode;
 use kvant_base::events::{EventKind, Events, Field};
-use kvant_env::clock::MockClock;
+use kvant_env::testing::MockClock;
 use serde_json::{Value, json};
 use std::time::Duration;
 

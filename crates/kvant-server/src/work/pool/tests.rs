@@ -14,10 +14,7 @@ use crate::work::RangeReader;
 use crate::work::pool::GetRequest;
 use kvant_base::Events;
 use kvant_env::Clock;
-use kvant_env::clock::MockClock;
-use kvant_env::memory::MemoryFs;
-use kvant_env::rng::entropy_seed;
-use kvant_env::spawner::DeterministicSpawner;
+use kvant_env::testing::{DeterministicSpawner, FaultyFs, MockClock, entropy_seed};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -55,7 +52,7 @@ impl Fixture {
         clock.advance(Duration::from_secs(100));
         let spawner = DeterministicSpawner::new(seed, Arc::clone(&clock));
         let env = Env {
-            fs: Arc::new(MemoryFs::new()),
+            fs: Arc::new(FaultyFs::in_memory()),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             spawner: Arc::new(spawner.clone()),
         };

@@ -25,7 +25,7 @@ impl Cues {
 
 #[derive(Clone)]
 struct FailingFs {
-    inner: MemoryFs,
+    inner: FaultyFs,
     cues: Arc<Cues>,
 }
 

@@ -1,7 +1,8 @@
 //! The adaptive limit with simulated workers, clients and time.
 
 use super::*;
-use kvant_env::rng::{Rng, entropy_seed};
+use kvant_env::rng::Rng;
+use kvant_env::testing::entropy_seed;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -75,8 +75,9 @@ impl FaultyFs {
         FaultyFs::from_disk(Disk::new(Rng::new(seed)))
     }
 
-    /// A disk on which everything is durable at once. It has no crash images.
-    pub(crate) fn without_journal() -> FaultyFs {
+    /// A disk on which everything is durable at once, for tests without crashes. It has no crash
+    /// images.
+    pub fn in_memory() -> FaultyFs {
         let mut disk = Disk::new(Rng::new(0));
         disk.has_journal = false;
         FaultyFs::from_disk(disk)

@@ -19,6 +19,7 @@ pub(super) fn image(
     style: CrashStyle,
     mut rng: Rng,
 ) -> Disk {
+    assert!(disk.has_journal, "a disk in memory has no crash images");
     let names = surviving_names(disk, completed, style, &mut rng);
     // Tree order makes the draws a function of the seed.
     let names = names.map_reachable(&mut |cell| {

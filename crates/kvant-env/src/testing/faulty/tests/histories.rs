@@ -1,7 +1,7 @@
 //! Random histories, compared with a model of what must survive.
 
 use super::*;
-use crate::rng::entropy_seed;
+use crate::testing::entropy_seed;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The seed of this run. Set `KVANT_TEST_SEED` to replay a failure.

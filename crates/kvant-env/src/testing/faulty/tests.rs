@@ -6,6 +6,7 @@ use crate::fs::{File, Fs};
 use std::time::Instant;
 
 mod histories;
+mod in_memory;
 mod power_loss;
 
 const SEED: u64 = 1;

@@ -11,9 +11,10 @@
 //!
 //! Threads: meant for one. A task that runs on another thread is not runnable.
 
-use super::{Signal, Spawner, Step, Task, TaskHandle};
-use crate::clock::{Clock, MockClock};
+use super::MockClock;
+use crate::clock::Clock;
 use crate::rng::Rng;
+use crate::spawner::{Signal, Spawner, Step, Task, TaskHandle};
 use kvant_base::lock::NamedMutex;
 use std::sync::Arc;
 use std::thread;

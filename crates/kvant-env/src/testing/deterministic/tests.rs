@@ -1,5 +1,5 @@
 use super::*;
-use crate::rng::entropy_seed;
+use crate::testing::entropy_seed;
 use kvant_base::wait::WaitKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
