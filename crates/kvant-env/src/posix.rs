@@ -4,7 +4,7 @@
 //! 1. A failed sync is never retried and no error is dropped. Rule 3 of [`crate::fs`] is up to the
 //!    caller.
 //! 2. A lock belongs to an open file, not to the process, so that a second holder in the same
-//!    process is refused, too ([`lock`]).
+//!    process is refused, too.
 //! 3. The first nonblocking read shows whether the system supports them. A refusal is remembered
 //!    for all files of a [`PosixFs`], which are assumed to be on one device.
 //! 4. Only the owner may read new files and directories, regardless of the umask.

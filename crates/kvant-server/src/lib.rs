@@ -2,15 +2,15 @@
 //!
 //! The layers, each of which knows only those below it:
 //!
-//! - [`selector`], [`server`]: threads, listeners, start and stop;
-//! - [`routes`]: what each path does;
-//! - [`conn`]: sockets, the fast path, hyper, time limits;
-//! - [`work`]: storage work: dispatch, batches, the pool of workers, ranges, entities;
-//! - [`turns`]: turns of the event loop;
-//! - [`admission`], [`timing`], [`counters`]: what is refused, where the time went, what happened;
-//! - [`store`]: the seam to a storage engine;
-//! - [`http`]: heads, queries, problems, encodings;
-//! - [`config`], [`memory`], [`key`], [`affinity`], [`descriptors`]: settings and resources.
+//! - `selector`, `server`: threads, listeners, start and stop;
+//! - `routes`: what each path does;
+//! - `conn`: sockets, the fast path, hyper, time limits;
+//! - `work`: storage work: dispatch, batches, the pool of workers, ranges, entities;
+//! - `turns`: turns of the event loop;
+//! - `admission`, `timing`, `counters`: what is refused, where the time went, what happened;
+//! - `store`: the seam to a storage engine;
+//! - `http`: heads, queries, problems, encodings;
+//! - `config`, `memory`, `key`, `affinity`, `descriptors`: settings and resources.
 //!
 //! `docs/architecture.md` follows a PUT and a GET through the files; `docs/http.md` is the
 //! interface; `openapi.json` the same for machines.

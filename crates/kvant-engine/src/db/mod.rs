@@ -1,6 +1,6 @@
 //! The database: the engine's public interface, assembled from its parts.
 //!
-//! - [`core`]: the three parts, [`tree`], [`log`](self::log) and [`maintenance`], on a [`context`];
+//! - [`core`]: the three parts, [`tree`], [`log`] and [`maintenance`], on a [`context`];
 //! - [`view`], [`read`], [`range`], [`pinned_seq`], [`snapshot`], [`edits`]: reads and changes of
 //!   the tree;
 //! - [`admission`], [`space`]: what a write passes before the log, also on a full disk;

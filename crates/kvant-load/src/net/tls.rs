@@ -1,9 +1,8 @@
 //! TLS over a non-blocking socket: the client's side, with rustls and the primitives of ring.
 //!
 //! A [`TlsStream`] reads and writes like a plain socket, and retries when the socket is ready after
-//! `WouldBlock`. There is one difference: written bytes may still be in memory. While
-//! [`TlsStream::wants_write`], the caller must call [`TlsStream::flush`] when the socket becomes
-//! writable.
+//! `WouldBlock`. There is one difference: written bytes may still be in memory. The caller must
+//! call [`TlsStream::flush`] when the socket becomes writable.
 //!
 //! Without a CA file no certificate is checked, as in wrk and wrk2: test servers mostly have
 //! self-signed certificates, and a load generator sends no secrets. With one, chain, dates and name

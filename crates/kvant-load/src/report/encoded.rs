@@ -4,7 +4,7 @@
 //! Invariants:
 //! 1. [`decode`] restores the buckets and counts that [`encode`] was given, and with them all
 //!    percentiles, the mean and the maximum.
-//! 2. [`decode`] inflates at most [`INFLATED_BYTES_MAX`], whatever the text says about its size.
+//! 2. [`decode`] inflates at most `INFLATED_BYTES_MAX`, whatever the text says about its size.
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! Live progress, for standard error.
 //!
 //! 1. On a terminal: one line, rewritten each second and erased at the end of the phase.
-//! 2. Elsewhere: one plain line every [`PLAIN_EVERY`], and at least one per phase.
-//! 3. On a terminal a line is cut at [`TERMINAL_WIDTH`]: a wrapped line could not be erased.
+//! 2. Elsewhere: one plain line every `PLAIN_EVERY`, and at least one per phase.
+//! 3. On a terminal a line is cut at `TERMINAL_WIDTH`: a wrapped line could not be erased.
 
 use crate::config::{Phase, Rate};
 use crate::record::Interval;

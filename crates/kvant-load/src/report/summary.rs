@@ -1,6 +1,6 @@
 //! The text after wrk2's block: figures that wrk2 does not have.
 //!
-//! 1. No line is longer than [`WIDTH`]; numbers are flush right in columns.
+//! 1. No line is longer than `WIDTH`; numbers are flush right in columns.
 //! 2. Parsers of wrk2's text do not take any line for one of wrk2's.
 
 use crate::config::Rate;

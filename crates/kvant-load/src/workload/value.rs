@@ -1,6 +1,6 @@
 //! Values: slices of one table of random letters and digits, so that making a value costs one copy.
 //!
-//! Slices overlap, but repetitions are at least [`WINDOW_BYTES`] of other values apart on average:
+//! Slices overlap, but repetitions are at least `WINDOW_BYTES` of other values apart on average:
 //! blocks of them compress as badly as random text.
 
 use super::lengths;

@@ -16,7 +16,7 @@ use kvant_base::tag::Tag;
 pub struct Observation {
     /// The kind of the sample.
     pub kind: Kind,
-    /// Start, by [`clock::monotonic_ns`](super::clock::monotonic_ns).
+    /// Start, by [`clock::monotonic_ns`].
     pub time_mono_ns: u64,
     /// Length.
     pub duration_ns: u64,

@@ -5,7 +5,8 @@
 //! - [`fast_path`]: the commonest requests, without hyper;
 //! - [`hyper_service`]: all requests, through hyper; [`request_body`] reads their bodies;
 //! - [`short_response`]: the encodings of short responses, for both;
-//! - [`phase`], [`open_connections`], [`sweep`]: connections that kept the server waiting too long.
+//! - [`phase`], [`open_connections`], [`mod@sweep`]: connections that kept the server waiting for
+//!   too long.
 //!
 //! The routes stand above: they are reached through [`Handler`].
 //!

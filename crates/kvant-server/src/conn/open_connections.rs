@@ -1,6 +1,6 @@
 //! The open connections of a selector.
 //!
-//! [`super::sweep`] checks the list, so that no request pays for a timer.
+//! [`mod@super::sweep`] checks the list, so that no request pays for a timer.
 
 use super::phase::Limits;
 use super::socket::SocketState;

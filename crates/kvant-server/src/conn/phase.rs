@@ -1,7 +1,7 @@
 //! The phase of a connection and its age, which decide whether the connection has kept the server
 //! waiting for too long.
 //!
-//! Age is counted in sweeps ([`super::sweep`]), so that a request costs no clock reading and no
+//! Age is counted in sweeps ([`mod@super::sweep`]), so that a request costs no clock reading and no
 //! timer: every change of phase resets the count, each sweep adds one.
 //!
 //! Invariants:
