@@ -14,6 +14,9 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 #![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("Kvant needs Linux");
+
 #[expect(clippy::disallowed_methods, reason = "the system's clocks")]
 pub mod clock;
 pub mod fs;

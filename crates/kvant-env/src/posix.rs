@@ -16,10 +16,11 @@
 use crate::fs::{DirEntry, File, FileLock, Fs};
 use kvant_base::wait::{self, WaitKind};
 use mode::{DIR_MODE, FILE_MODE};
-use rustix::io::retry_on_intr;
+use rustix::fs::FallocateFlags;
+use rustix::io::{Errno, ReadWriteFlags, preadv2, retry_on_intr};
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, IoSlice};
-use std::os::fd::BorrowedFd;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -236,11 +237,7 @@ impl Fs for PosixFs {
 }
 
 /// Reserves the first `len_bytes` of `file` and makes it at least that long.
-#[cfg(any(target_os = "linux", target_os = "android"))]
 fn fallocate(file: &fs::File, len_bytes: u64) -> io::Result<()> {
-    use rustix::fs::FallocateFlags;
-    use rustix::io::Errno;
-
     /// Short enough to finish between two signals.
     const PIECE_BYTES_MIN: u64 = 64 << 10;
 
@@ -262,26 +259,13 @@ fn fallocate(file: &fs::File, len_bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn fallocate(_file: &fs::File, _len_bytes: u64) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 /// Reads what is in the page cache; `WouldBlock` if that is nothing.
-#[cfg(target_os = "linux")]
 fn read_nonblocking(file: &fs::File, buffer: &mut [u8], offset_bytes: u64) -> io::Result<usize> {
-    use rustix::io::{IoSliceMut, ReadWriteFlags, preadv2};
-
     let read = retry_on_intr(|| {
         let parts = &mut [IoSliceMut::new(buffer)];
         preadv2(file, parts, offset_bytes, ReadWriteFlags::NOWAIT)
     });
     read.map_err(io::Error::from)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn read_nonblocking(_file: &fs::File, _buffer: &mut [u8], _offset_bytes: u64) -> io::Result<usize> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Whether the kernel (`ENOSYS`) or the file system (`EOPNOTSUPP`, some `EINVAL`) has no
@@ -305,10 +289,7 @@ fn write_zeros_to(file: &fs::File, len_bytes: u64) -> io::Result<()> {
 }
 
 /// Bytes written to a TCP socket that its peer has not acknowledged.
-#[cfg(any(target_os = "linux", target_os = "android"))]
 pub fn unacknowledged_bytes(socket: BorrowedFd<'_>) -> io::Result<u64> {
-    use std::os::fd::AsRawFd;
-
     let mut bytes: libc::c_int = 0;
     // SAFETY: the descriptor is open for as long as it is borrowed, and the call writes one
     // integer.
@@ -317,12 +298,6 @@ pub fn unacknowledged_bytes(socket: BorrowedFd<'_>) -> io::Result<u64> {
         return Err(io::Error::last_os_error());
     }
     u64::try_from(bytes).map_err(io::Error::other)
-}
-
-/// Only supported on Linux.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub fn unacknowledged_bytes(_socket: BorrowedFd<'_>) -> io::Result<u64> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 #[cfg(test)]

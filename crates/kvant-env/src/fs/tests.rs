@@ -298,10 +298,8 @@ fn lock_without_its_file(fs: &dyn Fs, dir: &Path) {
     fs.remove_file(&path).unwrap();
     let refused = fs.lock(&path).err().expect("the directory has an owner");
     assert_eq!(refused.kind(), ErrorKind::WouldBlock);
-    if cfg!(target_os = "linux") {
-        let process_id = std::process::id().to_string();
-        assert!(refused.to_string().contains(&process_id), "{refused}");
-    }
+    let process_id = std::process::id().to_string();
+    assert!(refused.to_string().contains(&process_id), "{refused}");
     assert!(!fs.exists(&path).unwrap(), "a refused lock leaves no file");
     drop(held);
     drop(fs.lock(&path).unwrap());

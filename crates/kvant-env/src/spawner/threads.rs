@@ -13,6 +13,7 @@ use super::{Signal, Spawner, Step, Task, TaskHandle};
 use crate::clock::Clock;
 use kvant_base::lock::{self, NamedMutex};
 use kvant_base::wait::WaitKind;
+use rustix::process::{getpriority_process, setpriority_process};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,12 +115,9 @@ impl Runner {
     }
 }
 
-/// Lowers the priority of the calling thread. Only Linux applies process id 0 to the calling thread
-/// alone.
-#[cfg(target_os = "linux")]
+/// Lowers the priority of the calling thread: Linux applies these calls to a thread, not to its
+/// process.
 fn lower_priority() {
-    use rustix::process::{getpriority_process, setpriority_process};
-
     let niceness =
         getpriority_process(None).map(|now| (now + BACKGROUND_NICENESS).min(NICENESS_MAX));
     match niceness.and_then(|niceness| setpriority_process(None, niceness)) {
@@ -128,9 +126,6 @@ fn lower_priority() {
         Err(_refused) => {}
     }
 }
-
-#[cfg(not(target_os = "linux"))]
-fn lower_priority() {}
 
 impl Drop for Runner {
     fn drop(&mut self) {

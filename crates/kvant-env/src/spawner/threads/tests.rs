@@ -7,13 +7,11 @@ use std::sync::atomic::AtomicU64;
 struct TestTask<F>(F);
 
 /// A task that records the niceness of its thread.
-#[cfg(target_os = "linux")]
 struct NicenessTask {
     is_background: bool,
     niceness: std::sync::OnceLock<i32>,
 }
 
-#[cfg(target_os = "linux")]
 impl Task for NicenessTask {
     fn name(&self) -> &str {
         "niceness-task"
@@ -30,7 +28,6 @@ impl Task for NicenessTask {
     }
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn only_background_tasks_run_at_lower_priority() {
     let (spawner, _) = spawner();
