@@ -18,6 +18,7 @@ use kvant_base::wait::{self, WaitKind};
 use mode::{DIR_MODE, FILE_MODE};
 use rustix::fs::FallocateFlags;
 use rustix::io::{Errno, ReadWriteFlags, preadv2, retry_on_intr};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -49,6 +50,22 @@ pub fn ignore_file_size_signal() -> io::Result<()> {
     match unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } {
         libc::SIG_ERR => Err(io::Error::last_os_error()),
         _ => Ok(()),
+    }
+}
+
+/// Raises the process's soft limit on open descriptors to `wanted`, or to the hard limit if that is
+/// lower, and returns the soft limit.
+pub fn raise_descriptor_limit(wanted: u64) -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let current = limit.current.unwrap_or(u64::MAX);
+    let raised = limit.maximum.unwrap_or(u64::MAX).min(wanted);
+    if raised <= current {
+        return current;
+    }
+    match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), ..limit }) {
+        Ok(()) => raised,
+        // The hard limit is above `fs.nr_open`, or a sandbox refuses the call.
+        Err(_refused) => current,
     }
 }
 

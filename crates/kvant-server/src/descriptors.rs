@@ -4,6 +4,7 @@
 //! Files come first: a client that is not accepted waits in the kernel, but a flush that cannot
 //! open its table blocks all writes.
 
+use kvant_env::posix::raise_descriptor_limit;
 use std::io;
 
 /// Descriptors kept for files and other uses than connections, where the limit allows it.
@@ -23,7 +24,7 @@ const CONNECTIONS_MIN: u64 = 4;
 /// # Errors
 /// The limit is too low; the message says what to do.
 pub(crate) fn room_for_connections(selectors: usize) -> io::Result<usize> {
-    let limit = raise_limit()?;
+    let limit = raise_descriptor_limit(u64::MAX);
     let needed = OWN + OF_SELECTOR * selectors as u64 + FILES_MIN;
     let kept = KEPT_MAX.min(limit / 4 * 3).max(needed);
     match limit.saturating_sub(kept) {
@@ -34,21 +35,4 @@ pub(crate) fn room_for_connections(selectors: usize) -> io::Result<usize> {
             needed + CONNECTIONS_MIN
         ))),
     }
-}
-
-/// Raises the soft limit to the hard one, where the system allows it, and returns it.
-fn raise_limit() -> io::Result<u64> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a valid, writable `rlimit` for the duration of the call.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    if limit.rlim_cur < limit.rlim_max {
-        let raised = libc::rlimit { rlim_cur: limit.rlim_max, rlim_max: limit.rlim_max };
-        // SAFETY: `raised` is a valid `rlimit` for the duration of the call, which only reads it.
-        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) } == 0 {
-            limit = raised;
-        }
-    }
-    Ok(limit.rlim_cur)
 }

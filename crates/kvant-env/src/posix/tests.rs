@@ -103,6 +103,18 @@ fn a_refused_lock_names_the_owner_in_the_lock_file() {
 }
 
 #[test]
+fn the_descriptor_limit_is_raised_as_far_as_wanted_and_never_lowered() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(500), ..limit }).unwrap();
+    assert_eq!(raise_descriptor_limit(600), 600);
+    assert_eq!(getrlimit(Resource::Nofile), Rlimit { current: Some(600), ..limit });
+    assert_eq!(raise_descriptor_limit(10), 600);
+    let hard_limit = limit.maximum.unwrap_or(u64::MAX);
+    assert_eq!(raise_descriptor_limit(u64::MAX), hard_limit);
+    assert_eq!(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX), hard_limit);
+}
+
+#[test]
 fn names_that_are_not_utf8_are_not_listed() {
     let dir = TempDir::new();
     let name = std::ffi::OsStr::from_bytes(b"bad\xff");

@@ -1,7 +1,7 @@
 //! The limit of open descriptors: each connection needs one.
 
 use kvant_base::{Error, ErrorKind, Result};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use kvant_env::posix::raise_descriptor_limit;
 
 /// Descriptors for standard streams, files, and whatever else the process has open.
 const DESCRIPTORS_KEPT: u64 = 64;
@@ -10,38 +10,27 @@ const DESCRIPTORS_PER_THREAD: u64 = 2;
 
 /// Raises the soft limit as far as these connections need.
 pub(super) fn raise_limit(connection_count: usize, thread_count: usize) -> Result<()> {
-    let limit = getrlimit(Resource::Nofile);
-    let Some(limit) = raised(limit, connection_count as u64, thread_count as u64)? else {
-        return Ok(());
-    };
-    setrlimit(Resource::Nofile, limit).map_err(|error| {
-        let message = format!("cannot raise the limit on open file descriptors: {error}");
-        Error::new(ErrorKind::Io, message)
-    })
+    let kept = DESCRIPTORS_KEPT + DESCRIPTORS_PER_THREAD * thread_count as u64;
+    let connection_count = connection_count as u64;
+    check(raise_descriptor_limit(connection_count + kept), connection_count, kept)
 }
 
-/// The limit to set; `None` if the current one suffices.
-fn raised(limit: Rlimit, connection_count: u64, thread_count: u64) -> Result<Option<Rlimit>> {
-    let kept = DESCRIPTORS_KEPT + DESCRIPTORS_PER_THREAD * thread_count;
+/// Fails if `limit` is too low, with the remedy.
+fn check(limit: u64, connection_count: u64, kept: u64) -> Result<()> {
     let needed = connection_count + kept;
-    if limit.current.is_none_or(|current| current >= needed) {
-        return Ok(None);
+    if limit >= needed {
+        return Ok(());
     }
-    match limit.maximum {
-        Some(maximum) if maximum < needed => {
-            let fitting = match maximum.saturating_sub(kept) {
-                0 => String::new(),
-                fitting => format!(", or use at most {fitting} connections"),
-            };
-            let message = format!(
-                "{connection_count} connections need {needed} file descriptors, but the hard limit is {maximum}: raise it \
-                 (`ulimit -Hn {needed}` as root, `nofile` in limits.conf, `LimitNOFILE={needed}` in a systemd \
-                 unit){fitting}"
-            );
-            Err(Error::new(ErrorKind::Io, message))
-        }
-        maximum => Ok(Some(Rlimit { current: Some(needed), maximum })),
-    }
+    let fitting = match limit.saturating_sub(kept) {
+        0 => String::new(),
+        fitting => format!(", or use at most {fitting} connections"),
+    };
+    let message = format!(
+        "{connection_count} connections need {needed} file descriptors, but this process may open {limit}: raise the \
+         hard limit (`ulimit -Hn {needed}` as root, `nofile` in limits.conf, `LimitNOFILE={needed}` in a systemd \
+         unit){fitting}"
+    );
+    Err(Error::new(ErrorKind::Io, message))
 }
 
 #[cfg(test)]

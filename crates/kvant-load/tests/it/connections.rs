@@ -6,8 +6,8 @@
 
 use crate::harness::{Setup, ensure, experiment, text};
 use crate::server::{Behaviour, Server};
+use kvant_env::posix::raise_descriptor_limit;
 use kvant_load::Errors;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -18,7 +18,7 @@ const URL: &str = "serving at ";
 
 #[test]
 fn a_thousand_connections_are_busy_at_once() {
-    raise_descriptor_limit();
+    raise_descriptor_limit(u64::MAX);
     experiment(|| {
         // A request takes 0.5 s: at 1,900 a second, 950 connections are busy at any time.
         let server = Server::start(Behaviour::After(Duration::from_millis(500)));
@@ -58,7 +58,7 @@ fn serve_for_a_parent() {
     if std::env::var_os(ROLE).is_none() {
         return;
     }
-    raise_descriptor_limit();
+    raise_descriptor_limit(u64::MAX);
     let server = Server::start(Behaviour::After(Duration::from_millis(900)));
     println!("{URL}{}", server.url());
     // Until the parent closes its end.
@@ -104,10 +104,4 @@ impl Drop for ChildServer {
         let status = self.child.wait().unwrap();
         assert!(status.success() || std::thread::panicking(), "{status}");
     }
-}
-
-/// Raises the limit as far as the system allows.
-fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
 }

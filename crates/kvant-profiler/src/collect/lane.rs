@@ -15,8 +15,10 @@
 use super::pace::Pace;
 use super::ring::{RING_WORDS, Ring};
 use super::stack::StackBounds;
+use kvant_env::posix::Mapping;
 use std::cell::Cell;
 use std::ffi::c_int;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::{io, ptr, slice};
 
@@ -181,16 +183,9 @@ pub(super) fn keep_ready(free_count: usize) -> io::Result<()> {
 
 /// Maps memory for the rings of a lane. The system commits pages when they are used.
 fn map_words() -> io::Result<&'static [AtomicU64]> {
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    let bytes = LANE_WORDS * size_of::<AtomicU64>();
-    // SAFETY: a new private mapping, anywhere.
-    let start = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, -1, 0) };
-    if start == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
+    let mapping = ManuallyDrop::new(Mapping::new(LANE_WORDS * size_of::<AtomicU64>())?);
     // SAFETY: the mapping is that long, zeroed, aligned to pages, and never unmapped.
-    Ok(unsafe { slice::from_raw_parts(start.cast(), LANE_WORDS) })
+    Ok(unsafe { slice::from_raw_parts(mapping.start().as_ptr().cast(), LANE_WORDS) })
 }
 
 /// Takes the number of synchronous samples that found no free lane.

@@ -2,6 +2,7 @@
 
 use crate::kvant_command::TempDir;
 use crate::server_process::TestServer;
+use kvant_env::posix::raise_descriptor_limit;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -16,14 +17,6 @@ const OTHER: &str = "GET /v0/entities?start=a HTTP/1.1\r\nHost: x\r\n\r\n";
 fn count() -> usize {
     let count = std::env::var("KVANT_IDLE_CONNECTIONS").ok();
     count.map_or(COUNT_DEFAULT, |count| count.parse().expect("a number"))
-}
-
-/// Raises the descriptor limit of this process to the hard limit.
-pub(crate) fn raise_descriptor_limit() {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    let raised = rustix::process::Rlimit { current: limit.maximum, ..limit };
-    rustix::process::setrlimit(rustix::process::Resource::Nofile, raised)
-        .expect("up to the hard limit");
 }
 
 /// Resident memory of a process in bytes, without the kernel's socket buffers.
@@ -64,7 +57,7 @@ fn counted_bytes(stream: &mut TcpStream) -> usize {
 #[test]
 fn an_idle_connection_holds_a_few_kib() {
     let count = count();
-    raise_descriptor_limit();
+    raise_descriptor_limit(u64::MAX);
     let dir = TempDir::new();
     let server = TestServer::start_with(
         dir.path(),

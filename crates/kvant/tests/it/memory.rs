@@ -1,9 +1,9 @@
 //! The memory of a server under attack stays within its budget plus a constant, and small requests
 //! are still served.
 
-use crate::idle_connections::raise_descriptor_limit;
 use crate::kvant_command::TempDir;
 use crate::server_process::TestServer;
+use kvant_env::posix::raise_descriptor_limit;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -101,7 +101,7 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
 
 #[test]
 fn endless_heads_stay_within_the_memory() {
-    raise_descriptor_limit();
+    raise_descriptor_limit(u64::MAX);
     let dir = TempDir::new();
     let server = TestServer::start_with(dir.path(), &["--memory", MEMORY]);
     for header_count in [49, 7] {
@@ -117,7 +117,7 @@ fn endless_heads_stay_within_the_memory() {
 
 #[test]
 fn chunked_uploads_stay_within_the_memory() {
-    raise_descriptor_limit();
+    raise_descriptor_limit(u64::MAX);
     let dir = TempDir::new();
     let server = TestServer::start_with(dir.path(), &["--memory", MEMORY]);
     let connections: Vec<TcpStream> = (0..1_500).map(|_| connect(&server)).collect();
@@ -146,7 +146,7 @@ fn flushed_memtables_and_a_range_stay_within_the_memory() {
 
 #[test]
 fn unread_long_values_cost_neither_memory_nor_time() {
-    raise_descriptor_limit();
+    raise_descriptor_limit(u64::MAX);
     let dir = TempDir::new();
     let server = TestServer::start_with(dir.path(), &["--memory", MEMORY]);
     let mut other = connect(&server);
