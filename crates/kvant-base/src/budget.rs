@@ -2,7 +2,7 @@
 //!
 //! Consumers report the memory they hold. The block cache is the only consumer that can release
 //! memory at once, so it takes what the others leave. Request bodies and iterators reserve memory
-//! before they allocate it and are refused when none is left.
+//! before they allocate it and are rejected when none is left.
 //!
 //! Threads: all counters are atomic, but counters of different consumers are not read as one
 //! snapshot.
@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 crate::named_enum! {
-    /// A part of the process that holds memory. Names are those of `/v0/stats` and of metrics.
+    /// A part of the process that holds memory, in reporting order. Names are those of `/v0/stats`
+    /// and of metrics.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Consumer {
         /// Active and immutable memtables.
@@ -31,14 +32,11 @@ crate::named_enum! {
     }
 }
 
-/// All consumers in reporting order.
-pub const CONSUMERS: [Consumer; Consumer::ALL.len()] = Consumer::ALL;
-
 /// A limit and one counter per consumer.
 #[derive(Debug)]
 pub struct MemoryBudget {
     limit_bytes: u64,
-    used_bytes: [AtomicU64; CONSUMERS.len()],
+    used_bytes: [AtomicU64; Consumer::ALL.len()],
 }
 
 impl MemoryBudget {
@@ -59,7 +57,7 @@ impl MemoryBudget {
 
     /// Bytes that all consumers hold.
     pub fn used_bytes_total(&self) -> u64 {
-        CONSUMERS.iter().map(|&consumer| self.used_bytes(consumer)).sum()
+        Consumer::ALL.iter().map(|&consumer| self.used_bytes(consumer)).sum()
     }
 
     /// Adds `bytes` to `consumer`, even beyond the limit.

@@ -1,7 +1,7 @@
 //! Named mutexes and condition variables that report waits to a profiler ([`crate::wait`]).
 //!
-//! A panic aborts release builds, so poisoning needs no handling. In tests the panic that poisoned
-//! a lock is the failure to look at, and the next holder continues.
+//! A panic aborts release builds, so poisoning needs no handling. In tests the panic itself fails
+//! the test, and the next holder continues.
 //!
 //! Invariants:
 //! 1. An uncontended lock costs as much as one of std plus one load on unlock, with or without a

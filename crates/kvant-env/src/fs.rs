@@ -23,7 +23,7 @@ pub trait File: Send + Sync {
     /// Writes all of `bytes` at `offset_bytes`, extending the file as needed. After an error any
     /// part of them may have been written.
     fn write_all_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()>;
-    /// As [`File::write_all_at`] of all `parts`, one behind the other.
+    /// Writes `parts` one after another, as [`File::write_all_at`].
     fn write_parts_at(&self, parts: &mut [IoSlice<'_>], offset_bytes: u64) -> io::Result<()> {
         let parts: Vec<&[u8]> = parts.iter().map(|part| &**part).collect();
         self.write_all_at(&parts.concat(), offset_bytes)

@@ -1,4 +1,4 @@
-//! The host: memory and CPUs available to this process, and files of the operator or the kernel.
+//! The host: memory and CPUs available to this process, and files outside the database.
 //!
 //! Available memory is the lower of the machine's and the control group's limit (version 1 or 2).
 //! The kernel kills a process that exceeds its group's limit. [`procfs`] reads the kernel's CPU
@@ -21,26 +21,18 @@ pub fn cpu_count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Reads a text file outside the database to its end. Pipes and kernel files have no length.
-///
-/// # Errors
-/// Errors of the system; `InvalidData` for text that is not UTF-8.
+/// Reads a text file outside the database to its end; `InvalidData` if it is not UTF-8. Pipes and
+/// kernel files have no length.
 pub fn read_text(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
 /// Reads a file outside the database to its end, as [`read_text`].
-///
-/// # Errors
-/// Errors of the system.
 pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
 /// Writes a file outside the database and creates missing directories. Nothing is synced.
-///
-/// # Errors
-/// Errors of the system.
 pub fn write_file(path: &Path, contents: &[u8]) -> io::Result<()> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;
@@ -50,9 +42,6 @@ pub fn write_file(path: &Path, contents: &[u8]) -> io::Result<()> {
 
 /// Creates or truncates a file outside the database and creates missing directories. The writer is
 /// buffered; nothing is synced.
-///
-/// # Errors
-/// Errors of the system.
 pub fn create_file(path: &Path) -> io::Result<Box<dyn Write + Send>> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;

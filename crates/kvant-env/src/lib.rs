@@ -7,7 +7,7 @@
 //!
 //! - [`fs`]: the file-system traits, which [`posix`] implements.
 //! - [`clock`]: monotonic and wall time.
-//! - [`host`]: memory and CPUs of the machine or container, and files of the operator.
+//! - [`host`]: memory and CPUs of the machine or container, and files outside the database.
 //! - [`rng`]: a small seeded generator.
 //! - [`spawner`]: background tasks as steps, each task on its own thread.
 //! - `testing` (a cargo feature): disk, clock and spawner for tests.

@@ -3,10 +3,10 @@
 //! Invariants:
 //! 1. A failed sync is never retried and no error is dropped. Rule 3 of [`crate::fs`] is up to the
 //!    caller.
-//! 2. A lock belongs to an open file, not to the process, so that a second holder in the same
-//!    process is refused, too.
-//! 3. The first nonblocking read shows whether the system supports them. A refusal is remembered
-//!    for all files of a [`PosixFs`], which are assumed to be on one device.
+//! 2. A lock belongs to an open file, not to the process, so that a second attempt in the same
+//!    process also fails.
+//! 3. The first nonblocking read shows whether the system supports them. The result applies to all
+//!    files of a [`PosixFs`], which are assumed to be on one device.
 //! 4. Only the owner may read new files and directories, regardless of the umask.
 //!
 //! Calls that may block on the disk report their duration to a profiler.
@@ -82,7 +82,7 @@ impl PosixFs {
 
 struct PosixFile {
     file: fs::File,
-    /// The system has refused a nonblocking read.
+    /// The system does not support nonblocking reads.
     always_blocks: Arc<AtomicBool>,
 }
 
@@ -98,7 +98,7 @@ impl File for PosixFile {
         }
         match read_nonblocking(&self.file, buffer, offset_bytes) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) if is_refusal(&error) => {
+            Err(error) if is_unsupported(&error) => {
                 self.always_blocks.store(true, Ordering::Relaxed);
                 Ok(false)
             }
@@ -287,7 +287,7 @@ fn read_nonblocking(file: &fs::File, buffer: &mut [u8], offset_bytes: u64) -> io
 
 /// Whether the kernel (`ENOSYS`) or the file system (`EOPNOTSUPP`, some `EINVAL`) has no
 /// nonblocking reads.
-fn is_refusal(error: &io::Error) -> bool {
+fn is_unsupported(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput)
 }
 

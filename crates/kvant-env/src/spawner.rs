@@ -52,8 +52,8 @@ pub trait Task: Send + Sync {
 pub trait TaskHandle: Send + Sync {
     /// Makes an idle task run again. After a wake during a step the task runs another step.
     fn wake(&self);
-    /// Waits until the task has returned [`Step::Finished`]. The owner must first tell the task to
-    /// finish and wake it.
+    /// Waits until the task has returned [`Step::Finished`]. The owner must first request this from
+    /// the task and wake it.
     fn join(&self);
 }
 

@@ -8,7 +8,7 @@ use crate::stats::{
     JobStats, LevelStats, MemoryStats, MemtableStats, ReadStats, SnapshotStats, SpaceStats, Stats,
     WalStats, WriteStats,
 };
-use kvant_base::budget::CONSUMERS;
+use kvant_base::Consumer;
 use kvant_base::limits::LEVELS;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -47,7 +47,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
         memory: MemoryStats {
             limit_bytes: memory.limit_bytes(),
             used_bytes: memory.used_bytes_total(),
-            consumers: CONSUMERS.iter().map(|&c| (c.name(), memory.used_bytes(c))).collect(),
+            consumers: Consumer::ALL.iter().map(|&c| (c.name(), memory.used_bytes(c))).collect(),
         },
         recovery: core.recovery.clone(),
         fenced: core.context.fence_cause().map(ToString::to_string),

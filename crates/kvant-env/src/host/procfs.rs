@@ -128,9 +128,9 @@ impl ProcFs {
             let fields: Vec<&str> = line.split_whitespace().collect();
             let (local, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
             let listening = (*state == TCP_LISTEN).then(|| socket_address(local)).flatten()?;
-            let is_meant = listening.port() == address.port()
+            let is_match = listening.port() == address.port()
                 && (listening.ip() == address.ip() || listening.ip().is_unspecified());
-            is_meant.then(|| (*inode).to_owned())
+            is_match.then(|| (*inode).to_owned())
         });
         self.owners(&inodes.collect::<Vec<_>>())
     }

@@ -66,10 +66,10 @@ fn a_refusal_of_nonblocking_reads_is_remembered() {
     posix.always_blocks.store(true, Ordering::Relaxed);
     assert!(!file.try_read_exact_at(&mut [0; 8], 0).unwrap());
     for errno in [libc::ENOSYS, libc::EOPNOTSUPP, libc::EINVAL] {
-        assert!(is_refusal(&io::Error::from_raw_os_error(errno)), "{errno}");
+        assert!(is_unsupported(&io::Error::from_raw_os_error(errno)), "{errno}");
     }
     for errno in [libc::EAGAIN, libc::EIO] {
-        assert!(!is_refusal(&io::Error::from_raw_os_error(errno)), "{errno}");
+        assert!(!is_unsupported(&io::Error::from_raw_os_error(errno)), "{errno}");
     }
 }
 

@@ -122,7 +122,7 @@ fn lower_priority() {
         getpriority_process(None).map(|now| (now + BACKGROUND_NICENESS).min(NICENESS_MAX));
     match niceness.and_then(|niceness| setpriority_process(None, niceness)) {
         Ok(()) => {}
-        // Only a sandbox refuses this. The task then runs at normal priority.
+        // Only a sandbox rejects this call. The task then runs at normal priority.
         Err(_refused) => {}
     }
 }

@@ -7,7 +7,7 @@ use crate::counters::{CLASSES, Counters, METHODS, ROUTE_ROWS, ROWS};
 use crate::http::Route;
 use crate::http::metrics_text::{family, metric};
 use crate::timing;
-use kvant_base::budget::CONSUMERS;
+use kvant_base::Consumer;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -49,7 +49,7 @@ pub(super) fn json(server: &ServerState) -> Value {
         json!({ "route": route, "method": method, "status": class, "count": count })
     });
     let budget = server.memory.budget();
-    let memory: Map<String, Value> = CONSUMERS
+    let memory: Map<String, Value> = Consumer::ALL
         .iter()
         .map(|&consumer| (consumer.name().to_string(), budget.used_bytes(consumer).into()))
         .collect();
@@ -89,7 +89,7 @@ pub(super) fn write_metrics(server: &ServerState, out: &mut String) {
     ] {
         metric(out, name, kind, help, value);
     }
-    let used = CONSUMERS
+    let used = Consumer::ALL
         .map(|consumer| (format!("consumer=\"{}\"", consumer.name()), budget.used_bytes(consumer)));
     family(out, "kvant_memory_bytes", "gauge", "Memory in use, by consumer.", used);
     overload::write_metrics(server, out);

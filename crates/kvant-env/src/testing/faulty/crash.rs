@@ -81,7 +81,7 @@ fn surviving_names(
         });
     }
 
-    keep_what_survivors_need(&operations, &mut survives);
+    keep_dependencies(&operations, &mut survives);
     let mut names = disk.durable_names.clone();
     for (survives, (changes, _)) in survives.iter().zip(&operations) {
         if *survives {
@@ -93,8 +93,8 @@ fn surviving_names(
     names
 }
 
-/// Adds the operations that survivors depend on.
-fn keep_what_survivors_need(operations: &[&(Vec<Change<InodeCell>>, Fate)], survives: &mut [bool]) {
+/// Marks the operations that survivors depend on as survivors.
+fn keep_dependencies(operations: &[&(Vec<Change<InodeCell>>, Fate)], survives: &mut [bool]) {
     let mut needed_names = HashSet::new();
     let mut needed_dirs = HashSet::new();
     for (survives, (changes, _)) in survives.iter_mut().zip(operations).rev() {
