@@ -115,8 +115,8 @@ impl Events {
         self.add(kind, Some(span), start_ns, Some(end_ns), fields);
     }
 
-    /// Adds an event that is reported only at its end.
-    pub fn whole(&self, kind: EventKind, start_ns: u64, end_ns: u64, fields: Fields) {
+    /// Adds an event as one entry, at its end.
+    pub fn add_complete(&self, kind: EventKind, start_ns: u64, end_ns: u64, fields: Fields) {
         self.add(kind, None, start_ns, Some(end_ns), fields);
     }
 
@@ -165,7 +165,7 @@ impl Events {
     }
 
     /// Calls `listener` once there is an entry after `number`, which may be immediately.
-    pub fn on_after(&self, number: u64, listener: Listener) {
+    pub fn notify_after(&self, number: u64, listener: Listener) {
         {
             let mut ring = self.inner.lock();
             if ring.last_number <= number {

@@ -161,7 +161,7 @@ impl Entered {
 
     /// Sets the activity, once it is known, and the stage.
     #[inline]
-    pub fn is_for(&self, activity: Activity, stage: Stage) {
+    pub fn set_activity(&self, activity: Activity, stage: Stage) {
         replace(Tag { activity, stage }.code());
     }
 }

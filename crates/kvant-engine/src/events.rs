@@ -63,7 +63,7 @@ impl EventSink {
             if let Err(error) = &result {
                 fields.extend(failure(error));
             }
-            self.events.whole(EventKind::Fsync, start_ns, end_ns, fields);
+            self.events.add_complete(EventKind::Fsync, start_ns, end_ns, fields);
         }
         result
     }

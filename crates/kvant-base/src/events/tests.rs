@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 fn the_ring_keeps_the_latest_entries() {
     let events = Events::new(3);
     let span = events.begin(EventKind::Flush, 10, Vec::new());
-    events.whole(EventKind::Fsync, 12, 15, vec![("us", Field::Number(3))]);
+    events.add_complete(EventKind::Fsync, 12, 15, vec![("us", Field::Number(3))]);
     events.end(EventKind::Flush, span, 10, 20, Vec::new());
     let other = events.begin(EventKind::Compaction, 30, Vec::new());
     assert_ne!(span, other);
@@ -20,7 +20,7 @@ fn overlapping_events_are_listed_once_including_those_in_progress() {
     let flush = events.begin(EventKind::Flush, 10, Vec::new());
     events.begin(EventKind::Compaction, 15, Vec::new());
     events.end(EventKind::Flush, flush, 10, 20, Vec::new());
-    events.whole(EventKind::Fsync, 40, 50, Vec::new());
+    events.add_complete(EventKind::Fsync, 40, 50, Vec::new());
     let kinds = |start_ns, end_ns| -> Vec<EventKind> {
         let found = events.overlapping(start_ns, end_ns);
         found.iter().map(|event| event.kind).collect()
@@ -41,13 +41,13 @@ fn a_listener_is_called_at_the_next_event_or_immediately_for_a_missed_one() {
             call_count.fetch_add(1, Ordering::Relaxed);
         })
     };
-    events.on_after(0, listener());
+    events.notify_after(0, listener());
     assert_eq!(call_count.load(Ordering::Relaxed), 0);
     events.begin(EventKind::Stall, 1, Vec::new());
     assert_eq!(call_count.load(Ordering::Relaxed), 1);
-    events.on_after(0, listener());
+    events.notify_after(0, listener());
     assert_eq!(call_count.load(Ordering::Relaxed), 2);
-    events.on_after(1, listener());
+    events.notify_after(1, listener());
     events.begin(EventKind::Stall, 2, Vec::new());
     assert_eq!(call_count.load(Ordering::Relaxed), 3);
 }

@@ -21,7 +21,7 @@ fn activity_and_stage_can_change_within_a_tag() {
     let tag = |activity, stage| Tag { activity, stage };
     {
         let work = enter_at(Activity::None, Stage::Parse);
-        work.is_for(Activity::Get, Stage::Dispatch);
+        work.set_activity(Activity::Get, Stage::Dispatch);
         assert_eq!(now(), tag(Activity::Get, Stage::Dispatch));
         {
             let reading = stage(Stage::Memtable);

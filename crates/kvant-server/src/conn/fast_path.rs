@@ -110,7 +110,7 @@ fn begin(
     let column = Column::from(&request.method);
     let parsed_ns = cx.meter.now_ns();
     let operation = Operation::of(route, &request.method);
-    tag.is_for(operation.activity(), Stage::Dispatch);
+    tag.set_activity(operation.activity(), Stage::Dispatch);
     let mut trace = Trace::begin(operation, parsed_ns);
     let work = match route {
         Route::Status if request.method == Method::GET => {

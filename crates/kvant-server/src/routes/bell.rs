@@ -34,6 +34,6 @@ impl Bell {
             bell.listening.store(false, Ordering::Release);
             bell.rung.notify_waiters();
         };
-        events.on_after(number, Box::new(ring));
+        events.notify_after(number, Box::new(ring));
     }
 }

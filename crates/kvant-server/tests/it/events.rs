@@ -23,7 +23,7 @@ fn next(client: &mut Client) -> String {
 }
 
 fn add(fixture: &Fixture) {
-    fixture.recent.whole(EventKind::Fsync, 0, 2_000_000, Vec::new());
+    fixture.recent.add_complete(EventKind::Fsync, 0, 2_000_000, Vec::new());
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_blocked_reader_learns_how_many_events_it_missed() {
     const COUNT: usize = 2_000;
     for _ in 0..COUNT {
         let fields = vec![("text", Field::Text(text.clone().into()))];
-        fixture.recent.whole(EventKind::Fsync, 0, 1000, fields);
+        fixture.recent.add_complete(EventKind::Fsync, 0, 1000, fields);
     }
     add(&fixture);
     let (mut told, mut missed) = (0, 0);

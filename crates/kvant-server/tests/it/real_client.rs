@@ -108,7 +108,7 @@ fn every_row_with_a_real_client() {
 #[test]
 fn documents_for_operators() {
     let fixture = Fixture::new();
-    fixture.recent.whole(EventKind::Fsync, 0, 1000, Vec::new());
+    fixture.recent.add_complete(EventKind::Fsync, 0, 1000, Vec::new());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let sender = &mut connect(&fixture).await;
@@ -125,7 +125,7 @@ fn documents_for_operators() {
                 frame.starts_with(format!("id: {number}\nevent: fsync\ndata: {{").as_bytes()),
                 "{frame:?}"
             );
-            fixture.recent.whole(EventKind::Fsync, 0, 1000, Vec::new());
+            fixture.recent.add_complete(EventKind::Fsync, 0, 1000, Vec::new());
         }
     });
 }

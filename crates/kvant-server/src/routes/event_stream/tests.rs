@@ -47,7 +47,7 @@ impl World {
     /// Adds `count` entries without fields.
     fn add(&self, count: usize) {
         for _ in 0..count {
-            self.events.whole(EventKind::Fsync, 0, 1000, Vec::new());
+            self.events.add_complete(EventKind::Fsync, 0, 1000, Vec::new());
         }
     }
 }
@@ -168,7 +168,7 @@ fn readers_hear_of_every_event_once_whoever_adds_it() {
         let events = Arc::clone(&world.events);
         std::thread::spawn(move || {
             for _ in 0..COUNT / 2 {
-                events.whole(EventKind::Fsync, 0, 1, Vec::new());
+                events.add_complete(EventKind::Fsync, 0, 1, Vec::new());
                 std::thread::yield_now();
             }
         })

@@ -62,8 +62,8 @@ fn a_row_has_every_member() {
         vec![("bytes", Field::Number(9))],
     );
     events.begin(EventKind::Compaction, 5_049_000_000, Vec::new());
-    events.whole(EventKind::Fsync, 4_000_000_000, 4_900_000_000, Vec::new());
-    events.whole(EventKind::Fsync, 5_060_000_000, 5_070_000_000, Vec::new());
+    events.add_complete(EventKind::Fsync, 4_000_000_000, 4_900_000_000, Vec::new());
+    events.add_complete(EventKind::Fsync, 5_060_000_000, 5_070_000_000, Vec::new());
     assert_eq!(
         shown(&[trace(b"user-17")], &events.overlapping(0, u64::MAX)),
         json!([{
@@ -117,7 +117,7 @@ fn of_many_events_those_that_overlap_longest_are_shown() {
     for index in 0..100 {
         // The later ones last longer.
         let start_ns = 5_001_000_000 + index * 1_000;
-        events.whole(EventKind::Fsync, start_ns, start_ns + 1_000 * (index + 1), Vec::new());
+        events.add_complete(EventKind::Fsync, start_ns, start_ns + 1_000 * (index + 1), Vec::new());
     }
     let row = &shown(&[trace(b"k")], &events.overlapping(0, u64::MAX))[0];
     let durations: Vec<f64> = row["events"]
