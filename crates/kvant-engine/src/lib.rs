@@ -1,9 +1,6 @@
 //! Kvant's storage engine: a log-structured merge tree.
 //!
-//! Modules form a DAG, lowest first: `format`, `cursor` <- `batch`, `cache` <- `wal`, `memtable`,
-//! `table` <- `version` <- `iter` <- `compaction`, `commit` <- `db` <- `tools`; all may use
-//! `options`, `stats` and `events`. `docs/architecture.md` describes the path of a read and of a
-//! write through them.
+//! `docs/architecture.md` describes the path of a read and of a write through the modules.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 #![cfg_attr(not(test), deny(clippy::unused_result_ok, clippy::unwrap_used))]
 
@@ -11,26 +8,32 @@ mod batch;
 mod cache;
 mod commit;
 mod compaction;
+mod context;
 mod cursor;
 mod db;
 mod events;
 mod format;
 mod iter;
+mod maintenance;
 mod memtable;
 mod options;
 #[expect(missing_docs, reason = "the names of most fields are clear and have units")]
 mod stats;
 mod table;
 pub mod tools;
+mod tree;
 mod version;
 mod wal;
 
 pub use batch::WriteBatch;
+pub use commit::log::Refused;
 pub use commit::queue::Completion;
-pub use db::{
-    Db, Lookup, RangeIter, ReadTrace, Record, RecoveryProgress, Refused, Resources, Snapshot,
-    WriteHealth,
-};
+pub use context::resources::{RecoveryProgress, Resources};
+pub use db::{Db, WriteHealth};
 pub use format::{FileNum, SeqNum};
 pub use options::{Compression, Options, SyncLevel};
 pub use stats::*;
+pub use table::ReadTrace;
+pub use tree::range::{RangeIter, Record};
+pub use tree::read::Lookup;
+pub use tree::snapshot::Snapshot;

@@ -1,13 +1,15 @@
-//! The commit pipeline: batches become durable and visible in one order.
+//! Commits: batches become durable and visible in one order. In the order of a batch:
 //!
-//! - [`gate`]: back-pressure, in front of the pipeline;
+//! - [`admission`]: refuses it on a full disk ([`space`]) or holds it back ([`gate`]);
 //! - [`queue`]: batches in order of arrival, and the groups that they form;
-//! - [`pipeline`]: the leader takes groups from the queue to the log and into the memtable;
-//! - [`sync`]: when the log is synced, and the groups that wait for it;
-//! - [`fence`]: no write after a failure that leaves the log in doubt.
+//! - [`pipeline`]: the leader takes groups from the queue, in the environment [`log`](self::log);
+//! - [`log`](self::log): the log file and the active memtable that a group is written to;
+//! - [`sync`]: when the log is synced, and the groups that wait for it.
 
-pub(crate) mod fence;
+pub(crate) mod admission;
 pub(crate) mod gate;
+pub(crate) mod log;
 pub(crate) mod pipeline;
 pub(crate) mod queue;
+pub(crate) mod space;
 pub(crate) mod sync;

@@ -1,5 +1,4 @@
-//! Compaction: which tables to merge next, as pure functions of the shape of the tree, and the
-//! runner that writes the outputs.
+//! Compaction: which tables to merge next, as pure functions of the shape of the tree.
 //!
 //! A [`VersionSummary`] describes the tree, [`pick`] returns the most useful [`CompactionPlan`] for
 //! it, and [`TreeShape`] measures how far the tree is from its target shape.
@@ -28,7 +27,6 @@ mod cutter;
 mod little_room;
 mod picker;
 mod plan;
-pub(crate) mod runner;
 mod shape;
 mod summary;
 

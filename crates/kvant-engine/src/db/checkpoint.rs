@@ -7,10 +7,10 @@
 //!    checkpoint leaves nothing, neither at its target nor above;
 //! 3. it holds no log: the memtables have been flushed before.
 
-use super::context::Context;
 use super::directory::parent_of;
-use super::tree::Tree;
+use crate::context::Context;
 use crate::format::{FileKind, FileNum, file_path};
+use crate::tree::Tree;
 use crate::version::ManifestWriter;
 use kvant_base::log::Level;
 use kvant_base::{Error, ErrorKind, Result};

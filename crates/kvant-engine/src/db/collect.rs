@@ -2,7 +2,6 @@
 
 use super::core::Core;
 use super::inventory::list;
-use crate::compaction::TreeShape;
 use crate::format::FileKind;
 use crate::stats::{
     JobStats, LevelStats, MemoryStats, MemtableStats, ReadStats, SnapshotStats, SpaceStats, Stats,
@@ -14,12 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) fn stats(core: &Core) -> Stats {
     let view = core.tree.views.load_full();
-    let shape =
-        core.tree.with_summary(|summary| TreeShape::new(summary, &core.tree.compaction_options));
+    let shape = core.tree.shape();
     let memory = &core.context.memory;
     let wal = wal(core);
     Stats {
-        levels: levels(core, &shape),
+        levels: levels(core, &shape.target_bytes, &shape.scores),
         memtables: MemtableStats {
             active_bytes: view.active.memory_bytes(),
             sealed_count: view.sealed.len() as u64,
@@ -56,7 +54,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
     }
 }
 
-fn levels(core: &Core, shape: &TreeShape) -> Vec<LevelStats> {
+fn levels(core: &Core, target_bytes: &[u64; LEVELS], scores: &[f64; LEVELS]) -> Vec<LevelStats> {
     let view = core.tree.views.load();
     (0..LEVELS)
         .map(|level| {
@@ -65,8 +63,8 @@ fn levels(core: &Core, shape: &TreeShape) -> Vec<LevelStats> {
                 level,
                 table_count: view.version.tables(level).len() as u64,
                 bytes: totals.file_bytes,
-                target_bytes: shape.target_bytes[level],
-                score: shape.scores[level],
+                target_bytes: target_bytes[level],
+                score: scores[level],
                 entry_count: totals.entry_count,
                 tombstone_count: totals.tombstone_count,
                 written_bytes: get(&core.tree.counters.level_written[level]),

@@ -11,17 +11,15 @@
 //! read, written or synced, except `writer` (one log write), `versions` (one manifest edit and its
 //! sync), `prepared_wal` (making a log file) and `checkpointing`.
 
-use super::admission::Admission;
-use super::context::{Context, TaskName};
-use super::log::Log;
-use super::maintenance::Maintenance;
-use super::tree::Tree;
-use crate::batch::WriteBatch;
-use crate::commit::queue::Completion;
+use crate::commit::admission::Admission;
+use crate::commit::log::Log;
+use crate::context::{Context, TaskName};
+use crate::maintenance::Maintenance;
 use crate::stats::RecoveryStats;
+use crate::tree::Tree;
+use kvant_base::Result;
 use kvant_base::lock::NamedMutex;
 use kvant_base::log::Level;
-use kvant_base::{Error, Result};
 use std::sync::Arc;
 
 pub(crate) struct Core {
@@ -35,35 +33,11 @@ pub(crate) struct Core {
     pub(crate) checkpointing: NamedMutex<()>,
 }
 
-/// A batch that was refused.
-pub struct Refused {
-    /// Why.
-    pub error: Error,
-    /// The batch, for another attempt.
-    pub batch: WriteBatch,
-    /// Its completion, which was not called.
-    pub done: Completion,
-}
-
 impl Core {
     /// `Closed`, or `Fenced`, when no write can succeed.
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.context.check_open()?;
         self.context.check_writable()
-    }
-
-    /// Commits `batch` without waiting for an fsync or a stall. On error the batch comes back and
-    /// nothing was written.
-    pub(crate) fn submit(
-        &self,
-        batch: WriteBatch,
-        done: Completion,
-    ) -> std::result::Result<(), Refused> {
-        if let Err(error) = self.admission.admit(&batch) {
-            return Err(Refused { error, batch, done });
-        }
-        self.log.submit(batch, done);
-        Ok(())
     }
 
     /// Syncs the log and ends background work. A second close does nothing.

@@ -6,7 +6,7 @@
 //! but only while writes are held back because of them.
 
 use super::core::Core;
-use super::maintenance::Maintenance;
+use crate::maintenance::Maintenance;
 use kvant_base::Error;
 
 /// How long a failed write counts when no other follows.

@@ -1,53 +1,33 @@
 //! The database: the engine's public interface, assembled from its parts.
 //!
-//! - [`core`]: the three parts, [`tree`], [`log`] and [`maintenance`], on a [`context`];
-//! - [`view`], [`read`], [`range`], [`pinned_seq`], [`snapshot`], [`edits`]: reads and changes of
-//!   the tree;
-//! - [`admission`], [`space`]: what a write passes before the log, also on a full disk;
-//! - [`flush`], [`compact`], [`tasks`], [`last_failure`]: maintenance;
+//! - [`core`]: its parts;
 //! - [`recovery`], [`replay`], [`inventory`], [`directory`]: opening;
-//! - [`checkpoint`], [`collect`], [`health`]: what else users ask for.
+//! - [`checkpoint`], [`collect`], [`health`]: copies, statistics, and whether writes succeed.
 
-mod admission;
 mod checkpoint;
 mod collect;
-mod compact;
-mod context;
 mod core;
 pub(crate) mod directory;
-mod edits;
-mod flush;
 mod health;
 pub(crate) mod inventory;
-mod last_failure;
-mod log;
-mod maintenance;
-mod pinned_seq;
-mod range;
-mod read;
 mod recovery;
 mod replay;
-mod resources;
-mod snapshot;
-mod space;
-mod tasks;
-mod tree;
-mod view;
 
-pub use self::core::Refused;
 pub use self::health::WriteHealth;
-pub use self::range::{RangeIter, Record};
-pub use self::read::Lookup;
-pub use self::resources::{RecoveryProgress, Resources};
-pub use self::snapshot::Snapshot;
-pub use crate::table::ReadTrace;
 
-use self::context::TaskName;
 use self::core::Core;
 use crate::batch::WriteBatch;
+use crate::commit::log::Refused;
 use crate::commit::queue::Completion;
+use crate::context::TaskName;
+use crate::context::resources::Resources;
+use crate::maintenance::tasks;
 use crate::options::Options;
 use crate::stats::{StallReason, Stats};
+use crate::table::ReadTrace;
+use crate::tree::range::RangeIter;
+use crate::tree::read::Lookup;
+use crate::tree::snapshot::Snapshot;
 use bytes::Bytes;
 use kvant_base::lock::NamedMutex;
 use kvant_base::wait::{self, WaitKind};
@@ -188,7 +168,7 @@ impl Db {
     /// over their limits; `NoSpace` (deletes alone may pass); `Fenced`; `Closed`.
     #[inline]
     pub fn submit(&self, batch: WriteBatch, done: Completion) -> std::result::Result<(), Refused> {
-        self.0.submit(batch, done)
+        self.0.log.commit(batch, done)
     }
 
     /// Calls `wake` once as soon as a stalled write may succeed, at once if it already may, on the

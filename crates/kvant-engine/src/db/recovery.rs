@@ -21,24 +21,24 @@
 //! Readers see replayed writes at once. The logs are therefore synced first where the sync level
 //! promises something: the process that wrote them may have ended before its own sync.
 
-use super::admission::Admission;
 use super::checkpoint;
-use super::context::Context;
 use super::core::Core;
 use super::directory::{Created, create_dir, lock};
 use super::inventory::{Listed, list, open_table};
-use super::log::{LogEnv, LogWriter};
-use super::maintenance::Maintenance;
 use super::replay::Replay;
-use super::resources::Resources;
-use super::tree::{Tree, VersionState};
-use super::view::{SuperVersion, Views};
+use crate::commit::admission::Admission;
+use crate::commit::log::{LogEnv, LogWriter};
 use crate::commit::pipeline::Pipeline;
 use crate::commit::sync::{LogFile, LogSync};
+use crate::context::Context;
+use crate::context::resources::Resources;
 use crate::format::{FileKind, FileNum, SeqNum, file_path};
+use crate::maintenance::Maintenance;
 use crate::options::{Options, SyncLevel};
 use crate::stats::RecoveryStats;
 use crate::table::{BlockCache, Table, TableContext, TableStats};
+use crate::tree::view::{SuperVersion, Views};
+use crate::tree::{Tree, VersionState};
 use crate::version::{
     self, KnownLogs, ManifestState, ManifestWriter, ObsoleteQueue, RecoveredManifest, TableFile,
     Version, VersionEdit,

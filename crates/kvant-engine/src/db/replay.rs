@@ -13,14 +13,14 @@
 //!
 //! Threads: one, before the database is shared.
 
-use super::context::Context;
 use super::inventory::{Listed, first_seq, needed_wals, read_logs};
-use super::resources::RecoveryProgress;
-use super::view::{SealedMemtable, is_full, new_memtable};
 use crate::batch::Op;
+use crate::context::Context;
+use crate::context::resources::RecoveryProgress;
 use crate::format::{FileNum, InternalKeyRef, SeqNum};
 use crate::memtable::MemtableWriter;
 use crate::stats::RecoveryStats;
+use crate::tree::view::{SealedMemtable, is_full, new_memtable};
 use crate::version::ManifestState;
 use crate::wal::{RecoveredWal, WalRecord};
 use kvant_base::Result;

@@ -13,10 +13,10 @@ use super::footer::{FOOTER_BYTES, FORMAT_VERSION, Footer};
 use super::index::{IndexBuilder, shortest_separator};
 use super::properties::TableProperties;
 use super::stored::{self, BLOCK_TRAILER_BYTES, BlockCompressor, BlockSpan};
-use crate::format::{FileNum, InternalKey, InternalKeyRef, key_hash};
+use crate::format::{FileKind, FileNum, InternalKey, InternalKeyRef, file_path, key_hash};
 use crate::options::Compression;
 use kvant_base::{Error, Result, limits};
-use kvant_env::File;
+use kvant_env::{File, Fs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,14 +38,17 @@ pub(crate) struct TableOptions {
 }
 
 /// A table that has been written but not synced.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FinishedTable {
+    pub(crate) num: FileNum,
+    pub(crate) path: PathBuf,
+    pub(crate) file: Arc<dyn File>,
     pub(crate) properties: TableProperties,
     pub(crate) file_bytes: u64,
 }
 
-/// Builds a table in an empty file.
+/// Builds a table in a new file.
 pub(crate) struct TableBuilder {
+    num: FileNum,
     out: Output,
     options: TableOptions,
     compressor: BlockCompressor,
@@ -71,15 +74,18 @@ struct Output {
 }
 
 impl TableBuilder {
-    /// Starts table `file_num` in `file`, which is empty. `path` is for error messages.
-    pub(crate) fn new(
-        file: Arc<dyn File>,
-        path: &Path,
-        file_num: FileNum,
+    /// Starts table `num` in a new file of `dir`.
+    pub(crate) fn create(
+        fs: &dyn Fs,
+        dir: &Path,
+        num: FileNum,
         options: TableOptions,
-    ) -> TableBuilder {
-        TableBuilder {
-            out: Output { file, path: path.to_path_buf(), buffer: Vec::new(), written_bytes: 0 },
+    ) -> Result<TableBuilder> {
+        let path = file_path(dir, FileKind::Table, num);
+        let file = fs.create(&path).map_err(|source| Error::io("create", &path, source))?;
+        Ok(TableBuilder {
+            num,
+            out: Output { file, path, buffer: Vec::new(), written_bytes: 0 },
             options,
             compressor: BlockCompressor::new(options.compression),
             block: DataBlockBuilder::default(),
@@ -89,8 +95,8 @@ impl TableBuilder {
             index: IndexBuilder::default(),
             separator: Vec::new(),
             hashes: Vec::new(),
-            properties: TableProperties::new(options.compression, CREATED_BY, Some(file_num)),
-        }
+            properties: TableProperties::new(options.compression, CREATED_BY, Some(num)),
+        })
     }
 
     /// Adds an entry, which must be after all entries before.
@@ -174,7 +180,9 @@ impl TableBuilder {
         let properties = self.out.append_block(&self.properties.encode(), Compression::None)?;
         self.out.append(&Footer { version: FORMAT_VERSION, filter, index, properties }.encode())?;
         self.out.flush()?;
-        Ok(FinishedTable { properties: self.properties, file_bytes: self.out.written_bytes })
+        let Output { file, path, written_bytes, .. } = self.out;
+        let (num, properties) = (self.num, self.properties);
+        Ok(FinishedTable { num, path, file, properties, file_bytes: written_bytes })
     }
 
     fn close_block(&mut self) -> Result<()> {

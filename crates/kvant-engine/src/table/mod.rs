@@ -26,9 +26,7 @@ mod stored;
 mod verify;
 
 pub(crate) use block::{BlockCache, FoundEntry};
-#[cfg(test)]
-pub(crate) use builder::FinishedTable;
-pub(crate) use builder::{TableBuilder, TableOptions};
+pub(crate) use builder::{FinishedTable, TableBuilder, TableOptions};
 pub(crate) use filter::bits_per_key_for;
 pub(crate) use iter::TableIter;
 pub use point_read::ReadTrace;

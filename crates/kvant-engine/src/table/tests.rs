@@ -40,21 +40,28 @@ fn key_of(entry: &Entry) -> InternalKeyRef<'_> {
     InternalKeyRef::new(&entry.0, SeqNum(entry.1), entry.2)
 }
 
-fn new_file() -> Arc<dyn File> {
+fn new_fs() -> impl Fs {
     let fs = FaultyFs::in_memory();
     fs.create_dir_all(Path::new("/t")).expect("directory");
-    fs.create(Path::new(PATH)).expect("file")
+    fs
+}
+
+fn new_file() -> Arc<dyn File> {
+    new_fs().create(Path::new(PATH)).expect("file")
+}
+
+/// A builder of the table at [`PATH`].
+fn new_builder(options: TableOptions) -> TableBuilder {
+    TableBuilder::create(&new_fs(), Path::new("/t"), FileNum(7), options).expect("file")
 }
 
 fn build_with(builder_options: TableOptions, entries: &[Entry]) -> (Arc<dyn File>, FinishedTable) {
-    let file = new_file();
-    let mut builder =
-        TableBuilder::new(Arc::clone(&file), Path::new(PATH), FileNum(7), builder_options);
+    let mut builder = new_builder(builder_options);
     for entry in entries {
         builder.add(key_of(entry), &entry.3).expect("add");
     }
     let finished = builder.finish().expect("finish");
-    (file, finished)
+    (Arc::clone(&finished.file), finished)
 }
 
 fn open(file: Arc<dyn File>, context: Arc<TableContext>) -> Result<Arc<Table>> {
@@ -268,7 +275,7 @@ fn iterators_read_ahead_in_large_pieces_and_leave_the_cache_alone() {
 
 #[test]
 fn refuses_entries_that_no_table_may_hold() {
-    let mut builder = TableBuilder::new(new_file(), Path::new(PATH), FileNum(7), plain());
+    let mut builder = new_builder(plain());
     let key = InternalKeyRef::new(b"k", SeqNum(1), ValueKind::PutExpiring);
     assert_eq!(builder.add(key, b"1234567").expect_err("no expiry").kind(), ErrorKind::Invalid);
     let long = vec![0; kvant_base::limits::KEY_BYTES_MAX + 1];
@@ -279,7 +286,7 @@ fn refuses_entries_that_no_table_may_hold() {
 #[test]
 #[should_panic(expected = "in order")]
 fn refuses_entries_out_of_order() {
-    let mut builder = TableBuilder::new(new_file(), Path::new(PATH), FileNum(7), plain());
+    let mut builder = new_builder(plain());
     for seq in [1, 2] {
         let added = builder.add(InternalKeyRef::new(b"k", SeqNum(seq), ValueKind::Put), b"");
         added.expect("the older version comes second");
@@ -289,7 +296,7 @@ fn refuses_entries_out_of_order() {
 #[test]
 fn estimates_its_size_while_it_grows() {
     let entries = numbered(50_000);
-    let mut builder = TableBuilder::new(new_file(), Path::new(PATH), FileNum(7), plain());
+    let mut builder = new_builder(plain());
     for entry in &entries {
         builder.add(key_of(entry), &entry.3).expect("add");
     }

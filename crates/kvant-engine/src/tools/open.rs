@@ -1,7 +1,8 @@
 //! Opens a data directory, or a table of one, for a tool.
 
+use crate::context::resources::Resources;
+use crate::db::Db;
 use crate::db::directory;
-use crate::db::{Db, Resources};
 use crate::format::{FileKind, FileNum, file_path};
 use crate::options::Options;
 use crate::table::{BlockCache, Table, TableContext, TableStats};

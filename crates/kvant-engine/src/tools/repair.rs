@@ -19,7 +19,7 @@ use crate::table::{Table, TableBuilder, TableContext, TableOptions, bits_per_key
 use crate::version::{self, FileMeta, KnownLogs, ManifestState, ManifestWriter, VersionEdit};
 use crate::wal;
 use kvant_base::{Error, ErrorKind, Result};
-use kvant_env::{Env, File};
+use kvant_env::Env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -59,14 +59,6 @@ struct Repair<'a> {
     /// Files to move once the new manifest is durable.
     to_move: Vec<PathBuf>,
     report: RepairReport,
-}
-
-/// A table being written.
-struct NewTable {
-    num: FileNum,
-    path: PathBuf,
-    file: Arc<dyn File>,
-    builder: TableBuilder,
 }
 
 /// Repairs the database in `dir`. An undamaged database only gets a new manifest.
@@ -230,7 +222,7 @@ impl Repair<'_> {
     fn save(&mut self, level: usize, num: FileNum, table: &Arc<Table>) -> Result<()> {
         self.report.damaged_table_count += 1;
         self.set_aside(FileKind::Table, num);
-        let mut output: Option<NewTable> = None;
+        let mut output: Option<TableBuilder> = None;
         let mut saved_count = 0;
         let salvaged = table.salvage(&mut |key, value| {
             let output = match &mut output {
@@ -238,7 +230,7 @@ impl Repair<'_> {
                 none => none.insert(self.create_table()?),
             };
             saved_count += 1;
-            output.builder.add(key, value)
+            output.add(key, value)
         });
         let blocks = match self.readable(salvaged)? {
             Some(lost_count) => {
@@ -255,24 +247,21 @@ impl Repair<'_> {
         output.map_or(Ok(()), |output| self.finish_table(level, output))
     }
 
-    fn create_table(&mut self) -> Result<NewTable> {
+    fn create_table(&mut self) -> Result<TableBuilder> {
         let num = self.new_num();
-        let path = file_path(self.dir, FileKind::Table, num);
-        let file = self.env.fs.create(&path).map_err(|e| Error::io("create", &path, e))?;
         let options = Options::for_memory(TOOL_MEMORY_BYTES);
         let table_options = TableOptions {
             block_bytes: options.block_bytes,
             compression: options.compression[0],
             filter_bits_per_key: bits_per_key_for(options.filter_false_positive_share / 2.0),
         };
-        let builder = TableBuilder::new(Arc::clone(&file), &path, num, table_options);
-        Ok(NewTable { num, path, file, builder })
+        TableBuilder::create(&*self.env.fs, self.dir, num, table_options)
     }
 
-    fn finish_table(&mut self, level: usize, table: NewTable) -> Result<()> {
-        let finished = table.builder.finish()?;
+    fn finish_table(&mut self, level: usize, table: TableBuilder) -> Result<()> {
+        let table = table.finish()?;
         table.file.sync_data().map_err(|e| Error::io("fsync", &table.path, e))?;
-        let meta = FileMeta::of_table(table.num, &finished.properties, finished.file_bytes);
+        let meta = FileMeta::of_table(table.num, &table.properties, table.file_bytes);
         self.last_seq = self.last_seq.max(meta.seq_max);
         self.added.push((level, meta));
         Ok(())
@@ -338,7 +327,7 @@ impl Repair<'_> {
         let mut entries = memtable.iter();
         entries.seek_to_first()?;
         while entries.valid() {
-            table.builder.add(entries.key(), entries.value())?;
+            table.add(entries.key(), entries.value())?;
             entries.next()?;
         }
         self.finish_table(0, table)?;

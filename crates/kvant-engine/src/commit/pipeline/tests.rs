@@ -1,6 +1,6 @@
 use super::*;
-use crate::commit::fence::Fence;
 use crate::commit::sync::LogFile;
+use crate::context::fence::Fence;
 use crate::events::EventSink;
 use crate::format::FileNum;
 use crate::options::SyncLevel;

@@ -36,14 +36,13 @@ fn example_entries() -> Vec<Entry> {
 
 #[test]
 fn the_documented_example_is_what_is_written() {
-    let file = new_file();
-    let mut builder = TableBuilder::new(Arc::clone(&file), Path::new(PATH), FileNum(7), plain());
+    let mut builder = new_builder(plain());
     builder.properties.created_by = "kvant 0.1.0".to_string();
     for entry in example_entries() {
         builder.add(key_of(&entry), &entry.3).expect("add");
     }
-    builder.finish().expect("finish");
-    assert_eq!(hex(&file_contents(&*file)), hex(&documented_bytes()));
+    let finished = builder.finish().expect("finish");
+    assert_eq!(hex(&file_contents(&*finished.file)), hex(&documented_bytes()));
 }
 
 #[test]

@@ -4,16 +4,16 @@
 //! its name durable, ahead of time.
 
 use super::admission::Admission;
-use super::context::{Context, TaskName};
-use super::last_failure::LastFailure;
-use super::tree::Tree;
-use super::view::{is_full, new_memtable};
+use super::pipeline::{CommitEnv, Leader, Pipeline};
+use super::queue::{Completion, Group};
+use super::sync::{LogFile, LogSync};
 use crate::batch::WriteBatch;
-use crate::commit::pipeline::{CommitEnv, Leader, Pipeline};
-use crate::commit::queue::Group;
-use crate::commit::sync::{LogFile, LogSync};
+use crate::context::last_failure::LastFailure;
+use crate::context::{Context, TaskName};
 use crate::format::{FileKind, FileNum, SeqNum, file_path};
 use crate::memtable::MemtableWriter;
+use crate::tree::Tree;
+use crate::tree::view::{is_full, new_memtable};
 use crate::wal::{PreviousWal, WalWriter};
 use kvant_base::lock::NamedMutex;
 use kvant_base::log::Level;
@@ -33,6 +33,16 @@ const FULL_DISK_MEMTABLES_MAX: u64 = 4;
 
 /// The log of a database, behind the commit pipeline.
 pub(crate) type Log = Pipeline<LogEnv>;
+
+/// A batch that was refused.
+pub struct Refused {
+    /// Why.
+    pub error: Error,
+    /// The batch, for another attempt.
+    pub batch: WriteBatch,
+    /// Its completion, which was not called.
+    pub done: Completion,
+}
 
 /// The environment of the pipeline in a database.
 pub(crate) struct LogEnv {
@@ -69,6 +79,22 @@ struct PreparedLog {
     num: FileNum,
     path: PathBuf,
     file: Arc<dyn File>,
+}
+
+impl Log {
+    /// Commits `batch` without waiting for an fsync or a stall. On error the batch comes back and
+    /// nothing was written.
+    pub(crate) fn commit(
+        &self,
+        batch: WriteBatch,
+        done: Completion,
+    ) -> std::result::Result<(), Refused> {
+        if let Err(error) = self.env.admission.admit(&batch) {
+            return Err(Refused { error, batch, done });
+        }
+        self.submit(batch, done);
+        Ok(())
+    }
 }
 
 impl LogEnv {

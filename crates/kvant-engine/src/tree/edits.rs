@@ -1,50 +1,17 @@
-//! Changes of the tree: written as tables, logged in the manifest, shown to readers.
+//! Changes of the tree: logged in the manifest, then shown to readers.
 
-use super::context::Context;
-use super::tree::{Tree, VersionState};
 use super::view::SealedMemtable;
-use crate::compaction::OutputCutter;
-use crate::compaction::runner::{self, Outputs, Run};
+use super::{Tree, VersionState};
+use crate::context::Context;
 use crate::format::{FileKind, FileNum, file_path};
-use crate::iter::{CompactionIter, MergeIter};
-use crate::table::{Table, TableOptions};
-use crate::version::{ManifestWriter, TableFile, Version, VersionEdit};
+use crate::table::Table;
+use crate::version::{ManifestWriter, TableFile, Version, VersionEdit, remove_older};
 use kvant_base::log::Level;
 use kvant_base::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Tree {
-    /// Writes what `entries` yields as tables for `level`.
-    pub(crate) fn write_tables(
-        &self,
-        entries: &mut CompactionIter<MergeIter>,
-        level: usize,
-        cutter: Option<OutputCutter<'_>>,
-        progress: &mut dyn FnMut(u64) -> Result<()>,
-    ) -> Result<Outputs> {
-        let context = &*self.context;
-        let table_options = TableOptions {
-            block_bytes: context.options.block_bytes,
-            compression: context.options.compression[level],
-            filter_bits_per_key: self.filter_bits_per_key[level],
-        };
-        let run = Run {
-            env: &context.env,
-            dir: &context.dir,
-            log: &*context.log,
-            events: &context.events,
-            tables: &self.tables,
-            obsolete: &self.obsolete,
-            new_file_num: &|| context.new_file_num(),
-            table_options,
-            cutter,
-            progress,
-            fence: &|cause| context.fence(cause).with_kind(ErrorKind::Fenced),
-        };
-        runner::write_tables(entries, run)
-    }
-
     /// Logs an edit durably, then shows it to readers. `opened` holds its new tables; `flushed` is
     /// the sealed memtable that is in one of them; `known_logs` are the logs and their synced
     /// bytes. On error nothing has changed, and the new tables are removed unless a restart may
@@ -147,7 +114,7 @@ impl Tree {
         })?;
         self.counters.manifest_bytes.fetch_add(manifest.bytes(), Ordering::Relaxed);
         versions.manifest = manifest;
-        crate::version::remove_older(&*env.fs, dir, num).map(drop)
+        remove_older(&*env.fs, dir, num).map(drop)
     }
 
     /// An edit whose outcome is unknown fences: nothing may rely on it or on its absence.

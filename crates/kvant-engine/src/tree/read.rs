@@ -1,6 +1,6 @@
 //! Point reads: memtables newest first, then level 0 newest first, then one table a level.
 
-use super::tree::Tree;
+use super::Tree;
 use super::view::SuperVersion;
 use crate::format::{SeqNum, ValueKind, key_hash, split_expiry};
 use crate::table::{

@@ -2,14 +2,18 @@
 //!
 //! `flush` and `compact` implement the work itself, `tasks` calls it.
 
-use super::admission::Admission;
-use super::context::Context;
-use super::last_failure::LastFailure;
-use super::log::Log;
-use super::tree::Tree;
-use crate::compaction::runner::Outputs;
+mod compact;
+mod flush;
+pub(crate) mod tasks;
+
+use crate::commit::admission::Admission;
+use crate::commit::log::Log;
+use crate::context::Context;
+use crate::context::last_failure::LastFailure;
 use crate::events::failure;
 use crate::stats::JobStats;
+use crate::tree::Tree;
+use crate::tree::outputs::Outputs;
 use kvant_base::events::{EventKind, Fields};
 use kvant_base::lock::NamedMutex;
 use kvant_base::log::Level;

@@ -4,8 +4,7 @@
 //! even room for one, the picker returns a smaller plan, or none: then puts are refused until space
 //! returns.
 
-use super::maintenance::Maintenance;
-use crate::compaction::runner::Outputs;
+use super::Maintenance;
 use crate::compaction::{
     CompactionPlan, OutputCutter, PlanKind, Room, pick, pick_manual, pick_small, with_overhead,
 };
@@ -13,6 +12,7 @@ use crate::events::{number, text};
 use crate::format::{FileKind, FileNum, file_name};
 use crate::iter::{CompactionIter, Horizon, LevelIter, MergeIter, MergeSource, TableRun};
 use crate::table::Table;
+use crate::tree::outputs::Outputs;
 use crate::version::{TableFile, Version, VersionEdit};
 use kvant_base::events::Fields;
 use kvant_base::log::Level;

@@ -1,20 +1,30 @@
 //! The tree: memtables and tables as readers see them, and the manifest that makes them durable.
 //!
-//! `read` and `range` implement reads of it, `edits` its changes.
+//! - [`view`]: what readers see, swapped as a whole;
+//! - [`read`], [`range`], [`snapshot`], [`pinned_seq`]: reads;
+//! - [`outputs`], [`edits`]: new tables, and changes of the manifest.
 
-use super::context::Context;
-use super::pinned_seq::{PinnedSeq, PinnedSeqs};
-use super::view::Views;
-use crate::compaction::{CompactionOptions, VersionSummary};
+mod edits;
+pub(crate) mod outputs;
+mod pinned_seq;
+pub(crate) mod range;
+pub(crate) mod read;
+pub(crate) mod snapshot;
+pub(crate) mod view;
+
+use crate::compaction::{CompactionOptions, TreeShape, VersionSummary};
+use crate::context::Context;
 use crate::format::{FileKind, FileNum, SeqNum, file_path};
 use crate::options::Options;
 use crate::table::{TableContext, bits_per_key_for};
 use crate::version::{KnownLogs, ManifestWriter, ObsoleteQueue};
 use kvant_base::limits::LEVELS;
 use kvant_base::lock::NamedMutex;
+use pinned_seq::{PinnedSeq, PinnedSeqs};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use view::Views;
 
 pub(crate) struct Tree {
     pub(crate) context: Arc<Context>,
@@ -97,6 +107,10 @@ impl Tree {
         let oldest_pinned = self.pinned_seqs.seqs().first().copied();
         let now_ms = self.context.env.clock.wall_ms();
         f(&VersionSummary::new(&view.version, &versions.unreadable, oldest_pinned, now_ms))
+    }
+
+    pub(crate) fn shape(&self) -> TreeShape {
+        self.with_summary(|summary| TreeShape::new(summary, &self.compaction_options))
     }
 
     /// Removes the tables that no reader needs any more. True when there were any.

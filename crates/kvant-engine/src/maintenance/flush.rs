@@ -2,13 +2,14 @@
 //!
 //! Only visible writes are flushed, so that tables never hold a write whose outcome is unknown.
 
-use super::maintenance::Maintenance;
-use super::space::flush_bytes;
-use super::view::SealedMemtable;
-use crate::compaction::runner::Outputs;
+use super::Maintenance;
+use crate::commit::space::flush_bytes;
+use crate::context::TaskName;
 use crate::events::number;
 use crate::format::{FileKind, FileNum, SeqNum, file_path, parse_file_name};
 use crate::iter::{CompactionIter, Horizon, MergeIter};
+use crate::tree::outputs::Outputs;
+use crate::tree::view::SealedMemtable;
 use crate::version::VersionEdit;
 use kvant_base::log::Level;
 use kvant_base::{Error, ErrorKind, Result};
@@ -85,7 +86,7 @@ impl Maintenance {
         self.compaction_caution.store(0, Ordering::Relaxed);
         drop(room);
         self.note_progress();
-        self.context.wake(super::context::TaskName::Compact);
+        self.context.wake(TaskName::Compact);
         Ok(())
     }
 

@@ -5,8 +5,8 @@
 //! continues after its last key. A slow reader therefore keeps neither memory nor the space of
 //! whole tables, only the versions that it may still need.
 
+use super::Tree;
 use super::pinned_seq::PinnedSeq;
-use super::tree::Tree;
 use super::view::SuperVersion;
 use crate::format::SeqNum;
 use crate::iter::{LevelIter, MergeIter, MergeSource, TableRun, VisibleIter};

@@ -1,14 +1,14 @@
 //! Decides whether a write may enter the commit pipeline: not on a full disk, and not while
 //! flushes, compactions or syncs are too far behind.
 
-use super::context::{Context, TaskName};
+use super::gate::{Gate, Position};
 use super::space::{DiskSpace, flush_bytes};
-use super::tree::Tree;
-use super::view::is_full;
+use super::sync::LogSync;
 use crate::batch::WriteBatch;
-use crate::commit::gate::{Gate, Position};
-use crate::commit::sync::LogSync;
+use crate::context::{Context, TaskName};
 use crate::stats::StallReason;
+use crate::tree::Tree;
+use crate::tree::view::is_full;
 use kvant_base::limits::LEVELS;
 use kvant_base::{Error, ErrorKind, Result};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Snapshots: consistent views that stay as they are.
 
+use super::Tree;
 use super::pinned_seq::PinnedSeq;
 use super::range::RangeIter;
-use super::tree::Tree;
 use crate::table::ReadTrace;
 use bytes::Bytes;
 use kvant_base::Result;

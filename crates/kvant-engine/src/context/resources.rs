@@ -36,8 +36,8 @@ impl Resources {
 /// How far recovery is.
 #[derive(Debug, Default)]
 pub struct RecoveryProgress {
-    pub(super) done_bytes: AtomicU64,
-    pub(super) total_bytes: AtomicU64,
+    pub(crate) done_bytes: AtomicU64,
+    pub(crate) total_bytes: AtomicU64,
 }
 
 impl RecoveryProgress {

@@ -11,9 +11,9 @@
 //! 2. the tree is whole after each step: after a failure the steps can be repeated.
 
 use super::{Inputs, Merging, sources};
-use crate::compaction::runner::Outputs;
-use crate::db::maintenance::Maintenance;
 use crate::iter::{MergeSource, SliceIter};
+use crate::maintenance::Maintenance;
+use crate::tree::outputs::Outputs;
 use crate::version::VersionEdit;
 use kvant_base::Result;
 

@@ -17,7 +17,7 @@
 //!    not grow into room that they have been lent;
 //! 2. while puts are refused for space, no write waits for a flush or a compaction.
 
-use super::context::Context;
+use crate::context::Context;
 use crate::format::{FileKind, FileNum, file_path};
 use crate::memtable::Memtable;
 use kvant_base::lock::NamedMutex;

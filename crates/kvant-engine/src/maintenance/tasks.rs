@@ -1,8 +1,8 @@
 //! The background tasks, each a loop of steps.
 
-use super::context::{TaskName, Tasks};
-use super::maintenance::Maintenance;
+use super::Maintenance;
 use crate::commit::pipeline::SyncStep;
+use crate::context::{TaskName, Tasks};
 use kvant_base::ErrorKind;
 use kvant_base::tag::{self, Activity, Stage};
 use kvant_env::{Step, Task};

@@ -1,15 +1,19 @@
 //! What all parts of an open database share: its environment and settings, and whether it is open.
 
-use super::resources::Resources;
-use crate::commit::fence::Fence;
+pub(crate) mod fence;
+pub(crate) mod last_failure;
+pub(crate) mod resources;
+
 use crate::events::EventSink;
 use crate::format::FileNum;
 use crate::options::Options;
+use fence::Fence;
 use kvant_base::lock::NamedMutex;
 use kvant_base::log::{Level, Log};
 use kvant_base::wait::WaitKind;
 use kvant_base::{Error, ErrorKind, MemoryBudget, Result};
 use kvant_env::{Env, FileLock, Signal, TaskHandle};
+use resources::Resources;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
