@@ -1,6 +1,7 @@
 //! Recordings as files for people and other programs.
 
 mod collapsed;
+mod format;
 mod html;
 mod names;
 mod pprof;
@@ -8,5 +9,6 @@ mod pprof;
 mod testing;
 
 pub use collapsed::collapsed;
+pub use format::Format;
 pub use html::{html, html_difference};
 pub use pprof::pprof;

@@ -219,7 +219,7 @@ fn hex(digit: u8) -> Option<u8> {
     }
 }
 
-fn bad_query(detail: String) -> Problem {
+pub(crate) fn bad_query(detail: String) -> Problem {
     Problem::bad_request("bad-query", detail)
 }
 
@@ -229,7 +229,7 @@ fn badly_encoded(name: &str) -> Problem {
     ))
 }
 
-fn bad_parameter(name: &str, text: &str, wanted: &str) -> Problem {
+pub(crate) fn bad_parameter(name: &str, text: &str, wanted: &str) -> Problem {
     // A target has up to 64 KiB: only its start is quoted.
     let shown: String = text.chars().take(40).collect();
     bad_query(format!("`{name}` is `{shown}`, not {wanted}"))

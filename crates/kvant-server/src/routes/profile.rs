@@ -21,8 +21,9 @@ use kvant_base::Level;
 use kvant_base::lock::NamedMutex;
 use kvant_env::{Task, spawner};
 use kvant_profiler::collect::{CpuOptions, Options, Profiler, StartError};
-use kvant_profiler::{recording, render, symbols};
-use request::{ProfileFormat, ProfileRequest};
+use kvant_profiler::render::Format;
+use kvant_profiler::{recording, symbols};
+use request::ProfileRequest;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -211,22 +212,15 @@ fn finish(server: &ServerState, profiler: Profiler, wanted: Option<Wanted>) {
     let Some((request, sender)) = wanted else {
         return;
     };
-    let is_left_to_client =
-        request.format == ProfileFormat::Kprof && request.known.can_name(&recording);
+    let is_left_to_client = request.format == Format::Kprof && request.known.can_name(&recording);
     if !is_left_to_client {
         for problem in symbols::resolve(&mut recording).problems {
             let fields: [(&str, &dyn Display); 1] = [("problem", &problem)];
             server.log.event(Level::Warn, "profile_without_names", &fields);
         }
     }
-    let bytes = match request.format {
-        ProfileFormat::Html => render::html(&recording).into_bytes(),
-        ProfileFormat::Kprof => recording::encode(&recording),
-        ProfileFormat::Pprof => render::pprof(&recording),
-        ProfileFormat::Collapsed(kind) => render::collapsed(&recording, kind).into_bytes(),
-    };
     // The receiver is gone if the client has disconnected.
-    drop(sender.send(bytes));
+    drop(sender.send(request.format.encode(&recording)));
     drop(recording);
     symbols::give_back();
 }

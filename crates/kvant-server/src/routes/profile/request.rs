@@ -1,11 +1,13 @@
 //! The parameters of a profile: the query, and the header `Accept`.
 
-use crate::http::{Problem, query};
+use crate::http::Problem;
+use crate::http::query::{self, bad_parameter, bad_query};
 use http::header::{GetAll, HeaderValue};
 use kvant_base::duration;
 use kvant_base::wait::WaitKind;
 use kvant_profiler::collect::Engine;
 use kvant_profiler::recording::Kind;
+use kvant_profiler::render::Format;
 use kvant_profiler::symbols::Identities;
 use std::time::Duration;
 
@@ -27,7 +29,7 @@ pub(super) struct ProfileRequest {
     /// How CPU time is sampled.
     pub(super) engine: Engine,
     pub(super) duration: Duration,
-    pub(super) format: ProfileFormat,
+    pub(super) format: Format,
     /// The binaries whose symbols the client resolves itself.
     pub(super) known: Identities,
 }
@@ -38,27 +40,6 @@ pub(super) struct ProfiledEvents {
     pub(super) cpu: bool,
     pub(super) alloc: bool,
     pub(super) lock: bool,
-}
-
-/// The format of the response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ProfileFormat {
-    Html,
-    Kprof,
-    Pprof,
-    /// The stacks of one kind.
-    Collapsed(Kind),
-}
-
-impl ProfileFormat {
-    pub(super) fn media_type(self) -> &'static str {
-        match self {
-            ProfileFormat::Html => "text/html; charset=utf-8",
-            ProfileFormat::Kprof => "application/vnd.kvant.profile",
-            ProfileFormat::Pprof => "application/gzip",
-            ProfileFormat::Collapsed(_) => "text/plain; charset=utf-8",
-        }
-    }
 }
 
 impl ProfileRequest {
@@ -73,16 +54,16 @@ impl ProfileRequest {
             text("event")?.map_or(Ok(ProfiledEvents::ALL), |text| ProfiledEvents::read(&text))?;
         let rate_hz = text("rate")?.map(|text| rate_hz(&text)).transpose()?;
         if rate_hz.is_some() && !events.cpu {
-            return Err(bad("`rate` is that of CPU samples, and `event` has no cpu".into()));
+            return Err(bad_query("`rate` is that of CPU samples, and `event` has no cpu".into()));
         }
         let engine = match text("engine")?.as_deref() {
             None => Engine::default(),
             Some(_) if !events.cpu => {
-                return Err(bad("`engine` takes CPU samples, and `event` has no cpu".into()));
+                return Err(bad_query("`engine` takes CPU samples, and `event` has no cpu".into()));
             }
             Some("timer") => Engine::Timer,
             Some("perf") => Engine::Perf,
-            Some(word) => return Err(wrong("engine", word, "timer or perf")),
+            Some(word) => return Err(bad_parameter("engine", word, "timer or perf")),
         };
         let duration = text("duration")?.map_or(Ok(DURATION_DEFAULT), |text| time(&text))?;
         let word = match text("format")? {
@@ -91,16 +72,13 @@ impl ProfileRequest {
         };
         let kind = text("kind")?;
         let format = match (&word[..], kind) {
-            ("collapsed", kind) => ProfileFormat::Collapsed(events.one_kind(kind.as_deref())?),
+            ("collapsed", kind) => Format::Collapsed(events.one_kind(kind.as_deref())?),
             (_, Some(_)) => {
-                return Err(bad("`kind` is for format=collapsed, which has one kind".into()));
+                return Err(bad_query("`kind` is for format=collapsed, which has one kind".into()));
             }
-            ("html", None) => ProfileFormat::Html,
-            ("kprof", None) => ProfileFormat::Kprof,
-            ("pprof", None) => ProfileFormat::Pprof,
-            (word, None) => {
-                return Err(wrong("format", word, "one of html, kprof, pprof, collapsed"));
-            }
+            (word, None) => Format::parse(word, Kind::Cpu).ok_or_else(|| {
+                bad_parameter("format", word, "one of html, kprof, pprof, collapsed")
+            })?,
         };
         Ok(ProfileRequest {
             events,
@@ -123,7 +101,7 @@ impl ProfiledEvents {
                 "cpu" => events.cpu = true,
                 "alloc" => events.alloc = true,
                 "lock" => events.lock = true,
-                word => return Err(wrong("event", word, "one of cpu, alloc, lock")),
+                word => return Err(bad_parameter("event", word, "one of cpu, alloc, lock")),
             }
         }
         Ok(events)
@@ -144,21 +122,21 @@ impl ProfiledEvents {
                 ProfiledEvents { cpu: true, alloc: false, lock: false } => Ok(Kind::Cpu),
                 ProfiledEvents { cpu: false, alloc: true, lock: false } => Ok(Kind::Alloc),
                 ProfiledEvents { cpu: false, alloc: false, lock: true } => Ok(Kind::Wait(WaitKind::Contention)),
-                _ => Err(bad(
+                _ => Err(bad_query(
                     "format=collapsed has one kind of samples: name one event, such as event=cpu, or the `kind`".into(),
                 )),
             };
         };
         let found = Kind::ALL.into_iter().find(|kind| kind.name() == name);
         let kind = found.ok_or_else(|| {
-            wrong(
+            bad_parameter(
                 "kind",
                 name,
                 "one of cpu, alloc, contention, idle, backpressure, io, scheduler, holder",
             )
         })?;
         if !self.has(kind) {
-            return Err(bad(format!(
+            return Err(bad_query(format!(
                 "`kind` is {name}, which none of the events in `event` records"
             )));
         }
@@ -186,25 +164,15 @@ fn rate_hz(text: &str) -> Result<u32, Problem> {
         Ok(rate_hz @ 1..=RATE_HZ_MAX) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
             Ok(rate_hz)
         }
-        _ => Err(wrong("rate", text, "a whole number of samples a second from 1 to 1000")),
+        _ => Err(bad_parameter("rate", text, "a whole number of samples a second from 1 to 1000")),
     }
 }
 
 fn time(text: &str) -> Result<Duration, Problem> {
     match duration::parse(text) {
         Ok(time) if (DURATION_MIN..=DURATION_MAX).contains(&time) => Ok(time),
-        _ => Err(wrong("duration", text, "a time from 100ms to 60m, such as 30s")),
+        _ => Err(bad_parameter("duration", text, "a time from 100ms to 60m, such as 30s")),
     }
-}
-
-fn bad(detail: String) -> Problem {
-    Problem::bad_request("bad-query", detail)
-}
-
-fn wrong(name: &str, text: &str, wanted: &str) -> Problem {
-    // A target has up to 64 KiB: only its start is quoted.
-    let shown: String = text.chars().take(40).collect();
-    bad(format!("`{name}` is `{shown}`, not {wanted}"))
 }
 
 #[cfg(test)]

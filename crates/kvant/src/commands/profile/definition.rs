@@ -3,6 +3,7 @@
 use super::parse;
 use crate::commands::option::{About, file, option, words};
 use clap::{Arg, Command, ValueHint, value_parser};
+use kvant_profiler::render::Format;
 use std::ffi::OsString;
 
 const ABOUT: &str = "Profile a running server: CPU time, allocations, locks and waits";
@@ -44,7 +45,7 @@ pub(crate) fn command() -> Command {
             file("output").short('o').about(
                 "What to write; `-` is standard output [default: profile.html, the recording's name with .html, or difference.html]",
             ),
-            words("format", &parse::FORMATS, "", parse::format)
+            words("format", &Format::NAMES, "", parse::format)
                 .about("Its format [default: what the output's name ends with]"),
             words("kind", &parse::KINDS, "", parse::kind).about(
                 "Which samples collapsed stacks are made of [default: that of the only event recorded; of lock: contention]",

@@ -2,8 +2,8 @@
 
 use kvant_base::{Error, Result};
 use kvant_env::host;
-use kvant_profiler::recording::{self, Kind, Recording};
-use kvant_profiler::render;
+use kvant_profiler::recording::{Kind, Recording};
+use kvant_profiler::render::{self, Format};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -14,41 +14,26 @@ pub(crate) struct Output {
     pub(crate) format: Format,
 }
 
-/// The format of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    Html,
-    Kprof,
-    Pprof,
-    Collapsed(Kind),
-}
-
 impl Output {
     /// An output whose format follows from the file name; collapsed stacks are those of CPU time.
     pub(crate) fn of_name(path: PathBuf) -> Option<Output> {
-        let format = match Output::word_of_name(&path)? {
-            "kprof" => Format::Kprof,
-            "pprof" => Format::Pprof,
-            "collapsed" => Format::Collapsed(Kind::Cpu),
-            _ => Format::Html,
-        };
-        Some(Output { path, format })
+        Some(Output { format: Output::format_of_name(&path)?, path })
     }
 
-    /// The format that a file name's ending implies, as a word of `--format`.
-    pub(crate) fn word_of_name(path: &Path) -> Option<&'static str> {
+    /// The format that a file name's ending implies.
+    pub(crate) fn format_of_name(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
-        let words = [
-            (".html", "html"),
-            (".htm", "html"),
-            (".kprof", "kprof"),
-            (".pb.gz", "pprof"),
-            (".pprof", "pprof"),
-            (".collapsed", "collapsed"),
-            (".folded", "collapsed"),
+        let formats = [
+            (".html", Format::Html),
+            (".htm", Format::Html),
+            (".kprof", Format::Kprof),
+            (".pb.gz", Format::Pprof),
+            (".pprof", Format::Pprof),
+            (".collapsed", Format::Collapsed(Kind::Cpu)),
+            (".folded", Format::Collapsed(Kind::Cpu)),
         ];
-        let found = words.into_iter().find(|(ending, _)| name.ends_with(ending));
-        found.map(|(_, word)| word)
+        let found = formats.into_iter().find(|(ending, _)| name.ends_with(ending));
+        found.map(|(_, format)| format)
     }
 
     /// Whether it is standard output.
@@ -61,13 +46,7 @@ impl Output {
     /// # Errors
     /// `Io` with the file.
     pub(crate) fn write(&self, recording: &Recording) -> Result<()> {
-        let bytes = match self.format {
-            Format::Html => render::html(recording).into_bytes(),
-            Format::Kprof => recording::encode(recording),
-            Format::Pprof => render::pprof(recording),
-            Format::Collapsed(kind) => render::collapsed(recording, kind).into_bytes(),
-        };
-        self.write_bytes(&bytes)
+        self.write_bytes(&self.format.encode(recording))
     }
 
     /// Writes a page that compares two recordings.

@@ -2,6 +2,7 @@
 
 use kvant_load::units;
 use kvant_profiler::recording::Kind;
+use kvant_profiler::render::Format;
 use std::time::Duration;
 
 const DURATION_MIN: Duration = Duration::from_millis(100);
@@ -9,7 +10,6 @@ const DURATION_MAX: Duration = Duration::from_secs(3600);
 
 /// Where a server listens by default.
 pub(super) const URL: &str = "http://127.0.0.1:8080";
-pub(super) const FORMATS: [&str; 4] = ["html", "kprof", "pprof", "collapsed"];
 pub(super) const ENGINES: [&str; 2] = ["timer", "perf"];
 pub(super) const KINDS: [&str; 8] =
     ["cpu", "alloc", "contention", "idle", "backpressure", "io", "scheduler", "holder"];
@@ -68,9 +68,8 @@ pub(super) fn kind(text: &str) -> Result<Kind, String> {
     found.ok_or_else(|| format!("`{text}` is none of {}", KINDS.join(", ")))
 }
 
-pub(super) fn format(text: &str) -> Result<String, String> {
-    match FORMATS.contains(&text) {
-        true => Ok(text.to_owned()),
-        false => Err(format!("`{text}` is none of html, kprof, pprof and collapsed")),
-    }
+/// A format by its name. Another option gives the kind of collapsed stacks.
+pub(super) fn format(text: &str) -> Result<Format, String> {
+    Format::parse(text, Kind::Cpu)
+        .ok_or_else(|| format!("`{text}` is none of html, kprof, pprof and collapsed"))
 }

@@ -1,10 +1,11 @@
 //! What `kvant profile` was told, judged: all that is wrong is reported at once.
 
-use super::output::{Format, Output};
+use super::output::Output;
 use crate::commands::reader::Reader;
 use clap::ArgMatches;
 use kvant_base::wait::WaitKind;
 use kvant_profiler::recording::Kind;
+use kvant_profiler::render::Format;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -84,11 +85,10 @@ fn output(reader: &mut Reader<'_>, source: &Source) -> Output {
         Source::Difference { .. } => PathBuf::from("difference.html"),
     });
     let kind = reader.get("kind");
-    let word: Option<String> = reader.get("format");
-    let is_given = reader.has("format");
-    let word = word.or_else(|| Output::word_of_name(&path).map(str::to_owned));
-    let format = match word.as_deref() {
-        Some("collapsed") => {
+    let given: Option<Format> = reader.get("format");
+    let named = given.or_else(|| Output::format_of_name(&path));
+    let format = match named {
+        Some(Format::Collapsed(_)) => {
             let only = only_kind(source);
             if !reader.has("kind") && only.is_none() {
                 reader.refuse(
@@ -98,11 +98,9 @@ fn output(reader: &mut Reader<'_>, source: &Source) -> Output {
             }
             Format::Collapsed(kind.or(only).unwrap_or(Kind::Cpu))
         }
-        Some("kprof") => Format::Kprof,
-        Some("pprof") => Format::Pprof,
-        Some(_) => Format::Html,
+        Some(format) => format,
         None => {
-            if !is_given {
+            if !reader.has("format") {
                 let sentence = "the name does not tell the format: end it with .html, .kprof, .pb.gz or .collapsed, or \
                                 give --format";
                 reader.refuse("output", sentence);
@@ -110,7 +108,7 @@ fn output(reader: &mut Reader<'_>, source: &Source) -> Output {
             Format::Html
         }
     };
-    if kind.is_some() && word.is_some() && !matches!(format, Format::Collapsed(_)) {
+    if kind.is_some() && named.is_some() && !matches!(format, Format::Collapsed(_)) {
         reader.refuse("kind", "is for collapsed stacks: the other formats hold all kinds");
     }
     if matches!(source, Source::Difference { .. }) && format != Format::Html {

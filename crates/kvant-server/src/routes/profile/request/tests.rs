@@ -16,7 +16,7 @@ fn without_a_query_everything_is_recorded_for_half_a_minute_into_a_page() {
         rate_hz: None,
         engine: Engine::Timer,
         duration: Duration::from_secs(30),
-        format: ProfileFormat::Html,
+        format: Format::Html,
         known: Identities::default(),
     };
     assert_eq!(request, expected);
@@ -34,7 +34,7 @@ fn every_parameter_is_read() {
         rate_hz: Some(99),
         engine: Engine::Perf,
         duration: Duration::from_millis(250),
-        format: ProfileFormat::Kprof,
+        format: Format::Kprof,
         known: Identities::of_text("cd,ab"),
     };
     assert_eq!(request, expected);
@@ -43,12 +43,12 @@ fn every_parameter_is_read() {
 #[test]
 fn accept_selects_the_format_without_a_query() {
     for (query, accept, format) in [
-        ("", "*/*", ProfileFormat::Html),
-        ("", "application/json, text/html;q=0.9", ProfileFormat::Html),
-        ("", "application/vnd.kvant.profile", ProfileFormat::Kprof),
-        ("", "Application/GZIP", ProfileFormat::Pprof),
-        ("event=alloc", "text/plain", ProfileFormat::Collapsed(Kind::Alloc)),
-        ("format=pprof", "text/html", ProfileFormat::Pprof),
+        ("", "*/*", Format::Html),
+        ("", "application/json, text/html;q=0.9", Format::Html),
+        ("", "application/vnd.kvant.profile", Format::Kprof),
+        ("", "Application/GZIP", Format::Pprof),
+        ("event=alloc", "text/plain", Format::Collapsed(Kind::Alloc)),
+        ("format=pprof", "text/html", Format::Pprof),
     ] {
         assert_eq!(read(query, accept).unwrap().format, format, "{query} {accept}");
     }
@@ -66,7 +66,7 @@ fn collapsed_stacks_are_of_one_kind() {
         ("event=cpu,lock&kind=cpu", Kind::Cpu),
     ] {
         let request = read(&format!("format=collapsed&{query}"), "").unwrap();
-        assert_eq!(request.format, ProfileFormat::Collapsed(kind), "{query}");
+        assert_eq!(request.format, Format::Collapsed(kind), "{query}");
     }
     for query in ["", "&event=cpu,lock", "&event=cpu&kind=io", "&kind=everything", "&kind="] {
         assert!(read(&format!("format=collapsed{query}"), "").is_err(), "{query}");
