@@ -22,16 +22,13 @@ pub(crate) struct RequestMemory {
 
 /// Memory held for one request. Its release wakes waiting requests.
 pub(crate) struct Held {
-    // Dropped before `announce`: fields are dropped in order.
     reservation: Reservation,
-    announce: Announce,
+    released: Arc<Notify>,
 }
 
-struct Announce(Arc<Notify>);
-
-impl Drop for Announce {
+impl Drop for Held {
     fn drop(&mut self) {
-        self.0.notify_waiters();
+        self.resize(0);
     }
 }
 
@@ -60,7 +57,7 @@ impl RequestMemory {
     /// Reserves `bytes`, if they fit now.
     pub(crate) fn try_hold(&self, bytes: u64) -> Option<Held> {
         let reservation = self.budget.try_reserve(Consumer::Requests, bytes, self.share_bytes)?;
-        Some(Held { reservation, announce: Announce(Arc::clone(&self.released)) })
+        Some(Held { reservation, released: Arc::clone(&self.released) })
     }
 
     /// Reserves `bytes`, waiting at most `wait_max` for others to release them.
@@ -100,7 +97,7 @@ impl Held {
         let shrinks = bytes < self.reservation.bytes();
         self.reservation.resize(bytes);
         if shrinks {
-            self.announce.0.notify_waiters();
+            self.released.notify_waiters();
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::routes::ServerState;
 use crate::selector::{Mailbox, Message, Selectors};
 use crate::store::{Capability, Store};
 use crate::work::Lifecycle;
-use crate::work::pool::{Pool, PoolConfig};
+use crate::work::pool::Pool;
 use kvant_base::lock::{self, NamedMutex};
 use kvant_base::wait::WaitKind;
 use kvant_base::{Events, Level, Log, MemoryBudget};
@@ -60,6 +60,7 @@ impl Server {
         if !problems.is_empty() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problems.join("; ")));
         }
+        let config = Arc::new(config);
         let listener = bind(config.listen)?;
         let local_addr = listener.local_addr()?;
         let admin_listener = config.admin_listen.map(bind).transpose()?;
@@ -87,7 +88,7 @@ impl Server {
         let refusals = Refusals::new(Arc::clone(&events));
         let pool = (config.dispatch != DispatchMode::Inline).then(|| {
             Pool::start(
-                PoolConfig::from(&config),
+                Arc::clone(&config),
                 &env,
                 Arc::clone(&lifecycle),
                 Arc::clone(&refusals),
@@ -107,10 +108,9 @@ impl Server {
             timings: (0..selector_count).map(|_| Arc::default()).collect(),
             started_ns,
             connections_max,
-            checkpoints: config.checkpoints.clone(),
         });
         let selectors = Arc::new(Selectors {
-            config: Arc::new(config),
+            config,
             server: Arc::clone(&state),
             connection_closed: Arc::default(),
         });

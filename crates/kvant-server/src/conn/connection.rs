@@ -66,7 +66,7 @@ pub(crate) async fn serve(cx: Rc<ConnContext>, stream: TcpStream, plane: Plane) 
     let mut socket = Socket::new(Rc::clone(&cx), stream, Rc::clone(&state), task);
     loop {
         // A part of a head that hyper had read is for hyper.
-        if !socket.has_unread() {
+        if socket.unread.is_empty() {
             let served = {
                 let mut serving = pin!(fast_path::serve(&cx, plane, &mut socket));
                 poll_fn(|cx| poll_unless_due(&state.progress, serving.as_mut(), cx)).await
@@ -79,7 +79,7 @@ pub(crate) async fn serve(cx: Rc<ConnContext>, stream: TcpStream, plane: Plane) 
             }
         }
         let buffers = cx.memory.try_reserve_buffers(HYPER_BYTES);
-        if buffers.is_none() && socket.has_unread() {
+        if buffers.is_none() && !socket.unread.is_empty() {
             return cut(&cx, socket, Due::NoMemory).await;
         }
         state.progress.set_buffers(true);
@@ -108,7 +108,7 @@ async fn serve_by_hyper(
     let mut is_shutting_down = false;
     let served = poll_fn(|task| {
         // Hyper calls the service and the bodies, which set more exact tags.
-        let _tag = tag::enter_at(state.activity(), Stage::Parse);
+        let _tag = tag::enter_at(state.activity.get(), Stage::Parse);
         let polled = poll_unless_due(&state.progress, Pin::new(&mut connection), task);
         // After hyper has polled the socket: otherwise it would shut down without reading bytes
         // that have arrived.

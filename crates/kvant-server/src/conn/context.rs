@@ -70,7 +70,7 @@ impl ConnContext {
         if let Failure::Refused(_) = failure {
             let rest_ns = self.pacer.rest_ns(self.meter.now_ns());
             if rest_ns > 0 {
-                socket.set_rest(Duration::from_nanos(rest_ns));
+                socket.rest.set(Some(Duration::from_nanos(rest_ns)));
             }
         }
         self.storage.explain(failure)

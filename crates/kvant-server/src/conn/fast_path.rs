@@ -68,25 +68,25 @@ pub(super) async fn serve(
             Some(0) => return Ok(FastPathEnd::Closed),
             Some(count) => count,
         };
-        let Some(begun) = begin(cx, plane, socket.state(), received_bytes) else {
+        let Some(begun) = begin(cx, plane, &socket.state, received_bytes) else {
             socket.hand_over(cx.buffers.read.borrow().received(received_bytes).to_vec());
             return Ok(FastPathEnd::HandedOver);
         };
         let Begun { route, column, work, mut trace } = begun;
-        socket.state().progress.begin_request();
+        socket.state.progress.begin_request();
         let response = match work {
             BegunWork::Response(response) => response,
             BegunWork::Entity(work) => {
                 let (outcome, done) = work.await;
                 trace.set_storage(&done);
-                ShortResponse::of(outcome, |failure| cx.explain(socket.state(), failure))
+                ShortResponse::of(outcome, |failure| cx.explain(&socket.state, failure))
             }
         };
         trace.status = response.status();
         cx.meter.counters.count_request(Some(route), column, trace.status);
         send(cx, socket, response, trace.operation).await?;
-        socket.state().progress.end_request();
-        socket.state().finish_trace(&mut trace, cx.meter.now_ns());
+        socket.state.progress.end_request();
+        socket.state.finish_trace(&mut trace, cx.meter.now_ns());
         cx.meter.timings.record(&trace);
     }
 }
@@ -106,7 +106,7 @@ fn begin(
         return None;
     }
     let route = Route::of(request.path).filter(|route| plane.serves(*route))?;
-    let store = cx.storage.store()?;
+    let store = cx.storage.lifecycle.store()?;
     let column = Column::from(&request.method);
     let parsed_ns = cx.meter.now_ns();
     let operation = Operation::of(route, &request.method);

@@ -61,9 +61,9 @@ impl Socket {
         else {
             return false;
         };
-        self.append_to_backlog(b"HTTP/1.1 ");
-        self.append_to_backlog(status.as_bytes());
-        self.append_to_backlog(rest);
+        for part in [b"HTTP/1.1 ", status.as_bytes(), rest] {
+            self.backlog.extend_from_slice(part);
+        }
         true
     }
 }
@@ -102,7 +102,7 @@ impl Read for Socket {
         };
         let reads = &mut socket.hyper_reads;
         if !bytes.is_empty() && socket.state.progress.begin_head() {
-            reads.begin_head();
+            reads.head_bytes = 0;
         }
         if socket.state.progress.is_in_head() {
             reads.has_huge_length |= has_huge_length(bytes);

@@ -58,11 +58,11 @@ pub(crate) struct Socket {
     stream: TcpStream,
     arrival: Arc<Arrival>,
     arrival_waker: Waker,
-    /// Received before hyper reads.
+    /// Received, and not read by hyper yet.
     pub(super) unread: Vec<u8>,
     /// What hyper reads, and the memory for it.
     pub(super) hyper_reads: HyperReads,
-    backlog: Vec<u8>,
+    pub(super) backlog: Vec<u8>,
     backlog_sent_bytes: usize,
     /// While the kernel refuses bytes.
     reader_watch: Option<Box<ReaderWatch>>,
@@ -98,10 +98,6 @@ impl Socket {
             rest_timer: None,
             eof: false,
         }
-    }
-
-    pub(super) fn state(&self) -> &Rc<SocketState> {
-        &self.state
     }
 
     /// Receives at most `bytes_max` into the selector's read buffer, and returns how many; 0 at the
@@ -147,7 +143,7 @@ impl Socket {
     pub(super) fn hand_over(&mut self, received: Vec<u8>) {
         self.unread = received;
         self.state.progress.begin_head();
-        self.hyper_reads.begin_head();
+        self.hyper_reads.head_bytes = 0;
     }
 
     /// Takes back what hyper has read of a head that is not complete.
@@ -158,11 +154,6 @@ impl Socket {
         if !read.is_empty() {
             self.state.progress.begin_head();
         }
-    }
-
-    /// Whether bytes wait for hyper.
-    pub(super) fn has_unread(&self) -> bool {
-        !self.unread.is_empty()
     }
 
     /// Sends all of `bytes`. Bytes that the kernel does not take go to the backlog.
@@ -246,10 +237,6 @@ impl Socket {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => self.poll_blocked(cx),
         }
-    }
-
-    pub(super) fn append_to_backlog(&mut self, bytes: &[u8]) {
-        self.backlog.extend_from_slice(bytes);
     }
 
     /// Reserves room for `bytes` more in the backlog, up to [`BACKLOG_BYTES`] in all: little at

@@ -21,6 +21,6 @@ pub(crate) mod route;
 pub(crate) mod site;
 
 pub(crate) use problem::Problem;
-pub(crate) use request::Exchange;
-pub(crate) use response::{Body, Reply, Response};
+pub(crate) use request::{Exchange, Reply};
+pub(crate) use response::{Body, Response};
 pub(crate) use route::{Operation, Plane, Route};

@@ -3,7 +3,8 @@
 //! `type` is a stable token (a relative reference) that `docs/http.md` lists; `detail` says what
 //! the caller can do.
 
-use super::response::{Body, Reply, Response};
+use super::request::Reply;
+use super::response::{Body, Response};
 use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use http::{StatusCode, Version};

@@ -1,9 +1,8 @@
-//! Responses and their bodies.
+//! Responses: bodies and common values.
 
 use crate::memory::Held;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use http::{StatusCode, Version};
+use http::header::HeaderValue;
 use hyper::body::{Frame, SizeHint};
 use std::mem;
 use std::pin::Pin;
@@ -17,63 +16,6 @@ pub(crate) static OCTETS: HeaderValue = HeaderValue::from_static("application/oc
 /// The body of `/v0/status`.
 pub(crate) const fn status_document(is_ready: bool) -> &'static [u8] {
     if is_ready { br#"{"status":"ready"}"# } else { br#"{"status":"recovering"}"# }
-}
-
-/// The parts of a request that a response depends on.
-#[derive(Default)]
-pub(crate) struct Reply {
-    version: Version,
-    headers: HeaderMap,
-    expects_continue: bool,
-}
-
-impl Reply {
-    pub(super) fn new(version: Version, headers: HeaderMap, expects_continue: bool) -> Reply {
-        Reply { version, headers, expects_continue }
-    }
-
-    pub(crate) fn version(&self) -> Version {
-        self.version
-    }
-
-    /// The request's headers; empty after the first response was built.
-    pub(crate) fn request_headers(&self) -> &HeaderMap {
-        &self.headers
-    }
-
-    /// Whether the client waits for `100 Continue` before it sends its body.
-    pub(crate) fn expects_continue(&self) -> bool {
-        self.expects_continue
-    }
-
-    /// Notes that `100 Continue` was sent.
-    pub(crate) fn mark_continue_sent(&mut self) {
-        self.expects_continue = false;
-    }
-
-    /// Builds a response. The request's header map becomes the response's, and hyper reuses it for
-    /// the next request: a connection allocates one map.
-    #[inline]
-    pub(crate) fn respond(
-        &mut self,
-        status: StatusCode,
-        content_type: Option<&HeaderValue>,
-        body: Body,
-    ) -> Response {
-        let mut headers = mem::take(&mut self.headers);
-        headers.clear();
-        if let Some(content_type) = content_type {
-            headers.insert(CONTENT_TYPE, content_type.clone());
-        }
-        let mut response = Response::new(body);
-        *response.status_mut() = status;
-        *response.headers_mut() = headers;
-        response
-    }
-
-    pub(crate) fn json(&mut self, document: &serde_json::Value) -> Response {
-        self.respond(StatusCode::OK, Some(&JSON), Body::full(document.to_string()))
-    }
 }
 
 /// A body that is produced while it is sent.

@@ -1,7 +1,6 @@
 //! `POST /v0/admin/{flush,compact,checkpoint}`: an operator's work. It may take long, so it runs on
 //! a thread of its own while the selector goes on; the response is sent when it is done.
 
-use super::server_state::ServerState;
 use crate::conn::{Call, RequestStep, request_body};
 use crate::http::{Exchange, Problem, Reply, Response, Route, query};
 use crate::store::{Capability, Store};
@@ -27,25 +26,20 @@ struct CheckpointRequest {
     dir: String,
 }
 
-pub(super) fn start(
-    route: Route,
-    server: &Arc<ServerState>,
-    call: &Call,
-    exchange: Exchange,
-) -> RequestStep {
+pub(super) fn start(route: Route, call: &Call, exchange: Exchange) -> RequestStep {
     let (dir, store) = match admit(route, call, &exchange) {
         Ok(admitted) => admitted,
         Err(problem) => {
             return request_body::refuse(&call.cx.config, exchange.body, exchange.reply, problem);
         }
     };
-    let (server, call) = (Arc::clone(server), call.clone());
+    let call = call.clone();
     let Exchange { body, mut reply, .. } = exchange;
     RequestStep::later(async move {
         match route {
             Route::Flush => run(&call, &mut reply, move || store.flush()).await,
             Route::Compact => run(&call, &mut reply, move || store.compact()).await,
-            _ => match choose_dir(&server.checkpoints, &call, &mut reply, dir, body).await {
+            _ => match choose_dir(&call, &mut reply, dir, body).await {
                 Ok(dir) => run(&call, &mut reply, move || store.checkpoint(&dir)).await,
                 Err(problem) => problem.respond(&mut reply),
             },
@@ -58,8 +52,8 @@ fn admit(
     call: &Call,
     exchange: &Exchange,
 ) -> Result<(Option<String>, Arc<dyn Store>), Problem> {
-    let dir = query::text(exchange.query(), "dir")?;
-    let store = call.cx.storage.ready()?;
+    let dir = query::text(exchange.uri.query(), "dir")?;
+    let store = call.cx.storage.lifecycle.ready()?;
     let needed = match route {
         Route::Checkpoint => Capability::Checkpoint,
         _ => Capability::Compaction,
@@ -71,7 +65,6 @@ fn admit(
 }
 
 async fn choose_dir(
-    checkpoints: &Path,
     call: &Call,
     reply: &mut Reply,
     dir_of_query: Option<String>,
@@ -81,7 +74,7 @@ async fn choose_dir(
         Some(body) => read_dir(call, reply, body).await?,
         None => None,
     };
-    checkpoint_dir(checkpoints, dir_of_query, dir_of_body)
+    checkpoint_dir(&call.cx.config.checkpoints, dir_of_query, dir_of_body)
 }
 
 async fn read_dir(

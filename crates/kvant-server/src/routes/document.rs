@@ -19,7 +19,7 @@ pub(super) static OPENAPI: &str = include_str!("../openapi.json");
 
 /// `GET /v0/status`: the server is alive, whatever the storage does.
 pub(super) fn status(call: &Call, exchange: Exchange) -> RequestStep {
-    fixed(exchange, Body::full(status_document(call.cx.storage.store().is_some())))
+    fixed(exchange, Body::full(status_document(call.cx.storage.lifecycle.store().is_some())))
 }
 
 /// `GET /openapi.json`.

@@ -49,8 +49,8 @@ struct Range {
 }
 
 fn admit(call: &Call, exchange: &Exchange) -> Result<Range, Problem> {
-    let query = query::range(exchange.query())?;
-    let store = call.cx.storage.ready()?;
+    let query = query::range(exchange.uri.query())?;
+    let store = call.cx.storage.lifecycle.ready()?;
     call.socket.update_trace(|trace| trace.key = KeyStart::of(&query.start));
     if !store.has(Capability::Range) {
         return Err(Problem::not_supported(store.name(), "order of keys"));

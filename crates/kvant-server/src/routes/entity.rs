@@ -41,9 +41,9 @@ pub(super) fn start(call: &Call, exchange: Exchange) -> RequestStep {
 
 /// Checks a request before its body is read.
 fn admit(call: &Call, exchange: &Exchange) -> Result<(EntityQuery, Arc<dyn Store>), Problem> {
-    let query = query::entity(exchange.query(), exchange.method == Method::PUT)?;
+    let query = query::entity(exchange.uri.query(), exchange.method == Method::PUT)?;
     call.socket.update_trace(|trace| trace.key = KeyStart::of(&query.key));
-    let store = call.cx.storage.ready()?;
+    let store = call.cx.storage.lifecycle.ready()?;
     if query.ttl_ms.is_some() && !store.has(Capability::Ttl) {
         return Err(Problem::not_supported(store.name(), "time to live (`ttl`)"));
     }

@@ -12,7 +12,7 @@ static EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream")
 static NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 pub(super) fn start(server: &ServerState, call: &Call, mut exchange: Exchange) -> RequestStep {
-    let after = match query::after(exchange.query()) {
+    let after = match query::after(exchange.uri.query()) {
         Ok(after) => after,
         Err(problem) => return RequestStep::ready(problem.respond(&mut exchange.reply)),
     };

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 pub(super) fn start(call: &Call, mut exchange: Exchange) -> RequestStep {
     let reply = &mut exchange.reply;
-    let health = call.cx.storage.ready().and_then(|store| document(&**store));
+    let health = call.cx.storage.lifecycle.ready().and_then(|store| document(&**store));
     RequestStep::ready(match health {
         Ok(document) => reply.json(&document),
         Err(problem) => problem.respond(reply),

@@ -37,7 +37,7 @@ impl Handler for Routes {
             Route::Slow => slow::start(server, exchange),
             Route::Events => events::start(server, call, exchange),
             Route::Flush | Route::Compact | Route::Checkpoint => {
-                admin::start(route, server, call, exchange)
+                admin::start(route, call, exchange)
             }
             #[cfg(feature = "profiler")]
             Route::Profile => profile::start(server, call, exchange),

@@ -43,7 +43,7 @@ static NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 pub(super) fn start(server: &Arc<ServerState>, call: &Call, exchange: Exchange) -> RequestStep {
     let accept = exchange.reply.request_headers().get_all(ACCEPT);
-    let request = ProfileRequest::read(exchange.query(), accept);
+    let request = ProfileRequest::read(exchange.uri.query(), accept);
     let mut reply = exchange.reply;
     match request {
         Ok(request) => {

@@ -9,7 +9,6 @@ use crate::work::Lifecycle;
 use crate::work::pool::Pool;
 use kvant_base::{Events, Log};
 use kvant_env::Env;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The whole server, as the routes see it.
@@ -28,6 +27,4 @@ pub(crate) struct ServerState {
     pub(crate) timings: Vec<Arc<Timings>>,
     pub(crate) started_ns: u64,
     pub(crate) connections_max: usize,
-    /// Directory of the checkpoints.
-    pub(crate) checkpoints: PathBuf,
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 const EVENT_COUNT_MAX: usize = 32;
 
 pub(super) fn start(server: &Arc<ServerState>, mut exchange: Exchange) -> RequestStep {
-    let (limit, operation) = match query::slow(exchange.query()) {
+    let (limit, operation) = match query::slow(exchange.uri.query()) {
         Ok(query) => query,
         Err(problem) => return RequestStep::ready(problem.respond(&mut exchange.reply)),
     };

@@ -65,7 +65,7 @@ impl Store for LsmStore {
     }
 
     fn range(&self, start: &[u8], end: Option<&[u8]>) -> Result<Box<dyn Records>> {
-        Ok(Box::new(LsmRecords(self.db.range(start, end)?)))
+        Ok(Box::new(self.db.range(start, end)?))
     }
 
     fn stats_json(&self) -> serde_json::Result<serde_json::Value> {
@@ -124,14 +124,12 @@ impl From<kvant_engine::ReadTrace> for ReadTrace {
     }
 }
 
-struct LsmRecords(RangeIter);
-
-impl Records for LsmRecords {
+impl Records for RangeIter {
     fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        Ok(self.0.next()?.map(|record| (record.key, record.value)))
+        Ok(RangeIter::next(self)?.map(|record| (record.key, record.value)))
     }
 
     fn trace(&self) -> ReadTrace {
-        self.0.trace().into()
+        RangeIter::trace(self).into()
     }
 }

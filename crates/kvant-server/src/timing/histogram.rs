@@ -68,8 +68,8 @@ fn highest_ns(bucket: usize) -> u64 {
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     counts: Vec<u64>,
-    sum_ns: u64,
-    max_ns: u64,
+    pub(super) sum_ns: u64,
+    pub(super) max_ns: u64,
 }
 
 impl Snapshot {
@@ -88,14 +88,6 @@ impl Snapshot {
 
     pub(crate) fn count(&self) -> u64 {
         self.counts.iter().sum()
-    }
-
-    pub(crate) fn sum_ns(&self) -> u64 {
-        self.sum_ns
-    }
-
-    pub(crate) fn max_ns(&self) -> u64 {
-        self.max_ns
     }
 
     /// The duration that `per_cent` of the values do not exceed; 0 if there are none.

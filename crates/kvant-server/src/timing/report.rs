@@ -40,12 +40,12 @@ fn times_json(times: &Snapshot) -> Value {
     let count = times.count();
     json!({
         "count": count,
-        "mean_us": as_us(times.sum_ns() / count.max(1)),
+        "mean_us": as_us(times.sum_ns / count.max(1)),
         "p50_us": as_us(times.percentile_ns(50.0)),
         "p90_us": as_us(times.percentile_ns(90.0)),
         "p99_us": as_us(times.percentile_ns(99.0)),
         "p99_9_us": as_us(times.percentile_ns(99.9)),
-        "max_us": as_us(times.max_ns()),
+        "max_us": as_us(times.max_ns),
     })
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn write_metrics(timings: &[Arc<Timings>], out: &mut String) {
             let count = times.count_at_most(bound_ns);
             append(out, format_args!("{NAME}_bucket{{{labels},le=\"{bound}\"}} {count}\n"));
         }
-        let (count, sum) = (times.count(), times.sum_ns() as f64 / 1e9);
+        let (count, sum) = (times.count(), times.sum_ns as f64 / 1e9);
         append(
             out,
             format_args!(

@@ -45,7 +45,7 @@ pub(super) async fn run(storage: Rc<Storage>) {
     let mut writes = Vec::new();
     loop {
         storage.batcher.take_into(&mut writes).await;
-        let Some(store) = storage.store().cloned() else {
+        let Some(store) = storage.lifecycle.store().cloned() else {
             // Unreachable in practice: a request appends only when there is a store.
             let closed = Error::new(ErrorKind::Closed, "there is no store");
             finish(&storage, writes.drain(..), &Err(closed.into()));

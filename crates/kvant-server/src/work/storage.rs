@@ -17,7 +17,7 @@
 use super::batcher::Batcher;
 use super::failure::Failure;
 use super::lifecycle::Lifecycle;
-use super::pool::{Done, GetRequest, Later, PoolConfig, PoolReply, Port};
+use super::pool::{self, Done, GetRequest, Later, PoolReply, Port};
 use super::range_reader::RangeReader;
 use crate::admission::{Class, Lag};
 use crate::config::{DispatchMode, ServerConfig};
@@ -68,18 +68,6 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    /// The store, once recovery has finished.
-    #[inline]
-    pub(crate) fn store(&self) -> Option<&Arc<dyn Store>> {
-        self.lifecycle.store()
-    }
-
-    /// The store, or why there is none.
-    #[inline]
-    pub(crate) fn ready(&self) -> std::result::Result<&Arc<dyn Store>, Problem> {
-        self.lifecycle.ready()
-    }
-
     /// Decides on a request whose head was parsed at `parsed_ns`, `lag_ns` after the selector could
     /// have served it.
     #[inline]
@@ -218,7 +206,7 @@ impl Storage {
     /// Writes in a batch for the pool, at most: a longer one would be admitted only to an empty
     /// queue.
     pub(super) fn write_count_max(&self) -> usize {
-        PoolConfig::from(&*self.config).capacity_of(Class::Write).max(1)
+        pool::capacity_of(&self.config, Class::Write).max(1)
     }
 
     fn port(&self) -> &Rc<Port> {

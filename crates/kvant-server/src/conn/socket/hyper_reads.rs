@@ -33,9 +33,3 @@ impl FirstLine {
         }
     }
 }
-
-impl HyperReads {
-    pub(in crate::conn) fn begin_head(&mut self) {
-        self.head_bytes = 0;
-    }
-}

@@ -32,15 +32,15 @@ pub(crate) struct SocketState {
     /// The request that hyper serves.
     exchange: Cell<Option<Trace>>,
     /// The activity of that request or the last one.
-    activity: Cell<tag::Activity>,
+    pub(in crate::conn) activity: Cell<tag::Activity>,
     /// Hyper has all of its response.
     pub(in crate::conn) is_complete: Cell<bool>,
     /// Whether it may read in this turn of the event loop.
     pub(in crate::conn) pass: Rc<Cell<Pass>>,
     /// Its last request was for the status.
     pub(in crate::conn) has_priority: Cell<bool>,
-    /// How long to rest before the next read.
-    rest: Cell<Option<Duration>>,
+    /// How long to rest before the next read: the client was refused.
+    pub(in crate::conn) rest: Cell<Option<Duration>>,
     /// Whether to check that the peer is there, and whether it has left.
     pub(in crate::conn) watches_peer: Cell<bool>,
     pub(in crate::conn) peer_left: Cell<bool>,
@@ -81,11 +81,6 @@ impl SocketState {
         self.exchange.set(Some(trace));
     }
 
-    /// The activity of hyper's work.
-    pub(in crate::conn) fn activity(&self) -> tag::Activity {
-        self.activity.get()
-    }
-
     /// Takes the last request, if hyper has all of its response.
     pub(in crate::conn) fn take_complete(&self) -> Option<Trace> {
         self.exchange.take().filter(|_| self.is_complete.replace(false))
@@ -98,11 +93,6 @@ impl SocketState {
             update(trace);
         }
         self.exchange.set(exchange);
-    }
-
-    /// Reads nothing for this long: the client was refused.
-    pub(in crate::conn) fn set_rest(&self, time: Duration) {
-        self.rest.set(Some(time));
     }
 
     /// Takes the rest that is due, except while a request is served: its body may have to be read.

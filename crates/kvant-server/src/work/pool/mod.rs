@@ -11,7 +11,6 @@
 //! Threads: ports belong to selectors, workers to their own threads; the queue and the idle workers
 //! are under one lock, which no thread holds while storage is at work or while it wakes another.
 
-mod config;
 mod inbox;
 mod port;
 mod queue;
@@ -20,13 +19,14 @@ mod slots;
 mod work;
 mod worker;
 
-pub(crate) use config::PoolConfig;
 pub(in crate::work) use port::Later;
 pub(crate) use port::Port;
+pub(in crate::work) use queue::capacity_of;
 pub(crate) use shared::{Pool, PoolStats};
 pub(in crate::work) use work::{Done, GetRequest, PoolReply};
 
 use crate::admission::Refusals;
+use crate::config::ServerConfig;
 use crate::work::lifecycle::Lifecycle;
 use inbox::Inbox;
 use kvant_base::lock::NamedMutex;
@@ -42,14 +42,14 @@ impl Pool {
     /// # Panics
     /// If the operating system refuses a thread.
     pub(crate) fn start(
-        config: PoolConfig,
+        config: Arc<ServerConfig>,
         env: &Env,
         lifecycle: Arc<Lifecycle>,
         refusals: Arc<Refusals>,
         selectors: usize,
     ) -> Arc<Pool> {
         let pool = Arc::new(Pool {
-            config,
+            config: Arc::clone(&config),
             clock: Arc::clone(&env.clock),
             lifecycle,
             inboxes: (0..selectors).map(|_| Inbox::new()).collect(),
@@ -58,7 +58,7 @@ impl Pool {
             state: NamedMutex::new(
                 "pool",
                 State {
-                    queue: Queue::new(config),
+                    queue: Queue::new(Arc::clone(&config)),
                     idle: Vec::with_capacity(config.workers),
                     hand_over_count: 0,
                     wake_count: 0,

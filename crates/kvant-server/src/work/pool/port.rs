@@ -67,7 +67,7 @@ impl Port {
     pub(in crate::work) fn send<W: PoolWork>(self: &Rc<Self>, work: W) -> Later<W> {
         let slot = W::slots(&self.in_flight).borrow_mut().add();
         let ticket = Ticket { selector: self.selector, slot };
-        let job = Job::new(work.into_work(), ticket, self.pool.clock().monotonic_ns());
+        let job = Job::new(work.into_work(), ticket, self.pool.clock.monotonic_ns());
         self.jobs.borrow_mut().push(job);
         for waker in [self.sender.take(), self.watcher.take()].into_iter().flatten() {
             waker.wake();
@@ -92,7 +92,7 @@ async fn hand_over(port: Rc<Port>) {
         })
         .await;
         let _tag = tag::stage(Stage::Dispatch);
-        let now_ns = port.pool.clock().monotonic_ns();
+        let now_ns = port.pool.clock.monotonic_ns();
         port.pool.hand_over(&mut jobs, &mut removed, now_ns);
         port.pool.settle(&mut removed, now_ns, &mut outbox);
         outbox
@@ -106,7 +106,7 @@ async fn hand_over(port: Rc<Port>) {
 
 /// Passes replies on to the futures that wait for them. Never returns.
 async fn receive(port: Rc<Port>) {
-    let inbox = port.pool.inbox(port.selector);
+    let inbox = &port.pool.inboxes[port.selector];
     let mut deliveries = Vec::new();
     loop {
         poll_fn(|cx| inbox.poll_take(&mut deliveries, cx)).await;
@@ -116,7 +116,7 @@ async fn receive(port: Rc<Port>) {
 
 /// Ends the wait of jobs that have waited for too long while every worker was busy. Never returns.
 async fn watch(port: Rc<Port>) {
-    let wait_max = Duration::from_nanos(port.pool.config.queue_wait_max_ns);
+    let wait_max = port.pool.config.queue_wait_max;
     let interval = (wait_max / CHECKS_PER_WAIT).clamp(CHECK_INTERVAL_MIN, CHECK_INTERVAL_MAX);
     loop {
         poll_fn(|cx| {

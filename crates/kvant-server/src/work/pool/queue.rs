@@ -9,11 +9,11 @@
 //!
 //! Pure: no clock, no threads; every call says what time it is.
 
-use super::config::PoolConfig;
 use super::work::{Ticket, Work};
 use crate::admission::{Class, Control, Refusal};
-use crate::config::Overload;
+use crate::config::{Overload, ServerConfig};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// The most jobs that a worker takes at once,
 const TAKEN_COUNT_MAX: usize = 16;
@@ -103,9 +103,21 @@ impl Line {
     }
 }
 
+/// Requests of all classes together beyond which none of this class is admitted: a flood of cheap
+/// writes leaves room for reads, which go before them.
+pub(in crate::work) fn capacity_of(config: &ServerConfig, class: Class) -> usize {
+    let share_per_cent = match (config.overload, class) {
+        (Overload::Adaptive, Class::Write) => 90,
+        (Overload::Adaptive, Class::Range) => 70,
+        _ => 100,
+    };
+    config.queue_capacity * share_per_cent / 100
+}
+
 /// The jobs that wait for a worker.
 pub(super) struct Queue {
-    config: PoolConfig,
+    config: Arc<ServerConfig>,
+    queue_wait_max_ns: u64,
     /// One for each class, by priority.
     lines: [Line; Class::COUNT],
     request_count: usize,
@@ -116,7 +128,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn new(config: PoolConfig) -> Queue {
+    pub(super) fn new(config: Arc<ServerConfig>) -> Queue {
         let workers = config.workers;
         let line = |class| {
             let worker_count_max = match class {
@@ -125,14 +137,15 @@ impl Queue {
             };
             Line {
                 worker_count_max,
-                capacity: config.capacity_of(class),
+                capacity: capacity_of(&config, class),
                 control: Control::of_workers(worker_count_max),
                 ..Line::default()
             }
         };
         Queue {
-            config,
+            queue_wait_max_ns: config.queue_wait_max_ns(),
             lines: Class::ALL.map(line),
+            config,
             request_count: 0,
             begun_count: 0,
             request_count_max: 0,
@@ -205,7 +218,7 @@ impl Queue {
         // slower. Unless a worker is idle: then the system has not let it run yet.
         let front_waited_ns = if is_busy { line.front_waited_ns(now_ns) } else { 0 };
         let wait_ns = backlog_ns.max(front_waited_ns);
-        let wait_max_ns = self.config.queue_wait_max_ns;
+        let wait_max_ns = self.queue_wait_max_ns;
         line.control.admit(job.request_count, wait_ns, wait_max_ns, now_ns)
     }
 
@@ -276,7 +289,7 @@ impl Queue {
             while let Some(position) = self.lines[index].first_refusable() {
                 let job = &self.lines[index].jobs[position];
                 let waited_ns = job.waited_ns(now_ns);
-                let refusal = if waited_ns > self.config.queue_wait_max_ns {
+                let refusal = if waited_ns > self.queue_wait_max_ns {
                     Refusal::WaitedTooLong
                 } else if is_adaptive && self.lines[index].control.gives_up(waited_ns) {
                     Refusal::Overloaded

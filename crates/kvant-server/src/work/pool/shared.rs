@@ -1,9 +1,9 @@
 //! The pool as its ports and its workers share it.
 
-use super::config::PoolConfig;
 use super::inbox::{Inbox, Outbox};
 use super::queue::{FinishedJobs, Job, Queue, RemovedJob};
 use crate::admission::{Class, Refusals};
+use crate::config::ServerConfig;
 use crate::timing::StorageWork;
 use crate::work::lifecycle::Lifecycle;
 use kvant_base::lock::NamedMutex;
@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 /// Workers and their queue.
 pub(crate) struct Pool {
     // Immutable.
-    pub(super) config: PoolConfig,
+    pub(super) config: Arc<ServerConfig>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) lifecycle: Arc<Lifecycle>,
     /// One for each selector.
@@ -99,14 +99,6 @@ impl Pool {
 
     fn workers(&self) -> &[Arc<dyn TaskHandle>] {
         self.workers.get().map_or(&[], Vec::as_slice)
-    }
-
-    pub(super) fn clock(&self) -> &dyn Clock {
-        &*self.clock
-    }
-
-    pub(super) fn inbox(&self, selector: usize) -> &Inbox {
-        &self.inboxes[selector]
     }
 
     /// Takes over the jobs that a selector gathered. What is not admitted is added to `removed`.

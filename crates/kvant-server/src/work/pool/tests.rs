@@ -27,12 +27,15 @@ use tokio::runtime::{Builder, LocalOptions};
 mod random;
 mod store;
 
-const CONFIG: PoolConfig = PoolConfig {
-    workers: 2,
-    queue_capacity: 100,
-    overload: Overload::Reject,
-    queue_wait_max_ns: 1_000_000_000,
-};
+fn config() -> ServerConfig {
+    ServerConfig {
+        workers: 2,
+        queue_capacity: 100,
+        overload: Overload::Reject,
+        queue_wait_max: Duration::from_secs(1),
+        ..ServerConfig::default()
+    }
+}
 
 struct Fixture {
     pool: Arc<Pool>,
@@ -45,7 +48,7 @@ struct Fixture {
 
 impl Fixture {
     /// Called in a selector's runtime, which has all ports.
-    fn new(config: PoolConfig) -> Fixture {
+    fn new(config: ServerConfig) -> Fixture {
         let seed = entropy_seed();
         println!("seed {seed}");
         let clock = Arc::new(MockClock::new(0));
@@ -84,7 +87,7 @@ impl Fixture {
 }
 
 fn start(
-    config: PoolConfig,
+    config: ServerConfig,
     env: &Env,
     selectors: usize,
 ) -> (Arc<Pool>, Arc<FakeStore>, Arc<Refusals>) {
@@ -92,7 +95,7 @@ fn start(
     let store = Arc::new(FakeStore::default());
     lifecycle.set_ready(Arc::clone(&store) as Arc<dyn Store>);
     let refusals = Refusals::new(Events::new(16));
-    let pool = Pool::start(config, env, lifecycle, Arc::clone(&refusals), selectors);
+    let pool = Pool::start(Arc::new(config), env, lifecycle, Arc::clone(&refusals), selectors);
     (pool, store, refusals)
 }
 
@@ -179,7 +182,7 @@ fn described<W: Describe>(done: Done<W>) -> String {
 #[test]
 fn every_kind_of_work_has_a_reply_of_its_type_and_its_times() {
     on_selector(async {
-        let fixture = Fixture::new(CONFIG);
+        let fixture = Fixture::new(config());
         let read = fixture.get("a");
         let range = fixture.ports[1].send(range(5));
         let written = fixture.ports[1].send(write(&["b", "c"]));
@@ -205,7 +208,7 @@ fn every_kind_of_work_has_a_reply_of_its_type_and_its_times() {
 #[test]
 fn jobs_of_one_turn_are_handed_over_together() {
     on_selector(async {
-        let fixture = Fixture::new(CONFIG);
+        let fixture = Fixture::new(config());
         let laters: Vec<Later<GetRequest>> =
             (0..50).map(|index| fixture.get(&index.to_string())).collect();
         assert_eq!(fixture.pool.stats().queued, [0; 3]);
@@ -224,7 +227,7 @@ fn jobs_of_one_turn_are_handed_over_together() {
 #[test]
 fn writes_have_a_reply_when_the_store_completes_them() {
     on_selector(async {
-        let fixture = Fixture::new(CONFIG);
+        let fixture = Fixture::new(config());
         let mut later = fixture.ports[0].send(write(&["later"]));
         let forgotten = fixture.ports[0].send(write(&["forgotten"]));
         let dropped = fixture.ports[0].send(write(&["dropped"]));
@@ -251,7 +254,7 @@ fn writes_have_a_reply_when_the_store_completes_them() {
 #[test]
 fn a_write_does_not_expire_early_because_it_waited() {
     on_selector(async {
-        let fixture = Fixture::new(CONFIG);
+        let fixture = Fixture::new(config());
         let written = fixture.ports[0].send(write(&["a"]));
         fixture.clock.advance(Duration::from_micros(20_100));
         fixture.work().await;
@@ -264,7 +267,7 @@ fn a_write_does_not_expire_early_because_it_waited() {
 #[test]
 fn a_job_may_come_after_its_worker_has_read_the_clock() {
     on_selector(async {
-        let fixture = Fixture::new(CONFIG);
+        let fixture = Fixture::new(config());
         let ticket = work::Ticket { selector: 0, slot: 0 };
         let now_ns = fixture.clock.monotonic_ns();
         let job = Job::new(write(&["a"]).into_work(), ticket, now_ns + 1_000_000);
@@ -277,7 +280,7 @@ fn a_job_may_come_after_its_worker_has_read_the_clock() {
 #[test]
 fn a_reply_to_a_dropped_future_goes_to_no_other() {
     on_selector(async {
-        let fixture = Fixture::new(CONFIG);
+        let fixture = Fixture::new(config());
         let before = fixture.get("before");
         drop(before);
         let first = fixture.get("first");
@@ -300,7 +303,7 @@ fn a_full_queue_returns_work_by_policy() {
         for (overload, answer) in
             [(Overload::Reject, "queue-full get 1"), (Overload::CallerRuns, "here get 1")]
         {
-            let fixture = Fixture::new(PoolConfig { queue_capacity: 1, overload, ..CONFIG });
+            let fixture = Fixture::new(ServerConfig { queue_capacity: 1, overload, ..config() });
             let (first, second) = (fixture.get("0"), fixture.get("1"));
             assert_eq!(described(second.await), answer);
             fixture.work().await;
@@ -312,10 +315,10 @@ fn a_full_queue_returns_work_by_policy() {
 #[test]
 fn a_discarded_job_of_another_selector_has_a_reply() {
     on_selector(async {
-        let fixture = Fixture::new(PoolConfig {
+        let fixture = Fixture::new(ServerConfig {
             queue_capacity: 2,
             overload: Overload::DiscardOldest,
-            ..CONFIG
+            ..config()
         });
         let old = [fixture.get("0"), fixture.get("1")];
         fixture.hand_over().await;
@@ -334,7 +337,8 @@ fn a_discarded_job_of_another_selector_has_a_reply() {
 #[test]
 fn a_job_that_waits_too_long_is_refused_while_all_workers_are_busy() {
     on_selector(async {
-        let fixture = Fixture::new(PoolConfig { queue_wait_max_ns: 20_000_000, ..CONFIG });
+        let fixture =
+            Fixture::new(ServerConfig { queue_wait_max: Duration::from_millis(20), ..config() });
         let later = fixture.ports[0].send(write(&["a", "b"]));
         fixture.hand_over().await;
         fixture.clock.advance(Duration::from_millis(21));
@@ -346,7 +350,7 @@ fn a_job_that_waits_too_long_is_refused_while_all_workers_are_busy() {
 #[test]
 fn a_pool_that_stops_refuses_waiting_and_later_jobs() {
     on_selector(async {
-        let fixture = Fixture::new(CONFIG);
+        let fixture = Fixture::new(config());
         let waiting = fixture.get("waiting");
         fixture.hand_over().await;
         fixture.pool.stop();
@@ -362,7 +366,7 @@ fn without_a_store_nothing_is_done() {
     on_selector(async {
         let env = Env::posix();
         let refusals = Refusals::new(Events::new(16));
-        let pool = Pool::start(CONFIG, &env, Arc::default(), refusals, 1);
+        let pool = Pool::start(Arc::new(config()), &env, Arc::default(), refusals, 1);
         let port = Port::new(Arc::clone(&pool), 0);
         port.spawn_tasks();
         assert_eq!(described(port.send(get("a")).await), "stopping get a");

@@ -57,7 +57,7 @@ impl Task for Worker {
 
     fn step(&self) -> Step {
         let state = &mut *self.state.lock();
-        let now_ns = self.pool.clock().monotonic_ns();
+        let now_ns = self.pool.clock.monotonic_ns();
         let finished = state.finished.take();
         let step =
             self.pool.next(self.index, finished, now_ns, &mut state.taken, &mut state.removed);
@@ -102,7 +102,7 @@ impl Worker {
             started_ns: started_ns.max(job.queued_ns),
             ..StorageWork::default()
         };
-        let clock = self.pool.clock();
+        let clock = &self.pool.clock;
         let reply = match job.work {
             Work::Get(get) => {
                 let found = store.get(&get.key, get.block_bytes_max, &mut work.read);
@@ -134,12 +134,12 @@ impl Worker {
         }
         let pool = Arc::clone(&self.pool);
         let done = Completion::new(move |result| {
-            let work = StorageWork { done_ns: pool.clock().monotonic_ns(), ..work };
+            let work = StorageWork { done_ns: pool.clock.monotonic_ns(), ..work };
             let reply = AnyReply::Write(Done { reply: PoolReply::Finished(result), work });
             let delivery = Delivery { slot: ticket.slot, reply };
-            pool.inbox(ticket.selector).deliver(&mut vec![delivery]);
+            pool.inboxes[ticket.selector].deliver(&mut vec![delivery]);
         });
         store.submit(&mut writes.iter(), done);
-        self.pool.clock().monotonic_ns()
+        self.pool.clock.monotonic_ns()
     }
 }

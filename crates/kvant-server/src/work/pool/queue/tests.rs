@@ -6,13 +6,16 @@ use crate::store::Write;
 use crate::work::RangeReader;
 use crate::work::pool::GetRequest;
 use crate::work::pool::tests::FakeStore;
+use std::time::Duration;
 
 mod overload;
 
 const MS: u64 = 1_000_000;
 
-fn config(overload: Overload, workers: usize, queue_capacity: usize) -> PoolConfig {
-    PoolConfig { workers, queue_capacity, overload, queue_wait_max_ns: 1_000 * MS }
+fn config(overload: Overload, workers: usize, queue_capacity: usize) -> Arc<ServerConfig> {
+    let queue_wait_max = Duration::from_secs(1);
+    let default = ServerConfig::default();
+    Arc::new(ServerConfig { workers, queue_capacity, overload, queue_wait_max, ..default })
 }
 
 /// A queue whose jobs are known by their slot.

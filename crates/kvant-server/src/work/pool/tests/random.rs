@@ -50,11 +50,11 @@ fn every_job_of_many_selectors_has_one_reply_and_its_own() {
     for overload in
         [Overload::Adaptive, Overload::Reject, Overload::DiscardOldest, Overload::CallerRuns]
     {
-        let config = PoolConfig {
+        let config = ServerConfig {
             workers: 1 + rng.below(4) as usize,
             queue_capacity: 1 + rng.below(40) as usize,
             overload,
-            ..CONFIG
+            ..config()
         };
         let (pool, _store, _refusals) = start(config, &Env::posix(), 3);
         let stops_early = rng.one_in(2);

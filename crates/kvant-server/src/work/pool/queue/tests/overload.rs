@@ -29,12 +29,7 @@ impl Simulation {
         let seed = entropy_seed();
         println!("seed {seed}");
         Simulation {
-            queue: Queue::new(PoolConfig {
-                workers,
-                queue_capacity: 4096,
-                overload: Overload::Adaptive,
-                queue_wait_max_ns: S,
-            }),
+            queue: Queue::new(config(Overload::Adaptive, workers, 4096)),
             rng: Rng::new(seed),
             now_ns: S,
             service_ns,
