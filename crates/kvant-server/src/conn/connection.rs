@@ -6,6 +6,7 @@
 
 use super::context::ConnContext;
 use super::fast_path::{self, FastPathEnd};
+use super::hyper_io;
 use super::hyper_service::HttpService;
 use super::phase::{Due, Progress};
 use super::request_body::{DRAIN_BYTES_EXTRA, DRAIN_TIME_MAX};
@@ -139,15 +140,19 @@ async fn serve_by_hyper(
         socket.abort();
         return None;
     }
-    // Hyper responds to malformed heads, except the preface of HTTP/2.
-    if is_malformed
-        && socket.has_unanswered()
-        && send_refusal(cx, &mut socket, "400 Bad Request").await.is_err()
+    let refusal = match &socket.hyper_reads {
+        reads if reads.is_too_large => Some(hyper_io::status_of_too_large(&parts.read_buf)),
+        // Hyper responds to malformed heads, except the preface of HTTP/2.
+        reads if is_malformed && reads.is_unanswered => Some("400 Bad Request"),
+        _ => None,
+    };
+    if let Some(status) = refusal
+        && send_refusal(cx, &mut socket, status).await.is_err()
     {
         // The peer has closed the connection.
         return None;
     }
-    // Hyper does so itself, unless the peer wanted another protocol.
+    // Hyper does so itself, unless the last response is not its own.
     if socket.end_sending().await.is_err() {
         // The peer has closed the connection.
         return None;

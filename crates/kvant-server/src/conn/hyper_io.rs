@@ -1,4 +1,4 @@
-//! A socket as hyper's I/O object: what hyper reads, and the corrections of its refusals.
+//! A socket as hyper's I/O object: what hyper reads, and its refusals that need another status.
 
 use super::socket::{HEAD_BUFFER_BYTES, READ_BYTES_MAX, Socket};
 use hyper::rt::{Read, ReadBufCursor, Write};
@@ -7,8 +7,9 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// The lengths of a body, in digits, that hyper reserves for its own use.
-const HUGE_LENGTHS: [&[u8]; 2] = [b"18446744073709551614", b"18446744073709551615"];
+/// The beginning of the response that hyper sends by itself to a head that it finds too large.
+const TOO_LARGE: &[u8] =
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n";
 /// Hyper's read buffer at first. It grows when a read fills it.
 const HYPER_READ_BYTES: usize = 8 << 10;
 /// Memory of hyper's read buffers once they have grown: one that is being filled, and one whose
@@ -16,17 +17,15 @@ const HYPER_READ_BYTES: usize = 8 << 10;
 const GROWN_BUFFERS_BYTES: u64 = 2 * HEAD_BUFFER_BYTES as u64;
 /// Longer request lines have a target of more than the 65,534 bytes that hyper accepts.
 const LINE_BYTES_MAX: usize = 65_534 + "DELETE  HTTP/1.1\r\n".len();
+/// Hyper accepts this many headers.
+const HEADERS_MAX: usize = 100;
+/// A head with a length that hyper rejects is longer than this.
+const HUGE_LENGTH_HEAD_BYTES_MIN: usize = 32;
 
 impl Socket {
     /// Whether hyper ended because there was no memory for the rest of a head.
     pub(super) fn lacks_memory(&self) -> bool {
         self.hyper_reads.lacks_memory
-    }
-
-    /// Whether something was received and nothing sent since.
-    pub(super) fn has_unanswered(&self) -> bool {
-        let first_line = &self.hyper_reads.first_line;
-        first_line.bytes > 0 || first_line.has_ended
     }
 
     /// How many bytes hyper may read at once. A read that does not fill hyper's buffer keeps the
@@ -50,35 +49,23 @@ impl Socket {
         }
         Ok(HYPER_READ_BYTES - 1)
     }
-
-    /// Hyper responds `431` to every head that fills its buffer, and to the two greatest lengths.
-    /// Where the request line is too long, or the body, this appends that `status` to the backlog
-    /// instead. False when the response is another one.
-    #[cold]
-    fn corrects_refusal(&mut self, parts: &[IoSlice<'_>], status: &str) -> bool {
-        let response = parts.iter().map(|part| &**part).collect::<Vec<_>>().concat();
-        let Some(rest) = response.strip_prefix(b"HTTP/1.1 431 Request Header Fields Too Large")
-        else {
-            return false;
-        };
-        for part in [b"HTTP/1.1 ", status.as_bytes(), rest] {
-            self.backlog.extend_from_slice(part);
-        }
-        true
-    }
 }
 
-/// Whether a head, or a piece of one, has one of the lengths that hyper cannot represent. A length
-/// that is split between two pieces is not found.
-fn has_huge_length(head: &[u8]) -> bool {
-    let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-    let lines = lines.skip_while(|line| line.is_empty());
-    lines.take_while(|line| !line.is_empty()).any(|line| {
-        let colon = line.iter().position(|&byte| byte == b':').unwrap_or(0);
-        let (name, value) = line.split_at(colon);
-        name.eq_ignore_ascii_case(b"content-length")
-            && HUGE_LENGTHS.iter().any(|huge| value.ends_with(huge))
-    })
+/// The status for a head that hyper found too large. Hyper responds `431` to a head that fills its
+/// buffer, to one with too many headers, and to the lengths 2^64-1 and 2^64-2. `unread` is what its
+/// buffer still holds: the head, except that hyper has removed one with such a length.
+pub(super) fn status_of_too_large(unread: &[u8]) -> &'static str {
+    let fills_buffer = unread.len() + HUGE_LENGTH_HEAD_BYTES_MIN > HEAD_BUFFER_BYTES;
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let parsed = httparse::Request::new(&mut headers).parse(unread);
+    if !fills_buffer && parsed != Err(httparse::Error::TooManyHeaders) {
+        return "413 Payload Too Large";
+    }
+    let line_bytes = unread.iter().position(|&byte| byte == b'\n').unwrap_or(unread.len());
+    match line_bytes > LINE_BYTES_MAX {
+        true => "414 URI Too Long",
+        false => "431 Request Header Fields Too Large",
+    }
 }
 
 impl Read for Socket {
@@ -104,12 +91,9 @@ impl Read for Socket {
         if !bytes.is_empty() && socket.state.progress.begin_head() {
             reads.head_bytes = 0;
         }
-        if socket.state.progress.is_in_head() {
-            reads.has_huge_length |= has_huge_length(bytes);
-        }
         reads.head_bytes += bytes.len();
         reads.fills_buffer = bytes.len() == bytes_max;
-        reads.first_line.receive(bytes);
+        reads.is_unanswered |= !bytes.is_empty();
         cursor.put_slice(bytes);
         Poll::Ready(Ok(()))
     }
@@ -131,16 +115,11 @@ impl Write for Socket {
     ) -> Poll<io::Result<usize>> {
         let socket = self.get_mut();
         let _tag = tag::stage(Stage::Respond);
-        let line = std::mem::take(&mut socket.hyper_reads.first_line);
-        let has_huge_length = std::mem::take(&mut socket.hyper_reads.has_huge_length);
-        let is_corrected = if line.bytes > LINE_BYTES_MAX {
-            socket.corrects_refusal(parts, "414 URI Too Long")
-        } else {
-            has_huge_length && socket.corrects_refusal(parts, "413 Payload Too Large")
-        };
-        if is_corrected {
+        if parts.first().is_some_and(|head| head.starts_with(TOO_LARGE)) {
+            socket.hyper_reads.is_too_large = true;
             return Poll::Ready(Ok(parts.iter().map(|part| part.len()).sum()));
         }
+        socket.hyper_reads.is_unanswered = false;
         socket.poll_write_parts(cx, parts)
     }
 
@@ -160,6 +139,11 @@ impl Write for Socket {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().poll_shutdown(cx)
+        let socket = self.get_mut();
+        // The response to a head that is too large is still to be sent.
+        if socket.hyper_reads.is_too_large {
+            return Poll::Ready(Ok(()));
+        }
+        socket.poll_shutdown(cx)
     }
 }

@@ -302,6 +302,38 @@ fn the_greatest_lengths_are_413() {
     assert_eq!(fixture.ask("PUT", "/v0/entity?id=k", body.as_bytes()).status, 201);
 }
 
+/// However the bytes arrive: a request and the next head may come in one piece.
+#[test]
+fn refusals_of_a_later_head_do_not_depend_on_the_pieces_in_which_it_comes() {
+    let fixture = Fixture::new();
+    let long_target = format!("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", target(65_600));
+    let huge_length = format!(
+        "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\nbody",
+        u64::MAX
+    );
+    let many_headers =
+        format!("GET /v0/status HTTP/1.1\r\nHost: x\r\n{}\r\n", "a: b\r\n".repeat(100));
+    let long_head = head_of(80_000);
+    for (head, status) in
+        [(long_target, 414), (huge_length, 413), (many_headers, 431), (long_head, 431)]
+    {
+        for header in ["TX", "TE"] {
+            let first = format!("GET /v0/status HTTP/1.1\r\nHost: x\r\n{header}: trailers\r\n\r\n");
+            let both = format!("{first}{head}");
+            for cut in [first.len(), both.len(), 10, first.len() + 10, first.len() + 60] {
+                let mut client = fixture.client();
+                client.send(&both[..cut]);
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                client.send_if_open(&both[cut..]);
+                assert_eq!(client.read_answer("GET").status, 200, "{header} {cut}");
+                let refusal = client.read_answer("GET");
+                assert_eq!(refusal.status, status, "{header} {cut}");
+                assert!(refusal.closes() && client.is_closed(), "{header} {cut}");
+            }
+        }
+    }
+}
+
 #[test]
 fn http_2_without_negotiation_is_400() {
     let fixture = Fixture::new();

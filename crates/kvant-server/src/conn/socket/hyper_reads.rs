@@ -5,9 +5,10 @@ use kvant_base::Reservation;
 /// The state of hyper's reads, and their memory.
 #[derive(Default)]
 pub(in crate::conn) struct HyperReads {
-    pub(in crate::conn) first_line: FirstLine,
-    /// The current head has a body length that hyper rejects as too large a head.
-    pub(in crate::conn) has_huge_length: bool,
+    /// Something was received, and nothing sent since.
+    pub(in crate::conn) is_unanswered: bool,
+    /// Hyper found a head too large. Its response was discarded: the status may be another.
+    pub(in crate::conn) is_too_large: bool,
     pub(in crate::conn) head_bytes: usize,
     /// Memory of hyper's read buffers, once they may grow, until hyper returns the connection.
     pub(in crate::conn) grown_buffers: Option<Reservation>,
@@ -15,21 +16,4 @@ pub(in crate::conn) struct HyperReads {
     pub(in crate::conn) fills_buffer: bool,
     /// There was no memory for the rest of a head.
     pub(in crate::conn) lacks_memory: bool,
-}
-
-/// The first line received since the last response.
-#[derive(Default)]
-pub(in crate::conn) struct FirstLine {
-    pub(in crate::conn) bytes: usize,
-    pub(in crate::conn) has_ended: bool,
-}
-
-impl FirstLine {
-    pub(in crate::conn) fn receive(&mut self, bytes: &[u8]) {
-        if !self.has_ended {
-            let end = bytes.iter().position(|byte| *byte == b'\n');
-            self.has_ended = end.is_some();
-            self.bytes += end.unwrap_or(bytes.len());
-        }
-    }
 }
