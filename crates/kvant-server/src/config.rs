@@ -105,10 +105,6 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    pub(crate) fn queue_wait_max_ns(&self) -> u64 {
-        u64::try_from(self.queue_wait_max.as_nanos()).unwrap_or(u64::MAX)
-    }
-
     /// The problems of these settings, a sentence each; empty when they are valid.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();

@@ -17,14 +17,9 @@ enum Storage {
 }
 
 impl Key {
-    /// An empty key, to push bytes onto.
-    pub fn new() -> Key {
-        Key(Storage::Inline { len: 0, bytes: [0; INLINE_BYTES] })
-    }
-
     /// Appends one byte.
     #[inline]
-    pub fn push(&mut self, byte: u8) {
+    pub(crate) fn push(&mut self, byte: u8) {
         match &mut self.0 {
             Storage::Inline { len, bytes } if usize::from(*len) < INLINE_BYTES => {
                 bytes[usize::from(*len)] = byte;
@@ -38,21 +33,6 @@ impl Key {
             }
             Storage::Heap(heap) => heap.push(byte),
         }
-    }
-
-    /// The key's bytes.
-    #[inline]
-    pub fn as_bytes(&self) -> &[u8] {
-        match &self.0 {
-            Storage::Inline { len, bytes } => &bytes[..usize::from(*len)],
-            Storage::Heap(heap) => heap,
-        }
-    }
-}
-
-impl Default for Key {
-    fn default() -> Key {
-        Key::new()
     }
 }
 
@@ -70,13 +50,17 @@ impl From<&[u8]> for Key {
 impl Deref for Key {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
-        self.as_bytes()
+        match &self.0 {
+            Storage::Inline { len, bytes } => &bytes[..usize::from(*len)],
+            Storage::Heap(heap) => heap,
+        }
     }
 }
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\"", self.as_bytes().escape_ascii())
+        write!(f, "\"{}\"", self.escape_ascii())
     }
 }

@@ -34,7 +34,7 @@ impl Lag {
     pub(crate) fn new(config: &ServerConfig, refusals: Arc<Refusals>) -> Lag {
         Lag {
             adaptive: config.overload == Overload::Adaptive,
-            queue_wait_max_ns: config.queue_wait_max_ns(),
+            queue_wait_max_ns: u64::try_from(config.queue_wait_max.as_nanos()).unwrap_or(u64::MAX),
             refusals,
             codel: Cell::default(),
             turn_ns: Cell::default(),

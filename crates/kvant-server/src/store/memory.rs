@@ -72,9 +72,9 @@ impl SortedRecords {
                 Some(value) => {
                     bytes += record_bytes(&write.key, value);
                     // A copy: the original keeps a whole read buffer alive.
-                    self.map.insert(write.key.as_bytes().into(), Bytes::copy_from_slice(value))
+                    self.map.insert((*write.key).into(), Bytes::copy_from_slice(value))
                 }
-                None => self.map.remove(write.key.as_bytes()),
+                None => self.map.remove(&*write.key),
             };
             bytes -= replaced.map_or(0, |value| record_bytes(&write.key, &value));
         }

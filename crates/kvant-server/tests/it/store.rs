@@ -155,7 +155,7 @@ impl Store for FaultyStore {
                         let value = Bytes::copy_from_slice(&value);
                         map.insert(write.key.to_vec(), (value, write.expires_at_ms))
                     }
-                    None => map.remove(write.key.as_bytes()),
+                    None => map.remove(&*write.key),
                 };
             }
         }

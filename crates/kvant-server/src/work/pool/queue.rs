@@ -143,7 +143,7 @@ impl Queue {
             }
         };
         Queue {
-            queue_wait_max_ns: config.queue_wait_max_ns(),
+            queue_wait_max_ns: u64::try_from(config.queue_wait_max.as_nanos()).unwrap_or(u64::MAX),
             lines: Class::ALL.map(line),
             config,
             request_count: 0,

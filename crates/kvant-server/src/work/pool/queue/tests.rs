@@ -69,7 +69,7 @@ fn slots_gone(gone: &[RemovedJob]) -> Vec<(usize, Option<Refusal>)> {
 }
 
 fn get() -> Work {
-    Work::Get(GetRequest { key: Key::new(), block_bytes_max: u32::MAX })
+    Work::Get(GetRequest { key: Key::from(&b""[..]), block_bytes_max: u32::MAX })
 }
 
 fn reader() -> Box<RangeReader> {
@@ -88,7 +88,7 @@ fn next_piece() -> Work {
 }
 
 fn writes(count: usize) -> Work {
-    let write = Write { key: Key::new(), value: None, ttl_ms: None, expires_at_ms: None };
+    let write = Write { key: Key::from(&b""[..]), value: None, ttl_ms: None, expires_at_ms: None };
     Work::Write(vec![write; count])
 }
 
