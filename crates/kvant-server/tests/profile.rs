@@ -44,13 +44,13 @@ fn start(dispatch: DispatchMode, env: &Env) -> Server {
     server
 }
 
-/// Sends requests and waits for the heads of as many answers.
-fn exchange(stream: &mut TcpStream, requests: &str, answer_count: usize) {
+/// Sends requests and waits for the heads of as many responses.
+fn exchange(stream: &mut TcpStream, requests: &str, response_count: usize) {
     stream.write_all(requests.as_bytes()).unwrap();
     let (mut received, mut buffer) = (Vec::new(), [0; 64 << 10]);
     let head_ends =
         |received: &[u8]| received.windows(4).filter(|four| four == b"\r\n\r\n").count();
-    while head_ends(&received) < answer_count {
+    while head_ends(&received) < response_count {
         let count = stream.read(&mut buffer).unwrap();
         assert_ne!(count, 0, "{}", String::from_utf8_lossy(&received));
         received.extend_from_slice(&buffer[..count]);
@@ -112,7 +112,7 @@ fn waits_for(recording: &Recording, kind: WaitKind, name: &str) -> bool {
 }
 
 #[test]
-fn a_selector_says_what_kind_of_request_it_serves() {
+fn a_selector_is_tagged_with_the_requests_it_serves() {
     profile(DispatchMode::Inline, |recording| {
         works_for(recording, "selector-0", &[Activity::Get, Activity::Put])
             && waits_for(recording, WaitKind::Idle, "selector")
@@ -121,7 +121,7 @@ fn a_selector_says_what_kind_of_request_it_serves() {
 }
 
 #[test]
-fn a_worker_says_what_kind_of_request_it_works_for() {
+fn a_worker_is_tagged_with_the_requests_it_works_for() {
     profile(DispatchMode::Pool, |recording| {
         works_for(recording, "worker-0", &[Activity::Get, Activity::Put])
             && waits_for(recording, WaitKind::Idle, "worker_queue")

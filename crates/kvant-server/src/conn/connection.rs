@@ -143,7 +143,7 @@ async fn serve_by_hyper(
     let refusal = match &socket.hyper_reads {
         reads if reads.is_too_large => Some(hyper_io::status_of_too_large(&parts.read_buf)),
         // Hyper responds to malformed heads, except the preface of HTTP/2.
-        reads if is_malformed && reads.is_unanswered => Some("400 Bad Request"),
+        reads if is_malformed && reads.received_since_write => Some("400 Bad Request"),
         _ => None,
     };
     if let Some(status) = refusal

@@ -93,7 +93,7 @@ impl Read for Socket {
         }
         reads.head_bytes += bytes.len();
         reads.fills_buffer = bytes.len() == bytes_max;
-        reads.is_unanswered |= !bytes.is_empty();
+        reads.received_since_write |= !bytes.is_empty();
         cursor.put_slice(bytes);
         Poll::Ready(Ok(()))
     }
@@ -119,7 +119,7 @@ impl Write for Socket {
             socket.hyper_reads.is_too_large = true;
             return Poll::Ready(Ok(parts.iter().map(|part| part.len()).sum()));
         }
-        socket.hyper_reads.is_unanswered = false;
+        socket.hyper_reads.received_since_write = false;
         socket.poll_write_parts(cx, parts)
     }
 

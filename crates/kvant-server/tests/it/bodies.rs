@@ -27,8 +27,12 @@ fn chunked_bodies() {
         client.send(format!(
             "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{body}"
         ));
-        assert_eq!(client.read_answer("PUT").status, 201, "{body:?}");
-        assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, value.as_bytes(), "{body:?}");
+        assert_eq!(client.read_response("PUT").status, 201, "{body:?}");
+        assert_eq!(
+            client.request("GET", "/v0/entity?id=k", b"").body,
+            value.as_bytes(),
+            "{body:?}"
+        );
     }
 }
 
@@ -46,8 +50,8 @@ fn a_long_chunked_body() {
         value.extend_from_slice(&chunk);
     }
     client.send("0\r\n\r\n");
-    assert_eq!(client.read_answer("PUT").status, 201);
-    assert!(client.ask("GET", "/v0/entity?id=k", b"").body == value);
+    assert_eq!(client.read_response("PUT").status, 201);
+    assert!(client.request("GET", "/v0/entity?id=k", b"").body == value);
 }
 
 #[test]
@@ -65,10 +69,10 @@ fn malformed_chunks_write_nothing() {
         client.send(format!(
             "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{body}"
         ));
-        let answer = client.read_answer("PUT");
-        assert!(answer.status == 400 && answer.closes(), "{body:?}: {answer:?}");
+        let response = client.read_response("PUT");
+        assert!(response.status == 400 && response.closes(), "{body:?}: {response:?}");
         assert!(client.is_closed(), "{body:?}");
-        assert_eq!(fixture.ask("GET", "/v0/entity?id=k", b"").status, 404, "{body:?}");
+        assert_eq!(fixture.request("GET", "/v0/entity?id=k", b"").status, 404, "{body:?}");
     }
 }
 
@@ -83,8 +87,8 @@ fn a_body_that_breaks_off_writes_nothing() {
         let mut client = fixture.client();
         client.send(format!("PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\n{head}"));
         client.shutdown_write();
-        assert!(client.try_read_answer("PUT").is_none_or(|answer| answer.status == 400));
-        assert_eq!(fixture.ask("GET", "/v0/entity?id=k", b"").status, 404, "{head:?}");
+        assert!(client.try_read_response("PUT").is_none_or(|response| response.status == 400));
+        assert_eq!(fixture.request("GET", "/v0/entity?id=k", b"").status, 404, "{head:?}");
     }
     assert_eq!(fixture.memory.used_bytes(Consumer::Requests), 0);
 }
@@ -98,27 +102,27 @@ fn expect_continue() {
             "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\nExpect: 100-continue\r\n\r\n"
         );
         client.send(&head);
-        assert_eq!(client.read_answer("PUT").status, 100);
+        assert_eq!(client.read_response("PUT").status, 100);
         client.send("v".repeat(length));
-        assert_eq!(client.read_answer("PUT").status, 201);
-        assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body.len(), length);
+        assert_eq!(client.read_response("PUT").status, 201);
+        assert_eq!(client.request("GET", "/v0/entity?id=k", b"").body.len(), length);
     }
     // A client that does not wait.
     client.send(
         "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-Continue\r\n\r\nvw",
     );
-    let first = client.read_answer("PUT");
-    let answer = if first.status == 100 { client.read_answer("PUT") } else { first };
-    assert_eq!(answer.status, 201);
+    let first = client.read_response("PUT");
+    let response = if first.status == 100 { client.read_response("PUT") } else { first };
+    assert_eq!(response.status, 201);
     // HTTP/1.0 knows no 100.
     client.send(
         "PUT /v0/entity?id=k HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nvw",
     );
-    assert_eq!(client.read_answer("PUT").status, 201);
+    assert_eq!(client.read_response("PUT").status, 201);
 }
 
 #[test]
-fn a_refused_request_that_expects_continue_is_answered_at_once_without_it() {
+fn a_refused_request_that_expects_continue_gets_its_response_at_once_without_100() {
     let fixture = small_values();
     let rows = [
         ("PUT /v0/entity?id=k", LIMIT + 1, 413),
@@ -133,8 +137,8 @@ fn a_refused_request_that_expects_continue_is_answered_at_once_without_it() {
         client.send(format!(
             "{line} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\nExpect: 100-continue\r\n\r\n"
         ));
-        let answer = client.read_answer("PUT");
-        assert!(answer.status == status && answer.closes(), "{line}: {answer:?}");
+        let response = client.read_response("PUT");
+        assert!(response.status == status && response.closes(), "{line}: {response:?}");
     }
 }
 
@@ -144,18 +148,18 @@ fn a_value_over_the_limit_is_413_and_the_connection_goes_on() {
     let mut client = fixture.client();
     for over in [1, 1000, 5_000_000] {
         client
-            .ask("PUT", "/v0/entity?id=k", &vec![b'v'; LIMIT + over])
+            .request("PUT", "/v0/entity?id=k", &vec![b'v'; LIMIT + over])
             .assert_problem(413, "value-too-long");
         client.assert_goes_on();
         let chunk = "v".repeat(LIMIT + over);
         let head = "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
         client.send(format!("{head}{:x}\r\n{chunk}\r\n0\r\n\r\n", chunk.len()));
-        client.read_answer("PUT").assert_problem(413, "value-too-long");
+        client.read_response("PUT").assert_problem(413, "value-too-long");
         client.assert_goes_on();
     }
-    assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").status, 404, "nothing was written");
+    assert_eq!(client.request("GET", "/v0/entity?id=k", b"").status, 404, "nothing was written");
     assert_eq!(
-        client.ask("PUT", "/v0/entity?id=k", &vec![b'v'; LIMIT]).status,
+        client.request("PUT", "/v0/entity?id=k", &vec![b'v'; LIMIT]).status,
         201,
         "the limit itself is accepted"
     );
@@ -168,9 +172,9 @@ fn a_value_far_over_the_limit_is_413_and_the_connection_closes() {
     let mut client = fixture.client();
     client
         .send(format!("PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nContent-Length: {far}\r\n\r\n"));
-    let answer = client.read_answer("PUT");
-    answer.assert_problem(413, "value-too-long");
-    assert!(answer.closes());
+    let response = client.read_response("PUT");
+    response.assert_problem(413, "value-too-long");
+    assert!(response.closes());
 
     // Chunks: the length is not known in advance.
     let mut client = fixture.client();
@@ -178,9 +182,9 @@ fn a_value_far_over_the_limit_is_413_and_the_connection_closes() {
     let chunk = format!("100000\r\n{}\r\n", "v".repeat(1 << 20));
     let sent = (0..20).take_while(|_| client.send_if_open(&chunk)).count();
     assert!(sent >= 16, "{sent} MiB of 16 were taken");
-    let answer = client.read_answer("PUT");
-    answer.assert_problem(413, "value-too-long");
-    assert!(answer.closes());
+    let response = client.read_response("PUT");
+    response.assert_problem(413, "value-too-long");
+    assert!(response.closes());
 }
 
 #[test]
@@ -190,11 +194,11 @@ fn bodies_of_requests_without_one_are_discarded() {
     let mut client = fixture.client();
     for length in [1, 20_000, 1_000_000] {
         let body = vec![b'G'; length];
-        assert_eq!(client.ask("GET", "/v0/entity?id=k", &body).body, b"v");
-        assert_eq!(client.ask("HEAD", "/v0/entity?id=k", &body).status, 200);
-        assert_eq!(client.ask("DELETE", "/v0/entity?id=none", &body).status, 202);
-        assert_eq!(client.ask("GET", "/v0/entities?start=k", &body).body, b"k\nv");
-        client.ask("PUT", "/v0/entity?id=", &body).assert_problem(400, "bad-query");
+        assert_eq!(client.request("GET", "/v0/entity?id=k", &body).body, b"v");
+        assert_eq!(client.request("HEAD", "/v0/entity?id=k", &body).status, 200);
+        assert_eq!(client.request("DELETE", "/v0/entity?id=none", &body).status, 202);
+        assert_eq!(client.request("GET", "/v0/entities?start=k", &body).body, b"k\nv");
+        client.request("PUT", "/v0/entity?id=", &body).assert_problem(400, "bad-query");
     }
     client.assert_goes_on();
 }
@@ -213,14 +217,14 @@ fn a_body_without_memory_waits_unread_and_is_written_when_there_is_some() {
     client.stream().set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let mut byte = [0];
     let early = std::io::Read::read(&mut client.stream(), &mut byte);
-    assert!(early.is_err(), "asked for the body without memory for it: {early:?}");
+    assert!(early.is_err(), "the body was requested without memory for it: {early:?}");
     client.stream().set_read_timeout(Some(NEVER)).unwrap();
     drop(taken);
     // A request that releases memory wakes the one that waits.
     fixture.put("other", &vec![b'v'; 20_000]);
-    assert_eq!(client.read_answer("PUT").status, 100);
+    assert_eq!(client.read_response("PUT").status, 100);
     client.send(&value);
-    assert_eq!(client.read_answer("PUT").status, 201);
+    assert_eq!(client.read_response("PUT").status, 201);
     assert_eq!(fixture.memory.used_bytes(Consumer::Requests), 0);
 }
 
@@ -243,8 +247,8 @@ fn a_body_needs_no_memory_for_larger_buffers() {
         fixture.wait_for_receipt(body.len() as u64, || client.send(&body));
         let most_bytes = used_bytes();
         client.send("0\r\n\r\n");
-        assert_eq!(client.read_answer("PUT").status, 201);
-        assert!(client.ask("GET", &format!("/v0/entity?id={key}"), b"").body == value);
+        assert_eq!(client.read_response("PUT").status, 201);
+        assert!(client.request("GET", &format!("/v0/entity?id={key}"), b"").body == value);
         most_bytes
     };
     let with_room = put("a");
@@ -260,12 +264,12 @@ fn a_body_that_finds_no_memory_in_time_is_503_and_nothing_is_written() {
         Fixture::with(ServerConfig { queue_wait_max: Duration::from_millis(1), ..config() });
     let _taken = fixture.memory.reserve(Consumer::Requests, 1 << 40);
     let mut client = fixture.client();
-    client.ask("PUT", "/v0/entity?id=k", &[b'v'; 100_000]).assert_problem(503, "no-memory");
+    client.request("PUT", "/v0/entity?id=k", &[b'v'; 100_000]).assert_problem(503, "no-memory");
     assert_eq!(
-        client.ask("PUT", "/v0/entity?id=small", b"v").status,
+        client.request("PUT", "/v0/entity?id=small", b"v").status,
         201,
         "short values need none"
     );
-    client.ask("GET", "/v0/entities?start=a", b"").assert_problem(503, "no-memory");
-    client.ask("GET", "/v0/entity?id=k", b"").assert_problem(404, "not-found");
+    client.request("GET", "/v0/entities?start=a", b"").assert_problem(503, "no-memory");
+    client.request("GET", "/v0/entity?id=k", b"").assert_problem(404, "not-found");
 }

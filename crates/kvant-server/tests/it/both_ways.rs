@@ -140,16 +140,16 @@ fn random_pieces(rng: &mut Rng) -> Vec<Vec<u8>> {
     }
 }
 
-/// A connection on which one request was answered, which sends it to hyper when `header` is `TE`.
+/// A connection that has served one request, which sends it to hyper when `header` is `TE`.
 fn started(fixture: &Fixture, header: &str) -> Client {
     let mut client = fixture.client();
     client.send(format!("GET /v0/status HTTP/1.1\r\nHost: x\r\n{header}: trailers\r\n\r\n"));
-    assert_eq!(client.read_answer("GET").status, 200);
+    assert_eq!(client.read_response("GET").status, 200);
     client
 }
 
 /// The responses to `pieces`, without the dates.
-fn answers(mut client: Client, pieces: &[Vec<u8>]) -> String {
+fn responses(mut client: Client, pieces: &[Vec<u8>]) -> String {
     for piece in pieces {
         if !client.send_if_open(piece) {
             break;
@@ -178,7 +178,7 @@ fn answers(mut client: Client, pieces: &[Vec<u8>]) -> String {
 
 /// The counters that depend neither on times nor on the header that selects the path.
 fn counted(fixture: &Fixture) -> Vec<String> {
-    let metrics = String::from_utf8(fixture.ask("GET", "/metrics", b"").body).unwrap();
+    let metrics = String::from_utf8(fixture.request("GET", "/metrics", b"").body).unwrap();
     let is_compared = |line: &&str| {
         // Whether a worker still sleeps when the next request comes is a matter of time.
         !["#", "seconds", "memory", "_bytes_total", "pool_wakes"]
@@ -207,7 +207,7 @@ fn any_bytes_get_the_same_responses_on_both_paths() {
         let pieces = random_pieces(&mut rng);
         let [plain, by_hyper] = [0, 1].map(|way: usize| {
             let (fixture, header) = &fixtures[way];
-            answers(started(fixture, header), &pieces)
+            responses(started(fixture, header), &pieces)
         });
         let shown = |text: &str| text.chars().take(1000).collect::<String>();
         assert!(
@@ -223,7 +223,7 @@ fn any_bytes_get_the_same_responses_on_both_paths() {
     assert_eq!(plain, by_hyper);
 }
 
-/// Writes in flight are completed, also that of a disconnected client, and idle connections close,
+/// Writes in flight complete, also that of a disconnected client, and idle connections close,
 /// on both paths.
 #[test]
 fn stopping_is_the_same_on_both_paths() {
@@ -237,28 +237,28 @@ fn stopping_is_the_same_on_both_paths() {
         half_closed.shutdown_write();
         gone.send_request("PUT", "/v0/entity?id=c", b"v");
         drop(gone);
-        while fixture.ask("GET", "/v0/stats", b"").json()["server"]["write_stalls"] != 1 {
+        while fixture.request("GET", "/v0/stats", b"").json()["server"]["write_stalls"] != 1 {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // The last of them has been received when a later one is answered: there is one selector.
+        // There is one selector: when a later request has its response, the last write has arrived.
         idle.assert_goes_on();
         let Fixture { server, store, .. } = fixture;
         let stopping = std::thread::spawn(move || server.stop(NEVER));
         assert!(idle.is_closed());
         store.end_stall();
-        let mut answers = [writer.read_answer("PUT"), half_closed.read_answer("DELETE")];
+        let mut responses = [writer.read_response("PUT"), half_closed.read_response("DELETE")];
         assert!(writer.is_closed() && half_closed.is_closed());
         stopping.join().unwrap().unwrap();
         assert!(store.has_key(b"c"));
-        for answer in &mut answers {
-            assert!(answer.closes());
-            answer
+        for response in &mut responses {
+            assert!(response.closes());
+            response
                 .headers
                 .iter_mut()
                 .filter(|(name, _)| name == "date")
                 .for_each(|(_, value)| value.clear());
         }
-        format!("{answers:?}")
+        format!("{responses:?}")
     });
     assert_eq!(plain, by_hyper);
 }

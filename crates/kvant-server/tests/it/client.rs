@@ -1,4 +1,4 @@
-//! A client that sends bytes as they are and reads answers strictly.
+//! A client that sends bytes as they are and reads responses strictly.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -6,10 +6,10 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Far longer than any response takes: a test that hangs fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) version: String,
     pub(crate) headers: Vec<(String, String)>,
@@ -20,7 +20,7 @@ pub(crate) struct Answer {
     pub(crate) complete: bool,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut values =
             self.headers.iter().filter(|(n, _)| n == name).map(|(_, value)| value.as_str());
@@ -64,8 +64,8 @@ impl Client {
     pub(crate) fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(TIMEOUT)).unwrap();
         Client { stream: BufReader::new(stream) }
     }
 
@@ -99,35 +99,35 @@ impl Client {
         self.send([head.as_bytes(), body].concat());
     }
 
-    pub(crate) fn ask(&mut self, method: &str, target: &str, body: &[u8]) -> Answer {
+    pub(crate) fn request(&mut self, method: &str, target: &str, body: &[u8]) -> Response {
         self.send_request(method, target, body);
-        self.read_answer(method)
+        self.read_response(method)
     }
 
-    pub(crate) fn read_answer(&mut self, method: &str) -> Answer {
-        self.try_read_answer(method).expect("an answer before the end of the connection")
+    pub(crate) fn read_response(&mut self, method: &str) -> Response {
+        self.try_read_response(method).expect("a response before the end of the connection")
     }
 
-    /// The next answer to a request of `method`; `None` when the connection has ended.
-    pub(crate) fn try_read_answer(&mut self, method: &str) -> Option<Answer> {
-        let mut answer = self.read_head()?;
-        if method == "HEAD" || answer.status == 100 {
-            return Some(answer);
+    /// The next response to a request of `method`; `None` when the connection has ended.
+    pub(crate) fn try_read_response(&mut self, method: &str) -> Option<Response> {
+        let mut response = self.read_head()?;
+        if method == "HEAD" || response.status == 100 {
+            return Some(response);
         }
-        if answer.header("transfer-encoding") == Some("chunked") {
-            assert_eq!(answer.header("content-length"), None);
-            answer.complete = self.read_chunks(&mut answer);
-        } else if let Some(length) = answer.header("content-length") {
-            answer.body = vec![0; length.parse().unwrap()];
-            answer.complete = self.stream.read_exact(&mut answer.body).is_ok();
+        if response.header("transfer-encoding") == Some("chunked") {
+            assert_eq!(response.header("content-length"), None);
+            response.complete = self.read_chunks(&mut response);
+        } else if let Some(length) = response.header("content-length") {
+            response.body = vec![0; length.parse().unwrap()];
+            response.complete = self.stream.read_exact(&mut response.body).is_ok();
         } else {
-            answer.complete = self.stream.read_to_end(&mut answer.body).is_ok();
+            response.complete = self.stream.read_to_end(&mut response.body).is_ok();
         }
-        Some(answer)
+        Some(response)
     }
 
-    /// The next answer without its body; `None` when the connection has ended.
-    pub(crate) fn read_head(&mut self) -> Option<Answer> {
+    /// The next response without its body; `None` when the connection has ended.
+    pub(crate) fn read_head(&mut self) -> Option<Response> {
         let status_line = self.line()?;
         let mut words = status_line.splitn(3, ' ');
         let version = words.next().unwrap().to_string();
@@ -142,7 +142,7 @@ impl Client {
                 line.split_once(": ").unwrap_or_else(|| panic!("header line {line:?}"));
             headers.push((name.to_string(), value.to_string()));
         }
-        Some(Answer {
+        Some(Response {
             status,
             version,
             headers,
@@ -152,13 +152,13 @@ impl Client {
         })
     }
 
-    fn read_chunks(&mut self, answer: &mut Answer) -> bool {
+    fn read_chunks(&mut self, response: &mut Response) -> bool {
         while let Some(chunk) = self.read_chunk() {
             if chunk.is_empty() {
                 return true;
             }
-            answer.body.extend_from_slice(&chunk);
-            answer.chunks.push(chunk);
+            response.body.extend_from_slice(&chunk);
+            response.chunks.push(chunk);
         }
         false
     }
@@ -196,8 +196,8 @@ impl Client {
         }
     }
 
-    /// Whether the next answer has come, or a part of it.
-    pub(crate) fn is_answered(&self) -> bool {
+    /// Whether the next response has arrived, or a part of it.
+    pub(crate) fn has_response(&self) -> bool {
         self.stream().set_nonblocking(true).unwrap();
         let peeked = self.stream().peek(&mut [0]);
         self.stream().set_nonblocking(false).unwrap();
@@ -208,15 +208,15 @@ impl Client {
         }
     }
 
-    /// Whether the server has closed the connection, all answers being read.
+    /// Whether the server has closed the connection, after all responses were read.
     pub(crate) fn is_closed(&mut self) -> bool {
-        self.try_read_answer("GET").is_none()
+        self.try_read_response("GET").is_none()
     }
 
-    /// Whether another request is answered.
+    /// Checks that the connection serves another request.
     #[track_caller]
     pub(crate) fn assert_goes_on(&mut self) {
-        assert_eq!(self.ask("GET", "/v0/status", b"").status, 200);
+        assert_eq!(self.request("GET", "/v0/status", b"").status, 200);
     }
 
     pub(crate) fn shutdown_write(&self) {

@@ -59,16 +59,16 @@ fn a_record_is_stored_read_replaced_and_deleted() {
     on_each_engine(|engine| {
         let mut client = engine.client();
         let path = "/v0/entity?id=key";
-        client.ask("GET", path, b"").assert_problem(404, "not-found");
+        client.request("GET", path, b"").assert_problem(404, "not-found");
         for value in [&b"first"[..], b"", &vec![b'v'; 100_000]] {
-            assert_eq!(client.ask("PUT", path, value).status, 201);
-            let answer = client.ask("GET", path, b"");
-            assert_eq!((answer.status, &answer.body[..]), (200, value));
-            assert_eq!(client.ask("HEAD", path, b"").status, 200);
+            assert_eq!(client.request("PUT", path, value).status, 201);
+            let response = client.request("GET", path, b"");
+            assert_eq!((response.status, &response.body[..]), (200, value));
+            assert_eq!(client.request("HEAD", path, b"").status, 200);
         }
         for _ in 0..2 {
-            assert_eq!(client.ask("DELETE", path, b"").status, 202);
-            client.ask("GET", path, b"").assert_problem(404, "not-found");
+            assert_eq!(client.request("DELETE", path, b"").status, 202);
+            client.request("GET", path, b"").assert_problem(404, "not-found");
         }
     });
 }
@@ -79,13 +79,13 @@ fn a_range_has_the_records_between_its_bounds_in_key_order() {
         let mut client = engine.client();
         for number in (0..300).rev() {
             let path = format!("/v0/entity?id=key-{number:03}");
-            assert_eq!(client.ask("PUT", &path, format!("{number}").as_bytes()).status, 201);
+            assert_eq!(client.request("PUT", &path, format!("{number}").as_bytes()).status, 201);
         }
-        assert_eq!(client.ask("DELETE", "/v0/entity?id=key-150", b"").status, 202);
+        assert_eq!(client.request("DELETE", "/v0/entity?id=key-150", b"").status, 202);
         let mut range = |query: &str| {
-            let answer = client.ask("GET", &format!("/v0/entities?{query}"), b"");
-            assert_eq!(answer.status, 200);
-            answer.chunks.concat()
+            let response = client.request("GET", &format!("/v0/entities?{query}"), b"");
+            assert_eq!(response.status, 200);
+            response.chunks.concat()
         };
         let records = |numbers: &mut dyn Iterator<Item = u32>| {
             numbers.map(|number| format!("key-{number:03}\n{number}")).collect::<String>()
@@ -117,17 +117,17 @@ fn writes_of_many_clients_are_all_there() {
             client.send_request("PUT", &format!("/v0/entity?id=c{number}"), value.as_bytes());
         }
         for client in &mut clients {
-            assert_eq!(client.read_answer("PUT").status, 201);
+            assert_eq!(client.read_response("PUT").status, 201);
         }
         for number in 0..20 {
-            let answer = clients[0].ask("GET", &format!("/v0/entity?id=c{number}"), b"");
-            assert_eq!(answer.body, format!("{number:02}").as_bytes());
+            let response = clients[0].request("GET", &format!("/v0/entity?id=c{number}"), b"");
+            assert_eq!(response.body, format!("{number:02}").as_bytes());
         }
     });
 }
 
 #[test]
-fn an_engine_refuses_what_it_cannot_do() {
+fn an_engine_rejects_requests_for_missing_capabilities() {
     on_each_engine(|engine| {
         let mut client = engine.client();
         let dir = "/v0/admin/checkpoint?dir=copy";
@@ -137,16 +137,16 @@ fn an_engine_refuses_what_it_cannot_do() {
             ("POST", "/v0/admin/compact", Capability::Compaction, 200),
             ("POST", dir, Capability::Checkpoint, 200),
         ] {
-            let answer = client.ask(method, path, b"");
+            let response = client.request(method, path, b"");
             if engine.has(capability) {
-                assert_eq!(answer.status, status, "{path}");
+                assert_eq!(response.status, status, "{path}");
             } else {
-                answer.assert_problem(501, "not-supported");
-                let detail = answer.json()["detail"].as_str().unwrap().to_string();
+                response.assert_problem(501, "not-supported");
+                let detail = response.json()["detail"].as_str().unwrap().to_string();
                 assert!(detail.contains("`memory`"), "{detail}");
             }
         }
-        let is_stored = client.ask("GET", "/v0/entity?id=key", b"").status == 200;
+        let is_stored = client.request("GET", "/v0/entity?id=key", b"").status == 200;
         assert_eq!(is_stored, engine.has(Capability::Ttl), "a refused write writes nothing");
     });
 }
@@ -154,7 +154,7 @@ fn an_engine_refuses_what_it_cannot_do() {
 #[test]
 fn an_engine_without_persistence_says_so_at_start_and_in_health() {
     on_each_engine(|engine| {
-        let health = engine.client().ask("GET", "/health", b"").json();
+        let health = engine.client().request("GET", "/health", b"").json();
         assert_eq!(health["engine"], engine.name);
         let is_persistent = engine.has(Capability::Persistence);
         assert_eq!(health["persistence"].is_null(), is_persistent, "{health}");
@@ -169,13 +169,13 @@ fn memory_that_is_full_refuses_puts_and_takes_deletes() {
     let value = vec![b'v'; 4 << 20];
     let stored = (0..20)
         .take_while(|number| {
-            client.ask("PUT", &format!("/v0/entity?id=k{number}"), &value).status == 201
+            client.request("PUT", &format!("/v0/entity?id=k{number}"), &value).status == 201
         })
         .count();
     assert!((6..8).contains(&stored), "half of the budget is 8 values, less what they add");
-    client.ask("PUT", "/v0/entity?id=more", &value).assert_problem(507, "no-space");
-    assert_eq!(client.ask("GET", "/health", b"").json()["writes"], "no-space");
-    assert_eq!(client.ask("DELETE", "/v0/entity?id=k0", b"").status, 202);
-    assert_eq!(client.ask("PUT", "/v0/entity?id=more", &value).status, 201);
-    assert_eq!(client.ask("GET", "/health", b"").json()["writes"], "ok");
+    client.request("PUT", "/v0/entity?id=more", &value).assert_problem(507, "no-space");
+    assert_eq!(client.request("GET", "/health", b"").json()["writes"], "no-space");
+    assert_eq!(client.request("DELETE", "/v0/entity?id=k0", b"").status, 202);
+    assert_eq!(client.request("PUT", "/v0/entity?id=more", &value).status, 201);
+    assert_eq!(client.request("GET", "/health", b"").json()["writes"], "ok");
 }

@@ -61,27 +61,27 @@ fn every_row_on_the_real_engine_and_again_after_a_restart() {
         let mut client = kvant.client();
         for i in 0..500 {
             let target = format!("/v0/entity?id=k{i:03}");
-            assert_eq!(client.ask("PUT", &target, format!("v{i}").as_bytes()).status, 201);
+            assert_eq!(client.request("PUT", &target, format!("v{i}").as_bytes()).status, 201);
         }
-        assert_eq!(client.ask("DELETE", "/v0/entity?id=k001", b"").status, 202);
+        assert_eq!(client.request("DELETE", "/v0/entity?id=k001", b"").status, 202);
         let big = vec![b'b'; 1 << 20];
-        assert_eq!(client.ask("PUT", "/v0/entity?id=z&ttl=1000", &big).status, 201);
-        assert_eq!(client.ask("POST", "/v0/admin/flush", b"").status, 200);
-        assert_eq!(client.ask("PUT", "/v0/entity?id=k002", b"newer").status, 201);
+        assert_eq!(client.request("PUT", "/v0/entity?id=z&ttl=1000", &big).status, 201);
+        assert_eq!(client.request("POST", "/v0/admin/flush", b"").status, 200);
+        assert_eq!(client.request("PUT", "/v0/entity?id=k002", b"newer").status, 201);
         let check = |client: &mut Client| {
-            assert_eq!(client.ask("GET", "/v0/entity?id=k000", b"").body, b"v0");
-            assert_eq!(client.ask("GET", "/v0/entity?id=k001", b"").status, 404);
-            assert_eq!(client.ask("GET", "/v0/entity?id=k002", b"").body, b"newer");
-            assert!(client.ask("GET", "/v0/entity?id=z", b"").body == big);
-            let range = client.ask("GET", "/v0/entities?start=k&end=l", b"");
+            assert_eq!(client.request("GET", "/v0/entity?id=k000", b"").body, b"v0");
+            assert_eq!(client.request("GET", "/v0/entity?id=k001", b"").status, 404);
+            assert_eq!(client.request("GET", "/v0/entity?id=k002", b"").body, b"newer");
+            assert!(client.request("GET", "/v0/entity?id=z", b"").body == big);
+            let range = client.request("GET", "/v0/entities?start=k&end=l", b"");
             assert!(range.complete);
             assert_eq!(range.chunks.len(), 499);
             assert_eq!(range.chunks[..2], [b"k000\nv0".to_vec(), b"k002\nnewer".to_vec()]);
         };
         check(&mut client);
-        assert_eq!(client.ask("POST", "/v0/admin/compact", b"").status, 200);
-        assert_eq!(client.ask("POST", "/v0/admin/checkpoint?dir=copy", b"").status, 200);
-        client.ask("POST", "/v0/admin/checkpoint?dir=copy", b"").assert_problem(400, "invalid");
+        assert_eq!(client.request("POST", "/v0/admin/compact", b"").status, 200);
+        assert_eq!(client.request("POST", "/v0/admin/checkpoint?dir=copy", b"").status, 200);
+        client.request("POST", "/v0/admin/checkpoint?dir=copy", b"").assert_problem(400, "invalid");
         check(&mut client);
         let disk = kvant.disk.clone();
         kvant.stop().unwrap();
@@ -95,17 +95,17 @@ fn every_row_on_the_real_engine_and_again_after_a_restart() {
 fn stats_and_metrics_show_the_engine() {
     let kvant = Kvant::start(SyncLevel::Os);
     let mut client = kvant.client();
-    assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"v").status, 201);
-    assert_eq!(client.ask("POST", "/v0/admin/flush", b"").status, 200);
-    assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").status, 200);
-    let engine = &client.ask("GET", "/v0/stats", b"").json()["engine"];
+    assert_eq!(client.request("PUT", "/v0/entity?id=k", b"v").status, 201);
+    assert_eq!(client.request("POST", "/v0/admin/flush", b"").status, 200);
+    assert_eq!(client.request("GET", "/v0/entity?id=k", b"").status, 200);
+    let engine = &client.request("GET", "/v0/stats", b"").json()["engine"];
     for part in
         ["levels", "memtables", "block_cache", "stalls", "space", "snapshots", "memory", "recovery"]
     {
         assert!(!engine[part].is_null(), "{part} is missing in {engine}");
     }
     assert_eq!(engine["writes"]["operation_count"], 1);
-    let mut metrics = || String::from_utf8(client.ask("GET", "/metrics", b"").body).unwrap();
+    let mut metrics = || String::from_utf8(client.request("GET", "/metrics", b"").body).unwrap();
     // The response comes when the table can be read; the job ends when old files are removed.
     let mut text = metrics();
     for _ in 0..1_000 {
@@ -141,23 +141,23 @@ fn stats_and_metrics_show_the_engine() {
 fn a_failed_fsync_leaves_the_outcome_unknown_and_fences_writes() {
     let kvant = Kvant::start(SyncLevel::Always);
     let mut client = kvant.client();
-    assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"v").status, 201);
+    assert_eq!(client.request("PUT", "/v0/entity?id=k", b"v").status, 201);
     // Only of the log: a background task may sync the manifest at any time.
     kvant.disk.fail_next(FaultOp::SyncData, ".wal", ErrorKind::Other, u64::MAX);
-    client.ask("PUT", "/v0/entity?id=k2", b"v").assert_problem(500, "outcome-unknown");
-    client.ask("PUT", "/v0/entity?id=k3", b"v").assert_problem(500, "fenced");
-    client.ask("DELETE", "/v0/entity?id=k", b"").assert_problem(500, "fenced");
-    let health = client.ask("GET", "/health", b"");
+    client.request("PUT", "/v0/entity?id=k2", b"v").assert_problem(500, "outcome-unknown");
+    client.request("PUT", "/v0/entity?id=k3", b"v").assert_problem(500, "fenced");
+    client.request("DELETE", "/v0/entity?id=k", b"").assert_problem(500, "fenced");
+    let health = client.request("GET", "/health", b"");
     health.assert_problem(503, "fenced");
     assert_eq!(health.json()["writes"], "fenced");
     // The same cause in health, in problems and in the log.
-    let again = client.ask("PUT", "/v0/entity?id=k4", b"v");
+    let again = client.request("PUT", "/v0/entity?id=k4", b"v");
     for named in [&health.json()["cause"], &health.json()["detail"], &again.json()["detail"]] {
         assert!(named.as_str().is_some_and(|cause| cause.contains("fsync")), "{named}");
     }
     assert!(kvant.events.has("writes_fenced cause=cannot fsync"));
-    assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"v");
-    assert!(client.ask("GET", "/v0/stats", b"").json()["engine"]["fenced"].is_string());
+    assert_eq!(client.request("GET", "/v0/entity?id=k", b"").body, b"v");
+    assert!(client.request("GET", "/v0/stats", b"").json()["engine"]["fenced"].is_string());
     drop(kvant);
 }
 
@@ -165,13 +165,13 @@ fn a_failed_fsync_leaves_the_outcome_unknown_and_fences_writes() {
 fn a_write_whose_log_record_cannot_be_undone_is_unknown_and_health_says_why() {
     let kvant = Kvant::start(SyncLevel::Os);
     let mut client = kvant.client();
-    assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"v").status, 201);
+    assert_eq!(client.request("PUT", "/v0/entity?id=k", b"v").status, 201);
     for op in [FaultOp::Write, FaultOp::SetLen] {
         kvant.disk.fail_next(op, ".wal", ErrorKind::Other, 1);
     }
-    client.ask("PUT", "/v0/entity?id=k2", b"v").assert_problem(500, "outcome-unknown");
-    client.ask("PUT", "/v0/entity?id=k3", b"v").assert_problem(500, "fenced");
-    let health = client.ask("GET", "/health", b"");
+    client.request("PUT", "/v0/entity?id=k2", b"v").assert_problem(500, "outcome-unknown");
+    client.request("PUT", "/v0/entity?id=k3", b"v").assert_problem(500, "fenced");
+    let health = client.request("GET", "/health", b"");
     health.assert_problem(503, "fenced");
     let cause = health.json()["cause"].to_string();
     assert!(cause.contains("truncate"), "{cause}");
@@ -184,15 +184,15 @@ fn health_says_503_while_writes_fail_and_200_when_one_has_succeeded() {
     let mut client = kvant.client();
     kvant.disk.fail_next(FaultOp::Write, ".wal", ErrorKind::Other, 3);
     for _ in 0..3 {
-        client.ask("PUT", "/v0/entity?id=k", b"v").assert_problem(500, "io");
-        let health = client.ask("GET", "/health", b"");
+        client.request("PUT", "/v0/entity?id=k", b"v").assert_problem(500, "io");
+        let health = client.request("GET", "/health", b"");
         health.assert_problem(503, "writes-failing");
         assert_eq!(health.json()["writes"], "failing");
         let cause = health.json()["cause"].to_string();
         assert!(cause.contains("cannot append to") && cause.contains(".wal"), "{cause}");
     }
-    assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"v").status, 201);
-    assert_eq!(client.ask("GET", "/health", b"").status, 200);
+    assert_eq!(client.request("PUT", "/v0/entity?id=k", b"v").status, 201);
+    assert_eq!(client.request("GET", "/health", b"").status, 200);
     kvant.stop().unwrap();
 }
 
@@ -200,26 +200,26 @@ fn health_says_503_while_writes_fail_and_200_when_one_has_succeeded() {
 fn a_full_disk_is_507_until_there_is_space_again() {
     let kvant = Kvant::start(SyncLevel::Os);
     let mut client = kvant.client();
-    assert_eq!(client.ask("PUT", "/v0/entity?id=old", b"v").status, 201);
+    assert_eq!(client.request("PUT", "/v0/entity?id=old", b"v").status, 201);
     kvant.disk.set_capacity_bytes(Some(kvant.disk.used_bytes()));
     let value = vec![b'v'; 4 << 20];
     let mut refusals = 0;
     for i in 0..20 {
-        let answer = client.ask("PUT", &format!("/v0/entity?id=k{i}"), &value);
-        if answer.status != 201 {
-            answer.assert_problem(507, "no-space");
+        let response = client.request("PUT", &format!("/v0/entity?id=k{i}"), &value);
+        if response.status != 201 {
+            response.assert_problem(507, "no-space");
             refusals += 1;
         }
     }
     assert!(refusals > 0, "the disk never filled up");
-    let health = client.ask("GET", "/health", b"");
+    let health = client.request("GET", "/health", b"");
     assert_eq!((health.status, &health.json()["writes"]), (200, &"no-space".into()));
-    assert_eq!(client.ask("GET", "/v0/entity?id=old", b"").body, b"v", "reads go on");
-    assert_eq!(client.ask("DELETE", "/v0/entity?id=old", b"").status, 202, "deletes go on");
-    assert_eq!(client.ask("GET", "/v0/entity?id=old", b"").status, 404);
+    assert_eq!(client.request("GET", "/v0/entity?id=old", b"").body, b"v", "reads go on");
+    assert_eq!(client.request("DELETE", "/v0/entity?id=old", b"").status, 202, "deletes go on");
+    assert_eq!(client.request("GET", "/v0/entity?id=old", b"").status, 404);
     kvant.disk.set_capacity_bytes(None);
     // The engine checks for space at its own interval.
-    while client.ask("PUT", "/v0/entity?id=healed", &value).status != 201 {
+    while client.request("PUT", "/v0/entity?id=healed", &value).status != 201 {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     kvant.stop().unwrap();
@@ -232,7 +232,9 @@ fn a_damaged_block_is_500_and_other_keys_stay_readable() {
     for i in 0..2000 {
         let target = format!("/v0/entity?id=k{i:04}");
         assert_eq!(
-            client.ask("PUT", &target, format!("value {i} {}", "x".repeat(100)).as_bytes()).status,
+            client
+                .request("PUT", &target, format!("value {i} {}", "x".repeat(100)).as_bytes())
+                .status,
             201
         );
     }
@@ -242,12 +244,12 @@ fn a_damaged_block_is_500_and_other_keys_stay_readable() {
     let (table, _) = files.iter().find(|(path, _)| is_table(path)).unwrap();
     kvant.disk.flip_byte(table, 100, 0x40).unwrap();
     let statuses: Vec<u16> = (0..2000)
-        .map(|i| client.ask("GET", &format!("/v0/entity?id=k{i:04}"), b"").status)
+        .map(|i| client.request("GET", &format!("/v0/entity?id=k{i:04}"), b"").status)
         .collect();
     let damaged =
         statuses.iter().position(|status| *status == 500).expect("the damage was not found");
     client
-        .ask("GET", &format!("/v0/entity?id=k{damaged:04}"), b"")
+        .request("GET", &format!("/v0/entity?id=k{damaged:04}"), b"")
         .assert_problem(500, "corruption");
     let readable = statuses.iter().filter(|status| **status == 200).count();
     assert!(readable > 1500, "{readable} keys of 2000 are readable");

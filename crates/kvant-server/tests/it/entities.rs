@@ -14,7 +14,9 @@ fn with_records(count: usize) -> Fixture {
     let mut client = fixture.client();
     for i in 0..count {
         assert_eq!(
-            client.ask("PUT", &format!("/v0/entity?id=k{i:05}"), format!("v{i}").as_bytes()).status,
+            client
+                .request("PUT", &format!("/v0/entity?id=k{i:05}"), format!("v{i}").as_bytes())
+                .status,
             201
         );
     }
@@ -29,17 +31,18 @@ fn lines(chunks: &[Vec<u8>]) -> Vec<String> {
 fn a_chunk_is_a_record() {
     let fixture = with_records(5);
     let mut client = fixture.client();
-    let all = client.ask("GET", "/v0/entities?start=k", b"");
+    let all = client.request("GET", "/v0/entities?start=k", b"");
     assert_eq!((all.status, all.header("transfer-encoding")), (200, Some("chunked")));
     assert_eq!(
         lines(&all.chunks),
         ["k00000\nv0", "k00001\nv1", "k00002\nv2", "k00003\nv3", "k00004\nv4"]
     );
-    let part = client.ask("GET", "/v0/entities?start=k00001&end=k00003", b"");
+    let part = client.request("GET", "/v0/entities?start=k00001&end=k00003", b"");
     assert_eq!(lines(&part.chunks), ["k00001\nv1", "k00002\nv2"]);
-    let limited = client.ask("GET", "/v0/entities?start=k00001&limit=3", b"");
+    let limited = client.request("GET", "/v0/entities?start=k00001&limit=3", b"");
     assert_eq!(lines(&limited.chunks), ["k00001\nv1", "k00002\nv2", "k00003\nv3"]);
-    let generous = client.ask("GET", "/v0/entities?start=k00004&limit=18446744073709551615", b"");
+    let generous =
+        client.request("GET", "/v0/entities?start=k00004&limit=18446744073709551615", b"");
     assert_eq!(lines(&generous.chunks), ["k00004\nv4"]);
     client.assert_goes_on();
 }
@@ -51,13 +54,13 @@ fn empty_ranges() {
     for query in
         ["start=z", "start=k&end=k", "start=k2&end=k1", "start=k00000&end=k00000", "start=a&end=b"]
     {
-        let answer = client.ask("GET", &format!("/v0/entities?{query}"), b"");
+        let response = client.request("GET", &format!("/v0/entities?{query}"), b"");
         assert_eq!(
-            (answer.status, answer.header("transfer-encoding")),
+            (response.status, response.header("transfer-encoding")),
             (200, Some("chunked")),
             "{query}"
         );
-        assert!(answer.chunks.is_empty() && answer.complete, "{query}");
+        assert!(response.chunks.is_empty() && response.complete, "{query}");
     }
 }
 
@@ -66,17 +69,17 @@ fn a_value_may_be_empty_or_hold_line_feeds() {
     let fixture = Fixture::new();
     fixture.put("a", b"");
     fixture.put("b", b"1\n2\r\n\0");
-    let answer = fixture.ask("GET", "/v0/entities?start=a", b"");
-    assert_eq!(answer.chunks, [b"a\n".to_vec(), b"b\n1\n2\r\n\0".to_vec()]);
+    let response = fixture.request("GET", "/v0/entities?start=a", b"");
+    assert_eq!(response.chunks, [b"a\n".to_vec(), b"b\n1\n2\r\n\0".to_vec()]);
 }
 
 #[test]
 fn a_long_range_is_whole_and_in_order() {
     let fixture = with_records(20_000);
     let mut client = fixture.client();
-    let answer = client.ask("GET", "/v0/entities?start=k&end=l", b"");
-    assert_eq!(answer.chunks.len(), 20_000);
-    for (i, chunk) in answer.chunks.iter().enumerate() {
+    let response = client.request("GET", "/v0/entities?start=k&end=l", b"");
+    assert_eq!(response.chunks.len(), 20_000);
+    for (i, chunk) in response.chunks.iter().enumerate() {
         assert_eq!(chunk, format!("k{i:05}\nv{i}").as_bytes());
     }
     client.assert_goes_on();
@@ -92,8 +95,8 @@ fn pipelined_ranges() {
         client.send_request("GET", "/v0/entity?id=k00007", b"");
     }
     for _ in 0..20 {
-        assert_eq!(client.read_answer("GET").chunks.len(), 5000);
-        assert_eq!(client.read_answer("GET").body, b"v7");
+        assert_eq!(client.read_response("GET").chunks.len(), 5000);
+        assert_eq!(client.read_response("GET").body, b"v7");
     }
 }
 
@@ -105,9 +108,9 @@ fn json_lines() {
     fixture.put(&encode(b"\xffz"), b"\x80");
     let mut client = fixture.client();
     client.send("GET /v0/entities?start=a HTTP/1.1\r\nHost: x\r\nAccept: text/html, Application/X-NDJSON;q=0.5\r\n\r\n");
-    let answer = client.read_answer("GET");
-    assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
-    let text = String::from_utf8(answer.body).unwrap();
+    let response = client.read_response("GET");
+    assert_eq!(response.header("content-type"), Some("application/x-ndjson"));
+    let text = String::from_utf8(response.body).unwrap();
     assert!(text.ends_with('\n'));
     let objects: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -130,19 +133,19 @@ fn binary_records() {
     let mut client = fixture.client();
     let head = "HTTP/1.1\r\nHost: x\r\nAccept: application/vnd.kvant.records\r\n\r\n";
     client.send(format!("GET /v0/entities?start=a {head}GET /v0/entities?start=z {head}"));
-    let answer = client.read_answer("GET");
-    assert_eq!(answer.header("content-type"), Some("application/vnd.kvant.records"));
+    let response = client.read_response("GET");
+    assert_eq!(response.header("content-type"), Some("application/vnd.kvant.records"));
     let end = |count: u8| [0xff, 0xff, 0xff, 0xff, count, 0, 0, 0, 0, 0, 0, 0];
     let records = b"\x01\0\0\0\x02\0\0\0a12\x02\0\0\0\0\0\0\0bc";
-    assert_eq!(answer.body, [&records[..], &end(2)].concat());
-    assert_eq!(client.read_answer("GET").body, end(0), "an empty range has an end record, too");
+    assert_eq!(response.body, [&records[..], &end(2)].concat());
+    assert_eq!(client.read_response("GET").body, end(0), "an empty range has an end record, too");
 }
 
 #[test]
 fn head_opens_no_range() {
     let fixture = with_records(3);
     *fixture.store.faults.damaged_key.lock().unwrap() = Some(b"k00000".to_vec());
-    assert_eq!(fixture.ask("HEAD", "/v0/entities?start=k", b"").status, 200);
+    assert_eq!(fixture.request("HEAD", "/v0/entities?start=k", b"").status, 200);
 }
 
 #[test]
@@ -150,7 +153,7 @@ fn an_error_before_the_first_piece_has_a_status() {
     let fixture = with_records(3);
     *fixture.store.faults.damaged_key.lock().unwrap() = Some(b"k00001".to_vec());
     let mut client = fixture.client();
-    client.ask("GET", "/v0/entities?start=k", b"").assert_problem(500, "corruption");
+    client.request("GET", "/v0/entities?start=k", b"").assert_problem(500, "corruption");
     client.assert_goes_on();
     assert!(fixture.events.has("000007.table at byte 4096"));
 }
@@ -160,16 +163,16 @@ fn an_error_after_the_start_cuts_the_body() {
     let fixture = with_records(20_000);
     *fixture.store.faults.damaged_key.lock().unwrap() = Some(b"k15000".to_vec());
     let mut client = fixture.client();
-    let answer = client.ask("GET", "/v0/entities?start=k", b"");
-    assert_eq!(answer.status, 200);
-    assert!(!answer.complete, "a last chunk was sent");
-    assert!(!answer.chunks.is_empty() && answer.chunks.len() <= 15_000);
+    let response = client.request("GET", "/v0/entities?start=k", b"");
+    assert_eq!(response.status, 200);
+    assert!(!response.complete, "a last chunk was sent");
+    assert!(!response.chunks.is_empty() && response.chunks.len() <= 15_000);
     assert!(client.is_closed());
     assert!(fixture.events.has("range_aborted"));
     // HTTP/1.0 has no last chunk: the end must not look like one.
     let mut client = fixture.client();
     client.send("GET /v0/entities?start=k HTTP/1.0\r\n\r\n");
-    assert!(!client.read_answer("GET").complete);
+    assert!(!client.read_response("GET").complete);
 }
 
 #[test]
@@ -178,19 +181,19 @@ fn a_range_is_a_snapshot_and_waits_for_its_reader() {
     let mut client = fixture.client();
     let value = vec![b'v'; 100_000];
     for i in 0..300 {
-        assert_eq!(client.ask("PUT", &format!("/v0/entity?id=k{i:03}"), &value).status, 201);
+        assert_eq!(client.request("PUT", &format!("/v0/entity?id=k{i:03}"), &value).status, 201);
     }
     // 30 MB: more than the kernel's buffers take. The rest is read only on demand.
     client.send_request("GET", "/v0/entities?start=k", b"");
     let mut first = [0; 1];
     client.stream().peek(&mut first).unwrap();
     for i in 0..300 {
-        assert_eq!(fixture.ask("DELETE", &format!("/v0/entity?id=k{i:03}"), b"").status, 202);
+        assert_eq!(fixture.request("DELETE", &format!("/v0/entity?id=k{i:03}"), b"").status, 202);
     }
     let held_bytes = fixture.memory.used_bytes(Consumer::Requests);
     assert!((100_000..1_000_000).contains(&held_bytes), "{held_bytes}");
-    let answer = client.read_answer("GET");
-    assert!(answer.chunks.len() == 300 && answer.complete);
+    let response = client.read_response("GET");
+    assert!(response.chunks.len() == 300 && response.complete);
     client.assert_goes_on();
     assert_eq!(fixture.memory.used_bytes(Consumer::Requests), 0);
 }
@@ -201,10 +204,13 @@ fn a_reader_that_takes_nothing_is_cut() {
         Fixture::with(ServerConfig { range_idle_max: Duration::from_millis(100), ..config() });
     let mut client = fixture.client();
     for i in 0..300 {
-        assert_eq!(client.ask("PUT", &format!("/v0/entity?id=k{i}"), &[b'v'; 100_000]).status, 201);
+        assert_eq!(
+            client.request("PUT", &format!("/v0/entity?id=k{i}"), &[b'v'; 100_000]).status,
+            201
+        );
     }
     client.send_request("GET", "/v0/entities?start=k", b"");
-    let is_cut = || fixture.ask("GET", "/v0/stats", b"").json()["server"]["readers_cut"] == 1;
+    let is_cut = || fixture.request("GET", "/v0/stats", b"").json()["server"]["readers_cut"] == 1;
     while !is_cut() {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -244,8 +250,8 @@ fn weights_in_accept_choose_the_format() {
         client.send(format!(
             "GET /v0/entities?start=a HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\n\r\n"
         ));
-        let answer = client.read_answer("GET");
-        assert_eq!(answer.header("content-type"), Some(expected), "{accept}");
+        let response = client.read_response("GET");
+        assert_eq!(response.header("content-type"), Some(expected), "{accept}");
     }
 }
 
@@ -254,9 +260,9 @@ fn the_problem_of_a_read_without_memory_does_not_mention_writes() {
     let fixture =
         Fixture::with(ServerConfig { queue_wait_max: Duration::from_millis(1), ..config() });
     let _taken = fixture.memory.reserve(Consumer::Requests, 1 << 40);
-    let answer = fixture.ask("GET", "/v0/entities?start=a", b"");
-    answer.assert_problem(503, "no-memory");
-    let problem = answer.json();
+    let response = fixture.request("GET", "/v0/entities?start=a", b"");
+    response.assert_problem(503, "no-memory");
+    let problem = response.json();
     let detail = problem["detail"].as_str().unwrap();
     assert!(detail.starts_with("nothing was done: "), "{detail}");
 }

@@ -70,7 +70,9 @@ fn a_reader_resumes_after_its_last_event() {
         assert!(first.starts_with(expected), "{target} {header}: {first}");
     }
     for query in ["after=", "after=-1", "after=x", "after=1&after=1"] {
-        fixture.ask("GET", &format!("/v0/events?{query}"), b"").assert_problem(400, "bad-query");
+        fixture
+            .request("GET", &format!("/v0/events?{query}"), b"")
+            .assert_problem(400, "bad-query");
     }
 }
 
@@ -78,7 +80,7 @@ fn a_reader_resumes_after_its_last_event() {
 fn a_head_request_has_no_events() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
-    let head = client.ask("HEAD", "/v0/events", b"");
+    let head = client.request("HEAD", "/v0/events", b"");
     assert_eq!(
         (head.status, head.header("content-type"), head.header("cache-control")),
         (200, Some("text/event-stream"), Some("no-store"))
@@ -123,7 +125,7 @@ fn later_events_detect_a_disconnected_reader() {
     next(&mut reader);
     let mut operator = fixture.client();
     let mut open =
-        || operator.ask("GET", "/v0/stats", b"").json()["server"]["connections_open"].clone();
+        || operator.request("GET", "/v0/stats", b"").json()["server"]["connections_open"].clone();
     assert_eq!(open(), 2);
     drop(reader);
     while open() != 1 {
@@ -146,16 +148,16 @@ fn a_blocked_reader_learns_how_many_events_it_missed() {
         fixture.recent.add_complete(EventKind::Fsync, 0, 1000, fields);
     }
     add(&fixture);
-    let (mut told, mut missed) = (0, 0);
-    while told + missed < COUNT + 1 {
+    let (mut received, mut missed) = (0, 0);
+    while received + missed < COUNT + 1 {
         for line in next(&mut client).lines() {
             if let Some(count) = line.strip_prefix(": missed events: ") {
                 missed += count.parse::<usize>().unwrap();
             }
-            told += usize::from(line.starts_with("id: "));
+            received += usize::from(line.starts_with("id: "));
         }
     }
-    assert_eq!(told + missed, COUNT + 1);
-    assert!(missed > 0 && told >= 64, "{told} told, {missed} missed");
-    assert!(told < COUNT, "no event was dropped");
+    assert_eq!(received + missed, COUNT + 1);
+    assert!(missed > 0 && received >= 64, "{received} received, {missed} missed");
+    assert!(received < COUNT, "no event was dropped");
 }

@@ -1,37 +1,43 @@
 //! The fast path responds to plain requests as hyper would.
 
-use crate::client::{Answer, Client};
+use crate::client::{Client, Response};
 use crate::fixture::{Fixture, config};
 use kvant_server::ServerConfig;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 /// Sends a request on a new connection, with a further header or none.
-fn ask_with(fixture: &Fixture, header: &str, method: &str, target: &str, body: &str) -> Answer {
+fn request_with(
+    fixture: &Fixture,
+    header: &str,
+    method: &str,
+    target: &str,
+    body: &str,
+) -> Response {
     let mut client = fixture.client();
     let length = match method {
         "PUT" => format!("Content-Length: {}\r\n", body.len()),
         _ => String::new(),
     };
     client.send(format!("{method} {target} HTTP/1.1\r\nHost: x\r\n{length}{header}\r\n{body}"));
-    let answer = client.read_answer(method);
+    let response = client.read_response(method);
     client.assert_goes_on();
-    answer
+    response
 }
 
 /// Sends a request plainly and with a header that only hyper accepts; checks that the responses are
 /// the same, and returns the status.
 #[track_caller]
-fn ask_both_ways(fixture: &Fixture, method: &str, target: &str, body: &str) -> u16 {
+fn request_both_ways(fixture: &Fixture, method: &str, target: &str, body: &str) -> u16 {
     let [plain, by_hyper] = ["", "TE: trailers\r\n"].map(|header| {
-        let mut answer = ask_with(fixture, header, method, target, body);
-        for (name, value) in &mut answer.headers {
+        let mut response = request_with(fixture, header, method, target, body);
+        for (name, value) in &mut response.headers {
             if name == "date" {
                 assert!(value.len() == 29 && value.ends_with(" GMT"), "{value}");
                 value.clear();
             }
         }
-        answer
+        response
     });
     assert!(plain.header("date").is_some());
     assert_eq!(format!("{plain:?}"), format!("{by_hyper:?}"), "{method} {target}");
@@ -41,7 +47,7 @@ fn ask_both_ways(fixture: &Fixture, method: &str, target: &str, body: &str) -> u
 #[test]
 fn plain_requests_get_the_same_responses_as_through_hyper() {
     let fixture = Fixture::new();
-    let status = |method, target, body| ask_both_ways(&fixture, method, target, body);
+    let status = |method, target, body| request_both_ways(&fixture, method, target, body);
     assert_eq!(status("GET", "/v0/status", ""), 200);
     assert_eq!(status("GET", "/v0/status?x=y", ""), 200);
     assert_eq!(status("PUT", "/v0/entity?id=a", "value"), 201);
@@ -55,7 +61,7 @@ fn plain_requests_get_the_same_responses_as_through_hyper() {
     let long = "v".repeat(60_000);
     for value in ["x", &long[..8192], &long[..8193], &long] {
         assert_eq!(status("PUT", "/v0/entity?id=b", value), 201);
-        assert_eq!(ask_with(&fixture, "", "GET", "/v0/entity?id=b", "").body, value.as_bytes());
+        assert_eq!(request_with(&fixture, "", "GET", "/v0/entity?id=b", "").body, value.as_bytes());
         assert_eq!(status("GET", "/v0/entity?id=b", ""), 200);
     }
     assert_eq!(status("GET", "/v0/entity", ""), 400);
@@ -63,14 +69,14 @@ fn plain_requests_get_the_same_responses_as_through_hyper() {
     assert_eq!(status("PUT", "/v0/entity?id=a&ttl=0", "x"), 400);
     assert_eq!(status("GET", "/nowhere", ""), 400);
     assert_eq!(status("DELETE", "/v0/status", ""), 405);
-    assert_eq!(fixture.ask("GET", "/v0/stats", b"").status, 200);
+    assert_eq!(fixture.request("GET", "/v0/stats", b"").status, 200);
 }
 
 #[test]
 fn plain_requests_get_the_same_problems_as_through_hyper() {
     let fixture =
         Fixture::with(ServerConfig { queue_wait_max: Duration::from_millis(10), ..config() });
-    let status = |method, target, body| ask_both_ways(&fixture, method, target, body);
+    let status = |method, target, body| request_both_ways(&fixture, method, target, body);
     let faults = &fixture.store.faults;
     *faults.damaged_key.lock().unwrap() = Some(b"damaged".to_vec());
     assert_eq!(status("GET", "/v0/entity?id=damaged", ""), 500);
@@ -83,19 +89,19 @@ fn plain_requests_get_the_same_problems_as_through_hyper() {
     faults.completes_elsewhere.store(true, SeqCst);
     assert_eq!(status("PUT", "/v0/entity?id=a", "x"), 201);
     faults.fsync_fails.store(true, SeqCst);
-    fixture.ask("DELETE", "/v0/entity?id=a", b"").assert_problem(500, "outcome-unknown");
+    fixture.request("DELETE", "/v0/entity?id=a", b"").assert_problem(500, "outcome-unknown");
     assert_eq!(status("DELETE", "/v0/entity?id=a", ""), 500);
 }
 
 #[test]
 fn before_the_store_is_open_requests_are_rejected_at_once() {
     let fixture = Fixture::recovering(config());
-    assert_eq!(ask_both_ways(&fixture, "GET", "/v0/status", ""), 200);
-    assert_eq!(ask_both_ways(&fixture, "GET", "/v0/entity?id=a", ""), 503);
+    assert_eq!(request_both_ways(&fixture, "GET", "/v0/status", ""), 200);
+    assert_eq!(request_both_ways(&fixture, "GET", "/v0/entity?id=a", ""), 503);
 }
 
-/// Plain requests, then others, on one connection: nothing is lost or answered twice when hyper
-/// takes over.
+/// Plain requests, then others, on one connection: no request is lost or served twice when
+/// hyper takes over.
 #[test]
 fn a_connection_moves_to_hyper_with_all_received_bytes() {
     let fixture = Fixture::new();
@@ -106,14 +112,14 @@ fn a_connection_moves_to_hyper_with_all_received_bytes() {
         let mut client = fixture.client();
         client.assert_goes_on();
         client.send(get);
-        client.read_answer("GET");
+        client.read_response("GET");
         let all = format!("{put}{value}{get}{get}");
         client.send(&all[..cut]);
         std::thread::sleep(Duration::from_millis(5));
         client.send(&all[cut..]);
-        assert_eq!(client.read_answer("PUT").status, 201);
+        assert_eq!(client.read_response("PUT").status, 201);
         for _ in 0..2 {
-            assert_eq!(client.read_answer("GET").body, value.as_bytes());
+            assert_eq!(client.read_response("GET").body, value.as_bytes());
         }
         client.assert_goes_on();
     }
@@ -132,7 +138,7 @@ fn a_slow_reader_gets_every_response() {
         std::thread::sleep(Duration::from_micros(300));
     }
     for _ in 0..COUNT {
-        assert_eq!(client.read_answer("GET").body, value.as_bytes());
+        assert_eq!(client.read_response("GET").body, value.as_bytes());
     }
     client.assert_goes_on();
 }
@@ -143,7 +149,7 @@ fn a_client_may_close_its_side_before_it_reads() {
     let mut client: Client = fixture.client();
     client.send("GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\n");
     client.shutdown_write();
-    assert_eq!(client.read_answer("GET").status, 200);
+    assert_eq!(client.read_response("GET").status, 200);
     assert!(client.is_closed());
 }
 
@@ -155,8 +161,8 @@ fn a_long_value_is_read_once() {
     fixture.put("a", value.as_bytes());
     let mut client = fixture.client();
     for count in 1..=3 {
-        assert_eq!(client.ask("GET", "/v0/entity?id=a", b"").body, value.as_bytes());
+        assert_eq!(client.request("GET", "/v0/entity?id=a", b"").body, value.as_bytes());
         assert_eq!(fixture.store.reads.load(SeqCst), count);
     }
-    assert_eq!(client.ask("GET", "/v0/entity?id=b", b"").status, 404);
+    assert_eq!(client.request("GET", "/v0/entity?id=b", b"").status, 404);
 }

@@ -20,11 +20,11 @@ fn writes_of_one_turn_share_a_batch() {
     });
     fixture.store.end_stall();
     for client in &mut clients {
-        assert_eq!(client.read_answer("PUT").status, 201);
+        assert_eq!(client.read_response("PUT").status, 201);
     }
     let batches = fixture.store.batches.load(SeqCst);
     assert!(batches < 25, "50 writes took {batches} batches");
-    assert_eq!(fixture.ask("GET", "/v0/stats", b"").json()["engine"]["records"], 50);
+    assert_eq!(fixture.request("GET", "/v0/stats", b"").json()["engine"]["records"], 50);
 }
 
 #[test]
@@ -36,13 +36,13 @@ fn a_stall_is_waited_out_while_others_go_on() {
     writer.send_request("PUT", "/v0/entity?id=k&ttl=1", b"new");
     let mut reader = fixture.client();
     for _ in 0..100 {
-        assert_eq!(reader.ask("GET", "/v0/entity?id=k", b"").body, b"old");
+        assert_eq!(reader.request("GET", "/v0/entity?id=k", b"").body, b"old");
     }
     // The time to live begins when the value is there.
     fixture.clock.advance(Duration::from_secs(30));
     fixture.store.end_stall();
-    assert_eq!(writer.read_answer("PUT").status, 201);
-    assert_eq!(reader.ask("GET", "/v0/entity?id=k", b"").body, b"new");
+    assert_eq!(writer.read_response("PUT").status, 201);
+    assert_eq!(reader.request("GET", "/v0/entity?id=k", b"").body, b"new");
 }
 
 #[test]
@@ -61,12 +61,12 @@ fn puts_and_deletes_of_a_stall_make_two_batches_and_name_it() {
     fixture.store.end_stall();
     for (number, client) in clients.iter_mut().enumerate() {
         let status = if method(number) == "PUT" { 201 } else { 202 };
-        assert_eq!(client.read_answer(method(number)).status, status);
+        assert_eq!(client.read_response(method(number)).status, status);
     }
     assert_eq!(fixture.store.batches.load(SeqCst), 2);
     for operation in ["put", "delete"] {
         let target = format!("/v0/slow?operation={operation}");
-        let slow = clients[0].ask("GET", &target, b"").json();
+        let slow = clients[0].request("GET", &target, b"").json();
         let stalls = slow.as_array().unwrap().iter().map(|write| write["stall"].as_str());
         assert_eq!(stalls.collect::<Vec<_>>(), [Some("test"); 10], "{operation}");
     }
@@ -80,12 +80,12 @@ fn a_stall_that_lasts_too_long_is_503_and_nothing_is_written() {
     fixture.store.faults.stalled.store(true, SeqCst);
     let mut client = fixture.client();
     for method in ["PUT", "DELETE", "PUT"] {
-        client.ask(method, "/v0/entity?id=k", b"").assert_problem(503, "stalled");
-        assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"old");
+        client.request(method, "/v0/entity?id=k", b"").assert_problem(503, "stalled");
+        assert_eq!(client.request("GET", "/v0/entity?id=k", b"").body, b"old");
     }
     fixture.store.end_stall();
-    assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"new").status, 201);
-    assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"new");
+    assert_eq!(client.request("PUT", "/v0/entity?id=k", b"new").status, 201);
+    assert_eq!(client.request("GET", "/v0/entity?id=k", b"").body, b"new");
 }
 
 #[test]
@@ -102,9 +102,9 @@ fn completions_may_run_on_another_thread() {
             );
         }
         for (i, client) in clients.iter_mut().enumerate() {
-            assert_eq!(client.read_answer("PUT").status, 201);
+            assert_eq!(client.read_response("PUT").status, 201);
             assert_eq!(
-                client.ask("GET", &format!("/v0/entity?id=k{i}"), b"").body,
+                client.request("GET", &format!("/v0/entity?id=k{i}"), b"").body,
                 format!("{round}").as_bytes()
             );
         }
@@ -134,18 +134,18 @@ fn a_full_disk_is_507_for_puts_while_reads_and_deletes_go_on() {
             }
         }
         let mut reader = fixture.client();
-        assert_eq!(reader.ask("GET", "/v0/entity?id=old19", b"").body, b"v");
+        assert_eq!(reader.request("GET", "/v0/entity?id=old19", b"").body, b"v");
         fixture.store.end_stall();
         for (i, client) in clients.iter_mut().enumerate() {
-            let answer = client.read_answer("PUT");
+            let response = client.read_response("PUT");
             if i % 2 == 0 {
-                assert_eq!(answer.status, 202, "{answer:?}");
+                assert_eq!(response.status, 202, "{response:?}");
             } else {
-                answer.assert_problem(507, "no-space");
+                response.assert_problem(507, "no-space");
             }
         }
     }
-    assert_eq!(fixture.ask("GET", "/v0/stats", b"").json()["engine"]["records"], 0);
+    assert_eq!(fixture.request("GET", "/v0/stats", b"").json()["engine"]["records"], 0);
     fixture.store.faults.disk_full.store(false, SeqCst);
     fixture.put("healed", b"v");
 }
@@ -154,9 +154,9 @@ fn a_full_disk_is_507_for_puts_while_reads_and_deletes_go_on() {
 fn health_says_that_the_disk_is_full() {
     let fixture = Fixture::new();
     let health = || {
-        let answer = fixture.ask("GET", "/health", b"");
-        assert_eq!(answer.status, 200);
-        answer.json()["writes"].clone()
+        let response = fixture.request("GET", "/health", b"");
+        assert_eq!(response.status, 200);
+        response.json()["writes"].clone()
     };
     assert_eq!(health(), "ok");
     fixture.store.faults.disk_full.store(true, SeqCst);
@@ -171,13 +171,13 @@ fn a_failed_fsync_fences_writes() {
     fixture.put("k", b"v");
     fixture.store.faults.fsync_fails.store(true, SeqCst);
     let mut client = fixture.client();
-    client.ask("PUT", "/v0/entity?id=k2", b"v").assert_problem(500, "outcome-unknown");
-    client.ask("PUT", "/v0/entity?id=k3", b"v").assert_problem(500, "fenced");
-    client.ask("DELETE", "/v0/entity?id=k", b"").assert_problem(500, "fenced");
-    client.ask("GET", "/health", b"").assert_problem(503, "fenced");
-    assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"v", "reads go on");
-    assert_eq!(client.ask("GET", "/v0/entities?start=k", b"").body, b"k\nv");
-    assert_eq!(client.ask("GET", "/v0/status", b"").status, 200);
+    client.request("PUT", "/v0/entity?id=k2", b"v").assert_problem(500, "outcome-unknown");
+    client.request("PUT", "/v0/entity?id=k3", b"v").assert_problem(500, "fenced");
+    client.request("DELETE", "/v0/entity?id=k", b"").assert_problem(500, "fenced");
+    client.request("GET", "/health", b"").assert_problem(503, "fenced");
+    assert_eq!(client.request("GET", "/v0/entity?id=k", b"").body, b"v", "reads go on");
+    assert_eq!(client.request("GET", "/v0/entities?start=k", b"").body, b"k\nv");
+    assert_eq!(client.request("GET", "/v0/status", b"").status, 200);
 }
 
 #[test]
@@ -187,8 +187,8 @@ fn damage_is_500_with_file_and_offset_in_the_log() {
     fixture.put("good", b"v");
     *fixture.store.faults.damaged_key.lock().unwrap() = Some(b"bad".to_vec());
     let mut client = fixture.client();
-    client.ask("GET", "/v0/entity?id=bad", b"").assert_problem(500, "corruption");
-    assert_eq!(client.ask("GET", "/v0/entity?id=good", b"").body, b"v");
+    client.request("GET", "/v0/entity?id=bad", b"").assert_problem(500, "corruption");
+    assert_eq!(client.request("GET", "/v0/entity?id=good", b"").body, b"v");
     assert!(
         fixture
             .events

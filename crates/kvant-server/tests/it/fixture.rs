@@ -1,6 +1,6 @@
 //! A server with a store, started for one test.
 
-use crate::client::{Answer, Client};
+use crate::client::{Client, Response};
 use crate::modes;
 use crate::store::FaultyStore;
 use kvant_base::{Level, Log, MemoryBudget};
@@ -103,29 +103,29 @@ impl Fixture {
     }
 
     /// One request on a connection of its own.
-    pub(crate) fn ask(&self, method: &str, target: &str, body: &[u8]) -> Answer {
-        self.client().ask(method, target, body)
+    pub(crate) fn request(&self, method: &str, target: &str, body: &[u8]) -> Response {
+        self.client().request(method, target, body)
     }
 
     /// Has `send` send `bytes` in all, and waits until the server has received them.
     pub(crate) fn wait_for_receipt(&self, bytes: u64, send: impl FnOnce()) {
         let received_bytes = || {
-            let stats = self.ask("GET", "/v0/stats", b"").json();
+            let stats = self.request("GET", "/v0/stats", b"").json();
             stats["server"]["received_bytes"].as_u64().unwrap()
         };
         let before = received_bytes();
-        let asking = received_bytes() - before;
+        let own_bytes = received_bytes() - before;
         // Each request for the statistics adds to them.
-        let mut wanted = before + 2 * asking + bytes;
+        let mut wanted = before + 2 * own_bytes + bytes;
         send();
         while received_bytes() < wanted {
-            wanted += asking;
+            wanted += own_bytes;
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
     pub(crate) fn put(&self, key: &str, value: &[u8]) {
-        let answer = self.ask("PUT", &format!("/v0/entity?id={key}"), value);
-        assert_eq!(answer.status, 201, "{answer:?}");
+        let response = self.request("PUT", &format!("/v0/entity?id={key}"), value);
+        assert_eq!(response.status, 201, "{response:?}");
     }
 }

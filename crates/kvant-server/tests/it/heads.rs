@@ -4,16 +4,17 @@ use crate::client::Client;
 use crate::fixture::Fixture;
 use kvant_base::Consumer;
 
-/// Sends `head` and checks that it is answered once with `status` and that the connection is
-/// closed.
+/// Sends `head` and checks that it gets one response with `status` and that the connection
+/// is closed.
 #[track_caller]
 fn assert_refused(fixture: &Fixture, head: &str, status: u16) {
     let mut client = fixture.client();
     client.send(head);
     let shown: String = head.chars().take(100).collect();
-    let answer = client.try_read_answer("GET").unwrap_or_else(|| panic!("no answer to {shown:?}"));
-    assert_eq!(answer.status, status, "{shown:?}: {answer:?}");
-    assert!(answer.closes(), "{shown:?}: {answer:?}");
+    let response =
+        client.try_read_response("GET").unwrap_or_else(|| panic!("no response to {shown:?}"));
+    assert_eq!(response.status, status, "{shown:?}: {response:?}");
+    assert!(response.closes(), "{shown:?}: {response:?}");
     assert!(client.is_closed(), "{shown:?}");
 }
 
@@ -77,7 +78,7 @@ fn malformed_heads_are_400_and_close() {
     for head in heads {
         assert_refused(&fixture, &head, 400);
     }
-    fixture.ask("GET", "/v0/entity?id=k", b"").assert_problem(404, "not-found");
+    fixture.request("GET", "/v0/entity?id=k", b"").assert_problem(404, "not-found");
 }
 
 #[test]
@@ -95,13 +96,13 @@ fn unusual_but_valid_heads_are_served() {
     ];
     for head in heads {
         client.send(&head);
-        assert_eq!(client.read_answer("PUT").status, 201, "{head:?}");
-        assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"a", "{head:?}");
+        assert_eq!(client.read_response("PUT").status, 201, "{head:?}");
+        assert_eq!(client.request("GET", "/v0/entity?id=k", b"").body, b"a", "{head:?}");
     }
 }
 
 #[test]
-fn a_transfer_coding_beats_a_length_and_the_connection_closes() {
+fn a_transfer_coding_overrides_a_length_and_the_connection_closes() {
     let fixture = Fixture::new();
     let body = "3\r\nabc\r\n0\r\n\r\n";
     for lengths in [
@@ -115,10 +116,10 @@ fn a_transfer_coding_beats_a_length_and_the_connection_closes() {
         client.send(format!(
             "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\n{lengths}\r\n\r\n{body}{smuggled}"
         ));
-        let answer = client.read_answer("PUT");
-        assert!(answer.status == 201 && answer.closes(), "{lengths:?}: {answer:?}");
+        let response = client.read_response("PUT");
+        assert!(response.status == 201 && response.closes(), "{lengths:?}: {response:?}");
         assert!(client.is_closed(), "{lengths:?}");
-        assert_eq!(fixture.ask("GET", "/v0/entity?id=k", b"").body, b"abc");
+        assert_eq!(fixture.request("GET", "/v0/entity?id=k", b"").body, b"abc");
     }
 }
 
@@ -135,12 +136,12 @@ fn a_target_over_65534_bytes_is_414() {
     // Without the Host header, the longest target fits into the 64 KiB that a head may have.
     let mut client = fixture.client();
     client.send(format!("GET {} HTTP/1.0\r\n\r\n", target(65_534)));
-    assert_eq!(client.read_answer("GET").status, 200);
+    assert_eq!(client.read_response("GET").status, 200);
     for len in [65_535, 65_536, 70_000, 100_000, 300_000, 400_000, 500_000, 2_000_000] {
         let mut client = fixture.client();
         client.send_if_open(format!("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", target(len)));
-        let answer = client.read_answer("GET");
-        assert_eq!((answer.status, answer.body.len()), (414, 0), "{len}");
+        let response = client.read_response("GET");
+        assert_eq!((response.status, response.body.len()), (414, 0), "{len}");
         assert!(client.is_closed(), "{len}");
     }
 }
@@ -158,14 +159,14 @@ fn a_head_over_64_kib_is_431() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
     client.send(head_of(65_536));
-    assert_eq!(client.read_answer("GET").status, 200, "64 KiB is not over it");
+    assert_eq!(client.read_response("GET").status, 200, "64 KiB is not over it");
     for len in [65_537, 66_000, 200_000] {
         assert_refused(&fixture, &head_of(len), 431);
     }
     for len in [500_000, 3_000_000] {
         let mut client = fixture.client();
         client.send_if_open(head_of(len));
-        assert_eq!(client.read_answer("GET").status, 431, "{len}");
+        assert_eq!(client.read_response("GET").status, 431, "{len}");
         assert!(client.is_closed(), "{len}");
     }
 }
@@ -185,10 +186,10 @@ fn a_head_that_does_not_end_is_431_soon_after_64_kib() {
         let mut client = fixture.client();
         client.send(format!("{before}{}", unfinished_head(10)));
         if !before.is_empty() {
-            assert_eq!(client.read_answer("GET").status, 200);
+            assert_eq!(client.read_response("GET").status, 200);
         }
-        let answer = client.read_answer("GET");
-        assert!(answer.status == 431 && answer.closes(), "{answer:?}");
+        let response = client.read_response("GET");
+        assert!(response.status == 431 && response.closes(), "{response:?}");
         assert!(client.is_closed());
     }
 }
@@ -206,7 +207,7 @@ fn memory_of_buffered_heads_is_reserved() {
     assert!(used_bytes() >= COUNT * head.len() as u64, "{}", used_bytes());
     for client in &mut clients {
         client.send("\r\n");
-        assert_eq!(client.read_answer("GET").status, 200);
+        assert_eq!(client.read_response("GET").status, 200);
     }
     drop(clients);
     while used_bytes() > 10_000 {
@@ -228,16 +229,16 @@ fn a_head_that_finds_no_memory_is_503() {
     for client in &mut clients {
         let _more = fixture.memory.reserve(Consumer::Connections, 1 << 20);
         client.send_if_open(unfinished_head(3));
-        let answer = client.read_answer("GET");
-        assert!(answer.status == 503 && answer.closes(), "{answer:?}");
-        assert_eq!(answer.header("retry-after"), Some("1"));
+        let response = client.read_response("GET");
+        assert!(response.status == 503 && response.closes(), "{response:?}");
+        assert_eq!(response.header("retry-after"), Some("1"));
         assert!(client.is_closed());
     }
     plain.assert_goes_on();
     drop(taken);
     let mut client = fixture.client();
     client.send(unfinished_head(3) + "\r\n");
-    assert_eq!(client.read_answer("GET").status, 200);
+    assert_eq!(client.read_response("GET").status, 200);
 }
 
 #[test]
@@ -249,7 +250,7 @@ fn more_than_100_headers_are_431() {
     };
     let mut client = fixture.client();
     client.send(head(100));
-    assert_eq!(client.read_answer("GET").status, 200);
+    assert_eq!(client.read_response("GET").status, 200);
     assert_refused(&fixture, &head(101), 431);
     assert_refused(&fixture, &head(500), 431);
 }
@@ -261,8 +262,8 @@ fn a_head_that_comes_byte_by_byte() {
     for byte in b"PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab" {
         client.send([*byte]);
     }
-    assert_eq!(client.read_answer("PUT").status, 201);
-    assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body, b"ab");
+    assert_eq!(client.read_response("PUT").status, 201);
+    assert_eq!(client.request("GET", "/v0/entity?id=k", b"").body, b"ab");
 }
 
 #[test]
@@ -290,16 +291,16 @@ fn the_greatest_lengths_are_413() {
     // On a connection that hyper has already.
     let mut client = fixture.client();
     client.send("GET /v0/status HTTP/1.1\r\nHost: x\r\nTE: trailers\r\n\r\n");
-    assert_eq!(client.read_answer("GET").status, 200);
+    assert_eq!(client.read_response("GET").status, 200);
     client.send(format!(
         "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\ncontent-length:{}\r\n\r\n",
         u64::MAX
     ));
-    assert_eq!(client.read_answer("PUT").status, 413);
+    assert_eq!(client.read_response("PUT").status, 413);
     assert!(client.is_closed());
     // Such a length in a body is not a header.
     let body = format!("\r\ncontent-length: {}\r\n", u64::MAX);
-    assert_eq!(fixture.ask("PUT", "/v0/entity?id=k", body.as_bytes()).status, 201);
+    assert_eq!(fixture.request("PUT", "/v0/entity?id=k", body.as_bytes()).status, 201);
 }
 
 /// However the bytes arrive: a request and the next head may come in one piece.
@@ -325,8 +326,8 @@ fn refusals_of_a_later_head_do_not_depend_on_the_pieces_in_which_it_comes() {
                 client.send(&both[..cut]);
                 std::thread::sleep(std::time::Duration::from_millis(5));
                 client.send_if_open(&both[cut..]);
-                assert_eq!(client.read_answer("GET").status, 200, "{header} {cut}");
-                let refusal = client.read_answer("GET");
+                assert_eq!(client.read_response("GET").status, 200, "{header} {cut}");
+                let refusal = client.read_response("GET");
                 assert_eq!(refusal.status, status, "{header} {cut}");
                 assert!(refusal.closes() && client.is_closed(), "{header} {cut}");
             }
@@ -346,7 +347,7 @@ fn http_2_without_negotiation_is_400() {
         // The last bytes may come after the refusal.
         client.send_if_open([byte]);
     }
-    assert_eq!(client.read_answer("GET").status, 400);
+    assert_eq!(client.read_response("GET").status, 400);
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn a_slow_client_is_served() {
         fixture.wait_for_receipt(29, || slow.send("GET /v0/entity?id=k HTTP/1.1\r"));
         fixture.clock.advance(Duration::from_secs(5));
         slow.send("\nHost: x\r\n\r\n");
-        assert_eq!(slow.read_answer("GET").status, 404);
+        assert_eq!(slow.read_response("GET").status, 404);
         other.assert_goes_on();
     }
 }
@@ -29,11 +29,11 @@ fn a_reset_connection_adds_no_lag_to_others() {
         let reset = fixture.client();
         other.assert_goes_on();
         reset.reset();
-        while fixture.ask("GET", "/v0/stats", b"").json()["server"]["connections_open"] != 2 {
+        while fixture.request("GET", "/v0/stats", b"").json()["server"]["connections_open"] != 2 {
             std::thread::sleep(Duration::from_millis(1));
         }
         fixture.clock.advance(Duration::from_secs(5));
-        assert_eq!(other.ask("GET", "/v0/entity?id=k", b"").status, 404);
+        assert_eq!(other.request("GET", "/v0/entity?id=k", b"").status, 404);
     }
 }
 
@@ -47,6 +47,6 @@ fn a_request_after_a_slow_one_on_its_connection_is_served() {
     fixture.store.wait_for_reads(1);
     fixture.clock.advance(Duration::from_secs(5));
     drop(held);
-    assert_eq!(client.read_answer("GET").status, 404);
-    assert_eq!(client.read_answer("GET").status, 404);
+    assert_eq!(client.read_response("GET").status, 404);
+    assert_eq!(client.read_response("GET").status, 404);
 }

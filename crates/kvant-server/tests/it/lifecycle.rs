@@ -12,29 +12,29 @@ use std::time::Duration;
 fn before_recovery_is_finished() {
     let fixture = Fixture::recovering(config());
     let mut client = fixture.client();
-    assert_eq!(client.ask("GET", "/v0/status", b"").status, 200);
-    assert_eq!(client.ask("HEAD", "/v0/status", b"").status, 200);
+    assert_eq!(client.request("GET", "/v0/status", b"").status, 200);
+    assert_eq!(client.request("HEAD", "/v0/status", b"").status, 200);
     for (method, target) in [
         ("GET", "/v0/entity?id=k"),
         ("PUT", "/v0/entity?id=k"),
         ("DELETE", "/v0/entity?id=k"),
         ("GET", "/v0/entities?start=k"),
     ] {
-        client.ask(method, target, b"body").assert_problem(503, "recovering");
+        client.request(method, target, b"body").assert_problem(503, "recovering");
     }
-    client.ask("POST", "/v0/admin/flush", b"").assert_problem(503, "recovering");
-    client.ask("POST", "/v0/admin/checkpoint?dir=/x", b"").assert_problem(503, "recovering");
-    let health = client.ask("GET", "/health", b"");
+    client.request("POST", "/v0/admin/flush", b"").assert_problem(503, "recovering");
+    client.request("POST", "/v0/admin/checkpoint?dir=/x", b"").assert_problem(503, "recovering");
+    let health = client.request("GET", "/health", b"");
     health.assert_problem(503, "recovering");
     assert_eq!(health.json()["recovery_per_cent"], 0);
-    // A bad request is one already.
-    client.ask("GET", "/v0/entity?id=", b"").assert_problem(400, "bad-query");
-    assert_eq!(client.ask("GET", "/metrics", b"").status, 200);
-    assert!(client.ask("GET", "/v0/stats", b"").json()["engine"].is_null());
+    // Bad requests are rejected already.
+    client.request("GET", "/v0/entity?id=", b"").assert_problem(400, "bad-query");
+    assert_eq!(client.request("GET", "/metrics", b"").status, 200);
+    assert!(client.request("GET", "/v0/stats", b"").json()["engine"].is_null());
 
     fixture.server.set_ready(fixture.store.clone());
-    assert_eq!(client.ask("PUT", "/v0/entity?id=k", b"v").status, 201);
-    assert_eq!(client.ask("GET", "/health", b"").status, 200);
+    assert_eq!(client.request("PUT", "/v0/entity?id=k", b"v").status, 201);
+    assert_eq!(client.request("GET", "/health", b"").status, 200);
 }
 
 #[test]
@@ -42,11 +42,11 @@ fn a_store_that_cannot_be_opened() {
     let fixture = Fixture::recovering(config());
     fixture.server.set_failed("the manifest is gone".into());
     let mut client = fixture.client();
-    assert_eq!(client.ask("GET", "/v0/status", b"").status, 200);
+    assert_eq!(client.request("GET", "/v0/status", b"").status, 200);
     for path in ["/health", "/v0/entity?id=k"] {
-        let answer = client.ask("GET", path, b"");
-        answer.assert_problem(503, "failed");
-        assert!(answer.json()["detail"].as_str().unwrap().contains("the manifest is gone"));
+        let response = client.request("GET", path, b"");
+        response.assert_problem(503, "failed");
+        assert!(response.json()["detail"].as_str().unwrap().contains("the manifest is gone"));
     }
 }
 
@@ -68,7 +68,7 @@ fn stopping_does_not_wait_for_clients_after_their_last_response() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
     client.send("GET /v0/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    assert!(client.read_answer("GET").closes());
+    assert!(client.read_response("GET").closes());
     fixture.server.stop(NEVER).unwrap();
     assert!(!fixture.events.has("connections_cut"));
     assert!(client.is_closed());
@@ -88,9 +88,9 @@ fn stopping_lets_requests_finish() {
     let stopping = std::thread::spawn(move || server.stop(NEVER));
     let mut watched = writers.pop().unwrap();
     store.end_stall();
-    assert_eq!(watched.read_answer("PUT").status, 201);
+    assert_eq!(watched.read_response("PUT").status, 201);
     for writer in &mut writers {
-        assert_eq!(writer.read_answer("PUT").status, 201);
+        assert_eq!(writer.read_response("PUT").status, 201);
         assert!(writer.is_closed());
     }
     stopping.join().unwrap().unwrap();
@@ -103,7 +103,7 @@ fn stopping_is_bounded_by_the_grace_time() {
     fixture.store.faults.stalled.store(true, SeqCst);
     let mut writer = fixture.client();
     writer.send_request("PUT", "/v0/entity?id=k", b"v");
-    while fixture.ask("GET", "/v0/stats", b"").json()["server"]["write_stalls"] != 1 {
+    while fixture.request("GET", "/v0/stats", b"").json()["server"]["write_stalls"] != 1 {
         std::thread::sleep(Duration::from_millis(1));
     }
     fixture.server.stop(Duration::from_millis(10)).unwrap();
@@ -142,9 +142,9 @@ fn connections_over_the_limit_wait_for_others_to_close() {
     assert!(waiting.stream().peek(&mut [0]).is_err(), "a fourth connection was served");
     waiting.stream().set_read_timeout(Some(NEVER)).unwrap();
     drop(open.pop());
-    assert_eq!(waiting.read_answer("GET").status, 200);
+    assert_eq!(waiting.read_response("GET").status, 200);
     // Accepting waited when the third had come, and waits again now that the fourth has.
-    while waiting.ask("GET", "/v0/stats", b"").json()["server"]["accept_waits"] != 2 {
+    while waiting.request("GET", "/v0/stats", b"").json()["server"]["accept_waits"] != 2 {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -154,7 +154,7 @@ fn connections_are_spread_evenly() {
     let fixture = Fixture::with(ServerConfig { selectors: 4, ..config() });
     let mut clients: Vec<Client> = (0..40).map(|_| fixture.client()).collect();
     clients.iter_mut().for_each(Client::assert_goes_on);
-    let stats = clients[0].ask("GET", "/v0/stats", b"").json();
+    let stats = clients[0].request("GET", "/v0/stats", b"").json();
     assert_eq!(
         stats["server"]["connections_open_by_selector"],
         serde_json::json!([10, 10, 10, 10])

@@ -1,4 +1,4 @@
-//! The server over real sockets, on a store in memory with faults on cue.
+//! The server over real sockets, on a store in memory with injected faults.
 
 mod admin_listener;
 mod bodies;

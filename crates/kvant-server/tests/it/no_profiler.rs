@@ -6,6 +6,6 @@ use crate::fixture::Fixture;
 fn profiles_are_501() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
-    client.ask("POST", "/v0/profile", b"").assert_problem(501, "no-profiler");
+    client.request("POST", "/v0/profile", b"").assert_problem(501, "no-profiler");
     client.assert_goes_on();
 }

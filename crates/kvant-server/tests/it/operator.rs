@@ -13,13 +13,13 @@ fn status_and_health() {
         ("/v0/status", serde_json::json!({ "status": "ready" })),
         ("/health", serde_json::json!({ "status": "ready", "writes": "ok", "engine": "faulty" })),
     ] {
-        let answer = client.ask("GET", path, b"");
+        let response = client.request("GET", path, b"");
         assert_eq!(
-            (answer.status, answer.header("content-type")),
+            (response.status, response.header("content-type")),
             (200, Some("application/json")),
             "{path}"
         );
-        assert_eq!(answer.json(), body, "{path}");
+        assert_eq!(response.json(), body, "{path}");
     }
 }
 
@@ -27,8 +27,8 @@ fn status_and_health() {
 fn stats_hold_the_server_and_the_engine() {
     let fixture = Fixture::new();
     fixture.put("k", b"v");
-    fixture.ask("GET", "/nowhere", b"");
-    let stats = fixture.ask("GET", "/v0/stats", b"").json();
+    fixture.request("GET", "/nowhere", b"");
+    let stats = fixture.request("GET", "/v0/stats", b"").json();
     assert_eq!(stats["engine"]["records"], 1);
     assert_eq!(stats["server"]["batched_writes"], 1);
     assert_eq!(stats["server"]["connections_max"], 1000);
@@ -45,9 +45,9 @@ fn stats_hold_the_server_and_the_engine() {
 fn metrics_are_prometheus_text() {
     let fixture = Fixture::new();
     fixture.put("k", b"v");
-    let answer = fixture.ask("GET", "/metrics", b"");
-    assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
-    let text = String::from_utf8(answer.body).unwrap();
+    let response = fixture.request("GET", "/metrics", b"");
+    assert_eq!(response.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    let text = String::from_utf8(response.body).unwrap();
     assert!(
         text.contains(
             "\nkvant_requests_total{route=\"/v0/entity\",method=\"PUT\",status=\"2xx\"} 1\n"
@@ -77,12 +77,16 @@ fn flush_compact_checkpoint() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
     for operation in ["flush", "compact"] {
-        let answer = client.ask("POST", &format!("/v0/admin/{operation}"), b"");
-        assert_eq!((answer.status, &answer.json()["status"]), (200, &"done".into()), "{operation}");
+        let response = client.request("POST", &format!("/v0/admin/{operation}"), b"");
+        assert_eq!(
+            (response.status, &response.json()["status"]),
+            (200, &"done".into()),
+            "{operation}"
+        );
     }
     let by_query = format!("/v0/admin/checkpoint?dir={}", encode("с пробелом".as_bytes()));
-    assert_eq!(client.ask("POST", &by_query, b"").status, 200);
-    assert_eq!(client.ask("POST", "/v0/admin/checkpoint", br#"{"dir":"b"}"#).status, 200);
+    assert_eq!(client.request("POST", &by_query, b"").status, 200);
+    assert_eq!(client.request("POST", "/v0/admin/checkpoint", br#"{"dir":"b"}"#).status, 200);
     let made = fixture.store.checkpoints.lock().unwrap().clone();
     assert_eq!(made, [PathBuf::from("checkpoints/с пробелом"), PathBuf::from("checkpoints/b")]);
     client.assert_goes_on();
@@ -110,10 +114,12 @@ fn bad_checkpoints_are_400() {
         ("", br#"{"dir":"a","other":1}"#, "bad-body"),
     ];
     for (query, body, kind) in rows {
-        client.ask("POST", &format!("/v0/admin/checkpoint{query}"), body).assert_problem(400, kind);
+        client
+            .request("POST", &format!("/v0/admin/checkpoint{query}"), body)
+            .assert_problem(400, kind);
     }
     client
-        .ask("POST", "/v0/admin/checkpoint", &[b' '; 70_000])
+        .request("POST", "/v0/admin/checkpoint", &[b' '; 70_000])
         .assert_problem(413, "value-too-long");
     client.assert_goes_on();
     assert!(fixture.store.checkpoints.lock().unwrap().is_empty());
@@ -122,9 +128,9 @@ fn bad_checkpoints_are_400() {
 #[test]
 fn openapi_is_json() {
     let fixture = Fixture::new();
-    let answer = fixture.ask("GET", "/openapi.json", b"");
-    assert_eq!(answer.header("content-type"), Some("application/json"));
-    assert!(answer.json()["openapi"].as_str().is_some_and(|version| version.starts_with("3.")));
+    let response = fixture.request("GET", "/openapi.json", b"");
+    assert_eq!(response.header("content-type"), Some("application/json"));
+    assert!(response.json()["openapi"].as_str().is_some_and(|version| version.starts_with("3.")));
 }
 
 #[test]
@@ -139,7 +145,7 @@ fn refusals_and_workers_are_shown() {
     let mut client = fixture.client();
     // A worker counts a job just after it has delivered the reply.
     let server = loop {
-        let server = client.ask("GET", "/v0/stats", b"").json()["server"].take();
+        let server = client.request("GET", "/v0/stats", b"").json()["server"].take();
         if server["pool"]["done"]["write"] != 0 {
             break server;
         }
@@ -150,7 +156,7 @@ fn refusals_and_workers_are_shown() {
     let pool = &server["pool"];
     assert_eq!((&pool["workers"], &pool["queue_capacity"]), (&3.into(), &17.into()));
     assert_eq!(pool["done"]["write"], 1, "{pool}");
-    let text = String::from_utf8(client.ask("GET", "/metrics", b"").body).unwrap();
+    let text = String::from_utf8(client.request("GET", "/metrics", b"").body).unwrap();
     for line in [
         "kvant_refused_total{class=\"read\",reason=\"queue-full\"} 0",
         "kvant_overloaded 0",

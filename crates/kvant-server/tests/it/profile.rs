@@ -1,6 +1,6 @@
 //! `POST /v0/profile`. A process records one profile at a time, so these tests take turns.
 
-use crate::client::{Answer, Client};
+use crate::client::{Client, Response};
 use crate::fixture::{Fixture, NEVER};
 use flate2::read::GzDecoder;
 use kvant_profiler::recording::{self, Kind, Recording};
@@ -17,28 +17,28 @@ fn turn() -> MutexGuard<'static, ()> {
 }
 
 /// Requests a profile while the server is busy.
-fn profile(fixture: &Fixture, query: &str) -> Answer {
+fn profile(fixture: &Fixture, query: &str) -> Response {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut client = fixture.client();
             while !is_over.load(Ordering::Relaxed) {
-                let put = client.ask("PUT", "/v0/entity?id=k", &[b'v'; 2000]);
+                let put = client.request("PUT", "/v0/entity?id=k", &[b'v'; 2000]);
                 assert_eq!(put.status, 201);
-                assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").status, 200);
+                assert_eq!(client.request("GET", "/v0/entity?id=k", b"").status, 200);
             }
         });
-        let answer = fixture.ask("POST", &format!("/v0/profile?{query}"), b"");
+        let response = fixture.request("POST", &format!("/v0/profile?{query}"), b"");
         is_over.store(true, Ordering::Relaxed);
-        assert_eq!(answer.status, 200, "{answer:?}");
-        assert_eq!(answer.header("cache-control"), Some("no-store"));
-        answer
+        assert_eq!(response.status, 200, "{response:?}");
+        assert_eq!(response.header("cache-control"), Some("no-store"));
+        response
     })
 }
 
-fn decode(answer: &Answer) -> Recording {
-    assert_eq!(answer.header("content-type"), Some("application/vnd.kvant.profile"));
-    recording::decode(&answer.body).unwrap()
+fn decode(response: &Response) -> Recording {
+    assert_eq!(response.header("content-type"), Some("application/vnd.kvant.profile"));
+    recording::decode(&response.body).unwrap()
 }
 
 fn has_function(recording: &Recording, part: &str) -> bool {
@@ -99,7 +99,7 @@ fn the_client_resolves_symbols_that_it_knows() {
 }
 
 #[test]
-fn other_formats_are_for_other_tools() {
+fn recordings_are_exported_for_other_tools() {
     let _turn = turn();
     let fixture = Fixture::new();
     let collapsed = profile(&fixture, "duration=1s&event=cpu&format=collapsed&rate=1000");
@@ -127,9 +127,9 @@ fn other_formats_are_for_other_tools() {
 fn an_unknown_parameter_is_400_and_the_valid_ones_are_listed() {
     let fixture = Fixture::new();
     let mut client = fixture.client();
-    let answer = client.ask("POST", "/v0/profile?seconds=1&format=kprof", b"");
-    answer.assert_problem(400, "bad-query");
-    let text = String::from_utf8(answer.body.clone()).unwrap();
+    let response = client.request("POST", "/v0/profile?seconds=1&format=kprof", b"");
+    response.assert_problem(400, "bad-query");
+    let text = String::from_utf8(response.body.clone()).unwrap();
     for part in ["`seconds`", "event, duration, format, rate, engine, kind, known"] {
         assert!(text.contains(part), "{text}");
     }
@@ -152,9 +152,11 @@ fn invalid_parameters_are_400() {
         "kind=cpu",
         "event=cpu&event=lock",
     ] {
-        client.ask("POST", &format!("/v0/profile?{query}"), b"").assert_problem(400, "bad-query");
+        client
+            .request("POST", &format!("/v0/profile?{query}"), b"")
+            .assert_problem(400, "bad-query");
     }
-    client.ask("GET", "/v0/profile", b"").assert_problem(405, "method-not-allowed");
+    client.request("GET", "/v0/profile", b"").assert_problem(405, "method-not-allowed");
     client.assert_goes_on();
 }
 
@@ -163,7 +165,8 @@ fn begin(fixture: &Fixture) -> Client {
     let mut client = fixture.client();
     client.send_request("POST", "/v0/profile?duration=60m&format=kprof&event=lock", b"");
     loop {
-        let other = fixture.ask("POST", "/v0/profile?duration=100ms&format=kprof&event=lock", b"");
+        let other =
+            fixture.request("POST", "/v0/profile?duration=100ms&format=kprof&event=lock", b"");
         match other.status {
             409 => {
                 other.assert_problem(409, "profile-running");
@@ -171,9 +174,9 @@ fn begin(fixture: &Fixture) -> Client {
             }
             status => assert_eq!(status, 200, "{other:?}"),
         }
-        if client.is_answered() {
+        if client.has_response() {
             // Another recording runs.
-            client.read_answer("POST").assert_problem(409, "profile-running");
+            client.read_response("POST").assert_problem(409, "profile-running");
             client.send_request("POST", "/v0/profile?duration=60m&format=kprof&event=lock", b"");
         }
     }
@@ -181,7 +184,7 @@ fn begin(fixture: &Fixture) -> Client {
 
 /// Waits until nothing is recorded any more.
 fn wait_for_end(fixture: &Fixture) {
-    while fixture.ask("POST", "/v0/profile?duration=100ms&event=lock", b"").status == 409 {
+    while fixture.request("POST", "/v0/profile?duration=100ms&event=lock", b"").status == 409 {
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -202,7 +205,7 @@ fn a_client_that_half_closes_receives_the_recording_so_far() {
     let fixture = Fixture::new();
     let mut client = begin(&fixture);
     client.shutdown_write();
-    let recording = decode(&client.read_answer("POST"));
+    let recording = decode(&client.read_response("POST"));
     assert!(recording.facts.duration_ns < 3_600_000_000_000);
     wait_for_end(&fixture);
 }
@@ -213,6 +216,6 @@ fn a_server_that_stops_sends_the_recording_so_far() {
     let fixture = Fixture::new();
     let mut client = begin(&fixture);
     fixture.server.stop(NEVER).unwrap();
-    decode(&client.read_answer("POST"));
+    decode(&client.read_response("POST"));
     assert!(client.is_closed());
 }

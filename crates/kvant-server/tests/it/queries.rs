@@ -36,17 +36,21 @@ fn bad_queries_are_400_and_the_connection_goes_on() {
     ];
     for query in entity {
         for method in ["GET", "PUT", "DELETE"] {
-            let answer = client.ask(method, &format!("/v0/entity{query}"), b"");
-            assert_eq!(answer.json()["type"], "bad-query", "{method} {query:?}");
-            answer.assert_problem(400, "bad-query");
+            let response = client.request(method, &format!("/v0/entity{query}"), b"");
+            assert_eq!(response.json()["type"], "bad-query", "{method} {query:?}");
+            response.assert_problem(400, "bad-query");
         }
-        assert_eq!(client.ask("HEAD", &format!("/v0/entity{query}"), b"").status, 400, "{query:?}");
+        assert_eq!(
+            client.request("HEAD", &format!("/v0/entity{query}"), b"").status,
+            400,
+            "{query:?}"
+        );
     }
     for ttl in
         ["", "0", "-1", "+1", "1.5", "x", "315360001", "99999999999999999999", "1&ttl=1", "%2B1"]
     {
-        let answer = client.ask("PUT", &format!("/v0/entity?id=k&ttl={ttl}"), b"v");
-        assert_eq!(answer.status, 400, "ttl={ttl:?}");
+        let response = client.request("PUT", &format!("/v0/entity?id=k&ttl={ttl}"), b"v");
+        assert_eq!(response.status, 400, "ttl={ttl:?}");
     }
     let ranges = [
         "",
@@ -65,7 +69,9 @@ fn bad_queries_are_400_and_the_connection_goes_on() {
         "?start=a&limit=99999999999999999999",
     ];
     for query in ranges {
-        client.ask("GET", &format!("/v0/entities{query}"), b"").assert_problem(400, "bad-query");
+        client
+            .request("GET", &format!("/v0/entities{query}"), b"")
+            .assert_problem(400, "bad-query");
     }
     client.assert_goes_on();
 }
@@ -82,42 +88,42 @@ fn valid_queries_are_accepted() {
         "?&&id=a+b&",
         "?id=a+b&ttl=nonsense",
     ];
-    assert_eq!(client.ask("PUT", "/v0/entity?id=a+b", b"plus").status, 201);
+    assert_eq!(client.request("PUT", "/v0/entity?id=a+b", b"plus").status, 201);
     for query in same {
-        let get = client.ask("GET", &format!("/v0/entity{query}"), b"");
+        let get = client.request("GET", &format!("/v0/entity{query}"), b"");
         assert_eq!((get.status, &get.body[..]), (200, &b"plus"[..]), "{query}");
     }
     assert_eq!(
-        client.ask("GET", "/v0/entity?id=a%20b", b"").status,
+        client.request("GET", "/v0/entity?id=a%20b", b"").status,
         404,
         "a plus sign is no space"
     );
     for query in ["?id=a+b&ack=1&from=1", "?id=a+b&replicas=1/1", "?id=a+b&replicas=1%2F1"] {
         for (method, status) in [("GET", 200), ("PUT", 201), ("DELETE", 202), ("PUT", 201)] {
             assert_eq!(
-                client.ask(method, &format!("/v0/entity{query}"), b"").status,
+                client.request(method, &format!("/v0/entity{query}"), b"").status,
                 status,
                 "{method} {query}"
             );
         }
     }
     assert_eq!(
-        client.ask("PUT", "/v0/entity?id=k&ttl=%31%30", b"1").status,
+        client.request("PUT", "/v0/entity?id=k&ttl=%31%30", b"1").status,
         201,
         "digits may be encoded"
     );
     // A value with an equals sign, and bytes that are no UTF-8.
-    assert_eq!(client.ask("PUT", "/v0/entity?id=a=b&ttl=1", b"1").status, 201);
-    assert_eq!(client.ask("GET", "/v0/entity?id=a%3Db", b"").status, 200);
-    assert_eq!(client.ask("PUT", "/v0/entity?id=%ff%00", b"1").status, 201);
-    assert_eq!(client.ask("GET", "/v0/entity?id=%FF%00", b"").status, 200);
+    assert_eq!(client.request("PUT", "/v0/entity?id=a=b&ttl=1", b"1").status, 201);
+    assert_eq!(client.request("GET", "/v0/entity?id=a%3Db", b"").status, 200);
+    assert_eq!(client.request("PUT", "/v0/entity?id=%ff%00", b"1").status, 201);
+    assert_eq!(client.request("GET", "/v0/entity?id=%FF%00", b"").status, 200);
 }
 
 #[test]
 fn absolute_targets_are_accepted() {
     let fixture = Fixture::new();
     fixture.put("k", b"v");
-    assert_eq!(fixture.ask("GET", "http://localhost/v0/entity?id=k", b"").body, b"v");
+    assert_eq!(fixture.request("GET", "http://localhost/v0/entity?id=k", b"").body, b"v");
 }
 
 #[test]
@@ -136,11 +142,11 @@ fn unknown_paths_are_400() {
         "/v0/%73tatus",
     ] {
         for method in ["GET", "POST", "PUT"] {
-            client.ask(method, path, b"body").assert_problem(400, "unknown-path");
+            client.request(method, path, b"body").assert_problem(400, "unknown-path");
         }
     }
     client.send("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n");
-    client.read_answer("OPTIONS").assert_problem(400, "unknown-path");
+    client.read_response("OPTIONS").assert_problem(400, "unknown-path");
     client.assert_goes_on();
 }
 
@@ -169,9 +175,9 @@ fn other_methods_are_405_with_allow() {
     ];
     for (path, allow, methods) in rows {
         for method in methods {
-            let answer = client.ask(method, path, b"body");
-            answer.assert_problem(405, "method-not-allowed");
-            assert_eq!(answer.header("allow"), Some(allow), "{method} {path}");
+            let response = client.request(method, path, b"body");
+            response.assert_problem(405, "method-not-allowed");
+            assert_eq!(response.header("allow"), Some(allow), "{method} {path}");
         }
     }
     client.assert_goes_on();

@@ -1,6 +1,6 @@
 //! Requests of web pages of other sites are rejected, whatever they are.
 
-use crate::client::{Answer, Client};
+use crate::client::{Client, Response};
 use crate::fixture::{Fixture, config};
 use kvant_server::ServerConfig;
 use std::sync::atomic::Ordering::SeqCst;
@@ -66,13 +66,13 @@ fn fixture() -> Fixture {
     })
 }
 
-fn ask(client: &mut Client, method: &str, target: &str, headers: &str) -> Answer {
+fn request(client: &mut Client, method: &str, target: &str, headers: &str) -> Response {
     let (length, body) = match method {
         "PUT" | "POST" => ("Content-Length: 3\r\n", "new"),
         _ => ("", ""),
     };
     client.send(format!("{method} {target} HTTP/1.1\r\n{headers}{length}\r\n{body}"));
-    client.read_answer(method)
+    client.read_response(method)
 }
 
 #[test]
@@ -85,13 +85,13 @@ fn requests_of_other_sites_are_403_for_every_method_and_path_and_nothing_is_done
             let mut client = Client::connect(address);
             for (method, target) in REQUESTS {
                 for headers in FOREIGN {
-                    let answer = ask(&mut client, method, target, &format!("{headers}{way}"));
+                    let response = request(&mut client, method, target, &format!("{headers}{way}"));
                     if method == "HEAD" {
-                        assert_eq!(answer.status, 403, "{headers}");
+                        assert_eq!(response.status, 403, "{headers}");
                         continue;
                     }
-                    answer.assert_problem(403, "foreign-site");
-                    let problem = answer.json();
+                    response.assert_problem(403, "foreign-site");
+                    let problem = response.json();
                     let detail = problem["detail"].as_str().unwrap();
                     assert!(detail.starts_with("nothing was done: "), "{detail}");
                     assert!(detail.contains("--allowed-hosts"), "{detail}");
@@ -103,7 +103,7 @@ fn requests_of_other_sites_are_403_for_every_method_and_path_and_nothing_is_done
     assert_eq!(fixture.store.batches.load(SeqCst), batches);
     assert_eq!(fixture.store.reads.load(SeqCst), reads);
     assert!(fixture.store.checkpoints.lock().unwrap().is_empty());
-    assert_eq!(fixture.ask("GET", "/v0/entity?id=kept", b"").body, b"old");
+    assert_eq!(fixture.request("GET", "/v0/entity?id=kept", b"").body, b"old");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn own_hosts_and_pages_are_served() {
         for headers in OWN {
             let headers = format!("{headers}{way}");
             let status =
-                |method, target| ask(&mut fixture.client(), method, target, &headers).status;
+                |method, target| request(&mut fixture.client(), method, target, &headers).status;
             assert_eq!(status("GET", "/v0/status"), 200, "{headers}");
             assert_eq!(status("PUT", "/v0/entity?id=k"), 201, "{headers}");
             assert_eq!(status("GET", "/v0/entity?id=k"), 200, "{headers}");
@@ -124,7 +124,7 @@ fn own_hosts_and_pages_are_served() {
     // HTTP/1.0 clients name no host.
     let mut old = fixture.client();
     old.send("GET /v0/status HTTP/1.0\r\n\r\n");
-    assert_eq!(old.read_answer("GET").status, 200);
+    assert_eq!(old.read_response("GET").status, 200);
 }
 
 #[test]
@@ -136,8 +136,8 @@ fn the_host_of_an_absolute_target_is_checked_too() {
         ("http://example.org/v0/status", 403),
         (&with_user, 400),
     ] {
-        let answer = ask(&mut fixture.client(), "GET", target, "Host: localhost\r\n");
-        assert_eq!(answer.status, status, "{target}");
+        let response = request(&mut fixture.client(), "GET", target, "Host: localhost\r\n");
+        assert_eq!(response.status, status, "{target}");
     }
 }
 
@@ -148,9 +148,9 @@ fn a_foreign_put_that_expects_continue_is_refused_without_it() {
     client.send(
         "PUT /v0/entity?id=k HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n",
     );
-    let answer = client.read_answer("PUT");
-    answer.assert_problem(403, "foreign-site");
-    assert!(answer.closes());
+    let response = client.read_response("PUT");
+    response.assert_problem(403, "foreign-site");
+    assert!(response.closes());
     assert!(client.is_closed());
 }
 
@@ -158,8 +158,8 @@ fn a_foreign_put_that_expects_continue_is_refused_without_it() {
 fn the_refusal_names_the_host_that_could_be_allowed() {
     let fixture = fixture();
     let detail = |headers: &str| {
-        let answer = ask(&mut fixture.client(), "GET", "/v0/status", headers);
-        answer.json()["detail"].as_str().unwrap().to_string()
+        let response = request(&mut fixture.client(), "GET", "/v0/status", headers);
+        response.json()["detail"].as_str().unwrap().to_string()
     };
     let named = detail("Host: db.example:8080\r\n");
     assert!(named.ends_with("--allowed-hosts db.example"), "{named}");

@@ -9,13 +9,13 @@ fn the_response_is_a_list() {
     let mut client = fixture.client();
     for query in ["", "?limit=1", "?limit=100000", "?operation=get", "?operation=%67et&limit=2&x=y"]
     {
-        let answer = client.ask("GET", &format!("/v0/slow{query}"), b"");
+        let response = client.request("GET", &format!("/v0/slow{query}"), b"");
         assert_eq!(
-            (answer.status, answer.header("content-type")),
+            (response.status, response.header("content-type")),
             (200, Some("application/json")),
             "{query}"
         );
-        assert!(answer.json().is_array(), "{query}");
+        assert!(response.json().is_array(), "{query}");
     }
     client.assert_goes_on();
 }
@@ -35,7 +35,7 @@ fn bad_queries_are_400() {
         "operation=%zz",
         "operation=get&operation=put",
     ] {
-        client.ask("GET", &format!("/v0/slow?{query}"), b"").assert_problem(400, "bad-query");
+        client.request("GET", &format!("/v0/slow?{query}"), b"").assert_problem(400, "bad-query");
     }
     client.assert_goes_on();
 }

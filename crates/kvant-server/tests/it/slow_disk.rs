@@ -34,19 +34,19 @@ fn with_a_cold_table(sync: SyncLevel) -> Kvant {
     let mut client = kvant.client();
     let value = [b'v'; 1000];
     for number in 0..200 {
-        assert_eq!(client.ask("PUT", &target(number), &value).status, 201);
+        assert_eq!(client.request("PUT", &target(number), &value).status, 201);
     }
-    assert_eq!(client.ask("POST", "/v0/admin/flush", b"").status, 200);
-    assert_eq!(client.ask("GET", &target(0), b"").status, 200);
+    assert_eq!(client.request("POST", "/v0/admin/flush", b"").status, 200);
+    assert_eq!(client.request("GET", &target(0), b"").status, 200);
     kvant
 }
 
 /// Requests for the status and for records in memory, ten times.
-fn ask_for_what_is_in_memory(client: &mut Client) {
+fn request_records_in_memory(client: &mut Client) {
     for _ in 0..10 {
-        assert_eq!(client.ask("GET", "/v0/status", b"").status, 200);
-        assert_eq!(client.ask("GET", &target(0), b"").status, 200);
-        assert_eq!(client.ask("GET", "/v0/entity?id=in-no-table", b"").status, 404);
+        assert_eq!(client.request("GET", "/v0/status", b"").status, 200);
+        assert_eq!(client.request("GET", &target(0), b"").status, 200);
+        assert_eq!(client.request("GET", "/v0/entity?id=in-no-table", b"").status, 404);
     }
 }
 
@@ -57,18 +57,18 @@ fn cached_reads_and_status_do_not_wait_for_reads_of_the_disk() {
     let (mut cold, mut warm) = (kvant.client(), kvant.client());
     let overtaken = (1..=TRIES).any(|block| {
         cold.send_request("GET", &target(20 * block - 1), b"");
-        ask_for_what_is_in_memory(&mut warm);
-        let overtaken = !cold.is_answered();
-        assert_eq!(cold.read_answer("GET").status, 200);
+        request_records_in_memory(&mut warm);
+        let overtaken = !cold.has_response();
+        assert_eq!(cold.read_response("GET").status, 200);
         overtaken
     });
     assert!(overtaken, "reads of memory wait for the disk");
     let range = "/v0/entities?start=k0005";
     let overtaken = (1..=TRIES).any(|_| {
         cold.send_request("GET", range, b"");
-        ask_for_what_is_in_memory(&mut warm);
-        let overtaken = !cold.is_answered();
-        assert_eq!(cold.read_answer("GET").chunks.len(), 195);
+        request_records_in_memory(&mut warm);
+        let overtaken = !cold.has_response();
+        assert_eq!(cold.read_response("GET").chunks.len(), 195);
         overtaken
     });
     assert!(overtaken, "reads of memory wait for a range");
@@ -82,9 +82,9 @@ fn reads_and_status_do_not_wait_for_fsyncs() {
     let (mut writer, mut warm) = (kvant.client(), kvant.client());
     let overtaken = (1..=TRIES).any(|number| {
         writer.send_request("PUT", &target(1000 + number), b"v");
-        ask_for_what_is_in_memory(&mut warm);
-        let overtaken = !writer.is_answered();
-        assert_eq!(writer.read_answer("PUT").status, 201);
+        request_records_in_memory(&mut warm);
+        let overtaken = !writer.has_response();
+        assert_eq!(writer.read_response("PUT").status, 201);
         overtaken
     });
     assert!(overtaken, "reads wait for an fsync");

@@ -1,4 +1,4 @@
-//! A store in memory, with faults on cue.
+//! A store in memory, with injected faults.
 
 use bytes::Bytes;
 use kvant_base::{Error, ErrorKind, Result};
@@ -22,7 +22,7 @@ pub(crate) struct Faults {
     pub(crate) fsync_fails: AtomicBool,
     /// Completions are called on another thread.
     pub(crate) completes_elsewhere: AtomicBool,
-    /// Reading this key finds damage.
+    /// Reading this key fails with corruption.
     pub(crate) damaged_key: Mutex<Option<Vec<u8>>>,
 }
 

@@ -13,7 +13,7 @@ const SOON: Duration = Duration::from_secs(3);
 /// A short limit that a test exceeds on purpose.
 const AT_ONCE: Duration = Duration::from_millis(200);
 
-fn impatient() -> ServerConfig {
+fn short_limits() -> ServerConfig {
     ServerConfig { connection_idle_max: SOON, head_wait_max: SOON, ..config() }
 }
 
@@ -23,7 +23,7 @@ fn wait_for_an_idle_connection(fixture: &Fixture) {
 }
 
 fn figure(fixture: &Fixture, name: &str) -> u64 {
-    let stats = fixture.ask("GET", "/v0/stats", b"").json();
+    let stats = fixture.request("GET", "/v0/stats", b"").json();
     stats["server"][name].as_u64().expect("a figure of the server")
 }
 
@@ -36,13 +36,13 @@ fn wait_for(fixture: &Fixture, name: &str, least: u64) {
 /// A connection on which hyper has served a request.
 fn with_hyper(fixture: &Fixture) -> Client {
     let mut client = fixture.client();
-    assert_eq!(client.ask("GET", "/v0/entities?start=none", b"").status, 200);
+    assert_eq!(client.request("GET", "/v0/entities?start=none", b"").status, 200);
     client
 }
 
 #[test]
 fn an_idle_connection_is_closed_without_a_response() {
-    let fixture = Fixture::with(ServerConfig { head_wait_max: NEVER, ..impatient() });
+    let fixture = Fixture::with(ServerConfig { head_wait_max: NEVER, ..short_limits() });
     let mut fresh = fixture.client();
     let mut plain = fixture.client();
     plain.assert_goes_on();
@@ -77,13 +77,13 @@ fn each_request_restarts_the_idle_time() {
     let started = Instant::now();
     while started.elapsed() < SOON + SOON / 3 {
         plain.assert_goes_on();
-        assert_eq!(other.ask("GET", "/v0/entities?start=none", b"").status, 200);
+        assert_eq!(other.request("GET", "/v0/entities?start=none", b"").status, 200);
         std::thread::sleep(Duration::from_millis(100));
     }
 }
 
 #[test]
-fn a_head_that_trickles_is_408() {
+fn a_head_that_arrives_too_slowly_is_408() {
     let fixture = Fixture::with(ServerConfig { head_wait_max: AT_ONCE, ..config() });
     let mut used = fixture.client();
     used.assert_goes_on();
@@ -93,15 +93,15 @@ fn a_head_that_trickles_is_408() {
         client.send(b"G");
         client.stream().set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         for byte in head.skip(1) {
-            // The answer may be there before this byte: what is sent then is lost.
+            // The response may precede this byte, which is then lost.
             if client.stream().peek(&mut [0]).is_ok() || !client.send_if_open([*byte]) {
                 break;
             }
         }
         client.stream().set_read_timeout(Some(NEVER)).unwrap();
-        let answer = client.read_answer("GET");
-        assert!(answer.status == 408 && answer.closes(), "{answer:?}");
-        assert!(answer.body.is_empty() && answer.header("date").is_some(), "{answer:?}");
+        let response = client.read_response("GET");
+        assert!(response.status == 408 && response.closes(), "{response:?}");
+        assert!(response.body.is_empty() && response.header("date").is_some(), "{response:?}");
         assert!(client.is_closed());
     }
     assert_eq!(figure(&fixture, "head_timeouts"), 3);
@@ -113,8 +113,8 @@ fn a_head_pipelined_after_a_whole_request_is_408_too() {
     let fixture = Fixture::with(ServerConfig { head_wait_max: AT_ONCE, ..config() });
     let mut client = fixture.client();
     client.send("GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\nGET /v0/st");
-    assert_eq!(client.read_answer("GET").status, 200);
-    assert_eq!(client.read_answer("GET").status, 408);
+    assert_eq!(client.read_response("GET").status, 200);
+    assert_eq!(client.read_response("GET").status, 408);
     assert!(client.is_closed());
 }
 
@@ -125,16 +125,16 @@ fn the_rest_of_a_head_may_come_later() {
     // Behind a request, so that hyper has both, and gives the connection back while it waits for
     // the rest.
     client.send("GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\nGET /v0/st");
-    assert_eq!(client.read_answer("GET").status, 200);
+    assert_eq!(client.read_response("GET").status, 200);
     wait_for_an_idle_connection(&fixture);
     client.send("atus HTTP/1.1\r\nHost: x\r\n\r\n");
-    assert_eq!(client.read_answer("GET").status, 200);
+    assert_eq!(client.read_response("GET").status, 200);
     assert_eq!(figure(&fixture, "head_timeouts"), 0);
 }
 
 #[test]
 fn a_client_that_waits_for_a_response_is_not_cut() {
-    let fixture = Fixture::with(impatient());
+    let fixture = Fixture::with(short_limits());
     fixture.store.faults.stalled.store(true, SeqCst);
     let mut plain = fixture.client();
     plain.send_request("PUT", "/v0/entity?id=a", b"v");
@@ -149,12 +149,12 @@ fn a_client_that_waits_for_a_response_is_not_cut() {
     wait_for(&fixture, "write_stalls", 1);
     wait_for_an_idle_connection(&fixture);
     fixture.store.end_stall();
-    assert_eq!(plain.read_answer("PUT").status, 201);
-    assert_eq!(other.read_answer("PUT").status, 201);
-    assert_eq!(pipeline.read_answer("PUT").status, 201);
-    assert_eq!(pipeline.read_answer("PUT").status, 201);
+    assert_eq!(plain.read_response("PUT").status, 201);
+    assert_eq!(other.read_response("PUT").status, 201);
+    assert_eq!(pipeline.read_response("PUT").status, 201);
+    assert_eq!(pipeline.read_response("PUT").status, 201);
     pipeline.send("atus HTTP/1.1\r\nHost: x\r\n\r\n");
-    assert_eq!(pipeline.read_answer("GET").status, 200);
+    assert_eq!(pipeline.read_response("GET").status, 200);
 }
 
 #[test]
@@ -164,12 +164,12 @@ fn a_slow_reader_of_a_range_is_not_cut() {
         fixture.put(&format!("k{i}"), &[b'v'; 100_000]);
     }
     let Fixture { store, .. } = &fixture;
-    let impatient = Fixture::with_store(impatient(), store.clone());
+    let impatient = Fixture::with_store(short_limits(), store.clone());
     let mut client = impatient.client();
     client.send_request("GET", "/v0/entities?start=k", b"");
     wait_for_an_idle_connection(&impatient);
-    let answer = client.read_answer("GET");
-    assert!(answer.chunks.len() == 300 && answer.complete);
+    let response = client.read_response("GET");
+    assert!(response.chunks.len() == 300 && response.complete);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_reader_that_takes_bytes_steadily_is_not_cut() {
     fixture.put("k", &[b'v'; VALUE_BYTES]);
     let mut client = fixture.client();
     client.send_request("GET", "/v0/entity?id=k", b"");
-    let head = client.read_head().expect("an answer");
+    let head = client.read_head().expect("a response");
     assert_eq!(head.status, 200);
     // At this rate the kernel takes nothing from the server for more than the limit: its buffers
     // are larger.
@@ -215,16 +215,16 @@ fn a_short_body_that_does_not_come_is_408() {
     ] {
         let mut client = fixture.client();
         client.send(format!("PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n{part}"));
-        let answer = client.read_answer("PUT");
-        answer.assert_problem(408, "request-timeout");
-        assert!(answer.closes() && client.is_closed(), "{head}");
+        let response = client.read_response("PUT");
+        response.assert_problem(408, "request-timeout");
+        assert!(response.closes() && client.is_closed(), "{head}");
     }
     assert_eq!(figure(&fixture, "body_timeouts"), 5);
-    assert_eq!(fixture.ask("GET", "/v0/entity?id=k", b"").status, 404);
+    assert_eq!(fixture.request("GET", "/v0/entity?id=k", b"").status, 404);
 }
 
 #[test]
-fn a_body_that_trickles_is_408() {
+fn a_body_that_arrives_too_slowly_is_408() {
     let fixture =
         Fixture::with(ServerConfig { range_idle_max: Duration::from_secs(1), ..config() });
     let mut client = fixture.client();
@@ -236,7 +236,7 @@ fn a_body_that_trickles_is_408() {
         assert!(started.elapsed() < NEVER, "the time of a body is unlimited");
     }
     client.stream().set_read_timeout(Some(NEVER)).unwrap();
-    client.read_answer("PUT").assert_problem(408, "request-timeout");
+    client.read_response("PUT").assert_problem(408, "request-timeout");
     assert!(started.elapsed() >= Duration::from_secs(1), "{:?}", started.elapsed());
 }
 
@@ -257,7 +257,7 @@ fn many_slow_heads_do_not_keep_others_from_being_served() {
     wait_for(&fixture, "head_timeouts", 1000);
     other.assert_goes_on();
     for client in &mut slow {
-        assert_eq!(client.read_answer("GET").status, 408);
+        assert_eq!(client.read_response("GET").status, 408);
         assert!(client.is_closed());
     }
     while figure(&fixture, "connections_open") > 2 {
@@ -276,7 +276,7 @@ fn slow_heads_make_room_for_others_at_the_limit_of_connections() {
     for client in &mut slow {
         client.send("GET /v0/status HT");
     }
-    assert_eq!(fixture.ask("GET", "/v0/status", b"").status, 200);
+    assert_eq!(fixture.request("GET", "/v0/status", b"").status, 200);
 }
 
 #[test]
@@ -298,8 +298,8 @@ fn an_idle_connection_frees_its_buffers() {
     for client in &mut clients {
         for _ in 0..2 {
             client.assert_goes_on();
-            assert_eq!(client.ask("PUT", "/v0/entity?id=k", &[b'v'; 20_000]).status, 201);
-            assert_eq!(client.ask("GET", "/v0/entity?id=k", b"").body.len(), 20_000);
+            assert_eq!(client.request("PUT", "/v0/entity?id=k", &[b'v'; 20_000]).status, 201);
+            assert_eq!(client.request("GET", "/v0/entity?id=k", b"").body.len(), 20_000);
         }
     }
 }

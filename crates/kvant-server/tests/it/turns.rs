@@ -15,7 +15,7 @@ fn the_status_overtakes_requests_that_wait_for_their_turn() {
     let mut busy: Vec<Client> = (0..BUSY_COUNT).map(|_| fixture.client()).collect();
     let mut status = fixture.client();
     busy.iter_mut().for_each(Client::assert_goes_on);
-    assert_eq!(status.ask("GET", "/v0/status", b"").status, 200);
+    assert_eq!(status.request("GET", "/v0/status", b"").status, 200);
     let overtakes = (0..TRIES).any(|_| {
         // The first blocks in storage, so that all others arrive meanwhile.
         let held = fixture.store.hold_reads();
@@ -24,10 +24,10 @@ fn the_status_overtakes_requests_that_wait_for_their_turn() {
         }
         status.send_request("GET", "/v0/status", b"");
         drop(held);
-        assert_eq!(status.read_answer("GET").status, 200);
-        let overtaken_count = busy.iter().rev().filter(|client| !client.is_answered()).count();
+        assert_eq!(status.read_response("GET").status, 200);
+        let overtaken_count = busy.iter().rev().filter(|client| !client.has_response()).count();
         for client in &mut busy {
-            assert_eq!(client.read_answer("GET").body, b"v");
+            assert_eq!(client.read_response("GET").body, b"v");
         }
         overtaken_count > 0
     });

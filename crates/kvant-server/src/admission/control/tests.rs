@@ -53,7 +53,7 @@ fn only_overload_gives_up_admitted_requests() {
 fn overload_goes_on_while_more_than_a_few_are_refused() {
     let mut control = overloaded(MS);
     let mut now_ns = WAIT_MAX;
-    let mut ask = |refused_one_in: u64, count: u64| {
+    let mut offer = |refused_one_in: u64, count: u64| {
         for index in 0..count {
             now_ns += MS;
             let wait_ns = if index % refused_one_in == 0 { 6 * MS } else { 0 };
@@ -61,6 +61,6 @@ fn overload_goes_on_while_more_than_a_few_are_refused() {
         }
         control.is_overloaded()
     };
-    assert!(ask(10, 2_000));
-    assert!(!ask(30, 1_100));
+    assert!(offer(10, 2_000));
+    assert!(!offer(30, 1_100));
 }

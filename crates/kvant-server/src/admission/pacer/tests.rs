@@ -34,7 +34,7 @@ fn clients_that_retry_at_once_take_a_twentieth_of_the_time() {
 }
 
 #[test]
-fn rests_are_short_and_soon_forgotten() {
+fn rests_are_short_and_soon_over() {
     let pacer = Pacer::default();
     let longest_ns = (0..100_000).map(|_| pacer.rest_ns(S)).max();
     assert_eq!(longest_ns, Some(REST_MAX_NS));

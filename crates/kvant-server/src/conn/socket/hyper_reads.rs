@@ -6,7 +6,7 @@ use kvant_base::Reservation;
 #[derive(Default)]
 pub(in crate::conn) struct HyperReads {
     /// Something was received, and nothing sent since.
-    pub(in crate::conn) is_unanswered: bool,
+    pub(in crate::conn) received_since_write: bool,
     /// Hyper found a head too large. Its response was discarded: the status may be another.
     pub(in crate::conn) is_too_large: bool,
     pub(in crate::conn) head_bytes: usize,

@@ -25,7 +25,7 @@ pub(crate) struct SocketState {
     /// When bytes arrived last.
     received_ns: Cell<u64>,
     /// When the kernel took the last response.
-    answered_ns: Cell<u64>,
+    responded_ns: Cell<u64>,
     /// Received and sent since the last request was recorded.
     received_bytes: Cell<u64>,
     pub(in crate::conn) sent_bytes: Cell<u64>,
@@ -72,7 +72,7 @@ impl SocketState {
     /// does not count.
     #[inline]
     pub(crate) fn lag_ns(&self, parsed_ns: u64) -> u64 {
-        parsed_ns.saturating_sub(self.received_ns.get().max(self.answered_ns.get()))
+        parsed_ns.saturating_sub(self.received_ns.get().max(self.responded_ns.get()))
     }
 
     /// Notes a request that hyper has parsed.
@@ -116,7 +116,7 @@ impl SocketState {
     /// Completes the trace of a request whose response was sent.
     pub(in crate::conn) fn finish_trace(&self, trace: &mut Trace, now_ns: u64) {
         trace.stamps.written_ns = now_ns;
-        self.answered_ns.set(now_ns);
+        self.responded_ns.set(now_ns);
         self.has_priority.set(trace.operation == Operation::Status);
         // Bytes of the body do not begin the next request.
         self.arrived_ns.set(None);

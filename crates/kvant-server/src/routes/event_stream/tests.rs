@@ -11,7 +11,7 @@ struct World {
     events: Arc<Events>,
     bell: Arc<Bell>,
     clock: Arc<MockClock>,
-    /// Its clock stands still until nothing but a timer is left to wait for.
+    /// Its clock advances only when every task waits for a timer.
     runtime: Runtime,
 }
 
@@ -59,7 +59,7 @@ fn outline(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_new_reader_gets_what_goes_on_and_what_is_new() {
+fn a_new_reader_gets_open_and_later_events() {
     let world = World::new(16);
     world.clock.advance(Duration::from_secs(2));
     world.add(1);
@@ -87,13 +87,13 @@ fn a_new_reader_gets_what_goes_on_and_what_is_new() {
 }
 
 #[test]
-fn a_reader_that_comes_back_gets_what_it_has_not() {
+fn a_reader_that_reconnects_gets_the_events_it_missed() {
     let world = World::new(200);
     world.add(100);
     let mut stream = world.stream(Some(98));
     assert_eq!(outline(&world.next(&mut stream)), ["id: 99", "id: 100"]);
     assert!(world.is_quiet(&mut stream));
-    // Long answers come in pieces.
+    // Long responses come in pieces.
     let mut stream = world.stream(Some(0));
     let [first, second] = [world.next(&mut stream), world.next(&mut stream)];
     assert_eq!(
@@ -105,7 +105,7 @@ fn a_reader_that_comes_back_gets_what_it_has_not() {
 }
 
 #[test]
-fn what_a_reader_missed_is_counted() {
+fn missed_events_are_counted() {
     let world = World::new(3);
     world.add(10);
     let mut stream = world.stream(Some(4));
@@ -121,7 +121,7 @@ fn what_a_reader_missed_is_counted() {
 }
 
 #[test]
-fn numbers_from_before_a_restart_mean_all() {
+fn a_number_from_before_a_restart_selects_all_events() {
     let world = World::new(16);
     world.add(2);
     let mut stream = world.stream(Some(500));
@@ -130,7 +130,7 @@ fn numbers_from_before_a_restart_mean_all() {
 }
 
 #[test]
-fn silence_is_broken() {
+fn a_quiet_stream_sends_comments() {
     let world = World::new(16);
     let mut stream = world.stream(Some(0));
     for _ in 0..3 {
@@ -160,7 +160,7 @@ fn streams_that_come_and_go_leave_one_listener() {
 }
 
 #[test]
-fn readers_hear_of_every_event_once_whoever_adds_it() {
+fn every_reader_gets_every_event_once_from_any_thread() {
     const COUNT: u64 = 2_000;
     let world = World::new(2 * COUNT as usize);
     let mut streams = [world.stream(Some(0)), world.stream(Some(0))];

@@ -300,12 +300,12 @@ fn a_reply_to_a_dropped_future_goes_to_no_other() {
 #[test]
 fn a_full_queue_returns_work_by_policy() {
     on_selector(async {
-        for (overload, answer) in
+        for (overload, response) in
             [(Overload::Reject, "queue-full get 1"), (Overload::CallerRuns, "here get 1")]
         {
             let fixture = Fixture::new(ServerConfig { queue_capacity: 1, overload, ..config() });
             let (first, second) = (fixture.get("0"), fixture.get("1"));
-            assert_eq!(described(second.await), answer);
+            assert_eq!(described(second.await), response);
             fixture.work().await;
             assert_eq!(described(first.await), "got 0");
         }

@@ -39,23 +39,23 @@ impl Fixture {
         let ticket = Ticket { selector: 0, slot: self.next_slot };
         self.next_slot += 1;
         self.now_ns += 1;
-        let mut gone = Vec::new();
+        let mut removed = Vec::new();
         let job = Job::new(work, ticket, self.now_ns);
-        self.queue.offer(job, self.now_ns, &mut gone);
-        slots_gone(&gone)
+        self.queue.offer(job, self.now_ns, &mut removed);
+        removed_slots(&removed)
     }
 
     /// The jobs that a worker takes, and those that are removed.
     fn take(&mut self) -> (Vec<usize>, Vec<(usize, Option<Refusal>)>) {
-        let (mut taken, mut gone) = (Vec::new(), Vec::new());
-        self.queue.take(self.now_ns, &mut taken, &mut gone);
+        let (mut taken, mut removed) = (Vec::new(), Vec::new());
+        self.queue.take(self.now_ns, &mut taken, &mut removed);
         let slots = taken.iter().map(|job| job.ticket.slot).collect();
-        (slots, slots_gone(&gone))
+        (slots, removed_slots(&removed))
     }
 
     fn taken(&mut self) -> Vec<usize> {
-        let (taken, gone) = self.take();
-        assert!(gone.is_empty());
+        let (taken, removed) = self.take();
+        assert!(removed.is_empty());
         taken
     }
 
@@ -64,8 +64,8 @@ impl Fixture {
     }
 }
 
-fn slots_gone(gone: &[RemovedJob]) -> Vec<(usize, Option<Refusal>)> {
-    gone.iter().map(|gone| (gone.job.ticket.slot, gone.refusal)).collect()
+fn removed_slots(removed: &[RemovedJob]) -> Vec<(usize, Option<Refusal>)> {
+    removed.iter().map(|removed| (removed.job.ticket.slot, removed.refusal)).collect()
 }
 
 fn get() -> Work {
@@ -257,10 +257,10 @@ fn a_queue_that_stops_refuses_waiting_and_new_jobs() {
     for work in [get(), range(), writes(3)] {
         fixture.offer(work);
     }
-    let mut gone = Vec::new();
-    fixture.queue.stop(&mut gone);
+    let mut removed = Vec::new();
+    fixture.queue.stop(&mut removed);
     let stopping = Some(Refusal::Stopping);
-    assert_eq!(slots_gone(&gone), [(0, stopping), (2, stopping), (1, stopping)]);
+    assert_eq!(removed_slots(&removed), [(0, stopping), (2, stopping), (1, stopping)]);
     assert_eq!(fixture.offer(get()), [(3, stopping)]);
     assert!(fixture.taken().is_empty());
 }

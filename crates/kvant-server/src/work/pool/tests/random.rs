@@ -13,7 +13,7 @@ async fn send_random_work(port: Rc<Port>, seed: u64, job_count: u64) -> u64 {
             0 => send(&port, range(index), vec![format!("{index} records")], drops).await,
             1..=3 => {
                 let key = format!("{}{name}", char::from(b"stndw"[rng.below(5) as usize]));
-                // Each kind of failure has a first letter of keys to itself.
+                // The first letter of a key selects the kind of failure.
                 let failure = match key.as_bytes()[0] {
                     b's' => "Stalled",
                     b'n' => "NoSpace",
@@ -77,7 +77,7 @@ fn every_job_of_many_selectors_has_one_reply_and_its_own() {
                         for client in clients {
                             assert_eq!(client.await.unwrap(), 100);
                         }
-                        // Replies to dropped futures come as well.
+                        // Replies to dropped futures arrive, too.
                         while port.in_flight.count() > 0 {
                             tokio::task::yield_now().await;
                         }

@@ -10,7 +10,7 @@ const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
 const TARGET: u64 = crate::admission::TARGET_NS;
 
-/// Workers on a queue, and clients that do not wait for answers.
+/// Workers on a queue, and clients that do not wait for responses.
 struct Simulation {
     queue: Queue,
     rng: Rng,
@@ -53,24 +53,24 @@ impl Simulation {
     fn offer(&mut self) {
         let ticket = Ticket { selector: 0, slot: 0 };
         let job = Job::new(get(), ticket, self.now_ns);
-        let mut gone = Vec::new();
-        self.queue.offer(job, self.now_ns, &mut gone);
-        self.refuse(gone);
+        let mut removed = Vec::new();
+        self.queue.offer(job, self.now_ns, &mut removed);
+        self.refuse(removed);
         let idle = (0..self.finished.len()).find(|&worker| self.finished[worker].is_none());
         if let Some(worker) = idle {
             self.take(worker);
         }
     }
 
-    fn refuse(&mut self, gone: Vec<RemovedJob>) {
-        let waits = gone.iter().map(|gone| self.now_ns - gone.job.queued_ns);
+    fn refuse(&mut self, removed: Vec<RemovedJob>) {
+        let waits = removed.iter().map(|removed| self.now_ns - removed.job.queued_ns);
         self.refusals_ns.extend(waits);
     }
 
     fn take(&mut self, worker: usize) {
-        let (mut taken, mut gone) = (Vec::new(), Vec::new());
-        self.queue.take(self.now_ns, &mut taken, &mut gone);
-        self.refuse(gone);
+        let (mut taken, mut removed) = (Vec::new(), Vec::new());
+        self.queue.take(self.now_ns, &mut taken, &mut removed);
+        self.refuse(removed);
         if taken.is_empty() {
             return;
         }
