@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 pub(crate) const ROUTE_ROWS: usize = Route::ALL.len() + 1;
 /// The labels of the columns of the request counters.
 pub(crate) const METHODS: [&str; 6] = ["GET", "HEAD", "PUT", "DELETE", "POST", "other"];
-/// Status classes 2xx to 5xx.
 pub(crate) const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
 /// A counter that one thread writes.
@@ -35,7 +34,6 @@ impl Counter {
 /// Declares [`Counters`] and [`ROWS`] from the names and the help texts of the counters.
 macro_rules! counters {
     ($($name:ident: $help:literal,)+) => {
-        /// The counters of one selector.
         #[derive(Default)]
         pub(crate) struct Counters {
             /// Connections that are open or on their way to this selector.
@@ -51,7 +49,6 @@ macro_rules! counters {
     };
 }
 
-/// A counter with its name and its help text.
 pub(crate) struct CounterRow {
     pub(crate) name: &'static str,
     pub(crate) help: &'static str,

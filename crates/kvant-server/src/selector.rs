@@ -42,7 +42,6 @@ thread_local! {
     static IDLE: Cell<Option<Waiting>> = const { Cell::new(None) };
 }
 
-/// What all selectors share.
 pub(crate) struct Selectors {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) server: Arc<ServerState>,
@@ -50,9 +49,7 @@ pub(crate) struct Selectors {
     pub(crate) connection_closed: Arc<Notify>,
 }
 
-/// A message to a selector.
 pub(crate) enum Message {
-    /// Serve this connection.
     Serve(std::net::TcpStream, Plane),
     /// Finish the requests in flight, for at most this long, then end.
     Stop(Duration),
@@ -309,7 +306,6 @@ fn open_count(counters: &[Arc<Counters>]) -> usize {
     counters.iter().map(|counters| counters.connections.load(Ordering::Relaxed)).sum()
 }
 
-/// The selector with the fewest connections.
 fn least_loaded(counters: &[Arc<Counters>]) -> usize {
     let fewest = (0..counters.len())
         .min_by_key(|&index| counters[index].connections.load(Ordering::Relaxed));

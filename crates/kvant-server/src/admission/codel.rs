@@ -6,7 +6,6 @@
 //! decides what to do: CoDel drops ever more packets until senders slow down, which suits TCP but
 //! not clients that wait for a response.
 
-/// Watches the waits of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Codel {
     /// Since when every wait has exceeded the target.

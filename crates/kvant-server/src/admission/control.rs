@@ -27,7 +27,6 @@ const REFUSED_ONE_IN: u64 = 20;
 /// counted over so many intervals: a slight overload causes few refusals in a single one.
 const WINDOW_INTERVALS: u64 = 5;
 
-/// The state of one class.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Control {
     cost: Cost,
@@ -52,7 +51,6 @@ impl Control {
         Control { worker_count: worker_count as u64, ..Control::default() }
     }
 
-    /// Notes what a request cost a worker.
     #[inline]
     pub(crate) fn note_cost(&mut self, cost_ns: u64) {
         self.cost.note(cost_ns);

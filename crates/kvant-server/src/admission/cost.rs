@@ -10,7 +10,6 @@ const WEIGHT: u64 = 16;
 const RISE_MAX: u64 = 8;
 const FIRST_NS_MAX: u64 = 1_000_000;
 
-/// A smoothed cost in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost(u64);
 

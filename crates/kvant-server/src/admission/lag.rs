@@ -17,7 +17,6 @@ use std::sync::Arc;
 /// about 5 us, so refusing a class that costs less than ten times that saves the selector little.
 const COSTLY_NS: u64 = 50_000;
 
-/// Admits the requests that one selector does itself.
 pub(crate) struct Lag {
     adaptive: bool,
     queue_wait_max_ns: u64,
@@ -80,7 +79,6 @@ impl Lag {
         self.codel.set(if was_idle { Codel::default() } else { codel });
     }
 
-    /// Notes what a request's storage work cost this selector.
     #[inline]
     pub(crate) fn note_cost(&self, class: Class, storage_ns: u64) {
         let cell = &self.costs[class as usize];

@@ -32,7 +32,6 @@ named_enum! {
     /// The kinds of storage work, by priority: the first goes first.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum Class {
-        /// A point read.
         Read = "read",
         /// A put or a delete.
         Write = "write",
@@ -58,7 +57,6 @@ named_enum! {
         /// It would have waited for too long, or has, while more requests came than the server can
         /// do.
         Overloaded = "overloaded",
-        /// The server is about to end.
         Stopping = "stopping",
     }
 }
@@ -66,7 +64,6 @@ named_enum! {
 impl Refusal {
     pub(crate) const COUNT: usize = Refusal::ALL.len();
 
-    /// Explains the refusal to the client.
     pub(crate) fn problem(self) -> Problem {
         let (kind, title, detail) = match self {
             Refusal::QueueFull => (

@@ -21,7 +21,6 @@ const BURST_COUNT: u64 = 32;
 /// The longest rest: a client must not wait for long for a server that has recovered.
 const REST_MAX_NS: u64 = 100_000_000;
 
-/// Paces the refusals of one selector.
 #[derive(Default)]
 pub(crate) struct Pacer {
     /// When all refusals so far have been paid for.

@@ -19,7 +19,6 @@ const CALM_NS: u64 = 1_000_000_000;
 /// Refusals closer together than this do not update the time that all selectors read.
 const STAMP_STEP_NS: u64 = 1_000_000;
 
-/// All refusals of a server.
 pub(crate) struct Refusals {
     // Own synchronisation.
     events: Arc<Events>,
@@ -29,7 +28,6 @@ pub(crate) struct Refusals {
     span: NamedMutex<Option<Span>>,
 }
 
-/// The current overload.
 struct Span {
     id: u64,
     start_ns: u64,
@@ -50,7 +48,6 @@ impl Refusals {
         })
     }
 
-    /// Counts requests that were refused now.
     pub(crate) fn add(&self, class: Class, reason: Refusal, request_count: usize, now_ns: u64) {
         self.end_if_calm(now_ns);
         self.counts[class as usize][reason as usize]
@@ -84,7 +81,6 @@ impl Refusals {
         self.overloaded.store(true, Ordering::Release);
     }
 
-    /// Ends an overload that is over.
     #[inline]
     pub(crate) fn end_if_calm(&self, now_ns: u64) {
         if self.overloaded.load(Ordering::Acquire) && self.is_calm(now_ns) {
@@ -119,7 +115,6 @@ impl Refusals {
         self.overloaded.load(Ordering::Acquire)
     }
 
-    /// Requests of `class` that were refused for `reason`.
     pub(crate) fn count(&self, class: Class, reason: Refusal) -> u64 {
         self.counts[class as usize][reason as usize].load(Ordering::Relaxed)
     }

@@ -45,7 +45,6 @@ impl Drop for Presence {
     }
 }
 
-/// How serving ended.
 enum End<T> {
     Served(T),
     /// The sweep ended it, between two requests.

@@ -28,7 +28,6 @@ pub(crate) trait Handler {
     fn start(&self, route: Route, call: &Call, exchange: Exchange) -> RequestStep;
 }
 
-/// What the connections of one selector share.
 pub(crate) struct ConnContext {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) meter: Rc<Meter>,
@@ -94,7 +93,6 @@ impl Call {
         self.cx.explain(&self.socket, failure)
     }
 
-    /// Encodes the outcome of an entity request.
     pub(crate) fn respond(&self, outcome: EntityOutcome, reply: &mut Reply) -> Response {
         ShortResponse::of(outcome, |failure| self.explain(failure)).into_response(reply)
     }

@@ -31,7 +31,6 @@ use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 
-/// How serving on the fast path ended.
 pub(super) enum FastPathEnd {
     /// The peer closed the connection.
     Closed,
@@ -39,7 +38,6 @@ pub(super) enum FastPathEnd {
     HandedOver,
 }
 
-/// A request that was begun.
 struct Begun {
     route: Route,
     column: Column,
@@ -77,7 +75,10 @@ pub(super) async fn serve(
         let response = match work {
             BegunWork::Response(response) => response,
             BegunWork::Entity(work) => {
-                let (outcome, done) = work.await;
+                let (outcome, done) = match work {
+                    EntityWork::Done(outcome, done) => (outcome, done),
+                    work => work.await,
+                };
                 trace.set_storage(&done);
                 ShortResponse::of(outcome, |failure| cx.explain(&socket.state, failure))
             }

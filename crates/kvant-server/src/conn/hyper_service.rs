@@ -28,7 +28,6 @@ impl HttpService {
         HttpService { call: Call { cx, socket }, plane }
     }
 
-    /// Starts a request, or refuses it.
     fn start(
         &self,
         checked: Result<(), Problem>,
@@ -103,7 +102,6 @@ fn start_without_body(call: Call, route: Route, exchange: Exchange, body: Incomi
     })
 }
 
-/// A request on the way to its response.
 pub(super) struct Responding {
     call: Call,
     route: Option<Route>,

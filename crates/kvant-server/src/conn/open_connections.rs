@@ -63,12 +63,10 @@ impl OpenConnections {
         self.list.borrow().count()
     }
 
-    /// Wakes the tasks of all connections.
     pub(crate) fn wake_all(&self) {
         self.list.borrow().entries.iter().flatten().for_each(|entry| entry.task.wake_by_ref());
     }
 
-    /// Resolves when no connection is open.
     pub(crate) async fn wait_until_none(&self) {
         while self.count() > 0 {
             self.none_left.notified().await;

@@ -58,7 +58,6 @@ pub(crate) struct Limits {
     body_sweeps: u32,
 }
 
-/// The phase of one connection, and its age.
 #[derive(Default)]
 pub(crate) struct Progress {
     phase: Cell<ConnPhase>,
@@ -96,7 +95,6 @@ impl Progress {
         begins
     }
 
-    /// Whether the head of a request has begun and not ended.
     #[inline]
     pub(crate) fn is_in_head(&self) -> bool {
         self.phase.get() == ConnPhase::Head

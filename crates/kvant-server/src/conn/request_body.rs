@@ -74,7 +74,6 @@ pub(crate) fn discard(
     }
 }
 
-/// The next part of a body.
 async fn next_frame(body: &mut Incoming) -> Option<Result<Frame<Bytes>, hyper::Error>> {
     poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await
 }

@@ -12,14 +12,8 @@ use http::{Uri, Version};
 /// Target, header names and header values, together.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// Whether the client waits for `100 Continue` before it sends its body.
-pub(crate) type ExpectsContinue = bool;
-
-pub(crate) fn check(
-    version: Version,
-    uri: &Uri,
-    headers: &HeaderMap,
-) -> Result<ExpectsContinue, Problem> {
+/// Checks a head; returns whether the client waits for `100 Continue` before it sends its body.
+pub(crate) fn check(version: Version, uri: &Uri, headers: &HeaderMap) -> Result<bool, Problem> {
     let mut head_bytes = target_bytes(uri);
     let mut host_count = 0;
     let mut coding_count = 0;

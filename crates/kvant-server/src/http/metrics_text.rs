@@ -22,7 +22,6 @@ pub(crate) fn family<V: Display>(
     }
 }
 
-/// Appends the lines that describe a metric.
 pub(crate) fn header(out: &mut String, name: &str, kind: &str, help: &str) {
     append(out, format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
 }

@@ -12,7 +12,6 @@ use http::Method;
 /// A plain request is shorter than this. The bytes of a longer one that a connection holds for
 /// hyper are counted with the connection.
 pub(crate) const REQUEST_BYTES_MAX: usize = 16 << 10;
-/// Headers of a plain request, at most.
 const HEADERS_MAX: usize = 16;
 /// Headers that change how a message is read, responded to or ended, or that a web page causes.
 /// `Host` and `Content-Length` are parsed.

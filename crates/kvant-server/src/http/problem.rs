@@ -59,7 +59,6 @@ impl Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, kind, title, detail).retry_after(1)
     }
 
-    /// A failure of the server.
     pub(crate) fn internal(
         kind: &'static str,
         title: &'static str,
@@ -156,7 +155,6 @@ impl Problem {
         Problem::internal("fenced", "Writes are fenced", detail)
     }
 
-    /// Why the last writes failed.
     pub(crate) fn writes_failing(cause: &Error) -> Problem {
         let detail =
             format!("the last writes failed, later ones may succeed; reads go on: {cause}");
@@ -168,7 +166,6 @@ impl Problem {
         self
     }
 
-    /// Adds an extension member.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Problem {
         self.members.insert(name.to_string(), value.into());
         self
@@ -180,7 +177,6 @@ impl Problem {
         self
     }
 
-    /// The connection ends with this response.
     pub(crate) fn closing(mut self) -> Problem {
         self.closes = true;
         self

@@ -7,7 +7,6 @@ use super::{Operation, Problem};
 use crate::key::Key;
 use kvant_base::limits;
 
-/// The parameters of an entity request.
 #[derive(Debug)]
 pub(crate) struct EntityQuery {
     pub(crate) key: Key,
@@ -15,7 +14,6 @@ pub(crate) struct EntityQuery {
     pub(crate) ttl_ms: Option<u64>,
 }
 
-/// The parameters of a range request.
 #[derive(Debug)]
 pub(crate) struct RangeQuery {
     pub(crate) start: Key,
@@ -44,7 +42,6 @@ pub(crate) fn entity(query: Option<&str>, with_ttl: bool) -> Result<EntityQuery,
     Ok(EntityQuery { key, ttl_ms })
 }
 
-/// Reads the query of a range request.
 pub(crate) fn range(query: Option<&str>) -> Result<RangeQuery, Problem> {
     let [start, end, limit] = named(query, ["start", "end", "limit"])?;
     let limit = limit.map(limit_of).transpose()?;
@@ -69,7 +66,6 @@ pub(crate) fn after(query: Option<&str>) -> Result<Option<u64>, Problem> {
     after.map(number).transpose()
 }
 
-/// The decoded value of a text parameter.
 pub(crate) fn text(query: Option<&str>, wanted: &'static str) -> Result<Option<String>, Problem> {
     let [Some(value)] = named(query, [wanted])? else { return Ok(None) };
     let decoded = decode(value).ok_or_else(|| badly_encoded(wanted))?;

@@ -47,7 +47,6 @@ impl Reply {
         self.expects_continue
     }
 
-    /// Notes that `100 Continue` was sent.
     pub(crate) fn mark_continue_sent(&mut self) {
         self.expects_continue = false;
     }

@@ -13,7 +13,6 @@ pub(crate) type Response = http::Response<Body>;
 pub(crate) static JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) static OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
-/// The body of `/v0/status`.
 pub(crate) const fn status_document(is_ready: bool) -> &'static [u8] {
     if is_ready { br#"{"status":"ready"}"# } else { br#"{"status":"recovering"}"# }
 }

@@ -6,7 +6,6 @@ use kvant_base::named_enum;
 use kvant_base::tag::Activity;
 
 named_enum! {
-    /// A known path.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum Route {
         Status = "/v0/status",
@@ -25,14 +24,11 @@ named_enum! {
     }
 }
 
-/// What a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plane {
     /// Entities and the operator API.
     Both,
-    /// Entities.
     Data,
-    /// The operator API.
     Operator,
 }
 
@@ -77,7 +73,6 @@ impl Route {
         }
     }
 
-    /// Whether the route reads the request's body.
     pub(crate) fn takes_body(self, method: &Method) -> bool {
         self == Route::Checkpoint || self == Route::Entity && *method == Method::PUT
     }

@@ -13,13 +13,11 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Longest JSON body of a checkpoint request.
 const BODY_BYTES_MAX: u64 = 64 << 10;
 
 /// Longest name that file systems take.
 const NAME_BYTES_MAX: usize = 255;
 
-/// The JSON body of a checkpoint request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CheckpointRequest {
@@ -70,29 +68,19 @@ async fn choose_dir(
     dir_of_query: Option<String>,
     body: Option<Incoming>,
 ) -> Result<PathBuf, Problem> {
-    let dir_of_body = match body {
-        Some(body) => read_dir(call, reply, body).await?,
-        None => None,
-    };
+    let mut dir_of_body = None;
+    if let Some(body) = body {
+        let body = request_body::read(call, reply, body, BODY_BYTES_MAX).await?;
+        if !body.bytes.is_empty() {
+            let request: CheckpointRequest =
+                serde_json::from_slice(&body.bytes).map_err(|error| {
+                    let detail = format!("the body is not {{\"dir\": \"NAME\"}}: {error}");
+                    Problem::bad_request("bad-body", detail)
+                })?;
+            dir_of_body = Some(request.dir);
+        }
+    }
     checkpoint_dir(&call.cx.config.checkpoints, dir_of_query, dir_of_body)
-}
-
-async fn read_dir(
-    call: &Call,
-    reply: &mut Reply,
-    body: Incoming,
-) -> Result<Option<String>, Problem> {
-    let body = request_body::read(call, reply, body, BODY_BYTES_MAX).await?;
-    if body.bytes.is_empty() {
-        return Ok(None);
-    }
-    match serde_json::from_slice::<CheckpointRequest>(&body.bytes) {
-        Ok(request) => Ok(Some(request.dir)),
-        Err(error) => Err(Problem::bad_request(
-            "bad-body",
-            format!("the body is not {{\"dir\": \"NAME\"}}: {error}"),
-        )),
-    }
 }
 
 /// The requested directory: one name, so that it lies in the directory of checkpoints.

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-/// Wakes all streams when there are new events.
 #[derive(Default)]
 pub(crate) struct Bell {
     rung: Arc<Notify>,

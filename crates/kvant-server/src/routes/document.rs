@@ -22,7 +22,6 @@ pub(super) fn status(call: &Call, exchange: Exchange) -> RequestStep {
     fixed(exchange, Body::full(status_document(call.cx.storage.lifecycle.store().is_some())))
 }
 
-/// `GET /openapi.json`.
 pub(super) fn openapi(exchange: Exchange) -> RequestStep {
     fixed(exchange, Body::full(OPENAPI))
 }

@@ -29,7 +29,6 @@ use std::time::Duration;
 use tokio::sync::futures::OwnedNotified;
 use tokio::time::{Instant, Sleep};
 
-/// Events formatted at once.
 const FRAME_EVENTS_MAX: usize = 64;
 /// After this long without an event a comment shows each side that the connection is alive.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
@@ -95,7 +94,6 @@ struct EventStream {
     clock: Arc<dyn Clock>,
     /// Text before the first new event.
     opening: String,
-    /// The number of the last event that was sent.
     last_number: u64,
     next_ring: Pin<Box<OwnedNotified>>,
     silence: Pin<Box<Sleep>>,
@@ -177,7 +175,6 @@ impl EventStream {
     }
 }
 
-/// The `data` of an event.
 #[derive(Serialize)]
 struct Data<'a> {
     edge: Edge,

@@ -21,7 +21,6 @@ use crate::conn::{Call, Handler, RequestStep};
 use crate::http::{Exchange, Route};
 use std::sync::Arc;
 
-/// All routes.
 pub(crate) struct Routes(pub(crate) Arc<ServerState>);
 
 impl Handler for Routes {

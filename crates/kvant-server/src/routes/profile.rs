@@ -174,7 +174,6 @@ impl Drop for Running {
     }
 }
 
-/// A background task that runs once.
 struct Finishing {
     work: NamedMutex<Option<Box<dyn FnOnce() + Send>>>,
 }

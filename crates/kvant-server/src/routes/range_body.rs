@@ -28,7 +28,6 @@ use std::task::{Context, Poll, ready};
 /// much on its way to the kernel.
 pub(super) const RANGE_BYTES: u64 = 2 * PIECE_BYTES as u64;
 
-/// A range on its way to a reader.
 pub(super) struct RangeBody {
     state: State,
     store: Arc<dyn Store>,
@@ -46,7 +45,6 @@ enum State {
     Here(Box<RangeReader>),
     /// The next piece is being read.
     Reading(Pin<Box<dyn Future<Output = Piece>>>),
-    /// The range broke off.
     Broken,
 }
 

@@ -16,7 +16,6 @@ fn sum(server: &ServerState, figure: impl Fn(&Counters) -> u64) -> u64 {
     server.counters.iter().map(|counters| figure(counters)).sum()
 }
 
-/// Open connections by selector.
 fn connections(server: &ServerState) -> impl Iterator<Item = usize> {
     let open = |counters: &Arc<Counters>| counters.connections.load(Ordering::Relaxed);
     server.counters.iter().map(open)

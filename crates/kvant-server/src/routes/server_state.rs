@@ -11,7 +11,6 @@ use kvant_base::{Events, Log};
 use kvant_env::Env;
 use std::sync::Arc;
 
-/// The whole server, as the routes see it.
 pub(crate) struct ServerState {
     pub(crate) env: Env,
     pub(crate) log: Arc<dyn Log>,

@@ -37,7 +37,6 @@ pub(super) fn start(server: &Arc<ServerState>, mut exchange: Exchange) -> Reques
     })
 }
 
-/// The body of the response.
 fn rows(slowest: &[Trace], events: &[Arc<Event>], wall: &WallTime) -> serde_json::Result<Vec<u8>> {
     let rows: Vec<SlowRequest<'_>> = slowest.iter().map(|trace| row(trace, events, wall)).collect();
     serde_json::to_vec(&rows)
@@ -139,7 +138,6 @@ fn row<'a>(trace: &'a Trace, events: &'a [Arc<Event>], wall: &WallTime) -> SlowR
     }
 }
 
-/// The length of the overlap.
 fn overlap_ns(event: &Event, stamps: &Stamps) -> u64 {
     let end_ns = event.end_ns.unwrap_or(u64::MAX).min(stamps.written_ns);
     end_ns.saturating_sub(event.start_ns.max(stamps.arrival_ns))

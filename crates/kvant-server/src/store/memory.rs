@@ -146,7 +146,6 @@ impl Store for MemoryStore {
     }
 }
 
-/// A range that is read [`RANGE_RECORDS`] at a time.
 struct MemoryRecords {
     records: Arc<NamedMutex<SortedRecords>>,
     /// Where the next copy starts.

@@ -23,7 +23,6 @@ pub(crate) const LIMIT_NS: u64 = 1 << LIMIT_BITS;
 /// The first 64 buckets are exact; each further octave has 32.
 const BUCKET_COUNT: usize = ((LIMIT_BITS - OCTAVE_BITS + 1) << OCTAVE_BITS) as usize;
 
-/// The durations that one thread records. Takes 8 KiB.
 pub(crate) struct Histogram {
     sum_ns: Counter,
     max_ns: AtomicU64,
@@ -77,7 +76,6 @@ impl Snapshot {
         Snapshot { counts: vec![0; BUCKET_COUNT], sum_ns: 0, max_ns: 0 }
     }
 
-    /// Adds what `histogram` holds now.
     pub(crate) fn add(&mut self, histogram: &Histogram) {
         for (total, count) in self.counts.iter_mut().zip(&histogram.counts) {
             *total += count.get();

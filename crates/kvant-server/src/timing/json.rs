@@ -36,7 +36,6 @@ impl WallTime {
     }
 }
 
-/// The fields of an event, as an object.
 pub(crate) struct EventFields<'a>(pub(crate) &'a Fields);
 
 impl Serialize for EventFields<'_> {

@@ -31,7 +31,6 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Now, in nanoseconds of the monotonic clock.
     #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
         self.clock.monotonic_ns()
@@ -47,7 +46,6 @@ pub(crate) struct Timings {
     operations: [OnceLock<Box<OperationTimes>>; Operation::ALL.len()],
 }
 
-/// The times of one operation's requests.
 struct OperationTimes {
     /// In the order of [`Phase::ALL`].
     phases: [Histogram; Phase::ALL.len()],

@@ -24,10 +24,8 @@ pub(crate) const SLOW_COUNT_MAX: usize = 100;
 const WINDOW_NS: u64 = 10_000_000_000;
 /// The current window, and those that the span covers.
 const WINDOW_COUNT: usize = (SLOW_SPAN_NS / WINDOW_NS) as usize + 1;
-/// Requests kept in a window.
 const KEPT_COUNT: usize = 32;
 
-/// The slow requests of one selector and operation.
 pub(super) struct SlowRequests {
     /// Requests of the newest window that took less are not kept.
     keep_from_ns: AtomicU64,
@@ -52,7 +50,6 @@ impl Default for SlowRequests {
 }
 
 impl SlowRequests {
-    /// Keeps a request if it is slow enough.
     #[inline]
     pub(super) fn offer(&self, trace: &Trace) {
         let is_quick =

@@ -12,7 +12,6 @@ named_enum! {
         /// From the start of the event loop's turn in which the head was seen until the head was
         /// parsed: other connections went first.
         Selector = "selector",
-        /// Reading the body.
         Body = "body",
         /// Waiting for storage: in the queue, for the batch, for a stall to end, for memory.
         Queue = "queue",

@@ -17,10 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Wake, Waker};
 
-/// No time has been noted.
 const NEVER: u64 = u64::MAX;
 
-/// The current turn of a selector's event loop.
 pub(crate) struct Turn {
     clock: Arc<dyn Clock>,
     /// When the first connection of the turn was woken; reset when a connection runs.
@@ -51,7 +49,6 @@ impl Turn {
         self.began_ns.store(NEVER, Ordering::Relaxed);
     }
 
-    /// Counts turns.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.number.load(Ordering::Relaxed)

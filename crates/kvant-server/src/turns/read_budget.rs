@@ -32,7 +32,6 @@ pub(crate) enum Pass {
     Granted,
 }
 
-/// The read budget of one selector.
 pub(crate) struct ReadBudget {
     turn: Arc<Turn>,
     /// The turn that `passed_count` counts.

@@ -13,7 +13,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use tokio::time::Instant;
 
-/// Collects the writes of one selector.
 #[derive(Default)]
 pub(crate) struct Batcher {
     pub(super) queue: RefCell<Vec<PendingWrite>>,

@@ -93,7 +93,6 @@ fn batch_len(writes: &[PendingWrite]) -> usize {
     fits.count().max(1)
 }
 
-/// Sends a batch to a worker.
 fn send(storage: &Rc<Storage>, store: &Arc<dyn Store>, mut batch: Vec<PendingWrite>) {
     start_ttls(storage, &mut batch);
     let later = storage.send_writes(batch.iter().map(|pending| pending.write.clone()).collect());
@@ -193,7 +192,6 @@ fn finish(
     writes.for_each(|pending| pending.finish(result.clone(), done_ns));
 }
 
-/// The message that a stall is over.
 struct Writable;
 
 /// Waits until the store may take `writes` again. Writes that wait too long, these or ones appended

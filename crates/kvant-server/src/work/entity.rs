@@ -22,7 +22,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-/// What became of an entity request.
 pub(crate) enum EntityOutcome {
     /// The value, with its memory when it is longer than [`SMALL_BYTES`].
     Value(Bytes, Option<Held>),
@@ -99,14 +98,12 @@ pub(crate) fn put(storage: &Storage, query: EntityQuery, value: Bytes, now_ns: u
     EntityWork::Write(storage.batcher.append(write, now_ns), WriteKind::Put)
 }
 
-/// Adds a delete to the batch of this turn.
 #[inline]
 pub(crate) fn delete(storage: &Storage, key: Key, now_ns: u64) -> EntityWork {
     let write = Write::new(key, None, None);
     EntityWork::Write(storage.batcher.append(write, now_ns), WriteKind::Delete)
 }
 
-/// What a read waits for.
 enum SlowRead {
     Later(Later<GetRequest>),
     /// This many bytes of memory.

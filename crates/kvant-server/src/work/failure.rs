@@ -5,11 +5,9 @@ use kvant_base::Error;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
-    /// Storage failed.
     Storage(Error),
     /// The request was refused; nothing of it was done.
     Refused(Refusal),
-    /// There was no memory for it in time.
     NoMemory,
 }
 

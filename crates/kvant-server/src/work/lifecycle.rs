@@ -9,7 +9,6 @@ use std::sync::{Arc, OnceLock};
 /// Reports how much of a recovery is done, in per cent.
 pub(crate) type RecoveryPerCent = Box<dyn Fn() -> u64 + Send + Sync>;
 
-/// The server's state with respect to its store.
 #[derive(Default)]
 pub(crate) struct Lifecycle {
     store: OnceLock<Arc<dyn Store>>,

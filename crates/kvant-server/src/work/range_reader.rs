@@ -21,7 +21,6 @@ pub(crate) const PIECE_BYTES: usize = 64 << 10;
 /// A limit up to this is likely to be reached: room is made for all of its records at once.
 const LIMIT_MEANT_MAX: usize = 1000;
 
-/// A range and how far it has been read.
 pub(crate) struct RangeReader {
     records: Source,
     format: RecordFormat,
@@ -38,11 +37,7 @@ pub(crate) struct RangeReader {
 }
 
 enum Source {
-    /// Nothing has been read yet.
-    Requested {
-        start: Key,
-        end: Option<Key>,
-    },
+    Requested { start: Key, end: Option<Key> },
     Open(Box<dyn Records>),
 }
 
@@ -104,7 +99,6 @@ impl RangeReader {
         Ok(())
     }
 
-    /// What reading has touched so far.
     pub(crate) fn trace(&self) -> ReadTrace {
         match &self.records {
             Source::Requested { .. } => ReadTrace::default(),
@@ -117,18 +111,15 @@ impl RangeReader {
         matches!(self.records, Source::Open(_))
     }
 
-    /// The next frame of the piece.
     pub(crate) fn next_frame(&mut self) -> Option<Bytes> {
         let bytes = self.frames.pop_front()?;
         Some(self.piece.split_to(bytes))
     }
 
-    /// Whether all of the piece was taken.
     pub(crate) fn is_taken(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Whether the range was read to its end.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
     }

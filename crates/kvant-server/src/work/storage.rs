@@ -40,7 +40,6 @@ pub(super) struct Read {
     pub(super) work: StorageWork,
 }
 
-/// A read that was begun.
 pub(super) enum Reading {
     Done(Read),
     /// A worker does it; [`Storage::finish_read`] takes its reply.
@@ -198,7 +197,6 @@ impl Storage {
         }
     }
 
-    /// Sends writes to the pool, to be committed together.
     pub(super) fn send_writes(&self, writes: Vec<Write>) -> Later<Vec<Write>> {
         self.port().send(writes)
     }

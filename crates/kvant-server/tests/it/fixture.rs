@@ -114,12 +114,12 @@ impl Fixture {
             stats["server"]["received_bytes"].as_u64().unwrap()
         };
         let before = received_bytes();
-        let own_bytes = received_bytes() - before;
+        let request_bytes = received_bytes() - before;
         // Each request for the statistics adds to them.
-        let mut wanted = before + 2 * own_bytes + bytes;
+        let mut wanted = before + 2 * request_bytes + bytes;
         send();
         while received_bytes() < wanted {
-            wanted += own_bytes;
+            wanted += request_bytes;
             std::thread::sleep(Duration::from_millis(1));
         }
     }

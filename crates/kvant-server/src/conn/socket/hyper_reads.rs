@@ -2,7 +2,6 @@
 
 use kvant_base::Reservation;
 
-/// The state of hyper's reads, and their memory.
 #[derive(Default)]
 pub(in crate::conn) struct HyperReads {
     /// Something was received, and nothing sent since.

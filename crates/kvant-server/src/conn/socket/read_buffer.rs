@@ -12,7 +12,6 @@ use bytes::{Bytes, BytesMut};
 /// Bytes taken from the kernel at once.
 pub(in crate::conn) const READ_BYTES_MAX: usize = 64 << 10;
 
-/// Where a selector receives.
 #[derive(Default)]
 pub(crate) struct ReadBuffer {
     /// Its front is free.
@@ -37,7 +36,6 @@ impl ReadBuffer {
         &mut self.requests[..bytes]
     }
 
-    /// The `bytes` that were received last.
     pub(crate) fn received(&self, bytes: usize) -> &[u8] {
         if self.is_bulk { &self.bulk[..bytes] } else { &self.requests[..bytes] }
     }

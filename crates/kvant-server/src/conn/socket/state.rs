@@ -14,7 +14,6 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// The shared state of one socket.
 #[derive(Default)]
 pub(crate) struct SocketState {
     pub(in crate::conn) corked: Cell<bool>,

@@ -20,13 +20,11 @@ const RATE_HZ_MAX: u32 = 1000;
 
 const PARAMETERS: &[&str] = &["event", "duration", "format", "rate", "engine", "kind", "known"];
 
-/// A requested profile.
 #[derive(Debug, PartialEq)]
 pub(super) struct ProfileRequest {
     pub(super) events: ProfiledEvents,
     /// The rate of CPU samples; `None`: the best for the system.
     pub(super) rate_hz: Option<u32>,
-    /// How CPU time is sampled.
     pub(super) engine: Engine,
     pub(super) duration: Duration,
     pub(super) format: Format,
@@ -34,7 +32,6 @@ pub(super) struct ProfileRequest {
     pub(super) known: Identities,
 }
 
-/// What is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ProfiledEvents {
     pub(super) cpu: bool,

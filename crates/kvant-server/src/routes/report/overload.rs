@@ -53,7 +53,6 @@ fn by_class<T: Into<Value>>(figures: [T; Class::COUNT]) -> Value {
     names.into_iter().zip(figures.map(Into::into)).collect::<Map<String, Value>>().into()
 }
 
-/// Refused requests by class and reason.
 fn refusals(server: &ServerState) -> impl Iterator<Item = (Class, Refusal, u64)> {
     let reasons = |class| Refusal::ALL.map(|reason| (class, reason));
     Class::ALL

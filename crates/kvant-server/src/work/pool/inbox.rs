@@ -29,7 +29,6 @@ impl Inbox {
         Inbox(NamedMutex::new("pool_inbox", State::default()))
     }
 
-    /// Moves `deliveries` here.
     pub(super) fn deliver(&self, deliveries: &mut Vec<Delivery>) {
         let selector = {
             let mut state = self.0.lock();
@@ -62,7 +61,6 @@ impl Outbox {
         self.to(ticket.selector).push(Delivery { slot: ticket.slot, reply });
     }
 
-    /// The replies to one selector.
     pub(super) fn to(&mut self, selector: usize) -> &mut Vec<Delivery> {
         if self.0.len() <= selector {
             self.0.resize_with(selector + 1, Vec::new);

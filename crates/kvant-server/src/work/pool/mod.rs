@@ -21,8 +21,9 @@ mod worker;
 
 pub(in crate::work) use port::Later;
 pub(crate) use port::Port;
+pub(crate) use queue::PoolStats;
 pub(in crate::work) use queue::capacity_of;
-pub(crate) use shared::{Pool, PoolStats};
+pub(crate) use shared::Pool;
 pub(in crate::work) use work::{Done, GetRequest, PoolReply};
 
 use crate::admission::Refusals;

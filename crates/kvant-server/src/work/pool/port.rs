@@ -44,7 +44,6 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// The port of the selector with this index.
     pub(crate) fn new(pool: Arc<Pool>, selector: usize) -> Rc<Port> {
         Rc::new(Port {
             pool,

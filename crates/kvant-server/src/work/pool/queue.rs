@@ -20,7 +20,6 @@ const TAKEN_COUNT_MAX: usize = 16;
 /// and the longest that it should take to do them: their replies are delivered together.
 const TAKEN_NS_MAX: u64 = 500_000;
 
-/// Work in the queue.
 pub(super) struct Job {
     pub(super) work: Work,
     pub(super) class: Class,
@@ -63,7 +62,6 @@ pub(super) struct FinishedJobs {
     pub(super) worked_ns: u64,
 }
 
-/// The jobs of one class.
 #[derive(Default)]
 struct Line {
     jobs: VecDeque<Job>,
@@ -114,7 +112,6 @@ pub(in crate::work) fn capacity_of(config: &ServerConfig, class: Class) -> usize
     config.queue_capacity * share_per_cent / 100
 }
 
-/// The jobs that wait for a worker.
 pub(super) struct Queue {
     config: Arc<ServerConfig>,
     queue_wait_max_ns: u64,
@@ -125,6 +122,25 @@ pub(super) struct Queue {
     begun_count: usize,
     request_count_max: usize,
     stopping: bool,
+}
+
+/// What the queue and its workers have done and do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PoolStats {
+    pub(crate) worker_count: usize,
+    pub(crate) busy_count: usize,
+    pub(crate) queue_capacity: usize,
+    /// Requests that wait, by class, and the most that ever waited together.
+    pub(crate) queued: [usize; Class::COUNT],
+    pub(crate) queued_max: usize,
+    pub(crate) done: [u64; Class::COUNT],
+    /// What a request costs a worker, by class, smoothed.
+    pub(crate) cost_ns: [u64; Class::COUNT],
+    /// Whether the adaptive limit holds a class down to what can be done within the target.
+    pub(crate) limited: [bool; Class::COUNT],
+    /// Times that selectors handed work over, and that a sleeping worker was woken.
+    pub(crate) hand_over_count: u64,
+    pub(crate) wake_count: u64,
 }
 
 impl Queue {
@@ -307,7 +323,6 @@ impl Queue {
         }
     }
 
-    /// Notes what a worker has finished.
     pub(super) fn finish(&mut self, finished: FinishedJobs) {
         let line = &mut self.lines[finished.class as usize];
         line.worker_count -= 1;
@@ -338,25 +353,20 @@ impl Queue {
         self.lines.iter().map(|line| line.worker_count).sum()
     }
 
-    pub(super) fn queued(&self) -> [usize; Class::COUNT] {
-        self.lines.each_ref().map(|line| line.request_count)
-    }
-
-    pub(super) fn queued_max(&self) -> usize {
-        self.request_count_max
-    }
-
-    pub(super) fn done(&self) -> [u64; Class::COUNT] {
-        self.lines.each_ref().map(|line| line.done_count)
-    }
-
-    pub(super) fn cost_ns(&self) -> [u64; Class::COUNT] {
-        self.lines.each_ref().map(|line| line.control.cost_ns())
-    }
-
-    pub(super) fn overloaded(&self) -> [bool; Class::COUNT] {
+    pub(super) fn stats(&self) -> PoolStats {
         let is_adaptive = self.config.overload == Overload::Adaptive;
-        self.lines.each_ref().map(|line| is_adaptive && line.control.is_overloaded())
+        let lines = self.lines.each_ref();
+        PoolStats {
+            worker_count: self.config.workers,
+            busy_count: self.busy_count(),
+            queue_capacity: self.config.queue_capacity,
+            queued: lines.map(|line| line.request_count),
+            queued_max: self.request_count_max,
+            done: lines.map(|line| line.done_count),
+            cost_ns: lines.map(|line| line.control.cost_ns()),
+            limited: lines.map(|line| is_adaptive && line.control.is_overloaded()),
+            ..PoolStats::default()
+        }
     }
 }
 

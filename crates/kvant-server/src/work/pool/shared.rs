@@ -1,8 +1,8 @@
 //! The pool as its ports and its workers share it.
 
 use super::inbox::{Inbox, Outbox};
-use super::queue::{FinishedJobs, Job, Queue, RemovedJob};
-use crate::admission::{Class, Refusals};
+use super::queue::{FinishedJobs, Job, PoolStats, Queue, RemovedJob};
+use crate::admission::Refusals;
 use crate::config::ServerConfig;
 use crate::timing::StorageWork;
 use crate::work::lifecycle::Lifecycle;
@@ -10,7 +10,6 @@ use kvant_base::lock::NamedMutex;
 use kvant_env::{Clock, Step, TaskHandle};
 use std::sync::{Arc, OnceLock};
 
-/// Workers and their queue.
 pub(crate) struct Pool {
     // Immutable.
     pub(super) config: Arc<ServerConfig>,
@@ -45,26 +44,6 @@ impl State {
     }
 }
 
-/// What a pool has done and does.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PoolStats {
-    pub(crate) worker_count: usize,
-    pub(crate) busy_count: usize,
-    pub(crate) queue_capacity: usize,
-    /// Requests that wait, by class, and the most that ever waited together.
-    pub(crate) queued: [usize; Class::COUNT],
-    pub(crate) queued_max: usize,
-    /// Requests that were done, by class.
-    pub(crate) done: [u64; Class::COUNT],
-    /// What a request costs a worker, by class, smoothed.
-    pub(crate) cost_ns: [u64; Class::COUNT],
-    /// Whether the adaptive limit holds a class down to what can be done within the target.
-    pub(crate) limited: [bool; Class::COUNT],
-    /// Times that selectors handed work over, and that a sleeping worker was woken.
-    pub(crate) hand_over_count: u64,
-    pub(crate) wake_count: u64,
-}
-
 impl Pool {
     /// Refuses what is queued and what is still sent, and waits for the workers to end. A second
     /// call does nothing.
@@ -79,21 +58,12 @@ impl Pool {
         workers.iter().for_each(|worker| worker.join());
     }
 
-    /// What it has done and does, for any thread.
     pub(crate) fn stats(&self) -> PoolStats {
         let state = self.state.lock();
-        let queue = &state.queue;
         PoolStats {
-            worker_count: self.config.workers,
-            busy_count: queue.busy_count(),
-            queue_capacity: self.config.queue_capacity,
-            queued: queue.queued(),
-            queued_max: queue.queued_max(),
-            done: queue.done(),
-            cost_ns: queue.cost_ns(),
-            limited: queue.overloaded(),
             hand_over_count: state.hand_over_count,
             wake_count: state.wake_count,
+            ..state.queue.stats()
         }
     }
 

@@ -3,7 +3,6 @@
 use std::mem;
 use std::task::{Context, Poll, Waker};
 
-/// Jobs whose reply has type `T`.
 pub(in crate::work) struct Slots<T> {
     slots: Vec<Slot<T>>,
     free: Vec<usize>,
@@ -11,7 +10,6 @@ pub(in crate::work) struct Slots<T> {
 
 enum Slot<T> {
     Free,
-    /// In flight.
     Waiting(Option<Waker>),
     /// In flight; nothing waits for the reply.
     Abandoned,

@@ -10,7 +10,6 @@ use kvant_base::Result;
 use kvant_base::tag::Activity;
 use std::cell::RefCell;
 
-/// A point read for a worker.
 #[derive(Debug)]
 pub(in crate::work) struct GetRequest {
     pub(in crate::work) key: Key,
@@ -19,7 +18,6 @@ pub(in crate::work) struct GetRequest {
 
 /// Work that a selector can send to the pool.
 pub(in crate::work) trait PoolWork: Sized + 'static {
-    /// What a worker makes of it.
     type Output;
     fn into_work(self) -> Work;
     fn into_reply(done: Done<Self>) -> AnyReply;
@@ -29,17 +27,14 @@ pub(in crate::work) trait PoolWork: Sized + 'static {
 /// Declares the kinds of work, each with the type of its output.
 macro_rules! kinds_of_work {
     ($($(#[$doc:meta])* $Kind:ident($Work:ty) -> $Output:ty, in $slots:ident;)+) => {
-        /// A job in the queue.
         pub(in crate::work) enum Work {
             $($(#[$doc])* $Kind($Work),)+
         }
 
-        /// A reply of any type.
         pub(in crate::work) enum AnyReply {
             $($Kind(Done<$Work>),)+
         }
 
-        /// The jobs of one selector that are in flight.
         #[derive(Default)]
         pub(in crate::work) struct InFlight {
             $($slots: RefCell<Slots<Done<$Work>>>,)+
@@ -110,10 +105,8 @@ fn finish<W: PoolWork>(slots: &RefCell<Slots<Done<W>>>, slot: usize, done: Done<
     }
 }
 
-/// What became of a job.
 pub(in crate::work) enum PoolReply<W: PoolWork> {
     Finished(W::Output),
-    /// Nothing of it was done.
     Refused(Refusal, W),
     /// The selector does it itself (`--overload caller-runs`).
     CallerRuns(W),

@@ -112,7 +112,8 @@ fn the_capacity_counts_requests() {
     assert_eq!(fixture.offer(writes(5)), [(1, Some(Refusal::QueueFull))]);
     assert!(fixture.offer(writes(4)).is_empty());
     assert_eq!(fixture.offer(get()), [(3, Some(Refusal::QueueFull))]);
-    assert_eq!((fixture.queue.queued(), fixture.queue.queued_max()), ([0, 10, 0], 10));
+    let stats = fixture.queue.stats();
+    assert_eq!((stats.queued, stats.queued_max), ([0, 10, 0], 10));
     assert_eq!(fixture.taken(), [0]);
     assert!(fixture.offer(get()).is_empty());
 }
@@ -248,7 +249,7 @@ fn workers_share_the_queue_and_take_small_batches() {
     }
     // Each measurement counts as at most eight times the smoothed cost: now 43 us.
     assert_eq!(fixture.taken().len(), 11);
-    assert_eq!(fixture.queue.done(), [61, 0, 0]);
+    assert_eq!(fixture.queue.stats().done, [61, 0, 0]);
 }
 
 #[test]

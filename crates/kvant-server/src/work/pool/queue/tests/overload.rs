@@ -185,9 +185,9 @@ fn in_overload_throughput_stays_high_and_waits_stay_short() {
 fn overload_is_over_within_a_second_of_its_end() {
     let mut simulation = Simulation::new(4, MS);
     simulation.run_at(5.0, 5 * S);
-    assert!(simulation.queue.overloaded()[0]);
+    assert!(simulation.queue.stats().limited[0]);
     simulation.run_at(0.5, S);
-    assert!(!simulation.queue.overloaded()[0]);
+    assert!(!simulation.queue.stats().limited[0]);
     assert!(simulation.run_at(0.5, 5 * S).refusals_ns.is_empty());
 }
 
