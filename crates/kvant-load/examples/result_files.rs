@@ -89,9 +89,10 @@ fn interval(names: &OpNames, phase: u64, second: u64) -> Interval {
     interval
 }
 
-fn outcome(names: &OpNames, phase: u64, total: Interval) -> Outcome {
+fn outcome(names: &OpNames, phase: u64, mut total: Interval) -> Outcome {
     let mut unanswered = Histogram::new();
     unanswered.record_many_ns(3 * SECOND_NS, phase * 5);
+    total.name_ops(names.all());
     Outcome {
         phase: Phase {
             rate: Rate::Constant(5_000.0),
@@ -101,7 +102,6 @@ fn outcome(names: &OpNames, phase: u64, total: Interval) -> Outcome {
         },
         start_wall_ms: START_WALL_MS,
         measured_ns: SECONDS * SECOND_NS,
-        op_names: names.all(),
         total,
         seconds: Vec::new(),
         backlog: phase * 5,

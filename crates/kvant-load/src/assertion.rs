@@ -45,7 +45,6 @@ pub struct Assertion {
     bound: Bound,
 }
 
-/// The asserted value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Measure {
     /// In nanoseconds.
@@ -57,7 +56,6 @@ enum Measure {
 }
 
 named_enum! {
-    /// A recorded latency.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Series {
         Response = "response",
@@ -67,7 +65,6 @@ named_enum! {
     }
 }
 
-/// A statistic of a latency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Statistic {
     /// 0..=100.

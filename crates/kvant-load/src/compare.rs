@@ -25,19 +25,13 @@ pub use comparison::{Comparison, RateComparison, Row, Spread, TAIL_VALUES_MIN, U
 use crate::config::Rate;
 use crate::outcome::Outcome;
 use crate::report::json::{PhaseResult, ResultFile};
-use kvant_base::{Error, Result};
-use std::path::Path;
 
 /// Compares two results, of which `a` is the older one. `names` are those of the files.
-///
-/// # Errors
-/// `Invalid`: a histogram in one of them is malformed.
-pub fn compare(a: &ResultFile, b: &ResultFile, names: [&str; 2]) -> Result<Comparison> {
-    let named = |index: usize| move |error: Error| error.with_file(Path::new(names[index]));
-    let sides = [outcomes(a).map_err(named(0))?, outcomes(b).map_err(named(1))?];
+pub fn compare(a: &ResultFile, b: &ResultFile, names: [&str; 2]) -> Comparison {
+    let sides = [a, b].map(|file| file.phases.as_slice());
     let mut rates: Vec<RateComparison> = Vec::new();
-    for outcome in &sides[0] {
-        let rate = outcome.phase.rate;
+    for phase in sides[0] {
+        let rate = phase.outcome.phase.rate;
         let is_new = !rates.iter().any(|known| is_same(known.rate, rate));
         let of_rate = sides.each_ref().map(|side| with_rate(side, rate));
         if is_new && !of_rate[1].is_empty() {
@@ -54,35 +48,23 @@ pub fn compare(a: &ResultFile, b: &ResultFile, names: [&str; 2]) -> Result<Compa
         warnings: Vec::new(),
         notes: Vec::new(),
     };
-    comparison.warnings = warnings::of([a, b], &sides, names);
-    comparison.notes = warnings::notes(&comparison, &sides);
-    Ok(comparison)
+    comparison.warnings = warnings::of([a, b], names);
+    comparison.notes = warnings::notes(&comparison, sides);
+    comparison
 }
 
 /// The sum of an earlier run's phases of this rate, for assertions that compare with it; `None`
 /// without such phases.
-///
-/// # Errors
-/// `Invalid`: a histogram in it is malformed.
-pub fn baseline(file: &ResultFile, rate: Rate) -> Result<Option<Outcome>> {
-    let all = outcomes(file)?;
-    let mut of_rate = with_rate(&all, rate).into_iter();
-    let Some(first) = of_rate.next() else {
-        return Ok(None);
-    };
-    let mut sum = first.clone();
-    for outcome in of_rate {
-        add(&mut sum, outcome);
-    }
-    Ok(Some(sum))
+pub fn baseline(file: &ResultFile, rate: Rate) -> Option<Outcome> {
+    let mut of_rate = with_rate(&file.phases, rate).into_iter();
+    let mut sum = of_rate.next()?.clone();
+    of_rate.for_each(|outcome| add(&mut sum, outcome));
+    Some(sum)
 }
 
-fn outcomes(file: &ResultFile) -> Result<Vec<Outcome>> {
-    file.phases.iter().map(PhaseResult::outcome).collect()
-}
-
-fn with_rate(outcomes: &[Outcome], rate: Rate) -> Vec<&Outcome> {
-    outcomes.iter().filter(|outcome| is_same(outcome.phase.rate, rate)).collect()
+fn with_rate(phases: &[PhaseResult], rate: Rate) -> Vec<&Outcome> {
+    let outcomes = phases.iter().map(|phase| &phase.outcome);
+    outcomes.filter(|outcome| is_same(outcome.phase.rate, rate)).collect()
 }
 
 /// Adds a repeat. Kinds have the same index in all phases of a file.
@@ -92,7 +74,4 @@ fn add(sum: &mut Outcome, other: &Outcome) {
     sum.backlog += other.backlog;
     sum.in_flight += other.in_flight;
     sum.unanswered.add(&other.unanswered);
-    if sum.op_names.len() < other.op_names.len() {
-        sum.op_names.clone_from(&other.op_names);
-    }
 }

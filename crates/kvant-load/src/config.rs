@@ -1,8 +1,14 @@
 //! Configuration of a load. Nothing here parses text.
 
+mod stored;
+#[cfg(test)]
+mod tests;
+
 use crate::target::Target;
 use kvant_base::named_enum;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use stored::{StoredRate, duration_ns};
 
 /// Configuration that holds for all phases of a load.
 #[derive(Clone, Debug)]
@@ -59,20 +65,23 @@ impl Default for LoadConfig {
 }
 
 /// A part of a load that is measured on its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
     /// The planned rate.
     pub rate: Rate,
     /// Load before the measured time, not measured, at the rate with which that starts.
+    #[serde(rename = "warmup_ns", with = "duration_ns")]
     pub warmup: Duration,
     /// The measured time.
+    #[serde(rename = "duration_ns", with = "duration_ns")]
     pub duration: Duration,
     /// Ends the phase once so many requests are sent and settled.
     pub request_count_max: Option<u64>,
 }
 
 /// Planned requests per second over all threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(into = "StoredRate", from = "StoredRate")]
 pub enum Rate {
     /// No plan: each connection sends its next request when it has its response. Response time
     /// equals service time, and a slow server reduces the load (coordinated omission).
@@ -106,6 +115,11 @@ named_enum! {
 pub const SPIN_ALWAYS: Duration = Duration::MAX;
 /// Largest share of the interval between two planned requests of a thread that it polls.
 pub const SPIN_SHARE_MAX: f64 = 0.1;
+
+/// A duration in nanoseconds, at most `u64::MAX` (584 years).
+pub(crate) fn ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
 
 impl LoadConfig {
     /// How long workers poll before a planned time in a phase of this rate.
@@ -161,6 +175,3 @@ impl StatusSet {
         status <= 399 || self.contains(status)
     }
 }
-
-#[cfg(test)]
-mod tests;

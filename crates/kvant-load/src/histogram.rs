@@ -3,13 +3,17 @@
 //! Three significant digits from 256 ns to 24 hours (25 % more buckets than wrk2's, whose unit is
 //! 1 us). A value outside these bounds is recorded as the nearest bound.
 
+pub mod encoded;
 mod spectrum;
+mod stored;
 #[cfg(test)]
 mod tests;
 
 pub use spectrum::SpectrumRow;
 
 use hdrhistogram::Histogram as Hdr;
+use serde::{Deserialize, Serialize};
+use stored::StoredHistogram;
 
 /// The finest resolution, in nanoseconds.
 pub const LOWEST_NS: u64 = 256;
@@ -19,7 +23,8 @@ pub const HIGHEST_NS: u64 = 24 * 3_600 * 1_000_000_000;
 pub const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// An HdrHistogram of latencies.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "StoredHistogram", try_from = "StoredHistogram")]
 pub struct Histogram(Hdr<u64>);
 
 impl Default for Histogram {

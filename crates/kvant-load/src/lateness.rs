@@ -12,13 +12,13 @@ const CLASS_BITS: u32 = 3;
 const CLASSES: usize = (64 - CLASS_BITS as usize + 1) << CLASS_BITS;
 
 /// Sums of response time and lateness, by class of response time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Lateness {
     classes: Vec<Class>,
     is_empty: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Class {
     response_ns: u64,
     lag_ns: u64,

@@ -56,7 +56,6 @@ enum Server {
     Hidden,
 }
 
-/// The kernel's counters at one time.
 #[derive(Clone, Copy, Debug)]
 struct MachineSample {
     at_ns: u64,
@@ -120,7 +119,6 @@ impl Machine {
     }
 }
 
-/// Samples a machine over a phase.
 pub(crate) struct MachineWatch<'a> {
     machine: Option<&'a Machine>,
     first: Option<MachineSample>,
@@ -134,7 +132,6 @@ impl<'a> MachineWatch<'a> {
         MachineWatch { machine, first: None, lap: None, last: None }
     }
 
-    /// Begins the measured time.
     pub(crate) fn begin(&mut self, now_ns: u64) {
         self.first = self.machine.and_then(|machine| machine.sample(now_ns));
         self.lap = self.first;

@@ -6,19 +6,19 @@ use crate::machine::MachineUse;
 use crate::record::Interval;
 use serde::{Deserialize, Serialize};
 
-/// The measured part of one phase, over all threads.
-#[derive(Clone, Debug, Default)]
+/// The measured part of one phase, over all threads; written as JSON under these names.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The phase as configured.
+    #[serde(flatten)]
     pub phase: Phase,
     /// Wall time at which the measured time began, in milliseconds since 1970.
     pub start_wall_ms: u64,
     /// Length of the measured time, in nanoseconds: `phase.duration`, or less if the phase was cut
     /// short.
     pub measured_ns: u64,
-    /// Names of the kinds of requests, by [`crate::OpId::index`].
-    pub op_names: Vec<String>,
-    /// The sum of all records.
+    /// The sum of all records, with a named one for each kind of requests.
+    #[serde(flatten)]
     pub total: Interval,
     /// By second, without histograms.
     pub seconds: Vec<Second>,
@@ -32,6 +32,7 @@ pub struct Outcome {
     /// By thread.
     pub threads: Vec<ThreadOutcome>,
     /// CPU use of this machine; `None` if it was not sampled or the system does not report it.
+    #[serde(default)]
     pub machine: Option<MachineUse>,
     /// Whether a signal or a script ended the phase before its time.
     pub is_cut_short: bool,

@@ -9,19 +9,24 @@ use serde::{Deserialize, Serialize};
 /// A second (or the rest of one at the end) of one thread or of all, or a whole phase.
 ///
 /// A request belongs to the interval in which it was completed. Only requests planned in the
-/// measured time count; those of the warm-up are not recorded.
-#[derive(Clone, Debug, Default)]
+/// measured time count; those of the warm-up are not recorded. Written as JSON under these names.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Begin, in nanoseconds since the measured time began.
+    #[serde(skip)]
     pub start_ns: u64,
     /// End, in nanoseconds since the measured time began.
+    #[serde(skip)]
     pub end_ns: u64,
-    /// By [`OpId::index`]; may be shorter than the table of names.
+    /// By [`OpId::index`]; may be shorter than the table of names, except in an
+    /// [`Outcome`](crate::Outcome).
     pub ops: Vec<OpRecord>,
     /// From the time at which a request was due and a connection was free for it, to its write:
     /// the generator's lateness.
     pub send_lag: Histogram,
-    /// The generator's part of the response times.
+    /// The generator's part of the response times. Result files have it in the shares of the
+    /// verdict only.
+    #[serde(skip)]
     pub lateness: Lateness,
     /// From the connect call until the socket is writable or the TLS handshake is complete.
     pub connect: Histogram,
@@ -43,16 +48,19 @@ pub struct Interval {
     pub source_ns: u64,
 }
 
-/// The record of one kind of requests.
-#[derive(Clone, Debug, Default)]
+/// The record of one kind of requests; written as JSON under these names.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OpRecord {
+    /// Its name in an [`Outcome`](crate::Outcome), else empty: see [`crate::OpNames`].
+    pub name: String,
+    /// Responses by status, in ascending order.
+    #[serde(with = "statuses")]
+    pub statuses: Vec<(u16, u64)>,
     /// From the planned time to the last byte of the response. A request that missed its deadline
     /// counts with the time it had waited, a lower bound.
     pub response: Histogram,
     /// From the write to the last byte of the response.
     pub service: Histogram,
-    /// Responses by status, in ascending order.
-    pub statuses: Vec<(u16, u64)>,
 }
 
 /// Counts of failures, as wrk2 has them; written as JSON under these names.
@@ -101,16 +109,26 @@ impl Interval {
         &mut self.ops[op.index()]
     }
 
+    /// Names the kinds by [`OpId::index`], also those without requests.
+    pub fn name_ops(&mut self, names: Vec<String>) {
+        self.ops.resize_with(names.len().max(self.ops.len()), OpRecord::default);
+        self.ops.iter_mut().zip(names).for_each(|(op, name)| op.name = name);
+    }
+
+    /// The record of the kind with this name.
+    pub fn op(&self, name: &str) -> Option<&OpRecord> {
+        self.ops.iter().find(|op| op.name == name)
+    }
+
     /// Adds the record of another thread or interval, except for its times.
     pub fn add(&mut self, other: &Interval) {
-        if self.ops.len() < other.ops.len() {
-            self.ops.resize_with(other.ops.len(), OpRecord::default);
-        }
+        let known = self.ops.len();
         for (mine, theirs) in self.ops.iter_mut().zip(&other.ops) {
             mine.response.add(&theirs.response);
             mine.service.add(&theirs.service);
             theirs.statuses.iter().for_each(|&(status, count)| mine.add_status(status, count));
         }
+        self.ops.extend_from_slice(other.ops.get(known..).unwrap_or_default());
         self.send_lag.add(&other.send_lag);
         self.lateness.add(&other.lateness);
         self.connect.add(&other.connect);
@@ -173,4 +191,30 @@ fn merged<'a>(parts: impl Iterator<Item = &'a Histogram>) -> Histogram {
     let mut sum = Histogram::new();
     parts.for_each(|part| sum.add(part));
     sum
+}
+
+/// A JSON object with the statuses as names: `{"200": 19998, "404": 2}`.
+mod statuses {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::collections::BTreeMap;
+
+    pub(super) fn serialize<S: Serializer>(
+        statuses: &[(u16, u64)],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_map(statuses.iter().copied())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<(u16, u64)>, D::Error> {
+        // Within a flattened struct serde does not read names as numbers.
+        let counts = BTreeMap::<String, u64>::deserialize(from)?;
+        let number =
+            |(status, count): (String, u64)| Ok((status.parse().map_err(Error::custom)?, count));
+        let mut statuses = counts.into_iter().map(number).collect::<Result<Vec<_>, _>>()?;
+        statuses.sort_unstable();
+        Ok(statuses)
+    }
 }

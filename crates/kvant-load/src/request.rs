@@ -20,9 +20,6 @@ pub struct HeaderBlock {
 
 impl HeaderBlock {
     /// `Host` of the target, unless `headers` has one, and then `headers`.
-    ///
-    /// # Errors
-    /// `Invalid` when a name or value would break the request.
     pub fn new(target: &Target, headers: &[(String, String)]) -> Result<HeaderBlock> {
         let mut bytes = Vec::new();
         let has = |wanted: &str| headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
@@ -71,10 +68,7 @@ pub fn append_decimal(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Checks a method.
-///
-/// # Errors
-/// `Invalid` when it is not a token (RFC 9110, section 5.6.2).
+/// Checks that a method is a token (RFC 9110, section 5.6.2).
 pub fn check_method(method: &str) -> Result<()> {
     if is_token(method) {
         Ok(())
@@ -83,10 +77,7 @@ pub fn check_method(method: &str) -> Result<()> {
     }
 }
 
-/// Checks a header.
-///
-/// # Errors
-/// `Invalid` when the name is not a token, or the value has bytes that end a line.
+/// Checks that the name is a token, and that no byte of the value ends a line.
 pub fn check_header(name: &str, value: &str) -> Result<()> {
     if !is_token(name) {
         return Err(Error::invalid(format!("`{}` is no name of a header", name.escape_debug())));

@@ -21,7 +21,6 @@ use std::time::Duration;
 
 /// Longest path of a Unix socket, in bytes: the size of `sockaddr_un` without the final zero.
 const UNIX_PATH_BYTES_MAX: usize = 107;
-/// The host of requests over a Unix socket.
 const UNIX_HOST: &str = "localhost";
 
 /// A URL and its addresses.
@@ -56,9 +55,6 @@ enum Scheme {
 
 impl Target {
     /// Parses a URL. Path and query are kept as given; the fragment is dropped.
-    ///
-    /// # Errors
-    /// `Invalid`, with what is wrong with the URL.
     pub fn parse(url: &str) -> Result<Target> {
         parse(url).map_err(|problem| {
             let shown = without_credentials(url);
@@ -67,9 +63,6 @@ impl Target {
     }
 
     /// Resolves the host. The addresses are in the system's order, IPv4 and IPv6 mixed.
-    ///
-    /// # Errors
-    /// `Io` when the host has no address.
     pub fn resolve(mut self) -> Result<Target> {
         if matches!(self.addresses[..], [Address::Unix(_)]) {
             return Ok(self);

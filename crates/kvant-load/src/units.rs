@@ -1,7 +1,8 @@
 //! Numbers in wrk's notation: `10k` requests, `1m` of time, `828.07us`, `1.28MB`.
 //!
 //! Input is a whole number and an optional unit, in upper or lower case. Unlike wrk, rates may have
-//! decimals (`1.5k`), and times the units `ms` and `us`.
+//! decimals (`1.5k`), and times the units `ms` and `us`. Errors are sentences with the text and the
+//! accepted forms.
 //!
 //! Output changes to the next unit at 0.85 of it (`0.93ms`, but `828.07us`), and never reaches the
 //! last unit of a list: two hours are `120m`. If the third decimal is exactly a half, the second
@@ -9,7 +10,6 @@
 
 use std::time::Duration;
 
-/// Units of counts.
 const METRIC: [(&str, u64); 6] = [
     ("", 1),
     ("k", 1_000),
@@ -32,9 +32,6 @@ const TIME: [(&str, u64); 6] = [
 const NEXT_UNIT_FROM: f64 = 0.85;
 
 /// Parses a whole number such as `64`, `10k`, `1M`.
-///
-/// # Errors
-/// A sentence naming the text and the accepted forms.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     scan(text, &METRIC).ok_or_else(|| {
         format!("`{text}` is not a count: write a whole number with k, M, G, T or P, such as 64, 10k, 1M")
@@ -43,9 +40,6 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
 
 /// Parses a time such as `30`, `30s`, `1m`, `2h`, `250ms`, `50us`. The default unit is seconds, as
 /// in wrk.
-///
-/// # Errors
-/// A sentence naming the text and the accepted forms.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
     scan(text, &TIME).map(Duration::from_micros).ok_or_else(|| {
         format!("`{text}` is not a time: write a whole number with us, ms, s, m or h (s if there is none), such as 30, 1m, 250ms")
@@ -53,9 +47,6 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses requests a second, such as `500`, `10k`, `1.5k`. 0 is a closed loop.
-///
-/// # Errors
-/// A sentence naming the text and the accepted forms.
 pub fn parse_rate(text: &str) -> Result<f64, String> {
     let problem = || {
         format!(
@@ -72,10 +63,7 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
     Ok(number * factor(unit, &METRIC).ok_or_else(problem)? as f64)
 }
 
-/// Parses rates separated by commas: `10k`, `10k,20k,40k`.
-///
-/// # Errors
-/// As [`parse_rate`]; and if one of several rates is 0.
+/// Parses rates separated by commas: `10k`, `10k,20k,40k`. Only a single rate may be 0.
 pub fn parse_rates(text: &str) -> Result<Vec<f64>, String> {
     let rates = text.split(',').map(parse_rate).collect::<Result<Vec<f64>, String>>()?;
     if rates.len() > 1 && rates.contains(&0.0) {
@@ -86,10 +74,7 @@ pub fn parse_rates(text: &str) -> Result<Vec<f64>, String> {
     Ok(rates)
 }
 
-/// Parses a ramp of rates: `0..50k`, `50k..10k`.
-///
-/// # Errors
-/// A sentence naming the text and the accepted form; and if both rates are 0.
+/// Parses a ramp of rates, which are not both 0: `0..50k`, `50k..10k`.
 pub fn parse_ramp(text: &str) -> Result<(f64, f64), String> {
     let (from, to) = text.split_once("..").ok_or_else(|| {
         format!("`{text}` is not a ramp: write the first and the last rate, such as 0..50k")
@@ -152,7 +137,6 @@ fn scan(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(factor(unit, units)?)
 }
 
-/// Splits a number and its unit.
 fn split(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

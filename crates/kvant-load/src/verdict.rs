@@ -134,7 +134,6 @@ pub fn judge(outcome: &Outcome) -> Verdict {
     }
 }
 
-/// The figures that a judgement is based on.
 struct Facts<'a> {
     outcome: &'a Outcome,
     shares: Vec<Share>,

@@ -4,10 +4,11 @@ use super::{Assertion, Bound, Counter, Measure, Series, Statistic};
 use crate::histogram::Histogram;
 use crate::outcome::Outcome;
 use crate::record::OpRecord;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The result of an assertion.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The result of an assertion; written as JSON under these names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checked {
     /// The assertion as given.
     pub text: String,
@@ -114,20 +115,19 @@ impl Assertion {
 
 /// The kind with this name: exactly, or the only one that differs in case.
 fn find<'a>(outcome: &'a Outcome, name: &str) -> Result<&'a OpRecord, String> {
-    let names = &outcome.op_names;
-    let index = names.iter().position(|known| known == name).or_else(|| {
-        let alike = |known: &String| known.to_lowercase() == name.to_lowercase();
-        let first = names.iter().position(alike)?;
-        names[first + 1..].iter().all(|other| !alike(other)).then_some(first)
-    });
-    let Some(index) = index else {
-        return Err(format!("there is no kind of requests {name:?}: there are {names:?}"));
+    let ops = &outcome.total.ops;
+    let only_alike = || {
+        let mut alike = ops.iter().filter(|op| op.name.to_lowercase() == name.to_lowercase());
+        alike.next().filter(|_| alike.next().is_none())
     };
-    outcome
-        .total
-        .ops
-        .get(index)
-        .ok_or_else(|| format!("no request of the kind {name:?} was answered"))
+    let op = outcome.total.op(name).or_else(only_alike).ok_or_else(|| {
+        let names: Vec<&str> = ops.iter().map(|op| op.name.as_str()).collect();
+        format!("there is no kind of requests {name:?}: there are {names:?}")
+    })?;
+    if op.response.is_empty() && op.statuses.is_empty() {
+        return Err(format!("no request of the kind {name:?} was answered"));
+    }
+    Ok(op)
 }
 
 fn latency_ns(

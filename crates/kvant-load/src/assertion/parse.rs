@@ -58,9 +58,6 @@ type Parsed<'a, T> = Result<T, (&'a str, String)>;
 
 impl Assertion {
     /// Parses an assertion.
-    ///
-    /// # Errors
-    /// The problem and its place.
     pub fn parse(text: &str) -> Result<Assertion, ParseError> {
         assertion(text).map_err(|(part, message)| ParseError {
             text: text.to_owned(),

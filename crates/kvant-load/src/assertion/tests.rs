@@ -26,10 +26,10 @@ fn outcome() -> Outcome {
         total.send_lag.record_ns(30_000);
     }
     total.errors.status = 2;
+    total.name_ops(names.all());
     Outcome {
         phase: Phase { rate: Rate::Constant(100.0), ..Phase::default() },
         measured_ns: 10_000 * MS,
-        op_names: names.all(),
         total,
         ..Outcome::default()
     }
@@ -176,7 +176,7 @@ fn a_baseline_bounds_its_own_measure() {
     let undecided = check("p99<=base", &slower, None);
     assert_eq!(undecided.to_string(), "p99<=base: not decided: there is no baseline of this rate");
     let mut other = base.clone();
-    other.op_names[1] = "post".to_owned();
+    other.total.ops[1].name = "post".to_owned();
     let undecided = check("put:p99<=base", &slower, Some(&other)).undecided.unwrap();
     assert!(
         undecided.starts_with("in the baseline, there is no kind of requests \"put\""),
@@ -190,7 +190,7 @@ fn an_unknown_kind_is_reported_with_the_known_ones() {
     assert!(undecided.contains("\"delete\"") && undecided.contains("\"put\""), "{undecided}");
     // Two kinds that differ in case need an exact match.
     let mut both = outcome();
-    both.op_names[0] = "PUT".to_owned();
+    both.total.ops[0].name = "PUT".to_owned();
     assert!(check("PUT:p99<10ms", &both, None).is_met);
     assert!(!check("put:p99<10ms", &both, None).is_met);
     assert!(check("Put:p99<1h", &both, None).undecided.is_some());
@@ -199,7 +199,7 @@ fn an_unknown_kind_is_reported_with_the_known_ones() {
 #[test]
 fn the_last_colon_ends_the_name_of_a_kind() {
     let mut outcome = outcome();
-    outcome.op_names[1] = "GET /a:b?c<d".to_owned();
+    outcome.total.ops[1].name = "GET /a:b?c<d".to_owned();
     assert!(check("GET /a:b?c<d:p99<1s", &outcome, None).is_met);
 }
 

@@ -10,7 +10,6 @@ const PERCENTS: &[f64] = &[50.0, 90.0, 99.0, 99.9, 99.99, 100.0];
 /// Percentiles of each kind, and of service times.
 const FEW_PERCENTS: &[f64] = &[50.0, 99.0, 99.9, 100.0];
 
-/// The rows of the phases of one rate.
 pub(super) fn rows(sides: &[Vec<&Outcome>; 2]) -> Vec<Row> {
     let mut rows = vec![
         row(sides, "answers", Unit::PerSecond, |outcome| Some(outcome.rate_achieved())),
@@ -36,7 +35,7 @@ pub(super) fn rows(sides: &[Vec<&Outcome>; 2]) -> Vec<Row> {
         for kind in &kinds {
             let mut add = |series, histogram: fn(&OpRecord) -> &Histogram| {
                 rows.extend(latency(sides, kind, series, FEW_PERCENTS, &|outcome| {
-                    of_kind(outcome, kind).map_or_else(Histogram::new, |op| histogram(op).clone())
+                    outcome.total.op(kind).map_or_else(Histogram::new, |op| histogram(op).clone())
                 }));
             };
             add("response", |op| &op.response);
@@ -52,18 +51,13 @@ pub(super) fn rows(sides: &[Vec<&Outcome>; 2]) -> Vec<Row> {
 fn kinds(sides: &[Vec<&Outcome>; 2]) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     for outcome in sides.iter().flatten() {
-        for (name, op) in outcome.op_names.iter().zip(&outcome.total.ops) {
-            if !op.response.is_empty() && !kinds.contains(name) {
-                kinds.push(name.clone());
+        for op in &outcome.total.ops {
+            if !op.response.is_empty() && !kinds.contains(&op.name) {
+                kinds.push(op.name.clone());
             }
         }
     }
     kinds
-}
-
-fn of_kind<'a>(outcome: &'a Outcome, kind: &str) -> Option<&'a OpRecord> {
-    let index = outcome.op_names.iter().position(|name| name == kind)?;
-    outcome.total.ops.get(index)
 }
 
 fn row(

@@ -3,7 +3,7 @@
 use super::comparison::{Comparison, SAME_RATE_PART, TAIL_VALUES_MIN, is_same, rate_text};
 use crate::config::Rate;
 use crate::outcome::Outcome;
-use crate::report::json::{ConfigFacts, ResultFile};
+use crate::report::json::{ConfigFacts, PhaseResult, ResultFile};
 use crate::verdict::{self, Bound};
 
 /// If less of the plan was answered, latency was that of a growing queue.
@@ -12,31 +12,27 @@ const KEPT_PART_MIN: f64 = 0.99;
 const LENGTH_RATIO_MAX: f64 = 1.5;
 
 /// Every reason to doubt the comparison, a sentence each.
-pub(super) fn of(
-    files: [&ResultFile; 2],
-    sides: &[Vec<Outcome>; 2],
-    names: [&str; 2],
-) -> Vec<String> {
+pub(super) fn of(files: [&ResultFile; 2], names: [&str; 2]) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(differences(&files[0].config, &files[1].config));
     warnings.extend(hosts(files));
-    for ((file, outcomes), name) in files.into_iter().zip(sides).zip(names) {
-        for (index, outcome) in outcomes.iter().enumerate() {
+    for (file, name) in files.into_iter().zip(names) {
+        for (index, phase) in file.phases.iter().enumerate() {
+            let outcome = &phase.outcome;
             let run = format!("{name}, run {} ({})", index + 1, rate_text(outcome.phase.rate));
-            warnings
-                .extend(validity(file, index, outcome).map(|problem| format!("{run}: {problem}")));
-            warnings.extend(kept(outcome).map(|problem| format!("{run}: {problem}")));
+            let problems = validity(phase).into_iter().chain(kept(outcome));
+            warnings.extend(problems.map(|problem| format!("{run}: {problem}")));
             if outcome.is_cut_short {
                 warnings.push(format!("{run}: it was ended before its time."));
             }
         }
     }
-    warnings.extend(rates(sides, names));
+    warnings.extend(rates(files.map(|file| file.phases.as_slice()), names));
     warnings
 }
 
 /// Explanations, a sentence each.
-pub(super) fn notes(comparison: &Comparison, sides: &[Vec<Outcome>; 2]) -> Vec<String> {
+pub(super) fn notes(comparison: &Comparison, sides: [&[PhaseResult]; 2]) -> Vec<String> {
     let mut notes = Vec::new();
     if comparison.rates.is_empty() {
         notes.push("Nothing is compared: A and B have no rate in common.".to_owned());
@@ -61,7 +57,7 @@ pub(super) fn notes(comparison: &Comparison, sides: &[Vec<Outcome>; 2]) -> Vec<S
     if rows.any(|row| row.is_thin) {
         notes.push(format!("~ rests on fewer than {TAIL_VALUES_MIN} values in a run."));
     }
-    if sides.iter().flatten().any(|outcome| !outcome.unanswered.is_empty()) {
+    if sides.into_iter().flatten().any(|phase| !phase.outcome.unanswered.is_empty()) {
         notes.push(
             "Response times of all kinds together count what was not answered at the end with the time that it had waited: \
              the least that they can be. Those of a kind do not."
@@ -110,9 +106,8 @@ fn hosts(files: [&ResultFile; 2]) -> Option<String> {
     (a != b).then(|| format!("Different machines: A {a}; B {b}."))
 }
 
-fn validity(file: &ResultFile, index: usize, outcome: &Outcome) -> Option<String> {
-    let written = file.phases.get(index).and_then(|phase| phase.verdict.clone());
-    let verdict = written.unwrap_or_else(|| verdict::judge(outcome));
+fn validity(phase: &PhaseResult) -> Option<String> {
+    let verdict = phase.verdict.clone().unwrap_or_else(|| verdict::judge(&phase.outcome));
     let why = &verdict.headline;
     match verdict.bound {
         _ if !verdict.is_valid => Some(format!("it is not valid: {why}.")),
@@ -135,21 +130,16 @@ fn kept(outcome: &Outcome) -> Option<String> {
     })
 }
 
-fn rates(sides: &[Vec<Outcome>; 2], names: [&str; 2]) -> Vec<String> {
+fn rates([a, b]: [&[PhaseResult]; 2], names: [&str; 2]) -> Vec<String> {
     let mut warnings = Vec::new();
-    for (mine, others, name) in [(&sides[0], &sides[1], names[0]), (&sides[1], &sides[0], names[1])]
-    {
-        let mut alone: Vec<String> = Vec::new();
-        for outcome in mine {
-            let rate = outcome.phase.rate;
-            match others.iter().find(|other| is_same(other.phase.rate, rate)) {
-                None => alone.push(rate_text(rate)),
-                Some(other) if std::ptr::eq(mine, &sides[0]) => {
-                    warnings.extend(lengths(outcome, other))
-                }
-                Some(_) => {}
-            }
-        }
+    for PhaseResult { outcome, .. } in a {
+        let other = first_with_rate(b, outcome.phase.rate);
+        warnings.extend(other.and_then(|other| lengths(outcome, other)));
+    }
+    for (mine, others, name) in [(a, b, names[0]), (b, a, names[1])] {
+        let rates = mine.iter().map(|phase| phase.outcome.phase.rate);
+        let alone = rates.filter(|rate| first_with_rate(others, *rate).is_none());
+        let mut alone: Vec<String> = alone.map(rate_text).collect();
         alone.dedup();
         if !alone.is_empty() {
             warnings.push(format!("Only {name} has {}.", alone.join(", ")));
@@ -157,6 +147,10 @@ fn rates(sides: &[Vec<Outcome>; 2], names: [&str; 2]) -> Vec<String> {
     }
     warnings.dedup();
     warnings
+}
+
+fn first_with_rate(side: &[PhaseResult], rate: Rate) -> Option<&Outcome> {
+    side.iter().map(|phase| &phase.outcome).find(|outcome| is_same(outcome.phase.rate, rate))
 }
 
 fn lengths(a: &Outcome, b: &Outcome) -> Option<String> {

@@ -11,7 +11,6 @@ const ERRORS_PART_MAX: f64 = 0.001;
 const GROWTH_MIN_PART: f64 = 0.001;
 /// Likewise, in requests.
 const GROWTH_MIN: f64 = 10.0;
-/// Seconds that a trend needs.
 const SECONDS_MIN: usize = 4;
 /// A failure is narrow if this part of the plan was achieved although the backlog grew ...
 const CLOSE_ACHIEVED_GROWING: f64 = 0.97;

@@ -14,7 +14,6 @@ use crate::outcome::Outcome;
 use kvant_base::{Error, Result};
 use std::time::Duration;
 
-/// The shortest step.
 const MEASURE_MIN: Duration = Duration::from_millis(100);
 /// The steps, in parts of the saturation rate.
 const STEPS: [f64; 7] = [0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0];
@@ -313,7 +312,6 @@ impl<'a> Search<'a> {
         Ok((self.points.len() - 1, outcome))
     }
 
-    /// Expected duration of the rest of the search.
     fn time_left(&self, purpose: Purpose) -> Duration {
         let config = self.config;
         let short = config.settle + config.measure;

@@ -146,7 +146,6 @@ impl Model {
             phase: *phase,
             start_wall_ms: 0,
             measured_ns: phase.duration.as_nanos() as u64,
-            op_names: vec!["get".into()],
             total,
             seconds: (0..time_s as u64).map(second).collect(),
             backlog: 0,

@@ -8,7 +8,6 @@ use httparse::{Status, parse_chunk_size};
 #[cfg(test)]
 mod tests;
 
-/// The position in a chunked body.
 #[derive(Debug, Default)]
 pub(super) struct Chunked {
     state: ChunkState,

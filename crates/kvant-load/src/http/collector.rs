@@ -35,7 +35,6 @@ impl Collector {
         Ok(())
     }
 
-    /// Passes the complete response to `look`.
     pub(crate) fn with_view<R>(&self, status: u16, look: impl FnOnce(&ResponseView<'_>) -> R) -> R {
         let mut headers: [(&str, &[u8]); HEADERS_MAX] = [("", &[]); HEADERS_MAX];
         let mut rest = self.text.as_slice();

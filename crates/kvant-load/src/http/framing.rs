@@ -3,7 +3,6 @@
 /// Longest head (status line and headers), and longest sum of chunk extensions and trailers, in
 /// bytes.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
-/// Most headers of a response.
 pub(crate) const HEADERS_MAX: usize = 128;
 /// Longest body that a [`Collector`](super::Collector) keeps, in bytes. Skipped bodies may have any
 /// length.
@@ -33,7 +32,6 @@ pub(crate) enum ParseError {
     Truncated,
 }
 
-/// At most the first `bytes_max` bytes.
 pub(super) fn prefix(bytes: &[u8], bytes_max: u64) -> &[u8] {
     &bytes[..bytes_max.min(bytes.len() as u64) as usize]
 }

@@ -5,7 +5,6 @@ use super::framing::{HEADERS_MAX, ParseError};
 use httparse::{Header, ParserConfig, Response, Status};
 use std::mem::MaybeUninit;
 
-/// A complete head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     /// Its length, including the empty line.
@@ -61,7 +60,6 @@ pub(super) fn parse(
     Ok(Some(Head { bytes, status, keeps_alive, framing }))
 }
 
-/// The headers that matter here.
 #[derive(Default)]
 struct Fields {
     length_bytes: Option<u64>,

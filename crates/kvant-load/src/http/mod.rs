@@ -49,7 +49,6 @@ enum ParserState {
     UntilClose,
 }
 
-/// The result of parsing some input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parsed {
     /// The length of the input, unless a response ends within it.
@@ -58,7 +57,6 @@ pub(crate) struct Parsed {
     pub(crate) response: Option<Response>,
 }
 
-/// A complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Response {
     pub(crate) status: u16,

@@ -8,7 +8,6 @@ use crate::record::Interval;
 use crate::worker::messages::{ThreadEnd, ThreadSecond};
 use std::collections::VecDeque;
 
-/// The sums of a phase.
 pub(super) struct Tally {
     threads: Vec<ThreadTally>,
     /// Seconds that some thread has not reported, in order.
@@ -21,7 +20,6 @@ pub(super) struct Tally {
 #[derive(Default)]
 struct ThreadTally {
     total: Interval,
-    /// Seconds reported.
     second_count: usize,
     end: Option<ThreadEnd>,
 }
@@ -58,12 +56,10 @@ impl Tally {
         interval
     }
 
-    /// Ends the phase of a thread.
     pub(super) fn end(&mut self, thread: usize, end: ThreadEnd) {
         self.threads[thread].end = Some(end);
     }
 
-    /// Whether all threads have ended the phase.
     pub(super) fn has_ended(&self) -> bool {
         self.threads.iter().all(|thread| thread.end.is_some())
     }
@@ -101,7 +97,6 @@ impl Tally {
         }
     }
 
-    /// The result of the phase.
     pub(super) fn finish(
         self,
         phase: &Phase,
@@ -112,16 +107,9 @@ impl Tally {
         let mut outcome = Outcome {
             phase: *phase,
             start_wall_ms,
-            measured_ns: 0,
-            op_names,
-            total: Interval::default(),
             seconds: self.seconds,
-            backlog: 0,
-            in_flight: 0,
-            unanswered: Default::default(),
-            threads: Vec::new(),
-            machine: None,
             is_cut_short,
+            ..Outcome::default()
         };
         let mut planned = 0;
         let mut is_source_stopped = true;
@@ -136,7 +124,7 @@ impl Tally {
             planned += end.planned;
             is_source_stopped &= end.is_source_stopped;
         }
-        outcome.total.end_ns = outcome.measured_ns;
+        outcome.total.name_ops(op_names);
         if phase.request_count_max.is_some() {
             // Each thread's share of the limit is known only at the end.
             outcome.total.planned = planned;

@@ -22,25 +22,20 @@ use std::sync::Arc;
 /// Events of one wait. The last of them waits until the others are handled, which adds to the
 /// measured latency: so there are few.
 pub(crate) const EVENTS_PER_WAIT: usize = 32;
-/// The token of the waker.
 const WAKER_TOKEN: u64 = u64::MAX;
 
-/// An epoll instance.
 pub(crate) struct Poller {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
 }
 
-/// A socket is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SocketEvent {
-    /// The token under which the socket was added.
     pub(crate) token: u64,
     /// The peer sends nothing after what the socket holds now.
     pub(crate) is_ending: bool,
 }
 
-/// Ends waits of its poller.
 #[derive(Clone)]
 pub(crate) struct Waker(Arc<OwnedFd>);
 

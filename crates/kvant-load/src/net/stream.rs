@@ -9,7 +9,6 @@ use rustix::net::{
 };
 use std::io;
 
-/// A connection.
 pub(crate) enum Stream {
     Plain(OwnedFd),
     Tls(Box<TlsStream>),
@@ -39,7 +38,6 @@ pub(crate) fn connect(address: &Address) -> io::Result<OwnedFd> {
     }
 }
 
-/// The result of a connect that was in progress.
 pub(crate) fn connect_result(socket: BorrowedFd<'_>) -> io::Result<()> {
     sockopt::socket_error(socket)?.map_err(io::Error::from)
 }

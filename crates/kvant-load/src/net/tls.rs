@@ -34,7 +34,6 @@ use rustls::{
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-/// The TLS configuration of all connections.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsConnector(Arc<ClientConfig>);
 
@@ -74,7 +73,6 @@ impl TlsConnector {
     }
 }
 
-/// A TLS connection.
 #[derive(Debug)]
 pub(crate) struct TlsStream {
     socket: OwnedFd,
@@ -113,7 +111,6 @@ impl TlsStream {
         }
     }
 
-    /// Reads available bytes; 0 at the end of the stream.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.tls.reader().read(buffer) {
@@ -147,7 +144,6 @@ impl TlsStream {
         self.tls.wants_write()
     }
 
-    /// Writes buffered bytes, as many as the kernel takes.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut Socket(self.socket.as_fd())) {
@@ -173,7 +169,6 @@ impl TlsStream {
         }
     }
 
-    /// Receives bytes from the socket; returns their number.
     fn receive(&mut self) -> io::Result<usize> {
         let received_bytes = self.tls.read_tls(&mut Socket(self.socket.as_fd()))?;
         if let Err(error) = self.tls.process_new_packets() {
@@ -204,7 +199,6 @@ impl Write for Socket<'_> {
     }
 }
 
-/// Accepts any certificate.
 #[derive(Debug)]
 struct NoVerification(Arc<CryptoProvider>);
 

@@ -10,7 +10,6 @@ mod tests;
 
 const NS_PER_S: f64 = 1e9;
 
-/// A linear rate over a span of time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Curve {
     start_ns: u64,
@@ -35,7 +34,6 @@ impl Curve {
         Curve { start_ns, end_ns, rate, slope, total }
     }
 
-    /// Requests until the end, with fractions.
     pub(super) fn total(&self) -> f64 {
         self.total
     }

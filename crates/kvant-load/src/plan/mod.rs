@@ -81,7 +81,6 @@ impl Plan {
         self.taker.next_ns
     }
 
-    /// Takes the next request.
     pub(crate) fn advance(&mut self) {
         self.taker.advance();
     }
@@ -134,7 +133,6 @@ impl Plan {
     }
 }
 
-/// Iterates over the planned times of a thread.
 #[derive(Clone, Debug)]
 struct Process {
     phase: PhaseCurve,
@@ -194,7 +192,6 @@ impl Process {
     }
 }
 
-/// The rate of all threads over a phase.
 #[derive(Clone, Copy, Debug)]
 struct PhaseCurve {
     warmup: Curve,

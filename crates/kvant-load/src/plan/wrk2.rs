@@ -39,15 +39,9 @@ pub(crate) struct Wrk2Pace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrk2Step {
     /// Send; the corrected latency counts from `planned_ns`.
-    Send {
-        /// When the request was due.
-        planned_ns: u64,
-    },
+    Send { planned_ns: u64 },
     /// Wait until `until_ns`, which is later than now.
-    Wait {
-        /// The end of the wait.
-        until_ns: u64,
-    },
+    Wait { until_ns: u64 },
 }
 
 impl Wrk2Pace {
@@ -84,18 +78,15 @@ impl Wrk2Pace {
         self.completed += count;
     }
 
-    /// How many requests are planned before `before_ns`.
     pub(crate) fn planned_before(&self, before_ns: u64) -> u64 {
         let since_start_ns = before_ns.saturating_sub(self.start_ns);
         (since_start_ns as f64 / self.period_ns).ceil() as u64
     }
 
-    /// The number of responses.
     pub(crate) fn completed(&self) -> u64 {
         self.completed
     }
 
-    /// The planned time of request number `index`.
     pub(crate) fn planned_ns(&self, index: u64) -> u64 {
         after(self.start_ns, index, self.period_ns)
     }

@@ -14,9 +14,6 @@ const NS_PER_MS: f64 = 1e6;
 
 /// Writes the distribution of `histogram`, in milliseconds, after a comment that names the values:
 /// `what`.
-///
-/// # Errors
-/// Any error of `out`.
 pub fn write(out: &mut impl Write, histogram: &Histogram, what: &str) -> io::Result<()> {
     for line in what.lines() {
         writeln!(out, "# {line}")?;

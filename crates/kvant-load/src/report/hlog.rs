@@ -16,15 +16,13 @@
 #[cfg(test)]
 mod tests;
 
-use super::encoded::Encoder;
 use crate::histogram::Histogram;
+use crate::histogram::encoded::Encoder;
 use crate::record::{Interval, OpRecord};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use std::io::{self, Write};
 
-/// Tag of the generator's own lateness.
 const SEND_LAG: &str = "send-lag";
-/// Tag of the durations of connection attempts.
 const CONNECT: &str = "connect";
 
 /// Characters not allowed in a tag: readers end it at a blank, a comma or the end of the line.
@@ -68,9 +66,6 @@ impl<W: Write> HlogWriter<W> {
     /// first interval of each phase; the others follow by the monotonic clock. An interval that
     /// begins before the end of the last one begins a new phase, whose lines follow those of the
     /// previous phase.
-    ///
-    /// # Errors
-    /// Any error of the sink.
     pub fn write(
         &mut self,
         interval: &Interval,
@@ -94,9 +89,6 @@ impl<W: Write> HlogWriter<W> {
     }
 
     /// Flushes and returns the sink.
-    ///
-    /// # Errors
-    /// Any error of the sink.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)

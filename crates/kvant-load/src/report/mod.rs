@@ -1,6 +1,5 @@
 //! Formats of results: wrk2's text and a summary, JSON, HdrHistogram logs and distributions.
 
-pub mod encoded;
 pub mod hgrm;
 pub mod hlog;
 pub mod json;

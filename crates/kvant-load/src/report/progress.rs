@@ -2,7 +2,8 @@
 //!
 //! 1. On a terminal: one line, rewritten each second and erased at the end of the phase.
 //! 2. Elsewhere: one plain line every `PLAIN_EVERY`, and at least one per phase.
-//! 3. On a terminal a line is cut at `TERMINAL_WIDTH`: a wrapped line could not be erased.
+//! 3. Errors are those of the sink; a caller may continue without progress.
+//! 4. On a terminal a line is cut at `TERMINAL_WIDTH`: a wrapped line could not be erased.
 
 use crate::config::{Phase, Rate};
 use crate::record::Interval;
@@ -12,7 +13,6 @@ use std::time::Duration;
 
 /// Columns that every terminal has.
 const TERMINAL_WIDTH: usize = 79;
-/// Time between plain lines.
 const PLAIN_EVERY: Duration = Duration::from_secs(10);
 
 /// Moves the cursor to the begin of the line and erases the line.
@@ -23,7 +23,6 @@ pub struct Progress<W: Write> {
     out: W,
     is_terminal: bool,
     state: PhaseState,
-    /// Prefix of each line.
     note: String,
     /// The time since the last plain line.
     unreported: Interval,
@@ -31,17 +30,13 @@ pub struct Progress<W: Write> {
     is_reported: bool,
 }
 
-/// The phase so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct PhaseState {
     phase: Phase,
     /// Number of the phase, from 0.
     index: usize,
-    /// Number of phases.
     count: usize,
-    /// Planned requests.
     planned: u64,
-    /// Requests written.
     sent: u64,
     /// Failures of all kinds.
     errors: u64,
@@ -66,9 +61,6 @@ impl<W: Write> Progress<W> {
     }
 
     /// Begins phase number `index` (from 0) of `count`.
-    ///
-    /// # Errors
-    /// Any error of the sink, as in all methods. A caller may continue without progress.
     pub fn begin(&mut self, phase: &Phase, index: usize, count: usize) -> io::Result<()> {
         self.state = PhaseState { phase: *phase, index, count, ..PhaseState::default() };
         self.unreported = Interval::default();
@@ -80,9 +72,6 @@ impl<W: Write> Progress<W> {
     }
 
     /// Adds a second of the phase, as passed to `each_second` by [`crate::Load::run`].
-    ///
-    /// # Errors
-    /// As [`Progress::begin`].
     pub fn second(&mut self, interval: &Interval) -> io::Result<()> {
         self.state.planned += interval.planned;
         self.state.sent += interval.sent;
@@ -104,9 +93,6 @@ impl<W: Write> Progress<W> {
     }
 
     /// Ends the phase; erases the line on a terminal.
-    ///
-    /// # Errors
-    /// As [`Progress::begin`].
     pub fn end(&mut self) -> io::Result<()> {
         if self.is_terminal {
             self.out.write_all(ERASE.as_bytes())?;

@@ -5,8 +5,7 @@
 
 use crate::config::Rate;
 use crate::histogram::Histogram;
-use crate::outcome::Outcome;
-use crate::outcome::Second;
+use crate::outcome::{Outcome, Second};
 use crate::record::{Errors, OpRecord};
 use crate::units::{counted, format_metric, format_time_ns};
 use crate::verdict::Verdict;
@@ -154,15 +153,9 @@ fn machine(outcome: &Outcome) -> String {
 
 /// A table by kind of requests, if there are several kinds or several statuses.
 fn kinds(outcome: &Outcome) -> String {
-    let used: Vec<(&str, &OpRecord)> = outcome
-        .total
-        .ops
-        .iter()
-        .enumerate()
-        .filter(|(_, op)| !op.response.is_empty() || !op.statuses.is_empty())
-        .map(|(index, op)| (outcome.op_names.get(index).map_or("?", String::as_str), op))
-        .collect();
-    if used.len() < 2 && used.iter().all(|(_, op)| op.statuses.len() < 2) {
+    let is_used = |op: &&OpRecord| !op.response.is_empty() || !op.statuses.is_empty();
+    let used: Vec<&OpRecord> = outcome.total.ops.iter().filter(is_used).collect();
+    if used.len() < 2 && used.iter().all(|op| op.statuses.len() < 2) {
         return String::new();
     }
     let mut text = format!(
@@ -170,10 +163,10 @@ fn kinds(outcome: &Outcome) -> String {
         "Kind", "count", "p50", "p99", "p99.9", "statuses"
     );
     let left = WIDTH - text.trim_end_matches("statuses\n").len();
-    for (name, op) in used {
+    for op in used {
         text += &format!(
             "  {:<NAME_WIDTH$} {:>9} {}  {}\n",
-            cut(name, NAME_WIDTH),
+            cut(&op.name, NAME_WIDTH),
             count(op.response.count()),
             cells(&op.response, &[50.0, 99.0, 99.9], 10),
             statuses(&op.statuses, left),

@@ -20,7 +20,7 @@ impl Lcg {
 /// A phase of `seconds` at 1,000 requests per second with these latencies, one kind of requests,
 /// and nothing else.
 pub(crate) fn outcome(seconds: f64, response: Histogram, service: Histogram) -> Outcome {
-    let record = OpRecord { response, service, statuses: Vec::new() };
+    let record = OpRecord { name: "GET".to_string(), response, service, ..OpRecord::default() };
     Outcome {
         phase: Phase {
             rate: Rate::Constant(1_000.0),
@@ -28,7 +28,6 @@ pub(crate) fn outcome(seconds: f64, response: Histogram, service: Histogram) -> 
             ..Phase::default()
         },
         measured_ns: (seconds * 1e9) as u64,
-        op_names: vec!["GET".to_string()],
         total: Interval { ops: vec![record], ..Interval::default() },
         ..Outcome::default()
     }

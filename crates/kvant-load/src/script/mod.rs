@@ -75,9 +75,6 @@ impl Script {
 
     /// Starts the script `source`. `name` stands in messages, and modules are also searched in its
     /// directory.
-    ///
-    /// # Errors
-    /// As [`Script::load`].
     pub fn from_source(name: &str, source: &[u8], options: &Options, env: &Env) -> Result<Script> {
         let Some(target) = options.targets.first() else {
             return Err(Error::invalid("a script needs a target"));
@@ -146,9 +143,6 @@ impl Script {
     }
 
     /// Calls the script's `done(summary, latency, requests)`, if it has one.
-    ///
-    /// # Errors
-    /// `Invalid` if it fails.
     pub fn done(&self, outcome: &Outcome) -> Result<()> {
         if !self.main.defines("done")? {
             return Ok(());

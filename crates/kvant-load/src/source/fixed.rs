@@ -7,7 +7,6 @@ use kvant_base::Result;
 /// Sends one request for each target.
 #[derive(Clone, Debug)]
 pub struct FixedSource {
-    /// The batch, by target.
     bytes: Vec<Vec<u8>>,
     expected: Vec<Expected>,
 }

@@ -7,12 +7,9 @@ use crate::target::Address;
 use kvant_base::Result;
 use std::time::Duration;
 
-/// Makes requests. Each worker thread owns one.
+/// Makes requests. Each worker thread owns one. An error, the failure of a script, ends the run.
 pub trait RequestSource: Send {
     /// The next request, or pipelined batch of requests, for a connection to `targets[target]`.
-    ///
-    /// # Errors
-    /// The failure of a script, which ends the run.
     fn next(&mut self, target: usize) -> Result<Batch<'_>>;
 
     /// The address of all connections of this thread, in place of those of the targets (wrk's
@@ -27,9 +24,6 @@ pub trait RequestSource: Send {
     }
 
     /// Receives a complete response.
-    ///
-    /// # Errors
-    /// The failure of a script, which ends the run.
     fn observe(&mut self, response: &ResponseView<'_>) -> Result<()> {
         let ResponseView { .. } = response;
         Ok(())
@@ -41,9 +35,6 @@ pub trait RequestSource: Send {
     }
 
     /// How long a connection waits before its next request (wrk's `delay()`).
-    ///
-    /// # Errors
-    /// The failure of a script, which ends the run.
     fn delay(&mut self) -> Result<Duration> {
         Ok(Duration::ZERO)
     }

@@ -39,7 +39,6 @@ impl Verdict {
 }
 
 impl Facts<'_> {
-    /// What limited the phase, and the headline.
     pub(super) fn bound(&self) -> (Bound, String) {
         let total = &self.outcome.total;
         if total.sent == 0 {

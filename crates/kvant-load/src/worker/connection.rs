@@ -6,7 +6,6 @@ use crate::source::Expected;
 
 /// Back-off after the first failure in a row, in nanoseconds; doubles with each.
 const BACK_OFF_MIN_NS: u64 = 1_000_000;
-/// Longest back-off, in nanoseconds.
 const BACK_OFF_MAX_NS: u64 = 1_000_000_000;
 
 /// The state of a connection, which determines the worker's list that it is in.
@@ -19,9 +18,7 @@ pub(super) enum ConnState {
     Opening,
     /// Open, and waits for its own time: a script's `delay()`, or a plan of its own.
     Waiting,
-    /// Open and idle.
     Free,
-    /// Requests are in flight.
     Busy,
 }
 
@@ -31,7 +28,6 @@ pub(super) struct Connection {
     pub(super) stream: Option<Stream>,
     /// Distinguishes the sockets of this connection.
     pub(super) generation: u32,
-    /// Index of its target.
     pub(super) target: usize,
     /// Index of the address in use, or to be tried next.
     pub(super) address: usize,
@@ -39,11 +35,9 @@ pub(super) struct Connection {
     pub(super) addresses_failed: usize,
     /// Failed attempts, and sockets without a response, in a row.
     pub(super) failures: u32,
-    /// Whether this socket has received a response.
     pub(super) has_response: bool,
     /// The server sends nothing after what the socket holds now.
     pub(super) is_ending: bool,
-    /// When the attempt to connect started.
     pub(super) opening_ns: u64,
     /// When it became free: the start of the turn in which the event loop noticed.
     pub(super) free_ns: u64,
@@ -55,7 +49,6 @@ pub(super) struct Connection {
     pub(super) collector: Option<Box<Collector>>,
 }
 
-/// A batch of requests in flight.
 #[derive(Debug, Default)]
 pub(super) struct Flight {
     pub(super) planned_ns: u64,
@@ -100,7 +93,6 @@ impl Connection {
         self.has_response = false;
     }
 
-    /// The delay before the next attempt.
     pub(super) fn back_off_ns(&self) -> u64 {
         match self.failures {
             0 => 0,
@@ -108,7 +100,6 @@ impl Connection {
         }
     }
 
-    /// The poller's token of this socket.
     pub(super) fn token(&self, index: usize) -> u64 {
         u64::from(self.generation) << 32 | index as u64
     }
@@ -135,7 +126,6 @@ impl Unwritten {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Removes the first `count` bytes.
     pub(super) fn remove_written(&mut self, count: usize) {
         self.written_bytes += count;
         if self.written_bytes == self.bytes.len() {
@@ -150,7 +140,6 @@ impl Unwritten {
 }
 
 impl Flight {
-    /// The requests without a response.
     pub(super) fn unanswered(&self) -> &[Expected] {
         &self.expected[self.completed..]
     }
@@ -161,7 +150,6 @@ impl Flight {
     }
 }
 
-/// Index and generation of a token.
 pub(super) fn parse_token(token: u64) -> (usize, u32) {
     ((token & 0xffff_ffff) as usize, (token >> 32) as u32)
 }

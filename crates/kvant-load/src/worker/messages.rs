@@ -13,12 +13,14 @@ pub(crate) enum Command {
     /// Open connections for this phase, then report [`WorkerEvent::Ready`].
     Prepare(Phase, Arc<Quota>),
     /// Start the plan, warm-up included, at this time.
-    Begin { begin_ns: u64 },
-    /// End the phase at this time.
-    End { end_ns: u64 },
+    Begin {
+        begin_ns: u64,
+    },
+    End {
+        end_ns: u64,
+    },
 }
 
-/// From a worker to the coordinator.
 pub(crate) struct Report {
     pub(crate) thread: usize,
     pub(crate) event: WorkerEvent,
@@ -31,13 +33,11 @@ pub(crate) enum WorkerEvent {
     Second(ThreadSecond),
     /// A [`crate::Stopper`] asks for the end of the run, not a worker.
     StopRequested,
-    /// The end of the phase.
     Ended(Box<ThreadEnd>),
     /// The end of the worker: the source or the system failed, or (`None`) it panicked.
     Failed(Option<Error>),
 }
 
-/// A second of one worker.
 #[derive(Default)]
 pub(crate) struct ThreadSecond {
     pub(crate) interval: Box<Interval>,
@@ -47,7 +47,6 @@ pub(crate) struct ThreadSecond {
     pub(crate) restarts_histograms: bool,
 }
 
-/// The end of a worker's phase.
 #[derive(Default)]
 pub(crate) struct ThreadEnd {
     pub(crate) outcome: ThreadOutcome,
@@ -59,7 +58,6 @@ pub(crate) struct ThreadEnd {
     pub(crate) unanswered: Histogram,
     /// The length of the measured time so far; 0 if it has not begun.
     pub(crate) measured_ns: u64,
-    /// Whether the source ended the phase.
     pub(crate) is_source_stopped: bool,
 }
 
@@ -75,7 +73,6 @@ impl Quota {
         Quota { max, taken: AtomicU64::new(0) }
     }
 
-    /// How many requests may still be sent.
     #[inline]
     pub(crate) fn left(&self) -> u64 {
         let left = |max: u64| max.saturating_sub(self.taken.load(Ordering::Relaxed));

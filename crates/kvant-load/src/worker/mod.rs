@@ -49,12 +49,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use timers::Timers;
 
-/// Batches sent between two polls.
 const SENDS_PER_TURN: usize = 32;
 /// Connections being opened at once, over all threads: fewer than a listener's backlog usually
 /// holds.
 const OPENING_MAX: usize = 64;
-/// Size of the receive buffer.
 const READ_BYTES: usize = 64 << 10;
 /// Longest wait, in nanoseconds: beyond any phase's next boundary, and valid for the kernel.
 const WAIT_NS_MAX: u64 = 3_600_000_000_000;
@@ -83,7 +81,6 @@ pub(crate) fn run(parts: Parts) {
     exit.error = Worker::new(parts).and_then(|mut worker| worker.serve()).err();
 }
 
-/// An event loop.
 struct Worker {
     thread: usize,
     config: Arc<LoadConfig>,
@@ -255,7 +252,6 @@ impl Worker {
 struct PollProgress {
     /// Events before this time are handled.
     seen_ns: u64,
-    /// The next `seen_ns`.
     seeing_ns: u64,
     /// After this many further polls, even if each is full, every socket has had its turn.
     polls_left: usize,

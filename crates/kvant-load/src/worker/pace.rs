@@ -5,7 +5,6 @@
 use crate::config::{Arrival, LoadConfig, Phase, Rate};
 use crate::plan::{Plan, Wrk2Pace, stagger};
 
-/// The plan of a worker in one phase.
 #[derive(Default)]
 #[expect(clippy::large_enum_variant, reason = "a worker has one")]
 pub(super) enum Pace {
@@ -14,11 +13,9 @@ pub(super) enum Pace {
     Closed,
     /// Planned times for any free connection.
     Shared(SharedPace),
-    /// A plan for each connection.
     Private(Vec<Wrk2Pace>),
 }
 
-/// A plan that all connections of a worker share.
 pub(super) struct SharedPace {
     plan: Plan,
     begin_ns: u64,
@@ -90,7 +87,6 @@ impl Pace {
         Pace::Private(paces.collect())
     }
 
-    /// The measured time begins at `at_ns`.
     pub(super) fn begin_measuring(&mut self, at_ns: u64) {
         if let Pace::Shared(shared) = self {
             shared.before_measured = shared.planned_before(at_ns);
@@ -156,7 +152,6 @@ impl Pace {
     }
 }
 
-/// The number of planned requests that are unsent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Unsent {
     /// Planned in the measured time.
@@ -181,7 +176,6 @@ impl SharedPace {
         self.next_ns
     }
 
-    /// Advances by `count` planned requests.
     #[inline]
     pub(super) fn take(&mut self, count: usize) {
         for _ in 0..count {

@@ -138,7 +138,6 @@ impl Worker {
         self.run.progress_ns + if is_busy { PREPARE_BUSY_NS_MAX } else { PREPARE_NS_MAX }
     }
 
-    /// Crosses the boundaries that have passed.
     #[inline]
     pub(super) fn cross_boundaries(&mut self) {
         if self.now_ns >= self.run.boundary_ns {
@@ -191,7 +190,6 @@ impl Worker {
         self.report(WorkerEvent::Second(second));
     }
 
-    /// Ends the phase before its time.
     fn end_early(&mut self, at_ns: u64) {
         if self.run.stage == Stage::Idle {
             return;

@@ -5,7 +5,6 @@
 
 const NONE: u32 = u32::MAX;
 
-/// The list links of all connections.
 #[derive(Debug)]
 pub(super) struct Links(Vec<Link>);
 
@@ -15,7 +14,6 @@ struct Link {
     after: u32,
 }
 
-/// A list of connections.
 #[derive(Debug)]
 pub(super) struct Queue {
     first: u32,

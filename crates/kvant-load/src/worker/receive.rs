@@ -196,7 +196,6 @@ impl Worker {
         self.lose_or_close(index)
     }
 
-    /// Handles the loss of a connection.
     fn lose_or_close(&mut self, index: usize) -> Result<()> {
         if self.connections[index].state == ConnState::Busy {
             return self.lose(index, FailureKind::Read);

@@ -23,7 +23,6 @@ const SOURCE_SAMPLE: u64 = 64;
 /// Sample length of the response rate, as in wrk, in nanoseconds.
 const RATE_SAMPLE_NS: u64 = 100_000_000;
 
-/// The record of a worker's phase.
 pub(super) struct Recorder {
     pub(super) interval: Box<Interval>,
     /// Cleared intervals.
@@ -128,7 +127,6 @@ impl Recorder {
         }
     }
 
-    /// Records a request whose deadline has passed.
     pub(super) fn timeout(&mut self, flight: &Flight, expected: Expected, now_ns: u64) {
         self.interval.errors.timeout += 1;
         let response_ns = record_times(self.interval.op_mut(expected.op), flight, now_ns);
@@ -143,7 +141,6 @@ impl Recorder {
         self.interval.source_ns += used_ns * SOURCE_SAMPLE;
     }
 
-    /// When calibration is due.
     pub(super) fn calibrates_ns(&self) -> Option<u64> {
         self.calibration.as_ref().map(|calibration| calibration.at_ns)
     }
@@ -186,12 +183,10 @@ impl Recorder {
         ThreadSecond { interval, backlog, restarts_histograms }
     }
 
-    /// Begin of the current interval, in the clock's time.
     pub(super) fn start_ns(&self) -> u64 {
         self.start_ns
     }
 
-    /// Ends the phase.
     pub(super) fn finish(&mut self, end_ns: u64) -> ThreadOutcome {
         if let Some(mut rates) = self.rates.take() {
             rates.end_samples(end_ns, &mut self.outcome);
@@ -202,7 +197,6 @@ impl Recorder {
 }
 
 impl RateSampler {
-    /// Ends the samples that are over.
     #[inline]
     fn end_samples(&mut self, now_ns: u64, outcome: &mut ThreadOutcome) {
         while now_ns >= self.start_ns + outcome.sample_ns {
@@ -228,7 +222,6 @@ pub(super) struct CallSampler {
     calls: u64,
 }
 
-/// A call of a source that is timed.
 pub(super) struct SampledCall {
     cpu_ns: u64,
     start_ns: u64,
@@ -244,7 +237,6 @@ impl CallSampler {
     }
 }
 
-/// CPU time of the calling thread.
 fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

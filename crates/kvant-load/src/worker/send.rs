@@ -79,7 +79,6 @@ impl Worker {
         self.timers.next_ns().unwrap_or(u64::MAX)
     }
 
-    /// Whether the source has nothing to send now.
     fn is_paused(&mut self) -> bool {
         if self.run.paused_until_ns > self.now_ns {
             return true;
@@ -277,7 +276,6 @@ impl Worker {
     }
 }
 
-/// Why a request has no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailureKind {
     Write,

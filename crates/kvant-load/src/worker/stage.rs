@@ -5,13 +5,10 @@ use super::pace::Pace;
 use crate::config::Phase;
 use std::sync::Arc;
 
-/// The stage of a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// There is no phase.
     #[default]
     Idle,
-    /// Connections are being opened.
     Preparing,
     /// They are open; other threads still open theirs.
     Ready,
@@ -19,7 +16,6 @@ pub(super) enum Stage {
     Running,
 }
 
-/// The state of a phase in a worker.
 #[derive(Default)]
 pub(super) struct PhaseRun {
     pub(super) stage: Stage,

@@ -9,7 +9,6 @@ use std::collections::BinaryHeap;
 #[derive(Debug)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(u64, u32)>>,
-    /// By connection.
     deadlines_ns: Vec<Option<u64>>,
 }
 
@@ -29,7 +28,6 @@ impl Timers {
         self.deadlines_ns[index] = None;
     }
 
-    /// The first deadline.
     pub(super) fn next_ns(&mut self) -> Option<u64> {
         while let Some(&Reverse((at_ns, index))) = self.heap.peek() {
             if self.deadlines_ns[index as usize] == Some(at_ns) {

@@ -1,4 +1,5 @@
-//! Configuration of a workload, and the text forms of its parts.
+//! Configuration of a workload, and the text forms of its parts. Errors of the parsers are
+//! sentences with the bad text and the accepted forms.
 
 use super::key::{self, KeyBytes};
 use super::value::ValueBytes;
@@ -6,11 +7,8 @@ use crate::config::StatusSet;
 use kvant_base::named_enum;
 use std::fmt;
 
-/// Most keys of a workload.
 const KEYS_MAX: u64 = key::INDEX_MAX + 1;
-/// Most records of a range request.
 const RANGE_RECORDS_MAX: u64 = 1_000_000_000;
-/// Largest weight of a kind in a mix.
 const WEIGHT_MAX: u32 = 1_000_000;
 
 /// A workload; [`WorkloadConfig::problems`] checks it.
@@ -97,12 +95,10 @@ named_enum! {
 }
 
 impl Kind {
-    /// Its index in [`Kind::ALL`].
     pub(super) fn index(self) -> usize {
         self as usize
     }
 
-    /// The HTTP method.
     pub(super) fn method(self) -> &'static str {
         match self {
             Kind::Put => "PUT",
@@ -112,9 +108,6 @@ impl Kind {
     }
 
     /// Parses a name.
-    ///
-    /// # Errors
-    /// A sentence with the text and the known names.
     pub fn parse(text: &str) -> Result<Kind, String> {
         let known = Kind::ALL.into_iter().find(|kind| kind.name() == text);
         known.ok_or_else(|| {
@@ -141,9 +134,6 @@ impl Mix {
     }
 
     /// The requests of a workload: the name of a kind, or `mixed` with a mix.
-    ///
-    /// # Errors
-    /// A sentence: the name is unknown, or a mix is given for a single kind.
     pub fn of_workload(workload: &str, mix: Option<Mix>) -> Result<Mix, String> {
         if workload == "mixed" {
             return Ok(mix.unwrap_or_default());
@@ -161,9 +151,6 @@ impl Mix {
     }
 
     /// Parses `KIND=WEIGHT,...`.
-    ///
-    /// # Errors
-    /// A sentence with the bad part.
     pub fn parse(text: &str) -> Result<Mix, String> {
         let mut parts = Vec::new();
         for part in text.split(',') {
@@ -181,12 +168,10 @@ impl Mix {
         Ok(Mix(parts))
     }
 
-    /// Kinds and weights.
     pub(super) fn parts(&self) -> &[(Kind, u32)] {
         &self.0
     }
 
-    /// Whether there are requests of `kind`.
     pub(super) fn has(&self, kind: Kind) -> bool {
         self.0.iter().any(|(known, weight)| *known == kind && *weight > 0)
     }
@@ -218,7 +203,6 @@ impl fmt::Display for Mix {
     }
 }
 
-/// `get=90,put=10`.
 fn list(parts: &[(Kind, u32)]) -> String {
     let part = |(kind, weight): &(Kind, u32)| format!("{}={weight}", kind.name());
     parts.iter().map(part).collect::<Vec<String>>().join(",")
@@ -240,9 +224,6 @@ named_enum! {
 
 impl KeyDist {
     /// Parses `sequential`, `uniform` or `zipfian`.
-    ///
-    /// # Errors
-    /// A sentence with the text and the known names.
     pub fn parse(text: &str) -> Result<KeyDist, String> {
         let known = KeyDist::ALL.into_iter().find(|dist| dist.name() == text);
         known.ok_or_else(|| {

@@ -14,7 +14,6 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// The head of requests of `kind`.
     pub(super) fn new(
         kind: Kind,
         range_records: u64,

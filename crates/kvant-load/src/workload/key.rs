@@ -44,9 +44,6 @@ impl Default for KeyBytes {
 
 impl KeyBytes {
     /// Parses `N` or `A..B`.
-    ///
-    /// # Errors
-    /// A sentence with the text and the accepted forms.
     pub fn parse(text: &str) -> Result<KeyBytes, String> {
         let (min, max) = lengths::parse(text)?;
         Ok(KeyBytes { min, max })
@@ -57,12 +54,10 @@ impl KeyBytes {
     }
 }
 
-/// Writes keys.
 #[derive(Debug)]
 pub(super) struct Keys {
     /// Bytes after the digits in the shortest key.
     padding_min: u64,
-    /// How many different lengths there are.
     length_count: u64,
     padding: Vec<u8>,
 }
@@ -81,7 +76,6 @@ impl Keys {
         }
     }
 
-    /// Appends key number `index`.
     #[inline]
     pub(super) fn append(&self, index: u64, out: &mut Vec<u8>) {
         append_digits(index, out);

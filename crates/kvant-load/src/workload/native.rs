@@ -44,7 +44,6 @@ impl Shared {
         })
     }
 
-    /// Appends a `PUT` of key number `index`.
     #[inline]
     pub(super) fn append_put(&self, target: usize, index: u64, value: &[u8], out: &mut Vec<u8>) {
         let head = &self.heads[target][Kind::Put.index()];
@@ -54,18 +53,15 @@ impl Shared {
         head::append_value(value, out);
     }
 
-    /// The length of key number `index`.
     pub(super) fn key_bytes(&self, index: u64) -> u64 {
         self.keys.length(index)
     }
 
-    /// The values.
     pub(super) fn values(&self) -> &Values {
         &self.values
     }
 }
 
-/// The requests of one thread.
 pub(super) struct NativeSource {
     shared: Arc<Shared>,
     rng: Rng,
@@ -85,7 +81,6 @@ pub(super) struct NativeSource {
 }
 
 impl NativeSource {
-    /// The source of thread `thread` of `thread_count`.
     pub(super) fn new(
         config: &WorkloadConfig,
         shared: Arc<Shared>,
@@ -147,7 +142,6 @@ impl RequestSource for NativeSource {
     }
 }
 
-/// The generator of random numbers of a thread.
 fn thread_rng(seed: u64, thread: usize) -> Rng {
     // With seed + thread, thread 1 of seed 1 would equal thread 0 of seed 2.
     Rng::new(Rng::new(seed).next_u64() ^ Rng::new(!(thread as u64)).next_u64())

@@ -4,7 +4,6 @@
 //! two. A result that is not below `count` is mapped again until it is ("cycle walking", Black and
 //! Rogaway, "Ciphers with arbitrary finite domains", 2002): less than twice on average.
 
-/// A permutation of `0..count`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Permutation {
     count: u64,

@@ -5,15 +5,22 @@ use super::permutation::Permutation;
 use super::zipf::Zipf;
 use kvant_env::rng::Rng;
 
-/// Picks numbers below a count.
 #[derive(Clone, Debug)]
 pub(super) enum Picker {
     /// `next`, `next + step`, ... and from `first` again.
-    Sequential { first: u64, next: u64, step: u64, count: u64 },
-    /// Each number with the same probability.
-    Uniform { count: u64 },
-    /// Permuted Zipf ranks.
-    Zipfian { ranks: Zipf, spread: Permutation },
+    Sequential {
+        first: u64,
+        next: u64,
+        step: u64,
+        count: u64,
+    },
+    Uniform {
+        count: u64,
+    },
+    Zipfian {
+        ranks: Zipf,
+        spread: Permutation,
+    },
 }
 
 impl Picker {
@@ -32,7 +39,6 @@ impl Picker {
         }
     }
 
-    /// The next number.
     #[inline]
     pub(super) fn next(&mut self, rng: &mut Rng) -> u64 {
         match self {

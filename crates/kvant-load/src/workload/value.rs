@@ -42,9 +42,6 @@ impl Default for ValueBytes {
 
 impl ValueBytes {
     /// Parses `N`, `A..B` (random), or `grow:A..B`.
-    ///
-    /// # Errors
-    /// A sentence with the text and the accepted forms.
     pub fn parse(text: &str) -> Result<ValueBytes, String> {
         if let Some(range) = text.strip_prefix("grow:") {
             let (min, max) = lengths::parse(range)?;
@@ -75,7 +72,6 @@ impl ValueBytes {
     }
 }
 
-/// Makes values.
 #[derive(Debug)]
 pub(super) struct Values {
     lengths: ValueBytes,

@@ -35,7 +35,6 @@ impl Zipf {
         }
     }
 
-    /// The next rank.
     #[inline]
     pub(super) fn next(&self, rng: &mut Rng) -> u64 {
         loop {

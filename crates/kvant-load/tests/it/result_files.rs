@@ -3,7 +3,7 @@
 use crate::harness::{Setup, check_sums, ensure, experiment, text};
 use crate::server::{Behaviour, Server};
 use kvant_load::assertion::Assertion;
-use kvant_load::report::encoded;
+use kvant_load::histogram::encoded;
 use kvant_load::report::hlog::HlogWriter;
 use kvant_load::report::json::PhaseResult;
 use kvant_load::{Histogram, Outcome, Phase, Rate, compare};
@@ -107,10 +107,10 @@ fn a_result_file_restores_the_printed_percentiles() {
     for outcome in &outcomes {
         let text = serde_json::to_string(&PhaseResult::of(outcome, "", None)).unwrap();
         let result: PhaseResult = serde_json::from_str(&text).unwrap();
-        let back = result.outcome().unwrap();
+        let back = &result.outcome;
         assert_same("response", &back.response(), &outcome.response());
         assert_same("service", &back.service(), &outcome.service());
-        assert_eq!(result.response.p99_ns, outcome.response().percentile_ns(99.0));
+        assert_eq!(result.response.percentile_ns(99.0), outcome.response().percentile_ns(99.0));
         assert_eq!(back.seconds, outcome.seconds);
         assert_eq!(back.total.errors, outcome.total.errors);
         assert!(compare::is_same(back.phase.rate, outcome.phase.rate));

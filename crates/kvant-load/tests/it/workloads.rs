@@ -129,8 +129,7 @@ fn run_workload(config: &WorkloadConfig, store: &Store) -> Outcome {
 
 /// The number of responses of this kind with this status.
 fn answers(outcome: &Outcome, kind: &str, status: u16) -> u64 {
-    let index = outcome.op_names.iter().position(|name| name == kind).unwrap();
-    let statuses = &outcome.total.ops[index].statuses;
+    let statuses = &outcome.total.op(kind).unwrap().statuses;
     statuses.iter().filter(|(known, _)| *known == status).map(|(_, count)| count).sum()
 }
 

@@ -121,7 +121,7 @@ fn the_text_is_wrk2s_and_the_rate_is_kept() {
     // A stall of the machine loses requests and never adds any.
     assert!((250..=500).contains(&classic.requests), "{classic:?}");
     let result = ResultFile::read(&json).expect("a result");
-    assert_eq!(result.phases[0].planned, 500);
+    assert_eq!(result.phases[0].outcome.total.planned, 500);
     // Measured for one second.
     assert!((classic.rate - classic.requests as f64).abs() <= 0.02 * classic.rate, "{classic:?}");
     let last = classic.spectrum.last().expect("there are rows");

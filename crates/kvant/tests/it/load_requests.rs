@@ -78,9 +78,10 @@ fn a_load_ends_after_a_number_of_requests() {
         let [phase] = &result.phases[..] else {
             panic!("{text}");
         };
-        assert_eq!((phase.planned, phase.sent, phase.completed), (count, count, count));
-        assert_eq!(phase.request_count_max, Some(count));
-        assert!(!phase.is_cut_short, "{text}");
+        let total = &phase.outcome.total;
+        assert_eq!((total.planned, total.sent, total.completed), (count, count, count));
+        assert_eq!(phase.outcome.phase.request_count_max, Some(count));
+        assert!(!phase.outcome.is_cut_short, "{text}");
         assert!(!text.contains("It was ended"), "{text}");
     }
 }

@@ -4,7 +4,7 @@ use crate::kvant_command::{TempDir, run_kvant};
 use crate::load::{Classic, good_load, load};
 use crate::server_process::TestServer;
 use kvant_load::Histogram;
-use kvant_load::report::encoded;
+use kvant_load::histogram::encoded;
 use kvant_load::report::json::ResultFile;
 use std::path::Path;
 
@@ -39,10 +39,9 @@ fn files_agree_with_the_text() {
     assert_eq!(result.config.seed, 5);
     assert!(!result.command.join(" ").contains("hush"), "{:?}", result.command);
     let [phase] = &result.phases[..] else { panic!("one phase: {}", result.phases.len()) };
-    assert_eq!(phase.completed, classic.requests);
-    assert_eq!(phase.planned, 360);
-    let response = phase.response.decode().expect("a histogram");
-    assert_eq!(response.count(), classic.requests);
+    assert_eq!(phase.outcome.total.completed, classic.requests);
+    assert_eq!(phase.outcome.total.planned, 360);
+    assert_eq!(phase.response.count(), classic.requests);
 
     // The percentiles in the text are those of the merged log.
     let log = std::fs::read_to_string(&hlog).expect("written");
@@ -77,7 +76,7 @@ fn the_server_is_distinguished_from_other_processes() {
     let args = ["-t1", "-c4", "-d1s", "-R0", "--quiet", "--json", text(&json)];
     let printed = good_load(&server, &args, "/v0/status");
     let result = ResultFile::read(&json).expect("a result");
-    let phase = &result.phases[0];
+    let phase = &result.phases[0].outcome;
     let machine = phase.machine.expect("Linux tells");
     let server_part = machine.server_part.expect("it listens on this machine");
     assert!(server_part > 0.0 && machine.generator_part > 0.0, "{machine:?}");
@@ -98,7 +97,7 @@ fn steps_are_phases_of_one_result() {
     let args = ["-t1", "-c1", "-d200ms", "-R100,200", "--quiet", "--json", text(&json)];
     good_load(&server, &args, "/v0/status");
     let result = ResultFile::read(&json).expect("a result");
-    let planned: Vec<u64> = result.phases.iter().map(|phase| phase.planned).collect();
+    let planned: Vec<u64> = result.phases.iter().map(|phase| phase.outcome.total.planned).collect();
     assert_eq!(planned, [20, 40]);
     // One distribution cannot describe two rates.
     let hgrm = dir.path().join("a.hgrm");
@@ -150,7 +149,8 @@ fn all_assertions_are_reported_and_decide_the_exit_code() {
     assert_eq!(broken.code, Some(3), "{broken:?}");
     assert_eq!(broken.stdout.matches(": broken (").count(), 2, "{}", broken.stdout);
     let result = ResultFile::read(&json).expect("written although assertions broke");
-    let met: Vec<bool> = result.assertions.iter().map(|assertion| assertion.is_met).collect();
+    let met: Vec<bool> =
+        result.assertions.iter().map(|assertion| assertion.checked.is_met).collect();
     assert_eq!(met, [true, false, false]);
     let accepted = load(
         &server,

@@ -3,7 +3,8 @@
 use crate::kvant_command::{Finished, TempDir, kvant, run, run_again_while};
 use crate::load::{Classic, load, load_command, run_load};
 use crate::server_process::TestServer;
-use kvant_load::report::json::{OpResult, ResultFile};
+use kvant_load::OpRecord;
+use kvant_load::report::json::ResultFile;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -56,17 +57,17 @@ fn statuses(
     command.args(before).arg(url).args(behind);
     let is_too_little = |done: &Finished| {
         let is_clean = done.code == Some(0) && !done.stdout.contains("Socket errors:");
-        is_clean && result().phases[0].completed < ENOUGH
+        is_clean && result().phases[0].outcome.total.completed < ENOUGH
     };
     let done = run_again_while(is_too_little, || run(&mut command));
     assert_eq!(done.code, Some(0), "{before:?}: {done:?}");
     Classic::parse(&done.stdout).assert_clean();
-    let kinds = |op: &OpResult| {
-        let statuses = op.statuses.keys();
-        let kinds: Vec<_> = statuses.map(|status| (op.name.clone(), *status)).collect();
+    let kinds = |op: &OpRecord| {
+        let statuses = op.statuses.iter();
+        let kinds: Vec<_> = statuses.map(|(status, _)| (op.name.clone(), *status)).collect();
         kinds
     };
-    result().phases[0].ops.iter().flat_map(kinds).collect()
+    result().phases[0].outcome.total.ops.iter().flat_map(kinds).collect()
 }
 
 #[test]

@@ -27,7 +27,6 @@ fn outcome(planned: u64, completed: u64, in_flight: u64, backlogs: &[f64]) -> Ou
         },
         start_wall_ms: 0,
         measured_ns: 10_000_000_000,
-        op_names: vec!["get".into()],
         total: Interval { planned, completed, sent: completed, ..Interval::default() },
         seconds: seconds(backlogs),
         backlog: 0,

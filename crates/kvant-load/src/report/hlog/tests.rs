@@ -1,6 +1,6 @@
 use super::*;
+use crate::histogram::encoded::decode;
 use crate::op::OpNames;
-use crate::report::encoded::decode;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use super::*;
 use crate::assertion::Assertion;
 use crate::config::{Arrival, Phase, Rate, StatusSet};
 use crate::find_max::{Judgement, Purpose};
-use crate::histogram::Histogram;
+use crate::histogram::encoded::decode;
 use crate::machine::MachineUse;
 use crate::outcome::{Outcome, Second, ThreadOutcome};
 use crate::record::Interval;
@@ -56,7 +56,6 @@ fn machine() -> MachineUse {
 fn outcome() -> Outcome {
     let names = crate::OpNames::default();
     let mut total = Interval {
-        end_ns: 2_000_000_000,
         planned: 1_010,
         sent: 1_005,
         completed: 1_000,
@@ -97,6 +96,7 @@ fn outcome() -> Outcome {
         cpu_ns: 25_000_000,
         completed: 500,
     };
+    total.name_ops(names.all());
     Outcome {
         phase: Phase {
             rate: Rate::Ramp { from: 0.0, to: 1_010.0 },
@@ -106,7 +106,6 @@ fn outcome() -> Outcome {
         },
         start_wall_ms: 1_700_000_000_123,
         measured_ns: 2_000_000_000,
-        op_names: names.all(),
         total,
         seconds: vec![second],
         backlog: 5,
@@ -166,9 +165,9 @@ fn full() -> ResultFile {
     file.phases.push(PhaseResult::of(&outcome(), "step", Some(&verdict)));
     file.find_max = Some(FindMaxFacts::of(&found(), &["p99<5ms".to_owned()]));
     let mut checked = Assertion::parse("p99<5ms").unwrap().check(&outcome(), None);
-    file.assertions.push(AssertionFacts::of(&checked, 0));
+    file.assertions.push(AssertionFacts { checked: checked.clone(), phase: 0 });
     checked.undecided = Some("no request was answered".to_owned());
-    file.assertions.push(AssertionFacts::of(&checked, 0));
+    file.assertions.push(AssertionFacts { checked, phase: 0 });
     file
 }
 
@@ -200,22 +199,25 @@ fn files_survive_a_round_trip() {
 fn an_outcome_survives_with_its_histograms() {
     let before = outcome();
     let text = serde_json::to_string(&PhaseResult::of(&before, "", None)).unwrap();
-    let after = serde_json::from_str::<PhaseResult>(&text).unwrap().outcome().unwrap();
+    let after = serde_json::from_str::<PhaseResult>(&text).unwrap().outcome;
     assert_eq!(after.response().as_hdr(), before.response().as_hdr());
     assert_eq!(
         after.response_with_unanswered().percentile_ns(99.9),
         before.response_with_unanswered().percentile_ns(99.9)
     );
     assert_eq!(after.total.ops[0].statuses, before.total.ops[0].statuses);
-    assert_eq!(PhaseResult::of(&after, "", None), PhaseResult::of(&before, "", None));
+    assert_eq!(serde_json::to_string(&PhaseResult::of(&after, "", None)).unwrap(), text);
 }
 
 #[test]
 fn percentiles_of_a_file_equal_those_of_its_histograms() {
-    for latency in
-        [&full().phases[0].response, &full().phases[0].ops[1].service, &bare().phases[0].response]
-    {
-        assert_eq!(&Latency::of(&latency.decode().unwrap()), latency);
+    for file in [full(), bare()] {
+        let value: Value = serde_json::from_str(&file.to_json()).unwrap();
+        for place in ["/phases/0/response", "/phases/0/ops/1/service", "/phases/0/unanswered"] {
+            let Some(written) = value.pointer(place) else { continue };
+            let histogram = decode(written["histogram"].as_str().unwrap()).unwrap();
+            assert_eq!(&serde_json::to_value(&histogram).unwrap(), written);
+        }
     }
 }
 
@@ -275,8 +277,17 @@ fn other_formats_and_later_versions_are_rejected() {
 }
 
 #[test]
+fn a_malformed_histogram_names_its_file() {
+    let mut value: Value = serde_json::from_str(&full().to_json()).unwrap();
+    let text = &mut value["phases"][0]["ops"][0]["service"]["histogram"];
+    *text = Value::from(&text.as_str().unwrap()[..40]);
+    let error = ResultFile::parse(&value.to_string(), Path::new("b.json")).unwrap_err().to_string();
+    assert!(error.contains("a histogram") && error.contains("in b.json"), "{error}");
+}
+
+#[test]
 fn unknown_fields_are_ignored() {
     let mut value: Value = serde_json::from_str(&full().to_json()).unwrap();
     value["phases"][0]["added_later"] = Value::from(1);
-    assert_eq!(ResultFile::parse(&value.to_string(), Path::new("a.json")).unwrap(), full());
+    assert!(ResultFile::parse(&value.to_string(), Path::new("a.json")).unwrap() == full());
 }

@@ -12,10 +12,9 @@ fn mixed() -> Outcome {
     let mut range = outcome.total.ops[0].clone();
     range.response.record_many_ns(71_000_000, 40);
     range.statuses = vec![(200, 19_000), (404, 900), (429, 60), (500, 30), (503, 10)];
-    outcome.op_names.push("GET /v0/entities?start=&end= of everything".to_string());
-    outcome.op_names.push("never sent".to_string());
+    range.name = "GET /v0/entities?start=&end= of everything".to_string();
     outcome.total.ops.push(range);
-    outcome.total.ops.push(OpRecord::default());
+    outcome.total.ops.push(OpRecord { name: "never sent".to_string(), ..OpRecord::default() });
     outcome.total.errors = Errors { connect: 8, read: 12, write: 3, timeout: 232, status: 100 };
     outcome
 }

@@ -19,6 +19,7 @@ pub(super) fn outcome(latencies_ns: &[u64]) -> Outcome {
     total.read_bytes = 123_456;
     total.errors.timeout = 3;
     total.errors.status = 2;
+    total.name_ops(ops.all());
     Outcome {
         phase: Phase {
             rate: Rate::Constant(100.0),
@@ -28,7 +29,6 @@ pub(super) fn outcome(latencies_ns: &[u64]) -> Outcome {
         },
         start_wall_ms: 0,
         measured_ns: 2_000_000_500,
-        op_names: ops.all(),
         total,
         seconds: Vec::new(),
         backlog: 0,

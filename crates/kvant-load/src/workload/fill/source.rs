@@ -30,11 +30,9 @@ pub(super) struct FillSource {
     step: u64,
     pipeline: usize,
     tries_max: u32,
-    /// The next unsent key.
     unsent: u64,
     /// Keys that wait for a retry, in order of their due times.
     waiting: BinaryHeap<Reverse<Waiting>>,
-    /// By cookie.
     batches: Vec<SentBatch>,
     /// Cookies without a batch in flight.
     free: Vec<usize>,
@@ -47,7 +45,6 @@ pub(super) struct FillSource {
     expected: Vec<Expected>,
 }
 
-/// A key and its tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Attempt {
     index: u64,
@@ -56,7 +53,6 @@ struct Attempt {
     bytes: u64,
 }
 
-/// A key that waits for a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     due_ns: u64,

@@ -44,30 +44,21 @@ impl<'a> Judge<'a> {
     }
 
     /// The outcome of the baseline at this rate.
-    ///
-    /// # Errors
-    /// `Invalid`: one of its histograms cannot be read.
-    pub(super) fn baseline(&self, rate: Rate) -> Result<Option<Outcome>> {
-        match &self.baseline {
-            Some(file) => compare::baseline(file, rate),
-            None => Ok(None),
-        }
+    pub(super) fn baseline(&self, rate: Rate) -> Option<Outcome> {
+        compare::baseline(self.baseline.as_ref()?, rate)
     }
 
     /// Checks all assertions on `phases[first..]`.
-    ///
-    /// # Errors
-    /// `Invalid`: a histogram of the baseline cannot be read.
-    pub(super) fn judge(&self, phases: &[Done], first: usize) -> Result<Judged> {
+    pub(super) fn judge(&self, phases: &[Done], first: usize) -> Judged {
         let mut judged = Judged { facts: Vec::new(), exit_code: 0, text: String::new() };
         for (index, done) in phases.iter().enumerate().skip(first) {
-            let baseline = self.baseline(done.outcome.phase.rate)?;
+            let baseline = self.baseline(done.outcome.phase.rate);
             for assertion in self.asserts {
                 let checked = assertion.check(&done.outcome, baseline.as_ref());
-                judged.add(index, phases.len() - first, assertion, &checked, &done.verdict);
+                judged.add(index, phases.len() - first, assertion, checked, &done.verdict);
             }
         }
-        Ok(judged)
+        judged
     }
 }
 
@@ -77,7 +68,7 @@ impl Judged {
         phase: usize,
         phase_count: usize,
         assertion: &Assertion,
-        checked: &Checked,
+        checked: Checked,
         verdict: &Verdict,
     ) {
         let is_doubtful =
@@ -98,7 +89,7 @@ impl Judged {
             ""
         };
         self.text += &format!("  {step}{checked}{doubt}\n");
-        self.facts.push(AssertionFacts::of(checked, phase));
+        self.facts.push(AssertionFacts { checked, phase });
     }
 }
 

@@ -89,7 +89,7 @@ fn compare(args: &ArgMatches) -> Result<u8> {
     let [a, b] = [file("A"), file("B")];
     let names = [a.to_string_lossy(), b.to_string_lossy()];
     let comparison =
-        compare::compare(&ResultFile::read(a)?, &ResultFile::read(b)?, [&names[0], &names[1]])?;
+        compare::compare(&ResultFile::read(a)?, &ResultFile::read(b)?, [&names[0], &names[1]]);
     outputs::print(&comparison.to_string())?;
     Ok(0)
 }

@@ -128,7 +128,7 @@ impl Run<'_> {
         let Run { env, ops, load, progress, outputs, watchdog, .. } = self;
         let mut logged = Ok(());
         if let Some(watchdog) = watchdog {
-            watchdog.begin(phase, &self.judge)?;
+            watchdog.begin(phase, &self.judge);
         }
         progress.show(|progress| progress.begin(phase, index, count));
         let result = load.run(phase, &mut |interval: &Interval| {
@@ -156,7 +156,7 @@ impl Run<'_> {
         let Some(watchdog) = &mut self.watchdog else {
             return Ok(false);
         };
-        let broken = watchdog.broken(done, &self.judge)?;
+        let broken = watchdog.broken(done, &self.judge);
         if let Some(broken) = &broken {
             print(&format!("Ended at a broken assertion: {broken}\n"))?;
         }
@@ -208,7 +208,7 @@ impl Run<'_> {
         find_max: Option<FindMaxFacts>,
     ) -> Result<u8> {
         self.load.stop();
-        let mut judged = self.judge.judge(phases, first_judged)?;
+        let mut judged = self.judge.judge(phases, first_judged);
         let is_aborted = self.watchdog.is_some_and(|watchdog| watchdog.has_broken());
         if is_aborted && judged.exit_code == 0 {
             judged.exit_code = EXIT_BROKEN;

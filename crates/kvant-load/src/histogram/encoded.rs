@@ -9,7 +9,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::histogram::Histogram;
+use super::Histogram;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::ZlibDecoder;
@@ -30,19 +30,17 @@ const HEADER_BYTES: usize = 40;
 const INFLATED_BYTES_MAX: u64 = 64 << 20;
 
 /// Encodes histograms; reuses its buffers.
-pub(super) struct Encoder {
+pub(crate) struct Encoder {
     serializer: V2DeflateSerializer,
     bytes: Vec<u8>,
 }
 
 impl Encoder {
-    /// An encoder with empty buffers.
-    pub(super) fn new() -> Encoder {
+    pub(crate) fn new() -> Encoder {
         Encoder { serializer: V2DeflateSerializer::new(), bytes: Vec::new() }
     }
 
-    /// Appends `histogram` to `text`.
-    pub(super) fn append(&mut self, histogram: &Histogram, text: &mut String) {
+    pub(crate) fn append(&mut self, histogram: &Histogram, text: &mut String) {
         self.bytes.clear();
         self.serializer
             .serialize(histogram.as_hdr(), &mut self.bytes)
@@ -87,7 +85,6 @@ pub fn decode(text: &str) -> Result<Histogram> {
     Ok(histogram)
 }
 
-/// Inflates the bytes after the cookie.
 fn inflate(bytes: &[u8]) -> Result<Vec<u8>> {
     let deflated = bytes
         .split_first_chunk()
