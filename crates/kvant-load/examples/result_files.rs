@@ -20,7 +20,8 @@ const START_WALL_MS: u64 = 1_700_000_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let names = OpNames::default();
-    let mut hlog = HlogWriter::new(Vec::new());
+    let mut log = Vec::new();
+    let mut hlog = HlogWriter::new(&mut log);
     let mut file = ResultFile::new(
         Vec::new(),
         HostFacts::of_this_machine(),
@@ -42,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut distribution = Vec::new();
     hgrm::write(&mut distribution, &all, "response times of all kinds")?;
     let files = serde_json::json!({
-        "hlog": String::from_utf8(hlog.finish()?)?,
+        "hlog": String::from_utf8(log)?,
         "result": file.to_json(),
         "hgrm": String::from_utf8(distribution)?,
     });

@@ -11,7 +11,7 @@
 mod descriptors;
 mod tally;
 
-use crate::config::{LoadConfig, Phase};
+use crate::config::{LoadConfig, Phase, ns};
 use crate::machine::{Machine, MachineWatch};
 use crate::net::poller::Waker;
 use crate::net::tls::TlsConnector;
@@ -209,13 +209,11 @@ impl Load {
                 WorkerEvent::Ready => {
                     ready_count += 1;
                     if ready_count == self.workers.len() {
-                        let begin_ns = self.env.clock.monotonic_ns() + BEGIN_AFTER_NS;
-                        self.send_all(|| Command::Begin { begin_ns });
-                        let warmup_ms = u64::try_from(phase.warmup.as_millis()).unwrap_or(u64::MAX);
-                        measure_from_ns =
-                            Some(begin_ns.saturating_add(warmup_ms.saturating_mul(1_000_000)));
-                        let begin_wall_ms = self.env.clock.wall_ms() + BEGIN_AFTER_NS / 1_000_000;
-                        start_wall_ms = begin_wall_ms.saturating_add(warmup_ms);
+                        let now_ns = self.env.clock.monotonic_ns();
+                        self.send_all(|| Command::Begin { begin_ns: now_ns + BEGIN_AFTER_NS });
+                        let until_measured_ns = ns(phase.warmup).saturating_add(BEGIN_AFTER_NS);
+                        measure_from_ns = Some(now_ns.saturating_add(until_measured_ns));
+                        start_wall_ms = self.env.clock.wall_ms() + until_measured_ns / 1_000_000;
                     }
                 }
                 WorkerEvent::Second(second) => {

@@ -92,11 +92,6 @@ impl Errors {
     pub fn total(&self) -> u64 {
         self.connect + self.read + self.write + self.status + self.timeout
     }
-
-    /// Whether wrk2 would print its line of socket errors.
-    pub fn any_of_socket(&self) -> bool {
-        self.total() != self.status
-    }
 }
 
 impl Interval {

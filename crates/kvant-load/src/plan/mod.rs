@@ -22,7 +22,7 @@ mod wrk2;
 
 pub(crate) use wrk2::{Wrk2Pace, Wrk2Step, stagger};
 
-use crate::config::{Arrival, Rate};
+use crate::config::{Arrival, Rate, ns};
 use curve::Curve;
 use kvant_env::rng::Rng;
 use std::time::Duration;
@@ -229,8 +229,4 @@ fn exponential(rng: &mut Rng) -> f64 {
     // 53 bits, and never 0.
     let uniform = ((rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
     -uniform.ln()
-}
-
-fn ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -7,10 +7,12 @@
 #[cfg(test)]
 mod tests;
 
-use crate::histogram::{HIGHEST_NS, Histogram, LOWEST_NS, SIGNIFICANT_DIGITS};
+use crate::histogram::{Histogram, SIGNIFICANT_DIGITS};
 use std::io::{self, Write};
 
 const NS_PER_MS: f64 = 1e6;
+/// Values per bucket: the power of two that the significant digits need.
+const SUB_BUCKETS: u64 = (2 * 10_u64.pow(SIGNIFICANT_DIGITS as u32)).next_power_of_two();
 
 /// Writes the distribution of `histogram`, in milliseconds, after a comment that names the values:
 /// `what`.
@@ -36,22 +38,8 @@ pub fn write(out: &mut impl Write, histogram: &Histogram, what: &str) -> io::Res
     }
     let (mean_ms, stdev_ms) = (histogram.mean_ns() / NS_PER_MS, histogram.stdev_ns() / NS_PER_MS);
     let max_ms = histogram.max_ns() as f64 / NS_PER_MS;
-    let (count, buckets, sub_buckets) = (histogram.count(), bucket_count(), sub_bucket_count());
+    let (count, buckets) = (histogram.count(), histogram.as_hdr().buckets());
     writeln!(out, "#[Mean    = {mean_ms:12.3}, StdDeviation   = {stdev_ms:12.3}]")?;
     writeln!(out, "#[Max     = {max_ms:12.3}, Total count    = {count:12}]")?;
-    writeln!(out, "#[Buckets = {buckets:12}, SubBuckets     = {sub_buckets:12}]")
-}
-
-/// Values per bucket: the power of two that the significant digits need.
-fn sub_bucket_count() -> u64 {
-    (2 * 10_u64.pow(u32::from(SIGNIFICANT_DIGITS))).next_power_of_two()
-}
-
-/// Buckets up to the highest value, each of twice the range of the previous one.
-fn bucket_count() -> u32 {
-    let first_ns = sub_bucket_count() * LOWEST_NS;
-    (0..)
-        .find(|&doublings| (first_ns << doublings) > HIGHEST_NS)
-        .expect("doubling reaches every bound")
-        + 1
+    writeln!(out, "#[Buckets = {buckets:12}, SubBuckets     = {SUB_BUCKETS:12}]")
 }

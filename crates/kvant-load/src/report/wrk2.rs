@@ -182,7 +182,7 @@ fn totals(outcome: &Outcome) -> String {
         format_binary(total.read_bytes as f64),
     );
     let Errors { connect, read, write, timeout, status } = total.errors;
-    if total.errors.any_of_socket() {
+    if connect + read + write + timeout != 0 {
         text += &format!(
             "  Socket errors: connect {connect}, read {read}, write {write}, timeout {timeout}\n"
         );

@@ -53,13 +53,11 @@ use thread::{ThreadHandle, ThreadShared};
 
 /// A started script: its top level, `setup` and `init` have run.
 pub struct Script {
-    name: String,
     main: State,
     /// Kept for `thread:get` after the sources are dropped.
     states: Vec<Arc<State>>,
     sources: Vec<ScriptSource>,
     warnings: Vec<String>,
-    is_static: bool,
 }
 
 impl Script {
@@ -86,14 +84,8 @@ impl Script {
             target.port.map_or_else(|| scheme(target).to_owned(), |port| port.to_string());
         main.call::<()>("resolve", (target.host.as_str(), service))?;
 
-        let mut script = Script {
-            name: name.to_owned(),
-            main,
-            states: Vec::new(),
-            sources: Vec::new(),
-            warnings: Vec::new(),
-            is_static: true,
-        };
+        let mut script =
+            Script { main, states: Vec::new(), sources: Vec::new(), warnings: Vec::new() };
         for thread in 0..options.thread_count {
             script.start_thread(&start, source, thread)?;
         }
@@ -119,7 +111,6 @@ impl Script {
         let mut source = ScriptSource::new(&state, &shared, &options.targets, &options.ops)?;
         if thread == 0 {
             self.warnings.extend(source.verify()?);
-            self.is_static = source.is_static();
         }
         self.sources.push(source);
         self.states.push(state);
@@ -130,11 +121,6 @@ impl Script {
     pub fn sources(&mut self) -> Vec<Box<dyn RequestSource>> {
         let sources = std::mem::take(&mut self.sources);
         sources.into_iter().map(|source| -> Box<dyn RequestSource> { Box::new(source) }).collect()
-    }
-
-    /// Whether the script does not define `request()`, so that no Lua runs per request.
-    pub fn is_static(&self) -> bool {
-        self.is_static
     }
 
     /// Warnings about the script, a sentence each.
@@ -160,7 +146,7 @@ impl Script {
 
 impl std::fmt::Debug for Script {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Script({}, is_static: {})", self.name, self.is_static)
+        f.debug_struct("Script").finish_non_exhaustive()
     }
 }
 

@@ -100,11 +100,6 @@ impl ScriptSource {
         })
     }
 
-    /// Whether no Lua runs per request.
-    pub(super) fn is_static(&self) -> bool {
-        matches!(self.requests, Requests::Prebuilt(_))
-    }
-
     /// Verifies a text, which `request()` makes for this purpose; returns a warning about a
     /// suspicious header.
     pub(super) fn verify(&mut self) -> Result<Option<String>> {

@@ -77,10 +77,15 @@ fn assert_request(request: &str, head: &[&str], body: &str) {
 
 #[test]
 fn a_script_without_request_sends_the_same_text_without_lua() {
-    let script = "wrk.method = 'POST' wrk.body = 'a=1' wrk.headers['Content-Type'] = 'text/plain'";
-    let mut script = load(script);
-    assert!(script.is_static());
-    let mut source = script.sources().remove(0);
+    let script = "
+        wrk.method = 'POST' wrk.body = 'a=1' wrk.headers['Content-Type'] = 'text/plain'
+        local init, calls = wrk.init, 0
+        function wrk.init(args)
+            init(args)
+            local make = wrk.request
+            wrk.request = function() calls = calls + 1 assert(calls == 1) return make() end
+        end";
+    let mut source = load(script).sources().remove(0);
     let head = [
         "POST /v0/status HTTP/1.1",
         "Content-Length: 3",

@@ -1,6 +1,7 @@
 //! A verdict in words: its label, its headline, and its sentences.
 
 use super::{Bound, Facts, SCRIPT_PART_MAX, Share, VALID_PERCENT, Verdict, part};
+use crate::config::ns;
 use crate::units::{counted, format_metric, format_time_ns};
 
 /// The advised rate, as a part of the highest, at which latencies are the server's again.
@@ -178,11 +179,10 @@ impl Facts<'_> {
             ));
         }
         if outcome.is_cut_short {
-            let duration_ns = u64::try_from(outcome.phase.duration.as_nanos());
             sentences.push(format!(
                 "It was ended after {} of {}.",
                 format_time_ns(outcome.measured_ns),
-                format_time_ns(duration_ns.unwrap_or(u64::MAX)),
+                format_time_ns(ns(outcome.phase.duration)),
             ));
         }
     }

@@ -28,7 +28,7 @@ mod send;
 mod stage;
 mod timers;
 
-use crate::config::LoadConfig;
+use crate::config::{LoadConfig, ns};
 use crate::net::poller::{EVENTS_PER_WAIT, Poller, Waker};
 use crate::net::tls::TlsConnector;
 use crate::record::Interval;
@@ -148,7 +148,7 @@ impl Worker {
             now_ns: 0,
             turn_ns: 0,
             poll_progress: PollProgress::default(),
-            timeout_ns: u64::try_from(config.timeout.as_nanos()).unwrap_or(u64::MAX),
+            timeout_ns: ns(config.timeout),
             connections,
             links: Links::new(count),
             free: Queue::new(),

@@ -4,6 +4,7 @@ use super::Worker;
 use super::connection::ConnState;
 use super::pace::Pace;
 use super::stage::Stage;
+use crate::config::ns;
 use crate::plan::Wrk2Step;
 use crate::source::Fate;
 use kvant_base::Result;
@@ -190,7 +191,7 @@ impl Worker {
 
     /// Lets a connection, which is in no list, wait for as long as the source says.
     pub(super) fn delay(&mut self, index: usize) -> Result<()> {
-        let delay_ns = u64::try_from(self.source.delay()?.as_nanos()).unwrap_or(u64::MAX);
+        let delay_ns = ns(self.source.delay()?);
         if delay_ns == 0 {
             self.set_free(index);
         } else {

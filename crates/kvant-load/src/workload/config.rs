@@ -4,7 +4,7 @@
 use super::key::{self, KeyBytes};
 use super::value::ValueBytes;
 use crate::config::StatusSet;
-use kvant_base::named_enum;
+use kvant_base::{Error, named_enum};
 use std::fmt;
 
 const KEYS_MAX: u64 = key::INDEX_MAX + 1;
@@ -75,6 +75,14 @@ impl WorkloadConfig {
         let has_misses = self.hit_ratio < 1.0 && self.mix.has(Kind::Get);
         StatusSet::new((has_misses || self.mix.has(Kind::Delete)).then_some(404))
     }
+}
+
+/// Refuses a configuration with problems.
+pub(super) fn check(problems: Vec<String>) -> kvant_base::Result<()> {
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(problems.join("; ")))
 }
 
 named_enum! {

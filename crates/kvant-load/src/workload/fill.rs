@@ -14,8 +14,7 @@
 //! Threads: sources belong to their threads and update the counters of [`FillProgress`], which any
 //! thread may read.
 
-use super::check::check;
-use super::config::Kind;
+use super::config::{Kind, check};
 use super::native::Shared;
 use crate::config::{LoadConfig, Phase, Rate};
 use crate::load::Load;

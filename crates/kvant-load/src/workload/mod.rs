@@ -12,7 +12,6 @@
 //!
 //! Threads: a source belongs to one thread; the byte tables are shared and immutable.
 
-mod check;
 pub mod config;
 pub mod fill;
 mod head;
@@ -32,7 +31,7 @@ pub use value::ValueBytes;
 use crate::op::OpNames;
 use crate::source::RequestSource;
 use crate::target::Target;
-use check::check;
+use config::check;
 use kvant_base::Result;
 use native::{NativeSource, Shared};
 use std::sync::Arc;

@@ -16,7 +16,8 @@ fn run(server: &Server, rates: [Rate; 2]) -> (Vec<Outcome>, Vec<u8>) {
     let setup =
         Setup::new(server.url()).connections(8).threads(2).timeout(Duration::from_millis(400));
     let mut load = setup.start().unwrap();
-    let mut log = HlogWriter::new(Vec::new());
+    let mut log = Vec::new();
+    let mut writer = HlogWriter::new(&mut log);
     let mut wall_ms = 1_700_000_000_000;
     let mut outcomes = Vec::new();
     for rate in rates {
@@ -28,13 +29,13 @@ fn run(server: &Server, rates: [Rate; 2]) -> (Vec<Outcome>, Vec<u8>) {
         };
         let mut each_second = |interval: &kvant_load::Interval| {
             wall_ms += 1_000;
-            log.write(interval, &["GET".to_owned()], wall_ms).unwrap();
+            writer.write(interval, &["GET".to_owned()], wall_ms).unwrap();
             true
         };
         outcomes.push(load.run(&phase, &mut each_second).unwrap());
     }
     load.stop();
-    (outcomes, log.finish().unwrap())
+    (outcomes, log)
 }
 
 fn assert_same(what: &str, found: &Histogram, wanted: &Histogram) {

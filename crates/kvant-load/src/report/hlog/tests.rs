@@ -33,11 +33,12 @@ fn intervals(names: &OpNames) -> Vec<Interval> {
 }
 
 fn written(names: &OpNames, intervals: &[Interval]) -> Vec<u8> {
-    let mut writer = HlogWriter::new(Vec::new());
+    let mut log = Vec::new();
+    let mut writer = HlogWriter::new(&mut log);
     for (second, interval) in (1..).zip(intervals) {
         writer.write(interval, &names.all(), 1_700_000_000_000 + second * 1_000).unwrap();
     }
-    writer.finish().unwrap()
+    log
 }
 
 /// A line of a log as HdrHistogram's library reads it, with its decoded tag.
@@ -134,7 +135,8 @@ fn a_second_without_responses_is_a_line_without_values() {
 fn a_second_phase_follows_the_first() {
     let names = OpNames::default();
     let intervals = intervals(&names);
-    let mut writer = HlogWriter::new(Vec::new());
+    let mut log = Vec::new();
+    let mut writer = HlogWriter::new(&mut log);
     let begin_ms = 1_700_000_000_000;
     for (second, interval) in (1..).zip(&intervals) {
         writer.write(interval, &names.all(), begin_ms + second * 1_000).unwrap();
@@ -145,7 +147,7 @@ fn a_second_phase_follows_the_first() {
     }
     // The wall clock is set back by a minute before the third.
     writer.write(&intervals[0], &names.all(), begin_ms - 60_000).unwrap();
-    let log = read_back(&writer.finish().unwrap());
+    let log = read_back(&log);
     let lags = log.iter().filter(|line| line.tag == SEND_LAG);
     let begins: Vec<f64> = lags.map(|line| line.begin_s).collect();
     assert_eq!(begins, [0.0, 1.0, 2.0, 3.0, 4.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0]);
