@@ -58,7 +58,7 @@ def show(result):
         print(f"  send lag {name:6} {us([run[name] for run in result['lag']]):>28}{goal}")
     print(f"  achieved {harness.spread([run['achieved'] for run in result['lag']], digits=0)} requests/s")
     for spin, runs in result["floor"].items():
-        print(f"1,000 requests/s on one connection to a server that answers at once, --spin {spin}:")
+        print(f"1,000 requests/s on one connection to a server that responds at once, --spin {spin}:")
         for name in ("p50", "p99", "p99_9", "max"):
             goal = "   goal: < 100 us" if name == "p50" else ""
             print(f"  response {name:6} {us([run[name] for run in runs]):>28}{goal}")

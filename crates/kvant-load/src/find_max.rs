@@ -1,27 +1,16 @@
-//! Searches for the highest sustained rate.
+//! Searches for the highest sustained rate, as docs/load.md describes: a closed loop, steps, a
+//! bisection, longer runs that confirm the result, and a run at 80 % of it.
 //!
-//! 1. Saturation: a closed loop gives about the highest rate that the server reaches at all.
-//! 2. Steps at 20 to 100 % of it, until one fails.
-//! 3. Bisection between the best rate that held and the least that failed, until they are 3 %
-//!    apart.
-//! 4. Confirmation: the rate must hold twice for longer. If it fails, the search continues below
-//!    it, with runs of that length: a store that defers its work looks good for ten seconds at any
-//!    rate.
-//! 5. The least rate that failed is tried once more if it failed only once. If it holds, the search
-//!    continues above it.
-//! 6. A run at 80 % of the result, where latencies are worth comparing.
-//!
-//! If none of these rates holds, the search descends to a floor.
-//!
-//! A rate holds if its plan is kept (see [`Judgement`]) and the caller's objective is met. A phase
+//! A store that defers its work looks good for ten seconds at any rate: hence the longer runs. A
+//! rate holds if its plan is kept (see [`Judgement`]) and the caller's objective is met. A phase
 //! that failed narrowly is repeated before it counts: one hiccup of a shared machine must not end
 //! the search at a fifth of the truth. A phase that failed while the machine was disturbed does not
 //! count either, up to a number of them, so that the search ends on a machine that is always
 //! disturbed too.
 //!
 //! The generator's lateness is no criterion: response times count from the plan, so lateness can
-//! make a good rate look bad, but never a bad one good. It decides who is blamed for a failure
-//! ([`Limit`]).
+//! make a good rate look bad, but never a bad one good. It decides which side a failure is ascribed
+//! to ([`Limit`]).
 //!
 //! The search sends no requests: the caller runs the phases. Threads: the caller's.
 
@@ -111,27 +100,15 @@ pub struct Point {
     pub disturbance: Option<String>,
 }
 
-/// What ended the search upwards.
+/// What ended the search upwards: the least rate that failed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Limit {
-    /// The server did not hold the next rate.
-    Server {
-        /// The next rate.
-        rate: f64,
-        /// Why it failed, a sentence each.
-        reasons: Vec<String>,
-    },
-    /// The generator did not hold the next rate: the server may reach more.
-    Generator {
-        /// The next rate.
-        rate: f64,
-        /// How the generator limited it.
-        how: String,
-        /// Why it failed, a sentence each.
-        reasons: Vec<String>,
-    },
-    /// No rate failed, up to the highest that was tried.
-    None,
+pub struct Limit {
+    /// In requests a second; 0 if the closed loop had no response.
+    pub rate: f64,
+    /// Why it failed, a sentence each.
+    pub reasons: Vec<String>,
+    /// How the generator limited it, if it did: the server may reach more.
+    pub generator: Option<String>,
 }
 
 /// The result of a search.
@@ -143,8 +120,8 @@ pub struct FindMax {
     pub rate: Option<f64>,
     /// Whether it held in the longer runs too.
     pub is_confirmed: bool,
-    /// Why no higher rate.
-    pub limit: Limit,
+    /// Why no higher rate; `None` if none failed, up to the highest that was tried.
+    pub limit: Option<Limit>,
     /// All phases in the order in which they were run.
     pub points: Vec<Point>,
     /// The run at 80 % of the rate.

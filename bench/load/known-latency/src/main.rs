@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const HEAD_END: &[u8; 4] = b"\r\n\r\n";
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nvalue0000001";
+const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nvalue0000001";
 
 /// Whether standard input has ended.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
@@ -94,7 +94,7 @@ fn turn(connection: &mut Connection, delay: Duration, taken_ns: &mut Vec<u64>) -
         if read_at.elapsed() < delay {
             break;
         }
-        connection.stream.write_all(ANSWER)?;
+        connection.stream.write_all(RESPONSE)?;
         taken_ns.push(read_at.elapsed().as_nanos() as u64);
         connection.read_at.pop_front();
     }

@@ -83,7 +83,7 @@ fn rows_have_both_figures_and_their_ratio() {
 }
 
 #[test]
-fn one_run_each_may_be_chance() {
+fn a_difference_of_single_runs_may_be_chance() {
     let rate = Rate::Constant(100.0);
     let comparison = compared(&file(&[outcome(rate, 1, 1)]), &file(&[outcome(rate, 9, 9)]));
     assert!(comparison.notes[0].contains("may be chance"), "{:?}", comparison.notes);

@@ -361,21 +361,16 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> Option<Limit> {
         if self.saturation_rate <= 0.0 && !self.is_cut_short {
             let reasons = vec!["the closed loop had no answer".to_owned()];
-            return Limit::Server { rate: 0.0, reasons };
+            return Some(Limit { rate: 0.0, reasons, generator: None });
         }
-        let Some(at) = self.bad.first() else {
-            return Limit::None;
-        };
-        let Point { rate, judgement, generator, disturbance, .. } = &self.points[*at];
-        let (rate, mut reasons) = (*rate, judgement.reasons.clone());
-        reasons.extend(disturbance.iter().map(|what| format!("the machine was disturbed: {what}")));
-        match generator.clone() {
-            Some(how) => Limit::Generator { rate, how, reasons },
-            None => Limit::Server { rate, reasons },
-        }
+        let point = &self.points[*self.bad.first()?];
+        let mut reasons = point.judgement.reasons.clone();
+        let disturbance = point.disturbance.iter();
+        reasons.extend(disturbance.map(|what| format!("the machine was disturbed: {what}")));
+        Some(Limit { rate: point.rate, reasons, generator: point.generator.clone() })
     }
 }
 

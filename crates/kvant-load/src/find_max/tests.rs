@@ -186,7 +186,7 @@ fn the_knee_of_a_queue_is_found_within_three_percent() {
         assert!(rate <= knee * 1.001 && rate >= knee * 0.97, "{rate} for a knee of {knee}");
         assert!(found.is_confirmed && !found.is_cut_short);
         assert_eq!(found.saturation_rate, capacity);
-        let Limit::Server { rate: failed, reasons } = &found.limit else {
+        let Some(Limit { rate: failed, reasons, generator: None }) = &found.limit else {
             panic!("{:?}", found.limit)
         };
         assert!(*failed > rate && failed - rate <= 0.03 * failed, "{failed} and {rate}");
@@ -250,7 +250,9 @@ fn a_server_without_responses_is_the_limit() {
     let mut model = Model::new(0.0);
     let found = model.search();
     assert_eq!(found.rate, None);
-    let Limit::Server { reasons, .. } = &found.limit else { panic!("{:?}", found.limit) };
+    let Some(Limit { reasons, generator: None, .. }) = &found.limit else {
+        panic!("{:?}", found.limit)
+    };
     assert!(reasons[0].contains("no answer"), "{reasons:?}");
 }
 
@@ -289,7 +291,9 @@ fn a_generator_that_is_too_slow_is_the_limit() {
     let found = model.search();
     let rate = found.rate.unwrap();
     assert!((29_000.0..30_200.0).contains(&rate), "{rate}");
-    let Limit::Generator { how, .. } = &found.limit else { panic!("{:?}", found.limit) };
+    let Some(Limit { generator: Some(how), .. }) = &found.limit else {
+        panic!("{:?}", found.limit)
+    };
     assert!(how.contains("send lag"), "{how}");
 }
 
@@ -314,17 +318,21 @@ fn a_server_that_never_meets_the_objective_has_no_rate() {
     let found = model.search();
     assert_eq!(found.rate, None);
     assert!(found.at_80.is_none() && !found.is_confirmed);
-    let Limit::Server { rate, reasons } = &found.limit else { panic!("{:?}", found.limit) };
+    let Some(Limit { rate, reasons, generator: None }) = &found.limit else {
+        panic!("{:?}", found.limit)
+    };
     assert!(*rate < 2.0 && reasons[0].contains("p99"), "{rate} {reasons:?}");
 }
 
 #[test]
-fn errors_fail_a_rate() {
+fn a_rate_with_errors_fails() {
     let mut model = Model::new(20_000.0);
     model.errors = 0.01;
     let found = model.search();
     assert_eq!(found.rate, None);
-    let Limit::Server { reasons, .. } = &found.limit else { panic!("{:?}", found.limit) };
+    let Some(Limit { reasons, generator: None, .. }) = &found.limit else {
+        panic!("{:?}", found.limit)
+    };
     assert!(reasons[0].contains("requests failed"), "{reasons:?}");
 }
 
@@ -367,7 +375,7 @@ fn without_a_failure_there_is_no_limit() {
         each_point: &mut |_| {},
     };
     let found = find_max(CONFIG, means).unwrap();
-    assert_eq!(found.limit, Limit::None);
+    assert_eq!(found.limit, None);
     assert_eq!(found.rate, Some(1_800.0), "the highest rate tried");
 }
 

@@ -58,7 +58,7 @@ impl Wrk2Pace {
     }
 
     /// The action at `now_ns`. Requires that no request is in flight.
-    pub(crate) fn ask(&mut self, now_ns: u64) -> Wrk2Step {
+    pub(crate) fn next_step(&mut self, now_ns: u64) -> Wrk2Step {
         let due_ns = self.planned_ns(self.completed);
         if due_ns > now_ns {
             self.behind_since = None;

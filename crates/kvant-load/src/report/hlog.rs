@@ -75,9 +75,8 @@ impl<W: Write> HlogWriter<W> {
         let begin_ms = self.begin_ms(interval, now_wall_ms)?;
         let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
         let empty = OpRecord::default();
-        // A kind without requests in this interval may have no record in it.
-        for index in 0..interval.ops.len().max(op_names.len()) {
-            let name = op_names.get(index).cloned().unwrap_or_else(|| format!("kind {index}"));
+        for (index, name) in op_names.iter().enumerate() {
+            // A kind without requests in this interval may have no record in it.
             let op = interval.ops.get(index).unwrap_or(&empty);
             self.write_line(&format!("{name}/response"), begin_ms, length_ns, &op.response)?;
             self.write_line(&format!("{name}/service"), begin_ms, length_ns, &op.service)?;

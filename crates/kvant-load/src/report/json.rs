@@ -230,13 +230,13 @@ impl PhaseResult {
 impl FindMaxFacts {
     /// The facts of `found`; `goals` are the objectives as given.
     pub fn of(found: &FindMax, goals: &[String]) -> FindMaxFacts {
-        let (limit, reasons) = match &found.limit {
-            Limit::Server { reasons, .. } => ("server", reasons.clone()),
-            Limit::Generator { how, reasons, .. } => {
-                ("generator", [std::slice::from_ref(how), reasons.as_slice()].concat())
-            }
-            Limit::None => ("none", Vec::new()),
+        let limit = match &found.limit {
+            None => "none",
+            Some(Limit { generator: None, .. }) => "server",
+            Some(Limit { generator: Some(_), .. }) => "generator",
         };
+        let failed = found.limit.iter();
+        let reasons = failed.flat_map(|limit| limit.generator.iter().chain(&limit.reasons));
         let point = |point: &Point| PointFacts {
             purpose: point.purpose.name().to_owned(),
             rate_per_s: point.rate,
@@ -252,7 +252,7 @@ impl FindMaxFacts {
             is_confirmed: found.is_confirmed,
             saturation_per_s: found.saturation_rate,
             limit: limit.to_owned(),
-            reasons,
+            reasons: reasons.cloned().collect(),
             points: found.points.iter().map(point).collect(),
         }
     }

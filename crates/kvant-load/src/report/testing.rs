@@ -61,13 +61,13 @@ pub(crate) fn calm(rate: u64) -> Outcome {
     outcome
 }
 
-/// As [`calm`], but the server answered only `answered` of 100 requests, with seconds of latency.
-pub(crate) fn overloaded(rate: u64, answered: u64) -> Outcome {
+/// As [`calm`], but with responses to only `percent` of 100 requests, and seconds of latency.
+pub(crate) fn overloaded(rate: u64, percent: u64) -> Outcome {
     let count = rate * 10;
-    let completed = count * answered / 100;
+    let completed = count * percent / 100;
     let mut response = Histogram::new();
     for index in 1..=completed {
-        response.record_ns(index * 10_000_000_000 * (100 - answered) / 100 / completed);
+        response.record_ns(index * 10_000_000_000 * (100 - percent) / 100 / completed);
     }
     let mut outcome = Outcome { phase: calm(rate).phase, ..calm(rate) };
     outcome.total.ops[0].response = response;
@@ -79,7 +79,7 @@ pub(crate) fn overloaded(rate: u64, answered: u64) -> Outcome {
     for index in 0..count - completed {
         outcome
             .unanswered
-            .record_ns(index * 10_000_000_000 * (100 - answered) / 100 / (count - completed));
+            .record_ns(index * 10_000_000_000 * (100 - percent) / 100 / (count - completed));
     }
     outcome
 }

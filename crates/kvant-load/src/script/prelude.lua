@@ -1,11 +1,14 @@
--- The interface for scripts: the table `wrk`, and the entries through which the generator calls a script.
+-- The interface for scripts: the table `wrk`, and the entries through which the generator calls a
+-- script.
 --
--- Runs once in each state with the parameters of the run and returns the entries. Names of fields and functions and their side
--- effects (which tables are modified, which values stay) are those of wrk and wrk2.
+-- Runs once in each state with the parameters of the run and returns the entries. Names of fields
+-- and functions and their side effects (which tables are modified, which values stay) are those of
+-- wrk and wrk2.
 --
--- `wrk.format` runs for nearly every request. It is written without loops, so that LuaJIT compiles it as one trace: a loop would
--- be a trace of its own, which the caller's trace cannot contain. It caches nothing between calls, so that scripts may modify
--- their tables of headers. Headers have the order of `next`, which differs from state to state.
+-- `wrk.format` runs for nearly every request. It is written without loops, so that LuaJIT compiles
+-- it as one trace: a loop would be a trace of its own, which the caller's trace cannot contain. It
+-- caches nothing between calls, so that scripts may modify their tables of headers. Headers have
+-- the order of `next`, which differs from state to state.
 
 local run = ...
 local next, type, tostring = next, type, tostring
@@ -43,7 +46,8 @@ local function join_many(method, path, headers, body)
   return table.concat(lines, "\r\n")
 end
 
--- Generates a function that takes the headers one by one from `next` and then makes the text with one concatenation.
+-- Generates a function that takes the headers one by one from `next` and then makes the text with
+-- one concatenation.
 local function join_unrolled()
   local code = { "local next, type, tostring, join_many = ...", "return function(method, path, headers, body)" }
   local function add(line) code[#code + 1] = line end
@@ -125,8 +129,8 @@ function wrk.init(args)
   wrk.request = request_prebuilt
 end
 
--- Scripts that never seed are warned about. The function records its argument, so that calls through other names count too;
--- it is not called per request.
+-- Scripts that never seed are warned about. The function records its argument, so that calls
+-- through other names count too; it is not called per request.
 local randomseed = math.randomseed
 local seed_of_script
 if run.seed then
@@ -161,7 +165,8 @@ end
 
 local entries = {}
 
--- The next request and a code: twice the number of its tag, if any, plus 1 if the text is the last result of wrk.format.
+-- The next request and a code: twice the number of its tag, if any, plus 1 if the text is the last
+-- result of wrk.format.
 function entries.request()
   local make = request
   if type(make) ~= "function" then
@@ -228,7 +233,8 @@ function entries.defines(name)
   return type(_G[name]) == "function"
 end
 
--- Before requests to another target: updates the fields that still have the value of the previous one.
+-- Before requests to another target: updates the fields that still have the value of the previous
+-- one.
 function entries.retarget(from, to)
   for _, field in next, { "scheme", "host", "port", "path" } do
     if wrk[field] == from[field] then

@@ -122,17 +122,17 @@ fn a_host_without_an_address_is_an_error_that_names_it() {
 fn the_first_reachable_address_comes_first() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let here = Address::Tcp(listener.local_addr().unwrap());
-    let gone = {
+    let closed = {
         let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         Address::Tcp(closed.local_addr().unwrap())
     };
     let no_socket = Address::Unix("/does/not/exist.sock".into());
     let second = std::time::Duration::from_secs(1);
     let mut target = parsed("http://127.0.0.1/");
-    target.addresses = vec![gone.clone(), no_socket.clone(), here.clone()];
+    target.addresses = vec![closed.clone(), no_socket.clone(), here.clone()];
     let addresses = target.clone().reach(second).unwrap().addresses;
-    assert_eq!(addresses, [here, gone.clone(), no_socket.clone()]);
-    for address in [gone, no_socket] {
+    assert_eq!(addresses, [here, closed.clone(), no_socket.clone()]);
+    for address in [closed, no_socket] {
         target.addresses = vec![address.clone()];
         let error = target.clone().reach(second).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Io);

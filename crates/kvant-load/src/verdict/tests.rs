@@ -131,7 +131,7 @@ fn microseconds_of_lag_do_not_invalidate_a_fast_server() {
 }
 
 #[test]
-fn a_server_that_never_answers_is_not_valid() {
+fn a_server_that_never_responds_is_not_valid() {
     let mut silent = outcome(2.0, Histogram::new(), Histogram::new());
     silent.total.planned = 2_000;
     silent.total.sent = 64;
@@ -249,7 +249,7 @@ fn a_closed_loop_names_the_omission_in_its_latencies() {
 }
 
 #[test]
-fn failures_have_sentences() {
+fn failures_are_explained() {
     let mut failing = calm(1_000);
     failing.total.errors.connect = 7;
     failing.total.errors.read = 2;

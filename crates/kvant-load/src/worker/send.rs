@@ -31,7 +31,7 @@ impl Worker {
                     next_ns if next_ns > now_ns || next_ns >= boundary_ns => return Ok(()),
                     next_ns => Some(next_ns),
                 },
-                Pace::Private(paces) => match paces[index].ask(now_ns) {
+                Pace::Private(paces) => match paces[index].next_step(now_ns) {
                     Wrk2Step::Send { planned_ns } if planned_ns >= boundary_ns => return Ok(()),
                     Wrk2Step::Send { planned_ns } => Some(planned_ns),
                     Wrk2Step::Wait { until_ns } => {

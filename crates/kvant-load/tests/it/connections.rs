@@ -1,5 +1,4 @@
 //! Many connections.
-
 //!
 //! Ten thousand need as many descriptors on both sides, more than many systems allow one process.
 //! The server is then this program again, as a child that runs [`serve_for_a_parent`] alone.

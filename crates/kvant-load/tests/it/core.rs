@@ -31,16 +31,16 @@ pub(crate) fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Socke
     address
 }
 
-/// Calls `answer` for each request (a head without a body) until it returns `false` or the client
+/// Calls `respond` for each request (a head without a body) until it returns `false` or the client
 /// closes.
-pub(crate) fn each_request(mut stream: TcpStream, mut answer: impl FnMut(&mut TcpStream) -> bool) {
+pub(crate) fn each_request(mut stream: TcpStream, mut respond: impl FnMut(&mut TcpStream) -> bool) {
     stream.set_nodelay(true).unwrap();
     let mut unread = Vec::new();
     let mut buffer = [0; 4096];
     loop {
         while let Some(end) = unread.windows(4).position(|four| four == b"\r\n\r\n") {
             unread.drain(..end + 4);
-            if !answer(&mut stream) {
+            if !respond(&mut stream) {
                 return;
             }
         }
@@ -201,8 +201,8 @@ fn the_exact_schedule_staggers_connections() {
 
 #[test]
 fn a_warm_up_is_sent_and_not_recorded() {
-    let asked = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&asked);
+    let received = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&received);
     let address = server(move |stream| {
         each_request(stream, |stream| {
             counted.fetch_add(1, Ordering::Relaxed);
@@ -211,7 +211,7 @@ fn a_warm_up_is_sent_and_not_recorded() {
     });
     for rate in [Rate::Constant(200.0), Rate::Closed] {
         experiment(|| {
-            asked.store(0, Ordering::Relaxed);
+            received.store(0, Ordering::Relaxed);
             let warmup = Duration::from_millis(500);
             let outcome = run(config(address, 1, 2), Phase { warmup, ..phase(rate, SECOND / 2) });
             check_sums(&outcome);
@@ -221,8 +221,12 @@ fn a_warm_up_is_sent_and_not_recorded() {
             if rate != Rate::Closed {
                 assert_eq!(outcome.total.planned, 100);
             }
-            let asked = asked.load(Ordering::Relaxed);
-            ensure!(asked >= outcome.total.completed + 50, "{asked} requests, {}", text(&outcome));
+            let received = received.load(Ordering::Relaxed);
+            ensure!(
+                received >= outcome.total.completed + 50,
+                "{received} requests, {}",
+                text(&outcome)
+            );
             Ok(())
         });
     }
@@ -240,10 +244,10 @@ fn a_number_of_requests_is_met_exactly() {
 
 #[test]
 fn lost_requests_count_towards_a_number_of_requests() {
-    let asked = AtomicU64::new(0);
+    let received = AtomicU64::new(0);
     let address = server(move |stream| {
         each_request(stream, |stream| {
-            let is_lost = asked.fetch_add(1, Ordering::Relaxed) % 10 == 5;
+            let is_lost = received.fetch_add(1, Ordering::Relaxed) % 10 == 5;
             !is_lost && stream.write_all(OK).is_ok()
         });
     });
@@ -317,26 +321,26 @@ fn any_thread_can_stop_a_run() {
 
 #[test]
 fn all_targets_are_loaded() {
-    let asked = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
-    let targets = asked.each_ref().map(|asked| {
-        let asked = Arc::clone(asked);
+    let received = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
+    let targets = received.each_ref().map(|received| {
+        let received = Arc::clone(received);
         target(server(move |stream| {
             each_request(stream, |stream| {
-                asked.fetch_add(1, Ordering::Relaxed);
+                received.fetch_add(1, Ordering::Relaxed);
                 stream.write_all(OK).is_ok()
             });
         }))
     });
     experiment(|| {
-        asked.iter().for_each(|asked| asked.store(0, Ordering::Relaxed));
+        received.iter().for_each(|received| received.store(0, Ordering::Relaxed));
         let config = LoadConfig { targets: targets.to_vec(), ..config(instant(), 1, 4) };
         let ops = OpNames::default();
         let source = FixedSource::new(&[GET.to_vec(), GET.to_vec()], ops.intern("GET"), false, 1);
         let mut load = Load::start(config, vec![Box::new(source)], ops, Env::posix()).unwrap();
         let outcome = load.run(&phase(Rate::Constant(400.0), SECOND / 2), &mut |_| true).unwrap();
         check_sums(&outcome);
-        let asked = asked.each_ref().map(|asked| asked.load(Ordering::Relaxed));
-        ensure!(asked.iter().all(|asked| *asked >= 80), "{asked:?}");
+        let received = received.each_ref().map(|received| received.load(Ordering::Relaxed));
+        ensure!(received.iter().all(|received| *received >= 80), "{received:?}");
         Ok(())
     });
 }

@@ -1,7 +1,7 @@
 //! Servers with known latency: the reported figures equal the computed ones.
 
 use crate::harness::{MS, Setup, check_no_spin, ensure, experiment, text};
-use crate::server::{Behaviour, CHUNKED_ANSWER, Server};
+use crate::server::{Behaviour, CHUNKED_RESPONSE, Server};
 use kvant_load::{Errors, Histogram, Outcome, Phase, Rate};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn check_counts(server: &Server, outcome: &Outcome, connections: u64) -> Result<
 }
 
 #[test]
-fn a_server_of_20_ms_has_that_latency() {
+fn a_latency_of_20_ms_is_measured() {
     experiment(|| {
         let server = Server::start(Behaviour::After(Duration::from_millis(20)));
         let outcome = Setup::new(server.url()).connections(32).run(200.0, Duration::from_secs(1));
@@ -140,8 +140,8 @@ fn unanswered_requests_count_with_their_age() {
         // They were planned evenly over the last 0.4 s.
         check_percentile(&outcome.unanswered, 50.0, 200 * MS, "age")?;
         check_percentile(&outcome.unanswered, 100.0, 400 * MS, "age")?;
-        let answered_ns = outcome.response().percentile_ns(75.0);
-        ensure!(answered_ns < 20 * MS, "p75 of the responses is {} us", answered_ns / 1_000);
+        let p75_ns = outcome.response().percentile_ns(75.0);
+        ensure!(p75_ns < 20 * MS, "p75 of the responses is {} us", p75_ns / 1_000);
         check_percentile(&outcome.response_with_unanswered(), 99.0, 390 * MS, "response of all")
     });
 }
@@ -150,21 +150,21 @@ fn unanswered_requests_count_with_their_age() {
 fn responses_that_arrive_byte_by_byte_are_parsed() {
     experiment(|| {
         let distance = Duration::from_micros(100);
-        let server = Server::start(Behaviour::Bytewise(CHUNKED_ANSWER, distance));
+        let server = Server::start(Behaviour::Bytewise(CHUNKED_RESPONSE, distance));
         let outcome = Setup::new(server.url()).connections(20).run(100.0, Duration::from_secs(1));
         let total = &outcome.total;
         assert_eq!(total.errors, Errors::default());
-        let answer_bytes = CHUNKED_ANSWER.len() as u64;
+        let response_bytes = CHUNKED_RESPONSE.len() as u64;
         // Responses in flight may have been received in part.
-        let least_bytes = total.completed * answer_bytes;
-        let most_bytes = (total.completed + outcome.in_flight) * answer_bytes;
+        let least_bytes = total.completed * response_bytes;
+        let most_bytes = (total.completed + outcome.in_flight) * response_bytes;
         assert!(
             (least_bytes..=most_bytes).contains(&total.read_bytes),
             "{} bytes, {}",
             total.read_bytes,
             text(&outcome)
         );
-        let least_ns = (answer_bytes - 1) * distance.as_nanos() as u64;
+        let least_ns = (response_bytes - 1) * distance.as_nanos() as u64;
         let min_ns = outcome.service().min_ns();
         assert!(total.completed == 0 || min_ns >= least_ns - least_ns / 100, "{min_ns}");
         ensure!(total.completed >= 80, "{}", text(&outcome));

@@ -55,7 +55,7 @@ fn other_processes_appear_in_the_result() {
         }
     }
     load.stop();
-    let whole = outcome.machine.expect("Linux tells");
+    let whole = outcome.machine.expect("Linux reports it");
     let others_ns = |part: f64, time_ns: u64| part * f64::from(whole.cpu_count) * time_ns as f64;
     let in_all_ns = others_ns(whole.others_part, whole.time_ns);
     assert!(used_ns > 0.0 && in_all_ns > 0.7 * used_ns, "{used_ns} ns, {whole:?}");

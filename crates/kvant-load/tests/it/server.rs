@@ -21,9 +21,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The response to every request.
-pub(crate) const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+pub(crate) const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 /// A response with every element of framing.
-pub(crate) const CHUNKED_ANSWER: &[u8] =
+pub(crate) const CHUNKED_RESPONSE: &[u8] =
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\nTrailer: x\r\n\r\n";
 
 const LISTENER: u64 = u64::MAX;
@@ -44,7 +44,7 @@ pub(crate) enum Behaviour {
     Silent,
     /// At once; shuts down its sending side after so many responses of a connection, but neither
     /// closes it nor stops reading.
-    HalfClose { answers: u64 },
+    HalfClose { responses: u64 },
 }
 
 /// When a connection is dropped.
@@ -183,7 +183,7 @@ struct Connection {
     tls: Option<ServerSide>,
     /// Bytes at the end of the input that may begin an empty line.
     newlines: u8,
-    answered: u64,
+    responded: u64,
     /// The sending side is shut down.
     is_mute: bool,
 }
@@ -202,7 +202,7 @@ impl Serving {
             let now = Instant::now();
             while self.due.peek().is_some_and(|Reverse(due)| due.at <= now) {
                 let Reverse(due) = self.due.pop().expect("it was there");
-                self.answer(due);
+                self.respond(due);
             }
             let timeout = self.due.peek().map(|Reverse(due)| {
                 let wait = due.at.saturating_duration_since(now);
@@ -238,7 +238,7 @@ impl Serving {
             self.next_id += 1;
             epoll::add(&self.epoll, &socket, EventData::new_u64(id), EventFlags::IN).unwrap();
             let tls = self.tls.clone().map(ServerSide::new);
-            let connection = Connection { socket, tls, newlines: 0, answered: 0, is_mute: false };
+            let connection = Connection { socket, tls, newlines: 0, responded: 0, is_mute: false };
             self.connections.insert(id, connection);
         }
     }
@@ -295,7 +295,7 @@ impl Serving {
     }
 
     /// Sends a response, or its next byte, according to the behaviour.
-    fn answer(&mut self, due: Due) {
+    fn respond(&mut self, due: Due) {
         let Some(connection) = self.connections.get_mut(&due.connection) else {
             return;
         };
@@ -304,30 +304,30 @@ impl Serving {
         }
         let mut is_over = false;
         match self.behaviour {
-            Behaviour::After(_) | Behaviour::Stall { .. } => connection.send(ANSWER),
+            Behaviour::After(_) | Behaviour::Stall { .. } => connection.send(RESPONSE),
             Behaviour::Silent => {}
             Behaviour::Drop { every, place } => {
                 is_over = due.order.is_multiple_of(every);
-                let answer_bytes = match place {
+                let response_bytes = match place {
                     Place::Before if is_over => 0,
-                    Place::Within if is_over => ANSWER.len() / 2,
-                    _ => ANSWER.len(),
+                    Place::Within if is_over => RESPONSE.len() / 2,
+                    _ => RESPONSE.len(),
                 };
-                connection.send(&ANSWER[..answer_bytes]);
+                connection.send(&RESPONSE[..response_bytes]);
             }
-            Behaviour::Bytewise(answer, distance) => {
-                connection.send(&answer[due.from_byte..=due.from_byte]);
-                if due.from_byte + 1 < answer.len() {
+            Behaviour::Bytewise(response, distance) => {
+                connection.send(&response[due.from_byte..=due.from_byte]);
+                if due.from_byte + 1 < response.len() {
                     let at = due.at + distance;
                     self.due.push(Reverse(Due { at, from_byte: due.from_byte + 1, ..due }));
                 }
             }
-            Behaviour::HalfClose { answers } => {
-                if connection.answered < answers {
-                    connection.send(ANSWER);
+            Behaviour::HalfClose { responses } => {
+                if connection.responded < responses {
+                    connection.send(RESPONSE);
                 }
-                connection.answered += 1;
-                if connection.answered >= answers {
+                connection.responded += 1;
+                if connection.responded >= responses {
                     connection.is_mute = true;
                     rustix::net::shutdown(&connection.socket, Shutdown::Write).ok();
                     self.counts.dropped.fetch_add(1, Ordering::Relaxed);
@@ -354,7 +354,7 @@ impl Connection {
         };
         if !bytes.is_empty() {
             match rustix::net::send(self.socket.as_fd(), bytes, SendFlags::NOSIGNAL) {
-                Ok(sent) => assert_eq!(sent, bytes.len(), "answers are short"),
+                Ok(sent) => assert_eq!(sent, bytes.len(), "responses are short"),
                 Err(Errno::PIPE | Errno::CONNRESET) => {}
                 Err(error) => panic!("{error}"),
             }

@@ -22,8 +22,8 @@ struct Scripted {
     observe: Box<Observe>,
     delay: Duration,
     /// Stops after this many responses.
-    answers_max: u64,
-    answers: u64,
+    responses_max: u64,
+    responses: u64,
     expected: Vec<Expected>,
 }
 
@@ -33,8 +33,8 @@ impl Default for Scripted {
             next: Box::new(|| Ok(GET)),
             observe: Box::new(|_| Ok(())),
             delay: Duration::ZERO,
-            answers_max: u64::MAX,
-            answers: 0,
+            responses_max: u64::MAX,
+            responses: 0,
             expected: Vec::new(),
         }
     }
@@ -49,8 +49,8 @@ impl Scripted {
         Scripted { observe: Box::new(observe), ..Scripted::default() }
     }
 
-    fn stopping_after(self, answers_max: u64) -> Scripted {
-        Scripted { answers_max, ..self }
+    fn stopping_after(self, responses_max: u64) -> Scripted {
+        Scripted { responses_max, ..self }
     }
 }
 
@@ -64,7 +64,7 @@ impl RequestSource for Scripted {
     }
 
     fn observe(&mut self, response: &ResponseView<'_>) -> Result<()> {
-        self.answers += 1;
+        self.responses += 1;
         (self.observe)(response)
     }
 
@@ -77,7 +77,7 @@ impl RequestSource for Scripted {
     }
 
     fn is_stopped(&self) -> bool {
-        self.answers >= self.answers_max
+        self.responses >= self.responses_max
     }
 }
 
@@ -202,9 +202,9 @@ fn each_request_has_a_delay() {
 #[test]
 fn a_source_observes_headers_and_bodies() {
     let address = server(|stream| {
-        let answer = b"HTTP/1.1 404 no\r\nX-A: 1\r\nTransfer-Encoding: chunked\r\n\r\n\
+        let response_bytes = b"HTTP/1.1 404 no\r\nX-A: 1\r\nTransfer-Encoding: chunked\r\n\r\n\
             2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n";
-        each_request(stream, |stream| stream.write_all(answer).is_ok());
+        each_request(stream, |stream| stream.write_all(response_bytes).is_ok());
     });
     let source = Scripted::seeing(|response| {
         assert_eq!(response.status, 404);
@@ -223,7 +223,7 @@ struct Following {
     in_flight: u64,
     cookie: u64,
     expected: [Expected; 1],
-    answered: Arc<AtomicU64>,
+    succeeded: Arc<AtomicU64>,
     waits_until_ns: u64,
 }
 
@@ -253,7 +253,7 @@ impl RequestSource for Following {
         self.in_flight -= 1;
         match fate {
             Fate::Answered { status: 200, .. } => {
-                self.answered.fetch_add(1, Ordering::Relaxed);
+                self.succeeded.fetch_add(1, Ordering::Relaxed);
             }
             Fate::Answered { retry_after_s, .. } => {
                 assert_eq!(retry_after_s, Some(7));
@@ -274,9 +274,9 @@ impl RequestSource for Following {
 
 #[test]
 fn a_source_that_follows_its_requests_learns_their_fates_and_may_pause() {
-    let asked = AtomicU64::new(0);
+    let received = AtomicU64::new(0);
     let address = server(move |stream| {
-        each_request(stream, |stream| match asked.fetch_add(1, Ordering::Relaxed) {
+        each_request(stream, |stream| match received.fetch_add(1, Ordering::Relaxed) {
             2 | 7 => stream
                 .write_all(b"HTTP/1.1 503 busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n")
                 .is_ok(),
@@ -285,20 +285,20 @@ fn a_source_that_follows_its_requests_learns_their_fates_and_may_pause() {
         });
     });
     let ops = OpNames::default();
-    let answered = Arc::new(AtomicU64::new(0));
+    let succeeded = Arc::new(AtomicU64::new(0));
     let source = Following {
         left: 10,
         in_flight: 0,
         cookie: 0,
         expected: [expected(&ops)],
-        answered: Arc::clone(&answered),
+        succeeded: Arc::clone(&succeeded),
         waits_until_ns: 0,
     };
     let mut load =
         Load::start(config(address, 1, 3), vec![Box::new(source)], ops, Env::posix()).unwrap();
     let outcome = load.run(&phase(Rate::Closed, SECOND * 60), &mut |_| true).unwrap();
     check_sums(&outcome);
-    assert_eq!(answered.load(Ordering::Relaxed), 10);
+    assert_eq!(succeeded.load(Ordering::Relaxed), 10);
     assert_eq!(outcome.total.sent, 13, "{}", text(&outcome));
     assert!(outcome.measured_ns >= 50_000_000, "it did not wait");
     assert!(outcome.measured_ns < 30_000_000_000);
@@ -350,13 +350,13 @@ fn a_response_before_the_end_of_the_request_counts_and_ends_the_connection() {
 
 #[test]
 fn a_server_that_closes_idle_connections_causes_only_reconnects() {
-    let farewell = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n";
-    for last_words in [b"".as_slice(), farewell] {
+    let timed_out = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n";
+    for parting in [b"".as_slice(), timed_out] {
         let address = server(move |mut stream| {
             stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
             each_request(stream.try_clone().unwrap(), |stream| stream.write_all(OK).is_ok());
             // The client may have closed.
-            drop(stream.write_all(last_words));
+            drop(stream.write_all(parting));
         });
         experiment(|| {
             let phase = phase(Rate::Constant(10.0), SECOND / 2);

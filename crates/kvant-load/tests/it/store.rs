@@ -15,7 +15,7 @@ pub(crate) enum Trouble {
     Nothing,
     /// Of this many requests, one is refused, one fails, one is lost before and one after its
     /// execution.
-    Now(u64),
+    Every(u64),
     /// This response to every request.
     Always(&'static str),
     /// No response.
@@ -130,22 +130,22 @@ fn serve(mut stream: TcpStream, trouble: Trouble, seen: &Seen) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     while let Some(request) = read_request(&mut reader) {
         seen.requests.fetch_add(1, Ordering::Relaxed);
-        let answer = match trouble {
-            Trouble::Nothing => answer(&request, seen),
+        let response = match trouble {
+            Trouble::Nothing => respond(&request, seen),
             Trouble::Always(status) => status_only(status),
             Trouble::Silence => continue,
-            Trouble::Now(every) => match seen.trouble.fetch_add(1, Ordering::Relaxed) % every {
+            Trouble::Every(every) => match seen.trouble.fetch_add(1, Ordering::Relaxed) % every {
                 0 => "HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n".into(),
                 1 => status_only("500 Failed"),
                 2 => break,
                 3 => {
-                    answer(&request, seen);
+                    respond(&request, seen);
                     break;
                 }
-                _ => answer(&request, seen),
+                _ => respond(&request, seen),
             },
         };
-        if stream.write_all(answer.as_bytes()).is_err() {
+        if stream.write_all(response.as_bytes()).is_err() {
             break;
         }
     }
@@ -157,7 +157,7 @@ fn status_only(status: &str) -> String {
     format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n")
 }
 
-fn answer(request: &Request, seen: &Seen) -> String {
+fn respond(request: &Request, seen: &Seen) -> String {
     let mut stored = seen.stored.lock().unwrap();
     let key = request.target.split(['=', '&']).nth(1).unwrap_or_default();
     match (request.method.as_str(), request.target.split('?').next().unwrap()) {

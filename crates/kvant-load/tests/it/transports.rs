@@ -1,7 +1,7 @@
 //! Transports other than plain TCP.
 
 use crate::harness::{Setup, ensure, experiment, text};
-use crate::server::{Behaviour, CHUNKED_ANSWER, Server};
+use crate::server::{Behaviour, CHUNKED_RESPONSE, Server};
 use crate::tls;
 use kvant_load::{Errors, Target};
 use std::time::Duration;
@@ -60,8 +60,10 @@ fn the_reason_of_a_failing_handshake_is_reported_beforehand() {
 #[test]
 fn tls_responses_that_arrive_byte_by_byte_are_parsed() {
     let (config, _) = tls::server_config();
-    let server =
-        Server::start_tls(Behaviour::Bytewise(CHUNKED_ANSWER, Duration::from_micros(100)), config);
+    let server = Server::start_tls(
+        Behaviour::Bytewise(CHUNKED_RESPONSE, Duration::from_micros(100)),
+        config,
+    );
     let setup = Setup::new(format!("https://{}/", server.address())).connections(20);
     experiment(|| check(&setup));
 }

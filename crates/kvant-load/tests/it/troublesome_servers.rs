@@ -80,7 +80,7 @@ fn a_server_that_closes_after_the_response_causes_few_errors() {
 #[test]
 fn a_half_closed_connection_is_replaced() {
     experiment(|| {
-        let server = Server::start(Behaviour::HalfClose { answers: 5 });
+        let server = Server::start(Behaviour::HalfClose { responses: 5 });
         let outcome = Setup::new(server.url()).connections(4).run(200.0, Duration::from_secs(1));
         let errors = outcome.total.errors;
         assert_eq!(errors.timeout, 0, "{}", text(&outcome));
@@ -96,7 +96,7 @@ fn a_half_closed_connection_is_replaced() {
 #[test]
 fn a_half_close_instead_of_a_response_causes_errors_and_no_spin() {
     experiment(|| {
-        let server = Server::start(Behaviour::HalfClose { answers: 0 });
+        let server = Server::start(Behaviour::HalfClose { responses: 0 });
         let outcome = Setup::new(server.url()).connections(4).run(1_000.0, Duration::from_secs(1));
         let errors = outcome.total.errors;
         assert_eq!(outcome.total.completed, 0);

@@ -63,7 +63,7 @@ fn a_fill_with_fewer_keys_than_threads_and_connections_ends() {
 
 #[test]
 fn a_fill_survives_refusals_failures_and_broken_connections() {
-    let store = Store::start(Trouble::Now(50));
+    let store = Store::start(Trouble::Every(50));
     let config = FillConfig { pipeline: 5, ..fill_config(3_000) };
     let report = run_fill(&config, &store);
     check_complete(&report, &store);
@@ -128,7 +128,7 @@ fn run_workload(config: &WorkloadConfig, store: &Store) -> Outcome {
 }
 
 /// The number of responses of this kind with this status.
-fn answers(outcome: &Outcome, kind: &str, status: u16) -> u64 {
+fn responses(outcome: &Outcome, kind: &str, status: u16) -> u64 {
     let statuses = &outcome.total.op(kind).unwrap().statuses;
     statuses.iter().filter(|(known, _)| *known == status).map(|(_, count)| count).sum()
 }
@@ -145,12 +145,12 @@ fn workloads_find_the_keys_of_a_fill_and_miss_the_others() {
     };
     let outcome = run_workload(&config, &store);
     assert_eq!(outcome.total.errors.status, 0, "absent keys are no failures");
-    let (hits, misses) = (answers(&outcome, "get", 200), answers(&outcome, "get", 404));
+    let (hits, misses) = (responses(&outcome, "get", 200), responses(&outcome, "get", 404));
     assert!(hits > 0 && misses > 0, "{hits} {misses}");
     // Half and half, within six standard deviations.
     let deviation = ((hits + misses) as f64 / 4.0).sqrt();
     assert!(hits.abs_diff(misses) as f64 / 2.0 < 6.0 * deviation, "{hits} {misses}");
-    assert!(answers(&outcome, "range", 200) > 0 && answers(&outcome, "status", 200) > 0);
+    assert!(responses(&outcome, "range", 200) > 0 && responses(&outcome, "status", 200) > 0);
     assert_eq!(store.keys().len(), 2_000);
 }
 
@@ -163,9 +163,9 @@ fn puts_and_deletes_arrive_whole() {
         ..WorkloadConfig::new(Mix::parse("put=9,delete=1").unwrap())
     };
     let outcome = run_workload(&config, &store);
-    let (puts, deletes) = (answers(&outcome, "put", 201), answers(&outcome, "delete", 202));
+    let (puts, deletes) = (responses(&outcome, "put", 201), responses(&outcome, "delete", 202));
     assert!(puts > deletes && deletes > 0);
-    assert_eq!(outcome.total.completed, puts + deletes, "nothing else was answered");
+    assert_eq!(outcome.total.completed, puts + deletes, "there is no other response");
     let stored = store.seen.stored.lock().unwrap();
     assert!(stored.keys().all(|key| key.len() == 12 && key.as_str() < "000000000100"));
     assert!(stored.values().all(|(length, _)| (1..=10_000).contains(length)));

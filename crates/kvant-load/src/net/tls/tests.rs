@@ -90,7 +90,7 @@ fn without_a_ca_file_any_certificate_is_accepted() {
     let (socket, served) = server(server_config(&identity()), |stream| {
         let mut request = [0; 4];
         stream.read_exact(&mut request).unwrap();
-        stream.write_all(b"answer").unwrap();
+        stream.write_all(b"response").unwrap();
         stream.conn.send_close_notify();
         stream.flush().unwrap();
         let name = stream.conn.server_name().map(str::to_owned);
@@ -99,7 +99,7 @@ fn without_a_ca_file_any_certificate_is_accepted() {
     let mut stream = connect(None, socket, "some.other.name").unwrap();
     assert_eq!(stream.write(b"ping").unwrap(), 4);
     assert!(!stream.wants_write());
-    assert_eq!(read_all(&mut stream), b"answer");
+    assert_eq!(read_all(&mut stream), b"response");
     let (request, name, _) = served.join().unwrap();
     assert_eq!(&request, b"ping");
     assert_eq!(name.as_deref(), Some("some.other.name"));

@@ -12,8 +12,8 @@ fn a_connection_on_its_plan_sends_when_due_and_not_before() {
     let mut pace = pace();
     for n in 0..50 {
         let due_ns = (1_000 + 10 * n) * MS;
-        assert_eq!(pace.ask(due_ns - MS), Wrk2Step::Wait { until_ns: due_ns });
-        assert_eq!(pace.ask(due_ns), Wrk2Step::Send { planned_ns: due_ns });
+        assert_eq!(pace.next_step(due_ns - MS), Wrk2Step::Wait { until_ns: due_ns });
+        assert_eq!(pace.next_step(due_ns), Wrk2Step::Send { planned_ns: due_ns });
         pace.complete(1);
     }
 }
@@ -22,7 +22,7 @@ fn a_connection_on_its_plan_sends_when_due_and_not_before() {
 fn send(pace: &mut Wrk2Pace, mut now_ns: u64, count: usize) -> (Vec<u64>, Vec<u64>) {
     let (mut sent_ms, mut planned_ms) = (Vec::new(), Vec::new());
     while sent_ms.len() < count {
-        match pace.ask(now_ns) {
+        match pace.next_step(now_ns) {
             Wrk2Step::Send { planned_ns } => {
                 sent_ms.push(now_ns / MS);
                 planned_ms.push(planned_ns / MS);
@@ -49,7 +49,7 @@ fn a_late_connection_sends_at_twice_the_rate_until_it_is_on_its_plan() {
 #[test]
 fn a_late_response_to_a_punctual_request_is_made_up_for_at_once() {
     let mut pace = pace();
-    assert_eq!(pace.ask(1_000 * MS), Wrk2Step::Send { planned_ns: 1_000 * MS });
+    assert_eq!(pace.next_step(1_000 * MS), Wrk2Step::Send { planned_ns: 1_000 * MS });
     pace.complete(1);
     // Twice the rate counts from that request and allows 20 by now; 10 are due.
     let (sent_ms, _) = send(&mut pace, 1_100 * MS, 12);
@@ -63,17 +63,17 @@ fn a_late_response_to_a_punctual_request_is_made_up_for_at_once() {
 fn catching_up_restarts_with_each_delay() {
     let mut pace = pace();
     pace.complete(1);
-    assert_eq!(pace.ask(1_005 * MS), Wrk2Step::Wait { until_ns: 1_010 * MS });
-    assert_eq!(pace.ask(1_031 * MS), Wrk2Step::Send { planned_ns: 1_010 * MS });
+    assert_eq!(pace.next_step(1_005 * MS), Wrk2Step::Wait { until_ns: 1_010 * MS });
+    assert_eq!(pace.next_step(1_031 * MS), Wrk2Step::Send { planned_ns: 1_010 * MS });
     pace.complete(1);
-    assert_eq!(pace.ask(1_031 * MS), Wrk2Step::Wait { until_ns: 1_036 * MS });
+    assert_eq!(pace.next_step(1_031 * MS), Wrk2Step::Wait { until_ns: 1_036 * MS });
 }
 
 #[test]
 fn waits_are_rounded_up_to_full_milliseconds_on_request() {
     let mut pace = Wrk2Pace::new(100.0, 0, true);
     pace.complete(1);
-    let until_ms = |pace: &mut Wrk2Pace, now_ns| match pace.ask(now_ns) {
+    let until_ms = |pace: &mut Wrk2Pace, now_ns| match pace.next_step(now_ns) {
         Wrk2Step::Wait { until_ns } => (until_ns - now_ns) as f64 / MS as f64,
         Wrk2Step::Send { .. } => 0.0,
     };
@@ -88,12 +88,12 @@ fn waits_are_rounded_up_to_full_milliseconds_on_request() {
 #[test]
 fn a_whole_batch_counts_from_its_first_request() {
     let mut pace = pace();
-    assert_eq!(pace.ask(1_001 * MS), Wrk2Step::Send { planned_ns: 1_000 * MS });
+    assert_eq!(pace.next_step(1_001 * MS), Wrk2Step::Send { planned_ns: 1_000 * MS });
     pace.complete(1);
     pace.complete(1);
     pace.complete(1);
-    assert_eq!(pace.ask(1_001 * MS), Wrk2Step::Wait { until_ns: 1_030 * MS });
-    assert_eq!(pace.ask(1_030 * MS), Wrk2Step::Send { planned_ns: 1_030 * MS });
+    assert_eq!(pace.next_step(1_001 * MS), Wrk2Step::Wait { until_ns: 1_030 * MS });
+    assert_eq!(pace.next_step(1_030 * MS), Wrk2Step::Send { planned_ns: 1_030 * MS });
     assert_eq!(pace.completed(), 3);
 }
 

@@ -135,7 +135,11 @@ fn found() -> FindMax {
         saturation_rate: 30_000.0,
         rate: Some(12_345.5),
         is_confirmed: true,
-        limit: Limit::Server { rate: 20_000.0, reasons: vec!["The backlog grew.".to_owned()] },
+        limit: Some(Limit {
+            rate: 20_000.0,
+            reasons: vec!["The backlog grew.".to_owned()],
+            generator: None,
+        }),
         points: vec![point],
         at_80: None,
         is_cut_short: false,

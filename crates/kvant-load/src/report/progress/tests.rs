@@ -63,7 +63,7 @@ fn a_terminal_has_one_line_that_is_erased_at_the_end() {
 }
 
 #[test]
-fn elsewhere_there_is_a_plain_line_every_ten_seconds() {
+fn without_a_terminal_a_plain_line_follows_every_ten_seconds() {
     let text = written(false, |progress| {
         progress.begin(&phase(Rate::Constant(1_000.0), 25, 0), 1, 3).unwrap();
         for index in 0..25 {
@@ -106,19 +106,19 @@ fn a_phase_without_seconds_has_no_line() {
 
 #[test]
 fn no_line_is_wider_than_a_terminal() {
-    let mut much = second(86_000, 0);
-    much.planned = 1 << 40;
-    much.errors.read = 1 << 40;
-    much.ops[0].response.record_many_ns(999_990_000, 1_000);
-    let told = |is_terminal| {
+    let mut large = second(86_000, 0);
+    large.planned = 1 << 40;
+    large.errors.read = 1 << 40;
+    large.ops[0].response.record_many_ns(999_990_000, 1_000);
+    let shown = |is_terminal| {
         let text = written(is_terminal, |progress| {
             progress.begin(&phase(Rate::Constant(1e6), 86_400, 0), 98, 99).unwrap();
-            progress.second(&much).unwrap();
+            progress.second(&large).unwrap();
             progress.end().unwrap();
         });
         text.replace(ERASE, "").trim_end().to_string()
     };
-    let (cut, whole) = (told(true), told(false));
+    let (cut, whole) = (shown(true), shown(false));
     assert!(cut.len() <= TERMINAL_WIDTH && whole.len() > TERMINAL_WIDTH, "{cut}");
     assert!(whole.starts_with(&cut) && whole.ends_with("backlog 1.10T"), "{whole}");
     assert!(cut.starts_with("[99/99] 23:53:21/24:00:00 1.00k of 1.10T/s p50 "), "{cut}");

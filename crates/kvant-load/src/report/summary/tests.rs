@@ -207,7 +207,7 @@ fn statuses_of_a_single_kind_are_printed() {
 }
 
 #[test]
-fn singular_and_plural() {
+fn counts_agree_with_their_nouns() {
     let mut outcome = calm(2_000);
     outcome.total.errors = Errors { connect: 1, read: 1, write: 1, timeout: 1, status: 1 };
     let text = judged(&outcome).replace("\n    ", " ");

@@ -191,7 +191,7 @@ fn figures_are_those_of_wrk2_for_the_same_latencies() {
 
 /// `-nan` would break parsers: only exact mode prints it.
 #[test]
-fn no_response_stays_readable() {
+fn output_without_responses_is_readable() {
     let text = with_nothing(false);
     assert!(!text.to_lowercase().contains("nan"), "{text}");
     let found = Classic::parse(&text);

@@ -34,7 +34,7 @@ fn classes_omit_queries_and_ids() {
 }
 
 #[test]
-fn only_head_is_head() {
+fn only_the_method_head_counts_as_head() {
     let mut classifier = Classifier::new(OpNames::default());
     for _ in 0..2 {
         assert!(classifier.classify(b"HEAD /a/7 HTTP/1.1\r\n").is_head);

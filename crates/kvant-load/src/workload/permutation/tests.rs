@@ -11,7 +11,7 @@ fn each_number_is_reached_exactly_once() {
 }
 
 #[test]
-fn it_works_at_the_ends_of_its_range() {
+fn large_counts_are_permuted() {
     for count in [1_000_000_000_000, (1 << 40) - 1, 1 << 40, (1 << 40) + 1, 1 << 62] {
         let permutation = Permutation::new(count);
         assert!(

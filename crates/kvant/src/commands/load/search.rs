@@ -130,17 +130,17 @@ fn result(found: &FindMax) -> String {
     };
     let interrupted = if found.is_cut_short { " (interrupted)" } else { "" };
     let limit = match &found.limit {
-        Limit::Server { rate, reasons } if *rate <= 0.0 => reasons.join("; "),
-        Limit::Server { rate, reasons } => {
+        Some(Limit { rate, reasons, generator: None }) if *rate <= 0.0 => reasons.join("; "),
+        Some(Limit { rate, reasons, generator: None }) => {
             format!("the server was the limit: at {}, {}", short(*rate), reasons.join("; "))
         }
-        Limit::Generator { rate, how, reasons } => {
+        Some(Limit { rate, reasons, generator: Some(how) }) => {
             format!(
                 "the generator was the limit, the server may do more: at {rate:.0}, {how}; {}",
                 reasons.join("; ")
             )
         }
-        Limit::None => "nothing failed up to the highest rate that was tried".to_owned(),
+        None => "nothing failed up to the highest rate that was tried".to_owned(),
     };
     let mut text = format!(
         "\nMaximum: {what}{interrupted}\n  closed loop: {:.0} requests/sec\n  {limit}\n",
