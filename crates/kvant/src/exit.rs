@@ -1,6 +1,8 @@
-//! Exit codes and error messages of commands.
+//! Exit codes, standard output and error messages of commands.
 
+use kvant_base::Error;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The command was understood and failed.
@@ -23,15 +25,33 @@ pub(crate) fn refuse(noun: &str, problems: &[String]) -> u8 {
     EXIT_USAGE
 }
 
-/// The exit code of a command that only writes. A reader that closes the pipe early (`kvant man |
-/// head`) is no failure.
+/// Writes to standard output. A reader that closes the pipe early (`kvant man | head`) is no
+/// failure.
+pub(crate) fn write_stdout(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+/// As [`write_stdout`], with an error that names the output.
+pub(crate) fn print(text: impl AsRef<[u8]>) -> kvant_base::Result<()> {
+    write_stdout(text.as_ref()).map_err(stdout_error)
+}
+
+pub(crate) fn stdout_error(error: io::Error) -> Error {
+    Error::io("write to", Path::new("standard output"), error)
+}
+
+/// The exit code of a command that only writes.
 pub(crate) fn finish(written: io::Result<()>) -> ExitCode {
-    match written.and_then(|()| io::stdout().flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
             complain(&error.to_string());
             ExitCode::from(EXIT_FAILED)
         }
-        _ => ExitCode::SUCCESS,
     }
 }
 

@@ -16,9 +16,8 @@ mod settings;
 mod suggested;
 
 use clap::ArgMatches;
-use exit::{EXIT_FAILED, EXIT_USAGE, complain, finish, refuse};
+use exit::{EXIT_FAILED, EXIT_USAGE, complain, finish, refuse, write_stdout};
 use settings::{Config, Host, SETTINGS, Sources};
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Samples allocations while a profile is recorded; otherwise it only checks one counter.
@@ -45,7 +44,7 @@ fn main() -> ExitCode {
             let shell = *args.get_one("SHELL").expect("clap requires a shell");
             finish(commands::generate::completions(cli::command(), shell))
         }
-        "docs" => finish(io::stdout().write_all(settings::markdown().as_bytes())),
+        "docs" => finish(write_stdout(settings::markdown().as_bytes())),
         planned => {
             complain(&format!("`kvant {planned}` does not exist yet"));
             ExitCode::from(EXIT_USAGE)
@@ -59,7 +58,7 @@ fn serve(args: &ArgMatches) -> ExitCode {
         Err(problems) => return ExitCode::from(refuse("setting", &problems)),
     };
     if args.get_flag("print-config") {
-        return finish(io::stdout().write_all(settings::print_config(&config).as_bytes()));
+        return finish(write_stdout(settings::print_config(&config).as_bytes()));
     }
     ExitCode::from(commands::serve::serve(&config))
 }

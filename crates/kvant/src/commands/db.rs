@@ -3,7 +3,7 @@
 //! Results go to standard output, errors to standard error. Each command locks the data directory
 //! while it runs.
 
-use crate::exit::{EXIT_FAILED, EXIT_LOST};
+use crate::exit::{EXIT_FAILED, EXIT_LOST, stdout_error};
 use crate::log::StderrLog;
 use crate::settings::Settings;
 use clap::ArgMatches;
@@ -31,7 +31,7 @@ pub(crate) fn run(name: &str, args: &ArgMatches) -> Result<u8> {
         "restore" => restore(&env, path(args, "CHECKPOINT"), dir, &mut out).map(|()| 0),
         other => unreachable!("`{other}` is not in the definition of the command line"),
     };
-    let flushed = out.flush().map_err(to_stdout);
+    let flushed = out.flush().map_err(stdout_error);
     match done.and_then(|code| flushed.map(|()| code)) {
         // A reader that closes the pipe early (`kvant db dump DIR | head`) is no failure.
         Err(error) if is_broken_pipe(&error) => Ok(0),
@@ -92,7 +92,7 @@ fn verify(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<u8> {
             written = writeln!(out, "{line}");
         }
     })?;
-    written.map_err(to_stdout)?;
+    written.map_err(stdout_error)?;
     write_line(
         out,
         format_args!(
@@ -134,13 +134,13 @@ fn repair(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<u8> {
         report.saved_record_count,
         report.lost_op_count,
     )
-    .map_err(to_stdout)?;
+    .map_err(stdout_error)?;
     if report.losses.is_empty() {
         write_line(out, format_args!("nothing is lost"))?;
         return Ok(0);
     }
     writeln!(out, "not all was saved; what could not be read is in {}", dir.join("lost").display())
-        .map_err(to_stdout)?;
+        .map_err(stdout_error)?;
     Ok(EXIT_LOST)
 }
 
@@ -154,8 +154,8 @@ fn dump(env: &Env, dir: &Path, target: DumpTarget, out: &mut dyn Write) -> Resul
 fn stats(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
     require_database(env, dir)?;
     let stats = tools::stats(env, dir)?;
-    serde_json::to_writer_pretty(&mut *out, &stats).map_err(|error| to_stdout(error.into()))?;
-    writeln!(out).map_err(to_stdout)
+    serde_json::to_writer_pretty(&mut *out, &stats).map_err(|error| stdout_error(error.into()))?;
+    writeln!(out).map_err(stdout_error)
 }
 
 fn restore(env: &Env, from: &Path, to: &Path, out: &mut dyn Write) -> Result<()> {
@@ -186,11 +186,7 @@ fn path<'a>(args: &'a ArgMatches, name: &str) -> &'a Path {
 }
 
 fn write_line(out: &mut dyn Write, line: fmt::Arguments<'_>) -> Result<()> {
-    writeln!(out, "{line}").map_err(to_stdout)
-}
-
-fn to_stdout(error: io::Error) -> Error {
-    Error::io("write to", Path::new("standard output"), error)
+    writeln!(out, "{line}").map_err(stdout_error)
 }
 
 fn is_broken_pipe(error: &Error) -> bool {

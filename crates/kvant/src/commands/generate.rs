@@ -1,20 +1,21 @@
 //! `kvant man` and `kvant completions`: texts generated from the definition of the command line.
 
+use crate::exit::write_stdout;
 use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 /// Writes the manual pages into `dir`, or all of them to standard output.
 pub(crate) fn man(command: Command, dir: Option<&Path>) -> io::Result<()> {
-    let Some(dir) = dir else {
-        return visit(&built(command), &mut |page| page.render(&mut io::stdout().lock()));
-    };
     visit(&built(command), &mut |page| {
         let mut text = Vec::new();
         page.render(&mut text)?;
-        kvant_env::host::write_file(&dir.join(page.get_filename()), &text)
+        match dir {
+            Some(dir) => kvant_env::host::write_file(&dir.join(page.get_filename()), &text),
+            None => write_stdout(&text),
+        }
     })
 }
 
@@ -22,7 +23,7 @@ pub(crate) fn man(command: Command, dir: Option<&Path>) -> io::Result<()> {
 pub(crate) fn completions(mut command: Command, shell: Shell) -> io::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "kvant", &mut script);
-    io::stdout().write_all(&script)
+    write_stdout(&script)
 }
 
 fn built(command: Command) -> Command {

@@ -8,3 +8,4 @@ mod option;
 pub(crate) mod profile;
 mod reader;
 pub(crate) mod serve;
+mod signals;

@@ -7,6 +7,7 @@
 //! so that a second signal always ends the process. Interrupting a recovery loses nothing: the next
 //! start repeats it.
 
+use super::signals::{EXIT_INTERRUPTED, Event, Signals};
 use crate::log::StderrLog;
 use crate::settings::{Config, Engine, SETTINGS, Settings};
 use kvant_base::log::{Level, Log};
@@ -18,11 +19,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::{JoinHandle, spawn_blocking};
-
-/// The exit code that shells report for SIGINT.
-const EXIT_INTERRUPTED: u8 = 130;
+use tokio::task::spawn_blocking;
 
 /// Capacity of the ring behind `/v0/events` and `/v0/slow`: several minutes of a busy store.
 const EVENTS_KEPT: usize = 4096;
@@ -63,12 +60,12 @@ fn run(config: &Config, env: Env, log: &Arc<dyn Log>) -> io::Result<u8> {
             let progress = Arc::clone(&progress);
             move || progress.per_cent()
         });
-        let opened = {
+        let mut opened = {
             let settings = settings.clone();
             let resources = Resources { memory, log: Arc::clone(log), events, progress };
             spawn_blocking(move || open_store(&settings, env, resources))
         };
-        let stopped_by = match signals.first_of(opened).await {
+        let stopped_by = match signals.first_of(&mut opened).await {
             Event::Signal(name) => name,
             Event::Done(Err(error)) => {
                 log_open_failed(settings, &error, log.as_ref());
@@ -140,7 +137,7 @@ async fn stop(
         "stopping",
         &[("signal", &stopped_by), ("wait_max", &duration::format(wait_max))],
     );
-    match signals.first_of(spawn_blocking(move || server.stop(wait_max))).await {
+    match signals.first_of(&mut spawn_blocking(move || server.stop(wait_max))).await {
         Event::Signal(name) => {
             log.event(Level::Warn, "stopped_at_once", &[("signal", &name)]);
             Ok(EXIT_INTERRUPTED)
@@ -152,52 +149,6 @@ async fn stop(
         Event::Done(Err(error)) => {
             log.event(Level::Error, "close_failed", &[("error", &error)]);
             Ok(crate::EXIT_FAILED)
-        }
-    }
-}
-
-/// The first of two events.
-enum Event<T> {
-    Signal(&'static str),
-    Done(T),
-}
-
-/// SIGTERM and SIGINT.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    /// Installs the handlers; the signals no longer end the process.
-    fn catch() -> io::Result<Signals> {
-        Ok(Signals {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    /// The name of the next signal.
-    async fn next(&mut self) -> &'static str {
-        let terminate = async {
-            self.terminate.recv().await;
-            "SIGTERM"
-        };
-        let interrupt = async {
-            self.interrupt.recv().await;
-            "SIGINT"
-        };
-        tokio::select! {
-            name = terminate => name,
-            name = interrupt => name,
-        }
-    }
-
-    /// The next signal or the end of `work`.
-    async fn first_of<T>(&mut self, work: JoinHandle<T>) -> Event<T> {
-        tokio::select! {
-            name = self.next() => Event::Signal(name),
-            done = work => Event::Done(done.expect("a panic in a blocking task ends the process")),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! `kvant load fill`: stores all keys of a workload.
 
-use super::outputs::print;
 use super::settings::{Common, keys_and_values, refuse_paths};
-use super::signals::Stop;
 use super::targets;
 use crate::commands::reader::Reader;
+use crate::commands::signals::Stop;
+use crate::exit::print;
 use clap::ArgMatches;
 use kvant_base::Result;
 use kvant_env::Env;

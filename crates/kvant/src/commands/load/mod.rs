@@ -2,7 +2,6 @@
 //!
 //! - [`definition`]: one row an option, with its parser of [`parse`].
 //! - [`settings`]: the values and the checks between them.
-//! - [`signals`]: the first signal ends the load, the second one the process.
 //! - [`run`]: connects to the [`targets`] and runs phases with requests from [`sources`]; prints
 //!   and writes to [`outputs`], JSON by way of [`facts`].
 //! - [`watchdog`]: assertions checked during the load; [`judgement`]: at its end, and the exit
@@ -21,11 +20,12 @@ mod parse;
 mod run;
 mod search;
 mod settings;
-mod signals;
 mod sources;
 mod targets;
 mod watchdog;
 
+use super::signals::{self, EXIT_INTERRUPTED, Stop};
+use crate::exit::print;
 use clap::ArgMatches;
 use fill::FillSettings;
 use kvant_base::Result;
@@ -33,7 +33,6 @@ use kvant_load::compare;
 use kvant_load::report::json::ResultFile;
 use run::Run;
 use settings::{LoadPlan, LoadSettings};
-use signals::Stop;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::Path;
@@ -59,7 +58,8 @@ fn run_with<S: Send + 'static>(
         Ok(settings) => settings,
         Err(problems) => return crate::refuse("argument", &problems),
     };
-    exit_code(signals::run(move |stop| exit_code(work(settings, &stop))))
+    let ended = signals::run(move |stop| exit_code(work(settings, stop)));
+    exit_code(ended.map(|code| code.unwrap_or(EXIT_INTERRUPTED)))
 }
 
 /// Runs the load that `settings` describe; returns the exit code.
@@ -90,6 +90,6 @@ fn compare(args: &ArgMatches) -> Result<u8> {
     let names = [a.to_string_lossy(), b.to_string_lossy()];
     let comparison =
         compare::compare(&ResultFile::read(a)?, &ResultFile::read(b)?, [&names[0], &names[1]]);
-    outputs::print(&comparison.to_string())?;
+    print(&comparison.to_string())?;
     Ok(0)
 }

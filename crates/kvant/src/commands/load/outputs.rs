@@ -1,4 +1,4 @@
-//! Standard output and the result files.
+//! The result files.
 //!
 //! Files are created before the load begins, so that a bad path is reported before the load and not
 //! after it.
@@ -65,20 +65,5 @@ impl Output<File> {
     /// `Io` with its path.
     pub(super) fn fill(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
         self.write(|file| write(file).and_then(|()| file.flush()))
-    }
-}
-
-/// Prints on standard output. A reader that closes the pipe early (`kvant load ... | head`) is no
-/// error.
-///
-/// # Errors
-/// `Io` if standard output cannot be written.
-pub(super) fn print(text: &str) -> Result<()> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::io("write to", Path::new("standard output"), error))
-        }
-        _ => Ok(()),
     }
 }

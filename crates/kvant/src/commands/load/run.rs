@@ -5,14 +5,15 @@
 
 use super::facts::{self, Done};
 use super::judgement::{EXIT_BROKEN, Judge};
-use super::outputs::{Outputs, print};
+use super::outputs::Outputs;
 #[cfg(feature = "profiler")]
 use super::own_profile::OwnProfile;
 use super::settings::LoadSettings;
-use super::signals::Stop;
 use super::sources;
 use super::targets;
 use super::watchdog::Watchdog;
+use crate::commands::signals::Stop;
+use crate::exit::print;
 use kvant_base::Result;
 use kvant_env::Env;
 use kvant_env::host::procfs::ProcFs;
@@ -60,7 +61,8 @@ impl<'a> Run<'a> {
         let outputs = Outputs::create(&settings.results)?;
         let result = facts::result(settings, &config);
         let mut load = Load::start(config, sources, ops.clone(), env.clone())?;
-        stop.attach(load.stopper());
+        let stopper = load.stopper();
+        stop.on_request(move || stopper.stop());
         load.watch_machine(ProcFs::system());
         #[cfg(feature = "profiler")]
         let own_profile = {

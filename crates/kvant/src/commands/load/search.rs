@@ -2,8 +2,8 @@
 
 use super::facts::Done;
 use super::judgement::EXIT_BROKEN;
-use super::outputs::print;
 use super::run::Run;
+use crate::exit::print;
 use kvant_base::Result;
 use kvant_load::assertion::Assertion;
 use kvant_load::find_max::{self, Attempt, FindMax, FindMaxConfig, Limit, Means, Point};

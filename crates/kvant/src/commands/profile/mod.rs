@@ -8,14 +8,15 @@
 //! The server always sends the recording itself: names that this machine can resolve, and the page,
 //! are made here, which leaves the server's processors to the server.
 
+#[expect(clippy::disallowed_types, reason = "the client of `POST /v0/profile`")]
 mod client;
 pub(crate) mod definition;
 pub(crate) mod output;
 mod parse;
 mod settings;
 
+use super::signals::{self, EXIT_INTERRUPTED, Stop};
 use clap::ArgMatches;
-use client::Received;
 use kvant_base::{Error, duration};
 use kvant_env::host;
 use kvant_profiler::recording::{self, CpuSampling, Recording};
@@ -24,9 +25,6 @@ use settings::{RecordingRequest, Settings, Source};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
-
-/// What shells report for a process that SIGINT terminated.
-const EXIT_INTERRUPTED: u8 = 130;
 
 /// Runs the command; returns the exit code.
 pub(crate) fn profile(args: &ArgMatches) -> u8 {
@@ -49,9 +47,12 @@ fn run(settings: &Settings) -> Result<u8, String> {
         }
         Source::File(file) => output.write(&read(file)?).map_err(|error| error.to_string())?,
         Source::Server(wanted) => {
-            let Some(recording) = record(wanted)? else {
+            let wanted = wanted.clone();
+            let ended = signals::run(move |stop| record(&wanted, stop));
+            let Some(recording) = ended.map_err(|error| error.to_string())? else {
                 return Ok(EXIT_INTERRUPTED);
             };
+            let recording = recording?;
             output.write(&recording).map_err(|error| error.to_string())?;
             print_note(&summary(&recording));
             if let Some(blind_spot) = recording.facts.cpu.as_ref().and_then(CpuSampling::blind_spot)
@@ -66,20 +67,12 @@ fn run(settings: &Settings) -> Result<u8, String> {
     Ok(0)
 }
 
-/// Requests a recording from the server; `None` after a second signal.
-fn record(wanted: &RecordingRequest) -> Result<Option<Recording>, String> {
-    let on_start = || {
-        let time = duration::format(wanted.duration);
-        print_note(&format!("{} records for {time}; SIGINT ends it early", wanted.server));
-    };
-    let bytes = match client::request_recording(wanted, &on_start)? {
-        Received::Recording(bytes) => bytes,
-        Received::Interrupted => return Ok(None),
-    };
+fn record(wanted: &RecordingRequest, stop: &Stop) -> Result<Recording, String> {
+    let bytes = client::request_recording(wanted, stop)?;
     let mut recording = recording::decode(&bytes)
         .map_err(|error| format!("what {} sent cannot be read: {error}", wanted.server))?;
     resolve(&mut recording);
-    Ok(Some(recording))
+    Ok(recording)
 }
 
 /// Reads a recording from a file.

@@ -1,10 +1,10 @@
 //! The output: format and destination.
 
+use crate::exit::print;
 use kvant_base::{Error, Result};
 use kvant_env::host;
 use kvant_profiler::recording::{Kind, Recording};
 use kvant_profiler::render::{self, Format};
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// A file to write; `-` is standard output.
@@ -62,13 +62,6 @@ impl Output {
             return host::write_file(&self.path, bytes)
                 .map_err(|error| Error::io("write", &self.path, error));
         }
-        let mut out = io::stdout().lock();
-        match out.write_all(bytes).and_then(|()| out.flush()) {
-            // A reader that stops reading is no failure.
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                Err(Error::io("write to", Path::new("standard output"), error))
-            }
-            _ => Ok(()),
-        }
+        print(bytes)
     }
 }

@@ -31,7 +31,7 @@ pub(super) enum Source {
 }
 
 /// A recording that a server is asked for.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct RecordingRequest {
     /// Host and port.
     pub(super) server: String,
