@@ -30,5 +30,10 @@ pub fn format(duration: Duration) -> String {
     unit.map_or_else(|| "0s".to_string(), |(name, factor)| format!("{}{name}", us / factor))
 }
 
+/// Nanoseconds; `u64::MAX` if they are more.
+pub fn ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests;

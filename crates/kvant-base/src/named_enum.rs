@@ -1,13 +1,13 @@
 //! A macro for enums with a name per variant.
 
-/// Declares a fieldless enum with `ALL`, its variants in declaration order, and `name()`, the text
-/// of a variant. Attributes and visibility are kept. `name()` takes the enum by value, so derive
-/// `Clone` and `Copy`.
+/// Declares a fieldless enum with `ALL`, its variants in declaration order, `name()`, the text of a
+/// variant, and `from_name()`. Attributes and visibility are kept. `name()` takes the enum by value,
+/// so derive `Clone` and `Copy`.
 ///
 /// ```
 /// kvant_base::named_enum! {
 ///     /// The result of a copy.
-///     #[derive(Clone, Copy)]
+///     #[derive(Clone, Copy, Debug, PartialEq)]
 ///     pub enum CopyResult {
 ///         /// All bytes were copied.
 ///         Done = "done",
@@ -16,6 +16,8 @@
 ///     }
 /// }
 /// assert_eq!(CopyResult::ALL.map(CopyResult::name), ["done", "failed"]);
+/// assert_eq!(CopyResult::from_name("failed"), Some(CopyResult::Failed));
+/// assert_eq!(CopyResult::from_name("other"), None);
 /// ```
 #[macro_export]
 macro_rules! named_enum {
@@ -39,6 +41,13 @@ macro_rules! named_enum {
                 match self {
                     $($Name::$Variant => $text,)+
                 }
+            }
+
+            /// The variant with this name.
+            #[inline]
+            #[allow(dead_code, reason = "not every enum is parsed")]
+            $visibility fn from_name(name: &str) -> Option<$Name> {
+                $Name::ALL.into_iter().find(|variant| variant.name() == name)
             }
         }
     };

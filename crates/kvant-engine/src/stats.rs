@@ -16,9 +16,6 @@ kvant_base::named_enum! {
     }
 }
 
-/// All stall reasons, in the order of their statistics.
-pub const STALL_REASONS: [StallReason; 3] = StallReason::ALL;
-
 /// A snapshot of all statistics. Figures of different parts may be a few operations apart; counters
 /// start at 0 when the database is opened.
 #[derive(Clone, Debug, Serialize)]

@@ -116,11 +116,6 @@ pub const SPIN_ALWAYS: Duration = Duration::MAX;
 /// Largest share of the interval between two planned requests of a thread that it polls.
 pub const SPIN_SHARE_MAX: f64 = 0.1;
 
-/// A duration in nanoseconds, at most `u64::MAX` (584 years).
-pub(crate) fn ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
 impl LoadConfig {
     /// How long workers poll before a planned time in a phase of this rate.
     pub fn spin_in(&self, rate: &Rate) -> Duration {

@@ -11,7 +11,7 @@
 mod descriptors;
 mod tally;
 
-use crate::config::{LoadConfig, Phase, ns};
+use crate::config::{LoadConfig, Phase};
 use crate::machine::{Machine, MachineWatch};
 use crate::net::poller::Waker;
 use crate::net::tls::TlsConnector;
@@ -24,7 +24,7 @@ use crate::worker::messages::{Command, Quota, Report, WorkerEvent};
 use crate::worker::{self, Parts};
 use kvant_base::tag::{self, Activity};
 use kvant_base::wait::{self, WaitKind};
-use kvant_base::{Error, ErrorKind, Result};
+use kvant_base::{Error, ErrorKind, Result, duration};
 use kvant_env::Env;
 use kvant_env::host::procfs::ProcFs;
 use std::io;
@@ -211,7 +211,8 @@ impl Load {
                     if ready_count == self.workers.len() {
                         let now_ns = self.env.clock.monotonic_ns();
                         self.send_all(|| Command::Begin { begin_ns: now_ns + BEGIN_AFTER_NS });
-                        let until_measured_ns = ns(phase.warmup).saturating_add(BEGIN_AFTER_NS);
+                        let until_measured_ns =
+                            duration::ns(phase.warmup).saturating_add(BEGIN_AFTER_NS);
                         measure_from_ns = Some(now_ns.saturating_add(until_measured_ns));
                         start_wall_ms = self.env.clock.wall_ms() + until_measured_ns / 1_000_000;
                     }

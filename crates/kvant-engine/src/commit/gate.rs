@@ -20,7 +20,7 @@
 //! reported under it.
 
 use crate::events::{EventSink, Span, text};
-use crate::stats::{STALL_REASONS, StallReason, StallStats};
+use crate::stats::{StallReason, StallStats};
 use kvant_base::events::EventKind;
 use kvant_base::lock::{NamedGuard, NamedMutex};
 use kvant_base::log::{Level, Log};
@@ -77,7 +77,7 @@ struct State {
     open_event: Option<(StallReason, Span)>,
     wakers: Vec<Waker>,
     /// Number of stalls and nanoseconds held, by reason.
-    totals: [(u64, u64); STALL_REASONS.len()],
+    totals: [(u64, u64); StallReason::ALL.len()],
 }
 
 impl Gate {
@@ -233,7 +233,7 @@ impl Gate {
     pub(crate) fn stats(&self) -> Vec<StallStats> {
         let state = self.state.lock();
         let now_ns = self.clock.monotonic_ns();
-        STALL_REASONS
+        StallReason::ALL
             .iter()
             .map(|&reason| {
                 let (count, ns) = state.totals[reason as usize];

@@ -101,7 +101,7 @@ fn assertion(text: &str) -> Parsed<'_, Assertion> {
 }
 
 fn measure(text: &str) -> Parsed<'_, Measure> {
-    let named = |name: &str| Series::ALL.into_iter().find(|known| known.name() == name.trim_end());
+    let named = |name: &str| Series::from_name(name.trim_end());
     let prefixed =
         text.split_once('.').and_then(|(name, rest)| Some((Some(named(name)?), trim(rest))));
     let (series, statistic) = prefixed.unwrap_or((None, text));
@@ -128,7 +128,7 @@ fn measure(text: &str) -> Parsed<'_, Measure> {
     if text == "rate" {
         return Ok(Measure::Rate);
     }
-    match Counter::ALL.into_iter().find(|counter| counter.name() == text) {
+    match Counter::from_name(text) {
         Some(counter) => Ok(Measure::Count(counter)),
         None => wrong(text, format!("what is asserted must be one of {MEASURES}")),
     }

@@ -41,12 +41,11 @@ impl From<StoredRate> for Rate {
 
 /// A duration as a number of nanoseconds.
 pub(super) mod duration_ns {
-    use crate::config::ns;
     use serde::{Deserialize, Deserializer, Serializer};
     use std::time::Duration;
 
     pub(crate) fn serialize<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u64(ns(*duration))
+        to.serialize_u64(kvant_base::duration::ns(*duration))
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {

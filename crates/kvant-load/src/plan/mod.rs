@@ -22,8 +22,9 @@ mod wrk2;
 
 pub(crate) use wrk2::{Wrk2Pace, Wrk2Step, stagger};
 
-use crate::config::{Arrival, Rate, ns};
+use crate::config::{Arrival, Rate};
 use curve::Curve;
+use kvant_base::duration::ns;
 use kvant_env::rng::Rng;
 use std::time::Duration;
 
@@ -56,10 +57,15 @@ impl Plan {
             Rate::Constant(rate) => (rate, rate),
             Rate::Ramp { from, to } => (from, to),
         };
-        let warmup_ns = ns(warmup);
+        let warmup_ns = duration::ns(warmup);
         let phase = PhaseCurve {
             warmup: Curve::new(0, warmup_ns, from, from),
-            measured: Curve::new(warmup_ns, warmup_ns.saturating_add(ns(duration)), from, to),
+            measured: Curve::new(
+                warmup_ns,
+                warmup_ns.saturating_add(duration::ns(duration)),
+                from,
+                to,
+            ),
         };
         let thread_index = thread_index as u64;
         let arrivals = match arrival {

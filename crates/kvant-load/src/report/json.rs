@@ -13,12 +13,12 @@
 mod tests;
 
 use crate::assertion::Checked;
-use crate::config::{LoadConfig, ns};
+use crate::config::LoadConfig;
 use crate::find_max::{FindMax, Limit, Point};
 use crate::histogram::Histogram;
 use crate::outcome::Outcome;
 use crate::verdict::Verdict;
-use kvant_base::{Error, ErrorKind, Result};
+use kvant_base::{Error, ErrorKind, Result, duration};
 use kvant_env::host;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -201,13 +201,13 @@ impl ConfigFacts {
             requests: requests.to_owned(),
             thread_count: config.thread_count,
             connection_count: config.connection_count,
-            timeout_ns: ns(config.timeout),
+            timeout_ns: duration::ns(config.timeout),
             arrival: config.arrival.name().to_owned(),
             seed: config.seed,
             ok_statuses: config.ok_statuses.as_slice().to_vec(),
             batch_latency: config.batch_latency,
             wrk2_exact: config.wrk2_exact,
-            spin_ns: ns(config.spin),
+            spin_ns: duration::ns(config.spin),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A verdict in words: its label, its headline, and its sentences.
 
 use super::{Bound, Facts, SCRIPT_PART_MAX, Share, VALID_PERCENT, Verdict, part};
-use crate::config::ns;
 use crate::units::{counted, format_metric, format_time_ns};
+use kvant_base::duration;
 
 /// The advised rate, as a part of the highest, at which latencies are the server's again.
 const CALM_PART: f64 = 0.8;
@@ -182,7 +182,7 @@ impl Facts<'_> {
             sentences.push(format!(
                 "It was ended after {} of {}.",
                 format_time_ns(outcome.measured_ns),
-                format_time_ns(ns(outcome.phase.duration)),
+                format_time_ns(duration::ns(outcome.phase.duration)),
             ));
         }
     }

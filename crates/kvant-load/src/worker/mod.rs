@@ -28,7 +28,7 @@ mod send;
 mod stage;
 mod timers;
 
-use crate::config::{LoadConfig, ns};
+use crate::config::LoadConfig;
 use crate::net::poller::{EVENTS_PER_WAIT, Poller, Waker};
 use crate::net::tls::TlsConnector;
 use crate::record::Interval;
@@ -37,7 +37,7 @@ use crate::target::Address;
 use connection::Connection;
 use kvant_base::tag::{self, Activity};
 use kvant_base::wait::{self, WaitKind};
-use kvant_base::{Error, ErrorKind, Result};
+use kvant_base::{Error, ErrorKind, Result, duration};
 use kvant_env::Clock;
 use messages::{Command, Report, WorkerEvent};
 use queue::{Links, Queue};
@@ -148,7 +148,7 @@ impl Worker {
             now_ns: 0,
             turn_ns: 0,
             poll_progress: PollProgress::default(),
-            timeout_ns: ns(config.timeout),
+            timeout_ns: duration::ns(config.timeout),
             connections,
             links: Links::new(count),
             free: Queue::new(),

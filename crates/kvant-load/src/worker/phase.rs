@@ -12,10 +12,9 @@ use super::messages::{Command, ThreadEnd, WorkerEvent};
 use super::pace::Pace;
 use super::recorder::CALIBRATION_NS;
 use super::stage::{PhaseRun, Stage};
-use crate::config::ns;
 use crate::histogram::Histogram;
 use crate::plan::stagger;
-use kvant_base::Result;
+use kvant_base::{Result, duration};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// How long preparation waits while no connection becomes free and none is being opened, in
@@ -50,8 +49,8 @@ impl Worker {
         let run = &mut self.run;
         run.stage = Stage::Running;
         run.begin_ns = begin_ns;
-        run.measured_ns = begin_ns.saturating_add(ns(run.phase.warmup));
-        run.end_ns = run.measured_ns.saturating_add(ns(run.phase.duration));
+        run.measured_ns = begin_ns.saturating_add(duration::ns(run.phase.warmup));
+        run.end_ns = run.measured_ns.saturating_add(duration::ns(run.phase.duration));
         run.boundary_ns = run.measured_ns;
         run.pace = Pace::new(
             &self.config,
@@ -61,7 +60,7 @@ impl Worker {
             self.connections.len(),
             begin_ns,
         );
-        run.spin_ns = ns(self.config.spin_in(&run.phase.rate));
+        run.spin_ns = duration::ns(self.config.spin_in(&run.phase.rate));
         if self.config.wrk2_exact {
             self.stagger_connections(begin_ns);
         } else if self.source_delays {
@@ -78,7 +77,7 @@ impl Worker {
     fn stagger_connections(&mut self, begin_ns: u64) {
         self.to_open.clear();
         for index in 0..self.connections.len() {
-            let start_ns = begin_ns.saturating_add(ns(stagger(index)));
+            let start_ns = begin_ns.saturating_add(duration::ns(stagger(index)));
             match self.connections[index].state {
                 ConnState::Closed => self.timers.set(index, start_ns),
                 ConnState::Free => {
@@ -171,7 +170,7 @@ impl Worker {
 
     fn begin_measuring(&mut self, at_ns: u64) {
         self.run.is_measuring = true;
-        let calibrates_after_ns = CALIBRATION_NS + ns(stagger(self.connections.len()));
+        let calibrates_after_ns = CALIBRATION_NS + duration::ns(stagger(self.connections.len()));
         self.recorder.begin(at_ns, self.config.wrk2_exact.then_some(calibrates_after_ns));
         self.run.pace.begin_measuring(at_ns);
     }

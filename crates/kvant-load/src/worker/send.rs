@@ -4,10 +4,9 @@ use super::Worker;
 use super::connection::ConnState;
 use super::pace::Pace;
 use super::stage::Stage;
-use crate::config::ns;
 use crate::plan::Wrk2Step;
 use crate::source::Fate;
-use kvant_base::Result;
+use kvant_base::{Result, duration};
 use std::io;
 
 impl Worker {
@@ -191,7 +190,7 @@ impl Worker {
 
     /// Lets a connection, which is in no list, wait for as long as the source says.
     pub(super) fn delay(&mut self, index: usize) -> Result<()> {
-        let delay_ns = ns(self.source.delay()?);
+        let delay_ns = duration::ns(self.source.delay()?);
         if delay_ns == 0 {
             self.set_free(index);
         } else {

@@ -117,8 +117,7 @@ impl Kind {
 
     /// Parses a name.
     pub fn parse(text: &str) -> Result<Kind, String> {
-        let known = Kind::ALL.into_iter().find(|kind| kind.name() == text);
-        known.ok_or_else(|| {
+        Kind::from_name(text).ok_or_else(|| {
             format!("`{text}` is no kind of request: write put, get, delete, range or status")
         })
     }
@@ -233,8 +232,7 @@ named_enum! {
 impl KeyDist {
     /// Parses `sequential`, `uniform` or `zipfian`.
     pub fn parse(text: &str) -> Result<KeyDist, String> {
-        let known = KeyDist::ALL.into_iter().find(|dist| dist.name() == text);
-        known.ok_or_else(|| {
+        KeyDist::from_name(text).ok_or_else(|| {
             format!("`{text}` is no distribution: write sequential, uniform or zipfian")
         })
     }

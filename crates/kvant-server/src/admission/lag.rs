@@ -10,6 +10,7 @@ use super::codel::Codel;
 use super::cost::Cost;
 use super::{Class, INTERVAL_NS, Refusal, Refusals, TARGET_NS};
 use crate::config::{Overload, ServerConfig};
+use kvant_base::duration;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ impl Lag {
     pub(crate) fn new(config: &ServerConfig, refusals: Arc<Refusals>) -> Lag {
         Lag {
             adaptive: config.overload == Overload::Adaptive,
-            queue_wait_max_ns: u64::try_from(config.queue_wait_max.as_nanos()).unwrap_or(u64::MAX),
+            queue_wait_max_ns: duration::ns(config.queue_wait_max),
             refusals,
             codel: Cell::default(),
             turn_ns: Cell::default(),

@@ -106,7 +106,7 @@ fn begin(
     if !site::is_own_host(request.host, &cx.config.allowed_hosts) {
         return None;
     }
-    let route = Route::of(request.path).filter(|route| plane.serves(*route))?;
+    let route = Route::from_name(request.path).filter(|route| plane.serves(*route))?;
     let store = cx.storage.lifecycle.store()?;
     let column = Column::from(&request.method);
     let parsed_ns = cx.meter.now_ns();

@@ -67,7 +67,8 @@ impl hyper::service::Service<Request<Incoming>> for HttpService {
         let expects_continue = *checked.as_ref().unwrap_or(&false);
         let checked = checked
             .and_then(|_| site::check(request.uri(), request.headers(), &cx.config.allowed_hosts));
-        let route = Route::of(request.uri().path()).filter(|route| self.plane.serves(*route));
+        let route =
+            Route::from_name(request.uri().path()).filter(|route| self.plane.serves(*route));
         let column = Column::from(request.method());
         let operation =
             route.map_or(Operation::Other, |route| Operation::of(route, request.method()));

@@ -44,11 +44,6 @@ impl Plane {
 }
 
 impl Route {
-    #[inline]
-    pub(crate) fn of(path: &str) -> Option<Route> {
-        Route::ALL.into_iter().find(|route| route.name() == path)
-    }
-
     /// The allowed methods, as the `Allow` header lists them.
     pub(crate) fn allow(self) -> &'static str {
         match self {

@@ -18,7 +18,7 @@ const METHODS: [Method; 8] = [
 fn the_table_of_routes_is_consistent() {
     for (index, route) in Route::ALL.into_iter().enumerate() {
         assert_eq!(route as usize, index, "{route:?} has a row of its own in the counters");
-        assert_eq!(Route::of(route.name()), Some(route));
+        assert_eq!(Route::from_name(route.name()), Some(route));
         let listed: Vec<&str> = route.allow().split(", ").collect();
         for method in METHODS {
             assert_eq!(

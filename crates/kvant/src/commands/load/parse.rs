@@ -35,8 +35,7 @@ pub(super) fn ramp(text: &str) -> Result<Rate, String> {
 }
 
 pub(super) fn arrival(text: &str) -> Result<Arrival, String> {
-    let found = Arrival::ALL.into_iter().find(|arrival| arrival.name() == text);
-    found.ok_or_else(|| format!("`{text}` is none of uniform, poisson and wrk2"))
+    Arrival::from_name(text).ok_or_else(|| format!("`{text}` is none of uniform, poisson and wrk2"))
 }
 
 pub(super) fn assertion(text: &str) -> Result<Assertion, String> {
