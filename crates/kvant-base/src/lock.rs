@@ -115,7 +115,7 @@ impl Waiters {
         if let Some(listener) = wait::listener()
             && since_ns != 0
         {
-            listener.held(self.name, since_ns);
+            listener.on_contended_unlock(self.name, since_ns);
             // The next holder may overtake the waiters. It is charged with its own time only.
             self.since_ns.store(listener.now_ns(), Ordering::Release);
         }

@@ -35,13 +35,13 @@ pub trait WaitListener: Sync {
     /// The current time, in nanoseconds of the listener's monotonic clock.
     fn now_ns(&self) -> u64;
     /// A wait begins. Returns its start time.
-    fn begins(&self, kind: WaitKind) -> u64;
-    /// A wait for `name` ends. `start_ns` is the time that [`WaitListener::begins`] returned. Every
-    /// wait that began also ends, even if listening has been switched off since.
-    fn ends(&self, kind: WaitKind, name: &'static str, start_ns: u64);
+    fn on_wait_start(&self, kind: WaitKind) -> u64;
+    /// A wait for `name` ends. `start_ns` is the time that [`WaitListener::on_wait_start`] returned.
+    /// Every wait that began also ends, even if listening has been switched off since.
+    fn on_wait_end(&self, kind: WaitKind, name: &'static str, start_ns: u64);
     /// The calling thread is about to release the lock `name`, for which others have waited since
     /// `since_ns`.
-    fn held(&self, name: &'static str, since_ns: u64);
+    fn on_contended_unlock(&self, name: &'static str, since_ns: u64);
 }
 
 static IS_LISTENING: AtomicBool = AtomicBool::new(false);
@@ -71,7 +71,7 @@ pub fn listener() -> Option<&'static dyn WaitListener> {
 /// Begins a wait that ends when the result is dropped.
 #[inline]
 pub fn begin(kind: WaitKind, name: &'static str) -> Waiting {
-    Waiting { kind, name, start_ns: listener().map(|listener| listener.begins(kind)) }
+    Waiting { kind, name, start_ns: listener().map(|listener| listener.on_wait_start(kind)) }
 }
 
 /// A wait of the calling thread. A task may hold a [`WaitKind::Backpressure`] wait across an
@@ -98,7 +98,7 @@ impl Drop for Waiting {
         if let Some(start_ns) = self.start_ns
             && let Some(listener) = LISTENER.get()
         {
-            listener.ends(self.kind, self.name, start_ns);
+            listener.on_wait_end(self.kind, self.name, start_ns);
         }
     }
 }

@@ -24,16 +24,16 @@ impl WaitListener for Recorder {
         1 + self.start.get_or_init(Instant::now).elapsed().as_nanos() as u64
     }
 
-    fn begins(&self, _kind: WaitKind) -> u64 {
+    fn on_wait_start(&self, _kind: WaitKind) -> u64 {
         self.now_ns()
     }
 
-    fn ends(&self, kind: WaitKind, name: &'static str, start_ns: u64) {
+    fn on_wait_end(&self, kind: WaitKind, name: &'static str, start_ns: u64) {
         let waited_ns = self.now_ns() - start_ns;
         self.waits.lock().unwrap().push((kind, name, waited_ns));
     }
 
-    fn held(&self, name: &'static str, since_ns: u64) {
+    fn on_contended_unlock(&self, name: &'static str, since_ns: u64) {
         let waited_ns = self.now_ns() - since_ns;
         self.holds.lock().unwrap().push((name, waited_ns));
     }

@@ -77,7 +77,7 @@ impl WaitListener for Listener {
         monotonic_ns()
     }
 
-    fn begins(&self, kind: WaitKind) -> u64 {
+    fn on_wait_start(&self, kind: WaitKind) -> u64 {
         if is_of_thread(kind) {
             OWN.with(|own| {
                 if own.depth.replace(own.depth.get() + 1) == 0
@@ -91,7 +91,7 @@ impl WaitListener for Listener {
         monotonic_ns()
     }
 
-    fn ends(&self, kind: WaitKind, name: &'static str, start_ns: u64) {
+    fn on_wait_end(&self, kind: WaitKind, name: &'static str, start_ns: u64) {
         let end_ns = monotonic_ns();
         let start_ns = within_session(start_ns);
         OWN.with(|own| {
@@ -116,7 +116,7 @@ impl WaitListener for Listener {
         });
     }
 
-    fn held(&self, name: &'static str, since_ns: u64) {
+    fn on_contended_unlock(&self, name: &'static str, since_ns: u64) {
         let since_ns = within_session(since_ns);
         let duration_ns = monotonic_ns().saturating_sub(since_ns);
         let mean_ns = self.mean_ns[WaitKind::Contention as usize].load(Ordering::Relaxed);

@@ -7,7 +7,7 @@
 /// profiled repeatedly would hold tens of megabytes in each.
 ///
 /// Other threads that allocate may wait milliseconds while their arena is trimmed.
-pub fn give_back() {
+pub fn release_memory() {
     #[cfg(target_env = "gnu")]
     {
         let keep_bytes = 0;

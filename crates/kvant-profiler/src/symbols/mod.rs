@@ -8,7 +8,7 @@
 //! name become one function with the name of the module's file.
 //!
 //! Reading debug information takes seconds and tens of megabytes for a large program, so it belongs
-//! on a thread that no request waits for. A long-lived process calls [`give_back`] afterwards.
+//! on a thread that no request waits for. A long-lived process calls [`release_memory`] afterwards.
 
 #[expect(unsafe_code, reason = "asks the C library for what the standard library cannot")]
 mod heap;
@@ -19,7 +19,7 @@ mod program;
 mod sampler;
 mod vdso;
 
-pub use heap::give_back;
+pub use heap::release_memory;
 pub use identity::{Identities, visible};
 
 use crate::recording::{Module, Recording};

@@ -221,5 +221,5 @@ fn finish(server: &ServerState, profiler: Profiler, wanted: Option<Wanted>) {
     // The receiver is gone if the client has disconnected.
     drop(sender.send(request.format.encode(&recording)));
     drop(recording);
-    symbols::give_back();
+    symbols::release_memory();
 }
