@@ -54,7 +54,6 @@ pub(crate) fn metadata() -> Result<Value, String> {
     serde_json::from_slice(&text).map_err(about("cargo metadata"))
 }
 
-/// Cargo's target directory.
 pub(crate) fn target_dir() -> Result<PathBuf, String> {
     let metadata = metadata()?;
     let dir =
@@ -62,12 +61,10 @@ pub(crate) fn target_dir() -> Result<PathBuf, String> {
     Ok(PathBuf::from(dir))
 }
 
-/// An option that takes a number.
 pub(crate) fn number(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name("N").value_parser(value_parser!(u64)).help(help)
 }
 
-/// The flag `--release`.
 pub(crate) fn release_flag() -> Arg {
     let flag = Arg::new("release").long("release").action(ArgAction::SetTrue);
     flag.help("Use the optimized build of kvant")

@@ -17,7 +17,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
-    /// The directory in which the server runs.
     pub(crate) work: PathBuf,
 }
 
@@ -75,7 +74,6 @@ impl Server {
         true
     }
 
-    /// What the server has logged.
     pub(crate) fn log(&self) -> String {
         let log = fs::read_to_string(self.work.join("server.log"));
         log.unwrap_or_else(|error| format!("(no log: {error})"))

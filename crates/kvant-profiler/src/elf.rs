@@ -14,7 +14,6 @@ use std::path::Path;
 /// Headers and notes lie within this many bytes.
 const HEAD_BYTES_MAX: u64 = 64 << 10;
 
-/// Build id and loadable segments of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Empty if the file has none.
@@ -31,9 +30,6 @@ struct Segment {
 
 impl Layout {
     /// Reads the layout of a file.
-    ///
-    /// # Errors
-    /// It cannot be read, or is no 64-bit ELF file.
     pub(crate) fn read(path: &Path) -> io::Result<Layout> {
         let file = PosixFs::new().open(path)?;
         let head_bytes = file.len_bytes()?.min(HEAD_BYTES_MAX);
@@ -44,7 +40,6 @@ impl Layout {
         })
     }
 
-    /// Parses the beginning of a file.
     pub(crate) fn parse(head: &[u8]) -> object::Result<Layout> {
         let header = FileHeader64::<Endianness>::parse(head)?;
         let endian = header.endian()?;

@@ -5,14 +5,11 @@ use crate::recording::Module;
 use std::io;
 use std::path::Path;
 
-/// One mapping.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Mapping {
-    /// The first address.
     pub(crate) start: usize,
     /// The address after the last.
     pub(crate) end: usize,
-    /// Whether its contents may be executed.
     pub(crate) is_executable: bool,
     /// File offset of the first address.
     pub(crate) file_offset_bytes: u64,
@@ -22,9 +19,6 @@ pub(crate) struct Mapping {
 
 impl Mapping {
     /// Reads all mappings.
-    ///
-    /// # Errors
-    /// `/proc` is not mounted.
     pub(crate) fn read_all() -> io::Result<Vec<Mapping>> {
         let text = kvant_env::host::read_text(Path::new("/proc/self/maps"))?;
         Ok(text.lines().filter_map(Mapping::parse).collect())

@@ -15,7 +15,6 @@ pub(crate) const PLANNED: [(&str, &str); 1] = [("lab", "Run experiments and writ
 /// Settings that are also flags of the `db` commands that open the database.
 const DB_SETTINGS: [&str; 3] = ["memory", "compression", "log-format"];
 
-/// The whole command line.
 pub(crate) fn command() -> Command {
     let planned = PLANNED.map(|(name, about)| {
         // Accepts any arguments, so that the error is about the command and not about a flag.

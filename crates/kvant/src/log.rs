@@ -20,7 +20,6 @@ use std::fmt::Display;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Writes events to standard error.
 pub(crate) struct StderrLog {
     format: LogFormat,
     clock: Arc<dyn Clock>,

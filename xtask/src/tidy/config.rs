@@ -11,7 +11,6 @@ pub(super) const FILE: &str = "xtask/tidy.toml";
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Config {
-    /// Hosts that a URL may name.
     pub(super) url_hosts: Vec<String>,
     /// Lowest first.
     #[serde(rename = "crate")]

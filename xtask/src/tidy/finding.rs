@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// One violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Finding {
     pub(super) path: String,

@@ -10,7 +10,6 @@ use std::ops::Range;
 /// Generated from the help texts of settings.
 const GENERATED: &str = "docs/configuration.md";
 
-/// Checks every Markdown file.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let markdown = tree.files.iter().filter(|file| file.path.ends_with(".md"));
     markdown.flat_map(|file| check_file(tree, file)).collect()

@@ -146,7 +146,6 @@ fn row_of<'a>(words: &[String], rows: &'a Crate) -> Option<&'a String> {
         .max_by_key(|name| name.len())
 }
 
-/// The module of a row.
 fn module_of(row: &str) -> &str {
     row.split("::").next().unwrap_or(row)
 }

@@ -43,7 +43,6 @@ pub(super) fn check_order(metadata: &Value, order: &[Crate]) -> Vec<Finding> {
     findings
 }
 
-/// Checks the licence of each package.
 pub(super) fn check_licences(tree: &Tree, metadata: &Value) -> Vec<Finding> {
     let allowed = match allowed_licences(tree) {
         Ok(allowed) => allowed,

@@ -9,7 +9,6 @@ pub(super) struct FilePaths {
     pub(super) module: Vec<String>,
     /// Every path of two or more words and every import but unused re-exports, each with its line.
     pub(super) paths: Vec<(Vec<String>, usize)>,
-    /// The path of each imported name.
     pub(super) imports: HashMap<String, Vec<String>>,
 }
 

@@ -11,7 +11,6 @@ use super::tree::Tree;
 /// value out of its container.
 const DROPPABLE: &[&str] = &["send", "take", "pop"];
 
-/// Checks all code but tests.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.rust().filter(|file| !file.is_test) {

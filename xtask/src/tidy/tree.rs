@@ -12,7 +12,6 @@ pub(super) struct Tree {
     pub(super) files: Vec<File>,
 }
 
-/// One tracked text file.
 pub(super) struct File {
     /// Relative to the root, with `/`.
     pub(super) path: String,

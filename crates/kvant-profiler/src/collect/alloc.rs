@@ -38,7 +38,6 @@ const NO_SAMPLES: u64 = u64::MAX;
 
 thread_local! {
     static POINTS: SamplePoints = const { SamplePoints::new() };
-    /// Whether the thread's allocations are not sampled.
     static IS_PAUSED: Cell<bool> = const { Cell::new(false) };
 }
 

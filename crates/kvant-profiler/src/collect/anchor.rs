@@ -26,7 +26,6 @@ pub(super) struct Anchor {
     pub(super) frame: usize,
     /// An address in its function.
     pub(super) code: usize,
-    /// The next outer anchor.
     pub(super) outer: *const Anchor,
 }
 

@@ -8,7 +8,6 @@ use std::arch::asm;
 /// Where a thread was when a signal interrupted it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Registers {
-    /// The next instruction.
     pub(super) pc: usize,
     /// The lowest used address of the stack.
     pub(super) sp: usize,
@@ -19,14 +18,12 @@ pub(super) struct Registers {
     pub(super) is_call_interrupted: bool,
 }
 
-/// The result of an interrupted system call.
 const INTERRUPTED: i64 = -(libc::EINTR as i64);
 
 #[cfg(target_arch = "x86_64")]
 impl Registers {
     /// The registers that a signal handler received.
     pub(super) fn of(context: &libc::ucontext_t) -> Registers {
-        /// Length of the instruction `syscall`.
         const CALL_BYTES: usize = 2;
 
         let register = |number: libc::c_int| context.uc_mcontext.gregs[number as usize] as usize;
@@ -66,7 +63,6 @@ impl Registers {
     }
 }
 
-/// The frame pointer of the calling function.
 #[inline(always)]
 pub(super) fn frame_pointer() -> usize {
     let fp: usize;
@@ -80,7 +76,6 @@ pub(super) fn frame_pointer() -> usize {
     fp
 }
 
-/// An address inside of the calling function.
 #[inline(always)]
 pub(super) fn code_address() -> usize {
     let pc: usize;

@@ -14,7 +14,6 @@ thread_local! {
     static STATE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Distinguishes the seeds of threads.
 static THREAD_COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// A random number (xorshift64*).
@@ -65,7 +64,6 @@ pub(super) fn is_one_in(count: u64) -> bool {
 pub(super) struct SamplePoints {
     /// The mean of the current gap; 0 before the first use.
     mean: Cell<u64>,
-    /// Distance to the next point.
     left: Cell<i64>,
 }
 

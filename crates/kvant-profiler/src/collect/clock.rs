@@ -13,7 +13,6 @@ pub fn monotonic_ns() -> u64 {
     read_ns(libc::CLOCK_MONOTONIC).unwrap_or(0)
 }
 
-/// CPU time of the calling thread.
 #[inline]
 pub(super) fn own_cpu_ns() -> u64 {
     read_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
@@ -39,7 +38,6 @@ pub(super) fn cpu_ns_of(thread_id: u32) -> Option<u64> {
     read_ns(cpu_clock_of(thread_id))
 }
 
-/// CPU time of the process.
 pub(super) fn process_cpu_ns() -> u64 {
     read_ns(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
 }

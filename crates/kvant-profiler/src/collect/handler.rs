@@ -29,9 +29,6 @@ const DESCRIPTOR_CODES: std::ops::RangeInclusive<c_int> = 1..=6;
 static IS_SAMPLING: AtomicBool = AtomicBool::new(false);
 
 /// Installs the handler unless it is installed.
-///
-/// # Errors
-/// The system refuses.
 pub(super) fn install() -> io::Result<()> {
     static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
     let installed = INSTALLED.get_or_init(|| {
@@ -52,9 +49,6 @@ pub(super) fn install() -> io::Result<()> {
 
 /// Sends the signal to every thread of the process, to test its effect on system calls. Nothing is
 /// sampled.
-///
-/// # Errors
-/// The handler cannot be installed, or the threads cannot be listed.
 pub fn interrupt_threads() -> io::Result<()> {
     install()?;
     for thread_id in super::threads::list()? {
@@ -65,7 +59,6 @@ pub fn interrupt_threads() -> io::Result<()> {
     Ok(())
 }
 
-/// Lets the handler act on signals, or ignore them.
 pub(super) fn set_sampling(is_sampling: bool) {
     IS_SAMPLING.store(is_sampling, Ordering::SeqCst);
 }
@@ -119,7 +112,6 @@ fn take_perf_samples(lane: &Lane, registers: Registers) {
     });
 }
 
-/// Writes a sample with the time and weight of `sample`.
 fn write_sample(
     lane: &Lane,
     registers: Registers,

@@ -31,7 +31,6 @@ const SPARE_COUNT: usize = 8;
 /// The owners of a free lane and of one that is being released: no thread has these ids.
 const FREE: u32 = 0;
 const RESERVED: u32 = u32::MAX;
-/// Two rings.
 const LANE_WORDS: usize = 2 * RING_WORDS;
 
 static LANES: [Lane; LANES_MAX] = [const { Lane::new() }; LANES_MAX];
@@ -52,16 +51,12 @@ pub(super) struct Lane {
     pub(super) signal: Ring,
     /// Written by the thread's other code.
     pub(super) synchronous: Ring,
-    /// Bounds of the thread's stack.
     pub(super) stack: StackBounds,
-    /// CPU time of the thread at its last sample.
     pub(super) sampled_cpu_ns: AtomicU64,
-    /// State of the thread's timer.
     pub(super) pace: Pace,
     /// Memory into which the kernel writes samples of this thread, or null. The signal handler uses
     /// it only while `is_page_in_use`.
     pub(super) perf_page: AtomicPtr<u8>,
-    /// Whether the signal handler may be using the memory.
     pub(super) is_page_in_use: AtomicBool,
 }
 
@@ -83,7 +78,6 @@ impl Lane {
         &OWNERS[offset_bytes / size_of::<Lane>()]
     }
 
-    /// The id of the owning thread.
     pub(super) fn owner(&self) -> u32 {
         self.owner_slot().load(Ordering::Acquire)
     }
@@ -122,7 +116,6 @@ fn take_for_this_thread() -> Option<&'static Lane> {
     lane
 }
 
-/// The kernel's id of the calling thread.
 pub(super) fn own_thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()
 }
@@ -154,7 +147,6 @@ pub(super) fn of_this_thread_with_page() -> Option<&'static Lane> {
         .find(|lane| lane.owner() == thread_id && !lane.perf_page.load(Ordering::Relaxed).is_null())
 }
 
-/// All lanes with an owner.
 pub(super) fn owned() -> impl Iterator<Item = &'static Lane> {
     let owners = &OWNERS[..PREPARED_COUNT.load(Ordering::Acquire)];
     let is_owned = |owner: &AtomicU32| owner.load(Ordering::Acquire) != FREE;
@@ -164,9 +156,6 @@ pub(super) fn owned() -> impl Iterator<Item = &'static Lane> {
 
 /// Drain: prepares lanes until `free_count` are free, and some more for threads that take one
 /// themselves.
-///
-/// # Errors
-/// Out of memory.
 pub(super) fn keep_ready(free_count: usize) -> io::Result<()> {
     let prepared_count = PREPARED_COUNT.load(Ordering::Relaxed);
     let owners = &OWNERS[..prepared_count];

@@ -20,7 +20,6 @@ pub(super) struct Pace {
     /// Both clocks at the last signal.
     pub(super) last_mono_ns: AtomicU64,
     pub(super) last_cpu_ns: AtomicU64,
-    /// When the timer fires.
     pub(super) due_mono_ns: AtomicU64,
     /// Time of the last sample, or of the timer's start.
     pub(super) sampled_mono_ns: AtomicU64,

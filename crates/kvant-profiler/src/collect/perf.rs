@@ -82,9 +82,6 @@ struct Owner {
 }
 
 /// Checks that the system permits perf events of our own threads.
-///
-/// # Errors
-/// It does not.
 pub(super) fn probe(with_kernel: bool) -> io::Result<()> {
     open_event(lane::own_thread_id(), 1_000_000, with_kernel).map(drop)
 }
@@ -115,9 +112,6 @@ pub(super) struct Event {
 impl Event {
     /// Lets the kernel sample the thread that owns `lane` after each `period_ns` of its CPU time,
     /// in the kernel too or only outside of it.
-    ///
-    /// # Errors
-    /// The thread has ended, or the system refuses.
     pub(super) fn start(
         lane: &'static Lane,
         period_ns: u64,
@@ -303,7 +297,6 @@ impl PageSample<'_> {
         self.page.word(self.at + 16)
     }
 
-    /// Kernel frames, innermost first.
     pub(super) fn kernel_frames(&self) -> impl Iterator<Item = u64> {
         let count = self.page.word(self.at + 24);
         let frames = (0..count).map(|index| self.page.word(self.at + 32 + index * 8));

@@ -31,14 +31,7 @@ impl fmt::Display for StartError {
     }
 }
 
-impl Error for StartError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            StartError::AlreadyRunning => None,
-            StartError::Refused(error) => Some(error),
-        }
-    }
-}
+impl Error for StartError {}
 
 static IS_RUNNING: AtomicBool = AtomicBool::new(false);
 
@@ -50,9 +43,6 @@ pub struct Profiler {
 
 impl Profiler {
     /// Starts to sample all threads of this process. The recording's spans come from `events`.
-    ///
-    /// # Errors
-    /// Another session runs, or the system refuses an option.
     pub fn start(
         options: Options,
         env: &Env,

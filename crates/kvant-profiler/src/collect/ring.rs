@@ -76,7 +76,6 @@ impl Ring {
         self.words.get_or_init(|| words);
     }
 
-    /// Producer: starts a record.
     pub(super) fn begin(&self) -> Entry<'_> {
         let words = self.words.get().copied().unwrap_or_default();
         let start = self.head.load(Ordering::Relaxed);
@@ -94,13 +93,11 @@ impl Ring {
         self.dropped_count.swap(0, Ordering::Relaxed)
     }
 
-    /// Consumer: discards all records.
     pub(super) fn clear(&self) {
         self.tail.store(self.head.load(Ordering::Acquire), Ordering::Release);
         self.dropped_count.store(0, Ordering::Relaxed);
     }
 
-    /// Consumer: whether there are no records.
     pub(super) fn is_empty(&self) -> bool {
         self.tail.load(Ordering::Relaxed) == self.head.load(Ordering::Acquire)
     }

@@ -17,9 +17,6 @@ const RATE_HZ_MAX: u32 = 10_000;
 const RATE_HZ_DEFAULT: u32 = 99;
 
 /// Prepares the lanes for a session, and chooses how it samples CPU time.
-///
-/// # Errors
-/// The system refuses an option.
 pub(super) fn prepare(options: &Options) -> io::Result<Option<CpuPlan>> {
     // Of threads that have ended since the last session.
     for lane in lane::owned() {
@@ -37,7 +34,6 @@ pub(super) fn prepare(options: &Options) -> io::Result<Option<CpuPlan>> {
     Ok(cpu)
 }
 
-/// How CPU time is sampled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CpuPlan {
     period_ns: u64,
@@ -52,9 +48,6 @@ enum Trigger {
 
 impl CpuPlan {
     /// Chooses what the system permits. A lane must be free.
-    ///
-    /// # Errors
-    /// The system refuses the engine.
     fn choose(options: &CpuOptions) -> io::Result<CpuPlan> {
         let trigger = match options.engine {
             Engine::Timer => Trigger::Timer,
@@ -113,7 +106,6 @@ enum SignalSource {
     Timer { _timer: Timer },
 }
 
-/// A sampled thread.
 struct Member {
     /// In [`Roster::threads`].
     index: u32,
@@ -266,7 +258,6 @@ impl Roster {
         ended
     }
 
-    /// Releases the lanes of threads that have ended.
     fn release_lanes(&mut self, samples: &mut Samples) {
         for lane in lane::owned() {
             let id = lane.owner();

@@ -138,12 +138,10 @@ impl Samples {
         self.live.settle(mono_ns, &mut self.samples);
     }
 
-    /// Whether any sample has kernel frames.
     pub(super) fn has_kernel_frames(&self) -> bool {
         self.has_kernel_frames
     }
 
-    /// Moves everything into the recording.
     pub(super) fn finish(mut self, recording: &mut Recording) {
         self.settle(u64::MAX);
         self.samples.sort_by_key(|sample| sample.time_ns);

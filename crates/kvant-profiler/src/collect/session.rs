@@ -25,7 +25,6 @@ use std::time::Duration;
 
 const DRAIN_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The task that drains.
 pub(super) struct Drain {
     clock: Arc<dyn Clock>,
     is_ending: AtomicBool,
@@ -45,10 +44,7 @@ struct Session {
 }
 
 impl Drain {
-    /// Starts to sample.
-    ///
-    /// # Errors
-    /// The system refuses an option; nothing is sampled then.
+    /// Starts to sample. Samples nothing if the system refuses an option.
     pub(super) fn start(
         options: Options,
         env: &Env,
@@ -86,7 +82,6 @@ impl Drain {
         })
     }
 
-    /// Tells the task to end at its next step.
     pub(super) fn request_end(&self) {
         self.is_ending.store(true, Ordering::Release);
     }

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 /// Events read at once; a few occur per second.
 const EVENTS_PER_READ_MAX: usize = 256;
-/// Spans of a recording.
 const SPANS_MAX: usize = 100_000;
 
 pub(super) struct Spans {
@@ -38,7 +37,6 @@ impl Spans {
         spans
     }
 
-    /// Reads new events.
     pub(super) fn read(&mut self) {
         let Some(events) = self.events.clone() else {
             return;

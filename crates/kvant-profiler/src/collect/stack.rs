@@ -16,7 +16,6 @@ use super::arch;
 use crate::maps::Mapping;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The smallest page size.
 const PAGE_BYTES: usize = 4096;
 /// Larger than any of our stacks. The main thread's stack may grow up to here without meeting
 /// another mapping; one of those may be an alternate signal stack.
@@ -24,21 +23,17 @@ const STACK_BYTES_MAX: usize = 64 << 20;
 
 /// The end of the main thread's stack; 0 while unknown.
 static MAIN_END: AtomicUsize = AtomicUsize::new(0);
-/// Whether control blocks of threads are above their stacks.
 static IS_CONTROL_BLOCK_ABOVE: AtomicBool = AtomicBool::new(false);
 
 /// The used part of the calling thread's stack.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
-    /// The lowest address.
     pub(super) start: usize,
     /// The address after the highest.
     pub(super) end: usize,
 }
 
-/// What is known of a thread's stack.
 pub(super) struct StackBounds {
-    /// Its end; 0 while unknown.
     end: AtomicUsize,
     /// The stack pointer of a sample while the end was unknown; 0 if there is nothing to look up.
     probe: AtomicUsize,

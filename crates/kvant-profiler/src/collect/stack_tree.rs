@@ -44,7 +44,6 @@ impl StackTree {
         Some(parent)
     }
 
-    /// The frames and the nodes.
     pub(super) fn finish(self) -> (Vec<Frame>, Vec<Stack>) {
         let mut nodes: Vec<Stack> = self.nodes.into_iter().collect();
         nodes[0].parent = 0;

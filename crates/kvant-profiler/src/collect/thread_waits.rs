@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// the wait: this burst of work alone then tells whether the thread had a processor when it fired.
 const DUE_SOON_NS: u64 = 1_000_000;
 
-/// Start of the current session.
 pub(super) static SESSION_MONO_NS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
@@ -23,11 +22,9 @@ thread_local! {
 }
 
 pub(super) struct ThreadWaits {
-    /// Number of nested waits in progress.
     pub(super) depth: Cell<u32>,
     /// Waiting time since both clocks were last read.
     pub(super) waited_ns: Cell<u64>,
-    /// When the last wait ended.
     pub(super) last_end_mono_ns: Cell<u64>,
     /// When the thread's timer fires next, if its signal handler has set it.
     due_mono_ns: Cell<u64>,
@@ -40,7 +37,6 @@ pub(super) struct ThreadWaits {
     pub(super) resting_timer: Cell<Option<&'static Pace>>,
     /// CPU time of waits that the signal handler has not taken yet.
     cpu_ns: AtomicU64,
-    /// Start of the session that `cpu_ns` belongs to.
     cpu_session_mono_ns: AtomicU64,
     pub(super) points: [SamplePoints; WaitKind::ALL.len()],
     pub(super) holder_points: SamplePoints,
@@ -83,7 +79,6 @@ impl ThreadWaits {
         now_cpu_ns
     }
 
-    /// Adds CPU time of waits.
     #[inline]
     pub(super) fn add_cpu_ns(&self, cpu_ns: u64) {
         self.discard_other_sessions();

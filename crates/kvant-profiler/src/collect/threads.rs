@@ -11,9 +11,6 @@ use std::io;
 use std::path::Path;
 
 /// Lists the ids of all threads.
-///
-/// # Errors
-/// `/proc` cannot be read.
 pub(super) fn list() -> io::Result<Vec<u32>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let dir = rustix::fs::open("/proc/self/task", flags, Mode::empty())?;
@@ -27,7 +24,6 @@ pub(super) fn list() -> io::Result<Vec<u32>> {
     Ok(ids)
 }
 
-/// Whether a thread has ended.
 pub(super) fn has_ended(id: u32) -> bool {
     rustix::fs::access(format!("/proc/self/task/{id}"), Access::EXISTS)
         == Err(rustix::io::Errno::NOENT)
@@ -46,14 +42,13 @@ pub(super) struct SchedulerStats {
     file: Option<OwnedFd>,
 }
 
-/// A reading of scheduler statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadyTime {
     /// How long the thread was ready but had no processor, since it started.
-    Waited { ns: u64 },
-    /// The kernel does not provide it.
+    Waited {
+        ns: u64,
+    },
     Unknown,
-    /// The thread has ended.
     Ended,
 }
 

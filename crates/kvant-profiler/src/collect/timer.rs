@@ -60,9 +60,7 @@ pub(super) fn resume(pace: &Pace) {
 #[derive(Clone, Copy, Debug)]
 struct Passed {
     wall_ns: u64,
-    /// On a processor.
     cpu_ns: u64,
-    /// On a processor since the clocks were last read.
     lately_cpu_ns: u64,
     /// Since then, neither on a processor nor in an announced wait.
     lately_off_ns: u64,
@@ -108,9 +106,6 @@ pub(super) struct Timer {
 impl Timer {
     /// Lets the kernel interrupt the thread that owns `lane` every `mean_ns` on average while it
     /// runs.
-    ///
-    /// # Errors
-    /// The thread has ended, or the system refuses.
     pub(super) fn start(lane: &'static Lane, mean_ns: u64) -> io::Result<Timer> {
         let thread_id = lane.owner();
         // SAFETY: all zeros is a valid `sigevent`.

@@ -43,7 +43,6 @@ struct Listener {
     cpu_clock_ns: AtomicU64,
 }
 
-/// How to sample waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WaitOptions {
     /// Mean waiting time per sample, in the order of [`WaitKind::ALL`].
@@ -52,7 +51,6 @@ pub(super) struct WaitOptions {
     pub(super) cpu_mean_ns: Option<u64>,
 }
 
-/// Starts to sample waits.
 pub(super) fn begin(options: WaitOptions) {
     LISTENER.cpu_clock_ns.store(clock::own_cpu_clock_cost_ns(), Ordering::Relaxed);
     SESSION_MONO_NS.store(monotonic_ns(), Ordering::Relaxed);
@@ -61,7 +59,6 @@ pub(super) fn begin(options: WaitOptions) {
     wait::listen(options.mean_ns.is_some() || options.cpu_mean_ns.is_some());
 }
 
-/// Stops it.
 pub(super) fn end() {
     wait::listen(false);
     LISTENER.set(WaitOptions::default());
@@ -140,7 +137,6 @@ impl Listener {
         self.cpu_mean_ns.store(options.cpu_mean_ns.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// The thread has stopped waiting.
     #[inline]
     fn resume(&self, own: &ThreadWaits, name: &'static str, end_ns: u64) {
         // The handler must see the new depth before the resting timer is taken.
@@ -156,7 +152,6 @@ impl Listener {
         }
     }
 
-    /// Adds the CPU time of a measured wait.
     fn add_cpu(&self, own: &ThreadWaits, name: &'static str, end_ns: u64, measured_ns: u64) {
         let spent_ns = measured_ns.saturating_sub(self.cpu_clock_ns.load(Ordering::Relaxed));
         let cpu_ns = spent_ns * MEASURED_ONE_IN;

@@ -197,9 +197,7 @@ unsafe fn skipped_caller(
 
 /// The caller of a C function.
 struct FoundCaller {
-    /// Its return address.
     caller: usize,
-    /// Its frame.
     frame: usize,
     /// The address after that of the return address.
     end: usize,

@@ -18,7 +18,6 @@ use std::io::{Read, Write};
 const MAGIC: &[u8; 8] = b"KVANTPRF";
 /// The version that is written, and the newest that is read.
 const VERSION: u32 = 1;
-/// Magic, version and checksum.
 const HEADER_BYTES: usize = 16;
 const SECTION_HEADER_BYTES: usize = 14;
 const METHOD_STORED: u8 = 0;
@@ -124,12 +123,10 @@ fn check_header(file: &[u8]) -> Result<()> {
     }
 }
 
-/// The number in the four bytes at `at`.
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// The sections of a file, read in order.
 struct Sections<'a> {
     file: &'a [u8],
     /// Offset of the next section.

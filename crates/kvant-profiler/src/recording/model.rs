@@ -122,7 +122,6 @@ pub struct Module {
 }
 
 impl Module {
-    /// Whether `address` lies in the mapping.
     pub(crate) fn contains(&self, address: u64) -> bool {
         (self.start..self.end).contains(&address)
     }

@@ -21,7 +21,6 @@ const LARGE_COUNT_MAX: usize = 4 << 20;
 const BUILD_ID_BYTES_MAX: usize = 64;
 /// Total length of the names and files of all frames, each counted as often as it is used.
 const SYMBOL_BYTES_MAX: usize = 128 << 20;
-/// Flags of a frame.
 const FLAG_KERNEL: u8 = 1;
 const FLAG_RETURN: u8 = 2;
 

@@ -77,7 +77,6 @@ const VALUE_TYPES: [ValueType; 10] = [
     weight_of("holder", NS, Kind::Holder),
 ];
 
-/// The values of the kinds that were recorded.
 fn recorded_types(recording: &Recording) -> Vec<&'static ValueType> {
     let facts = &recording.facts;
     let is_recorded = |kind: Kind| {

@@ -45,7 +45,6 @@ pub(super) fn name_all(
     named_count
 }
 
-/// Whether the system shows kernel addresses.
 pub(super) fn is_visible() -> bool {
     read_text(Path::new(SYMBOLS))
         .is_ok_and(|text| text.lines().take(100).any(|line| parse(line).is_some()))

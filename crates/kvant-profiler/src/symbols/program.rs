@@ -12,18 +12,19 @@ const DEBUG_DIR: &str = "/usr/lib/debug";
 /// The source of a module's names.
 pub(super) enum Program {
     /// A file, and its separate debug file with debug information and all symbols.
-    File { layout: Layout, loader: Box<Loader>, debug_file: Option<Box<Loader>> },
+    File {
+        layout: Layout,
+        loader: Box<Loader>,
+        debug_file: Option<Box<Loader>>,
+    },
     /// The symbol table of `[vdso]`: offsets and names, in order.
     Vdso(Vec<(u64, String)>),
-    /// None.
     Nameless,
 }
 
 impl Program {
-    /// Opens the file that `module` of the process `process_id` was mapped from.
-    ///
-    /// # Errors
-    /// A sentence: why its functions have no names.
+    /// Opens the file that `module` of the process `process_id` was mapped from. An error is a
+    /// sentence that says why its functions have no names.
     pub(super) fn open(module: &Module, process_id: u32) -> Result<Program, String> {
         Program::open_with(module, process_id, Path::new(DEBUG_DIR))
     }

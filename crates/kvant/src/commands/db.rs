@@ -39,7 +39,6 @@ pub(crate) fn run(name: &str, args: &ArgMatches) -> Result<u8> {
     }
 }
 
-/// Runs a command that opens the database.
 pub(crate) fn run_open(name: &str, args: &ArgMatches, settings: &Settings) -> Result<()> {
     let env = Env::posix();
     let dir = path(args, "DIR");

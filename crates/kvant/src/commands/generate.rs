@@ -19,7 +19,6 @@ pub(crate) fn man(command: Command, dir: Option<&Path>) -> io::Result<()> {
     })
 }
 
-/// Prints the completions for `shell`.
 pub(crate) fn completions(mut command: Command, shell: Shell) -> io::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "kvant", &mut script);

@@ -15,11 +15,9 @@ pub(crate) type Parse<T> = fn(&str) -> Result<T, String>;
 pub(super) struct Parsed<T> {
     /// The value; if it is bad, the default, if there is one.
     pub(super) value: Option<T>,
-    /// What is wrong with the value.
     pub(super) problem: Option<String>,
 }
 
-/// Parses the values of a row.
 #[derive(Clone)]
 struct Parser<T> {
     parse: Parse<T>,
@@ -69,7 +67,6 @@ impl About for Arg {
     }
 }
 
-/// An argument without a name.
 pub(crate) fn argument<T: Clone + Send + Sync + 'static>(
     id: &'static str,
     value: &'static str,

@@ -23,7 +23,6 @@ impl<'a> Reader<'a> {
         self.args.value_source(id) == Some(clap::parser::ValueSource::CommandLine)
     }
 
-    /// Whether a flag is on.
     pub(crate) fn flag(&self, id: &str) -> bool {
         self.args.get_flag(id)
     }
@@ -52,7 +51,6 @@ impl<'a> Reader<'a> {
         values
     }
 
-    /// The name of a file.
     pub(crate) fn path(&self, id: &str) -> Option<PathBuf> {
         self.args.get_one::<OsString>(id).map(PathBuf::from)
     }
@@ -67,7 +65,6 @@ impl<'a> Reader<'a> {
         self.problems.push(format!("{name}: {sentence}"));
     }
 
-    /// Refuses each of `ids` that is given.
     pub(crate) fn refuse_given(&mut self, ids: &[&str], sentence: &str) {
         for id in ids {
             if self.has(id) {

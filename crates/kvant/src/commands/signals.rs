@@ -70,7 +70,6 @@ impl StopState {
 }
 
 impl Stop {
-    /// Whether a signal was received.
     pub(super) fn is_requested(&self) -> bool {
         self.0.lock().is_requested
     }

@@ -11,13 +11,11 @@ use std::time::Duration;
 pub(crate) enum Kind {
     /// `IP:PORT`.
     Addr,
-    /// A file or directory.
     Path,
     /// Bytes, or with a unit.
     Size,
     /// A number with a unit of time.
     Duration,
-    /// A whole number.
     Count,
     /// One of a few words.
     Choice(fn() -> Vec<&'static str>),
@@ -53,7 +51,6 @@ impl Kind {
     }
 }
 
-/// The words of `choices`.
 pub(crate) fn words<T>(choices: &[(&'static str, T)]) -> Vec<&'static str> {
     choices.iter().map(|(word, _)| *word).collect()
 }
@@ -105,7 +102,6 @@ pub(crate) fn cpus(text: &str) -> Result<Vec<usize>, String> {
     Ok(ranges.into_iter().flatten().collect())
 }
 
-/// Host names, separated by commas.
 pub(crate) fn hosts(text: &str) -> Result<Vec<String>, String> {
     let names = text.split(',').map(str::trim);
     let checked = names
@@ -118,7 +114,6 @@ pub(crate) fn switch(text: &str) -> Result<bool, String> {
     text.parse().map_err(|_| format!("`{text}` is neither true nor false"))
 }
 
-/// A duration above zero.
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     let parsed = duration::parse(text)?;
     if parsed.is_zero() { Err("must be longer than zero".to_string()) } else { Ok(parsed) }

@@ -45,7 +45,6 @@ pub(crate) struct Settings {
     pub(crate) log_format: LogFormat,
 }
 
-/// The storage engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
     Lsm,
@@ -53,7 +52,6 @@ pub(crate) enum Engine {
     Memory,
 }
 
-/// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogFormat {
     /// Time, level, name, `key=value`.
@@ -97,7 +95,6 @@ pub(crate) struct Host {
     pub(crate) cpu_count: usize,
 }
 
-/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Default,

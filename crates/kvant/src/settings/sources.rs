@@ -22,10 +22,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) read_file: &'a dyn Fn(&Path) -> io::Result<String>,
 }
 
-/// The settings that follow from `sources`.
-///
-/// # Errors
-/// Everything that is wrong with them, at least one problem.
+/// The settings that follow from `sources`, or all their problems.
 pub(crate) fn read(sources: &Sources<'_>, host: &Host) -> Result<Config, Vec<String>> {
     let mut reading = Reading::default();
     // Later values win: the weakest source comes first.

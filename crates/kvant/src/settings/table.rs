@@ -10,7 +10,6 @@ use kvant_base::{duration, size};
 use kvant_engine::Compression;
 use kvant_server::{DispatchMode, Overload};
 
-/// One setting.
 pub(crate) struct Setting {
     /// The flag without its dashes, and the key in the TOML file.
     pub(crate) name: &'static str,
@@ -26,10 +25,12 @@ pub(crate) struct Setting {
 
 /// The value of a setting that no source contains.
 pub(crate) enum DefaultValue {
-    /// This text.
     Text(&'static str),
     /// Computed from the host.
-    Derived { words: &'static str, text: fn(&Host) -> String },
+    Derived {
+        words: &'static str,
+        text: fn(&Host) -> String,
+    },
     /// No value, with the resulting behaviour.
     Unset(&'static str),
 }
@@ -41,7 +42,6 @@ impl Setting {
     }
 }
 
-/// The prefix of the environment variables of settings.
 pub(crate) const ENV_PREFIX: &str = "KVANT_";
 
 const ENGINES: &[(&str, Engine)] = &[("lsm", Engine::Lsm), ("memory", Engine::Memory)];

@@ -23,7 +23,6 @@ const BUCKET_SLOTS: usize = 8;
 
 pub(super) static LIVE: LiveSet = LiveSet::new();
 
-/// A set of addresses.
 pub(super) struct LiveSet {
     filter: [AtomicU8; 1 << FILTER_BITS],
     buckets: [Bucket; 1 << BUCKET_BITS],
@@ -42,7 +41,6 @@ impl LiveSet {
         }
     }
 
-    /// Removes all addresses.
     pub(super) fn clear(&self) {
         let slots = self.buckets.iter().flat_map(|bucket| &bucket.0);
         // Only used slots are written, so that unused memory stays uncommitted.

@@ -26,7 +26,6 @@ use std::io::Write;
 
 const US_NS: u64 = 1_000;
 
-/// Encodes a recording for its page.
 pub(super) fn encode(recording: &Recording) -> String {
     let mut columns = Columns::default();
     let tree = Tree::of(recording);
@@ -131,7 +130,6 @@ struct Node {
     is_inlined: bool,
 }
 
-/// A function on the page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct PageFunction<'a> {
     name: &'a str,
@@ -144,7 +142,6 @@ struct Tree<'a> {
     files: IndexSet<&'a str>,
     functions: IndexSet<PageFunction<'a>>,
     nodes: IndexSet<Node>,
-    /// The node of each stack of the recording.
     of_stack: Vec<u32>,
 }
 

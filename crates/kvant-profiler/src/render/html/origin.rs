@@ -8,7 +8,6 @@ pub(super) enum Origin {
     Own = 0,
     /// Rust's standard library and other packages.
     Library = 1,
-    /// The kernel.
     Kernel = 2,
     /// C and other languages.
     Native = 3,

@@ -20,7 +20,6 @@ const AFTER_HELP: &str = "Exit codes: 0 done; 1 could not run: the server cannot
     be read or written; 2 wrong usage; 3 an assertion is broken; 4 an assertion failed or cannot be decided, and the \
     generator, not the server, was the limit, or others disturbed the machine: measure again on a quieter or larger one; 130 a second SIGINT.";
 
-/// The command.
 pub(crate) fn command() -> Command {
     Command::new("load")
         .about(ABOUT)

@@ -5,7 +5,6 @@ use kvant_load::report::json::{ConfigFacts, HostFacts, PhaseResult, ResultFile};
 use kvant_load::verdict::Verdict;
 use kvant_load::{LoadConfig, Outcome};
 
-/// A completed phase.
 #[derive(Debug)]
 pub(super) struct Done {
     /// Its purpose in a search; else empty.
@@ -28,7 +27,6 @@ pub(super) fn result(settings: &LoadSettings, config: &LoadConfig) -> ResultFile
     ResultFile::new(command, HostFacts::of_this_machine(), ConfigFacts::of(config, &requests))
 }
 
-/// A phase and its verdict.
 pub(super) fn phase(done: &Done) -> PhaseResult {
     PhaseResult::of(&done.outcome, &done.label, Some(&done.verdict))
 }

@@ -16,7 +16,6 @@ use std::time::Duration;
 /// Upper bound of a fill that makes progress; after too many refusals of a key it fails earlier.
 const TIME_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// Settings of a fill.
 #[derive(Debug)]
 pub(super) struct FillSettings {
     common: Common,
@@ -24,10 +23,7 @@ pub(super) struct FillSettings {
 }
 
 impl FillSettings {
-    /// Reads the arguments of `kvant load fill`.
-    ///
-    /// # Errors
-    /// Every problem, a sentence each.
+    /// The settings that the arguments give, or all their problems, a sentence each.
     pub(super) fn read(args: &ArgMatches) -> std::result::Result<FillSettings, Vec<String>> {
         let mut reader = Reader::new(args);
         let common = Common::read(&mut reader);
@@ -50,9 +46,6 @@ impl FillSettings {
 }
 
 /// Fills; returns the exit code.
-///
-/// # Errors
-/// What kept the fill from running.
 pub(super) fn fill(settings: &FillSettings, stop: &Stop) -> Result<u8> {
     let common = &settings.common;
     let load = targets::connect(common)?;

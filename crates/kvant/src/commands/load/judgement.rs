@@ -20,13 +20,11 @@ pub(super) const EXIT_BROKEN: u8 = 3;
 /// An assertion is broken, possibly because of the generator.
 const EXIT_NOT_VALID: u8 = 4;
 
-/// Assertions about all phases.
 pub(super) struct Judge<'a> {
     asserts: &'a [Assertion],
     baseline: Option<ResultFile>,
 }
 
-/// The results of the assertions.
 pub(super) struct Judged {
     pub(super) facts: Vec<AssertionFacts>,
     pub(super) exit_code: u8,
@@ -36,9 +34,6 @@ pub(super) struct Judged {
 
 impl<'a> Judge<'a> {
     /// Reads the baseline, if there is one.
-    ///
-    /// # Errors
-    /// As [`ResultFile::read`].
     pub(super) fn new(asserts: &'a [Assertion], baseline: Option<&Path>) -> Result<Judge<'a>> {
         Ok(Judge { asserts, baseline: baseline.map(ResultFile::read).transpose()? })
     }

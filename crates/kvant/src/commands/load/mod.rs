@@ -63,9 +63,6 @@ fn run_with<S: Send + 'static>(
 }
 
 /// Runs the load that `settings` describe; returns the exit code.
-///
-/// # Errors
-/// What kept the load from running, or its results from being written.
 fn run_load(settings: &LoadSettings, stop: &Stop) -> Result<u8> {
     let run = Run::start(settings, stop)?;
     match &settings.plan {

@@ -18,7 +18,6 @@ pub(super) struct Output<W> {
     writer: W,
 }
 
-/// The result files.
 pub(super) struct Outputs {
     pub(super) json: Option<Output<File>>,
     pub(super) hgrm: Option<Output<File>>,
@@ -28,9 +27,6 @@ pub(super) struct Outputs {
 
 impl Outputs {
     /// Creates the files.
-    ///
-    /// # Errors
-    /// `Io` with the file that cannot be created.
     pub(super) fn create(results: &Results) -> Result<Outputs> {
         Ok(Outputs {
             hlog: create(results.hlog.as_deref(), HlogWriter::new)?,
@@ -50,9 +46,6 @@ fn create<W>(path: Option<&Path>, writer: fn(File) -> W) -> Result<Option<Output
 
 impl<W> Output<W> {
     /// Writes to the file.
-    ///
-    /// # Errors
-    /// `Io` with its path.
     pub(super) fn write(&mut self, write: impl FnOnce(&mut W) -> io::Result<()>) -> Result<()> {
         write(&mut self.writer).map_err(|error| Error::io("write", &self.path, error))
     }
@@ -60,9 +53,6 @@ impl<W> Output<W> {
 
 impl Output<File> {
     /// Writes the whole file.
-    ///
-    /// # Errors
-    /// `Io` with its path.
     pub(super) fn fill(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
         self.write(|file| write(file).and_then(|()| file.flush()))
     }

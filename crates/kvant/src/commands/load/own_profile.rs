@@ -12,7 +12,6 @@ use kvant_profiler::recording::Recording;
 use kvant_profiler::symbols;
 use std::sync::Arc;
 
-/// A recording of the measured time.
 pub(super) struct OwnProfile {
     output: Output,
     started: Arc<NamedMutex<Option<std::result::Result<Profiler, StartError>>>>,
@@ -32,9 +31,6 @@ impl OwnProfile {
     }
 
     /// Stops the recording at the end of the measured time.
-    ///
-    /// # Errors
-    /// `Io` if the system refused to record.
     pub(super) fn stop(&mut self) -> Result<()> {
         let started = self.started.lock().take();
         if let Some(started) = started {
@@ -45,9 +41,6 @@ impl OwnProfile {
     }
 
     /// Writes the recording, if the measured time has begun.
-    ///
-    /// # Errors
-    /// `Io` with the file.
     pub(super) fn write(self) -> Result<()> {
         let Some(mut recording) = self.recording else {
             return Ok(());

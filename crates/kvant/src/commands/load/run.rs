@@ -41,7 +41,6 @@ pub(super) struct Run<'a> {
     script: Option<Script>,
 }
 
-/// Progress on standard error.
 struct LiveProgress {
     progress: Progress<Stderr>,
     is_quiet: bool,
@@ -49,9 +48,6 @@ struct LiveProgress {
 
 impl<'a> Run<'a> {
     /// Starts the load that `settings` describe.
-    ///
-    /// # Errors
-    /// What kept the load from starting.
     pub(super) fn start(settings: &'a LoadSettings, stop: &Stop) -> Result<Run<'a>> {
         let env = Env::posix();
         let ops = OpNames::default();

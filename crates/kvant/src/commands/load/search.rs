@@ -13,9 +13,6 @@ use kvant_load::units::format_time_ns;
 use kvant_load::{Outcome, Phase};
 
 /// Searches; prints each phase as it is judged, and then the result; returns the exit code.
-///
-/// # Errors
-/// What kept the search from running.
 pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
     let settings = run.settings;
     let config = FindMaxConfig { settle: settings.warmup, measure: settings.duration };

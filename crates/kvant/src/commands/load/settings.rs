@@ -30,7 +30,6 @@ pub(super) struct Common {
     pub(super) is_quiet: bool,
 }
 
-/// Settings of a load.
 #[derive(Debug)]
 pub(super) struct LoadSettings {
     pub(super) common: Common,
@@ -45,16 +44,13 @@ pub(super) struct LoadSettings {
     pub(super) results: Results,
 }
 
-/// Which rates are run.
 #[derive(Debug, PartialEq)]
 pub(super) enum LoadPlan {
-    /// One phase for each rate.
     Steps(Vec<Rate>),
     /// A search for the highest rate that meets these objectives.
     FindMax(Vec<Assertion>),
 }
 
-/// What makes the requests.
 #[derive(Debug)]
 pub(super) enum Requests {
     /// One request, of the URL's path.
@@ -87,10 +83,7 @@ pub(super) struct Results {
 }
 
 impl LoadSettings {
-    /// Reads the arguments of `kvant load`.
-    ///
-    /// # Errors
-    /// Every problem, a sentence each.
+    /// The settings that the arguments give, or all their problems, a sentence each.
     pub(super) fn read(args: &ArgMatches) -> Result<LoadSettings, Vec<String>> {
         let mut reader = Reader::new(args);
         let request_count_max = reader.get("requests");

@@ -14,9 +14,6 @@ use kvant_load::{OpNames, RequestSource, Target};
 type Sources = (Vec<Box<dyn RequestSource>>, Option<Script>);
 
 /// Makes the sources that `settings` describe.
-///
-/// # Errors
-/// A script that cannot be read or fails at its start, or a workload or request that is not valid.
 pub(super) fn make(
     settings: &LoadSettings,
     targets: &[Target],
@@ -54,9 +51,6 @@ pub(super) fn make(
 }
 
 /// Reads a body.
-///
-/// # Errors
-/// `Io` with the file that cannot be read.
 fn read(body: &Body, env: &Env) -> Result<Vec<u8>> {
     match body {
         Body::Text(text) => Ok(text.clone().into_bytes()),

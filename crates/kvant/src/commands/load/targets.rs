@@ -7,10 +7,6 @@ use kvant_load::{LoadConfig, Target};
 
 /// Resolves the targets, checks that each accepts connections (and TLS, if its URL says so), and
 /// reads the CA certificates.
-///
-/// # Errors
-/// An unknown host, a server that cannot be reached or whose certificate is refused, or a file that
-/// cannot be read.
 pub(super) fn connect(common: &Common) -> Result<LoadConfig> {
     let read = |file| host::read_text(file).map_err(|error| Error::io("read", file, error));
     let ca_pem = common.ca_file.as_deref().map(read).transpose()?.map(String::into_bytes);

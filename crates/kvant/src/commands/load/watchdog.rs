@@ -9,10 +9,8 @@ use kvant_load::assertion::Assertion;
 use kvant_load::units::format_time_ns;
 use kvant_load::{Interval, OpNames, Outcome, Phase};
 
-/// Checks assertions during phases.
 pub(super) struct Watchdog<'a> {
     asserts: &'a [Assertion],
-    /// The running phase.
     so_far: Option<Outcome>,
     baseline: Option<Outcome>,
     /// The first broken assertion, in words.
@@ -61,7 +59,6 @@ impl<'a> Watchdog<'a> {
         self.broken.as_deref()
     }
 
-    /// Whether an assertion is broken.
     pub(super) fn has_broken(&self) -> bool {
         self.broken.is_some()
     }

@@ -16,7 +16,6 @@ use std::time::Duration;
 
 /// How long a server may take to accept a connection.
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(10);
-/// The longest response that is accepted.
 const RESPONSE_BYTES_MAX: u64 = 512 << 20;
 const HEADERS_MAX: usize = 64;
 

@@ -16,7 +16,6 @@ const LONG_ABOUT: &str = "Profile a running server: CPU time, allocations, locks
 const AFTER_HELP: &str = "Exit codes: 0 done; 1 the server cannot be reached or records already, or a file cannot be read or written; 2 wrong \
     usage; 130 a second SIGINT.";
 
-/// The command.
 pub(crate) fn command() -> Command {
     Command::new("profile")
         .about(ABOUT)

@@ -75,7 +75,6 @@ fn record(wanted: &RecordingRequest, stop: &Stop) -> Result<Recording, String> {
     Ok(recording)
 }
 
-/// Reads a recording from a file.
 fn read(file: &Path) -> Result<Recording, String> {
     let bytes =
         host::read_bytes(file).map_err(|error| Error::io("read", file, error).to_string())?;
@@ -85,7 +84,6 @@ fn read(file: &Path) -> Result<Recording, String> {
     Ok(recording)
 }
 
-/// Resolves symbols that are not resolved yet.
 fn resolve(recording: &mut Recording) {
     for problem in symbols::resolve(recording).problems {
         print_note(&format!("no names for {problem}"));

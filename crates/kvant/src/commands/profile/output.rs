@@ -36,23 +36,16 @@ impl Output {
         found.map(|(_, format)| format)
     }
 
-    /// Whether it is standard output.
     pub(crate) fn is_stdout(&self) -> bool {
         self.path == Path::new("-")
     }
 
     /// Writes a recording.
-    ///
-    /// # Errors
-    /// `Io` with the file.
     pub(crate) fn write(&self, recording: &Recording) -> Result<()> {
         self.write_bytes(&self.format.encode(recording))
     }
 
     /// Writes a page that compares two recordings.
-    ///
-    /// # Errors
-    /// `Io` with the file.
     pub(crate) fn write_difference(&self, base: &Recording, other: &Recording) -> Result<()> {
         self.write_bytes(render::html_difference(base, other).as_bytes())
     }

@@ -1,4 +1,4 @@
-//! What `kvant profile` was told, judged: all that is wrong is reported at once.
+//! The settings of `kvant profile`: all problems are reported together.
 
 use super::output::Output;
 use crate::commands::reader::Reader;
@@ -9,28 +9,27 @@ use kvant_profiler::render::Format;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The options of a recording that is made.
+/// Options that need a server.
 const RECORDING_ONLY: [&str; 5] = ["url", "event", "duration", "rate", "engine"];
 
-/// What is to be done.
 #[derive(Debug, PartialEq)]
 pub(super) struct Settings {
     pub(super) source: Source,
     pub(super) output: Output,
 }
 
-/// Where recordings come from.
 #[derive(Debug, PartialEq)]
 pub(super) enum Source {
-    /// A server makes it.
+    /// A server records it.
     Server(RecordingRequest),
-    /// It is there already.
     File(PathBuf),
-    /// Two are compared.
-    Difference { base: PathBuf, other: PathBuf },
+    Difference {
+        base: PathBuf,
+        other: PathBuf,
+    },
 }
 
-/// A recording that a server is asked for.
+/// The recording that a server is to make.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RecordingRequest {
     /// Host and port.
@@ -42,10 +41,7 @@ pub(super) struct RecordingRequest {
 }
 
 impl Settings {
-    /// Reads and judges the arguments.
-    ///
-    /// # Errors
-    /// Everything that is wrong with them, a sentence each.
+    /// The settings that the arguments give, or all their problems, a sentence each.
     pub(super) fn read(args: &ArgMatches) -> Result<Settings, Vec<String>> {
         let mut reader = Reader::new(args);
         let wanted = RecordingRequest {
@@ -77,7 +73,6 @@ impl Settings {
     }
 }
 
-/// Where to, in which format.
 fn output(reader: &mut Reader<'_>, source: &Source) -> Output {
     let path = reader.path("output").unwrap_or_else(|| match source {
         Source::Server(_) => PathBuf::from("profile.html"),
@@ -117,7 +112,7 @@ fn output(reader: &mut Reader<'_>, source: &Source) -> Output {
     Output { path, format }
 }
 
-/// The kind of samples where there is no choice.
+/// The kind of samples, if only one is recorded.
 fn only_kind(source: &Source) -> Option<Kind> {
     let Source::Server(wanted) = source else {
         return None;
