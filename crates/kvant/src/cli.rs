@@ -2,12 +2,10 @@
 
 use crate::commands::{load, profile};
 use crate::settings::{DefaultValue, Kind, SETTINGS, Setting};
-use clap::builder::ValueParser;
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, ArgAction, ArgGroup, Command, value_parser};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-
-pub(crate) use crate::suggested::Suggested;
 
 /// Commands of later versions, and what they will do.
 pub(crate) const PLANNED: [(&str, &str); 1] = [("lab", "Run experiments and write reports")];
@@ -83,11 +81,31 @@ fn setting_arg(setting: &'static Setting) -> Arg {
         // The flag alone means true; a value needs `=`, so that the next argument is not taken for
         // it.
         Kind::Switch => arg.num_args(0..=1).require_equals(true).default_missing_value("true"),
-        Kind::Choice(words) => {
-            arg.value_parser(ValueParser::new(Suggested(words()))).hide_possible_values(true)
-        }
+        Kind::Choice(words) => arg.value_parser(Suggested(words())).hide_possible_values(true),
         Kind::Path => arg.value_hint(clap::ValueHint::AnyPath),
         _ => arg,
+    }
+}
+
+/// A parser that accepts any value and suggests words to the shell's completion. Settings are
+/// checked together after parsing, so that all bad values are reported at once.
+#[derive(Clone)]
+struct Suggested(Vec<&'static str>);
+
+impl TypedValueParser for Suggested {
+    type Value = OsString;
+
+    fn parse_ref(
+        &self,
+        _: &Command,
+        _: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<OsString, clap::Error> {
+        Ok(value.to_os_string())
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(PossibleValue::new)))
     }
 }
 

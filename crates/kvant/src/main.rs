@@ -13,7 +13,6 @@ mod commands;
 mod exit;
 mod log;
 mod settings;
-mod suggested;
 
 use clap::ArgMatches;
 use exit::{EXIT_FAILED, EXIT_USAGE, complain, finish, refuse, write_stdout};

@@ -88,24 +88,14 @@ impl Allocator {
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let mean_bytes = MEAN_BYTES.load(Ordering::Relaxed);
-        if mean_bytes == 0 {
-            // SAFETY: the caller's contract.
-            return unsafe { System.alloc(layout) };
-        }
         // SAFETY: the caller's contract.
-        sampled(layout.size(), mean_bytes, || unsafe { System.alloc(layout) })
+        allocated(layout.size(), || unsafe { System.alloc(layout) })
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        let mean_bytes = MEAN_BYTES.load(Ordering::Relaxed);
-        if mean_bytes == 0 {
-            // SAFETY: the caller's contract.
-            return unsafe { System.alloc_zeroed(layout) };
-        }
         // SAFETY: the caller's contract.
-        sampled(layout.size(), mean_bytes, || unsafe { System.alloc_zeroed(layout) })
+        allocated(layout.size(), || unsafe { System.alloc_zeroed(layout) })
     }
 
     #[inline]
@@ -131,6 +121,15 @@ unsafe impl GlobalAlloc for Allocator {
         note_free(pointer);
         // SAFETY: the caller's contract.
         sampled(new_bytes, mean_bytes, || unsafe { System.realloc(pointer, layout, new_bytes) })
+    }
+}
+
+/// Calls `allocate`, in a session as [`sampled`].
+#[inline(always)]
+fn allocated(bytes: usize, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
+    match MEAN_BYTES.load(Ordering::Relaxed) {
+        0 => allocate(),
+        mean_bytes => sampled(bytes, mean_bytes, allocate),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::lane::{self, Lane};
 use super::options::{CpuOptions, Engine, Options};
-use super::samples::{Samples, SchedulerWait};
+use super::samples::Samples;
 use super::threads::{self, ReadyTime, SchedulerStats};
 use super::timer::Timer;
 use super::{clock, perf};
@@ -284,12 +284,7 @@ impl Member {
             return;
         }
         let now_mono_ns = clock::monotonic_ns();
-        samples.add_scheduler_wait(SchedulerWait {
-            thread: self.index,
-            since_mono_ns: self.waited_at_mono_ns,
-            until_mono_ns: now_mono_ns,
-            waited_ns: new_ns,
-        });
+        samples.add_scheduler_wait(self.index, self.waited_at_mono_ns..now_mono_ns, new_ns);
         self.waited_ns = waited_ns;
         self.waited_at_mono_ns = now_mono_ns;
     }

@@ -15,6 +15,7 @@ use crate::recording::{Frame, Kind, Recording, Sample};
 use indexmap::IndexSet;
 use kvant_base::tag::Tag;
 use kvant_base::wait::WaitKind;
+use std::ops::Range;
 
 pub(super) struct Samples {
     started_mono_ns: u64,
@@ -26,17 +27,6 @@ pub(super) struct Samples {
     live: LiveSamples,
     dropped_count: u64,
     has_kernel_frames: bool,
-}
-
-/// Time that a thread was ready to run and had no processor.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SchedulerWait {
-    pub(super) thread: u32,
-    /// Start and end of the observed interval.
-    pub(super) since_mono_ns: u64,
-    pub(super) until_mono_ns: u64,
-    /// The part of it that the thread waited.
-    pub(super) waited_ns: u64,
 }
 
 impl Samples {
@@ -105,14 +95,20 @@ impl Samples {
         });
     }
 
-    /// Adds a thread's wait for a processor. It has no stack: the kernel keeps only a sum.
-    pub(super) fn add_scheduler_wait(&mut self, wait: SchedulerWait) {
+    /// Adds the time that a thread was ready in an interval and had no processor. It has no stack:
+    /// the kernel keeps only a sum.
+    pub(super) fn add_scheduler_wait(
+        &mut self,
+        thread: u32,
+        interval_mono_ns: Range<u64>,
+        waited_ns: u64,
+    ) {
         let kind = Kind::Wait(WaitKind::Scheduler);
-        if let Some(weight) = self.make_room(kind, wait.waited_ns) {
+        if let Some(weight) = self.make_room(kind, waited_ns) {
             self.samples.push(Sample {
-                time_ns: self.since_start(wait.since_mono_ns),
-                duration_ns: wait.until_mono_ns - wait.since_mono_ns,
-                thread: wait.thread,
+                time_ns: self.since_start(interval_mono_ns.start),
+                duration_ns: interval_mono_ns.end - interval_mono_ns.start,
+                thread,
                 name: self.names.insert_full("processor").0 as u32,
                 weight,
                 ..Sample::of(kind)

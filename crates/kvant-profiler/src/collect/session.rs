@@ -69,10 +69,8 @@ impl Drain {
         };
         handler::set_sampling(true);
         alloc::begin(session.options.alloc_mean_bytes);
-        wait::begin(wait::WaitOptions {
-            mean_ns: session.options.wait_mean_ns,
-            cpu_mean_ns: session.cpu.and_then(|plan| plan.wait_cpu_mean_ns()),
-        });
+        let wait_cpu_mean_ns = session.cpu.and_then(|plan| plan.wait_cpu_mean_ns());
+        wait::begin(session.options.wait_mean_ns, wait_cpu_mean_ns);
         // On this thread, so that the caller is sampled from the moment this returns.
         session.drain();
         Ok(Drain {

@@ -28,6 +28,8 @@ const IO_WAIT_NS_MIN: u64 = 100_000;
 /// Reading a thread's CPU clock is a system call.
 const MEASURED_ONE_IN: u64 = 16;
 
+type MeanNs = [u64; WaitKind::ALL.len()];
+
 static LISTENER: Listener = Listener {
     mean_ns: [const { AtomicU64::new(0) }; WaitKind::ALL.len()],
     cpu_mean_ns: AtomicU64::new(0),
@@ -43,25 +45,19 @@ struct Listener {
     cpu_clock_ns: AtomicU64,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct WaitOptions {
-    /// Mean waiting time per sample, in the order of [`WaitKind::ALL`].
-    pub(super) mean_ns: Option<[u64; WaitKind::ALL.len()]>,
-    /// Mean CPU time of waits per sample of it.
-    pub(super) cpu_mean_ns: Option<u64>,
-}
-
-pub(super) fn begin(options: WaitOptions) {
+/// Starts to sample waits, with a mean of time per sample for each of [`WaitKind::ALL`], and their
+/// CPU time.
+pub(super) fn begin(mean_ns: Option<MeanNs>, cpu_mean_ns: Option<u64>) {
     LISTENER.cpu_clock_ns.store(clock::own_cpu_clock_cost_ns(), Ordering::Relaxed);
     SESSION_MONO_NS.store(monotonic_ns(), Ordering::Relaxed);
-    LISTENER.set(options);
+    LISTENER.set(mean_ns, cpu_mean_ns);
     wait::install(&LISTENER);
-    wait::listen(options.mean_ns.is_some() || options.cpu_mean_ns.is_some());
+    wait::listen(mean_ns.is_some() || cpu_mean_ns.is_some());
 }
 
 pub(super) fn end() {
     wait::listen(false);
-    LISTENER.set(WaitOptions::default());
+    LISTENER.set(None, None);
 }
 
 /// Whether the whole thread waits. Tasks may wait only with the other kind.
@@ -130,11 +126,11 @@ fn within_session(start_mono_ns: u64) -> u64 {
 }
 
 impl Listener {
-    fn set(&self, options: WaitOptions) {
-        for (current, mean_ns) in self.mean_ns.iter().zip(options.mean_ns.unwrap_or_default()) {
+    fn set(&self, mean_ns: Option<MeanNs>, cpu_mean_ns: Option<u64>) {
+        for (current, mean_ns) in self.mean_ns.iter().zip(mean_ns.unwrap_or_default()) {
             current.store(mean_ns, Ordering::Relaxed);
         }
-        self.cpu_mean_ns.store(options.cpu_mean_ns.unwrap_or(0), Ordering::Relaxed);
+        self.cpu_mean_ns.store(cpu_mean_ns.unwrap_or(0), Ordering::Relaxed);
     }
 
     #[inline]

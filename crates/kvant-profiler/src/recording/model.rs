@@ -165,9 +165,10 @@ pub struct Stack {
 }
 
 /// What a sample measures. This decides the unit of its weight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// CPU time, in nanoseconds.
+    #[default]
     Cpu,
     /// Allocated bytes.
     Alloc,
@@ -212,7 +213,7 @@ impl Kind {
 }
 
 /// One sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// What it measures.
     pub kind: Kind,
@@ -239,17 +240,7 @@ pub struct Sample {
 impl Sample {
     /// A sample with all other fields zero.
     pub(crate) fn of(kind: Kind) -> Sample {
-        Sample {
-            kind,
-            time_ns: 0,
-            duration_ns: 0,
-            thread: 0,
-            tag: Tag::default(),
-            name: 0,
-            stack: 0,
-            weight: 0,
-            is_live: false,
-        }
+        Sample { kind, ..Sample::default() }
     }
 }
 

@@ -11,14 +11,14 @@ const SYMBOLS: &str = "/proc/kallsyms";
 /// No kernel function is longer: an address farther from the preceding symbol belongs to none.
 const FUNCTION_BYTES_MAX: u64 = 1 << 20;
 
-/// Names the kernel frames among `frames`; returns how many have the name of a function.
+/// Names the kernel frames among `frames`.
 pub(super) fn name_all(
     frames: &[Frame],
     symbols: &mut [Vec<Function>],
     problems: &mut Vec<String>,
-) -> usize {
+) {
     if !frames.iter().any(|frame| frame.is_kernel) {
-        return 0;
+        return;
     }
     let text = read_text(Path::new(SYMBOLS)).unwrap_or_else(|error: io::Error| {
         problems.push(format!("{SYMBOLS}: {error}"));
@@ -30,19 +30,16 @@ pub(super) fn name_all(
             "{SYMBOLS}: the system hides addresses from this process (kernel.kptr_restrict)"
         ));
     }
-    let mut named_count = 0;
     for (frame, symbols) in frames.iter().zip(symbols).filter(|(frame, _)| frame.is_kernel) {
         let address = frame.lookup_address();
         let after = functions.partition_point(|(start, ..)| *start <= address);
         let near =
             functions[..after].last().filter(|(start, ..)| address - start < FUNCTION_BYTES_MAX);
-        named_count += usize::from(near.is_some());
         *symbols = vec![match near {
             Some((_, name, module)) => Function::new(*name, &file_of(module)),
             None => Function::new(format!("{:#x}", frame.address), "kernel"),
         }];
     }
-    named_count
 }
 
 pub(super) fn is_visible() -> bool {

@@ -25,27 +25,15 @@ pub use identity::{Identities, visible};
 use crate::recording::{Module, Recording};
 use program::Program;
 
-/// The result of resolving a recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resolved {
-    /// Number of addresses.
-    pub frame_count: usize,
-    /// Number of those with the name of a function.
-    pub named_count: usize,
-    /// Why others have none: one sentence a file.
-    pub problems: Vec<String>,
-}
-
-/// Names the frames of `recording`, unless they have names.
-pub fn resolve(recording: &mut Recording) -> Resolved {
-    let mut resolved = Resolved { frame_count: recording.frames.len(), ..Resolved::default() };
+/// Names the frames of `recording`, unless they have names. Returns why frames have no name: one
+/// sentence per file.
+pub fn resolve(recording: &mut Recording) -> Vec<String> {
+    let mut problems = Vec::new();
     if !recording.needs_symbols() {
-        resolved.named_count = resolved.frame_count;
-        return resolved;
+        return problems;
     }
     let mut symbols = vec![Vec::new(); recording.frames.len()];
-    resolved.named_count +=
-        kernel::name_all(&recording.frames, &mut symbols, &mut resolved.problems);
+    kernel::name_all(&recording.frames, &mut symbols, &mut problems);
     for (path, frames) in modules::frames_by_file(recording) {
         let modules: Vec<&Module> = modules::of_file(recording, path).collect();
         let program = match modules.first() {
@@ -53,20 +41,18 @@ pub fn resolve(recording: &mut Recording) -> Resolved {
             None => Ok(Program::Nameless),
         };
         let program = program.unwrap_or_else(|problem| {
-            resolved.problems.push(problem);
+            problems.push(problem);
             Program::Nameless
         });
         for index in frames {
             let address = recording.frames[index].lookup_address();
             let module = modules.iter().find(|module| module.contains(address)).copied();
-            let (functions, is_named) = program.functions(module, address);
-            resolved.named_count += usize::from(is_named);
-            symbols[index] = functions;
+            symbols[index] = program.functions(module, address);
         }
     }
     recording.symbols = symbols;
     sampler::remove(recording);
-    resolved
+    problems
 }
 
 #[cfg(test)]

@@ -66,11 +66,10 @@ impl Program {
         Err(problem)
     }
 
-    /// The functions at `address` of the process, innermost first, and whether they have names.
-    pub(super) fn functions(&self, module: Option<&Module>, address: u64) -> (Vec<Function>, bool) {
-        let nameless = |name: String, file: &str| (vec![Function::new(name, file)], false);
+    /// The functions at `address` of the process, innermost first.
+    pub(super) fn functions(&self, module: Option<&Module>, address: u64) -> Vec<Function> {
         let Some(module) = module else {
-            return nameless(format!("{address:#x}"), "");
+            return vec![Function::new(format!("{address:#x}"), "")];
         };
         let offset = address - module.start;
         let named = match self {
@@ -88,12 +87,11 @@ impl Program {
             }
             Program::Nameless => None,
         };
-        match (named, module.path.rsplit('/').next().unwrap_or_default()) {
-            (Some(functions), _) => (functions, true),
-            (None, "") => nameless(format!("{address:#x}"), ""),
+        named.unwrap_or_else(|| match module.path.rsplit('/').next().unwrap_or_default() {
+            "" => vec![Function::new(format!("{address:#x}"), "")],
             // One function for the whole module: a row for each address says nothing.
-            (None, file_name) => nameless(file_name.to_owned(), &module.path),
-        }
+            file_name => vec![Function::new(file_name, &module.path)],
+        })
     }
 }
 

@@ -213,7 +213,7 @@ fn finish(server: &ServerState, profiler: Profiler, wanted: Option<Wanted>) {
     };
     let is_left_to_client = request.format == Format::Kprof && request.known.can_name(&recording);
     if !is_left_to_client {
-        for problem in symbols::resolve(&mut recording).problems {
+        for problem in symbols::resolve(&mut recording) {
             let fields: [(&str, &dyn Display); 1] = [("problem", &problem)];
             server.log.event(Level::Warn, "profile_without_names", &fields);
         }

@@ -3,7 +3,7 @@
 //! Results go to standard output, errors to standard error. Each command locks the data directory
 //! while it runs.
 
-use crate::exit::{EXIT_FAILED, EXIT_LOST, stdout_error};
+use crate::exit::{EXIT_FAILED, EXIT_LOST, print, stdout_error};
 use crate::log::StderrLog;
 use crate::settings::Settings;
 use clap::ArgMatches;
@@ -13,7 +13,6 @@ use kvant_engine::tools::{self, DumpTarget};
 use kvant_engine::{Db, Resources};
 use kvant_env::Env;
 use std::error::Error as _;
-use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,20 +21,13 @@ use std::sync::Arc;
 pub(crate) fn run(name: &str, args: &ArgMatches) -> Result<u8> {
     let env = Env::posix();
     let dir = path(args, "DIR");
-    let mut out = BufWriter::new(io::stdout().lock());
-    let done = match name {
-        "verify" => verify(&env, dir, &mut out),
-        "repair" => repair(&env, dir, &mut out),
-        "dump" => dump(&env, dir, dump_target(args), &mut out).map(|()| 0),
-        "stats" => stats(&env, dir, &mut out).map(|()| 0),
-        "restore" => restore(&env, path(args, "CHECKPOINT"), dir, &mut out).map(|()| 0),
+    match name {
+        "verify" => verify(&env, dir),
+        "repair" => repair(&env, dir),
+        "dump" => dump(&env, dir, dump_target(args)).map(|()| 0),
+        "stats" => stats(&env, dir).map(|()| 0),
+        "restore" => restore(&env, path(args, "CHECKPOINT"), dir).map(|()| 0),
         other => unreachable!("`{other}` is not in the definition of the command line"),
-    };
-    let flushed = out.flush().map_err(stdout_error);
-    match done.and_then(|code| flushed.map(|()| code)) {
-        // A reader that closes the pipe early (`kvant db dump DIR | head`) is no failure.
-        Err(error) if is_broken_pipe(&error) => Ok(0),
-        result => result,
     }
 }
 
@@ -84,90 +76,86 @@ fn require_database(env: &Env, dir: &Path) -> Result<()> {
     }
 }
 
-fn verify(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<u8> {
-    let mut written = Ok(());
+fn verify(env: &Env, dir: &Path) -> Result<u8> {
+    let mut printed = Ok(());
     let report = tools::verify(env, dir, &mut |line| {
-        if written.is_ok() {
-            written = writeln!(out, "{line}");
+        if printed.is_ok() {
+            printed = print(format!("{line}\n"));
         }
     })?;
-    written.map_err(stdout_error)?;
-    write_line(
-        out,
-        format_args!(
-            "{} tables with {} entries in {}, {} log records, {} bytes torn off by a crash, {} files to remove",
-            report.table_count,
-            report.entry_count,
-            size::format(report.table_bytes),
-            report.wal_record_count,
-            report.wal_torn_bytes,
-            report.orphan_count
-        ),
-    )?;
+    printed?;
+    let mut text = format!(
+        "{} tables with {} entries in {}, {} log records, {} bytes torn off by a crash, {} files to remove\n",
+        report.table_count,
+        report.entry_count,
+        size::format(report.table_bytes),
+        report.wal_record_count,
+        report.wal_torn_bytes,
+        report.orphan_count
+    );
     for problem in &report.problems {
-        write_line(out, format_args!("damaged: {problem}"))?;
+        text += &format!("damaged: {problem}\n");
     }
-    if report.problems.is_empty() {
-        write_line(out, format_args!("whole"))?;
-        return Ok(0);
-    }
-    Ok(EXIT_FAILED)
+    let exit_code = if report.problems.is_empty() {
+        text += "whole\n";
+        0
+    } else {
+        EXIT_FAILED
+    };
+    print(text).map(|()| exit_code)
 }
 
-fn repair(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<u8> {
+fn repair(env: &Env, dir: &Path) -> Result<u8> {
     let report = tools::repair(env, dir)?;
-    let lines = report.problems.iter().map(|problem| format!("damaged: {problem}"));
-    let moved = report.moved_files.iter().map(|file| format!("moved: {}", file.display()));
-    let lost = report.losses.iter().map(|loss| format!("lost: {loss}"));
-    for line in lines.chain(moved).chain(lost) {
-        write_line(out, format_args!("{line}"))?;
-    }
-    writeln!(
-        out,
+    let lines = report.problems.iter().map(|problem| format!("damaged: {problem}\n"));
+    let moved = report.moved_files.iter().map(|file| format!("moved: {}\n", file.display()));
+    let lost = report.losses.iter().map(|loss| format!("lost: {loss}\n"));
+    let mut text: String = lines.chain(moved).chain(lost).collect();
+    text += &format!(
         "{} tables whole, {} damaged with {} entries saved and {} blocks lost; {} records of damaged logs saved, at least {} \
-         operations lost",
+         operations lost\n",
         report.whole_table_count,
         report.damaged_table_count,
         report.saved_entry_count,
         report.lost_block_count,
         report.saved_record_count,
         report.lost_op_count,
-    )
-    .map_err(stdout_error)?;
-    if report.losses.is_empty() {
-        write_line(out, format_args!("nothing is lost"))?;
-        return Ok(0);
-    }
-    writeln!(out, "not all was saved; what could not be read is in {}", dir.join("lost").display())
-        .map_err(stdout_error)?;
-    Ok(EXIT_LOST)
+    );
+    let exit_code = if report.losses.is_empty() {
+        text += "nothing is lost\n";
+        0
+    } else {
+        let lost = dir.join("lost");
+        text += &format!("not all was saved; what could not be read is in {}\n", lost.display());
+        EXIT_LOST
+    };
+    print(text).map(|()| exit_code)
 }
 
-fn dump(env: &Env, dir: &Path, target: DumpTarget, out: &mut dyn Write) -> Result<()> {
+fn dump(env: &Env, dir: &Path, target: DumpTarget) -> Result<()> {
     if target == DumpTarget::Records {
         require_database(env, dir)?;
     }
-    tools::dump(env, dir, target, out)
+    let mut out = BufWriter::new(io::stdout().lock());
+    let dumped = tools::dump(env, dir, target, &mut out);
+    match dumped.and_then(|()| out.flush().map_err(stdout_error)) {
+        // A reader that closes the pipe early (`kvant db dump DIR | head`) is no failure.
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        result => result,
+    }
 }
 
-fn stats(env: &Env, dir: &Path, out: &mut dyn Write) -> Result<()> {
+fn stats(env: &Env, dir: &Path) -> Result<()> {
     require_database(env, dir)?;
     let stats = tools::stats(env, dir)?;
-    serde_json::to_writer_pretty(&mut *out, &stats).map_err(|error| stdout_error(error.into()))?;
-    writeln!(out).map_err(stdout_error)
+    let text = serde_json::to_string_pretty(&stats).expect("statistics have string keys");
+    print(text + "\n")
 }
 
-fn restore(env: &Env, from: &Path, to: &Path, out: &mut dyn Write) -> Result<()> {
+fn restore(env: &Env, from: &Path, to: &Path) -> Result<()> {
     let report = tools::restore(env, from, to)?;
-    write_line(
-        out,
-        format_args!(
-            "{} files, {}, in {}",
-            report.file_count,
-            size::format(report.bytes),
-            to.display()
-        ),
-    )
+    let (bytes, dir) = (size::format(report.bytes), to.display());
+    print(format!("{} files, {bytes}, in {dir}\n", report.file_count))
 }
 
 fn dump_target(args: &ArgMatches) -> DumpTarget {
@@ -182,10 +170,6 @@ fn dump_target(args: &ArgMatches) -> DumpTarget {
 
 fn path<'a>(args: &'a ArgMatches, name: &str) -> &'a Path {
     args.get_one::<PathBuf>(name).expect("clap requires the argument")
-}
-
-fn write_line(out: &mut dyn Write, line: fmt::Arguments<'_>) -> Result<()> {
-    writeln!(out, "{line}").map_err(stdout_error)
 }
 
 fn is_broken_pipe(error: &Error) -> bool {

@@ -119,22 +119,15 @@ impl Installed {
         Installed { dir, module }
     }
 
-    /// The name of the function at an offset of the code, and whether it is a symbol's.
-    fn at(&self, offset: u64) -> (String, bool) {
+    /// The name of the function at an offset of the code.
+    fn at(&self, offset: u64) -> String {
         let program = Program::open_with(&self.module, 0, &self.dir).unwrap();
-        let (functions, is_named) =
-            program.functions(Some(&self.module), self.module.start + offset);
-        (functions[0].name.clone(), is_named)
+        program.functions(Some(&self.module), self.module.start + offset).remove(0).name
     }
 }
 
-fn named(name: &str) -> (String, bool) {
-    (name.to_owned(), true)
-}
-
-fn library() -> (String, bool) {
-    ("libmade.so.6".to_owned(), false)
-}
+/// The name of addresses that no symbol covers.
+const LIBRARY: &str = "libmade.so.6";
 
 #[test]
 fn names_are_demangled_without_their_hashes() {
@@ -150,22 +143,22 @@ fn names_are_demangled_without_their_hashes() {
 #[test]
 fn local_functions_of_a_library_are_named_by_its_debug_file() {
     let installed = Installed::with("apart", Some(&BUILD_ID));
-    assert_eq!(installed.at(0x110), named("__memmove_avx_unaligned_erms"));
-    assert_eq!(installed.at(0x10), named("made_export"));
-    assert_eq!(installed.at(0x180), library());
+    assert_eq!(installed.at(0x110), "__memmove_avx_unaligned_erms");
+    assert_eq!(installed.at(0x10), "made_export");
+    assert_eq!(installed.at(0x180), LIBRARY);
 }
 
 #[test]
 fn without_a_debug_file_an_export_names_only_addresses_within_its_size() {
     let installed = Installed::with("alone", None);
-    assert_eq!(installed.at(0x1f), named("made_export"));
-    assert_eq!(installed.at(0x20), library());
-    assert_eq!(installed.at(0x110), library());
+    assert_eq!(installed.at(0x1f), "made_export");
+    assert_eq!(installed.at(0x20), LIBRARY);
+    assert_eq!(installed.at(0x110), LIBRARY);
 }
 
 #[test]
 fn a_debug_file_of_another_build_is_not_used() {
     let installed = Installed::with("other", Some(&[0xab, 0x01, 0x02, 0x04]));
-    assert_eq!(installed.at(0x110), library());
-    assert_eq!(installed.at(0x10), named("made_export"));
+    assert_eq!(installed.at(0x110), LIBRARY);
+    assert_eq!(installed.at(0x10), "made_export");
 }

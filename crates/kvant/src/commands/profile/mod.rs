@@ -85,7 +85,7 @@ fn read(file: &Path) -> Result<Recording, String> {
 }
 
 fn resolve(recording: &mut Recording) {
-    for problem in symbols::resolve(recording).problems {
+    for problem in symbols::resolve(recording) {
         print_note(&format!("no names for {problem}"));
     }
 }
