@@ -36,8 +36,8 @@ pub trait WaitListener: Sync {
     fn now_ns(&self) -> u64;
     /// A wait begins. Returns its start time.
     fn on_wait_start(&self, kind: WaitKind) -> u64;
-    /// A wait for `name` ends. `start_ns` is the time that [`WaitListener::on_wait_start`] returned.
-    /// Every wait that began also ends, even if listening has been switched off since.
+    /// A wait for `name` ends. [`WaitListener::on_wait_start`] returned `start_ns`. Every wait that
+    /// began also ends, even if listening has been switched off since.
     fn on_wait_end(&self, kind: WaitKind, name: &'static str, start_ns: u64);
     /// The calling thread is about to release the lock `name`, for which others have waited since
     /// `since_ns`.

@@ -55,6 +55,13 @@ pub(crate) fn finish(written: io::Result<()>) -> ExitCode {
     }
 }
 
+/// Prints a note on standard error.
+pub(crate) fn note(text: &str) {
+    if writeln!(io::stderr(), "{text}").is_err() {
+        // The command succeeds without it.
+    }
+}
+
 /// Prints to standard error why the command failed.
 pub(crate) fn complain(text: &str) {
     if writeln!(io::stderr(), "kvant: {text}").is_err() {

@@ -1,8 +1,11 @@
-//! Rules for a Rust file as a whole: its size, its header, and what its crate's root denies.
+//! Rules for a Rust file as a whole: its size, its header, its declaration, and what its crate's
+//! root denies.
 
 use super::config::Ratchet;
 use super::finding::Finding;
-use super::tree::Tree;
+use super::paths::module_of;
+use super::tokens::Token;
+use super::tree::{File, Tree};
 use std::collections::BTreeMap;
 
 const LINES_MAX: usize = 600;
@@ -28,6 +31,32 @@ pub(super) fn check_headers(tree: &Tree) -> Vec<Finding> {
     let without = tree.rust().filter(|file| !file.is_test && !file.text.starts_with("//! "));
     let problem = "no header: start with `//!` and the file's purpose, invariants and threads";
     without.map(|file| Finding::new(&file.path, 1, problem)).collect()
+}
+
+/// Every file below `src/` is declared by a `mod`: the compiler reads no other.
+pub(super) fn check_declared(tree: &Tree) -> Vec<Finding> {
+    let with_module = |file| Some(((crate_of(file)?, module_of(&file.path)), file));
+    let modules: BTreeMap<(&str, Vec<String>), &File> =
+        tree.rust().filter_map(with_module).collect();
+    let mut findings = Vec::new();
+    for ((name, module), file) in &modules {
+        let Some((last, outer)) = module.split_last() else { continue };
+        // A module without a file is inline: the nearest file around it declares its children.
+        let mut parents = (0..=outer.len()).rev().map(|len| (*name, outer[..len].to_vec()));
+        let parent = parents.find_map(|parent| modules.get(&parent));
+        let declares = |tokens: &[Token]| {
+            tokens.windows(3).any(|texts| [0, 1, 2].map(|at| &texts[at].text) == ["mod", last, ";"])
+        };
+        if !parent.is_some_and(|parent| declares(&parent.tokens)) {
+            let problem = "no `mod` declares this file: declare or remove it";
+            findings.push(Finding::new(&file.path, 1, problem));
+        }
+    }
+    findings
+}
+
+fn crate_of(file: &File) -> Option<&str> {
+    file.crate_and_module().map(|(name, _)| name)
 }
 
 /// Marks of unfinished work in comments. Clippy denies the macros for it.

@@ -45,6 +45,7 @@ pub(crate) fn run(_: &ArgMatches) -> Verdict {
         circles::check(&crates, &exceptions.circles),
         files::check_sizes(&tree, &exceptions.long_files),
         files::check_headers(&tree),
+        files::check_declared(&tree),
         files::check_leftovers(&tree),
         files::check_roots(&tree, &exceptions.roots),
         results::check(&tree),

@@ -114,7 +114,7 @@ fn read_import(
 }
 
 /// The module of the file at `path`, as words below `crate`.
-fn module_of(path: &str) -> Vec<String> {
+pub(super) fn module_of(path: &str) -> Vec<String> {
     let inside = path.split_once("src/").map_or("", |(_, inside)| inside);
     let inside = inside.strip_suffix(".rs").unwrap_or(inside);
     let mut words: Vec<String> = inside.split('/').map(str::to_owned).collect();

@@ -20,6 +20,22 @@ fn a_long_file_needs_an_exception() {
 }
 
 #[test]
+fn a_mod_declares_each_file() {
+    let files = [
+        ("crates/a/src/lib.rs", "mod b; // mod c;"),
+        ("crates/a/src/b.rs", "mod inline { mod d; }"),
+        ("crates/a/src/b/inline/d.rs", ""),
+        ("crates/a/src/c.rs", ""),
+        ("crates/a/src/b/e.rs", ""),
+        ("crates/a/tests/it/main.rs", ""),
+        ("crates/other/src/lib.rs", "mod c;"),
+    ];
+    let found = check_declared(&Tree::of(&files));
+    let paths: Vec<&str> = found.iter().map(|finding| &finding.path[..]).collect();
+    assert_eq!(paths, ["crates/a/src/b/e.rs", "crates/a/src/c.rs"]);
+}
+
+#[test]
 fn a_file_starts_with_its_header() {
     assert_eq!(
         check_headers(&Tree::of(&[

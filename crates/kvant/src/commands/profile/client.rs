@@ -5,6 +5,7 @@
 
 use super::settings::RecordingRequest;
 use crate::commands::signals::Stop;
+use crate::exit::note;
 use httparse::{EMPTY_HEADER, Status};
 use kvant_base::duration;
 use kvant_profiler::symbols;
@@ -27,7 +28,7 @@ pub(super) fn request_recording(wanted: &RecordingRequest, stop: &Stop) -> Resul
             "cannot connect to {server}: {error}; is `kvant serve` running there? --url names another server"
         )
     })?;
-    super::print_note(&format!(
+    note(&format!(
         "{server} records for {}; SIGINT ends it early",
         duration::format(wanted.duration)
     ));

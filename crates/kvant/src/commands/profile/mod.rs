@@ -16,13 +16,13 @@ mod parse;
 mod settings;
 
 use super::signals::{self, EXIT_INTERRUPTED, Stop};
+use crate::exit::note;
 use clap::ArgMatches;
 use kvant_base::{Error, duration};
 use kvant_env::host;
 use kvant_profiler::recording::{self, CpuSampling, Recording};
 use kvant_profiler::symbols;
 use settings::{RecordingRequest, Settings, Source};
-use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -54,15 +54,15 @@ fn run(settings: &Settings) -> Result<u8, String> {
             };
             let recording = recording?;
             output.write(&recording).map_err(|error| error.to_string())?;
-            print_note(&summary(&recording));
+            note(&summary(&recording));
             if let Some(blind_spot) = recording.facts.cpu.as_ref().and_then(CpuSampling::blind_spot)
             {
-                print_note(&format!("not seen: {blind_spot}"));
+                note(&format!("not seen: {blind_spot}"));
             }
         }
     }
     if !output.is_stdout() {
-        print_note(&format!("written to {}", output.path.display()));
+        note(&format!("written to {}", output.path.display()));
     }
     Ok(0)
 }
@@ -86,7 +86,7 @@ fn read(file: &Path) -> Result<Recording, String> {
 
 fn resolve(recording: &mut Recording) {
     for problem in symbols::resolve(recording) {
-        print_note(&format!("no names for {problem}"));
+        note(&format!("no names for {problem}"));
     }
 }
 
@@ -101,10 +101,4 @@ fn summary(recording: &Recording) -> String {
         recording.samples.len(),
         duration::format(Duration::from_millis(facts.duration_ns / 1_000_000)),
     )
-}
-
-/// Prints a note on standard error. The command succeeds even if that fails.
-fn print_note(text: &str) {
-    let written = writeln!(io::stderr(), "{text}");
-    drop(written);
 }
