@@ -73,7 +73,7 @@ def _await_port(port, process, log):
             return
         if process.poll() is not None or time.monotonic() > deadline:
             log.seek(0)
-            raise BenchError(f"the server does not answer: {log.read().decode(errors='replace')[-500:]}")
+            raise BenchError(f"the server does not respond: {log.read().decode(errors='replace')[-500:]}")
         time.sleep(0.05)
 
 
@@ -131,7 +131,7 @@ def figures(outcome):
         "errors_by_kind": outcome["errors"], "statuses": statuses,
         "is_valid": verdict["is_valid"], "bound": verdict["bound"], "headline": verdict["headline"],
         **{what: {name: outcome[what][f"{name}_ns"] for name in PERCENTILES} for what in ("response", "service", "send_lag")},
-        # Includes unanswered requests, so that a hanging server has no good percentiles.
+        # Includes requests without a response, so that a hanging server has no good percentiles.
         "response_all": {name: outcome["response_with_unanswered"][f"{name}_ns"] for name in PERCENTILES},
     }
 

@@ -1,7 +1,7 @@
 """The highest rates that Kvant and one-nio with LevelDB sustain, and latency at Java's limit.
 
 Both servers run, filled, and take turns for each workload and round. A rate holds if the SLO holds,
-99.5 % of the plan is answered, the backlog does not grow and at most 0.1 % fails (`kvant load
+99.5 % of the plan gets a response, the backlog does not grow and at most 0.1 % fails (`kvant load
 --find-max`). Then both are loaded at Java's highest rate.
 """
 
@@ -110,7 +110,7 @@ def show(result, _settings):
         rates = {server: [run["found"][server]["rate_max_per_s"] or 0 for run in runs] for server in (kvant, java)}
         ratios = [ours / theirs for ours, theirs in zip(rates[kvant], rates[java]) if theirs]
         compared = [run["at_java_rate"] for run in runs if run["at_java_rate"]]
-        # Unanswered requests count with the time that they had waited.
+        # Requests without a response count with the time that they had waited.
         tails = {server: [run[server]["response_all"]["p99_9"] / 1e6 for run in compared] for server in (kvant, java)}
         lower = [theirs / ours for ours, theirs in zip(tails[kvant], tails[java])]
         rows.append([name, *(harness.spread(rates[server], digits=0) for server in (kvant, java)), _spread(ratios),

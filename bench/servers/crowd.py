@@ -30,7 +30,7 @@ class Member:
     def __init__(self, number):
         self.number = number
         self.socket = None
-        self.answered = False
+        self.has_response = False
         self.sent_bytes = 0
 
 
@@ -54,7 +54,7 @@ class Crowd:
         code = member.socket.connect_ex(("127.0.0.1", self.port))
         if code not in (0, errno.EINPROGRESS):
             raise OSError(code, os.strerror(code))
-        member.answered, member.sent_bytes = False, 0
+        member.has_response, member.sent_bytes = False, 0
         self.waiting += 1
         self.ready.register(member.socket, selectors.EVENT_WRITE, member)
 
@@ -67,16 +67,16 @@ class Crowd:
             data = member.socket.recv(4096)
         except OSError:
             data = b""
-        if data and not member.answered:
+        if data and not member.has_response:
             # A refusal is a response, too. The response is small and arrives in one piece.
             self.refused += not data.startswith((b"HTTP/1.1 200", b"HTTP/1.1 404"))
-            member.answered = True
+            member.has_response = True
             self.waiting -= 1
         if not data:
             self.on_closed(member)
 
     def on_closed(self, member):
-        if not member.answered:
+        if not member.has_response:
             self.waiting -= 1
         self.closed["slow" if member.number < len(self.slow) else "idle"] += 1
         self.ready.unregister(member.socket)
@@ -112,7 +112,7 @@ class Crowd:
                 next_s += SLOW_INTERVAL_S / len(self.slow)
 
     def drip(self, member):
-        if not member.answered:
+        if not member.has_response:
             return
         byte = SLOW_HEAD[member.sent_bytes:member.sent_bytes + 1] or b"x"
         with contextlib.suppress(OSError):  # closed: its end is ready for reading

@@ -43,7 +43,7 @@ def measure(settings):
         name: getattr(settings, name) for name in ("active", "rate", "others", "slow")}}
     with under_test.running(kvant):
         under_test.fill(settings, kvant, settings.keys)
-        _drive(settings, kvant)  # caches are full before memory is looked at
+        _drive(settings, kvant)  # fills the caches before memory is measured
         for round_number in range(1, settings.rounds + 1):
             alone = under_test.undisturbed("alone", lambda: _drive(settings, kvant))
             rss_before_kib = procfs.rss_kib(kvant.process.pid)

@@ -49,19 +49,19 @@ def fill_redis(port, numbers):
     _fill(port, numbers, request, re.compile(rb"([+-][^\r\n]*)\r\n"), b"+OK")
 
 
-def _fill(port, numbers, request, answer_pattern, answer_wanted):
+def _fill(port, numbers, request, response_pattern, response_wanted):
     with socket.create_connection(("127.0.0.1", port), SOCKET_TIMEOUT_S) as connection:
         for start in range(0, len(numbers), FILL_BATCH):
             batch = numbers[start:start + FILL_BATCH]
             connection.sendall("".join(map(request, batch)).encode())
-            received, answers = b"", []
-            while len(answers) < len(batch):
+            received, responses = b"", []
+            while len(responses) < len(batch):
                 data = connection.recv(1 << 20)
                 if not data:
                     raise LoadError(f"the server closed the connection during the fill: {received[-200:]!r}")
                 received += data
-                answers = answer_pattern.findall(received)
-            unwanted = [answer for answer in answers if answer != answer_wanted]
+                responses = response_pattern.findall(received)
+            unwanted = [response for response in responses if response != response_wanted]
             if unwanted:
                 raise LoadError(f"{len(unwanted)} writes of the fill were refused, the first with {unwanted[0]!r}")
 
@@ -77,11 +77,11 @@ def check_http(port, numbers, accepted_of):
             accepted = accepted_of(number)
             status, body = _get(connection, key_of(number))
             if status != 200 or body not in accepted:
-                raise LoadError(f"key {number} should hold one of {accepted} but was answered {status} {body[:50]!r}")
+                raise LoadError(f"key {number} should hold one of {accepted} but got {status} {body[:50]!r}")
             first_count += body == accepted[0]
             status, _ = _get(connection, absent_key_of(number))
             if status != 404:
-                raise LoadError(f"key {absent_key_of(number)} should be absent but was answered {status}")
+                raise LoadError(f"key {absent_key_of(number)} should be absent but got {status}")
     return first_count
 
 
@@ -93,8 +93,8 @@ def count_absent_http(port, numbers):
 
 def _get(connection, key):
     connection.request("GET", f"/v0/entity?id={key}")
-    answer = connection.getresponse()
-    return answer.status, answer.read()
+    response = connection.getresponse()
+    return response.status, response.read()
 
 
 def redis_stat(port, field):
@@ -118,7 +118,7 @@ def run_wrk(core, connections, seconds, script, port, operation, keys_file, roun
         raise LoadError(f"wrk failed: {(done.stdout + done.stderr)[-500:]}")
     counts = {name: int(value) for name, value in (pair.split("=") for pair in line.group(1).split())}
     if counts["requests"] == 0:
-        raise LoadError(f"wrk got no answer at all: {done.stdout[-500:]}")
+        raise LoadError(f"wrk got no response: {done.stdout[-500:]}")
     return counts
 
 

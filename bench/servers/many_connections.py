@@ -27,7 +27,7 @@ GOALS = {"put": ("p99_9", 5), "get": ("p99_9", 5), "delete": ("p99_9", 5), "rang
 # cannot be in the same run.
 JAVA_RANGE_CPU_US = 900
 RANGE_TIMES_CHEAPER = 10
-# A plan is kept, without a backlog, if this share of it is answered.
+# A plan is kept, without a backlog, if this share of it gets a response.
 KEPT = 0.995
 # Writers start before the measurement of the status and end after it.
 WRITERS_AROUND_S = 2
@@ -42,7 +42,7 @@ def add_arguments(parser):
     parser.add_argument("--rows", default=",".join(ROWS), help="(all, separated by commas)")
     parser.add_argument("--status-connections", type=int, default=10, help="(10)")
     parser.add_argument("--writers-rate", type=int, default=0,
-                        help="PUTs a second beside the status, such as twice the breaking point (0: the next when one is answered)")
+                        help="PUTs a second beside the status, such as twice the breaking point (0: the next after each response)")
 
 
 def measure(settings):
@@ -84,7 +84,7 @@ def _beside_writers(settings, kvant, count, seconds):
         try:
             writers.append(under_test.drive(settings, kvant, count, seconds + 2 * WRITERS_AROUND_S, f"-R{settings.writers_rate}",
                                             *KINDS["put"], "--keys", str(settings.keys)))
-        except Exception as error:  # told by the thread that waits
+        except Exception as error:  # raised by the thread that waits
             failures.append(error)
 
     thread = threading.Thread(target=write)
@@ -130,6 +130,6 @@ def show(result, _settings):
         if run["writers"]:
             writers = run["writers"]
             print(f"beside the status, round {run['round']}, {run['connections']} connections: {writers['achieved']:,.0f} PUTs "
-                  f"answered a second, p99 {writers['response_all']['p99'] / 1e6:.1f} ms, by status {writers['statuses']}")
+                  f"with a response a second, p99 {writers['response_all']['p99'] / 1e6:.1f} ms, by status {writers['statuses']}")
     print("\n" + "\n".join(verdicts))
     print("\nA run that is not valid has figures that are the generator's own fault: they are too high, never too low.")

@@ -29,7 +29,7 @@ class Peer:
     name = ""
     programs = []  # to be found on PATH
     package = ""  # what to install when they are not
-    fixed_answer = False  # stores nothing: no fill, no checks of values
+    fixed_response = False  # stores nothing: no fill, no checks of values
     warm_up_s = 1
 
     def __init__(self, settings):
@@ -68,9 +68,9 @@ class Peer:
             time.sleep(0.05)
 
     def ready(self):
-        return self.answers_200("/v0/status")
+        return self.responds_200("/v0/status")
 
-    def answers_200(self, path):
+    def responds_200(self, path):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=1)
         try:
             connection.request("GET", path)
@@ -95,12 +95,12 @@ class Peer:
             return log.read()[-1000:] or "(it printed nothing)"
 
     def fill(self, numbers):
-        if not self.fixed_answer:
+        if not self.fixed_response:
             load.fill_http(self.port, numbers)
 
     def check_filled(self):
         """Checks a sample of the keys after the fill."""
-        if not self.fixed_answer:
+        if not self.fixed_response:
             load.check_http(self.port, self.sample(), lambda number: [load.value_of(number)])
 
     def sample(self):
@@ -143,14 +143,14 @@ class Peer:
         run = load.run_wrk(settings.client_core, settings.connections, seconds, os.path.join(HERE, "workload.lua"),
                            self.port, operation, keys_file, round_number)
         problems = [f"{run[kind]} {kind} errors" for kind in ("connect", "read", "write", "timeout") if run[kind]]
-        refused_wanted = run["requests"] if operation == "absent" and not self.fixed_answer else 0
+        refused_wanted = run["requests"] if operation == "absent" and not self.fixed_response else 0
         if run["status"] != refused_wanted:
-            problems.append(f"{run['status']} answers of 400 and above where {refused_wanted} were expected")
+            problems.append(f"{run['status']} responses of 400 and above where {refused_wanted} were expected")
         return run, problems
 
     def check_after(self, operation, round_number, numbers, request_count):
         """Checks the effect of the operation, and restores deleted keys for the next run."""
-        if self.fixed_answer:
+        if self.fixed_response:
             return []
         if operation == "put":
             # Connections advance through the list together: its first quarter is certainly done.
@@ -181,7 +181,7 @@ class EpollFloor(Peer):
     name = "epoll-floor"
     programs = ["cargo"]
     package = "cargo, or see rustup.rs"
-    fixed_answer = True
+    fixed_response = True
     directory_of_source = os.path.join(HERE, "epoll-floor")
 
     def build(self):
@@ -208,14 +208,14 @@ class Kvant(Peer):
         return ["--selectors", "1", "--sync", "os"]
 
     def ready(self):
-        return self.answers_200("/health")
+        return self.responds_200("/health")
 
 
 class Nginx(Peer):
     name = "nginx"
     programs = ["nginx"]
     package = "nginx-light"
-    fixed_answer = True
+    fixed_response = True
 
     def command(self):
         path = os.path.join(self.directory, "nginx.conf")

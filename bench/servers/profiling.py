@@ -99,13 +99,13 @@ class Recording:
             connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=self.seconds + 60)
             connection.request("POST", f"/v0/profile?{self.query}&duration={self.seconds * 1000:.0f}ms&format=kprof"
                                f"&known={self.known}")
-            answer = connection.getresponse()
-            body = answer.read()
+            response = connection.getresponse()
+            body = response.read()
             connection.close()
-            if answer.status != 200:
-                raise harness.BenchError(f"the profile was answered {answer.status}: {body[:200]!r}")
+            if response.status != 200:
+                raise harness.BenchError(f"the profile got {response.status}: {body[:200]!r}")
             self.bytes = len(body)
-        except Exception as error:  # told by the thread that waits
+        except Exception as error:  # raised by the thread that waits
             self.failure = error
 
 

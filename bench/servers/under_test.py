@@ -62,10 +62,10 @@ class Kvant(peers.Kvant):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         with contextlib.closing(connection):
             connection.request("GET", path)
-            answer = connection.getresponse()
-            body = answer.read()
-        if answer.status != 200:
-            raise load.LoadError(f"{path} was answered {answer.status}: {body[:200]!r}")
+            response = connection.getresponse()
+            body = response.read()
+        if response.status != 200:
+            raise load.LoadError(f"{path} got {response.status}: {body[:200]!r}")
         return body.decode()
 
     def counters(self):

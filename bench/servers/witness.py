@@ -18,7 +18,7 @@ import threading
 import time
 
 CONNECTIONS = 64
-# A request without a response after this time is given up.
+# A request without a response after this time is abandoned.
 GIVE_UP_S = 10
 PAUSE_AFTER_FAILURE_S = 0.05
 
@@ -61,14 +61,14 @@ class Connection:
 
 
 class Witness:
-    """Runs during the block. `answers` are pairs of (status, reason) and service time in nanoseconds.
+    """Runs during the block. `responses` are pairs of (status, reason) and service time in nanoseconds.
 
     Threads: its own thread only appends; figures are read when it has ended.
     """
 
     def __init__(self, port, kind, rate, keys):
         self.port, self.kind, self.rate, self.keys = port, kind, rate, keys
-        self.answers = []
+        self.responses = []
         self.unsent = 0
         self.lost = 0
         self.stop = threading.Event()
@@ -142,12 +142,12 @@ class Witness:
             self._replace(connection)
             return
         connection.received += data
-        answer = parse(connection.received)
-        if answer is None:
+        response = parse(connection.received)
+        if response is None:
             return
-        status, reason, is_last = answer
+        status, reason, is_last = response
         if connection in self.busy:
-            self.answers.append(((status, reason), now_ns - connection.sent_ns))
+            self.responses.append(((status, reason), now_ns - connection.sent_ns))
             self.busy.remove(connection)
             self.free.append(connection)
         connection.received = b""
@@ -174,14 +174,14 @@ class Witness:
     def figures(self):
         """Count and percentiles of the service time by status and reason."""
         by_kind = collections.defaultdict(list)
-        for kind, taken_ns in self.answers:
+        for kind, taken_ns in self.responses:
             by_kind[kind].append(taken_ns)
         return {
             "unsent": self.unsent, "lost": self.lost,
             "answers": [{"status": status, "reason": reason, **_percentiles(taken_ns)}
                         for (status, reason), taken_ns in sorted(by_kind.items())],
-            "admitted": _percentiles([taken_ns for (status, _), taken_ns in self.answers if is_admitted(status)]),
-            "refused": _percentiles([taken_ns for (status, _), taken_ns in self.answers if not is_admitted(status)]),
+            "admitted": _percentiles([taken_ns for (status, _), taken_ns in self.responses if is_admitted(status)]),
+            "refused": _percentiles([taken_ns for (status, _), taken_ns in self.responses if not is_admitted(status)]),
         }
 
 

@@ -66,8 +66,8 @@ class Server:
     def request(self, method, path, timeout_s=RESPONSE_WAIT_MAX_S):
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)) as connection:
             connection.request(method, path)
-            answer = connection.getresponse()
-            return answer.status, answer.read()
+            response = connection.getresponse()
+            return response.status, response.read()
 
     def await_ready(self):
         deadline = time.monotonic() + 60
@@ -120,9 +120,9 @@ def profile(server, chance):
             time.sleep(0.1)
         raise RuntimeError("a recording whose client has left goes on for 10 s")
     # The second recording may have arrived first.
-    while (answer := server.request("POST", path, RESPONSE_WAIT_MAX_S))[0] == 409 and not over.wait(0.1):
+    while (response := server.request("POST", path, RESPONSE_WAIT_MAX_S))[0] == 409 and not over.wait(0.1):
         pass
-    status, body = answer
+    status, body = response
     if over.is_set():
         return
     if status != 200 or not body:
@@ -151,7 +151,7 @@ def storm(server, chance):
             connection.sendall(b"GET /v0/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
         for connection in chance.sample(connections, STORM_CONNECTIONS // 2):
             if not connection.recv(1 << 12).startswith(b"HTTP/1.1 200"):
-                raise RuntimeError("a status in a storm was not answered")
+                raise RuntimeError("a status in a storm got no response")
     counts["storms"] += 1
 
 

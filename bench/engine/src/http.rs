@@ -40,7 +40,7 @@ impl Connection {
         self.send(method, target, content)?;
         let head = self.read_head()?;
         body.clear();
-        let content_bytes = head.content_bytes.ok_or("an answer without a length")?;
+        let content_bytes = head.content_bytes.ok_or("a response without a length")?;
         body.resize(content_bytes, 0);
         self.stream.read_exact(body)?;
         Ok(head.status)
@@ -88,7 +88,7 @@ impl Connection {
 
     fn read_head(&mut self) -> Result<Head, Failure> {
         self.read_line()?;
-        let status = self.line.split(' ').nth(1).ok_or("an answer without a status")?.parse()?;
+        let status = self.line.split(' ').nth(1).ok_or("a response without a status")?.parse()?;
         let mut content_bytes = None;
         loop {
             self.read_line()?;

@@ -1,8 +1,8 @@
 //! A macro for enums with a name per variant.
 
 /// Declares a fieldless enum with `ALL`, its variants in declaration order, `name()`, the text of a
-/// variant, and `from_name()`. Attributes and visibility are kept. `name()` takes the enum by value,
-/// so derive `Clone` and `Copy`.
+/// variant, and `from_name()`. Attributes and visibility are kept. `name()` takes the enum by
+/// value, so derive `Clone` and `Copy`.
 ///
 /// ```
 /// kvant_base::named_enum! {

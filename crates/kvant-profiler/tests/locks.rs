@@ -93,7 +93,7 @@ fn contention_and_holders_are_attributed_to_their_lock() {
     });
     assert!(
         held_for_long_ns >= 0.97 * held_ns,
-        "{held_for_long_ns} of {held_ns} ns are with who held the lock"
+        "{held_for_long_ns} of {held_ns} ns are attributed to the holder of the lock"
     );
     let contended_ns = waited_ns(&recording, WaitKind::Contention, "wanted");
     // Between unlock and the next lock there is no holder to blame.
@@ -186,11 +186,11 @@ fn a_file_system_call_is_a_wait_if_it_is_slow() {
 
 #[test]
 fn a_wait_that_began_in_an_earlier_recording_counts_from_the_start_of_this_one() {
-    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
     let (_, waiter) = profile(|| {
         let wait = move || {
             let _waiting = wait::begin(WaitKind::Idle, "for long");
-            told.recv().expect("somebody tells");
+            receiver.recv().expect("a message");
         };
         let waiter = thread::spawn(wait);
         thread::sleep(Duration::from_millis(50));
@@ -199,7 +199,7 @@ fn a_wait_that_began_in_an_earlier_recording_counts_from_the_start_of_this_one()
     thread::sleep(Duration::from_millis(500));
     let (recording, ()) = profile(|| {
         thread::sleep(Duration::from_millis(100));
-        tell.send(()).expect("somebody waits");
+        sender.send(()).expect("a receiver");
         waiter.join().expect("it ends");
     });
     let waits: Vec<&Sample> =

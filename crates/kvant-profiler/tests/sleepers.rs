@@ -25,8 +25,8 @@ fn sleep_in_the_kernel(turn: u64, mut peer: &UnixStream) {
         0 => thread::sleep(Duration::from_millis(4)),
         1 => thread::park_timeout(Duration::from_millis(4)),
         _ => {
-            peer.write_all(&[0]).expect("somebody answers");
-            peer.read_exact(&mut [0]).expect("an answer");
+            peer.write_all(&[0]).expect("a peer");
+            peer.read_exact(&mut [0]).expect("a response");
         }
     }
     // Without this a tail call would take its place on the stack.
@@ -37,14 +37,14 @@ fn sleep_in_the_kernel(turn: u64, mut peer: &UnixStream) {
 fn burn_and_sleep() -> f64 {
     let (peer, mut other) = UnixStream::pair().expect("two sockets");
     // Not named like the worker.
-    let answerer = thread::Builder::new().name("answerer".to_owned());
-    let answer = move || {
+    let responder = thread::Builder::new().name("responder".to_owned());
+    let respond = move || {
         while other.read_exact(&mut [0]).is_ok() {
             thread::sleep(Duration::from_millis(4));
-            other.write_all(&[0]).expect("somebody waits");
+            other.write_all(&[0]).expect("a reader");
         }
     };
-    answerer.spawn(answer).expect("a thread");
+    responder.spawn(respond).expect("a thread");
     let (mut burnt_ns, mut asleep_ns) = (0, 0);
     for turn in 0..400 {
         burnt_ns += burn_busily(2 * MS);
@@ -85,7 +85,7 @@ fn burn_awake() -> u64 {
 #[test]
 fn the_cost_of_waiting_is_cpu_time() {
     let _turn = turn();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let [waiting, awake] = shares(["burn_in_a_wait", "burn_awake"], move || {
         let (mut waiting_ns, mut awake_ns) = (0, 0);
         // Long enough for many measurements: each stands for 16 waits, disturbances included.
@@ -93,10 +93,11 @@ fn the_cost_of_waiting_is_cpu_time() {
             waiting_ns += burn_in_a_wait();
             awake_ns += burn_awake();
         }
-        tell.send(waiting_ns as f64 / (waiting_ns + awake_ns) as f64 * 100.0)
-            .expect("somebody listens");
+        sender
+            .send(waiting_ns as f64 / (waiting_ns + awake_ns) as f64 * 100.0)
+            .expect("a receiver");
     });
-    let truth = told.recv().expect("it was told");
+    let truth = receiver.recv().expect("a message");
     assert!(
         (waiting - truth).abs() <= 4.0 && (awake - (100.0 - truth)).abs() <= 4.0,
         "{waiting} % waiting, {awake} % awake; in truth {truth} % waiting"
@@ -117,7 +118,7 @@ fn work_before_the_wait(ns: u64) -> u64 {
 #[test]
 fn short_work_between_long_waits_is_sampled() {
     let _turn = turn();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let [after, before] = shares(["work_after_the_wait", "work_before_the_wait"], move || {
         let (mut after_ns, mut before_ns) = (0, 0);
         for _ in 0..5_000 {
@@ -125,10 +126,9 @@ fn short_work_between_long_waits_is_sampled() {
             after_ns += work_after_the_wait(50_000);
             before_ns += work_before_the_wait(50_000);
         }
-        tell.send(after_ns as f64 / (after_ns + before_ns) as f64 * 100.0)
-            .expect("somebody listens");
+        sender.send(after_ns as f64 / (after_ns + before_ns) as f64 * 100.0).expect("a receiver");
     });
-    let truth = told.recv().expect("it was told");
+    let truth = receiver.recv().expect("a message");
     let seen = after / (after + before) * 100.0;
     assert!(
         (seen - truth).abs() <= 8.0,
@@ -140,13 +140,13 @@ fn short_work_between_long_waits_is_sampled() {
 fn sleep_count() -> u64 {
     let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux");
     let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    count.expect("it is there").trim().parse().expect("a number")
+    count.expect("a counter").trim().parse().expect("a number")
 }
 
 #[test]
 fn a_thread_in_an_announced_wait_is_not_woken() {
     let _turn = turn();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     shares([], move || {
         let start_ns = monotonic_ns();
         let before = sleep_count();
@@ -155,9 +155,9 @@ fn a_thread_in_an_announced_wait_is_not_woken() {
             wait_count += 1;
             lock::park(WaitKind::Idle, "test", Some(Duration::from_secs(1)));
         }
-        tell.send((sleep_count() - before, wait_count)).expect("somebody listens");
+        sender.send((sleep_count() - before, wait_count)).expect("a receiver");
     });
-    let (sleep_count, wait_count) = told.recv().expect("it was told");
+    let (sleep_count, wait_count) = receiver.recv().expect("a message");
     // Its timer fires once in a wait and then rests until the end of the wait.
     assert!(sleep_count <= 2 * wait_count, "{sleep_count} sleeps in {wait_count} waits");
 }
@@ -166,14 +166,14 @@ fn a_thread_in_an_announced_wait_is_not_woken() {
 #[test]
 fn a_thread_that_sleeps_unannounced_is_soon_woken_rarely() {
     let _turn = turn();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     shares([], move || {
         lock::park(WaitKind::Idle, "test", Some(Duration::from_millis(1)));
         let before = sleep_count();
         thread::sleep(Duration::from_millis(1_500));
-        tell.send(sleep_count() - before).expect("somebody listens");
+        sender.send(sleep_count() - before).expect("a receiver");
     });
-    let sleep_count = told.recv().expect("it was told");
+    let sleep_count = receiver.recv().expect("a message");
     // At the full rate it would be woken 3,000 times.
     assert!(sleep_count <= 100, "woken {sleep_count} times");
 }

@@ -202,14 +202,14 @@ fn no_request_fails_while_all_threads_are_interrupted() {
 #[test]
 fn space_is_reserved_while_the_thread_is_interrupted() {
     let _turn = turn();
-    // tmpfs gives back all that an interrupted call had reserved.
+    // tmpfs releases all that an interrupted call had reserved.
     let parents = [Path::new("/dev/shm").to_owned(), std::env::temp_dir()];
     for parent in parents.iter().filter(|parent| parent.is_dir()) {
         let dir = TempDir::new(parent);
         let file = Env::posix().fs.create(&dir.0.join("file")).expect("a new file");
         let bytes = 32 << 20;
-        interrupted(|| file.allocate(bytes)).0.expect("there is room");
-        assert_eq!(file.len_bytes().expect("it is there"), bytes);
+        interrupted(|| file.allocate(bytes)).0.expect("enough space");
+        assert_eq!(file.len_bytes().expect("it exists"), bytes);
     }
 }
 
@@ -227,7 +227,7 @@ fn a_handshake_completes_while_the_thread_is_interrupted() {
     });
     let (shaken, _) = interrupted(|| target.shake_hands(None, Duration::from_secs(60)));
     server.join().expect("it only waits");
-    let error = shaken.expect_err("the server says nothing").to_string();
+    let error = shaken.expect_err("the server is silent").to_string();
     assert!(!error.to_lowercase().contains("interrupted"), "{error}");
 }
 

@@ -15,9 +15,9 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 
 const HEAD_END: &[u8; 4] = b"\r\n\r\n";
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nvalue0000001";
+const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nvalue0000001";
 /// Responses per `send`, for pipelined requests.
-const ANSWERS_PER_SEND: usize = 256;
+const RESPONSES_PER_SEND: usize = 256;
 const READ_BYTES: usize = 64 << 10;
 const EVENTS_PER_WAIT: usize = 256;
 
@@ -42,7 +42,7 @@ fn serve(listener: &TcpListener) -> io::Result<()> {
     let epoll_fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
     watch(epoll_fd, listener.as_raw_fd(), libc::EPOLLIN)?;
 
-    let answers = ANSWER.repeat(ANSWERS_PER_SEND);
+    let responses = RESPONSE.repeat(RESPONSES_PER_SEND);
     let mut received = vec![0; HEAD_END.len() + READ_BYTES];
     let mut connections: Vec<Option<Connection>> = Vec::new(); // by descriptor
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS_PER_WAIT];
@@ -59,7 +59,7 @@ fn serve(listener: &TcpListener) -> io::Result<()> {
             if fd == listener.as_raw_fd() as usize {
                 accept(listener, epoll_fd, &mut connections)?;
             } else if let Some(connection) = &mut connections[fd] {
-                match turn(connection, &mut received, &answers) {
+                match turn(connection, &mut received, &responses) {
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                     // Closed or reset by the peer. Closing the socket removes it from the epoll
                     // set.
@@ -94,8 +94,8 @@ fn accept(
 
 /// Sends pending responses, then responds to all received requests. Any error but `WouldBlock` ends
 /// the connection.
-fn turn(connection: &mut Connection, received: &mut [u8], answers: &[u8]) -> io::Result<()> {
-    send_owed(connection, answers)?;
+fn turn(connection: &mut Connection, received: &mut [u8], responses: &[u8]) -> io::Result<()> {
+    send_owed(connection, responses)?;
     loop {
         // An earlier part of a blank line goes in front, so that one search finds every blank line.
         let matched = connection.matched;
@@ -106,19 +106,19 @@ fn turn(connection: &mut Connection, received: &mut [u8], answers: &[u8]) -> io:
         }
         let (heads, matched) = count_heads(&received[..matched + count]);
         connection.matched = matched;
-        connection.owed_bytes = heads * ANSWER.len();
-        send_owed(connection, answers)?;
+        connection.owed_bytes = heads * RESPONSE.len();
+        send_owed(connection, responses)?;
         if count < READ_BYTES {
             return Ok(());
         }
     }
 }
 
-fn send_owed(connection: &mut Connection, answers: &[u8]) -> io::Result<()> {
+fn send_owed(connection: &mut Connection, responses: &[u8]) -> io::Result<()> {
     while connection.owed_bytes > 0 {
         // The pending bytes determine how much of a response the peer already has.
-        let sent_bytes = (ANSWER.len() - connection.owed_bytes % ANSWER.len()) % ANSWER.len();
-        let bytes = &answers[sent_bytes..];
+        let sent_bytes = (RESPONSE.len() - connection.owed_bytes % RESPONSE.len()) % RESPONSE.len();
+        let bytes = &responses[sent_bytes..];
         let bytes = &bytes[..connection.owed_bytes.min(bytes.len())];
         connection.owed_bytes -= connection.stream.write(bytes)?;
     }

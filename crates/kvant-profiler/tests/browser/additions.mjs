@@ -41,7 +41,7 @@ export function additions({ dir, base, other, expect, expectNear }) {
     async 'CPU time without samples has its own box and row'(open) {
       const page = await open(made);
       const gap = notSampled(base);
-      expect('there is some', gap > 0);
+      expect('some is missing', gap > 0);
       const { lines } = await page.find(1, GAP);
       expect(`${GAP}: ${lines}`, Math.abs(percentOf(lines) - (100 * gap) / whole) < 0.01);
       await page.page.click('#tab-table');

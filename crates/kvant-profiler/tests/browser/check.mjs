@@ -76,7 +76,7 @@ const CHECKS = {
       }
     }
     const { text } = await page.search('(');
-    expect(`a broken expression is told: ${text}`, text.includes('not a regular expression'));
+    expect(`a broken expression is reported: ${text}`, text.includes('not a regular expression'));
     await page.search('compaction|flush');
     await page.page.check('text=only matching');
     await page.choose('cpu');

@@ -1,4 +1,4 @@
-//! A program with known shares of CPU time: a thread answers requests that another thread makes at
+//! A program with known shares of CPU time: a thread serves requests that another thread makes at
 //! random times, and measures each part of its work with its CPU clock.
 
 use super::{Names, thread_cpu_ns};
@@ -101,23 +101,23 @@ fn make_short_calls(files: &Files, count: u64) {
         let written = (&files.null).write(&[0; 64]);
         assert_eq!(written.expect("it takes all"), 64);
         let written = (&files.own.0).write(&[0; 200]);
-        assert_eq!(written.expect("there is room"), 200);
+        assert_eq!(written.expect("enough space"), 200);
         let read = (&files.own.1).read(&mut [0; 200]);
-        assert_eq!(read.expect("it is there"), 200);
+        assert_eq!(read.expect("it exists"), 200);
     }
     black_box(count);
 }
 
 #[inline(never)]
 fn make_a_long_call(files: &Files, bytes: &mut [u8]) {
-    files.memory.write_all_at(bytes, 0).expect("there is room");
+    files.memory.write_all_at(bytes, 0).expect("enough space");
     black_box(bytes);
 }
 
 #[inline(never)]
 fn write_in_a_wait(files: &Files, bytes: &[u8]) {
     let waiting = wait::begin(WaitKind::Io, "known_write");
-    files.memory.write_all_at(bytes, 1 << 20).expect("there is room");
+    files.memory.write_all_at(bytes, 1 << 20).expect("enough space");
     drop(waiting);
     black_box(bytes);
 }
@@ -168,8 +168,8 @@ fn clock_cost_ns() -> u64 {
     costs[50]
 }
 
-/// Answers requests of about 30 us until there are no more.
-fn answer(files: &Files, plan: &Plan, mut seed: u64) -> Measured {
+/// Serves requests of about 30 us until there are no more.
+fn serve(files: &Files, plan: &Plan, mut seed: u64) -> Measured {
     let mut bytes = vec![1; LONG_BYTES];
     let clock_ns = clock_cost_ns();
     let (mut by_part_ns, mut clocks_ns, mut wait_count) = ([0; PART_COUNT], 0, 0);
@@ -216,7 +216,7 @@ fn answer(files: &Files, plan: &Plan, mut seed: u64) -> Measured {
     Measured { by_part_ns, total_ns, wall_ns, wait_count }
 }
 
-/// Makes requests at random times, so that the answering thread is busy for `load` per cent.
+/// Makes requests at random times, so that the serving thread is busy for `load` per cent.
 fn make_requests(mut to: UnixStream, plan: &Plan, mut seed: u64) {
     let gap_ns = SERVICE_NS * 100 / plan.load;
     let mut due_ns = monotonic_ns();
@@ -228,7 +228,7 @@ fn make_requests(mut to: UnixStream, plan: &Plan, mut seed: u64) {
         if due_ns > now_ns {
             thread::sleep(Duration::from_nanos(due_ns - now_ns));
         }
-        to.write_all(&[1]).expect("somebody reads");
+        to.write_all(&[1]).expect("a reader");
     }
 }
 
@@ -245,7 +245,7 @@ pub(crate) fn run(plan: Plan) -> Outcome {
         let (requests, to) = UnixStream::pair().expect("two sockets");
         requests.set_nonblocking(true).expect("a socket");
         let files = Files {
-            null: File::create("/dev/null").expect("it is there"),
+            null: File::create("/dev/null").expect("it exists"),
             memory: memory.into(),
             own: UnixStream::pair().expect("two sockets"),
             requests,
@@ -253,7 +253,7 @@ pub(crate) fn run(plan: Plan) -> Outcome {
         let worker = thread::Builder::new().name("worker".to_owned());
         let work = move || {
             thread::sleep(super::FOUND_WITHIN);
-            answer(&files, &plan, seed)
+            serve(&files, &plan, seed)
         };
         workers.push(worker.spawn(work).expect("a thread"));
         makers.push(thread::spawn(move || {

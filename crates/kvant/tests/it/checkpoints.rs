@@ -85,7 +85,7 @@ fn a_checkpoint_on_another_file_system_is_rejected_and_leaves_nothing() {
     let dir = TempDir::new();
     let device = |path: &Path| std::fs::metadata(path).map(|metadata| metadata.dev()).ok();
     if device(shared_memory).is_none_or(|shared| Some(shared) == device(dir.path())) {
-        println!("there is no other file system here: nothing is tested");
+        println!("this machine has no other file system: nothing is tested");
         return;
     }
     let data = dir.path().join("data");

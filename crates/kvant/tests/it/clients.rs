@@ -45,11 +45,11 @@ pub(crate) struct Plan {
     pub(crate) operator: bool,
 }
 
-/// Requests that a server never answered, and how many of them its successor has.
+/// Requests without a response, and how many of them the next server has.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) records: usize,
-    pub(crate) unanswered: usize,
+    pub(crate) pending: usize,
     pub(crate) performed: usize,
 }
 
@@ -101,14 +101,14 @@ impl Clients {
         let mut found = Found { records: records.len(), ..Found::default() };
         let mut records: Records = records.into_iter().collect();
         for ledger in &mut self.0 {
-            let (unanswered, performed) = ledger.reconcile(&mut records);
-            found.unanswered += unanswered;
+            let (pending, performed) = ledger.reconcile(&mut records);
+            found.pending += pending;
             found.performed += performed;
         }
         let strangers: Vec<_> = records.keys().map(|key| String::from_utf8_lossy(key)).collect();
         assert!(strangers.is_empty(), "no client wrote {strangers:?}");
         for ledger in &mut self.0 {
-            get_all(ledger, &mut connection).expect("every key is answered");
+            get_all(ledger, &mut connection).expect("a response for every key");
         }
         found
     }
@@ -131,7 +131,7 @@ fn write(
         let (requests, count) = ledger.send_some(PIPELINED_MAX);
         connection.send(&requests)?;
         for _ in 0..count {
-            if ledger.answered(&connection.receive()?) {
+            if ledger.take_response(&connection.receive()?) {
                 acknowledged.send(()).expect("somebody counts");
             }
         }
@@ -160,7 +160,7 @@ fn get_all(ledger: &mut Ledger, connection: &mut Connection) -> io::Result<()> {
         for _ in some {
             let response = connection.receive()?;
             assert_ne!(response.status, 503, "nothing stalls a read");
-            ledger.answered(&response);
+            ledger.take_response(&response);
         }
     }
     Ok(())

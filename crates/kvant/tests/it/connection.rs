@@ -1,4 +1,4 @@
-//! One keep-alive connection, for clients that track which requests were answered.
+//! One keep-alive connection, for clients that track which requests have a response.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -32,7 +32,7 @@ impl Connection {
         self.stream.get_mut().write_all(requests)
     }
 
-    /// The response to the oldest unanswered request.
+    /// The response to the oldest pending request.
     pub(crate) fn receive(&mut self) -> io::Result<Response> {
         let status_line = self.line()?;
         let status = status_line

@@ -2,7 +2,7 @@
 
 use crate::clients::seed;
 use crate::small_disk::{
-    Records, SmallDisk, ask, assert_records, delete, delete_most, fill, health, key,
+    Records, SmallDisk, assert_records, delete, delete_most, exchange, fill, health, key,
     put_when_healed, request, start,
 };
 use kvant_env::rng::Rng;
@@ -16,7 +16,7 @@ fn a_disk_that_the_server_filled_takes_deletes_and_puts_again() {
     let (server, mut connection) = start(&disk.data());
     fill(&mut connection, &mut rng, &mut records, 8_000);
     assert!(records.len() > 4_000, "{} records of 8,000 bytes", records.len());
-    let rejected = ask(&mut connection, &request("PUT", "more", &[0; 8_000]));
+    let rejected = exchange(&mut connection, &request("PUT", "more", &[0; 8_000]));
     assert_eq!(rejected.status, 507);
     assert!(String::from_utf8_lossy(&rejected.body).contains("no-space"));
     delete_most(&mut connection, &mut rng, &mut records, usize::MAX);
@@ -40,7 +40,7 @@ fn deletes_go_on_beside_a_program_that_fills_the_disk_and_reads_without_a_byte_l
     let mut records = Records::new();
     let puts: Vec<_> = (0..2_000).map(|number| (key(number), rng.bytes(4_000))).collect();
     for (key, value) in puts {
-        assert_eq!(ask(&mut connection, &request("PUT", &key, &value)).status, 201);
+        assert_eq!(exchange(&mut connection, &request("PUT", &key, &value)).status, 201);
         records.insert(key, value);
     }
     disk.fill();
@@ -49,14 +49,14 @@ fn deletes_go_on_beside_a_program_that_fills_the_disk_and_reads_without_a_byte_l
     delete_most(&mut connection, &mut rng, &mut records, usize::MAX);
     server.kill();
 
-    fs::remove_file(disk.data().join("RESERVE")).expect("there is a reserve");
+    fs::remove_file(disk.data().join("RESERVE")).expect("a reserve");
     disk.fill();
     let (_server, mut connection) = start(&disk.data());
     assert_records(&mut connection, &records);
     assert_eq!(health(&mut connection), "no-space");
-    assert_eq!(ask(&mut connection, &request("PUT", "more", b"")).status, 507);
+    assert_eq!(exchange(&mut connection, &request("PUT", "more", b"")).status, 507);
     // A delete finds space where opening has removed an obsolete file.
-    let deleted = ask(&mut connection, &request("DELETE", "more", b"")).status;
+    let deleted = exchange(&mut connection, &request("DELETE", "more", b"")).status;
     assert!(matches!(deleted, 202 | 507), "{deleted}");
     disk.free();
     put_when_healed(&mut connection);

@@ -23,12 +23,12 @@ fn count() -> usize {
 fn resident_bytes(pid: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).expect("the kernel tells");
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).expect("the kernel reports it");
     kib.parse::<usize>().expect("a number") << 10
 }
 
 /// Sends a request on each connection and reads the response.
-fn ask(connections: &mut [TcpStream], request: &str, end: &str) {
+fn exchange(connections: &mut [TcpStream], request: &str, end: &str) {
     for stream in connections {
         stream.write_all(request.as_bytes()).expect("the server takes it");
         let mut response = Vec::new();
@@ -69,25 +69,25 @@ fn an_idle_connection_holds_a_few_kib() {
         stream
     };
     // The allocations of the first requests are not counted.
-    ask(&mut [connect()], PLAIN, "}");
-    ask(&mut [connect()], OTHER, "0\r\n\r\n");
+    exchange(&mut [connect()], PLAIN, "}");
+    exchange(&mut [connect()], OTHER, "0\r\n\r\n");
     let before = resident_bytes(server.pid());
     let mut connections: Vec<TcpStream> = (0..count).map(|_| connect()).collect();
-    ask(&mut connections, PLAIN, "}");
+    exchange(&mut connections, PLAIN, "}");
     let each = |bytes: usize| bytes.saturating_sub(before) / count;
     let plain_bytes = each(resident_bytes(server.pid()));
-    ask(&mut connections, OTHER, "0\r\n\r\n");
+    exchange(&mut connections, OTHER, "0\r\n\r\n");
     let hyper_bytes = each(resident_bytes(server.pid()));
     while counted_bytes(&mut connect()) > count * (5 << 10) {
         std::thread::sleep(Duration::from_millis(20));
     }
     let rested_bytes = each(resident_bytes(server.pid()));
     println!(
-        "{count} idle connections: {plain_bytes} bytes each after a plain request, {hyper_bytes} after one that hyper \
-         answered, {rested_bytes} when idle"
+        "{count} idle connections: {plain_bytes} bytes each after a plain request, {hyper_bytes} after one \
+         through hyper, {rested_bytes} when idle"
     );
     assert!(plain_bytes < 16 << 10, "{plain_bytes}");
     // The allocator may keep free memory.
     assert!(hyper_bytes < 64 << 10, "{hyper_bytes}");
-    ask(&mut connections, PLAIN, "}");
+    exchange(&mut connections, PLAIN, "}");
 }

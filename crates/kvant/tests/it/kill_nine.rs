@@ -44,10 +44,10 @@ fn acknowledged_writes_survive_kill_nine() {
         let (acknowledged, ()) = clients.write_until(server, &plan, TestServer::kill);
         println!(
             "cycle {cycle}, {sync}: {logs_left} logs, {recoveries_killed} recoveries killed; {} records, {tables:?} tables by \
-             level, {} of {} unanswered requests performed; killed after {acknowledged} acknowledged writes{}",
+             level, {} of {} pending requests performed; killed after {acknowledged} acknowledged writes{}",
             found.records,
             found.performed,
-            found.unanswered,
+            found.pending,
             if plan.operator { ", compacting" } else { "" }
         );
         acknowledged_total += acknowledged;

@@ -41,8 +41,7 @@ pub(crate) fn run_kvant(args: &[&str]) -> Finished {
     run(kvant().args(args))
 }
 
-/// The result of `run`, which is repeated a few times while `is_enough` says that it is too little
-/// to judge.
+/// The result of `run`, which is repeated while it is too little to judge, at most eight times.
 pub(crate) fn run_again_while(
     is_too_little: impl Fn(&Finished) -> bool,
     mut run: impl FnMut() -> Finished,

@@ -1,10 +1,10 @@
 //! One client's knowledge of its keys: the state that the server has acknowledged, and the
-//! unanswered requests.
+//! pending requests.
 //!
 //! 1. Keys belong to one client, which sends requests on one connection at a time: its history is a
 //!    sequence.
 //! 2. A server performs the requests of a connection in order (RFC 9112, 9.3.2), so a crash leaves
-//!    a prefix of the unanswered ones: [`Ledger::reconcile`] determines which.
+//!    a prefix of the pending ones: [`Ledger::reconcile`] determines which.
 //! 3. A value follows from client, key and counter, so that the ledger stores no values and detects
 //!    wrong ones.
 
@@ -41,7 +41,7 @@ pub(crate) struct Ledger {
     counter: u64,
     acknowledged: BTreeMap<u64, Version>,
     /// In the order of sending.
-    unanswered: VecDeque<Op>,
+    pending: VecDeque<Op>,
 }
 
 impl Ledger {
@@ -52,7 +52,7 @@ impl Ledger {
             rng: Rng::new(seed),
             counter: 0,
             acknowledged: BTreeMap::new(),
-            unanswered: VecDeque::new(),
+            pending: VecDeque::new(),
         }
     }
 
@@ -68,7 +68,7 @@ impl Ledger {
                 _ => Op::Put(number, self.next_version()),
             };
             self.request(op, &mut requests);
-            self.unanswered.push_back(op);
+            self.pending.push_back(op);
         }
         (requests, count)
     }
@@ -105,9 +105,9 @@ impl Ledger {
         out.extend_from_slice(&value);
     }
 
-    /// Takes the response to the oldest unanswered request; whether it acknowledges a write.
-    pub(crate) fn answered(&mut self, response: &Response) -> bool {
-        let op = self.unanswered.pop_front().expect("responses follow their requests");
+    /// Takes the response to the oldest pending request; whether it acknowledges a write.
+    pub(crate) fn take_response(&mut self, response: &Response) -> bool {
+        let op = self.pending.pop_front().expect("responses follow their requests");
         match (op, response.status) {
             (Op::Put(..), 201) | (Op::Delete(_), 202) => {
                 apply(&mut self.acknowledged, op);
@@ -129,26 +129,26 @@ impl Ledger {
     }
 
     /// Compares the records of a restarted server with the allowed states, and adopts the server's
-    /// state for unanswered requests: it must not change afterwards. Removes this client's records
-    /// from `found`. Returns the number of unanswered requests and how many of them were performed.
+    /// state for pending requests: it must not change afterwards. Removes this client's records
+    /// from `found`. Returns the number of pending requests and how many of them were performed.
     pub(crate) fn reconcile(&mut self, found: &mut Records) -> (usize, usize) {
         let found: BTreeMap<u64, Vec<u8>> = (0..KEYS)
             .filter_map(|number| Some((number, found.remove(self.key(number).as_bytes())?)))
             .collect();
-        let unanswered = std::mem::take(&mut self.unanswered);
-        let touched: BTreeSet<u64> = unanswered.iter().map(|op| op.number()).collect();
+        let pending = std::mem::take(&mut self.pending);
+        let touched: BTreeSet<u64> = pending.iter().map(|op| op.number()).collect();
         for number in (0..KEYS).filter(|number| !touched.contains(number)) {
             self.assert_found(&self.acknowledged, number, found.get(&number).map(Vec::as_slice));
         }
         // Of several prefixes with the same result, any will do.
-        for performed in 0..=unanswered.len() {
+        for performed in 0..=pending.len() {
             let mut state = self.acknowledged.clone();
-            unanswered.iter().take(performed).for_each(|op| apply(&mut state, *op));
+            pending.iter().take(performed).for_each(|op| apply(&mut state, *op));
             let agrees =
                 |number: &u64| self.is_found(&state, *number, found.get(number).map(Vec::as_slice));
             if touched.iter().all(agrees) {
                 self.acknowledged = state;
-                return (unanswered.len(), performed);
+                return (pending.len(), performed);
             }
         }
         let states: Vec<String> = touched
@@ -162,7 +162,7 @@ impl Ledger {
             })
             .collect();
         panic!(
-            "client {}: the server kept no prefix of the unanswered {unanswered:?}\n{}",
+            "client {}: the server kept no prefix of the pending {pending:?}\n{}",
             self.client,
             states.join("\n")
         );
@@ -173,7 +173,7 @@ impl Ledger {
         (0..KEYS).map(|number| {
             let mut request = Vec::new();
             self.request(Op::Get(number), &mut request);
-            self.unanswered.push_back(Op::Get(number));
+            self.pending.push_back(Op::Get(number));
             request
         })
     }

@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpListener};
 const SMALL: [&str; 4] = ["-t1", "-c2", "-R200", "--quiet"];
 
 /// Responds to each request with `status` while the test runs.
-fn answering(status: u16) -> SocketAddr {
+fn responding(status: u16) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
     let addr = listener.local_addr().expect("bound");
     std::thread::spawn(move || {
@@ -88,7 +88,7 @@ fn a_load_ends_after_a_number_of_requests() {
 
 #[test]
 fn a_failed_assertion_ends_the_load() {
-    let url = format!("http://{}/", answering(500));
+    let url = format!("http://{}/", responding(500));
     let begin = std::time::Instant::now();
     let args = ["load", "-t1", "-c2", "-d10m", "-R50,100", "--quiet"];
     let asserts = ["--assert", "rate>=1", "--assert", "errors==0", "--abort-on-fail"];
@@ -103,7 +103,7 @@ fn a_failed_assertion_ends_the_load() {
 
 #[test]
 fn an_assertion_that_only_the_end_decides_ends_the_load_between_rates() {
-    let url = format!("http://{}/", answering(200));
+    let url = format!("http://{}/", responding(200));
     let args = ["load", "-t1", "-c2", "-d300ms", "-R20,40,60", "--quiet"];
     let kept = ["--assert", "errors==0", "--abort-on-fail"];
     let done = run_kvant(&[&args[..], &kept, &[&url]].concat());

@@ -77,7 +77,7 @@ fn the_server_is_distinguished_from_other_processes() {
     let printed = good_load(&server, &args, "/v0/status");
     let result = ResultFile::read(&json).expect("a result");
     let phase = &result.phases[0].outcome;
-    let machine = phase.machine.expect("Linux tells");
+    let machine = phase.machine.expect("Linux reports it");
     let server_part = machine.server_part.expect("it listens on this machine");
     assert!(server_part > 0.0 && machine.generator_part > 0.0, "{machine:?}");
     assert!(!machine.others_include_server, "{machine:?}");

@@ -20,7 +20,7 @@ fn most_resident_bytes(server: &TestServer) -> usize {
         std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    kib.expect("the kernel tells").parse::<usize>().expect("a number") << 10
+    kib.expect("the kernel reports it").parse::<usize>().expect("a number") << 10
 }
 
 #[track_caller]
@@ -69,7 +69,7 @@ fn send_to_all(connections: &[TcpStream], bytes: &[u8]) {
 }
 
 /// Sends a request on an open connection and checks the status.
-fn ask(stream: &mut TcpStream, request: &[u8], status: &str) {
+fn exchange(stream: &mut TcpStream, request: &[u8], status: &str) {
     stream.write_all(request).expect("the server takes it");
     let mut response = [0; 4096];
     let count = stream.read(&mut response).expect("a response");
@@ -82,7 +82,7 @@ fn put(stream: &mut TcpStream, key: &str, value: &[u8]) {
         "PUT /v0/entity?id={key} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
         value.len()
     );
-    ask(stream, &[head.as_bytes(), value].concat(), "201");
+    exchange(stream, &[head.as_bytes(), value].concat(), "201");
 }
 
 /// Incompressible bytes.
@@ -110,7 +110,7 @@ fn endless_heads_stay_within_the_memory() {
             (0..header_count).map(|i| format!("H{i:02}: {}\r\n", "v".repeat(7_993))).collect();
         let head = format!("GET /v0/status HTTP/1.1\r\nHost: x\r\n{headers}");
         send_to_all(&connections, head.as_bytes());
-        ask(&mut connect(&server), b"GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\n", "200");
+        exchange(&mut connect(&server), b"GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\n", "200");
     }
     assert_within_budget(&server);
 }
@@ -159,7 +159,7 @@ fn unread_long_values_cost_neither_memory_nor_time() {
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(1) {
         put(&mut other, "short", b"value");
-        ask(&mut other, b"GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\n", "200");
+        exchange(&mut other, b"GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\n", "200");
         std::thread::sleep(Duration::from_millis(10));
     }
     let ticks = cpu_ticks(&server) - before;

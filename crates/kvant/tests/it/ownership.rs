@@ -36,7 +36,7 @@ fn a_deleted_lock_file_lets_no_second_owner_in() {
 
 /// Checks that only the owner has access to `path` and below; returns the number of files.
 fn assert_private(path: &Path) -> usize {
-    let metadata = std::fs::symlink_metadata(path).expect("it is there");
+    let metadata = std::fs::symlink_metadata(path).expect("it exists");
     let mode = metadata.permissions().mode() & 0o777;
     if metadata.is_dir() {
         assert_eq!(mode, 0o700, "{}", path.display());

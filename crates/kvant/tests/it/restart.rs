@@ -51,7 +51,7 @@ fn a_recovering_server_reports_progress_and_then_has_everything() {
             "PUT /v0/entity?id={number:04} HTTP/1.1\r\nHost: x\r\nContent-Length: {VALUE_BYTES}\r\n\r\n"
         );
         connection.send(&[head.as_bytes(), &value(number)].concat()).expect("taken");
-        assert_eq!(connection.receive().expect("answered").status, 201);
+        assert_eq!(connection.receive().expect("a response").status, 201);
     }
     server.kill();
 

@@ -89,7 +89,7 @@ fn an_address_in_use_is_rejected() {
 
 /// The value of a field of `/proc/PID/.../status`.
 fn status_field(path: &Path, field: &str) -> String {
-    let status = std::fs::read_to_string(path).expect("the kernel tells");
+    let status = std::fs::read_to_string(path).expect("the kernel reports it");
     let line = status.lines().find_map(|line| line.strip_prefix(field));
     line.expect("every thread has this field").trim_start_matches(':').trim().to_string()
 }
@@ -205,7 +205,7 @@ fn a_request_in_flight_is_finished_before_the_end() {
     server.wait_for_event("stopping");
     half.write_all(b"hello").expect("taken");
     let mut response = Vec::new();
-    half.read_to_end(&mut response).expect("answered and closed");
+    half.read_to_end(&mut response).expect("a response and the end");
     assert_status(&response, "201");
     assert_eq!(server.wait().code, Some(0));
     assert!(TestServer::start(dir.path()).exchange(GET).ends_with(b"\r\n\r\nhello"));

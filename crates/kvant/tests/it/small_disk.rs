@@ -86,7 +86,7 @@ impl SmallDisk {
     }
 
     pub(crate) fn free(&self) {
-        fs::remove_file(self.0.path().join("filler")).expect("the filler is there");
+        fs::remove_file(self.0.path().join("filler")).expect("a filler");
     }
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn request(method: &str, key: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-pub(crate) fn ask(connection: &mut Connection, request: &[u8]) -> Response {
+pub(crate) fn exchange(connection: &mut Connection, request: &[u8]) -> Response {
     connection.send(request).expect("the server takes requests");
     connection.receive().expect("the server responds")
 }
@@ -180,7 +180,7 @@ pub(crate) fn delete_most(
 pub(crate) fn put_when_healed(connection: &mut Connection) -> Duration {
     let since = Instant::now();
     loop {
-        let response = ask(connection, &request("PUT", "healed", b"v"));
+        let response = exchange(connection, &request("PUT", "healed", b"v"));
         match response.status {
             201 => break,
             507 if since.elapsed() < HEAL_MAX => std::thread::sleep(Duration::from_millis(50)),
@@ -188,12 +188,12 @@ pub(crate) fn put_when_healed(connection: &mut Connection) -> Duration {
         }
     }
     let took = since.elapsed();
-    assert_eq!(ask(connection, &request("DELETE", "healed", b"")).status, 202);
+    assert_eq!(exchange(connection, &request("DELETE", "healed", b"")).status, 202);
     took
 }
 
 pub(crate) fn assert_records(connection: &mut Connection, records: &Records) {
-    let found = connection.all_records().expect("a range is answered");
+    let found = connection.all_records().expect("a response");
     let found: Records = found
         .into_iter()
         .map(|(key, value)| (String::from_utf8(key).expect("our keys"), value))
@@ -202,7 +202,7 @@ pub(crate) fn assert_records(connection: &mut Connection, records: &Records) {
 }
 
 pub(crate) fn health(connection: &mut Connection) -> String {
-    let response = ask(connection, b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
+    let response = exchange(connection, b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(response.status, 200);
     let body: serde_json::Value = serde_json::from_slice(&response.body).expect("JSON");
     body["writes"].as_str().expect("whether writes succeed").to_string()

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 
 /// One request on a connection that stays open.
-fn ask(client: &mut Connection, method: &str, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
+fn exchange(client: &mut Connection, method: &str, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
     let head =
         format!("{method} {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
     client.send(&[head.as_bytes(), body].concat()).expect("the server takes the request");
@@ -46,19 +46,19 @@ fn a_shortage_of_descriptors_fences_nothing() {
     let mut client = Connection::open(server.addr()).expect("the server listens");
     // Each step of a flush fails in turn: creating a file, syncing its name, opening it again.
     for spare in 0..6 {
-        assert_eq!(ask(&mut client, "PUT", "/v0/entity?id=before", b"1").0, 201);
+        assert_eq!(exchange(&mut client, "PUT", "/v0/entity?id=before", b"1").0, 201);
         let next = next_descriptor(&server);
         let before = set_limit(&server, Resource::Nofile, Some(next + spare));
-        let (status, body) = ask(&mut client, "POST", "/v0/admin/flush", b"");
+        let (status, body) = exchange(&mut client, "POST", "/v0/admin/flush", b"");
         if status != 200 {
             assert_eq!((status, &json(&body)["type"]), (500, &"io".into()), "{spare} spare");
         }
-        let (status, body) = ask(&mut client, "PUT", "/v0/entity?id=during", b"2");
+        let (status, body) = exchange(&mut client, "PUT", "/v0/entity?id=during", b"2");
         assert_eq!(status, 201, "{spare} spare: {}", String::from_utf8_lossy(&body));
-        let (status, body) = ask(&mut client, "GET", "/health", b"");
+        let (status, body) = exchange(&mut client, "GET", "/health", b"");
         assert_eq!(status, 200, "{spare} spare: {}", String::from_utf8_lossy(&body));
         set_limit(&server, Resource::Nofile, before);
-        assert_eq!(ask(&mut client, "POST", "/v0/admin/flush", b"").0, 200, "{spare} spare");
+        assert_eq!(exchange(&mut client, "POST", "/v0/admin/flush", b"").0, 200, "{spare} spare");
     }
     assert_eq!(server.stop().code, Some(0));
 }
@@ -69,13 +69,13 @@ fn with_64_descriptors_files_have_theirs_while_connections_are_full() {
     let args = ["--sync", "always", "--selectors", "2", "--memory", "64MiB"];
     let server = TestServer::start_after("ulimit -n 64", &dir.path().join("data"), &args);
     let mut client = Connection::open(server.addr()).expect("the server listens");
-    assert_eq!(ask(&mut client, "PUT", "/v0/entity?id=first", b"v").0, 201);
+    assert_eq!(exchange(&mut client, "PUT", "/v0/entity?id=first", b"v").0, 201);
     let mut storm: Vec<Connection> = (0..100)
         .map(|_| Connection::open(server.addr()).expect("the kernel completes it"))
         .collect();
     let is_full = |_| {
         std::thread::sleep(std::time::Duration::from_millis(1));
-        let stats = json(&ask(&mut client, "GET", "/v0/stats", b"").1);
+        let stats = json(&exchange(&mut client, "GET", "/v0/stats", b"").1);
         let (open, most) =
             (&stats["server"]["connections_open"], &stats["server"]["connections_max"]);
         (open == most).then(|| most.as_u64().expect("a count"))
@@ -86,18 +86,22 @@ fn with_64_descriptors_files_have_theirs_while_connections_are_full() {
         for key in 0..20 {
             let target = format!("/v0/entity?id=k{key}");
             let value = format!("{round}");
-            assert_eq!(ask(&mut client, "PUT", &target, value.as_bytes()).0, 201, "round {round}");
+            assert_eq!(
+                exchange(&mut client, "PUT", &target, value.as_bytes()).0,
+                201,
+                "round {round}"
+            );
         }
         let operation = ["flush", "flush", "compact"][round % 3];
-        let (status, body) = ask(&mut client, "POST", &format!("/v0/admin/{operation}"), b"");
+        let (status, body) = exchange(&mut client, "POST", &format!("/v0/admin/{operation}"), b"");
         assert_eq!(status, 200, "round {round}: {}", String::from_utf8_lossy(&body));
     }
-    let (status, body) = ask(&mut client, "GET", "/health", b"");
+    let (status, body) = exchange(&mut client, "GET", "/health", b"");
     assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
     // Connections that wait in the kernel are served once others close.
     let mut last = storm.pop().expect("a hundred");
     drop(storm);
-    assert_eq!(ask(&mut last, "GET", "/v0/entity?id=k3", b""), (200, b"11".to_vec()));
+    assert_eq!(exchange(&mut last, "GET", "/v0/entity?id=k3", b""), (200, b"11".to_vec()));
     let ended = server.stop();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for event in ["accept_failed", "flush_failed", "compaction_failed"] {
@@ -120,20 +124,20 @@ fn a_file_over_the_size_limit_is_an_error_and_not_the_end() {
     let dir = TempDir::new();
     let server = TestServer::start(&dir.path().join("data"));
     let mut client = Connection::open(server.addr()).expect("the server listens");
-    assert_eq!(ask(&mut client, "PUT", "/v0/entity?id=first", b"v").0, 201);
+    assert_eq!(exchange(&mut client, "PUT", "/v0/entity?id=first", b"v").0, 201);
     let before = set_limit(&server, Resource::Fsize, Some(1 << 20));
     let value = vec![b'v'; 256 << 10];
     let rejected = (0..8)
-        .map(|_| ask(&mut client, "PUT", "/v0/entity?id=k", &value))
+        .map(|_| exchange(&mut client, "PUT", "/v0/entity?id=k", &value))
         .find(|(status, _)| *status != 201);
     let (status, body) = rejected.expect("2 MiB do not fit into a log of 1 MiB");
     assert_eq!((status, &json(&body)["type"]), (500, &"io".into()));
-    assert_eq!(ask(&mut client, "GET", "/v0/entity?id=first", b"").0, 200);
-    let (status, body) = ask(&mut client, "GET", "/health", b"");
+    assert_eq!(exchange(&mut client, "GET", "/v0/entity?id=first", b"").0, 200);
+    let (status, body) = exchange(&mut client, "GET", "/health", b"");
     assert_eq!((status, &json(&body)["writes"]), (503, &"failing".into()));
     set_limit(&server, Resource::Fsize, before);
-    assert_eq!(ask(&mut client, "PUT", "/v0/entity?id=k", &value).0, 201);
-    assert_eq!(ask(&mut client, "GET", "/health", b"").0, 200);
+    assert_eq!(exchange(&mut client, "PUT", "/v0/entity?id=k", &value).0, 201);
+    assert_eq!(exchange(&mut client, "GET", "/health", b"").0, 200);
     assert_eq!(server.stop().code, Some(0));
 }
 
@@ -143,16 +147,16 @@ fn health_reports_a_data_directory_that_was_moved_away() {
     let (data, moved) = (dir.path().join("data"), dir.path().join("moved"));
     let server = TestServer::start_with(&data, &["--memory", "64MiB"]);
     let mut client = Connection::open(server.addr()).expect("the server listens");
-    assert_eq!(ask(&mut client, "PUT", "/v0/entity?id=first", b"v").0, 201);
+    assert_eq!(exchange(&mut client, "PUT", "/v0/entity?id=first", b"v").0, 201);
     std::fs::rename(&data, &moved).expect("the directory is ours");
     let value = vec![b'v'; 4 << 20];
     // Open log files accept a few more writes.
     let rejected = (0..50)
-        .map(|_| ask(&mut client, "PUT", "/v0/entity?id=k", &value))
+        .map(|_| exchange(&mut client, "PUT", "/v0/entity?id=k", &value))
         .find(|(status, _)| *status != 201);
     let (status, body) = rejected.expect("200 MiB do not fit into memory");
     assert_eq!((status, &json(&body)["type"]), (500, &"io".into()));
-    let (status, body) = ask(&mut client, "GET", "/health", b"");
+    let (status, body) = exchange(&mut client, "GET", "/health", b"");
     let problem = json(&body);
     assert_eq!((status, &problem["type"]), (503, &"writes-failing".into()));
     let cause = problem["cause"].as_str().expect("a cause");
@@ -160,10 +164,10 @@ fn health_reports_a_data_directory_that_was_moved_away() {
     std::fs::rename(&moved, &data).expect("the directory is ours");
     let is_written = |_| {
         std::thread::sleep(std::time::Duration::from_millis(10));
-        ask(&mut client, "PUT", "/v0/entity?id=k", &value).0 == 201
+        exchange(&mut client, "PUT", "/v0/entity?id=k", &value).0 == 201
     };
     assert!((0..1_000).any(is_written), "writes do not heal");
-    let (status, body) = ask(&mut client, "GET", "/health", b"");
+    let (status, body) = exchange(&mut client, "GET", "/health", b"");
     assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
     assert_eq!(server.stop().code, Some(0));
 }

@@ -16,7 +16,7 @@ fn the_main_threads_stack_is_known_after_learning() {
     learn();
     let maps = mappings();
     let main = maps.iter().find(|mapping| mapping.name == "[stack]");
-    assert_eq!(main.expect("there is one").end, MAIN_END.load(Ordering::Relaxed));
+    assert_eq!(main.expect("a mapping of the stack").end, MAIN_END.load(Ordering::Relaxed));
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn equal_callers_share_nodes_and_parents_precede_children() {
         assert!((stack.parent as usize) < index);
     }
     let mut path = Vec::new();
-    let mut at = deep.expect("there is room") as usize;
+    let mut at = deep.expect("enough space") as usize;
     while at != 0 {
         path.push(frames[stacks[at].frame as usize].address);
         at = stacks[at].parent as usize;

@@ -44,7 +44,7 @@ fn done(is_valid: bool) -> Done {
 fn judge(asserts: &[&str], phases: &[Done]) -> Judged {
     let asserts: Vec<Assertion> =
         asserts.iter().map(|text| Assertion::parse(text).expect("an assertion")).collect();
-    let judge = Judge::new(&asserts, None).expect("there is no file to read");
+    let judge = Judge::new(&asserts, None).expect("no file is read");
     judge.judge(phases, 0)
 }
 
