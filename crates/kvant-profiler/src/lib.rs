@@ -14,11 +14,10 @@
 //! clock nor injected faults could replace. In `collect`: `clock` reads clocks in signal handlers
 //! and CPU clocks of other threads; `chance` draws random numbers inside of the allocator;
 //! `threads` keeps descriptors of `/proc/self/task` open and distinguishes ended threads from other
-//! errors;
-//! `timer`, `handler` and `perf` set timers, handle their signal and open perf events; `lane` and
-//! `perf` map memory that signal handlers write; `perf` yields the processor until a signal handler
-//! has left its memory. `maps` reads the link `/proc/self/exe`, and the crate addr2line maps the
-//! files that `symbols` reads.
+//! errors; `timer`, `handler` and `perf` set timers, handle their signal and open perf events;
+//! `perf` maps memory that the kernel writes, and yields the processor until a signal handler has
+//! left it. `maps` reads the link `/proc/self/exe`, and the crate addr2line maps the files that
+//! `symbols` reads.
 //!
 //! `docs/profiling.md` explains the pages.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]

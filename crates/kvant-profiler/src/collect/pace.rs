@@ -48,7 +48,7 @@ impl Pace {
         self.mean_ns.load(Ordering::Relaxed) as f64
     }
 
-    /// Drain: starts anew for the timer `id`. The lane may have been another thread's.
+    /// Drain: resets the state for the timer `id`. The lane may have been another thread's.
     pub(super) fn reset(&self, id: c_int, mean_ns: u64, now_mono_ns: u64, now_cpu_ns: u64) {
         self.mean_ns.store(mean_ns, Ordering::Relaxed);
         self.last_mono_ns.store(now_mono_ns, Ordering::Relaxed);

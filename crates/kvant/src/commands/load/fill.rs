@@ -58,7 +58,7 @@ pub(super) fn fill(settings: &FillSettings, stop: &Stop) -> Result<u8> {
         });
     line.write("\n");
     let report = report?;
-    print(&text(&report))?;
+    print(text(&report))?;
     match report.problem {
         None => Ok(0),
         Some(problem) => {

@@ -87,6 +87,6 @@ fn compare(args: &ArgMatches) -> Result<u8> {
     let names = [a.to_string_lossy(), b.to_string_lossy()];
     let comparison =
         compare::compare(&ResultFile::read(a)?, &ResultFile::read(b)?, [&names[0], &names[1]]);
-    print(&comparison.to_string())?;
+    print(comparison.to_string())?;
     Ok(0)
 }

@@ -99,7 +99,7 @@ impl Run<'_> {
                 duration: self.settings.duration,
                 request_count_max: self.settings.request_count_max,
             };
-            print(&self.header())?;
+            print(self.header())?;
             let done = self.phase(&phase, index, rates.len())?;
             self.print_phase(&done)?;
             let is_over = self.is_aborted(&done)? || done.outcome.is_cut_short;
@@ -111,7 +111,7 @@ impl Run<'_> {
         if phases.len() > 1 {
             let table: Vec<(Outcome, Verdict)> =
                 phases.iter().map(|done| (done.outcome.clone(), done.verdict.clone())).collect();
-            print(&summary::steps(&table))?;
+            print(summary::steps(&table))?;
         }
         self.finish(&phases, 0, None)
     }
@@ -156,7 +156,7 @@ impl Run<'_> {
         };
         let broken = watchdog.broken(done, &self.judge);
         if let Some(broken) = &broken {
-            print(&format!("Ended at a broken assertion: {broken}\n"))?;
+            print(format!("Ended at a broken assertion: {broken}\n"))?;
         }
         Ok(broken.is_some())
     }
@@ -186,7 +186,7 @@ impl Run<'_> {
             uncorrected: self.settings.prints_service,
             exact: self.settings.common.config.wrk2_exact,
         };
-        print(&wrk2::body(outcome, parts))?;
+        print(wrk2::body(outcome, parts))?;
         if let Some(script) = &self.script {
             script.done(outcome)?;
         }

@@ -12,12 +12,12 @@ use kvant_load::report::progress::clock;
 use kvant_load::units::format_time_ns;
 use kvant_load::{Outcome, Phase};
 
-/// Searches; prints each phase as it is judged, and then the result; returns the exit code.
+/// Searches; prints each phase after its evaluation, and then the result; returns the exit code.
 pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
     let settings = run.settings;
     let config = FindMaxConfig { settle: settings.warmup, measure: settings.duration };
-    print(&run.header())?;
-    print(&title(goals))?;
+    print(run.header())?;
+    print(title(goals))?;
     let mut printed = Ok(());
     let mut phases: Vec<Done> = Vec::new();
     let mut purposes = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
             slo: &|outcome| broken(goals, outcome),
             each_point: &mut |point| {
                 purposes.push(point.purpose.name());
-                let line = print(&row(point));
+                let line = print(row(point));
                 if printed.is_ok() {
                     printed = line;
                 }
@@ -47,7 +47,7 @@ pub(super) fn run(mut run: Run<'_>, goals: &[Assertion]) -> Result<u8> {
     for (done, purpose) in phases.iter_mut().zip(purposes) {
         done.label = purpose.to_owned();
     }
-    print(&result(&found))?;
+    print(result(&found))?;
     // Assertions are about the load that the server is meant to carry, not about the search.
     let mut first_judged = phases.len();
     if found.at_80.is_some()
