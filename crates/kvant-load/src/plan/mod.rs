@@ -57,15 +57,10 @@ impl Plan {
             Rate::Constant(rate) => (rate, rate),
             Rate::Ramp { from, to } => (from, to),
         };
-        let warmup_ns = duration::ns(warmup);
+        let warmup_ns = ns(warmup);
         let phase = PhaseCurve {
             warmup: Curve::new(0, warmup_ns, from, from),
-            measured: Curve::new(
-                warmup_ns,
-                warmup_ns.saturating_add(duration::ns(duration)),
-                from,
-                to,
-            ),
+            measured: Curve::new(warmup_ns, warmup_ns.saturating_add(ns(duration)), from, to),
         };
         let thread_index = thread_index as u64;
         let arrivals = match arrival {

@@ -98,8 +98,7 @@ fn random_plans_are_complete_ordered_and_counted_exactly() {
             format!("{round}: {rate:?} {warmup:?} {duration:?} {arrival:?} {threads} threads");
 
         let times = merged(&plans);
-        let (warmup_ns, end_ns) =
-            (duration::ns(warmup), duration::ns(warmup) + duration::ns(duration));
+        let (warmup_ns, end_ns) = (ns(warmup), ns(warmup) + ns(duration));
         assert!(times.iter().all(|time| *time < end_ns), "{what}");
         if arrival == Arrival::Uniform {
             let mean = if is_ramp { (from + to) / 2.0 } else { from };
@@ -119,7 +118,7 @@ fn random_plans_are_complete_ordered_and_counted_exactly() {
             let mut moment_ns = 0;
             let mut taken = 0;
             while moment_ns < end_ns {
-                moment_ns += 1 + rng.below(duration::ns(duration));
+                moment_ns += 1 + rng.below(ns(duration));
                 // Often exactly a planned time.
                 if rng.one_in(2) && !all.is_empty() {
                     moment_ns = moment_ns.max(all[rng.below(all.len() as u64) as usize]);
