@@ -1,14 +1,17 @@
 //! Configuration of a load. Nothing here parses text.
 
-mod stored;
+mod duration_ns;
+mod rate;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use duration_ns::ns;
+pub use rate::Rate;
 
 use crate::target::Target;
 use kvant_base::named_enum;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use stored::{StoredRate, duration_ns};
 
 /// Configuration that holds for all phases of a load.
 #[derive(Clone, Debug)]
@@ -77,25 +80,6 @@ pub struct Phase {
     pub duration: Duration,
     /// Ends the phase once so many requests are sent and settled.
     pub request_count_max: Option<u64>,
-}
-
-/// Planned requests per second over all threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(into = "StoredRate", from = "StoredRate")]
-pub enum Rate {
-    /// No plan: each connection sends its next request when it has its response. Response time
-    /// equals service time, and a slow server reduces the load (coordinated omission).
-    #[default]
-    Closed,
-    /// A constant rate.
-    Constant(f64),
-    /// A rate that changes linearly over the phase.
-    Ramp {
-        /// Requests per second at the start.
-        from: f64,
-        /// Requests per second at the end.
-        to: f64,
-    },
 }
 
 named_enum! {

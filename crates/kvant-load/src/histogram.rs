@@ -12,8 +12,6 @@ mod tests;
 pub use spectrum::SpectrumRow;
 
 use hdrhistogram::Histogram as Hdr;
-use serde::{Deserialize, Serialize};
-use stored::StoredHistogram;
 
 /// The finest resolution, in nanoseconds.
 pub const LOWEST_NS: u64 = 256;
@@ -23,8 +21,7 @@ pub const HIGHEST_NS: u64 = 24 * 3_600 * 1_000_000_000;
 pub const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// An HdrHistogram of latencies.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(into = "StoredHistogram", try_from = "StoredHistogram")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Histogram(Hdr<u64>);
 
 impl Default for Histogram {

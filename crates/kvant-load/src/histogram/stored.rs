@@ -2,11 +2,11 @@
 //! them. Percentiles are the highest value of a bucket, the maximum is the lowest.
 
 use super::{Histogram, encoded};
-use kvant_base::Error;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct StoredHistogram {
+struct StoredHistogram {
     count: u64,
     min_ns: u64,
     mean_ns: u64,
@@ -21,29 +21,29 @@ pub(super) struct StoredHistogram {
     histogram: String,
 }
 
-impl From<Histogram> for StoredHistogram {
-    fn from(histogram: Histogram) -> StoredHistogram {
-        StoredHistogram {
-            count: histogram.count(),
-            min_ns: histogram.min_ns(),
-            mean_ns: histogram.mean_ns().round() as u64,
-            stdev_ns: histogram.stdev_ns().round() as u64,
-            p50_ns: histogram.percentile_ns(50.0),
-            p75_ns: histogram.percentile_ns(75.0),
-            p90_ns: histogram.percentile_ns(90.0),
-            p99_ns: histogram.percentile_ns(99.0),
-            p99_9_ns: histogram.percentile_ns(99.9),
-            p99_99_ns: histogram.percentile_ns(99.99),
-            max_ns: histogram.max_ns(),
-            histogram: encoded::encode(&histogram),
-        }
+impl Serialize for Histogram {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let stored = StoredHistogram {
+            count: self.count(),
+            min_ns: self.min_ns(),
+            mean_ns: self.mean_ns().round() as u64,
+            stdev_ns: self.stdev_ns().round() as u64,
+            p50_ns: self.percentile_ns(50.0),
+            p75_ns: self.percentile_ns(75.0),
+            p90_ns: self.percentile_ns(90.0),
+            p99_ns: self.percentile_ns(99.0),
+            p99_9_ns: self.percentile_ns(99.9),
+            p99_99_ns: self.percentile_ns(99.99),
+            max_ns: self.max_ns(),
+            histogram: encoded::encode(self),
+        };
+        stored.serialize(to)
     }
 }
 
-impl TryFrom<StoredHistogram> for Histogram {
-    type Error = Error;
-
-    fn try_from(stored: StoredHistogram) -> Result<Histogram, Error> {
-        encoded::decode(&stored.histogram)
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Histogram, D::Error> {
+        let stored = StoredHistogram::deserialize(from)?;
+        encoded::decode(&stored.histogram).map_err(Error::custom)
     }
 }

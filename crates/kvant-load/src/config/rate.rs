@@ -1,10 +1,29 @@
-//! Rates and durations in JSON.
+//! The planned rate of a phase.
 
-use super::Rate;
 use serde::{Deserialize, Serialize};
 
+/// Planned requests per second over all threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(into = "StoredRate", from = "StoredRate")]
+pub enum Rate {
+    /// No plan: each connection sends its next request when it has its response. Response time
+    /// equals service time, and a slow server reduces the load (coordinated omission).
+    #[default]
+    Closed,
+    /// A constant rate.
+    Constant(f64),
+    /// A rate that changes linearly over the phase.
+    Ramp {
+        /// Requests per second at the start.
+        from: f64,
+        /// Requests per second at the end.
+        to: f64,
+    },
+}
+
+/// A rate in JSON.
 #[derive(Serialize, Deserialize)]
-pub(super) struct StoredRate {
+struct StoredRate {
     kind: RateKind,
     from_per_s: f64,
     to_per_s: f64,
@@ -36,19 +55,5 @@ impl From<StoredRate> for Rate {
             RateKind::Constant => Rate::Constant(from),
             RateKind::Ramp => Rate::Ramp { from, to },
         }
-    }
-}
-
-/// A duration as a number of nanoseconds.
-pub(super) mod duration_ns {
-    use serde::{Deserialize, Deserializer, Serializer};
-    use std::time::Duration;
-
-    pub(crate) fn serialize<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u64(kvant_base::duration::ns(*duration))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-        u64::deserialize(from).map(Duration::from_nanos)
     }
 }
