@@ -13,12 +13,9 @@ pub(crate) enum Command {
     /// Open connections for this phase, then report [`WorkerEvent::Ready`].
     Prepare(Phase, Arc<Quota>),
     /// Start the plan, warm-up included, at this time.
-    Begin {
-        begin_ns: u64,
-    },
-    End {
-        end_ns: u64,
-    },
+    Begin { begin_ns: u64 },
+    /// End the phase at this time.
+    End { end_ns: u64 },
 }
 
 pub(crate) struct Report {

@@ -8,19 +8,11 @@ use kvant_env::rng::Rng;
 #[derive(Clone, Debug)]
 pub(super) enum Picker {
     /// `next`, `next + step`, ... and from `first` again.
-    Sequential {
-        first: u64,
-        next: u64,
-        step: u64,
-        count: u64,
-    },
-    Uniform {
-        count: u64,
-    },
-    Zipfian {
-        ranks: Zipf,
-        spread: Permutation,
-    },
+    Sequential { first: u64, next: u64, step: u64, count: u64 },
+    /// Each number with the same probability.
+    Uniform { count: u64 },
+    /// Permuted Zipf ranks.
+    Zipfian { ranks: Zipf, spread: Permutation },
 }
 
 impl Picker {
